@@ -1,0 +1,60 @@
+# Everything a person does with this project, each target usable in a fresh clone.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+
+VENV := .venv
+BIN := $(VENV)/bin
+# The first interpreter that is new enough; PYTHON=... overrides.
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
+	$$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
+STAMP := $(VENV)/.installed
+PYTEST := $(BIN)/python -m pytest
+
+.PHONY: help demo test check format unit integration lock clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  \033[1mmake %-12s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(STAMP): requirements-dev.lock pyproject.toml
+	@if [ -z "$(PYTHON)" ]; then \
+		echo "No Python 3.11 or newer with the venv module was found: install one, or name it with 'make PYTHON=/path/to/python3'." >&2; exit 1; fi
+	@echo "==> Installing the locked dependencies into $(VENV) (once)"
+	@$(PYTHON) -m venv --clear $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(BIN)/addon-operator: $(STAMP)
+
+demo: $(STAMP) ## Watch the operator at work on a local control plane
+	@$(BIN)/python scripts/demo.py
+
+check: $(STAMP) ## Formatting, lint, types and import direction
+	@echo "==> ruff format --check"; $(BIN)/ruff format --check --quiet . || { echo "run 'make format'" >&2; exit 1; }
+	@echo "==> ruff check"; $(BIN)/ruff check --quiet .
+	@echo "==> mypy (strict)"; $(BIN)/mypy --no-error-summary
+	@echo "==> import direction"; $(BIN)/lint-imports --no-cache > $(VENV)/lint-imports.log || { cat $(VENV)/lint-imports.log; exit 1; }
+
+format: $(STAMP) ## Rewrite the sources in the project's format
+	@$(BIN)/ruff check --quiet --fix . || true
+	@$(BIN)/ruff format .
+
+unit: $(STAMP) ## Unit tests: seconds, no cluster, no network
+	@$(PYTEST) tests/unit
+
+integration: $(STAMP) ## Integration tests against a real local control plane
+	@$(BIN)/addon-operator devcluster build
+	@$(PYTEST) tests/integration
+
+test: check ## check, then unit and integration tests
+	@echo "==> control plane binaries"
+	@$(BIN)/addon-operator devcluster build
+	@echo "==> unit and integration tests"
+	@$(PYTEST) tests
+
+lock: ## Resolve the dependencies anew (needs uv)
+	@uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-emit-find-links --python-version 3.11 \
+		--custom-compile-command "make lock" --extra dev -o requirements-dev.lock pyproject.toml
+
+clean: ## Remove the environment and the tools' caches
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .demo

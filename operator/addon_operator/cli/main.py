@@ -1,0 +1,76 @@
+"""The command line: a table of verbs, each in a file of its own that is imported when it is used."""
+
+import importlib
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, cast
+
+import click
+
+import addon_operator
+from addon_operator.kernel import errors
+
+COMMANDS: Final[Mapping[str, str]] = {
+    "version": "addon_operator.cli.version:version",
+}
+"""Name of each verb and where its click command is."""
+
+DEFAULT_COMMAND: Final = "start"
+EXIT_ERROR: Final = 1
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported on first use, and whose default is ``start``."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names of all commands, sorted, without importing one."""
+        return sorted({*super().list_commands(ctx), *COMMANDS})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of that name, imported now."""
+        if cmd_name not in COMMANDS:
+            return super().get_command(ctx, cmd_name)
+        module, _, attribute = COMMANDS[cmd_name].partition(":")
+        return cast("click.Command", getattr(importlib.import_module(module), attribute))
+
+
+@click.group(
+    cls=LazyGroup, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]}
+)
+@click.version_option(addon_operator.__version__, message="addon-operator %(version)s")
+@click.pass_context
+def cli(ctx: click.Context) -> None:
+    """Install and keep alive the add-ons of a Kubernetes cluster.
+
+    Without a command, the operator starts.
+    """
+    if ctx.invoked_subcommand is None:
+        command = cli.get_command(ctx, DEFAULT_COMMAND)
+        if command is None:
+            raise click.UsageError("name a command")
+        ctx.invoke(command)
+
+
+def main(args: Sequence[str] | None = None) -> None:
+    """Run the command line; an error of the user's ends it with one sentence and exit code 1."""
+    try:
+        result: Any = cli.main(args=None if args is None else list(args), standalone_mode=False)
+        sys.exit(result if isinstance(result, int) else 0)
+    except errors.AddonOperatorError as error:
+        _fail(str(error))
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except click.exceptions.Exit as error:
+        sys.exit(error.exit_code)
+    except (KeyboardInterrupt, click.Abort):
+        sys.exit(130)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(EXIT_ERROR)
+
+
+def _fail(message: str) -> None:
+    click.echo(f"{click.style('Error:', fg='red', bold=True)} {message}", err=True)
+    sys.exit(EXIT_ERROR)

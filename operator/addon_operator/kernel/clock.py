@@ -1,0 +1,28 @@
+"""Time as a dependency, so that tests need no sleep."""
+
+import time
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """Where the program gets its time from."""
+
+    def monotonic(self) -> float:
+        """Seconds of a clock that never goes back; only differences mean anything."""
+        ...
+
+    def time(self) -> float:
+        """Seconds since the epoch, UTC."""
+        ...
+
+
+class SystemClock:
+    """The machine's clocks."""
+
+    def monotonic(self) -> float:
+        """Seconds of a clock that never goes back; only differences mean anything."""
+        return time.monotonic()
+
+    def time(self) -> float:
+        """Seconds since the epoch, UTC."""
+        return time.time()

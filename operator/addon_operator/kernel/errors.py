@@ -1,0 +1,24 @@
+"""The one error tree of the project.
+
+Whatever a user can cause is an :class:`AddonOperatorError`: its text is one sentence that says what is
+wrong, where, and what to do. The command line prints that text and never a traceback.
+"""
+
+
+class AddonOperatorError(Exception):
+    """The root of all errors that are meant for a person."""
+
+
+class ConfigurationError(AddonOperatorError):
+    """A setting, a file or an argument is wrong; raised before anything was changed."""
+
+
+class ModuleError(AddonOperatorError):
+    """Something is wrong with one module; ``module`` is its name."""
+
+    def __init__(self, module: str, message: str) -> None:
+        super().__init__(f"module {module}: {message}")
+        self.module = module
+        """Name of the module, kebab-case."""
+        self.message = message
+        """The text without the module's name."""

@@ -1,0 +1,86 @@
+"""Names of modules and the keys that are made from them.
+
+A module directory ``NNN-some-module`` holds the module ``some-module``; its values live under ``someModule``,
+its switch is ``someModuleEnabled`` and its maintenance flag ``someModuleMaintenance``.
+Source: "Values storage" and "Module structure" of the addon-operator documentation.
+"""
+
+import re
+from typing import Final, NewType
+
+from addon_operator.kernel import errors
+
+ModuleName = NewType("ModuleName", str)
+"""Name of a module in kebab-case: the directory's name without its numeric prefix."""
+ValuesKey = NewType("ValuesKey", str)
+"""Name of a module in camelCase: the key of its section in the values."""
+
+GLOBAL_KEY: Final = ValuesKey("global")
+ENABLED_SUFFIX: Final = "Enabled"
+MAINTENANCE_SUFFIX: Final = "Maintenance"
+
+_DIRECTORY = re.compile(r"^(?:(?P<order>[0-9]+)-)?(?P<name>.+)$")
+_UPPER = re.compile(r"[A-Z]")
+_RELEASE = re.compile(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
+_RELEASE_MAX = 53
+
+
+class ModuleNameError(errors.ConfigurationError):
+    """A directory's name is no usable module name."""
+
+
+def values_key(module: ModuleName) -> ValuesKey:
+    """The camelCase key of a module's section: ``some-module`` → ``someModule``."""
+    first, *rest = module.split("-")
+    return ValuesKey(first + "".join(part[:1].upper() + part[1:] for part in rest))
+
+
+def module_name(key: str) -> ModuleName:
+    """The kebab-case name of the module that a values key belongs to: ``someModule`` → ``some-module``."""
+    return ModuleName(_UPPER.sub(lambda match: "-" + match.group().lower(), key))
+
+
+def enabled_key(module: ModuleName) -> str:
+    """Key of the module's switch: ``some-module`` → ``someModuleEnabled``."""
+    return values_key(module) + ENABLED_SUFFIX
+
+
+def maintenance_key(module: ModuleName) -> str:
+    """Key of the module's maintenance flag in the ConfigMap: ``some-module`` → ``someModuleMaintenance``."""
+    return values_key(module) + MAINTENANCE_SUFFIX
+
+
+def parse_module_directory(directory: str) -> tuple[int | None, ModuleName]:
+    """The order and the name in a module directory's name: ``042-some-module`` → ``(42, "some-module")``.
+
+    The order is ``None`` without a numeric prefix.
+
+    Raises :class:`ModuleNameError` when the name does not survive the way to camelCase and back, is reserved,
+    or cannot be the name of a Helm release.
+    """
+    match = _DIRECTORY.match(directory)
+    if match is None:
+        raise ModuleNameError("a module directory needs a name")
+    order = int(match["order"]) if match["order"] else None
+    name = ModuleName(match["name"])
+    _check_name(directory, name)
+    return order, name
+
+
+def _check_name(directory: str, name: ModuleName) -> None:
+    back = module_name(values_key(name))
+    if back != name:
+        raise ModuleNameError(
+            f"module directory {directory!r}: the name {name!r} does not survive the way to its values key "
+            f"{values_key(name)!r} and back (that gives {back!r}); "
+            "rename it to lower-case words joined by single dashes, each starting with a letter"
+        )
+    if values_key(name) == GLOBAL_KEY:
+        raise ModuleNameError(
+            f"module directory {directory!r}: 'global' is the key of the global values; choose another name"
+        )
+    if not _RELEASE.match(name) or len(name) > _RELEASE_MAX:
+        raise ModuleNameError(
+            f"module directory {directory!r}: {name!r} cannot be the name of a Helm release; use at most "
+            f"{_RELEASE_MAX} lower-case letters, digits and dashes, with a letter or digit at both ends"
+        )

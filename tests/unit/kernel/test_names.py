@@ -1,0 +1,41 @@
+"""Module names, values keys and the way between them."""
+
+import pytest
+
+from addon_operator.kernel import names
+
+
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [("some-module", "someModule"), ("nginx", "nginx"), ("a-b-c", "aBC"), ("cert-manager2", "certManager2")],
+)
+def test_a_kebab_name_and_its_camel_key_round_trip(name: str, key: str) -> None:
+    assert names.values_key(names.ModuleName(name)) == key
+    assert names.module_name(key) == name
+
+
+def test_flags_are_the_key_with_a_suffix() -> None:
+    module = names.ModuleName("ingress-nginx")
+    assert names.enabled_key(module) == "ingressNginxEnabled"
+    assert names.maintenance_key(module) == "ingressNginxMaintenance"
+
+
+@pytest.mark.parametrize(
+    ("directory", "order", "name"),
+    [("001-some-module", 1, "some-module"), ("some-module", None, "some-module"), ("42-x", 42, "x")],
+)
+def test_the_directory_name_gives_order_and_name(directory: str, order: int | None, name: str) -> None:
+    assert names.parse_module_directory(directory) == (order, name)
+
+
+@pytest.mark.parametrize(
+    "directory", ["SomeModule", "some--module", "some-1", "some_Module", "001-Upper", "a-", "-a", "global"]
+)
+def test_a_name_that_does_not_round_trip_is_refused_and_the_directory_named(directory: str) -> None:
+    with pytest.raises(names.ModuleNameError, match=directory):
+        names.parse_module_directory(directory)
+
+
+def test_a_name_too_long_for_a_release_is_refused() -> None:
+    with pytest.raises(names.ModuleNameError, match="53"):
+        names.parse_module_directory("a" * 54)

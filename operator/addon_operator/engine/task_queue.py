@@ -1,0 +1,187 @@
+"""A task queue: first in, first out, one worker, the failing head retried with a backoff.
+
+Two things differ from a plain queue. The backoff of one failing task holds up only tasks of its own owner
+(its module), and tasks of one lane (the modules of one order in a converge) may run side by side.
+"""
+
+import asyncio
+import random
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
+
+from addon_operator.engine import backoff
+from addon_operator.engine.tasks import Outcome, SupersededError, Task
+from addon_operator.kernel import clock as clocks
+from addon_operator.kernel import errors
+
+
+class QueueObserver(Protocol):
+    """Who is told what happens in a queue: metrics and the log."""
+
+    def changed(self, queue: "TaskQueue") -> None:
+        """A task came, went or was tried."""
+        ...
+
+    def started(self, queue: "TaskQueue", task: Task, waited: float) -> None:
+        """A try of ``task`` begins; ``waited`` is seconds since it was queued or last tried."""
+        ...
+
+    def failed(self, queue: "TaskQueue", task: Task, error: BaseException, delay: float | None) -> None:
+        """A try failed; the next comes in ``delay`` seconds, or never where failure is allowed."""
+        ...
+
+
+def pick(pending: Sequence[Task], running: Sequence[Task], now: float, parallelism: int) -> Task | None:
+    """The task to start now, or ``None`` when all have to wait.
+
+    The first task that is ready goes first. A task in its backoff is stepped over together with all later
+    tasks of its owner, so that the order within one module is kept; a ready task is never stepped over.
+    """
+    busy = {task.owner for task in running}
+    for task in pending:
+        if task.owner in busy:
+            continue
+        if task.not_before <= now:
+            return task if _may_join(running, task, parallelism) else None
+        if task.holds_queue:
+            return None
+        busy.add(task.owner)
+    return None
+
+
+def _may_join(running: Sequence[Task], task: Task, parallelism: int) -> bool:
+    if not running:
+        return True
+    same_lane = task.lane is not None and all(other.lane == task.lane for other in running)
+    return same_lane and len(running) < parallelism
+
+
+class TaskQueue:
+    """A named queue. :meth:`work` runs until it is cancelled; everything else returns at once."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        observer: QueueObserver,
+        clock: clocks.Clock,
+        parallelism: int = 1,
+        rng: random.Random | None = None,
+    ) -> None:
+        self.name = name
+        self._observer = observer
+        self._clock = clock
+        self._parallelism = parallelism
+        self._rng = rng or random.Random()  # noqa: S311 - jitter, not a secret
+        self._pending: list[Task] = []
+        self._running: dict[Task, asyncio.Task[None]] = {}
+        self._wake = asyncio.Event()
+        self._accepting = True
+
+    @property
+    def tasks(self) -> tuple[Task, ...]:
+        """All tasks in the queue, the running ones first."""
+        return (*self._running, *self._pending)
+
+    @property
+    def head_age(self) -> float:
+        """Seconds since the first task was queued; 0 for an empty queue."""
+        return max((self._clock.monotonic() - task.queued_at for task in self.tasks[:1]), default=0.0)
+
+    def add(self, task: Task) -> Task:
+        """Append ``task``, or return the pending task that it duplicates."""
+        for other in self._pending:
+            if other.key == task.key and other.converge == task.converge:
+                return other
+        task.queued_at = task.not_before = self._clock.monotonic()
+        self._pending.append(task)
+        self._changed()
+        return task
+
+    def drop(self, unwanted: Callable[[Task], bool]) -> None:
+        """Remove the pending tasks that are unwanted; running ones stop at their next checkpoint."""
+        dropped = [task for task in self._pending if unwanted(task)]
+        self._pending = [task for task in self._pending if task not in dropped]
+        for task in dropped:
+            task.leave(Outcome.DROPPED)
+        for task in filter(unwanted, self._running):
+            task.supersede()
+        self._changed()
+
+    async def work(self) -> None:
+        """Run tasks as they become ready, until cancelled; then the running ones are cancelled, too."""
+        try:
+            while True:
+                self._wake.clear()
+                self._start_ready()
+                await self._sleep()
+        finally:
+            await self._cancel(self._running.values())
+
+    async def drain(self, grace: float) -> None:
+        """Start nothing more, and wait up to ``grace`` seconds for what runs."""
+        self._accepting = False
+        if self._running:
+            await asyncio.wait(list(self._running.values()), timeout=grace)
+
+    def _start_ready(self) -> None:
+        while self._accepting:
+            task = pick(self._pending, tuple(self._running), self._clock.monotonic(), self._parallelism)
+            if task is None:
+                return
+            self._pending.remove(task)
+            waited = self._clock.monotonic() - task.not_before
+            self._running[task] = asyncio.create_task(self._try(task), name=f"{self.name}: {task.kind}")
+            self._observer.started(self, task, waited)
+            self._observer.changed(self)
+
+    async def _sleep(self) -> None:
+        now = self._clock.monotonic()
+        later = [task.not_before - now for task in self._pending if task.not_before > now]
+        try:
+            await asyncio.wait_for(self._wake.wait(), timeout=min(later, default=None))
+        except TimeoutError:
+            return
+
+    async def _try(self, task: Task) -> None:
+        try:
+            await task.run(task)
+        except SupersededError:
+            self._finish(task, Outcome.DROPPED)
+        except errors.AddonOperatorError as error:
+            self._fail(task, error)
+        except Exception as error:  # noqa: BLE001 - a defect in one task must not end its queue
+            self._fail(task, error)
+        else:
+            self._finish(task, Outcome.DONE)
+
+    def _finish(self, task: Task, outcome: Outcome) -> None:
+        del self._running[task]
+        task.leave(outcome)
+        self._changed()
+
+    def _fail(self, task: Task, error: Exception) -> None:
+        task.attempts += 1
+        task.last_error = str(error)
+        if task.allow_failure or task.superseded:
+            self._observer.failed(self, task, error, None)
+            self._finish(task, Outcome.DROPPED if task.superseded else Outcome.DONE)
+            return
+        wait = task.fixed_delay or backoff.delay(task.attempts, self._rng)
+        self._observer.failed(self, task, error, wait)
+        task.not_before = self._clock.monotonic() + wait
+        del self._running[task]
+        self._pending.insert(0, task)
+        if not task.tried.done():
+            task.tried.set_result(None)
+        self._changed()
+
+    def _changed(self) -> None:
+        self._observer.changed(self)
+        self._wake.set()
+
+    async def _cancel(self, running: Iterable[asyncio.Task[None]]) -> None:
+        tasks = list(running)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,97 @@
+"""Tasks: the units of work that queues run, and that metrics and ``queue list`` show."""
+
+import asyncio
+import dataclasses
+import enum
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+from addon_operator.kernel import errors
+
+GLOBAL_OWNER: Final = ""
+"""Owner of tasks that belong to no module."""
+
+
+class TaskKind(enum.StrEnum):
+    """What a task does; the names are those of the original's task types."""
+
+    GLOBAL_HOOK_RUN = "GlobalHookRun"
+    MODULE_HOOK_RUN = "ModuleHookRun"
+    DISCOVER_MODULES = "DiscoverModules"
+    MODULE_RUN = "ModuleRun"
+    MODULE_DELETE = "ModuleDelete"
+    MODULE_PURGE = "ModulePurge"
+
+
+class Outcome(enum.Enum):
+    """How a task left its queue."""
+
+    DONE = "done"
+    """It succeeded, or failed with ``allow_failure``."""
+    DROPPED = "dropped"
+    """A newer intent made it pointless before it ended."""
+
+
+class SupersededError(errors.AddonOperatorError):
+    """Raised inside a task at a step's border when a newer intent made the rest of it pointless."""
+
+
+def _future() -> "asyncio.Future[Any]":
+    return asyncio.get_running_loop().create_future()
+
+
+@dataclasses.dataclass(eq=False, slots=True)
+class Task:
+    """One entry of a queue. Compared by identity; ``key`` says which pending tasks are duplicates."""
+
+    kind: TaskKind
+    run: "Callable[[Task], Awaitable[None]]"
+    """The work. An error leaves the task at its place and it is tried again with a backoff."""
+    owner: str = GLOBAL_OWNER
+    """The module whose order must be kept, or ``GLOBAL_OWNER``."""
+    hook: str = ""
+    binding: str = ""
+    activation: str = ""
+    """The event that made the task, as the ``activation`` label of metrics says it."""
+    lane: int | None = None
+    """Tasks of the same lane may run side by side; ``None`` runs alone in its queue."""
+    converge: int | None = None
+    """Number of the converge that the task belongs to."""
+    allow_failure: bool = False
+    fixed_delay: float | None = None
+    """Seconds between tries instead of the growing backoff."""
+    holds_queue: bool = False
+    """While this task waits for its next try nothing behind it runs."""
+
+    attempts: int = 0
+    """Failed tries so far."""
+    queued_at: float = 0.0
+    not_before: float = 0.0
+    """Monotonic seconds before which it is not tried again."""
+    last_error: str = ""
+    superseded: bool = False
+    done: "asyncio.Future[Outcome]" = dataclasses.field(default_factory=_future)
+    """Set when the task leaves its queue."""
+    tried: "asyncio.Future[None]" = dataclasses.field(default_factory=_future)
+    """Set when the task ended its first try, whether or not that succeeded, or left its queue."""
+
+    @property
+    def key(self) -> tuple[str, str, str, str]:
+        """Pending tasks with the same key are one."""
+        return (self.kind, self.owner, self.hook, self.binding)
+
+    def supersede(self) -> None:
+        """Tell a running task to stop at its next checkpoint."""
+        self.superseded = True
+
+    def checkpoint(self) -> None:
+        """A step's border: raises :class:`SupersededError` when a newer intent wants the task to stop."""
+        if self.superseded:
+            raise SupersededError(f"{self.kind} {self.owner}{self.hook}: stopped for a newer intent")
+
+    def leave(self, outcome: Outcome) -> None:
+        """Tell all who wait that the task is out of its queue."""
+        if not self.tried.done():
+            self.tried.set_result(None)
+        if not self.done.done():
+            self.done.set_result(outcome)

@@ -1,0 +1,248 @@
+"""The order in which a queue runs its tasks, and what a failure holds up."""
+
+import asyncio
+import collections
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import pytest
+
+from addon_operator.engine import backoff, task_queue, tasks
+from addon_operator.kernel import errors
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def time(self) -> float:
+        return self.now
+
+
+class Observer:
+    def __init__(self) -> None:
+        self.failures: list[tuple[str, str, float | None]] = []
+
+    def changed(self, queue: task_queue.TaskQueue) -> None:
+        pass
+
+    def started(self, queue: task_queue.TaskQueue, task: tasks.Task, waited: float) -> None:
+        pass
+
+    def failed(
+        self, queue: task_queue.TaskQueue, task: tasks.Task, error: BaseException, delay: float | None
+    ) -> None:
+        self.failures.append((task.owner, str(error), delay))
+
+
+class Bench:
+    """A working queue whose tasks report what they do."""
+
+    def __init__(self, parallelism: int = 1) -> None:
+        self.clock = Clock()
+        self.observer = Observer()
+        self.queue = task_queue.TaskQueue(
+            "main", observer=self.observer, clock=self.clock, parallelism=parallelism, rng=random.Random(1)
+        )
+        self.ran: list[str] = []
+        self.fail: collections.Counter[str] = collections.Counter()
+        self.gates: dict[str, asyncio.Event] = {}
+
+    def task(self, name: str, owner: str = "", lane: int | None = None, **more: object) -> tasks.Task:
+        async def run(task: tasks.Task) -> None:
+            self.ran.append(name)
+            if name in self.gates:
+                await self.gates[name].wait()
+                task.checkpoint()
+            if self.fail[name] > 0:
+                self.fail[name] -= 1
+                raise errors.AddonOperatorError(f"{name} failed")
+
+        return tasks.Task(
+            kind=tasks.TaskKind.MODULE_RUN,
+            run=run,
+            owner=owner,
+            hook=name,
+            lane=lane,
+            **more,  # type: ignore[arg-type] # the names are those of the dataclass
+        )
+
+    def add(self, name: str, owner: str = "", **more: object) -> tasks.Task:
+        return self.queue.add(self.task(name, owner, **more))  # type: ignore[arg-type] # as above
+
+    async def pass_seconds(self, seconds: float) -> None:
+        self.clock.now += seconds
+        self.queue.drop(lambda _task: False)
+        await settle()
+
+
+async def settle() -> None:
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+@pytest.fixture
+async def working() -> AsyncIterator[Callable[..., Awaitable[Bench]]]:
+    workers: list[asyncio.Task[None]] = []
+
+    async def start(parallelism: int = 1) -> Bench:
+        bench = Bench(parallelism)
+        workers.append(asyncio.create_task(bench.queue.work()))
+        return bench
+
+    yield start
+    for worker in workers:
+        worker.cancel()
+    await asyncio.gather(*workers, return_exceptions=True)
+
+
+Start = Callable[..., Awaitable[Bench]]
+
+
+async def test_tasks_run_in_the_order_they_came(working: Start) -> None:
+    bench = await working()
+    last = [bench.add(name) for name in "abc"][-1]
+    assert await last.done is tasks.Outcome.DONE
+    assert bench.ran == ["a", "b", "c"]
+
+
+async def test_a_failed_task_is_tried_again_before_later_tasks_of_its_module(working: Start) -> None:
+    bench = await working()
+    bench.fail["a"] = 1
+    bench.add("a", "one")
+    bench.add("b", "one")
+    await settle()
+    assert bench.ran == ["a"]
+    await bench.pass_seconds(30)
+    assert bench.ran == ["a", "a", "b"]
+
+
+async def test_the_backoff_of_one_module_does_not_hold_up_another(working: Start) -> None:
+    bench = await working()
+    bench.fail["a"] = 1
+    bench.add("a", "one")
+    other = bench.add("b", "two")
+    assert await other.done is tasks.Outcome.DONE
+    assert bench.ran == ["a", "b"]
+
+
+async def test_a_task_that_holds_the_queue_makes_everything_wait_for_its_next_try(working: Start) -> None:
+    bench = await working()
+    bench.fail["discover"] = 1
+    bench.add("discover", holds_queue=True, fixed_delay=5.0)
+    bench.add("b", "two")
+    await settle()
+    assert bench.ran == ["discover"]
+    assert bench.observer.failures == [("", "discover failed", 5.0)]
+    await bench.pass_seconds(5.1)
+    assert bench.ran == ["discover", "discover", "b"]
+
+
+async def test_tasks_of_one_lane_run_side_by_side_up_to_the_parallelism(working: Start) -> None:
+    bench = await working(2)
+    for name in "abc":
+        bench.gates[name] = asyncio.Event()
+        bench.add(name, name, lane=10)
+    await settle()
+    assert bench.ran == ["a", "b"]
+    bench.gates["b"].set()
+    await settle()
+    assert bench.ran == ["a", "b", "c"]
+
+
+async def test_a_task_of_another_lane_waits_until_the_lane_is_empty(working: Start) -> None:
+    bench = await working(4)
+    bench.gates["a"] = asyncio.Event()
+    bench.add("a", "one", lane=10)
+    bench.add("b", "two", lane=20)
+    bench.add("c", "three", lane=10)
+    await settle()
+    assert bench.ran == ["a"], "a ready task is never stepped over, not even by one that could join the lane"
+    bench.gates["a"].set()
+    await settle()
+    assert bench.ran == ["a", "b", "c"]
+
+
+async def test_two_tasks_of_one_module_never_run_at_once(working: Start) -> None:
+    bench = await working(4)
+    bench.gates["a"] = asyncio.Event()
+    bench.add("a", "one", lane=10)
+    bench.add("b", "one", lane=10)
+    await settle()
+    assert bench.ran == ["a"]
+
+
+async def test_a_duplicate_of_a_pending_task_is_that_task(working: Start) -> None:
+    bench = await working()
+    bench.gates["a"] = asyncio.Event()
+    running = bench.add("a", "one")
+    await settle()
+    first, second = bench.add("a", "one"), bench.add("a", "one")
+    assert first is second
+    assert first is not running, "what already runs may have read old values"
+
+
+async def test_a_dropped_task_never_runs_and_tells_who_waits(working: Start) -> None:
+    bench = await working()
+    bench.fail["a"] = 99
+    failing = bench.add("a", "one", converge=1)
+    await settle()
+    bench.queue.drop(lambda task: task.converge == 1)
+    assert await failing.done is tasks.Outcome.DROPPED
+    await bench.pass_seconds(60)
+    assert bench.ran == ["a"]
+
+
+async def test_a_running_task_that_is_dropped_stops_at_its_next_checkpoint(working: Start) -> None:
+    bench = await working()
+    bench.gates["a"] = asyncio.Event()
+    task = bench.add("a", "one", converge=1)
+    await settle()
+    bench.queue.drop(lambda task: task.converge == 1)
+    assert not task.done.done()
+    bench.gates["a"].set()
+    assert await task.done is tasks.Outcome.DROPPED
+    assert bench.observer.failures == []
+
+
+async def test_an_allowed_failure_is_told_and_not_tried_again(working: Start) -> None:
+    bench = await working()
+    bench.fail["a"] = 1
+    task = bench.add("a", "one", allow_failure=True)
+    assert await task.done is tasks.Outcome.DONE
+    assert bench.observer.failures == [("one", "a failed", None)]
+
+
+async def test_the_first_try_is_told_even_when_it_failed(working: Start) -> None:
+    bench = await working()
+    bench.fail["a"] = 1
+    task = bench.add("a", "one")
+    await task.tried
+    assert not task.done.done()
+    assert (task.attempts, task.last_error) == (1, "a failed")
+
+
+async def test_draining_starts_nothing_more_and_waits_for_what_runs(working: Start) -> None:
+    bench = await working()
+    bench.gates["a"] = asyncio.Event()
+    running = bench.add("a", "one")
+    bench.add("b", "two")
+    await settle()
+    bench.gates["a"].set()
+    await bench.queue.drain(grace=10)
+    await settle()
+    assert running.done.result() is tasks.Outcome.DONE
+    assert bench.ran == ["a"]
+
+
+@pytest.mark.parametrize("attempt", range(1, 40))
+def test_the_backoff_grows_from_5_to_30_seconds(attempt: int) -> None:
+    waits = [backoff.delay(attempt, random.Random(seed)) for seed in range(20)]
+    assert all(5 <= wait <= 30 for wait in waits)
+    if attempt < 5:
+        assert len(set(waits)) > 1, "jitter"
+    if attempt > 6:
+        assert min(waits) == 30

@@ -1,0 +1,96 @@
+"""The plan of a converge: a pure function of what was observed.
+
+What the engine executes and what a preview prints are the same object.
+Source: "Modules discovery" and step 4 of "Steps of addon-operator lifecycle" in the documentation.
+"""
+
+import dataclasses
+import enum
+import itertools
+from collections.abc import Mapping, Sequence
+
+from addon_operator.kernel import names
+from addon_operator.modules import model
+
+
+class PurgePolicy(enum.StrEnum):
+    """Which releases that no module directory explains are uninstalled (setting ``HELM_PURGE``)."""
+
+    OFF = "off"
+    OWN = "own"
+    """Those that this operator, or the Go operator, made."""
+    ALL = "all"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Observed:
+    """Everything that the plan depends on."""
+
+    modules: Sequence[model.Module]
+    verdicts: Mapping[names.ModuleName, model.Verdict]
+    releases: Mapping[str, bool]
+    """Name of each release in the operator's namespace, and whether an addon-operator made it."""
+    started: frozenset[names.ModuleName] = frozenset()
+    """Modules whose hooks run in this process."""
+    purge: PurgePolicy = PurgePolicy.OWN
+    ignored_releases: frozenset[str] = frozenset()
+    """Releases that are never touched (setting ``HELM_IGNORE_RELEASE`` and the operator's own)."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Stage:
+    """Modules of one order: they run side by side, and the next stage waits for them."""
+
+    order: int
+    modules: tuple[names.ModuleName, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ConvergePlan:
+    """What a converge does, in this order: deletes, then the stages, then purges."""
+
+    enabled: tuple[names.ModuleName, ...]
+    """All enabled modules in run order: what hooks see as ``global.enabledModules``."""
+    deletes: tuple[names.ModuleName, ...]
+    """Disabled modules that left something behind, in reverse run order."""
+    stages: tuple[Stage, ...]
+    purges: tuple[str, ...]
+    """Releases that no module directory explains, in reverse order of their names."""
+    verdicts: Mapping[names.ModuleName, model.Verdict]
+
+
+def plan_converge(observed: Observed) -> ConvergePlan:
+    """Decide which modules are deleted, run and purged."""
+    modules = sorted(observed.modules, key=lambda module: module.run_order)
+    enabled = [module for module in modules if observed.verdicts[module.name].enabled]
+    return ConvergePlan(
+        enabled=tuple(module.name for module in enabled),
+        deletes=_deletes(observed, modules),
+        stages=_stages(enabled),
+        purges=_purges(observed),
+        verdicts=observed.verdicts,
+    )
+
+
+def _deletes(observed: Observed, modules: Sequence[model.Module]) -> tuple[names.ModuleName, ...]:
+    removable = observed.releases.keys() - observed.ignored_releases
+    return tuple(
+        module.name
+        for module in reversed(modules)
+        if not observed.verdicts[module.name].enabled
+        and (module.name in removable or module.name in observed.started)
+    )
+
+
+def _stages(enabled: Sequence[model.Module]) -> tuple[Stage, ...]:
+    groups = itertools.groupby(enabled, key=lambda module: module.order)
+    return tuple(Stage(order, tuple(module.name for module in group)) for order, group in groups)
+
+
+def _purges(observed: Observed) -> tuple[str, ...]:
+    if observed.purge is PurgePolicy.OFF:
+        return ()
+    known = {str(module.name) for module in observed.modules}
+    unexplained = observed.releases.keys() - known - observed.ignored_releases
+    wanted = (name for name in unexplained if observed.purge is PurgePolicy.ALL or observed.releases[name])
+    return tuple(sorted(wanted, reverse=True))

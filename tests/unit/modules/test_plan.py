@@ -1,0 +1,81 @@
+"""Which modules a converge deletes, runs and purges."""
+
+import pathlib
+from collections.abc import Mapping
+
+import pytest
+
+from addon_operator.kernel.names import ModuleName
+from addon_operator.modules import model, plan
+
+
+def observed(
+    modules: Mapping[str, tuple[int, bool]],
+    releases: Mapping[str, bool] | None = None,
+    started: frozenset[str] = frozenset(),
+    purge: plan.PurgePolicy = plan.PurgePolicy.OWN,
+    ignored: frozenset[str] = frozenset(),
+) -> plan.Observed:
+    return plan.Observed(
+        modules=[
+            model.Module(name=ModuleName(name), order=order, path=pathlib.Path(name))
+            for name, (order, _) in modules.items()
+        ],
+        verdicts={
+            ModuleName(name): model.Verdict(ModuleName(name), enabled, "as the test says")
+            for name, (_, enabled) in modules.items()
+        },
+        releases=releases or {},
+        started=frozenset(map(ModuleName, started)),
+        purge=purge,
+        ignored_releases=ignored,
+    )
+
+
+def test_modules_run_by_number_then_name_and_those_of_one_number_together() -> None:
+    made = plan.plan_converge(
+        observed({"web": (20, True), "b": (10, True), "a": (10, True), "off": (5, False)})
+    )
+    assert made.enabled == ("a", "b", "web")
+    assert made.stages == (
+        plan.Stage(10, (ModuleName("a"), ModuleName("b"))),
+        plan.Stage(20, (ModuleName("web"),)),
+    )
+
+
+def test_disabled_modules_with_a_release_are_deleted_in_reverse_order() -> None:
+    made = plan.plan_converge(
+        observed({"a": (1, False), "b": (2, False), "c": (3, False)}, releases={"a": True, "c": False})
+    )
+    assert made.deletes == ("c", "a")
+
+
+def test_a_disabled_module_of_hooks_only_that_ran_is_deleted_too() -> None:
+    made = plan.plan_converge(observed({"a": (1, False), "b": (1, False)}, started=frozenset({"b"})))
+    assert made.deletes == ("b",)
+
+
+@pytest.mark.parametrize(
+    ("policy", "purged"),
+    [
+        (plan.PurgePolicy.OFF, ()),
+        (plan.PurgePolicy.OWN, ("mine",)),
+        (plan.PurgePolicy.ALL, ("theirs", "mine")),
+    ],
+)
+def test_releases_without_a_module_directory_are_purged_as_the_policy_says(
+    policy: plan.PurgePolicy, purged: tuple[str, ...]
+) -> None:
+    found = observed({"a": (1, True)}, releases={"a": True, "mine": True, "theirs": False}, purge=policy)
+    assert plan.plan_converge(found).purges == purged
+
+
+def test_an_ignored_release_is_neither_deleted_nor_purged() -> None:
+    found = observed(
+        {"operator": (1, False)},
+        releases={"operator": True, "self": True},
+        ignored=frozenset({"operator", "self"}),
+        purge=plan.PurgePolicy.ALL,
+    )
+    made = plan.plan_converge(found)
+    assert (made.deletes, made.purges) == ((), ())

@@ -1,0 +1,31 @@
+"""``$(VAR)`` expansion as Kubernetes does it in ``env``, ``command`` and ``args`` of a container.
+
+Usable as a library without a cluster; ``docs/reference/expansion.md`` has the rules and examples.
+"""
+
+from addon_operator.expansion.environment import container_environment
+from addon_operator.expansion.errors import MalformedObjectError
+from addon_operator.expansion.references import EventRecorder, MappingFunc, expand, mapping_func_for
+from addon_operator.expansion.results import (
+    ContainerEnvironment,
+    MissingSource,
+    SkippedKey,
+    UnresolvedReference,
+    unresolved_message,
+)
+from addon_operator.expansion.services import service_environment
+
+__all__ = [
+    "expand",
+    "mapping_func_for",
+    "EventRecorder",
+    "MappingFunc",
+    "container_environment",
+    "ContainerEnvironment",
+    "UnresolvedReference",
+    "MissingSource",
+    "SkippedKey",
+    "unresolved_message",
+    "service_environment",
+    "MalformedObjectError",
+]

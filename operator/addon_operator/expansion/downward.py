@@ -1,0 +1,175 @@
+"""The downward API: what a pod knows of itself.
+
+A value that is known only after scheduling, or once the object is stored, is shown as a placeholder:
+``<status.podIP>``.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from typing import Final
+
+from addon_operator.expansion import fields, quantities
+
+_SUBSCRIPTED = re.compile(r"metadata\.(?P<map>labels|annotations)\['(?P<key>.*)'\]", re.DOTALL)
+_KEY = re.compile(r"(?:[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
+_RESOURCE = re.compile(
+    r"(?P<list>limits|requests)\.(?P<resource>cpu|memory|ephemeral-storage|hugepages-.+)", re.DOTALL
+)
+# Sent by old clients; the API still takes it.
+_ALIASES: Final = {"spec.host": "spec.nodeName"}
+_OVERCOMMITTED: Final = ("cpu", "memory", "ephemeral-storage")
+_POD_LEVEL: Final = ("cpu", "memory")
+_NOTHING: Final = Fraction(0)
+
+
+def placeholder(what: str) -> str:
+    """How a value is shown that nobody can know yet."""
+    return f"<{what}>"
+
+
+def field_value(pod: fields.Node, ref: fields.Node) -> str:
+    """The value of a ``fieldRef``; a label or annotation that the pod lacks is empty.
+
+    Raises :class:`MalformedObjectError` for a path that the kubelet does not support.
+    """
+    if ref.text("apiVersion") not in ("", "v1"):
+        raise ref.problem("apiVersion", f"must be v1, not {ref.text('apiVersion')!r}")
+    path = ref.required_text("fieldPath")
+    if match := _SUBSCRIPTED.fullmatch(path):
+        return _subscript(pod, ref, match["map"], match["key"])
+    read = _FIELDS.get(_ALIASES.get(path, path))
+    if read is None:
+        raise ref.problem("fieldPath", f"is {path!r}, which a container cannot see; use one of {_SUPPORTED}")
+    value = read(pod)
+    return placeholder(_ALIASES.get(path, path)) if value is None else value
+
+
+def resource_value(pod: fields.Node, container: fields.Node, ref: fields.Node) -> str:
+    """The value of a ``resourceFieldRef`` in units of its divisor, rounded up.
+
+    A container without a limit has that of the pod, else what its node can give, which is known only after
+    scheduling. Raises :class:`MalformedObjectError` for an unknown resource or container, or a bad quantity.
+    """
+    match = _RESOURCE.fullmatch(ref.required_text("resource"))
+    if match is None:
+        raise ref.problem("resource", f"is {ref.text('resource')!r}; use one of {_RESOURCES}")
+    # 0 is what a client that leaves the divisor out may send.
+    divisor = ref.quantity("divisor") or Fraction(1)
+    selected, shares_node = _selected(pod, container, ref)
+    amount = _amount(pod, selected, match["list"], match["resource"], shares_node=shares_node)
+    return placeholder(match[0]) if amount is None else quantities.ratio(amount, divisor)
+
+
+def _metadata(key: str) -> Callable[[fields.Node], str | None]:
+    return lambda pod: pod.child("metadata").text(key) or None
+
+
+def _whole_map(key: str) -> Callable[[fields.Node], str | None]:
+    return lambda pod: _format_map(pod.child("metadata").child(key).text_map())
+
+
+def _address(key: str) -> Callable[[fields.Node], str | None]:
+    return lambda pod: pod.child("status").text(key) or None
+
+
+def _addresses(key: str) -> Callable[[fields.Node], str | None]:
+    return lambda pod: ",".join(each.text("ip") for each in pod.child("status").children(key)) or None
+
+
+def _node_name(pod: fields.Node) -> str | None:
+    return pod.child("spec").text("nodeName") or None
+
+
+def _service_account(pod: fields.Node) -> str:
+    spec = pod.child("spec")
+    # The API server fills in the same when it admits the pod.
+    return spec.text("serviceAccountName") or spec.text("serviceAccount") or "default"
+
+
+_FIELDS: Final[Mapping[str, Callable[[fields.Node], str | None]]] = {
+    "metadata.name": _metadata("name"),
+    "metadata.namespace": _metadata("namespace"),
+    "metadata.uid": _metadata("uid"),
+    "metadata.labels": _whole_map("labels"),
+    "metadata.annotations": _whole_map("annotations"),
+    "spec.nodeName": _node_name,
+    "spec.serviceAccountName": _service_account,
+    "status.hostIP": _address("hostIP"),
+    "status.hostIPs": _addresses("hostIPs"),
+    "status.podIP": _address("podIP"),
+    "status.podIPs": _addresses("podIPs"),
+}
+_SUPPORTED: Final = ", ".join([*_FIELDS, "metadata.labels['KEY']", "metadata.annotations['KEY']"])
+_RESOURCES: Final = "limits or requests, a dot, and cpu, memory, ephemeral-storage or hugepages-SIZE"
+
+
+def _subscript(pod: fields.Node, ref: fields.Node, which: str, key: str) -> str:
+    # Keys of annotations are checked without regard to case.
+    if not _KEY.fullmatch(key.lower() if which == "annotations" else key):
+        raise ref.problem("fieldPath", f"has the key {key!r}, which can be no key of {which}")
+    return pod.child("metadata").child(which).text(key)
+
+
+def _format_map(values: Mapping[str, str]) -> str:
+    return "\n".join(f"{key}={_quoted(values[key])}" for key in sorted(values))
+
+
+_ESCAPES: Final = {
+    "\a": "\\a",
+    "\b": "\\b",
+    "\f": "\\f",
+    "\n": "\\n",
+    "\r": "\\r",
+    "\t": "\\t",
+    "\v": "\\v",
+    "\\": "\\\\",
+    '"': '\\"',
+}
+
+
+def _quoted(text: str) -> str:
+    return '"' + "".join(_ESCAPES.get(each) or _printable(each) for each in text) + '"'
+
+
+def _printable(character: str) -> str:
+    code = ord(character)
+    if character.isprintable():
+        return character
+    if code < 0x80:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def _selected(pod: fields.Node, container: fields.Node, ref: fields.Node) -> tuple[fields.Node, bool]:
+    """The container that is meant, and whether what its node can give stands in for a missing limit.
+
+    The kubelet fills that in for the container itself and for all that are no init containers.
+    """
+    name = ref.text("containerName")
+    if not name:
+        return container, True
+    for key in ("containers", "initContainers"):
+        for each in pod.child("spec").children(key):
+            if each.text("name") == name:
+                return each, key == "containers"
+    raise ref.problem("containerName", f"names the container {name!r}, which the pod does not have")
+
+
+def _amount(
+    pod: fields.Node, container: fields.Node, which: str, resource: str, *, shares_node: bool
+) -> Fraction | None:
+    resources = container.child("resources")
+    limit = resources.child("limits").quantity(resource)
+    if which == "requests":
+        # The API server fills in the limit for a request that is not there.
+        request = resources.child("requests").quantity(resource)
+        return request if request is not None else limit or _NOTHING
+    if limit or not shares_node or resource not in _OVERCOMMITTED:
+        return limit or _NOTHING
+    return _pod_limit(pod, resource)
+
+
+def _pod_limit(pod: fields.Node, resource: str) -> Fraction | None:
+    limits = pod.child("spec").child("resources").child("limits")
+    return (limits.quantity(resource) or None) if resource in _POD_LEVEL else None

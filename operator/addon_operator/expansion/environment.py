@@ -1,0 +1,193 @@
+"""The environment of a container, built the way the kubelet does."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from addon_operator.expansion import downward, fields, references, results, services
+from addon_operator.kernel.json_types import KubernetesObject
+
+Contents = Mapping[str, Mapping[str, str]]
+"""Contents of ConfigMaps or Secrets: name → key → text."""
+
+# What current kubelets pass on: printable ASCII without the equals sign.
+_PASSED_ON = re.compile(r"[ -<>-~]+")
+_ENV_FROM: Final = {"configMapRef": "ConfigMap", "secretRef": "Secret"}
+_KEY_REFS: Final = {"configMapKeyRef": "ConfigMap", "secretKeyRef": "Secret"}
+_VALUE_SOURCES: Final = ("fieldRef", "resourceFieldRef", *_KEY_REFS, "fileKeyRef")
+
+
+def container_environment(
+    pod: KubernetesObject,
+    container: KubernetesObject,
+    *,
+    services: Iterable[KubernetesObject],
+    config_maps: Contents,
+    secrets: Contents,
+    master_services: Iterable[KubernetesObject],
+) -> results.ContainerEnvironment:
+    """The environment, command and args that a container of a pod gets.
+
+    ``services`` are those of the pod's namespace, ``master_services`` those of ``default`` (only the one
+    called ``kubernetes`` counts); ``config_maps`` and ``secrets`` hold what is in the pod's namespace, as
+    name → key → text. Nothing is changed or kept.
+
+    Raises :class:`MalformedObjectError` for objects that the Kubernetes API would not take.
+    Source: "Building a container's environment" as the kubelet does it.
+    """
+    pod_node = fields.named("pod", pod)
+    builder = _Builder(
+        pod_node,
+        fields.named("container", container),
+        {"ConfigMap": config_maps, "Secret": secrets},
+        _service_variables(pod_node, services, master_services),
+    )
+    return builder.build()
+
+
+def _service_variables(
+    pod: fields.Node, own: Iterable[KubernetesObject], masters: Iterable[KubernetesObject]
+) -> dict[str, str]:
+    links = pod.child("spec").flag("enableServiceLinks", default=True)
+    return services.pod_service_environment(own, masters, links=links)
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """A ConfigMap or Secret that something refers to."""
+
+    label: str
+    optional: bool
+    data: fields.Node | None
+
+
+class _Builder:
+    """Collects variables in the order in which the kubelet does; each sees those before it."""
+
+    def __init__(
+        self,
+        pod: fields.Node,
+        container: fields.Node,
+        contents: Mapping[str, Contents],
+        service_env: dict[str, str],
+    ) -> None:
+        self._pod = pod
+        self._container = container
+        self._contents = contents
+        self._service_env = service_env
+        self._env: dict[str, str] = {}
+        self._awaited: set[str] = set()
+        self._awaited_prefixes: list[str] = []
+        self._unresolved: dict[results.UnresolvedReference, None] = {}
+        self._missing: list[results.MissingSource] = []
+        self._skipped: list[results.SkippedKey] = []
+
+    def build(self) -> results.ContainerEnvironment:
+        for position, entry in enumerate(self._container.children("envFrom")):
+            self._add_source(entry, f"envFrom[{position}]")
+        for entry in self._container.children("env"):
+            self._add_variable(entry)
+        left = {name: value for name, value in self._service_env.items() if name not in self._env}
+        return results.ContainerEnvironment(
+            env=self._env | left,
+            command=self._expanded("command"),
+            args=self._expanded("args"),
+            unresolved=list(self._unresolved),
+            missing=self._missing,
+            skipped=self._skipped,
+        )
+
+    def _add_source(self, entry: fields.Node, where: str) -> None:
+        kind, ref = _one_of(entry, _ENV_FROM)
+        source = self._source(kind, ref)
+        prefix = entry.text("prefix")
+        if source.data is not None:
+            self._add_keys(source.label, prefix, source.data)
+        elif not source.optional:
+            self._missing.append(results.MissingSource(source.label, None, where))
+            self._awaited_prefixes.append(prefix)
+
+    def _add_keys(self, label: str, prefix: str, data: fields.Node) -> None:
+        for key, value in data.text_map().items():
+            name = prefix + key
+            if _PASSED_ON.fullmatch(name):
+                self._env[name] = value
+            else:
+                self._skipped.append(results.SkippedKey(label, key, name))
+
+    def _add_variable(self, entry: fields.Node) -> None:
+        name = entry.required_text("name")
+        value: str | None = entry.text("value")
+        if value:
+            value = self._expand(value, f"env {name}")
+        elif entry.has("valueFrom"):
+            value = self._value_from(name, entry.child("valueFrom"))
+        if value is not None:
+            self._env[name] = value
+            self._awaited.discard(name)
+
+    def _value_from(self, name: str, source: fields.Node) -> str | None:
+        if source.has("fieldRef"):
+            return downward.field_value(self._pod, source.child("fieldRef"))
+        if source.has("resourceFieldRef"):
+            return downward.resource_value(self._pod, self._container, source.child("resourceFieldRef"))
+        if source.has("fileKeyRef"):
+            return downward.placeholder(f"fileKeyRef {source.child('fileKeyRef').required_text('key')}")
+        return self._key_value(name, *_one_of(source, _KEY_REFS))
+
+    def _key_value(self, name: str, kind: str, ref: fields.Node) -> str | None:
+        source = self._source(kind, ref)
+        key = ref.required_text("key")
+        if source.data is not None and key in source.data.value:
+            return source.data.text(key)
+        if not source.optional:
+            lacking = None if source.data is None else key
+            self._missing.append(results.MissingSource(source.label, lacking, f"env {name}"))
+            self._await(name)
+        return None
+
+    def _await(self, name: str) -> None:
+        """Whatever the name stood for so far, it will not when the container starts."""
+        self._awaited.add(name)
+        self._env.pop(name, None)
+        self._service_env.pop(name, None)
+
+    def _source(self, kind: str, ref: fields.Node) -> _Source:
+        name = ref.required_text("name")
+        data = self._contents[kind].get(name)
+        label = f"{kind} {name}"
+        return _Source(
+            label=label,
+            optional=ref.flag("optional", default=False),
+            data=None if data is None else fields.root(label, {"data": data}).child("data"),
+        )
+
+    def _expanded(self, key: str) -> list[str]:
+        return [self._expand(text, f"{key}[{i}]") for i, text in enumerate(self._container.texts(key))]
+
+    def _expand(self, text: str, where: str) -> str:
+        recorder = _Recorder(self, where)
+        return references.expand(text, references.mapping_func_for(recorder, self._env, self._service_env))
+
+    def note_unresolved(self, name: str, where: str) -> None:
+        """Called for each reference that nothing resolves so far."""
+        pending = name in self._awaited or any(name.startswith(prefix) for prefix in self._awaited_prefixes)
+        self._unresolved.setdefault(results.UnresolvedReference(name, where, pending))
+
+
+@dataclass(frozen=True, slots=True)
+class _Recorder:
+    builder: _Builder
+    where: str
+
+    def unresolved(self, name: str) -> None:
+        self.builder.note_unresolved(name, self.where)
+
+
+def _one_of(node: fields.Node, kinds: Mapping[str, str]) -> tuple[str, fields.Node]:
+    for key, kind in kinds.items():
+        if node.has(key):
+            return kind, node.child(key)
+    choices = _VALUE_SOURCES if kinds is _KEY_REFS else tuple(kinds)
+    raise node.problem(f"{{{','.join(choices)}}}", "is required: give one of them")

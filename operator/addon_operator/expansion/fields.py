@@ -1,0 +1,162 @@
+"""Reading decoded JSON that may have been written by hand: every surprise names its field."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, TypeVar
+
+from addon_operator.expansion import errors, quantities
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """An object inside an API object. As in the API, ``null`` is the same as an absent field."""
+
+    subject: str
+    """What the whole object is called in errors, as in ``container web``."""
+    path: str
+    """Where in it this one is; empty for the whole."""
+    value: Mapping[str, Any]
+
+    def has(self, key: str) -> bool:
+        """Whether the field is there."""
+        return self.value.get(key) is not None
+
+    def problem(self, key: str, text: str) -> errors.MalformedObjectError:
+        """The error that says what is wrong with a field."""
+        return errors.MalformedObjectError(self.subject, self._path(key), text)
+
+    def text(self, key: str) -> str:
+        """A string; empty when absent."""
+        return self._typed(key, str, "")
+
+    def required_text(self, key: str) -> str:
+        """A string that must be there and not empty."""
+        text = self.text(key)
+        if not text:
+            raise self.problem(key, "is required and must not be empty")
+        return text
+
+    def flag(self, key: str, *, default: bool) -> bool:
+        """A boolean."""
+        return self._typed(key, bool, default)
+
+    def required_whole_number(self, key: str) -> int:
+        """A whole number that must be there."""
+        value = self.value.get(key)
+        # A boolean is an int to Python, not to JSON.
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise self._mismatch(key, "a whole number", value)
+        return value
+
+    def quantity(self, key: str) -> Fraction | None:
+        """A quantity such as ``500m`` or ``1Gi``, written as a string or a number; ``None`` when absent."""
+        value = self.value.get(key)
+        if value is None:
+            return None
+        parsed = quantities.parse(_quantity_text(value))
+        if parsed is None:
+            raise self.problem(key, f"must be a quantity such as 500m, 2 or 1Gi, not {value!r}")
+        return parsed
+
+    def child(self, key: str) -> "Node":
+        """An object inside this one; an absent one has no fields."""
+        return Node(self.subject, self._path(key), _mapping(self, key, self.value.get(key)))
+
+    def children(self, key: str) -> list["Node"]:
+        """A list of objects; empty when absent."""
+        places = [f"{key}[{i}]" for i in range(len(self._list(key)))]
+        return [
+            Node(self.subject, self._path(place), _mapping(self, place, item))
+            for place, item in zip(places, self._list(key), strict=True)
+        ]
+
+    def texts(self, key: str) -> list[str]:
+        """A list of strings; empty when absent."""
+        for i, item in enumerate(self._list(key)):
+            if not isinstance(item, str):
+                raise self._mismatch(f"{key}[{i}]", "a string", item)
+        return list(self._list(key))
+
+    def text_map(self) -> dict[str, str]:
+        """The object as names and strings."""
+        for key in self.value:
+            if not isinstance(key, str):
+                raise self.problem("", f"has the key {key!r}, which is no string; put it in quotes")
+        return {key: self.text(key) for key in self.value}
+
+    def _list(self, key: str) -> list[Any]:
+        return self._typed(key, list, [])
+
+    def _typed(self, key: str, kind: type[_T], default: _T) -> _T:
+        value = self.value.get(key)
+        if value is None:
+            return default
+        if not isinstance(value, kind):
+            raise self._mismatch(key, _KINDS[kind], value)
+        return value
+
+    def _mismatch(self, key: str, expected: str, value: object) -> errors.MalformedObjectError:
+        return self.problem(key, f"must be {expected}, not {_kind_of(value)}{_advice(expected, value)}")
+
+    def _path(self, key: str) -> str:
+        return ".".join(part for part in (self.path, key) if part)
+
+
+_KINDS: dict[type, str] = {
+    str: "a string",
+    bool: "true or false",
+    list: "a list",
+    dict: "an object",
+    int: "a number",
+    float: "a number",
+    type(None): "empty",
+}
+
+
+def root(subject: str, value: object) -> Node:
+    """The whole of an object.
+
+    Raises :class:`MalformedObjectError` when it is no object at all.
+    """
+    if not isinstance(value, Mapping):
+        raise errors.MalformedObjectError(subject, "", f"must be an object, not {_kind_of(value)}")
+    return Node(subject, "", value)
+
+
+def named(kind: str, value: object) -> Node:
+    """The whole of an object that goes by its own name in errors, as far as it has one."""
+    node = root(kind, value)
+    name = node.value.get("name") or _metadata(node).get("name")
+    return Node(f"{kind} {name}", "", node.value) if isinstance(name, str) else node
+
+
+def _metadata(node: Node) -> Mapping[str, Any]:
+    metadata = node.value.get("metadata")
+    return metadata if isinstance(metadata, Mapping) else {}
+
+
+def _mapping(node: Node, place: str, value: object) -> Mapping[str, Any]:
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise node.problem(place, f"must be an object, not {_kind_of(value)}")
+    return value
+
+
+def _kind_of(value: object) -> str:
+    return _KINDS.get(type(value), type(value).__name__)
+
+
+def _advice(expected: str, value: object) -> str:
+    return "; put it in quotes" if expected == _KINDS[str] and isinstance(value, int | float) else ""
+
+
+def _quantity_text(value: object) -> str:
+    if isinstance(value, int) and not isinstance(value, bool):
+        # Not str(): that refuses integers of more than 4300 digits with an error of its own.
+        return str(Decimal(value))
+    return str(value) if isinstance(value, str | float) else ""

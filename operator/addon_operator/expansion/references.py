@@ -1,0 +1,54 @@
+"""References ``$(NAME)`` in a text and what they stand for."""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Protocol, TypeAlias
+
+MappingFunc: TypeAlias = Callable[[str], str]
+"""Gives the value of a variable's name, or the text that shall stand in place of the reference."""
+
+# An escaped operator or a reference. Applied only up to the last closer of a text, where every opener finds
+# one: without that bound a text of openers alone would be searched to its end once for each of them.
+_TOKEN = re.compile(r"\$(?:\$|\(([^)]*)\))")
+
+
+class EventRecorder(Protocol):
+    """Who wants to hear of references that no context resolves."""
+
+    def unresolved(self, name: str) -> None:
+        """Called with the name between the brackets, exactly as written."""
+        ...
+
+
+def expand(text: str, mapping: MappingFunc) -> str:
+    """The text with every reference ``$(NAME)`` replaced by ``mapping(NAME)``.
+
+    A name reaches up to the first ``)`` and may hold anything else. ``$$`` is a literal ``$``; a ``$`` before
+    any other character, ``$(`` without a ``)`` behind it, and what a mapping returns are left as they are.
+    Takes linear time, calls the mapping once for each reference from left to right, and raises only what that
+    raises.
+    Source: "Syntax and expansion mechanics" of the Kubernetes expansion design.
+    """
+    end = text.rfind(")") + 1
+    head = _TOKEN.sub(lambda token: "$" if token[1] is None else mapping(token[1]), text[:end])
+    return head + text[end:].replace("$$", "$")
+
+
+def mapping_func_for(recorder: EventRecorder | None, *contexts: Mapping[str, str]) -> MappingFunc:
+    """A mapping for :func:`expand` that looks a name up in the contexts, in order of priority.
+
+    The first context that has the name wins, even with an empty value. A name that is in none of them comes
+    back as ``$(NAME)``, and the recorder hears of it once. Contexts are read at each call, not copied.
+    """
+    told: set[str] = set()
+
+    def mapping(name: str) -> str:
+        for context in contexts:
+            if name in context:
+                return context[name]
+        if recorder is not None and name not in told:
+            told.add(name)
+            recorder.unresolved(name)
+        return f"$({name})"
+
+    return mapping

@@ -57,8 +57,10 @@ def resource_value(pod: fields.Node, container: fields.Node, ref: fields.Node) -
     # 0 is what a client that leaves the divisor out may send.
     divisor = ref.quantity("divisor") or Fraction(1)
     selected, shares_node = _selected(pod, container, ref)
-    amount = _amount(pod, selected, match["list"], match["resource"], shares_node=shares_node)
-    return placeholder(match[0]) if amount is None else quantities.ratio(amount, divisor)
+    if match["list"] == "requests":
+        return quantities.ratio(_request(selected, match["resource"]), divisor)
+    limit = _final_limit(pod, selected, match["resource"], shares_node=shares_node)
+    return placeholder(match[0]) if limit is None else quantities.ratio(limit, divisor)
 
 
 def _metadata(key: str) -> Callable[[fields.Node], str | None]:
@@ -156,20 +158,22 @@ def _selected(pod: fields.Node, container: fields.Node, ref: fields.Node) -> tup
     raise ref.problem("containerName", f"names the container {name!r}, which the pod does not have")
 
 
-def _amount(
-    pod: fields.Node, container: fields.Node, which: str, resource: str, *, shares_node: bool
-) -> Fraction | None:
+def _limit(resources: fields.Node, resource: str) -> Fraction:
+    return resources.child("limits").quantity(resource) or _NOTHING
+
+
+def _request(container: fields.Node, resource: str) -> Fraction:
     resources = container.child("resources")
-    limit = resources.child("limits").quantity(resource)
-    if which == "requests":
-        # The API server fills in the limit for a request that is not there.
-        request = resources.child("requests").quantity(resource)
-        return request if request is not None else limit or _NOTHING
+    request = resources.child("requests").quantity(resource)
+    # The API server fills in the limit for a request that is not there.
+    return _limit(resources, resource) if request is None else request
+
+
+def _final_limit(
+    pod: fields.Node, container: fields.Node, resource: str, *, shares_node: bool
+) -> Fraction | None:
+    limit = _limit(container.child("resources"), resource)
     if limit or not shares_node or resource not in _OVERCOMMITTED:
-        return limit or _NOTHING
-    return _pod_limit(pod, resource)
-
-
-def _pod_limit(pod: fields.Node, resource: str) -> Fraction | None:
-    limits = pod.child("spec").child("resources").child("limits")
-    return (limits.quantity(resource) or None) if resource in _POD_LEVEL else None
+        return limit
+    of_pod = _limit(pod.child("spec").child("resources"), resource) if resource in _POD_LEVEL else None
+    return of_pod or None

@@ -190,4 +190,4 @@ def _one_of(node: fields.Node, kinds: Mapping[str, str]) -> tuple[str, fields.No
         if node.has(key):
             return kind, node.child(key)
     choices = _VALUE_SOURCES if kinds is _KEY_REFS else tuple(kinds)
-    raise node.problem(f"{{{','.join(choices)}}}", "is required: give one of them")
+    raise node.problem("", f"needs one of {', '.join(choices)}")

@@ -4,11 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from addon_operator.expansion import errors, quantities
 
 _T = TypeVar("_T")
+_SHOWN: Final = 40
+"""As much of a wrong value as an error repeats, in characters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,7 @@ class Node:
             return None
         parsed = quantities.parse(_quantity_text(value))
         if parsed is None:
-            raise self.problem(key, f"must be a quantity such as 500m, 2 or 1Gi, not {value!r}")
+            raise self.problem(key, f"must be a quantity such as 500m, 2 or 1Gi, not {_shown(value)}")
         return parsed
 
     def child(self, key: str) -> "Node":
@@ -153,6 +155,10 @@ def _kind_of(value: object) -> str:
 
 def _advice(expected: str, value: object) -> str:
     return "; put it in quotes" if expected == _KINDS[str] and isinstance(value, int | float) else ""
+
+
+def _shown(value: object) -> str:
+    return repr(_quantity_text(value)[:_SHOWN]) if _quantity_text(value) else _kind_of(value)
 
 
 def _quantity_text(value: object) -> str:

@@ -1,0 +1,120 @@
+"""Quantities: what they stand for, and how often one goes into another."""
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from addon_operator.expansion import quantities
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("0", Fraction(0)),
+        ("2", Fraction(2)),
+        ("+2", Fraction(2)),
+        ("-2", Fraction(-2)),
+        ("007", Fraction(7)),
+        ("0.1", Fraction(1, 10)),
+        (".5", Fraction(1, 2)),
+        ("5.", Fraction(5)),
+        ("500m", Fraction(1, 2)),
+        ("3u", Fraction(3, 10**6)),
+        ("7n", Fraction(7, 10**9)),
+        ("1k", Fraction(1000)),
+        ("2M", Fraction(2 * 10**6)),
+        ("2G", Fraction(2 * 10**9)),
+        ("2T", Fraction(2 * 10**12)),
+        ("2P", Fraction(2 * 10**15)),
+        ("2E", Fraction(2 * 10**18)),
+        ("1Ki", Fraction(1024)),
+        ("1.5Mi", Fraction(3 * 2**19)),
+        ("1Gi", Fraction(2**30)),
+        ("1Ti", Fraction(2**40)),
+        ("1Pi", Fraction(2**50)),
+        ("1Ei", Fraction(2**60)),
+        ("12e6", Fraction(12 * 10**6)),
+        ("12E6", Fraction(12 * 10**6)),
+        ("1e-3", Fraction(1, 1000)),
+        ("1e+2", Fraction(100)),
+        (" 1Gi ", Fraction(2**30)),
+    ],
+    ids=repr,
+)
+def test_a_quantity_stands_for_its_exact_number(text: str, number: Fraction) -> None:
+    assert quantities.parse(text) == number
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "lots",
+        "1K",
+        "1ki",
+        "1mi",
+        "1 Gi",
+        "1e",
+        "1e9999",
+        "0x10",
+        "1,5",
+        ".",
+        "--1",
+        "inf",
+        "nan",
+        "1.2.3",
+        "٣",
+    ],
+    ids=repr,
+)
+def test_what_is_no_quantity_has_no_number(text: str) -> None:
+    assert quantities.parse(text) is None
+
+
+def test_a_quantity_of_absurd_length_is_refused_at_once() -> None:
+    assert quantities.parse("9" * 1_000_000) is None
+
+
+@pytest.mark.parametrize(
+    ("quantity", "divisor", "expected"),
+    [
+        ("1", "1", "1"),
+        ("100m", "1", "1"),
+        ("1001m", "1", "2"),
+        ("1500m", "1m", "1500"),
+        ("1u", "1m", "1"),
+        ("0", "1", "0"),
+        ("1Gi", "1Mi", "1024"),
+        ("1G", "1Mi", "954"),
+        ("1Gi", "1", "1073741824"),
+        ("2Mi", "1Gi", "1"),
+        ("9223372036854775807", "1", "9223372036854775807"),
+        ("9007199254740993", "1", "9007199254740993"),
+        ("1e20", "1", "9223372036854775807"),
+        ("-1", "1", "0"),
+        ("1", "-1", "0"),
+    ],
+)
+def test_a_ratio_is_rounded_up_exactly(quantity: str, divisor: str, expected: str) -> None:
+    numbers = quantities.parse(quantity), quantities.parse(divisor)
+    assert numbers[0] is not None
+    assert numbers[1] is not None
+    assert quantities.ratio(*numbers) == expected
+
+
+@given(
+    st.integers(0, 10**15),
+    st.sampled_from(["", "m", "k", "Ki", "Gi"]),
+    st.sampled_from(["1m", "1", "1Ki", "1Mi"]),
+)
+def test_a_ratio_is_the_smallest_whole_number_of_divisors_that_covers_the_quantity(
+    number: int, suffix: str, unit: str
+) -> None:
+    quantity, divisor = quantities.parse(f"{number}{suffix}"), quantities.parse(unit)
+    assert quantity is not None
+    assert divisor is not None
+    count = int(quantities.ratio(quantity, divisor))
+    if count < 2**63 - 1:
+        assert count * divisor >= quantity > (count - 1) * divisor

@@ -12,6 +12,7 @@ import addon_operator
 from addon_operator.kernel import errors
 
 COMMANDS: Final[Mapping[str, str]] = {
+    "settings": "addon_operator.cli.settings:settings",
     "version": "addon_operator.cli.version:version",
 }
 """Name of each verb and where its click command is."""

@@ -1,0 +1,92 @@
+"""Names of variables that are no settings here but known, and warnings about those that are not."""
+
+import difflib
+import re
+from collections.abc import Collection, Iterable, Mapping
+from types import MappingProxyType
+from typing import Final
+
+from addon_operator.app import setting_fields
+
+RESERVED: Final = frozenset(
+    {
+        # Parts of the contract whose settings get a field together with the part.
+        "ADMISSION_SERVER_CERTS_DIR", "ADMISSION_SERVER_ENABLED", "ADMISSION_SERVER_LISTEN_PORT",
+        "DEBUG_HTTP_SERVER_ADDR", "EXPANSION_EVENTS", "HA", "POD", "STRICT_CHECK_VALUES_MODE_ENABLED",
+        "WATCH_MODULES", "WEBHOOK_URL",
+        # Read by the local control plane, not by the operator.
+        "DEVCLUSTER_CACHE", "DEVCLUSTER_STATE",
+    }
+)  # fmt: skip
+"""Names without prefix that raise no warning although they set nothing yet."""
+
+WITHOUT_MEANING: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "APPLIED_MODULE_EXTENDERS": "the sources of a module's switch and their order are fixed",
+        "DEBUG_KUBERNETES_API": "LOG_LEVEL=debug logs the requests",
+        "HELM3": "the version of Helm is detected by running it",
+        "HELM_MONITOR_KUBE_CLIENT_BURST": "resources are watched, not polled",
+        "HELM_MONITOR_KUBE_CLIENT_QPS": "resources are watched, not polled",
+        "JQ_LIBRARY_PATH": "jq filters have no library path",
+        "NELM_DEPENDENCY_GRAPH_ENABLED": "releases are made by the helm binary",
+        "OBJECT_PATCHER_KUBE_CLIENT_BURST": "KUBE_CLIENT_BURST holds for all requests",
+        "OBJECT_PATCHER_KUBE_CLIENT_QPS": "KUBE_CLIENT_QPS holds for all requests",
+        "OBJECT_PATCHER_KUBE_CLIENT_TIMEOUT": "every request has a time limit of its own",
+        "SHELL_CHROOT_DIR": "hooks run without chroot",
+        "TRACING_OTLP_AUTH_TOKEN": "there is no tracing",
+        "TRACING_OTLP_ENDPOINT": "there is no tracing",
+        "USE_NELM": "releases are made by the helm binary",
+    }
+)
+"""Settings of the Go operator that do nothing here, and why."""
+
+_HELM2: Final = re.compile(rf"({setting_fields.PREFIX})?(HELM2|TILLER_[A-Z0-9_]*)")
+# Kubernetes puts variables into every pod for each Service of the namespace: a Service "addon-operator" gives
+# ADDON_OPERATOR_SERVICE_HOST, ADDON_OPERATOR_PORT_9650_TCP_ADDR and so on.
+_SERVICE_LINK: Final = re.compile(
+    r".*_(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)"
+)
+_SERVICE_URL: Final = re.compile(r"(tcp|udp|sctp)://.*")
+
+
+def warnings(rows: Iterable[setting_fields.Setting], environ: Mapping[str, str]) -> tuple[str, ...]:
+    """One sentence for each variable that looks like a setting and is none."""
+    known = {variable for row in rows for variable in row.variables}
+    checks = (
+        _helm2(name) or _without_meaning(name) or _unknown(name, value, known)
+        for name, value in environ.items()
+    )
+    return tuple(sorted(warning for warning in checks if warning))
+
+
+def _helm2(name: str) -> str | None:
+    if _HELM2.fullmatch(name) is None:
+        return None
+    return (
+        f"{name} belongs to Helm 2, which is not served: remove it, and make sure that helm is version 3 or 4"
+    )
+
+
+def _without_meaning(name: str) -> str | None:
+    reason = WITHOUT_MEANING.get(name.removeprefix(setting_fields.PREFIX))
+    return f"{name} has no meaning here: {reason}" if reason else None
+
+
+def _unknown(name: str, value: str, known: Collection[str]) -> str | None:
+    bare = name.removeprefix(setting_fields.PREFIX)
+    if bare == name or name in known or bare in RESERVED or _is_service_link(name, value):
+        return None
+    prefixed = (other for other in known if other.startswith(setting_fields.PREFIX))
+    # Without the prefix, which would make any two names alike.
+    candidates = sorted(other.removeprefix(setting_fields.PREFIX) for other in prefixed)
+    nearest = difflib.get_close_matches(bare, candidates, n=1)
+    hint = (
+        f"did you mean {setting_fields.PREFIX}{nearest[0]}?"
+        if nearest
+        else "'addon-operator settings' lists all settings"
+    )
+    return f"{name} is no setting: {hint}"
+
+
+def _is_service_link(name: str, value: str) -> bool:
+    return bool(_SERVICE_LINK.fullmatch(name) or (name.endswith("_PORT") and _SERVICE_URL.fullmatch(value)))

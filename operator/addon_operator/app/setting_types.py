@@ -1,0 +1,239 @@
+"""What a setting's text may look like and what it means.
+
+Only form is checked here: whether a directory exists is the business of whoever opens it.
+"""
+
+import dataclasses
+import ipaddress
+import math
+import pathlib
+import re
+import urllib.parse
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Final, Generic, TypeVar
+
+from addon_operator.kernel import durations, json_types
+
+T = TypeVar("T")
+Plain = json_types.JsonValue
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class SettingType(Generic[T]):
+    """How one kind of setting is read, described and shown."""
+
+    parse: Callable[[str], T]
+    """Gives the value; raises ``ValueError`` or a ``ConfigurationError`` for what is not allowed."""
+    allowed: str
+    """What is allowed, as it ends the sentence "… is not allowed: give …"."""
+    plain: Callable[[T], Plain]
+    """The value as JSON."""
+    metavar: str
+    """Placeholder in ``--help``."""
+    is_switch: bool = False
+    """Whether the bare flag, without a value, means ``true``."""
+
+
+def _optional(plain: Callable[[T], Plain]) -> Callable[[T | None], Plain]:
+    return lambda value: None if value is None else plain(value)
+
+
+def _same(value: str) -> Plain:
+    return value
+
+
+# --- texts
+
+_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_SUBDOMAIN = re.compile(r"(?=.{1,253}\Z)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_METRIC_PREFIX = re.compile(r"([a-zA-Z_:][a-zA-Z0-9_:]*)?")
+_HOST = re.compile(r"(?=.{1,253}\Z)[A-Za-z0-9_]([-A-Za-z0-9_.]*[A-Za-z0-9_])?\.?")
+
+
+def _matching(pattern: re.Pattern[str]) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if pattern.fullmatch(text) is None:
+            raise ValueError
+        return text
+
+    return parse
+
+
+def _address(text: str) -> str:
+    bare = text.removeprefix("[").removesuffix("]")
+    try:
+        return str(ipaddress.ip_address(bare))
+    except ValueError:
+        # Digits and dots that are no IP address would be looked up as a name, and never found.
+        if re.fullmatch(r"[0-9.]+", text):
+            raise
+        return _matching(_HOST)(text)
+
+
+def _server(text: str) -> str:
+    url = urllib.parse.urlsplit(text if "://" in text else f"https://{text}")
+    # Reading the port checks it.
+    if url.scheme not in ("http", "https") or not url.hostname or url.port == 0 or re.search(r"\s", text):
+        raise ValueError
+    return urllib.parse.urlunsplit(url).rstrip("/")
+
+
+NAMESPACE: Final = SettingType(
+    _matching(_LABEL), "the name of a namespace (lower-case letters, digits, dashes)", _same, "NAME"
+)
+CONFIG_MAP: Final = SettingType(
+    _matching(_SUBDOMAIN), "the name of a ConfigMap (lower-case letters, digits, dashes, dots)", _same, "NAME"
+)
+METRIC_PREFIX: Final = SettingType(
+    _matching(_METRIC_PREFIX), "letters, digits, underscores and colons, no digit first", _same, "PREFIX"
+)
+ADDRESS: Final = SettingType(_address, "an IP address or a host name, without a port", _same, "ADDRESS")
+OPTIONAL_TEXT: Final[SettingType[str | None]] = SettingType(
+    lambda text: text or None, "a text", _optional(_same), "TEXT"
+)
+OPTIONAL_SERVER: Final[SettingType[str | None]] = SettingType(
+    lambda text: _server(text) if text else None,
+    "a URL such as https://10.0.0.1:6443",
+    _optional(_same),
+    "URL",
+)
+
+
+# --- paths
+
+
+def _path(text: str) -> pathlib.Path:
+    if not text or "\0" in text:
+        raise ValueError
+    return pathlib.Path(text)
+
+
+def _paths(text: str) -> tuple[pathlib.Path, ...]:
+    found = tuple(_path(part) for part in text.split(":") if part)
+    if not found:
+        raise ValueError
+    return found
+
+
+PATH: Final = SettingType(_path, "a path", str, "PATH")
+PATHS: Final = SettingType(
+    _paths, "one or more paths separated by colons", lambda v: [str(p) for p in v], "PATHS"
+)
+OPTIONAL_PATH: Final[SettingType[pathlib.Path | None]] = SettingType(
+    lambda text: _path(text) if text else None, "a path", _optional(str), "PATH"
+)
+
+
+# --- numbers
+
+_INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
+
+
+def integer(at_least: int, at_most: int | None = None) -> SettingType[int]:
+    """A decimal integer within bounds, both included."""
+
+    def parse(text: str) -> int:
+        if _INTEGER.fullmatch(text) is None or int(text) < at_least:
+            raise ValueError
+        if at_most is not None and int(text) > at_most:
+            raise ValueError
+        return int(text)
+
+    bounds = f"{at_least} or more" if at_most is None else f"{at_least} to {at_most}"
+    return SettingType(parse, f"a whole number, {bounds}", int, "N")
+
+
+def _rate(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value) or value < 0:
+        raise ValueError
+    return value
+
+
+def _plain_rate(value: float) -> Plain:
+    return int(value) if value.is_integer() else value
+
+
+PORT: Final = integer(0, 65535)
+RATE: Final = SettingType(_rate, "a number of requests per second, 0 for no limit", _plain_rate, "N")
+
+
+# --- durations
+
+
+def _duration(minimum: float, *, open_bound: bool) -> Callable[[str], float]:
+    def parse(text: str) -> float:
+        seconds = durations.parse(text)
+        if seconds < minimum or (open_bound and seconds == minimum):
+            raise ValueError
+        return seconds
+
+    return parse
+
+
+_DURATION_HELP: Final = "such as 30s, 20m or 1h30m"
+DURATION: Final = SettingType(
+    _duration(0, open_bound=False), f"a duration {_DURATION_HELP}, 0 or more", durations.text_of, "DURATION"
+)
+POSITIVE_DURATION: Final = SettingType(
+    _duration(0, open_bound=True), f"a duration {_DURATION_HELP}, more than 0", durations.text_of, "DURATION"
+)
+
+
+# --- choices, lists, labels
+
+_BOOLEANS: Final[Mapping[str, bool]] = MappingProxyType(
+    dict.fromkeys(("true", "yes", "on", "1", "t", "y"), True)
+    | dict.fromkeys(("false", "no", "off", "0", "f", "n"), False)
+)
+
+
+def _boolean(text: str) -> bool:
+    try:
+        return _BOOLEANS[text.strip().lower()]
+    except KeyError:
+        raise ValueError from None
+
+
+BOOLEAN: Final = SettingType(
+    _boolean, "true or false (or yes, no, on, off, 1, 0)", bool, "[true|false]", is_switch=True
+)
+
+
+def choice(*names: str, aliases: Mapping[str, str] = MappingProxyType({})) -> SettingType[str]:
+    """One of several words, in any case; an alias stands for one of them."""
+
+    def parse(text: str) -> str:
+        word = text.strip().lower()
+        word = aliases.get(word, word)
+        if word not in names:
+            raise ValueError
+        return word
+
+    return SettingType(parse, f"one of {', '.join(names)}", _same, f"[{'|'.join(names)}]")
+
+
+def _items(text: str) -> tuple[str, ...]:
+    return tuple(item.strip() for item in text.split(",") if item.strip())
+
+
+LIST: Final = SettingType(_items, "items separated by commas", list, "A,B")
+
+_LABEL_KEY = re.compile(
+    r"((?=[^/]{1,253}/)[a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
+)
+_LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
+
+
+def _labels(text: str) -> Mapping[str, str]:
+    labels: dict[str, str] = {}
+    for item in _items(text):
+        key, equals, value = item.partition("=")
+        if not equals or _LABEL_KEY.fullmatch(key) is None or _LABEL_VALUE.fullmatch(value) is None:
+            raise ValueError
+        labels[key] = value
+    return MappingProxyType(labels)
+
+
+LABELS: Final = SettingType(_labels, "labels such as heritage=my-app,scope=extra", dict, "KEY=VALUE,…")

@@ -1,0 +1,121 @@
+"""``addon-operator settings``, and the options that ``start`` shares with it."""
+
+import functools
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+import click
+import orjson
+import rich.box
+import rich.console
+import rich.table
+import yaml
+
+from addon_operator.app import setting_fields, setting_names, setting_resolution
+from addon_operator.app import settings as app_settings
+from addon_operator.kernel import json_types
+
+FORMATS: Final = ("text", "yaml", "json")
+_MISSING_ORIGIN: Final = "required, not set"
+_PLAIN_WIDTH: Final = 200
+
+Row = dict[str, json_types.JsonValue]
+
+
+def settings_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorator of a click command: adds a flag for each setting and calls the function with ``flags``.
+
+    ``flags`` has the texts that were given, by field name, as :func:`addon_operator.app.settings.load` wants
+    them; a flag that was not given is ``None``.
+    """
+
+    @functools.wraps(function)
+    def with_flags(*args: object, **kwargs: object) -> object:
+        flags = {field: kwargs.pop(field) for field in app_settings.TABLE}
+        return function(*args, flags=flags, **kwargs)
+
+    command: Callable[..., Any] = with_flags
+    for field, row in reversed(list(app_settings.TABLE.items())):
+        command = _option(field, row)(command)
+    return command
+
+
+def _option(field: str, row: setting_fields.Setting) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    default = "required" if row.default is None else f"default {row.default}" if row.default else ""
+    note = ", ".join(part for part in (row.documented, default) if part)
+    bare_flag: dict[str, Any] = {"is_flag": False, "flag_value": "true"} if row.type.is_switch else {}
+    return click.option(*row.flags, field, metavar=row.type.metavar, help=f"{row.help} [{note}]", **bare_flag)
+
+
+@click.command()
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(FORMATS),
+    default="text",
+    show_default=True,
+    help="Format of the output.",
+)
+@settings_options
+def settings(output: str, flags: Mapping[str, str | None]) -> None:
+    """Print every setting with its value and where the value came from.
+
+    Takes the same flags and variables as 'start'.
+    """
+    resolution = setting_resolution.resolve(app_settings.TABLE, flags, os.environ)
+    if resolution.problems:
+        raise setting_resolution.SettingsError(resolution.problems)
+    for warning in setting_names.warnings(app_settings.TABLE.values(), os.environ):
+        click.echo(f"Warning: {warning}", err=True)
+    click.echo(_RENDERERS[output](list(_rows(resolution))), nl=False)
+
+
+def _rows(resolution: setting_resolution.Resolution) -> Iterable[Row]:
+    for field, row in app_settings.TABLE.items():
+        given = field in resolution.values
+        yield {
+            "name": row.documented,
+            "value": row.type.plain(resolution.values[field]) if given else None,
+            "origin": resolution.origins.get(field, _MISSING_ORIGIN),
+        }
+
+
+def _text(rows: list[Row]) -> str:
+    table = rich.table.Table(box=None, pad_edge=False, header_style="bold")
+    for column in ("NAME", "VALUE", "ORIGIN"):
+        table.add_column(column, overflow="fold", no_wrap=column == "NAME")
+    for row in rows:
+        table.add_row(str(row["name"]), _cell(row["value"]), str(row["origin"]))
+    console = rich.console.Console(
+        width=None if sys.stdout.isatty() else _PLAIN_WIDTH, markup=False, highlight=False, emoji=False
+    )
+    with console.capture() as captured:
+        console.print(table)
+    return "".join(f"{line.rstrip()}\n" for line in captured.get().splitlines())
+
+
+def _cell(value: json_types.JsonValue) -> str:
+    match value:
+        case None:
+            return "-"
+        case bool():
+            return str(value).lower()
+        case list():
+            return ",".join(map(str, value)) or "-"
+        case dict():
+            return ",".join(f"{key}={item}" for key, item in value.items()) or "-"
+        case _:
+            return str(value) or "-"
+
+
+def _yaml(rows: list[Row]) -> str:
+    return yaml.safe_dump(rows, sort_keys=False, allow_unicode=True)
+
+
+def _json(rows: list[Row]) -> str:
+    return orjson.dumps(rows, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE).decode()
+
+
+_RENDERERS: Final[Mapping[str, Callable[[list[Row]], str]]] = {"text": _text, "yaml": _yaml, "json": _json}

@@ -1,0 +1,286 @@
+"""Settings: which source wins, what is allowed, what is told about wrong names."""
+
+import dataclasses
+import pathlib
+from collections.abc import Mapping
+
+import pytest
+
+from addon_operator.app import setting_names, setting_resolution, settings
+from addon_operator.kernel import errors
+
+NAMESPACE = {"ADDON_OPERATOR_NAMESPACE": "addons"}
+
+
+def load(flags: Mapping[str, str | None] | None = None, **environ: str) -> settings.Settings:
+    return settings.load(flags or {}, NAMESPACE | environ)
+
+
+def problems(flags: Mapping[str, str | None] | None = None, **environ: str) -> tuple[str, ...]:
+    with pytest.raises(setting_resolution.SettingsError) as refused:
+        load(flags, **environ)
+    return refused.value.problems
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("config_map", "addon-operator"),
+        ("modules_dirs", (pathlib.Path("modules"),)),
+        ("global_hooks_dir", pathlib.Path("global-hooks")),
+        ("unnumbered_module_order", 1),
+        ("tmp_dir", pathlib.Path("/tmp/addon-operator")),
+        ("modules_parallelism", 4),
+        ("converge_on_failure", "wait"),
+        ("hook_timeout", 1800.0),
+        ("shutdown_grace", 25.0),
+        ("crd_extra_labels", {"heritage": "addon-operator"}),
+        ("crd_filter_prefixes", ("doc-", "_")),
+        ("listen_address", "0.0.0.0"),
+        ("listen_port", 9650),
+        ("prometheus_metrics_prefix", "addon_operator_"),
+        ("queue_actions_metrics", True),
+        ("kube_config", None),
+        ("kube_client_qps", 5.0),
+        ("kube_client_burst", 10),
+        ("helm_bin_path", None),
+        ("helm_history_max", 10),
+        ("helm_timeout", 1200.0),
+        ("helm_ignore_release", ()),
+        ("helm_purge", "own"),
+        ("log_level", "info"),
+        ("log_type", "text"),
+        ("log_no_time", False),
+        ("debug_unix_socket", pathlib.Path("/var/run/addon-operator/debug.socket")),
+    ],
+    ids=lambda value: value if isinstance(value, str) else None,
+)
+def test_the_default_is_the_documented_one(field: str, value: object) -> None:
+    assert getattr(load(), field) == value
+    assert load().origins[field] == "default"
+
+
+@pytest.mark.parametrize(
+    ("environ", "value", "origin"),
+    [
+        ({"SHELL_OPERATOR_LISTEN_PORT": "1"}, 1, "variable SHELL_OPERATOR_LISTEN_PORT"),
+        ({"SHELL_OPERATOR_LISTEN_PORT": "1", "LISTEN_PORT": "2"}, 2, "variable LISTEN_PORT"),
+        ({"LISTEN_PORT": "2", "ADDON_OPERATOR_LISTEN_PORT": "3"}, 3, "variable ADDON_OPERATOR_LISTEN_PORT"),
+        ({"LISTEN_PORT": "2", "ADDON_OPERATOR_LISTEN_PORT": ""}, 2, "variable LISTEN_PORT"),
+    ],
+    ids=["shell-operator", "plain over shell-operator", "prefixed over plain", "empty counts as not set"],
+)
+def test_the_variable_of_the_highest_priority_wins(environ: dict[str, str], value: int, origin: str) -> None:
+    loaded = load(**environ)
+    assert (loaded.listen_port, loaded.origins["listen_port"]) == (value, origin)
+
+
+def test_a_flag_wins_over_every_variable() -> None:
+    loaded = load({"listen_port": "4"}, ADDON_OPERATOR_LISTEN_PORT="3")
+    assert loaded.listen_port == 4
+    assert loaded.origins["listen_port"] == "flag --prometheus-listen-port"
+
+
+def test_an_empty_flag_is_a_value() -> None:
+    assert load({"crd_filter_prefixes": "", "prometheus_metrics_prefix": ""}).crd_filter_prefixes == ()
+
+
+@pytest.mark.parametrize("row", settings.TABLE.values(), ids=lambda row: row.name)
+def test_every_setting_is_read_with_and_without_the_prefix(row: settings.fields.Setting) -> None:
+    assert {f"ADDON_OPERATOR_{row.name}", row.name} <= set(row.variables)
+
+
+@pytest.mark.parametrize(
+    "variable",
+    [
+        "UNNUMBERED_MODULE_ORDER",
+        "UNNUMBERED_MODULES_ORDER",
+        "ADDON_OPERATOR_UNNUMBERED_MODULE_ORDER",
+        "ADDON_OPERATOR_UNNUMBERED_MODULES_ORDER",
+    ],
+)
+def test_both_spellings_of_the_order_of_unnumbered_modules_are_understood(variable: str) -> None:
+    assert load(**{variable: "77"}).unnumbered_module_order == 77
+
+
+def test_hooks_dir_of_the_shell_operator_is_the_directory_of_global_hooks() -> None:
+    assert load(SHELL_OPERATOR_HOOKS_DIR="/hooks").global_hooks_dir == pathlib.Path("/hooks")
+
+
+@pytest.mark.parametrize(
+    ("variable", "text", "field", "value"),
+    [
+        ("MODULES_DIR", "/a:/b::/c", "modules_dirs", tuple(map(pathlib.Path, ("/a", "/b", "/c")))),
+        ("HELM_TIMEOUT", "1h30m", "helm_timeout", 5400.0),
+        ("SHUTDOWN_GRACE", "0", "shutdown_grace", 0.0),
+        ("HELM_IGNORE_RELEASE", "a, b,,c", "helm_ignore_release", ("a", "b", "c")),
+        ("CRD_EXTRA_LABELS", "heritage=my-app,a=b", "crd_extra_labels", {"heritage": "my-app", "a": "b"}),
+        ("CRD_EXTRA_LABELS", "example.io/part-of=", "crd_extra_labels", {"example.io/part-of": ""}),
+        ("QUEUE_ACTIONS_METRICS", "no", "queue_actions_metrics", False),
+        ("LOG_NO_TIME", "TRUE", "log_no_time", True),
+        ("LOG_LEVEL", "Warning", "log_level", "warn"),
+        ("HELM_DRIVER", "configmaps", "helm_driver", "configmap"),
+        ("KUBE_CLIENT_QPS", "0.5", "kube_client_qps", 0.5),
+        ("KUBE_SERVER", "10.0.0.1:6443/", "kube_server", "https://10.0.0.1:6443"),
+        ("KUBE_SERVER", "http://localhost:8001", "kube_server", "http://localhost:8001"),
+        ("KUBE_CONFIG", "/etc/kube", "kube_config", pathlib.Path("/etc/kube")),
+        ("LISTEN_ADDRESS", "[::1]", "listen_address", "::1"),
+        ("LISTEN_ADDRESS", "localhost", "listen_address", "localhost"),
+        ("LISTEN_PORT", "0", "listen_port", 0),
+        ("PROMETHEUS_METRICS_PREFIX", "dev_cluster_", "prometheus_metrics_prefix", "dev_cluster_"),
+    ],
+)  # fmt: skip
+def test_a_text_is_read_as_its_type(variable: str, text: str, field: str, value: object) -> None:
+    assert getattr(load(**{variable: text}), field) == value
+
+
+@pytest.mark.parametrize(
+    ("variable", "text"),
+    [
+        ("NAMESPACE", "Not_A_Namespace"),
+        ("NAMESPACE", "a" * 64),
+        ("CONFIG_MAP", "-x"),
+        ("MODULES_DIR", ":"),
+        ("UNNUMBERED_MODULE_ORDER", "one"),
+        ("UNNUMBERED_MODULE_ORDER", "-1"),
+        ("UNNUMBERED_MODULE_ORDER", "1.5"),
+        ("MODULES_PARALLELISM", "0"),
+        ("MODULES_PARALLELISM", "٤"),
+        ("CONVERGE_ON_FAILURE", "stop"),
+        ("HOOK_TIMEOUT", "30"),
+        ("HOOK_TIMEOUT", "0"),
+        ("SHUTDOWN_GRACE", "-1s"),
+        ("LISTEN_PORT", "65536"),
+        ("LISTEN_PORT", "tcp://10.0.0.1:80"),
+        ("LISTEN_ADDRESS", "0.0.0.0:9650"),
+        ("LISTEN_ADDRESS", "1.2.3"),
+        ("PROMETHEUS_METRICS_PREFIX", "9-"),
+        ("QUEUE_ACTIONS_METRICS", "maybe"),
+        ("CRD_EXTRA_LABELS", "heritage"),
+        ("CRD_EXTRA_LABELS", "a b=c"),
+        ("KUBE_SERVER", "https://"),
+        ("KUBE_SERVER", "ftp://host"),
+        ("KUBE_SERVER", "host:port"),
+        ("KUBE_CLIENT_QPS", "nan"),
+        ("KUBE_CLIENT_QPS", "-1"),
+        ("KUBE_CLIENT_BURST", "0"),
+        ("HELM_HISTORY_MAX", "-1"),
+        ("HELM_PURGE", "some"),
+        ("HELM_DRIVER", "sql"),
+        ("LOG_LEVEL", "loud"),
+        ("LOG_TYPE", "xml"),
+    ],
+)
+def test_a_wrong_value_is_refused_with_name_value_and_what_is_allowed(variable: str, text: str) -> None:
+    prefixed = f"ADDON_OPERATOR_{variable}"
+    (problem,) = problems(**{prefixed: text})
+    assert variable in problem
+    assert repr(text) in problem
+    assert prefixed in problem
+    assert "give " in problem
+
+
+def test_all_wrong_settings_are_told_at_once() -> None:
+    with pytest.raises(errors.ConfigurationError) as refused:
+        settings.load({"listen_port": "x"}, {"LOG_TYPE": "xml"})
+    lines = str(refused.value).splitlines()
+    assert lines[0] == "3 settings are wrong:"
+    assert [line.split()[0] for line in lines[1:]] == [
+        "ADDON_OPERATOR_NAMESPACE", "ADDON_OPERATOR_LISTEN_PORT:", "LOG_TYPE:",
+    ]  # fmt: skip
+
+
+def test_a_missing_namespace_is_one_sentence_that_names_variable_and_flag() -> None:
+    with pytest.raises(setting_resolution.SettingsError) as refused:
+        settings.load({}, {})
+    (problem,) = refused.value.problems
+    assert str(refused.value) == problem
+    assert "ADDON_OPERATOR_NAMESPACE" in problem
+    assert "--namespace" in problem
+
+
+def test_a_very_long_wrong_value_is_cut() -> None:
+    (problem,) = problems(LOG_TYPE="x" * 10_000)
+    assert len(problem) < 300
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("ADDON_OPERATOR_LISTEN_PRT", "ADDON_OPERATOR_LISTEN_PORT"),
+        ("ADDON_OPERATOR_NAMESPACES", "ADDON_OPERATOR_NAMESPACE"),
+        ("ADDON_OPERATOR_ZZZ", "addon-operator settings"),
+    ],
+)
+def test_an_unknown_name_is_a_warning_with_the_nearest_name(name: str, hint: str) -> None:
+    (warning,) = load(**{name: "1"}).warnings
+    assert name in warning
+    assert hint in warning
+
+
+@pytest.mark.parametrize("prefix", ["", "ADDON_OPERATOR_"])
+@pytest.mark.parametrize("name", sorted(setting_names.WITHOUT_MEANING))
+def test_a_setting_of_the_go_operator_without_meaning_says_so_once(name: str, prefix: str) -> None:
+    (warning,) = load(**{prefix + name: "1"}).warnings
+    assert prefix + name in warning
+    assert "no meaning" in warning
+
+
+@pytest.mark.parametrize(
+    "name", ["HELM2", "TILLER_MAX_HISTORY", "TILLER_BIN_PATH", "ADDON_OPERATOR_TILLER_X"]
+)
+def test_settings_of_helm_2_are_a_warning(name: str) -> None:
+    (warning,) = load(**{name: "1"}).warnings
+    assert warning.startswith(f"{name} belongs to Helm 2")
+
+
+@pytest.mark.parametrize("name", sorted(setting_names.RESERVED))
+def test_a_name_of_a_part_to_come_raises_no_warning(name: str) -> None:
+    assert load(**{f"ADDON_OPERATOR_{name}": "1"}).warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("ADDON_OPERATOR_SERVICE_HOST", "10.0.0.1"),
+        ("ADDON_OPERATOR_SERVICE_PORT", "9650"),
+        ("ADDON_OPERATOR_SERVICE_PORT_METRICS", "9650"),
+        ("ADDON_OPERATOR_PORT", "tcp://10.0.0.1:9650"),
+        ("ADDON_OPERATOR_PORT_9650_TCP", "tcp://10.0.0.1:9650"),
+        ("ADDON_OPERATOR_PORT_9650_TCP_ADDR", "10.0.0.1"),
+        ("ADDON_OPERATOR_WEBHOOK_SERVICE_HOST", "10.0.0.1"),
+    ],
+)
+def test_variables_that_kubernetes_adds_for_a_service_raise_no_warning(name: str, value: str) -> None:
+    assert load(**{name: value}).warnings == ()
+
+
+def test_known_names_do_not_overlap() -> None:
+    names = {name for row in settings.TABLE.values() for name in (row.name, *row.aliases)}
+    assert not names & setting_names.RESERVED
+    assert not names & set(setting_names.WITHOUT_MEANING)
+    assert not setting_names.RESERVED & set(setting_names.WITHOUT_MEANING)
+
+
+def test_no_two_settings_share_a_variable_or_a_flag() -> None:
+    variables = [name for row in settings.TABLE.values() for name in row.variables]
+    flags = [flag for row in settings.TABLE.values() for flag in row.flags]
+    assert len(set(variables)) == len(variables)
+    assert len(set(flags)) == len(flags)
+
+
+def test_settings_cannot_be_changed() -> None:
+    loaded = load()
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        loaded.listen_port = 1  # type: ignore[misc]  # the point of the test
+    with pytest.raises(TypeError):
+        loaded.crd_extra_labels["a"] = "b"  # type: ignore[index]  # the point of the test
+
+
+@pytest.mark.parametrize("row", settings.TABLE.values(), ids=lambda row: row.name)
+def test_every_setting_stands_in_its_documentation(row: settings.fields.Setting) -> None:
+    text = (pathlib.Path(__file__).parents[3] / "docs" / "reference" / "settings.md").read_text()
+    (line,) = [line for line in text.splitlines() if line.startswith(f"| `{row.documented}` |")]
+    for flag in row.flags:
+        assert f"`{flag}`" in line
+    assert row.default is None or f"`{row.default}`" in line or not row.default

@@ -1,0 +1,225 @@
+"""Whether Helm has something to do for a module: two pure functions over what was observed.
+
+The first one is asked before anything is rendered and says "nothing" for a module whose inputs did not
+change; the second one is asked with the checksum of the rendered manifest.
+Source: "Releases deduplication" and "Release auto-healing" of the addon-operator documentation.
+"""
+
+import dataclasses
+import enum
+from collections.abc import Mapping
+from typing import Final, NewType, TypeAlias
+
+Checksum = NewType("Checksum", str)
+"""Hexadecimal digest that fits into the value of a label."""
+
+MANAGED_LABEL: Final = "addon-operator.io/managed"
+INPUTS_LABEL: Final = "addon-operator.io/inputs-checksum"
+MANIFEST_LABEL: Final = "addon-operator.io/manifest-checksum"
+CHART_LABEL: Final = "addon-operator.io/chart-checksum"
+REVISION_LABEL: Final = "addon-operator.io/revision"
+GO_OPERATOR_LABEL: Final = "moduleChecksum"
+"""What the Go operator puts on the releases that it makes."""
+
+DEPLOYED: Final = "deployed"
+UNINSTALLED: Final = "uninstalled"
+UNINSTALLING: Final = "uninstalling"
+PENDING_PREFIX: Final = "pending-"
+_NAMED_RESOURCES: Final = 3
+
+
+class SkippedBy(enum.StrEnum):
+    """What showed that there is nothing to do; the values are those of the metric's label ``by``."""
+
+    INPUTS = "inputs"
+    """Chart, values and cluster are those of the last revision: no process was started."""
+    MANIFEST = "manifest"
+    """The rendered manifest is that of the last revision."""
+
+
+class RecoveryAction(enum.Enum):
+    """How a release that Helm refuses to upgrade is made usable again."""
+
+    DROP_REVISION = enum.auto()
+    """Delete the record of the unfinished revision, so that the one before it counts."""
+    FINISH_UNINSTALL = enum.auto()
+    """Uninstall once more: the interrupted uninstallation goes on to its end."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Rendered:
+    """From which inputs a revision was made and what they rendered to."""
+
+    inputs: Checksum
+    manifest: Checksum
+    chart: Checksum
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Revision:
+    """The last revision of a release, as its record tells."""
+
+    release: str
+    number: int
+    status: str
+    """Helm's name of the status: ``deployed``, ``failed``, ``pending-upgrade``, …"""
+    labels: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+    @property
+    def ours(self) -> bool:
+        """Whether an addon-operator made the release, this one or the Go one."""
+        return self.labels.get(MANAGED_LABEL) == "true" or GO_OPERATOR_LABEL in self.labels
+
+    @property
+    def saved(self) -> Rendered | None:
+        """What the labels tell, or ``None`` if they do not speak of this revision.
+
+        Helm copies labels from one revision to the next: after a ``helm upgrade`` or ``helm rollback`` by
+        hand they describe another revision, which the revision label shows.
+        """
+        inputs, manifest = self.labels.get(INPUTS_LABEL), self.labels.get(MANIFEST_LABEL)
+        if not inputs or not manifest or self.labels.get(REVISION_LABEL) != str(self.number):
+            return None
+        return Rendered(Checksum(inputs), Checksum(manifest), Checksum(self.labels.get(CHART_LABEL, "")))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ReleaseState:
+    """Everything that a decision about a release depends on."""
+
+    revision: Revision | None
+    """The last revision; ``None`` if there is no release."""
+    inputs: Checksum
+    """Of chart files, values, Helm's version and what the chart may see of the cluster."""
+    chart: Checksum
+    """Of the chart's files alone."""
+    rendered: Rendered | None = None
+    """What this process itself rendered for exactly this revision, if it did."""
+    absent: tuple[str, ...] = ()
+    """Resources of the release that are missing in the cluster, as a person would name them."""
+
+    @property
+    def known(self) -> Rendered | None:
+        """From what the last revision was made, as far as that is known."""
+        return self.rendered or (self.revision.saved if self.revision else None)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Recover:
+    """The release is stuck: act, look again, decide again."""
+
+    action: RecoveryAction
+    reason: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Render:
+    """Render the manifest to find out more."""
+
+    reason: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Skip:
+    """Make no revision."""
+
+    by: SkippedBy
+    reason: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Install:
+    """Make the first revision."""
+
+    reason: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Upgrade:
+    """Make another revision."""
+
+    reason: str
+    validate: bool
+    """Whether Helm checks the manifest against the cluster's OpenAPI schemas: two thirds of its time."""
+
+
+BeforeRender: TypeAlias = Recover | Skip | Render
+AfterRender: TypeAlias = Skip | Install | Upgrade
+
+
+def decide_before_render(state: ReleaseState) -> BeforeRender:
+    """Decide what can be decided from checksums and the release's record alone."""
+    revision = state.revision
+    if revision is None or revision.status == UNINSTALLED:
+        return Render("there is no release yet")
+    stuck = _recovery(revision)
+    if stuck is not None:
+        return stuck
+    cause = _cause(state, revision)
+    if cause is not None:
+        return Render(cause)
+    return Skip(SkippedBy.INPUTS, f"chart and values are those of revision {revision.number}")
+
+
+def decide_after_render(state: ReleaseState, manifest: Checksum) -> AfterRender:
+    """Decide with the checksum of the rendered manifest; the release must not be stuck."""
+    revision = state.revision
+    if revision is None or revision.status == UNINSTALLED:
+        return Install("there is no release yet")
+    cause = _cause_for_upgrade(state, revision, manifest)
+    if cause is None:
+        return Skip(SkippedBy.MANIFEST, f"the manifest is that of revision {revision.number}")
+    return Upgrade(cause, validate=_needs_validation(state, revision))
+
+
+def _recovery(revision: Revision) -> Recover | None:
+    stuck = f"revision {revision.number} is stuck in {revision.status}"
+    if revision.status.startswith(PENDING_PREFIX):
+        return Recover(RecoveryAction.DROP_REVISION, f"{stuck}: its record is removed")
+    if revision.status == UNINSTALLING:
+        return Recover(RecoveryAction.FINISH_UNINSTALL, f"{stuck}: the uninstallation is finished first")
+    return None
+
+
+def _cause(state: ReleaseState, revision: Revision) -> str | None:
+    """Why the inputs alone do not settle it."""
+    return _cause_whatever_the_inputs(state, revision) or _changed_input(state)
+
+
+def _cause_whatever_the_inputs(state: ReleaseState, revision: Revision) -> str | None:
+    if revision.status != DEPLOYED:
+        return f"revision {revision.number} is {revision.status}"
+    if state.absent:
+        return _absence(state.absent)
+    if state.known is None:
+        return f"revision {revision.number} was not made by this operator"
+    return None
+
+
+def _absence(resources: tuple[str, ...]) -> str:
+    named = ", ".join(resources[:_NAMED_RESOURCES])
+    more = len(resources) - _NAMED_RESOURCES
+    return f"absent in the cluster: {named}" + (f" and {more} more" if more > 0 else "")
+
+
+def _changed_input(state: ReleaseState) -> str | None:
+    known = state.known
+    if known is None or known.inputs == state.inputs:
+        return None
+    return (
+        "the chart's files changed"
+        if known.chart != state.chart
+        else "the values, Helm or the cluster changed"
+    )
+
+
+def _cause_for_upgrade(state: ReleaseState, revision: Revision, manifest: Checksum) -> str | None:
+    cause = _cause_whatever_the_inputs(state, revision)
+    if cause is None and state.known is not None and state.known.manifest != manifest:
+        return _changed_input(state) or "the rendered manifest changed"
+    return cause
+
+
+def _needs_validation(state: ReleaseState, revision: Revision) -> bool:
+    known = state.known
+    return revision.status != DEPLOYED or known is None or known.chart != state.chart

@@ -1,7 +1,7 @@
 """Objects written by hand: whatever is wrong with them, the error names the field."""
 
 import contextlib
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 from hypothesis import given, settings
@@ -10,15 +10,18 @@ from hypothesis import strategies as st
 from addon_operator import expansion
 from addon_operator.kernel import errors
 
+Decoded: TypeAlias = Any
+"""What a YAML or JSON file may hold."""
+
 
 def build(
-    container: object, pod: object = None, config_maps: object = None
+    container: Decoded, pod: Decoded = None, config_maps: Decoded = None
 ) -> expansion.ContainerEnvironment:
     return expansion.container_environment(
-        {} if pod is None else pod,  # type: ignore[arg-type] - that is the point
-        container,  # type: ignore[arg-type]
+        {} if pod is None else pod,
+        container,
         services=[],
-        config_maps=config_maps or {"c": {"k": "v"}},  # type: ignore[arg-type]
+        config_maps=config_maps or {"c": {"k": "v"}},
         secrets={},
         master_services=[],
     )
@@ -172,10 +175,10 @@ CONTAINER = JSON | st.fixed_dictionaries(
 @given(JSON, CONTAINER, JSON, st.dictionaries(st.just("c"), JSON))
 @settings(deadline=None, max_examples=300)
 def test_any_json_gives_an_environment_or_one_clear_error(
-    pod: Any,  # noqa: ANN401 - any decoded JSON
-    container: Any,  # noqa: ANN401 - any decoded JSON
-    service: Any,  # noqa: ANN401 - any decoded JSON
-    config_maps: Any,  # noqa: ANN401 - any decoded JSON
+    pod: Decoded,
+    container: Decoded,
+    service: Decoded,
+    config_maps: Decoded,
 ) -> None:
     with contextlib.suppress(expansion.MalformedObjectError):
         found = expansion.container_environment(

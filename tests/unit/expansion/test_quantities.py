@@ -9,8 +9,14 @@ from hypothesis import strategies as st
 from addon_operator.expansion import quantities
 
 
+def number(text: str) -> Fraction:
+    parsed = quantities.parse(text)
+    assert parsed is not None
+    return parsed
+
+
 @pytest.mark.parametrize(
-    ("text", "number"),
+    ("text", "expected"),
     [
         ("0", Fraction(0)),
         ("2", Fraction(2)),
@@ -43,8 +49,8 @@ from addon_operator.expansion import quantities
     ],
     ids=repr,
 )
-def test_a_quantity_stands_for_its_exact_number(text: str, number: Fraction) -> None:
-    assert quantities.parse(text) == number
+def test_a_quantity_stands_for_its_exact_number(text: str, expected: Fraction) -> None:
+    assert quantities.parse(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -98,10 +104,7 @@ def test_a_quantity_of_absurd_length_is_refused_at_once() -> None:
     ],
 )
 def test_a_ratio_is_rounded_up_exactly(quantity: str, divisor: str, expected: str) -> None:
-    numbers = quantities.parse(quantity), quantities.parse(divisor)
-    assert numbers[0] is not None
-    assert numbers[1] is not None
-    assert quantities.ratio(*numbers) == expected
+    assert quantities.ratio(number(quantity), number(divisor)) == expected
 
 
 @given(
@@ -110,11 +113,9 @@ def test_a_ratio_is_rounded_up_exactly(quantity: str, divisor: str, expected: st
     st.sampled_from(["1m", "1", "1Ki", "1Mi"]),
 )
 def test_a_ratio_is_the_smallest_whole_number_of_divisors_that_covers_the_quantity(
-    number: int, suffix: str, unit: str
+    amount: int, suffix: str, unit: str
 ) -> None:
-    quantity, divisor = quantities.parse(f"{number}{suffix}"), quantities.parse(unit)
-    assert quantity is not None
-    assert divisor is not None
+    quantity, divisor = number(f"{amount}{suffix}"), number(unit)
     count = int(quantities.ratio(quantity, divisor))
     if count < 2**63 - 1:
         assert count * divisor >= quantity > (count - 1) * divisor

@@ -1,0 +1,81 @@
+"""Why a program could not be started, as one sentence."""
+
+import contextlib
+import errno
+import os
+import pathlib
+from typing import Final
+
+from addon_operator.kernel import errors
+
+_SHEBANG_BYTES: Final = 256
+
+
+class ChildStartError(errors.AddonOperatorError):
+    """A program could not be started at all; ``program`` is its path."""
+
+    def __init__(self, program: str, message: str) -> None:
+        super().__init__(f"cannot start {program}: {message}")
+        self.program = program
+        """The first word of the command."""
+
+
+def explain(error: OSError, program: str, cwd: pathlib.Path | None) -> ChildStartError:
+    """Turn what the kernel says about a failed start into a sentence that says what to do."""
+    if cwd is not None and error.errno in _ABOUT_A_PATH and not cwd.is_dir():
+        return ChildStartError(program, f"its working directory {cwd} is no directory that exists")
+    return ChildStartError(program, _reason(error, pathlib.Path(program)))
+
+
+_ABOUT_A_PATH: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EACCES})
+
+
+def _reason(error: OSError, program: pathlib.Path) -> str:
+    match error.errno:
+        case errno.ENOEXEC:
+            return (
+                "it is neither a program of this machine nor a script that names its interpreter; "
+                "begin a script with a line such as '#!/usr/bin/env bash'"
+            )
+        case errno.ENOENT | errno.ENOTDIR:
+            return _missing(program)
+        case errno.EACCES | errno.EPERM:
+            return _forbidden(program)
+        case errno.E2BIG:
+            return "its arguments and environment are larger than the kernel takes; make them smaller"
+        case _:
+            return f"{error.strerror or error}"
+
+
+def _missing(program: pathlib.Path) -> str:
+    if not program.exists():
+        return "there is no such file" if program.is_absolute() else "there is no such program in PATH"
+    interpreter = _interpreter(program)
+    if interpreter is None:
+        return "the program loader it needs is not on this machine; is it built for another system?"
+    if interpreter.endswith("\r"):
+        return (
+            "its lines end as on Windows (CR LF), so its interpreter is not found; save it with LF line ends"
+        )
+    return f"its first line names the interpreter {interpreter}, which does not exist on this machine"
+
+
+def _forbidden(program: pathlib.Path) -> str:
+    if program.is_dir():
+        return "it is a directory"
+    if not os.access(program, os.X_OK):
+        return f"it is not executable; run 'chmod +x {program}'"
+    interpreter = _interpreter(program)
+    if interpreter is not None and not os.access(interpreter, os.X_OK):
+        return f"its first line names the interpreter {interpreter}, which is not executable"
+    return "permission denied; is its file system mounted with noexec?"
+
+
+def _interpreter(program: pathlib.Path) -> str | None:
+    """What the ``#!`` line of a script names, with a stray carriage return if there is one."""
+    with contextlib.suppress(OSError), program.open("rb") as file:
+        line = file.read(_SHEBANG_BYTES).partition(b"\n")[0]
+        if line.startswith(b"#!"):
+            words = line[2:].decode(errors="replace").strip(" \t").split(" ")
+            return words[0] or None
+    return None

@@ -80,6 +80,11 @@ class Task:
         """Pending tasks with the same key are one."""
         return (self.kind, self.owner, self.hook, self.binding)
 
+    def of_converge(self, number: int) -> "Task":
+        """The task itself, now part of that converge."""
+        self.converge = number
+        return self
+
     def supersede(self) -> None:
         """Tell a running task to stop at its next checkpoint."""
         self.superseded = True

@@ -9,41 +9,15 @@ import pytest
 
 from addon_operator.engine import backoff, task_queue, tasks
 from addon_operator.kernel import errors
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def monotonic(self) -> float:
-        return self.now
-
-    def time(self) -> float:
-        return self.now
-
-
-class Observer:
-    def __init__(self) -> None:
-        self.failures: list[tuple[str, str, float | None]] = []
-
-    def changed(self, queue: task_queue.TaskQueue) -> None:
-        pass
-
-    def started(self, queue: task_queue.TaskQueue, task: tasks.Task, waited: float) -> None:
-        pass
-
-    def failed(
-        self, queue: task_queue.TaskQueue, task: tasks.Task, error: BaseException, delay: float | None
-    ) -> None:
-        self.failures.append((task.owner, str(error), delay))
+from tests.unit.engine import fakes
 
 
 class Bench:
     """A working queue whose tasks report what they do."""
 
     def __init__(self, parallelism: int = 1) -> None:
-        self.clock = Clock()
-        self.observer = Observer()
+        self.clock = fakes.Clock()
+        self.observer = fakes.QueueLog()
         self.queue = task_queue.TaskQueue(
             "main", observer=self.observer, clock=self.clock, parallelism=parallelism, rng=random.Random(1)
         )
@@ -72,16 +46,6 @@ class Bench:
 
     def add(self, name: str, owner: str = "", **more: object) -> tasks.Task:
         return self.queue.add(self.task(name, owner, **more))  # type: ignore[arg-type] # as above
-
-    async def pass_seconds(self, seconds: float) -> None:
-        self.clock.now += seconds
-        self.queue.drop(lambda _task: False)
-        await settle()
-
-
-async def settle() -> None:
-    for _ in range(20):
-        await asyncio.sleep(0)
 
 
 @pytest.fixture
@@ -114,9 +78,9 @@ async def test_a_failed_task_is_tried_again_before_later_tasks_of_its_module(wor
     bench.fail["a"] = 1
     bench.add("a", "one")
     bench.add("b", "one")
-    await settle()
+    await fakes.settle()
     assert bench.ran == ["a"]
-    await bench.pass_seconds(30)
+    await bench.clock.advance(30, bench.queue)
     assert bench.ran == ["a", "a", "b"]
 
 
@@ -134,10 +98,10 @@ async def test_a_task_that_holds_the_queue_makes_everything_wait_for_its_next_tr
     bench.fail["discover"] = 1
     bench.add("discover", holds_queue=True, fixed_delay=5.0)
     bench.add("b", "two")
-    await settle()
+    await fakes.settle()
     assert bench.ran == ["discover"]
     assert bench.observer.failures == [("", "discover failed", 5.0)]
-    await bench.pass_seconds(5.1)
+    await bench.clock.advance(5.1, bench.queue)
     assert bench.ran == ["discover", "discover", "b"]
 
 
@@ -146,10 +110,10 @@ async def test_tasks_of_one_lane_run_side_by_side_up_to_the_parallelism(working:
     for name in "abc":
         bench.gates[name] = asyncio.Event()
         bench.add(name, name, lane=10)
-    await settle()
+    await fakes.settle()
     assert bench.ran == ["a", "b"]
     bench.gates["b"].set()
-    await settle()
+    await fakes.settle()
     assert bench.ran == ["a", "b", "c"]
 
 
@@ -159,10 +123,10 @@ async def test_a_task_of_another_lane_waits_until_the_lane_is_empty(working: Sta
     bench.add("a", "one", lane=10)
     bench.add("b", "two", lane=20)
     bench.add("c", "three", lane=10)
-    await settle()
+    await fakes.settle()
     assert bench.ran == ["a"], "a ready task is never stepped over, not even by one that could join the lane"
     bench.gates["a"].set()
-    await settle()
+    await fakes.settle()
     assert bench.ran == ["a", "b", "c"]
 
 
@@ -171,7 +135,7 @@ async def test_two_tasks_of_one_module_never_run_at_once(working: Start) -> None
     bench.gates["a"] = asyncio.Event()
     bench.add("a", "one", lane=10)
     bench.add("b", "one", lane=10)
-    await settle()
+    await fakes.settle()
     assert bench.ran == ["a"]
 
 
@@ -179,7 +143,7 @@ async def test_a_duplicate_of_a_pending_task_is_that_task(working: Start) -> Non
     bench = await working()
     bench.gates["a"] = asyncio.Event()
     running = bench.add("a", "one")
-    await settle()
+    await fakes.settle()
     first, second = bench.add("a", "one"), bench.add("a", "one")
     assert first is second
     assert first is not running, "what already runs may have read old values"
@@ -189,10 +153,10 @@ async def test_a_dropped_task_never_runs_and_tells_who_waits(working: Start) -> 
     bench = await working()
     bench.fail["a"] = 99
     failing = bench.add("a", "one", converge=1)
-    await settle()
+    await fakes.settle()
     bench.queue.drop(lambda task: task.converge == 1)
     assert await failing.done is tasks.Outcome.DROPPED
-    await bench.pass_seconds(60)
+    await bench.clock.advance(60, bench.queue)
     assert bench.ran == ["a"]
 
 
@@ -200,7 +164,7 @@ async def test_a_running_task_that_is_dropped_stops_at_its_next_checkpoint(worki
     bench = await working()
     bench.gates["a"] = asyncio.Event()
     task = bench.add("a", "one", converge=1)
-    await settle()
+    await fakes.settle()
     bench.queue.drop(lambda task: task.converge == 1)
     assert not task.done.done()
     bench.gates["a"].set()
@@ -230,10 +194,10 @@ async def test_draining_starts_nothing_more_and_waits_for_what_runs(working: Sta
     bench.gates["a"] = asyncio.Event()
     running = bench.add("a", "one")
     bench.add("b", "two")
-    await settle()
+    await fakes.settle()
     bench.gates["a"].set()
     await bench.queue.drain(grace=10)
-    await settle()
+    await fakes.settle()
     assert running.done.result() is tasks.Outcome.DONE
     assert bench.ran == ["a"]
 

@@ -1,0 +1,222 @@
+"""Converge, the original's "reload all modules": bring the cluster to what the sources say.
+
+A converge is one task of the event loop that puts tasks into the ``main`` queue and waits for them. A newer
+intent ends it: what has not begun is dropped, what runs stops at its next step, and it starts over.
+"""
+
+import asyncio
+import dataclasses
+import enum
+import time
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Protocol
+
+from addon_operator.engine import tasks
+from addon_operator.engine.task_queue import TaskQueue
+from addon_operator.kernel import names
+from addon_operator.modules import plan
+
+
+class ConvergeState(enum.Enum):
+    """Where the engine is with its first converge and those after it."""
+
+    NOT_STARTED = "not started"
+    RUNNING = "running"
+    IDLE = "idle"
+
+
+class OnFailure(enum.StrEnum):
+    """What a failing module does to modules with a higher number (setting ``CONVERGE_ON_FAILURE``)."""
+
+    WAIT = "wait"
+    CONTINUE = "continue"
+
+
+class Steps(Protocol):
+    """What a converge is made of; each gives tasks that are not yet queued."""
+
+    def before_all(self, activation: str) -> Sequence[tasks.Task]:
+        """One task per global hook with ``beforeAll``, in order."""
+        ...
+
+    def discover(self, activation: str, found: Callable[[plan.ConvergePlan], None]) -> tasks.Task:
+        """Discovery of modules; ``found`` gets the plan."""
+        ...
+
+    def delete(self, module: names.ModuleName, activation: str) -> tasks.Task:
+        """Removal of a disabled module."""
+        ...
+
+    def run(self, module: names.ModuleName, activation: str) -> tasks.Task:
+        """A module run."""
+        ...
+
+    def purge(self, release: str, activation: str) -> tasks.Task:
+        """Removal of a release without a module."""
+        ...
+
+    def after_all(self, activation: str) -> Sequence[tasks.Task]:
+        """One task per global hook with ``afterAll``, in order."""
+        ...
+
+    def global_values(self) -> object:
+        """Something that is equal as long as global values and Enabled flags are the same."""
+        ...
+
+
+class ConvergeObserver(Protocol):
+    """Who is told of converges: metrics and the log."""
+
+    def converge_started(self, activation: str) -> None:
+        """A converge begins."""
+        ...
+
+    def converge_ended(self, activation: str, seconds: float, *, superseded: bool) -> None:
+        """It ended after ``seconds``, or gave way to a newer intent."""
+        ...
+
+
+class _SupersededError(Exception):
+    """A newer intent came; never leaves this file."""
+
+
+@dataclasses.dataclass(slots=True)
+class _Progress:
+    number: int
+    activation: str
+    planned: set[names.ModuleName] = dataclasses.field(default_factory=set)
+    """Modules whose run in this converge is still to be queued."""
+
+
+class Converger:
+    """Runs one converge at a time, always of the newest intent."""
+
+    def __init__(
+        self,
+        queue: TaskQueue,
+        steps: Steps,
+        observer: ConvergeObserver,
+        *,
+        on_failure: OnFailure = OnFailure.WAIT,
+    ) -> None:
+        self._queue = queue
+        self._steps = steps
+        self._observer = observer
+        self._on_failure = on_failure
+        self._wanted: str | None = None
+        self._wake = asyncio.Event()
+        self._progress: _Progress | None = None
+        self._count = 0
+        self.first_done = asyncio.Event()
+        """Set once a converge went through."""
+
+    @property
+    def state(self) -> ConvergeState:
+        """Whether a converge runs or is wanted."""
+        if self._progress is not None or self._wanted is not None:
+            return ConvergeState.RUNNING
+        return ConvergeState.IDLE if self.first_done.is_set() else ConvergeState.NOT_STARTED
+
+    @property
+    def remaining(self) -> int:
+        """Number of tasks that the running converge has queued or planned."""
+        if self._progress is None:
+            return 0
+        queued = sum(task.converge == self._progress.number for task in self._queue.tasks)
+        return queued + len(self._progress.planned)
+
+    def request(self, activation: str) -> None:
+        """Converge to what the sources say now; a running converge gives way. Many requests make one."""
+        self._wanted = activation
+        self._queue.drop(lambda task: task.converge is not None or task.kind is tasks.TaskKind.MODULE_RUN)
+        self._wake.set()
+
+    def will_run(self, module: names.ModuleName) -> bool:
+        """Whether a converge that is wanted or under way has yet to begin a run of the module."""
+        return self._wanted is not None or (self._progress is not None and module in self._progress.planned)
+
+    async def work(self) -> None:
+        """Converge whenever it is requested, until cancelled."""
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            while self._wanted is not None:
+                activation, self._wanted = self._wanted, None
+                await self._one(activation)
+
+    async def _one(self, activation: str) -> None:
+        self._count += 1
+        self._progress = _Progress(self._count, activation)
+        self._observer.converge_started(activation)
+        began = time.monotonic()
+        superseded = True
+        try:
+            await self._converge(self._progress)
+            superseded = False
+        except _SupersededError:
+            pass
+        finally:
+            self._progress = None
+            self._observer.converge_ended(activation, time.monotonic() - began, superseded=superseded)
+        if not superseded and self._wanted is None:
+            self.first_done.set()
+
+    async def _converge(self, progress: _Progress) -> None:
+        await self._each(progress, self._steps.before_all(progress.activation))
+        made = await self._discover(progress)
+        deletes = [self._steps.delete(module, progress.activation) for module in made.deletes]
+        await self._together(progress, deletes, wait=_first_try)
+        for stage in made.stages:
+            await self._stage(progress, stage)
+        purges = [self._steps.purge(release, progress.activation) for release in made.purges]
+        await self._together(progress, purges, wait=_first_try)
+        before = self._steps.global_values()
+        await self._each(progress, self._steps.after_all(progress.activation))
+        if self._steps.global_values() != before:
+            self.request("AfterAllHooksChangeGlobalValues")
+
+    async def _discover(self, progress: _Progress) -> plan.ConvergePlan:
+        found: list[plan.ConvergePlan] = []
+        await self._each(progress, [self._steps.discover(progress.activation, found.append)])
+        made = found[-1]
+        progress.planned = {module for stage in made.stages for module in stage.modules}
+        return made
+
+    async def _stage(self, progress: _Progress, stage: plan.Stage) -> None:
+        runs = [self._steps.run(module, progress.activation) for module in stage.modules]
+        for run in runs:
+            run.lane = stage.order
+        progress.planned -= set(stage.modules)
+        wait = _first_try if self._on_failure is OnFailure.CONTINUE else _success
+        await self._together(progress, runs, wait=wait)
+
+    async def _each(self, progress: _Progress, wanted: Iterable[tasks.Task]) -> None:
+        for task in wanted:
+            await self._together(progress, [task], wait=_success)
+
+    async def _together(
+        self,
+        progress: _Progress,
+        wanted: Iterable[tasks.Task],
+        *,
+        wait: "Callable[[tasks.Task], Awaitable[bool]]",
+    ) -> None:
+        self._give_way()
+        queued = [self._queue.add(task.of_converge(progress.number)) for task in wanted]
+        kept = [await wait(task) for task in queued]
+        self._give_way()
+        if not all(kept):
+            raise _SupersededError
+
+    def _give_way(self) -> None:
+        if self._wanted is not None:
+            raise _SupersededError
+
+
+async def _success(task: tasks.Task) -> bool:
+    return await task.done is tasks.Outcome.DONE
+
+
+async def _first_try(task: tasks.Task) -> bool:
+    await task.tried
+    return not (task.done.done() and task.done.result() is tasks.Outcome.DROPPED)

@@ -1,0 +1,53 @@
+"""JSON Pointers (RFC 6901) as tuples of tokens."""
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+Tokens = tuple[str, ...]
+
+_INDEX: Final = re.compile(r"-|0|[1-9][0-9]*")
+_BAD_ESCAPE: Final = re.compile(r"~(?![01])")
+
+
+def parse(pointer: str) -> Tokens:
+    """The tokens of a pointer: ``/a~1b/0`` is ``("a/b", "0")``.
+
+    Raises :class:`ValueError` with the reason.
+    """
+    if pointer and not pointer.startswith("/"):
+        raise ValueError("a path must begin with '/'")
+    if _BAD_ESCAPE.search(pointer):
+        raise ValueError("'~' in a path must be written '~0' (and '/' in a key '~1')")
+    return tuple(token.replace("~1", "/").replace("~0", "~") for token in pointer.split("/")[1:])
+
+
+def render(tokens: Iterable[str]) -> str:
+    """The pointer of the tokens."""
+    return "".join("/" + token.replace("~", "~0").replace("/", "~1") for token in tokens)
+
+
+def is_index(token: str) -> bool:
+    """Whether the token could be a place in a list."""
+    return _INDEX.fullmatch(token) is not None
+
+
+def is_prefix(prefix: Tokens, tokens: Tokens) -> bool:
+    """Whether the second place is the first one or inside it."""
+    return tokens[: len(prefix)] == prefix
+
+
+def overlap(left: Tokens, right: Tokens) -> bool:
+    """Whether one of the places contains the other."""
+    return is_prefix(left, right) or is_prefix(right, left)
+
+
+def stable_prefix(tokens: Tokens) -> Tokens:
+    """The longest beginning that means the same place even if items of a list come or go.
+
+    The first token is the section's key and never an index.
+    """
+    for position, token in enumerate(tokens[1:], start=1):
+        if is_index(token):
+            return tokens[:position]
+    return tokens

@@ -1,0 +1,241 @@
+"""What each source of values says: ``values.yaml`` files and the values ConfigMap.
+
+The sources are only read and checked here; :mod:`addon_operator.values.store` lays them on each other.
+"""
+
+import dataclasses
+import difflib
+from collections.abc import Collection, Mapping
+from typing import Final, NoReturn
+
+from addon_operator.kernel import errors, json_types, names
+from addon_operator.values import yaml_reading
+
+NO_RESOURCE_RECONCILIATION: Final = "NoResourceReconciliation"
+"""Value of ``someModuleMaintenance`` that stops Helm and healing for the module."""
+
+DEFAULT_CONFIG_MAP: Final = "values ConfigMap"
+
+
+class ValuesFileError(errors.ConfigurationError):
+    """A ``values.yaml`` has a key or a value that does not belong there; names file, position and key."""
+
+
+class ConfigMapError(errors.ConfigurationError):
+    """The values ConfigMap is wrong; ``violations`` are all of them, one sentence each."""
+
+    def __init__(self, source: str, violations: tuple[str, ...]) -> None:
+        super().__init__(f"{source} is not usable: {'; '.join(violations)}")
+        self.violations = violations
+        """All that is wrong, in the order of the keys."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ValuesFile:
+    """A ``values.yaml``."""
+
+    source: str
+    """The file's name, for messages."""
+    sections: Mapping[names.ValuesKey, json_types.JsonObject] = dataclasses.field(default_factory=dict)
+    """Values by their section: ``global`` or a module's values key."""
+    enabled: Mapping[str, bool] = dataclasses.field(default_factory=dict)
+    """Switches by their key, e.g. ``someModuleEnabled``."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ConfigValues:
+    """What the values ConfigMap says."""
+
+    sections: Mapping[names.ValuesKey, json_types.JsonObject] = dataclasses.field(default_factory=dict)
+    """Values by their section: ``global`` or a module's values key."""
+    enabled: Mapping[str, bool] = dataclasses.field(default_factory=dict)
+    """Switches by their key, e.g. ``someModuleEnabled``; the alias ``someModule: "false"`` is one too."""
+    maintenance: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """The mode by its key, e.g. ``someModuleMaintenance``; modules that are managed as usual are absent."""
+    warnings: tuple[str, ...] = ()
+    """Keys that belong to no module, one sentence each."""
+    source: str = DEFAULT_CONFIG_MAP
+    """Name of the ConfigMap, for messages."""
+
+
+def parse_common_values(text: str, source: str) -> ValuesFile:
+    """Read ``$MODULES_DIR/values.yaml``: ``global``, any module's section, any ``…Enabled`` switch.
+
+    Raises :class:`ValuesFileError` or :class:`~addon_operator.values.yaml_reading.YamlError`.
+    """
+    document = yaml_reading.load_document(text, source)
+    for key in _root(document):
+        if key != names.GLOBAL_KEY and names.values_key(names.module_name(key)) != key:
+            suggestion = names.values_key(names.ModuleName(key.lower().replace("_", "-")))
+            _fail(document, key, f"this is no values key (camelCase); did you mean {suggestion!r}?")
+    return _values_file(document)
+
+
+def parse_module_values(module: names.ModuleName, text: str, source: str) -> ValuesFile:
+    """Read a module's ``values.yaml``: only its own section and its own switch.
+
+    Raises :class:`ValuesFileError` or :class:`~addon_operator.values.yaml_reading.YamlError`.
+    """
+    document = yaml_reading.load_document(text, source)
+    allowed = (names.values_key(module), names.enabled_key(module))
+    for key in _root(document):
+        if key not in allowed:
+            _fail(
+                document,
+                key,
+                f"the values of module {module!r} may only set {allowed[0]!r} and {allowed[1]!r}",
+            )
+    return _values_file(document)
+
+
+def _root(document: yaml_reading.Document) -> json_types.JsonObject:
+    if document.value is None:
+        return {}
+    if not isinstance(document.value, dict):
+        raise ValuesFileError(
+            f"{document.source}: a values file must be a mapping, not {_kind(document.value)}"
+        )
+    return document.value
+
+
+def _values_file(document: yaml_reading.Document) -> ValuesFile:
+    sections: dict[names.ValuesKey, json_types.JsonObject] = {}
+    enabled: dict[str, bool] = {}
+    for key, value in _root(document).items():
+        if isinstance(value, dict) or not key.endswith(names.ENABLED_SUFFIX):
+            sections[names.ValuesKey(key)] = _section(document, key, value)
+        elif isinstance(value, bool):
+            enabled[key] = value
+        else:
+            _fail(document, key, f"a switch must be true or false, not {_kind(value)}")
+    return ValuesFile(document.source, sections, enabled)
+
+
+def _section(document: yaml_reading.Document, key: str, value: json_types.JsonValue) -> json_types.JsonObject:
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        _fail(document, key, f"a section must be a mapping, not {_kind(value)}")
+    return value
+
+
+def _fail(document: yaml_reading.Document, key: str, problem: str) -> NoReturn:
+    raise ValuesFileError(f"{document.where((key,))}, key {key}: {problem}")
+
+
+def _kind(value: json_types.JsonValue) -> str:
+    if value is None:
+        return "nothing"
+    for kind, name in _KINDS:
+        if isinstance(value, kind):
+            return name
+    return "a string"
+
+
+_KINDS: Final = ((bool, "a boolean"), (list, "a list"), ((int, float), "a number"), (dict, "a mapping"))
+
+
+def parse_config_map(
+    data: Mapping[str, str], known_modules: Collection[names.ModuleName], source: str = DEFAULT_CONFIG_MAP
+) -> ConfigValues:
+    """Read the data of the values ConfigMap; keys that belong to no known module become warnings.
+
+    Raises :class:`ConfigMapError` with everything that is wrong.
+    """
+    return _ConfigMapParser(known_modules, source).parse(data)
+
+
+class _ConfigMapParser:
+    def __init__(self, known_modules: Collection[names.ModuleName], source: str) -> None:
+        self._source = source
+        self._sections = {names.values_key(module) for module in known_modules}
+        self._switches = {names.enabled_key(module) for module in known_modules}
+        self._maintenance = {names.maintenance_key(module) for module in known_modules}
+        self._violations: list[str] = []
+        self._warnings: list[str] = []
+        self._found_sections: dict[names.ValuesKey, json_types.JsonObject] = {}
+        self._found_switches: dict[str, bool] = {}
+        self._found_maintenance: dict[str, str] = {}
+
+    def parse(self, data: Mapping[str, str]) -> ConfigValues:
+        for key, text in data.items():
+            self._read(key, text)
+        self._read_aliases(data)
+        if self._violations:
+            raise ConfigMapError(self._source, tuple(self._violations))
+        return ConfigValues(
+            self._found_sections,
+            self._found_switches,
+            self._found_maintenance,
+            tuple(self._warnings),
+            self._source,
+        )
+
+    def _read(self, key: str, text: str) -> None:
+        if key == names.GLOBAL_KEY or key in self._sections:
+            self._read_section(names.ValuesKey(key), text)
+        elif key in self._switches:
+            self._read_switch(key, text)
+        elif key in self._maintenance:
+            self._read_maintenance(key, text)
+        else:
+            self._warn_unknown(key)
+
+    def _read_section(self, key: names.ValuesKey, text: str) -> None:
+        if self._is_alias(key, text):
+            return
+        try:
+            value = yaml_reading.load(text, f"key {key!r}")
+        except yaml_reading.YamlError as error:
+            self._violations.append(str(error))
+            return
+        if value is None or isinstance(value, dict):
+            self._found_sections[key] = value or {}
+        else:
+            self._violations.append(f"key {key!r}: {_section_problem(key, value)}")
+
+    def _is_alias(self, key: str, text: str) -> bool:
+        return key in self._sections and text.strip() == DISABLING_ALIAS
+
+    def _read_switch(self, key: str, text: str) -> None:
+        value = _SWITCH_VALUES.get(text.strip())
+        if value is None:
+            self._violations.append(f'key {key!r}: a switch must be "true" or "false", not {text.strip()!r}')
+        else:
+            self._found_switches[key] = value
+
+    def _read_maintenance(self, key: str, text: str) -> None:
+        mode = text.strip()
+        if mode.lower() == NO_RESOURCE_RECONCILIATION.lower():
+            self._found_maintenance[key] = NO_RESOURCE_RECONCILIATION
+        elif mode:
+            allowed = f"{NO_RESOURCE_RECONCILIATION!r} or empty"
+            self._violations.append(f"key {key!r}: the maintenance mode must be {allowed}, not {mode!r}")
+
+    def _read_aliases(self, data: Mapping[str, str]) -> None:
+        for key in data:
+            switch = key + names.ENABLED_SUFFIX
+            if not self._is_alias(key, data[key]):
+                continue
+            if self._found_switches.setdefault(switch, False):
+                self._violations.append(
+                    f"key {key!r} disables the module but {switch!r} enables it; remove one of them"
+                )
+
+    def _warn_unknown(self, key: str) -> None:
+        known = {names.GLOBAL_KEY, *self._sections, *self._switches, *self._maintenance}
+        nearest = difflib.get_close_matches(key, known, n=1)
+        hint = f"did you mean {nearest[0]!r}?" if nearest else "no module has it"
+        self._warnings.append(f"{self._source}: key {key!r} is unknown and ignored; {hint}")
+
+
+DISABLING_ALIAS: Final = "false"
+"""Text of a section that disables its module instead of configuring it."""
+_SWITCH_VALUES: Final[Mapping[str, bool]] = {"true": True, DISABLING_ALIAS: False}
+
+
+def _section_problem(key: str, value: json_types.JsonValue) -> str:
+    if value is True:
+        switch = key + names.ENABLED_SUFFIX
+        return f'a section must be YAML of a mapping; to enable the module, set {switch}: "true"'
+    return f"a section must be YAML of a mapping, not {_kind(value)}"

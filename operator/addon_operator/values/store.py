@@ -1,0 +1,246 @@
+"""All values of the operator: the sources, what hooks changed, and what is read of them.
+
+The store lives in one thread. Documents that it gives out are fresh copies, so that no caller can change it.
+"""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Final, cast
+
+import orjson
+
+from addon_operator.kernel import errors, json_types, names
+from addon_operator.values import config_map, json_documents, merge, section, sources, switches
+from addon_operator.values import patches as json_patches
+
+
+class UnknownModuleError(errors.AddonOperatorError):
+    """The store has no module of that name."""
+
+
+_NO_FILE: Final = sources.ValuesFile("values.yaml")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ModuleValues:
+    """What a module brings into the store."""
+
+    module: names.ModuleName
+    common: sources.ValuesFile = _NO_FILE
+    """``values.yaml`` of the modules directory that the module lies in."""
+    own: sources.ValuesFile = _NO_FILE
+    """``values.yaml`` of the module."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ConfigChange:
+    """What differs, by content, between two states of the ConfigMap."""
+
+    global_changed: bool
+    """The ``global`` section."""
+    flags_changed: frozenset[names.ModuleName]
+    """Modules that their switches now decide otherwise."""
+    sections_changed: frozenset[names.ModuleName]
+    """Modules with another section."""
+    maintenance_changed: frozenset[names.ModuleName]
+    """Modules with another maintenance mode."""
+
+    def __bool__(self) -> bool:
+        return self.global_changed or bool(
+            self.flags_changed or self.sections_changed or self.maintenance_changed
+        )
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class PatchOutcome:
+    """What a values patch changed, by content."""
+
+    values_changed: bool
+    """The values of the patch's section."""
+    flags_changed: bool
+    """Some module's switches now decide otherwise."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Prepared:
+    owner: names.ModuleName | None
+    patch: section.SectionPatch
+    hook_switches: Mapping[str, bool]
+
+
+class ValuesStore:
+    """The values of all modules through all sources."""
+
+    def __init__(
+        self, modules: Sequence[ModuleValues] = (), common: Sequence[sources.ValuesFile] = ()
+    ) -> None:
+        """``common`` are the ``values.yaml`` of all modules directories in their order, for ``global``."""
+        self._config = sources.ConfigValues()
+        self._hook_switches: Mapping[str, bool] = {}
+        self._files: dict[names.ModuleName, tuple[sources.ValuesFile, ...]] = {}
+        self._modules: dict[names.ModuleName, section.Section] = {}
+        self._global = section.Section(names.GLOBAL_KEY, {})
+        self.set_files(modules, common)
+
+    @property
+    def config(self) -> sources.ConfigValues:
+        """What the ConfigMap says."""
+        return self._config
+
+    @property
+    def modules(self) -> tuple[names.ModuleName, ...]:
+        """All modules, whether enabled or not."""
+        return tuple(self._modules)
+
+    def set_files(self, modules: Sequence[ModuleValues], common: Sequence[sources.ValuesFile]) -> None:
+        """Replace the sources that are files; patches of modules that stay are kept.
+
+        The ConfigMap must then be read again with the new modules and given to :meth:`set_config`.
+        """
+        self._global.set_files(merge.merge(*(_section_of(file, names.GLOBAL_KEY) for file in common)))
+        self._modules = {module.module: self._module_section(module) for module in modules}
+        self._files = {module.module: (module.common, module.own) for module in modules}
+
+    def _module_section(self, module: ModuleValues) -> section.Section:
+        key = names.values_key(module.module)
+        kept = self._modules.get(module.module) or section.Section(key, {})
+        kept.set_files(merge.merge(_section_of(module.common, key), _section_of(module.own, key)))
+        kept.set_config(self._config.sections.get(key, {}))
+        return kept
+
+    def set_config(self, config: sources.ConfigValues) -> ConfigChange:
+        """Replace what the ConfigMap says, and tell what that changed."""
+        before = {module: (self.flag(module).enabled, self.maintenance(module)) for module in self._modules}
+        self._config = config
+        after = {module: (self.flag(module).enabled, self.maintenance(module)) for module in self._modules}
+        return ConfigChange(
+            self._global.set_config(config.sections.get(names.GLOBAL_KEY, {})),
+            frozenset(module for module in self._modules if before[module][0] != after[module][0]),
+            frozenset(
+                module
+                for module, kept in self._modules.items()
+                if kept.set_config(config.sections.get(kept.key, {}))
+            ),
+            frozenset(module for module in self._modules if before[module][1] != after[module][1]),
+        )
+
+    def config_values(self, module: names.ModuleName | None) -> json_types.JsonObject:
+        """What hooks find under ``CONFIG_VALUES_PATH``: the ConfigMap's sections and nothing else."""
+        kept = [self._global] if module is None else [self._global, self._section(module)]
+        return {part.key: json_documents.copy(part.config) for part in kept}
+
+    def values(
+        self, module: names.ModuleName | None, enabled_modules: Sequence[names.ModuleName] | None = None
+    ) -> json_types.JsonObject:
+        """What hooks find under ``VALUES_PATH``: ``global`` and, for a module, its own section.
+
+        ``enabled_modules`` become ``global.enabledModules``, for hooks of modules and ``enabled`` scripts.
+        """
+        text = self.values_json(module, enabled_modules)
+        return cast("json_types.JsonObject", json_documents.decode(text))
+
+    def values_json(
+        self, module: names.ModuleName | None, enabled_modules: Sequence[names.ModuleName] | None = None
+    ) -> bytes:
+        """:meth:`values` as JSON, without parsing or copying what did not change."""
+        global_values: object = orjson.Fragment(self._global.text)
+        if enabled_modules is not None:
+            global_values = {**self._global.present, "enabledModules": list(enabled_modules)}
+        parts = {names.GLOBAL_KEY: global_values}
+        if module is not None:
+            own = self._section(module)
+            parts[own.key] = orjson.Fragment(own.text)
+        return json_documents.encode(parts)
+
+    def helm_values(self, module: names.ModuleName) -> json_types.JsonObject:
+        """What the module's chart gets: ``global`` and its own section, without ``enabledModules``."""
+        return self.values(module)
+
+    def flag(self, module: names.ModuleName) -> switches.Flag:
+        """Whether the sources enable the module, and which of them decided.
+
+        Raises :class:`UnknownModuleError`.
+        """
+        self._section(module)
+        return switches.decide(module, self._files[module], self._hook_switches, self._config)
+
+    def maintenance(self, module: names.ModuleName) -> str:
+        """The module's maintenance mode; empty if it is managed as usual."""
+        return self._config.maintenance.get(names.maintenance_key(module), "")
+
+    def check_values_patch(self, owner: names.ModuleName | None, patch: json_patches.ValuesPatch) -> None:
+        """Find out whether a values patch would be taken; nothing is changed.
+
+        ``owner`` is the module of the hook, ``None`` for a global hook.
+
+        Raises :class:`~addon_operator.values.patches.PatchError`.
+        """
+        self._prepare(owner, patch)
+
+    def apply_values_patch(
+        self, owner: names.ModuleName | None, patch: json_patches.ValuesPatch
+    ) -> PatchOutcome:
+        """Apply a values patch whole, and remember it; after an error the store is as before.
+
+        Raises :class:`~addon_operator.values.patches.PatchError`.
+        """
+        prepared = self._prepare(owner, patch)
+        before = self._verdicts()
+        values_changed = self._section(owner).take(prepared.patch)
+        self._hook_switches = prepared.hook_switches
+        return PatchOutcome(values_changed, before != self._verdicts())
+
+    def apply_config_patch(
+        self,
+        owner: names.ModuleName | None,
+        patch: json_patches.ValuesPatch,
+        config: sources.ConfigValues | None = None,
+    ) -> config_map.ConfigPatchResult:
+        """What must be written to the ConfigMap; the store learns of it by :meth:`set_config` afterwards.
+
+        ``config`` is a fresher state of the ConfigMap than the store's, after a conflict.
+
+        Raises :class:`~addon_operator.values.patches.PatchError`.
+        """
+        self._section(owner)
+        return config_map.patch_section(owner, patch, config or self._config)
+
+    def patches(self, owner: names.ModuleName | None) -> list[json_patches.Operation]:
+        """The accumulated operations of a module's hooks, or of the global hooks; a copy."""
+        operations = self._section(owner).log.operations()
+        if owner is not None:
+            return operations
+        return operations + [
+            {"op": "add", "path": "/" + key, "value": value} for key, value in self._hook_switches.items()
+        ]
+
+    def drop_patches(self, module: names.ModuleName) -> None:
+        """Forget what the module's hooks changed."""
+        self._section(module).drop_patches()
+
+    def _section(self, module: names.ModuleName | None) -> section.Section:
+        if module is None:
+            return self._global
+        try:
+            return self._modules[module]
+        except KeyError:
+            raise UnknownModuleError(f"there is no module {module!r} with values") from None
+
+    def _verdicts(self) -> dict[names.ModuleName, bool]:
+        return {module: self.flag(module).enabled for module in self._modules}
+
+    def _prepare(self, owner: names.ModuleName | None, patch: json_patches.ValuesPatch) -> _Prepared:
+        json_patches.check_roots(owner, patch, switches=True)
+        kept = self._section(owner)
+        document: json_types.JsonObject = {kept.key: json_documents.copy(kept.present)}
+        if owner is None:
+            document.update(self._hook_switches)
+        taken = json_patches.apply_strictly(document, patch)
+        steps = [step for step in taken if step.path[0] == kept.key]
+        value = cast("json_types.JsonObject", document.pop(kept.key))
+        hook_switches = cast("dict[str, bool]", document) if owner is None else self._hook_switches
+        return _Prepared(owner, section.SectionPatch(value, steps), hook_switches)
+
+
+def _section_of(file: sources.ValuesFile, key: names.ValuesKey) -> json_types.JsonObject:
+    return file.sections.get(key, {})

@@ -1,0 +1,311 @@
+"""Reading YAML values as Helm does, but refusing what Helm silently loses.
+
+A duplicate key, a key that is no string, an infinite number or a second document is an error with its
+position, because each of them means that a chart would see something else than the file says.
+"""
+
+import base64
+import binascii
+import dataclasses
+import math
+from collections.abc import Mapping
+from typing import Any, Final, NoReturn, cast
+
+import yaml
+
+from addon_operator.kernel import errors, json_types
+from addon_operator.values import yaml_scalars
+
+MAX_DEPTH: Final = 100
+"""How deep mappings and lists may nest; the parser and every later JSON writer recurse."""
+MAX_EXPANSION: Final = 1_000_000
+"""How much (nodes plus characters) the aliases of one document may add to it."""
+
+_CORE: Final = "tag:yaml.org,2002:"
+_PLAIN_TAG: Final = "plain"
+_STRING_TAG: Final = _CORE + "str"
+_BINARY_TAG: Final = _CORE + "binary"
+_MERGE: Final = "<<"
+
+Path = tuple[str | int, ...]
+
+
+class YamlError(errors.ConfigurationError):
+    """The text cannot be read as values: the sentence names file, line, column, key and rule."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Position:
+    """A place in a text; both numbers count from 1."""
+
+    line: int
+    column: int
+
+    def __str__(self) -> str:
+        return f"line {self.line}, column {self.column}"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Document:
+    """A YAML document and where its parts stand."""
+
+    source: str
+    """What the text is called in errors."""
+    value: json_types.JsonValue
+    positions: Mapping[Path, Position]
+    """Position of each key and list item by its path."""
+
+    def where(self, path: Path) -> str:
+        """``file, line 3, column 5`` of the path, or of the nearest parent that has a position."""
+        for length in range(len(path), 0, -1):
+            position = self.positions.get(path[:length])
+            if position is not None:
+                return f"{self.source}, {position}"
+        return self.source
+
+
+def load(text: str, source: str) -> json_types.JsonValue:
+    """The value of one YAML document; ``None`` for an empty text.
+
+    Raises :class:`YamlError`, which names ``source`` and the position.
+    """
+    return load_document(text, source).value
+
+
+def load_document(text: str, source: str) -> Document:
+    """Like :func:`load`, with the positions of all keys and items."""
+    node = _compose(text, source)
+    if node is None:
+        return Document(source, None, {})
+    builder = _Builder(source)
+    return Document(source, builder.build(node, (), aliased=False), builder.positions)
+
+
+def unusual_booleans(text: str, source: str) -> list[str]:
+    """A sentence for each unquoted ``yes no on off y n`` that is read as a boolean, for ``values check``.
+
+    Raises :class:`YamlError` if the text cannot be read.
+    """
+    node = _compose(text, source)
+    return [] if node is None else [_boolean_warning(scalar, source) for scalar in _unusual(node)]
+
+
+def format_path(path: Path) -> str:
+    """A path for people: ``("a", "b", 0)`` is ``a.b[0]``."""
+    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+    return text.removeprefix(".")
+
+
+def _boolean_warning(node: yaml.ScalarNode, source: str) -> str:
+    value = str(yaml_scalars.plain(node.value)).lower()
+    return f"{source}, {_position(node)}: {node.value!r} is read as {value}; write {value}, or quote the word"
+
+
+def _unusual(root: yaml.Node) -> list[yaml.ScalarNode]:
+    found: list[yaml.ScalarNode] = []
+    seen: set[int] = set()
+    pending = [root]
+    while pending:
+        node = pending.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        if isinstance(node, yaml.ScalarNode):
+            if node.tag == _PLAIN_TAG and yaml_scalars.is_unusual_boolean(node.value):
+                found.append(node)
+        else:
+            pending.extend(_children(node))
+    return sorted(found, key=lambda scalar: cast("int", scalar.start_mark.index))
+
+
+def _children(node: yaml.Node) -> list[yaml.Node]:
+    if isinstance(node, yaml.MappingNode):
+        return [part for pair in node.value for part in pair]
+    return list(node.value)
+
+
+class _Loader(yaml.CSafeLoader):
+    """The C parser, told to leave plain scalars to us and to stop at absurd nesting."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self._depth = 0
+
+    def resolve(self, kind: type[yaml.Node], value: Any, implicit: Any) -> str:  # noqa: ANN401, ARG002  # PyYAML's
+        if kind is yaml.ScalarNode:
+            return _PLAIN_TAG if implicit[0] else _STRING_TAG
+        return _CORE + ("map" if kind is yaml.MappingNode else "seq")
+
+    def descend_resolver(self, current_node: yaml.Node | None, current_index: Any) -> None:  # noqa: ANN401, ARG002  # PyYAML's
+        self._depth += 1
+        if self._depth > MAX_DEPTH + 1:
+            mark = None if current_node is None else current_node.start_mark
+            raise yaml.MarkedYAMLError(problem=_TOO_DEEP, problem_mark=mark)
+
+    def ascend_resolver(self) -> None:
+        self._depth -= 1
+
+
+_TOO_DEEP: Final = f"mappings and lists nest deeper than {MAX_DEPTH} levels"
+
+
+def _compose(text: str, source: str) -> yaml.Node | None:
+    try:
+        return yaml.compose(text, Loader=_Loader)
+    except UnicodeEncodeError as error:
+        raise YamlError(f"{source}: character {error.start + 1} is half of a surrogate pair") from None
+    except yaml.reader.ReaderError as error:
+        raise YamlError(f"{source}, {_reader_position(text, error)}: {error.reason}; remove it") from None
+    except yaml.MarkedYAMLError as error:
+        raise YamlError(f"{source}{_mark_text(error)}: {_problem(error)}") from None
+
+
+def _reader_position(text: str, error: yaml.reader.ReaderError) -> Position:
+    offset = cast("int", error.position)
+    before = text.encode()[:offset].decode(errors="replace")
+    return Position(before.count("\n") + 1, len(before) - before.rfind("\n"))
+
+
+def _mark_text(error: yaml.MarkedYAMLError) -> str:
+    mark = error.problem_mark
+    return "" if mark is None else f", {Position(mark.line + 1, mark.column + 1)}"
+
+
+def _problem(error: yaml.MarkedYAMLError) -> str:
+    if (
+        isinstance(error, yaml.composer.ComposerError)
+        and error.context
+        and "single document" in error.context
+    ):
+        return "a second document begins here; write one document"
+    context = f" ({error.context})" if error.context else ""
+    return f"invalid YAML: {error.problem}{context}"
+
+
+def _position(node: yaml.Node) -> Position:
+    return Position(node.start_mark.line + 1, node.start_mark.column + 1)
+
+
+class _Builder:
+    """Turns nodes into JSON values."""
+
+    def __init__(self, source: str) -> None:
+        self.positions: dict[Path, Position] = {}
+        self._source = source
+        self._seen: set[int] = set()
+        self._open: set[int] = set()
+        self._expansion = 0
+
+    def build(self, node: yaml.Node, path: Path, *, aliased: bool) -> json_types.JsonValue:
+        aliased = aliased or id(node) in self._seen
+        self._seen.add(id(node))
+        if aliased:
+            self._spend(node, path)
+        if isinstance(node, yaml.ScalarNode):
+            return self._scalar(node, path)
+        return self._collection(node, path, aliased=aliased)
+
+    def _spend(self, node: yaml.Node, path: Path) -> None:
+        self._expansion += 1 + len(node.value)
+        if self._expansion > MAX_EXPANSION:
+            self._fail(node, path, f"aliases expand to more than {MAX_EXPANSION} nodes; use fewer")
+
+    def _collection(self, node: yaml.Node, path: Path, *, aliased: bool) -> json_types.JsonValue:
+        if id(node) in self._open:
+            self._fail(node, path, "an anchor contains an alias to itself")
+        if len(self._open) > MAX_DEPTH:
+            self._fail(node, path, _TOO_DEEP)
+        self._open.add(id(node))
+        built = (
+            self._mapping(node, path, aliased=aliased)
+            if isinstance(node, yaml.MappingNode)
+            else self._sequence(node, path, aliased=aliased)
+        )
+        self._open.discard(id(node))
+        return built
+
+    def _sequence(self, node: yaml.Node, path: Path, *, aliased: bool) -> list[json_types.JsonValue]:
+        items: list[json_types.JsonValue] = []
+        for index, item in enumerate(node.value):
+            item_path = (*path, index)
+            self.positions.setdefault(item_path, _position(item))
+            items.append(self.build(item, item_path, aliased=aliased))
+        return items
+
+    def _mapping(self, node: yaml.MappingNode, path: Path, *, aliased: bool) -> json_types.JsonObject:
+        result: json_types.JsonObject = {}
+        written: dict[str, Position] = {}
+        for key_node, value_node in node.value:
+            if key_node.tag == _PLAIN_TAG and key_node.value == _MERGE:
+                self._merge(result, value_node, path)
+                continue
+            key = self._key(key_node, path)
+            if key in written:
+                self._fail(key_node, (*path, key), f"the key is already set on line {written[key].line}")
+            written[key] = _position(key_node)
+            self.positions[*path, key] = written[key]
+            result[key] = self.build(value_node, (*path, key), aliased=aliased)
+        return result
+
+    def _merge(self, result: json_types.JsonObject, node: yaml.Node, path: Path) -> None:
+        # As in Helm, later wins: a merge key overrides what stands above it, and what follows overrides it.
+        sources = reversed(node.value) if isinstance(node, yaml.SequenceNode) else [node]
+        for source in sources:
+            if not isinstance(source, yaml.MappingNode):
+                self._fail(source, path, "a merge key '<<' takes a mapping or a list of mappings")
+            merged = self._collection(source, path, aliased=True)
+            result.update(cast("json_types.JsonObject", merged))
+
+    def _key(self, node: yaml.Node, path: Path) -> str:
+        value = self._scalar(node, path) if isinstance(node, yaml.ScalarNode) else None
+        if isinstance(value, str):
+            return value
+        written = f"{node.value!r} ({_kind(value)})" if isinstance(node, yaml.ScalarNode) else "a collection"
+        return self._fail(node, path, f"a key must be a string, not {written}; quote it")
+
+    def _scalar(self, node: yaml.ScalarNode, path: Path) -> json_types.JsonValue:
+        text: str = node.value
+        if node.tag == _PLAIN_TAG:
+            value = yaml_scalars.plain(text)
+        elif node.tag in _TAGGED:
+            value = self._tagged(node, path)
+        elif node.tag == _BINARY_TAG:
+            value = self._binary(node, path)
+        else:
+            return text
+        if isinstance(value, float) and not math.isfinite(value):
+            self._fail(node, path, f"{text} has no JSON form; use a finite number or quote it")
+        return value
+
+    def _tagged(self, node: yaml.ScalarNode, path: Path) -> yaml_scalars.Scalar:
+        value = yaml_scalars.plain(node.value)
+        if not isinstance(value, _TAGGED[node.tag]) or (
+            isinstance(value, bool) and node.tag != _CORE + "bool"
+        ):
+            name = node.tag.removeprefix(_CORE)
+            self._fail(node, path, f"{node.value!r} is no !!{name}")
+        return value
+
+    def _binary(self, node: yaml.ScalarNode, path: Path) -> str:
+        try:
+            return base64.b64decode("".join(node.value.split()), validate=True).decode()
+        except (binascii.Error, UnicodeDecodeError):
+            return self._fail(node, path, "!!binary takes the base64 form of a UTF-8 text")
+
+    def _fail(self, node: yaml.Node, path: Path, problem: str) -> NoReturn:
+        key = f", key {format_path(path)}" if path else ""
+        raise YamlError(f"{self._source}, {_position(node)}{key}: {problem}")
+
+
+_TAGGED: Final[Mapping[str, tuple[type, ...]]] = {
+    _CORE + "int": (int,),
+    _CORE + "float": (int, float),
+    _CORE + "bool": (bool,),
+    _CORE + "null": (type(None),),
+}
+
+
+def _kind(value: object) -> str:
+    if value is None:
+        return "null"
+    return "a boolean" if isinstance(value, bool) else "a number"

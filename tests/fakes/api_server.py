@@ -1,0 +1,159 @@
+"""A loopback HTTP server that gives scripted answers and remembers what it was asked."""
+
+import contextlib
+import dataclasses
+import json
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+from aiohttp import web
+
+from addon_operator.kube import auth, client, credentials
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Asked:
+    method: str
+    path: str
+    query: dict[str, str]
+    headers: dict[str, str]
+    body: Any
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Answer:
+    body: Any = None
+    status: int = 200
+    headers: dict[str, str] = dataclasses.field(default_factory=dict)
+    text: str | None = None
+    """Body that is no JSON."""
+    hang_up: bool = False
+    """Close the connection without an answer."""
+
+
+def status(code: int, reason: str, message: str = "because") -> Answer:
+    return Answer(
+        {"kind": "Status", "apiVersion": "v1", "reason": reason, "message": message, "code": code}, code
+    )
+
+
+Handler = Callable[[Asked], Answer]
+
+
+class ApiServer:
+    """Answers in the order they were scripted for a method and path; the last one stays."""
+
+    def __init__(self) -> None:
+        self.asked: list[Asked] = []
+        self.url = ""
+        self._scripts: dict[tuple[str, str], list[Answer | Handler]] = {}
+
+    def on(self, method: str, path: str, *answers: Answer | Handler | dict[str, Any]) -> None:
+        self._scripts[method, path] = [Answer(item) if isinstance(item, dict) else item for item in answers]
+
+    @property
+    def requests(self) -> list[str]:
+        return [f"{asked.method} {asked.path}" for asked in self.asked]
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        raw = await request.read()
+        asked = Asked(
+            request.method,
+            request.rel_url.raw_path,
+            dict(request.query),
+            {name.lower(): value for name, value in request.headers.items()},
+            json.loads(raw) if raw else None,
+        )
+        self.asked.append(asked)
+        return self._respond(request, self._next(asked))
+
+    def _next(self, asked: Asked) -> Answer:
+        script = self._scripts.get((asked.method, asked.path))
+        if not script:
+            return status(404, "NotFound", f"nothing is scripted for {asked.method} {asked.path}")
+        step = script.pop(0) if len(script) > 1 else script[0]
+        return step(asked) if callable(step) else step
+
+    @staticmethod
+    def _respond(request: web.Request, answer: Answer) -> web.StreamResponse:
+        if answer.hang_up:
+            assert request.transport is not None
+            request.transport.abort()
+        if answer.text is not None:
+            return web.Response(text=answer.text, status=answer.status, headers=answer.headers)
+        return web.json_response(answer.body, status=answer.status, headers=answer.headers)
+
+
+@contextlib.asynccontextmanager
+async def running() -> AsyncIterator[ApiServer]:
+    server = ApiServer()
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", server.handle)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    server.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    try:
+        yield server
+    finally:
+        await runner.cleanup()
+
+
+class Tokens:
+    """A source of credentials that gives another token each time."""
+
+    def __init__(
+        self, server: str, *, seconds: float | None = None, now: Callable[[], float] = lambda: 0.0
+    ) -> None:
+        self.server = server
+        self.loaded = 0
+        self._seconds = seconds
+        self._now = now
+
+    async def load(self) -> credentials.Credentials:
+        self.loaded += 1
+        expires = None if self._seconds is None else self._now() + self._seconds
+        return credentials.Credentials(self.server, f"Bearer token-{self.loaded}", expires=expires)
+
+
+class Pauses:
+    """Instead of sleeping: remembers for how long, and moves the clock on."""
+
+    def __init__(self) -> None:
+        self.seconds: list[float] = []
+        self.now = 1_000_000.0
+
+    async def sleep(self, seconds: float) -> None:
+        self.seconds.append(seconds)
+        self.now += seconds
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def time(self) -> float:
+        return self.now
+
+
+def access_to(server: str, source: auth.CredentialSource | None = None) -> auth.ClusterAccess:
+    return auth.ClusterAccess("the fake server", server, source or credentials.AnonymousSource(server, {}))
+
+
+def client_of(
+    server: str,
+    pauses: Pauses,
+    *,
+    source: auth.CredentialSource | None = None,
+    observer: client.RequestObserver | None = None,
+    qps: float = 0,
+    burst: int = 1,
+) -> client.KubeClient:
+    return client.KubeClient(
+        access_to(server, source),
+        qps=qps,
+        burst=burst,
+        observer=observer,
+        time=pauses,
+        sleep=pauses.sleep,
+        jitter=lambda: 0.5,
+    )

@@ -1,0 +1,249 @@
+"""Credentials out of kubeconfigs, exec plugins and service accounts, and TLS with them."""
+
+import base64
+import datetime as dt
+import json
+import pathlib
+import ssl
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from aiohttp import web
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from addon_operator.kube import auth, client, credentials, errors
+from tests.unit.kube import kubeconfigs
+
+
+async def load(path: pathlib.Path, config: dict[str, Any], **environ: str) -> credentials.Credentials:
+    access = auth.load_access(kubeconfigs.write(path / "config", config), None, None, environ)
+    return await access.source.load()
+
+
+async def test_a_token_becomes_a_header(tmp_path: pathlib.Path) -> None:
+    found = await load(tmp_path, kubeconfigs.document(token="t0ken"))
+    assert found.authorization == "Bearer t0ken"
+    assert found.server == kubeconfigs.SERVER
+    assert found.expires is None
+
+
+async def test_a_token_file_is_read_again_within_a_minute(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "token").write_text("first\n")
+    config = kubeconfigs.document(tokenFile="token")
+    found = await load(tmp_path, config)
+    assert found.authorization == "Bearer first"
+    assert found.expires is not None
+    assert found.expires <= time.time() + 60
+    (tmp_path / "token").write_text("second\n")
+    assert (await load(tmp_path, config)).authorization == "Bearer second"
+
+
+async def test_name_and_password_become_a_header(tmp_path: pathlib.Path) -> None:
+    found = await load(tmp_path, kubeconfigs.document(username="me", password="pw"))
+    assert found.authorization == "Basic " + base64.b64encode(b"me:pw").decode()
+
+
+async def test_no_user_is_anonymous(tmp_path: pathlib.Path) -> None:
+    assert (await load(tmp_path, kubeconfigs.document())).authorization is None
+
+
+async def test_settings_of_the_cluster_are_taken_over(tmp_path: pathlib.Path) -> None:
+    config = kubeconfigs.document(token="t")
+    config["clusters"][0]["cluster"] |= {
+        "insecure-skip-tls-verify": True,
+        "tls-server-name": "kubernetes",
+        "proxy-url": "http://proxy:3128",
+    }
+    found = await load(tmp_path, config, HTTPS_PROXY="http://other")
+    assert (found.verify, found.tls_server_name, found.proxy) == (False, "kubernetes", "http://proxy:3128")
+
+
+async def test_the_proxy_of_the_environment_is_taken(tmp_path: pathlib.Path) -> None:
+    found = await load(tmp_path, kubeconfigs.document(), HTTPS_PROXY="http://proxy")
+    assert found.proxy == "http://proxy"
+
+
+def plugin(path: pathlib.Path, status: dict[str, Any] | str, exit_code: int = 0) -> dict[str, Any]:
+    answer = {"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": status}
+    (path / "answer").write_text(status if isinstance(status, str) else json.dumps(answer))
+    script = path / "plugin"
+    script.write_text(
+        f'#!/bin/sh\necho run >> "{path}/runs"\ncat "{path}/answer"\necho oops >&2\nexit {exit_code}\n'
+    )
+    script.chmod(0o700)
+    return {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": str(script), "args": ["a"]}}
+
+
+async def test_an_exec_plugin_gives_a_token_until_it_expires(tmp_path: pathlib.Path) -> None:
+    expiry = dt.datetime(2026, 1, 2, 3, 4, 5, tzinfo=dt.UTC)
+    config = kubeconfigs.document(
+        **plugin(tmp_path, {"token": "t", "expirationTimestamp": "2026-01-02T03:04:05Z"})
+    )
+    found = await load(tmp_path, config)
+    assert found.authorization == "Bearer t"
+    assert found.expires == expiry.timestamp() - 30
+    assert (tmp_path / "runs").read_text() == "run\n"
+
+
+async def test_an_exec_plugin_is_run_each_time_credentials_are_read(tmp_path: pathlib.Path) -> None:
+    path = kubeconfigs.write(tmp_path / "config", kubeconfigs.document(**plugin(tmp_path, {"token": "t"})))
+    source = auth.load_access(path, None, None, {}).source
+    await source.load()
+    await source.load()
+    assert (tmp_path / "runs").read_text() == "run\nrun\n"
+
+
+async def test_an_exec_plugin_may_give_a_certificate(tmp_path: pathlib.Path) -> None:
+    config = kubeconfigs.document(**plugin(tmp_path, {"clientCertificateData": "C", "clientKeyData": "K"}))
+    found = await load(tmp_path, config)
+    assert found.certificate_file is not None
+    assert found.key_file is not None
+    assert (found.certificate_file.read_text(), found.key_file.read_text()) == ("C", "K")
+
+
+@pytest.mark.parametrize(
+    ("status", "exit_code", "complaint"),
+    [({}, 0, "neither a token nor a certificate"), ({"token": "t"}, 3, "oops"), ("no json", 0, "decode")],
+    ids=["nothing", "failed", "no json"],
+)
+async def test_a_failing_exec_plugin_is_an_error_and_not_anonymous_access(
+    tmp_path: pathlib.Path, status: dict[str, Any] | str, exit_code: int, complaint: str
+) -> None:
+    config = kubeconfigs.document(**plugin(tmp_path, status, exit_code))
+    with pytest.raises(errors.AccessError, match=complaint):
+        await load(tmp_path, config)
+
+
+async def test_an_exec_plugin_that_is_not_there_is_told_with_its_hint(tmp_path: pathlib.Path) -> None:
+    config = kubeconfigs.document(
+        exec={
+            "apiVersion": "client.authentication.k8s.io/v1",
+            "command": "no-such-plugin",
+            "installHint": "get\nit",
+        }
+    )
+    with pytest.raises(errors.AccessError, match="'no-such-plugin' of context 'one' is not there: get it"):
+        await load(tmp_path, config)
+
+
+async def test_the_token_of_a_service_account_is_read_again_within_a_minute(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "token").write_text("first\n")
+    (tmp_path / "ca.crt").write_text("x")
+    environ = {"KUBERNETES_SERVICE_HOST": "10.96.0.1"}
+    source = auth.load_access(None, None, None, environ, tmp_path).source
+    found = await source.load()
+    assert (found.authorization, found.ca_file) == ("Bearer first", tmp_path / "ca.crt")
+    assert found.expires is not None
+    (tmp_path / "token").write_text("second\n")
+    assert (await source.load()).authorization == "Bearer second"
+
+
+@pytest.mark.parametrize(
+    ("files", "complaint"),
+    [({}, "token cannot be read"), ({"token": " "}, "token is empty"), ({"token": "t"}, "ca.crt is missing")],
+    ids=["nothing", "empty token", "no authority"],
+)
+async def test_an_incomplete_service_account_is_told(
+    tmp_path: pathlib.Path, files: dict[str, str], complaint: str
+) -> None:
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    access = auth.load_access(None, None, None, {"KUBERNETES_SERVICE_HOST": "10.96.0.1"}, tmp_path)
+    with pytest.raises(errors.AccessError, match=complaint):
+        await access.source.load()
+
+
+# --- TLS
+
+
+def _pem(key: ec.EllipticCurvePrivateKey, certificate: x509.Certificate) -> tuple[bytes, bytes]:
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    return certificate.public_bytes(serialization.Encoding.PEM), private
+
+
+def certify(directory: pathlib.Path, host: str) -> tuple[pathlib.Path, pathlib.Path]:
+    """A self-signed certificate, without the extensions that strict checks of Python ≥ 3.13 ask for."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, host)])
+    now = dt.datetime.now(dt.UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - dt.timedelta(hours=1))
+        .not_valid_after(now + dt.timedelta(hours=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(host)]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    files = directory / f"{host}.crt", directory / f"{host}.key"
+    for path, data in zip(files, _pem(key, certificate), strict=True):
+        path.write_bytes(data)
+    return files
+
+
+@pytest.fixture
+async def secure(tmp_path: pathlib.Path) -> AsyncIterator[str]:
+    """URL of a TLS server that calls itself ``kubernetes`` and wants the client's certificate."""
+
+    async def handle(request: web.Request) -> web.Response:
+        assert request.transport is not None
+        return web.json_response({"subject": request.transport.get_extra_info("peercert")["subject"]})
+
+    certificate, key = certify(tmp_path, "kubernetes")
+    own, _ = certify(tmp_path, "operator")
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=own)
+    context.load_cert_chain(certificate, key)
+    context.verify_mode = ssl.CERT_REQUIRED
+    app = web.Application()
+    app.router.add_get("/version", handle)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context).start()
+    yield f"https://127.0.0.1:{runner.addresses[0][1]}"
+    await runner.cleanup()
+
+
+def secure_config(server: str, **cluster: object) -> dict[str, Any]:
+    config = kubeconfigs.document(**{"client-certificate": "operator.crt", "client-key": "operator.key"})
+    config["clusters"][0]["cluster"] = {"server": server, **cluster}
+    return config
+
+
+async def test_certificates_of_the_kubeconfig_work_both_ways(tmp_path: pathlib.Path, secure: str) -> None:
+    config = secure_config(
+        secure, **{"certificate-authority": "kubernetes.crt", "tls-server-name": "kubernetes"}
+    )
+    access = auth.load_access(kubeconfigs.write(tmp_path / "config", config), None, None, {})
+    async with client.KubeClient(access) as kube:
+        assert "operator" in str(await kube.get("/version"))
+
+
+async def nowhere(_: float) -> None:
+    """A pause that takes no time."""
+
+
+async def test_an_authority_that_is_not_trusted_is_one_sentence(tmp_path: pathlib.Path, secure: str) -> None:
+    config = secure_config(
+        secure, **{"certificate-authority": "operator.crt", "tls-server-name": "kubernetes"}
+    )
+    access = auth.load_access(kubeconfigs.write(tmp_path / "config", config), None, None, {})
+    async with client.KubeClient(access, sleep=nowhere) as kube:
+        with pytest.raises(errors.Unreachable, match=r"is not trusted .*check certificate-authority"):
+            await kube.get("/version")
+
+
+async def test_files_that_hold_no_certificate_are_told(tmp_path: pathlib.Path, secure: str) -> None:
+    (tmp_path / "bad.crt").write_text("no certificate")
+    config = secure_config(secure, **{"certificate-authority": "bad.crt"})
+    access = auth.load_access(kubeconfigs.write(tmp_path / "config", config), None, None, {})
+    async with client.KubeClient(access) as kube:
+        with pytest.raises(errors.AccessError, match=r"certificates for .* cannot be used"):
+            await kube.get("/version")

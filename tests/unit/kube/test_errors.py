@@ -1,0 +1,65 @@
+"""The sentences of API errors."""
+
+import json
+
+import pytest
+
+from addon_operator.kube import errors, paths
+
+
+def forbidden(method: str, path: str, message: str) -> str:
+    body = json.dumps({"reason": "Forbidden", "message": message}).encode()
+    return str(errors.from_answer(paths.target(method, path), 403, body))
+
+
+USER = "system:serviceaccount:addons:default"
+
+
+def test_a_missing_right_names_the_verb_the_place_and_the_rule_to_add() -> None:
+    message = (
+        f'configmaps "values" is forbidden: User "{USER}" cannot patch resource "configmaps" in API group ""'
+    )
+    text = forbidden("PATCH", "/api/v1/namespaces/addons/configmaps/values", message)
+    assert text == (
+        f'{USER} may not patch configmaps "values" in namespace "addons": add to its Role the rule '
+        'apiGroups: [""], resources: ["configmaps"], verbs: ["patch"]'
+    )
+
+
+def test_a_missing_right_to_a_subresource_of_the_cluster_asks_for_a_cluster_role() -> None:
+    text = forbidden("PUT", "/apis/example.io/v1/things/x/status", f'User "{USER}" cannot update resource')
+    assert (
+        'ClusterRole the rule apiGroups: ["example.io"], resources: ["things/status"], verbs: ["update"]'
+        in text
+    )
+
+
+def test_a_missing_right_to_a_path_names_the_path() -> None:
+    text = forbidden("GET", "/metrics", f'User "{USER}" cannot get path "/metrics"')
+    assert 'nonResourceURLs: ["/metrics"], verbs: ["get"]' in text
+
+
+def test_a_refusal_by_a_policy_is_no_missing_right() -> None:
+    text = forbidden(
+        "POST", "/api/v1/namespaces/x/pods", 'pods "a" is forbidden: violates PodSecurity "restricted"'
+    )
+    assert text.startswith(
+        'the API server refuses to create pods in namespace "x": pods "a" is forbidden: violates'
+    )
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"null", b'{"reason": 1, "message": null}', b"\xff\xfe"],
+    ids=["empty", "null", "types", "binary"],
+)
+def test_an_error_without_a_status_object_is_still_a_sentence(body: bytes) -> None:
+    error = errors.from_answer(paths.target("GET", "/version"), 500, body)
+    assert str(error).startswith("the API server did not get /version (500): ")
+    assert error.reason == ""
+
+
+def test_already_existing_counts_as_a_conflict_too() -> None:
+    error = errors.from_answer(paths.target("POST", "/api/v1/nodes"), 409, b'{"reason": "AlreadyExists"}')
+    assert isinstance(error, errors.AlreadyExists)
+    assert isinstance(error, errors.Conflict)

@@ -1,0 +1,132 @@
+"""The private directory through which one run of a hook exchanges files with the operator."""
+
+import contextlib
+import json
+import os
+import pathlib
+import re
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+import orjson
+
+from addon_operator.kernel import errors
+from addon_operator.kernel.json_types import JsonObject
+
+MAX_OUTPUT_BYTES: Final = 64 * 1024 * 1024
+"""The largest file that a hook may give back."""
+_PRIVATE_DIRECTORY: Final = 0o700
+_PRIVATE_FILE: Final = 0o600
+_UNSAFE: Final = re.compile(r"[^A-Za-z0-9_.-]+")
+_NAME_CHARS: Final = 60
+
+
+class HookFileError(errors.AddonOperatorError):
+    """A file of a run could not be written or read."""
+
+
+class HookDirectory:
+    """The files of one run, each known by the environment variable that tells the hook its path."""
+
+    def __init__(self, path: pathlib.Path, max_output_bytes: int = MAX_OUTPUT_BYTES) -> None:
+        self.path = path
+        self._max_output_bytes = max_output_bytes
+        self._files: dict[str, pathlib.Path] = {}
+
+    def write_inputs(self, documents: Mapping[str, JsonObject | list[JsonObject]]) -> None:
+        """Write what the hook reads, as JSON.
+
+        Raises :class:`HookFileError` when the disk does not take it.
+        """
+        for variable, document in documents.items():
+            self._create(variable, _json(document))
+
+    def make_outputs(self, variables: Iterable[str]) -> None:
+        """Make the empty files that the hook may write to.
+
+        Raises :class:`HookFileError` when the disk does not take them.
+        """
+        for variable in variables:
+            self._create(variable, b"")
+
+    def environment(self) -> dict[str, str]:
+        """The variables with the paths."""
+        return {variable: str(path) for variable, path in self._files.items()}
+
+    def read_output(self, variable: str) -> str:
+        """What the hook wrote; empty if it removed the file.
+
+        Raises :class:`HookFileError` when it is too large, no text, or no file any more.
+        """
+        path = self._files[variable]
+        try:
+            data = self._read(path, variable)
+        except FileNotFoundError:
+            return ""
+        except OSError as error:
+            raise HookFileError(f"cannot read what was written to {variable}: {error.strerror}") from error
+        try:
+            return data.decode()
+        except UnicodeDecodeError as error:
+            raise HookFileError(
+                f"what was written to {variable} is no UTF-8 text (byte {error.start}); write JSON"
+            ) from error
+
+    def _create(self, variable: str, data: bytes) -> None:
+        name, is_json, _ = variable.lower().partition("_path")
+        path = self.path / (f"{name}.json" if is_json else name)
+        try:
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _PRIVATE_FILE)
+            with open(descriptor, "wb") as file:  # noqa: PTH123 - pathlib opens no descriptors
+                file.write(data)
+        except OSError as error:
+            raise _unwritable(path, error) from error
+        self._files[variable] = path
+
+    def _read(self, path: pathlib.Path, variable: str) -> bytes:
+        # A hook may have put a pipe or a device there: opening must not block, and reading might never end.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(descriptor, "rb") as file:  # noqa: PTH123 - pathlib opens no descriptors
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise HookFileError(f"the file of {variable} is no regular file any more; write into it")
+            data = file.read(self._max_output_bytes + 1)
+        if len(data) > self._max_output_bytes:
+            limit = self._max_output_bytes // (1024 * 1024)
+            raise HookFileError(f"more than {limit} MiB were written to {variable}; write less in one run")
+        return data
+
+
+@contextlib.contextmanager
+def private_directory(tmp_dir: pathlib.Path, name: str, *, keep: bool) -> Iterator[pathlib.Path]:
+    """A new directory below ``tmp_dir`` that only this user can enter; removed at the end unless ``keep``.
+
+    Raises :class:`HookFileError` when it cannot be made.
+    """
+    try:
+        tmp_dir.mkdir(mode=_PRIVATE_DIRECTORY, parents=True, exist_ok=True)
+        path = pathlib.Path(tempfile.mkdtemp(prefix=f"{_UNSAFE.sub('-', name)[:_NAME_CHARS]}-", dir=tmp_dir))
+    except OSError as error:
+        raise _unwritable(tmp_dir, error) from error
+    try:
+        yield path
+    finally:
+        if not keep:
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _json(document: JsonObject | list[JsonObject]) -> bytes:
+    try:
+        return orjson.dumps(document)
+    except orjson.JSONEncodeError:
+        # Integers beyond 64 bits and lone surrogates are JSON, too.
+        return json.dumps(document, separators=(",", ":")).encode()
+
+
+def _unwritable(path: pathlib.Path, error: OSError) -> HookFileError:
+    return HookFileError(
+        f"cannot write the temporary files of a hook to {path}: {error.strerror}; "
+        "make room there, or name another directory with ADDON_OPERATOR_TMP_DIR"
+    )

@@ -1,0 +1,108 @@
+"""Finding hooks on disk."""
+
+import os
+import pathlib
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from addon_operator.kernel import errors
+
+HOOKS_DIRECTORY: Final = "hooks"
+_PASSED_DIRECTORIES: Final = frozenset({"lib", "venv", "__pycache__"})
+_DATA_SUFFIXES: Final = frozenset({".yaml", ".json", ".md", ".txt"})
+_EXECUTABLE: Final = stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH
+
+_Identity: TypeAlias = tuple[int, int]
+
+
+class HookFilesError(errors.ConfigurationError):
+    """A directory of hooks cannot be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class HookFile:
+    """An executable file that is a hook."""
+
+    path: pathlib.Path
+    name: str
+    """The path relative to the directory of hooks: how the hook is called in logs and metrics."""
+
+
+@dataclass(frozen=True, slots=True)
+class HookFiles:
+    """The hooks below one directory."""
+
+    executables: tuple[HookFile, ...] = ()
+    """Sorted by name."""
+    warnings: tuple[str, ...] = ()
+    """Files that look like hooks and are none, one sentence each."""
+
+
+def global_hooks_root(directory: pathlib.Path) -> pathlib.Path:
+    """Where global hooks are: ``hooks`` in the configured directory if there is such a one, else itself."""
+    hooks = directory / HOOKS_DIRECTORY
+    return hooks if hooks.is_dir() else directory
+
+
+def discover(root: pathlib.Path) -> HookFiles:
+    """All hooks below ``root``, which need not exist.
+
+    A hook is an executable file; symbolic links are followed. Directories called ``lib`` or ``venv``, hidden
+    entries, and ``.yaml``, ``.json``, ``.md`` and ``.txt`` files are passed over; any other file that is not
+    executable is a warning.
+
+    Raises :class:`HookFilesError` when a directory cannot be read.
+    """
+    if not root.exists():
+        return HookFiles()
+    found = sorted(_files(root, "", frozenset()), key=lambda file: file.name)
+    verdicts = [(file, _warning(file)) for file in found]
+    return HookFiles(
+        executables=tuple(file for file, warning in verdicts if warning is None),
+        warnings=tuple(warning for _, warning in verdicts if warning is not None),
+    )
+
+
+def _files(directory: pathlib.Path, prefix: str, above: frozenset[_Identity]) -> Iterator[HookFile]:
+    """The files that may be hooks; ``above`` are the directories on the way here: links may make circles."""
+    identity, entries = _read(directory)
+    if identity in above:
+        return
+    for entry in entries:
+        path, name = directory / entry.name, f"{prefix}{entry.name}"
+        if _is_directory(entry):
+            if entry.name not in _PASSED_DIRECTORIES:
+                yield from _files(path, f"{name}/", above | {identity})
+        elif path.suffix not in _DATA_SUFFIXES:
+            yield HookFile(path, name)
+
+
+def _read(directory: pathlib.Path) -> tuple[_Identity, list[os.DirEntry[str]]]:
+    try:
+        status = directory.stat()
+        with os.scandir(directory) as entries:
+            visible = [entry for entry in entries if not entry.name.startswith(".")]
+        return (status.st_dev, status.st_ino), visible
+    except OSError as error:
+        raise HookFilesError(f"cannot read the directory of hooks {directory}: {error.strerror}") from error
+
+
+def _is_directory(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False
+
+
+def _warning(file: HookFile) -> str | None:
+    try:
+        mode = file.path.stat().st_mode
+    except OSError as error:
+        return f"{file.path} is passed over: {error.strerror}"
+    if not stat.S_ISREG(mode):
+        return f"{file.path} is passed over: it is no regular file"
+    if not mode & _EXECUTABLE:
+        return f"{file.path} is passed over because it is not executable; run 'chmod +x {file.path}'"
+    return None

@@ -1,0 +1,300 @@
+"""One run of one hook or ``enabled`` script: files in, process, files out.
+
+What the files mean is not the business of this module.
+"""
+
+import asyncio
+import contextlib
+import pathlib
+import signal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, ParamSpec, TypeAlias, TypeVar
+
+import structlog
+
+from addon_operator.engine import hook_directory, hook_log
+from addon_operator.hooks import config
+from addon_operator.kernel import durations, errors, names
+from addon_operator.kernel.json_types import JsonObject
+from addon_operator.process import children
+
+BINDING_CONTEXT: Final = "BINDING_CONTEXT_PATH"
+CONFIG_VALUES: Final = "CONFIG_VALUES_PATH"
+VALUES: Final = "VALUES_PATH"
+CONFIG_VALUES_PATCH: Final = "CONFIG_VALUES_JSON_PATCH_PATH"
+VALUES_PATCH: Final = "VALUES_JSON_PATCH_PATH"
+METRICS: Final = "METRICS_PATH"
+KUBERNETES_PATCH: Final = "KUBERNETES_PATCH_PATH"
+ENABLED_RESULT: Final = "MODULE_ENABLED_RESULT"
+ENABLED_REASON: Final = "MODULE_ENABLED_REASON"
+_OUTPUTS: Final = (CONFIG_VALUES_PATCH, VALUES_PATCH, METRICS, KUBERNETES_PATCH)
+
+CONFIG_TIMEOUT: Final = 60.0
+"""Seconds that ``--config`` may take."""
+MAX_CONFIG_BYTES: Final = 1024 * 1024
+_VERDICT: Final = (ENABLED_RESULT, ENABLED_REASON)
+_VERDICTS: Final = {"true": True, "false": False}
+_QUOTED_LINES: Final = 3
+_SHOWN_CHARS: Final = 60
+
+_Result = TypeVar("_Result")
+_Arguments = ParamSpec("_Arguments")
+_Inputs: TypeAlias = Mapping[str, JsonObject | list[JsonObject]]
+
+
+@dataclass(frozen=True, slots=True)
+class HookRunRequest:
+    """What one run of a hook needs."""
+
+    path: pathlib.Path
+    contexts: list[JsonObject]
+    config_values: JsonObject
+    values: JsonObject
+    log_fields: Mapping[str, str] = field(default_factory=dict)
+    """Fields of each line in the log; ``hook`` is also its name in errors."""
+    timeout: float | None = None
+    """Seconds; ``None``: the operator's default."""
+    cwd: pathlib.Path | None = None
+    """Working directory; ``None``: the hook's own directory."""
+
+
+@dataclass(frozen=True, slots=True)
+class HookRunResult:
+    """How a successful run went, and what the hook wrote, as text."""
+
+    result: children.ChildResult
+    config_values_patch: str
+    values_patch: str
+    metrics: str
+    kubernetes_patch: str
+
+
+@dataclass(frozen=True, slots=True)
+class EnabledResult:
+    """The verdict of an ``enabled`` script."""
+
+    enabled: bool
+    reason: str
+    """What the script wrote to ``MODULE_ENABLED_REASON``, on one line; empty if nothing."""
+
+
+class HookFailed(errors.AddonOperatorError):
+    """A hook's process did not end with exit code 0, or what it wrote cannot be read."""
+
+    def __init__(self, hook: str, result: children.ChildResult, reason: str) -> None:
+        super().__init__(f"hook {hook} {reason}")
+        self.hook = hook
+        """The hook's name."""
+        self.result = result
+        """How its process ended."""
+
+
+class EnabledScriptError(errors.ModuleError):
+    """A module's ``enabled`` script gave no verdict."""
+
+    def __init__(self, module: names.ModuleName, message: str) -> None:
+        super().__init__(module, f"its enabled script {message}")
+
+
+def describe_failure(result: children.ChildResult, timeout: float | None = None) -> str:
+    """How a process failed, with the end of its standard error: the part of a sentence after its name."""
+    said = " | ".join(result.stderr_tail.splitlines()[-_QUOTED_LINES:])
+    return _ending(result, timeout) + (f": {said}" if said else "")
+
+
+def _ending(result: children.ChildResult, timeout: float | None) -> str:
+    if result.timed_out:
+        limit = f" of {durations.text_of(timeout)}" if timeout is not None else ""
+        return f"was stopped because it ran longer than its timeout{limit}"
+    if result.exit_code < 0:
+        memory = "; did it run out of memory?" if -result.exit_code == signal.SIGKILL else ""
+        return f"was ended by {_signal_name(-result.exit_code)}{memory}"
+    return f"failed with exit code {result.exit_code}"
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+class HookRunner:
+    """Starts hooks and hands them their files.
+
+    ``environment`` is the operator's own; hooks inherit it. ``default_timeout`` is in seconds.
+    ``log_proxy_hook_json`` merges lines of output that are JSON objects into the log's records.
+    """
+
+    def __init__(
+        self,
+        *,
+        tmp_dir: pathlib.Path,
+        environment: Mapping[str, str],
+        default_timeout: float | None,
+        logger: structlog.typing.FilteringBoundLogger,
+        log_proxy_hook_json: bool = False,
+        keep_tmp_files: bool = False,
+        run_child: children.RunChild = children.run_child,
+        max_output_bytes: int = hook_directory.MAX_OUTPUT_BYTES,
+    ) -> None:
+        self._tmp_dir = tmp_dir
+        self._environment = dict(environment)
+        self._default_timeout = default_timeout
+        self._log = hook_log.HookLog(logger, merge_json=log_proxy_hook_json)
+        self._keep_tmp_files = keep_tmp_files
+        self._run_child = run_child
+        self._max_output_bytes = max_output_bytes
+
+    async def config(
+        self, hook_path: pathlib.Path, kind: config.HookKind, *, cwd: pathlib.Path | None = None
+    ) -> config.HookConfig:
+        """Ask a hook for its configuration.
+
+        Raises :class:`~addon_operator.hooks.config.HookConfigError` when it cannot be started, fails, or
+        prints a configuration that is wrong.
+        """
+        source = f"hook {hook_path}"
+        try:
+            result = await self._run_child(
+                [_program(hook_path), "--config"],
+                env=self._environment,
+                cwd=cwd or _program(hook_path).parent,
+                timeout=min(CONFIG_TIMEOUT, self._default_timeout or CONFIG_TIMEOUT),
+                on_stderr_line=self._log.handler({"hook": str(hook_path)}, "stderr"),
+                capture_stdout=MAX_CONFIG_BYTES,
+            )
+        except children.ChildStartError as error:
+            raise config.HookConfigError(source, str(error)) from error
+        return config.parse(_config_text(result, source), kind, source)
+
+    async def run(self, request: HookRunRequest) -> HookRunResult:
+        """Run a hook.
+
+        Raises :class:`HookFailed` when it fails or what it wrote cannot be read,
+        :class:`~addon_operator.engine.hook_directory.HookFileError` when there is no room for its files, and
+        :class:`~addon_operator.process.children.ChildStartError` when it cannot be started.
+        """
+        name = request.log_fields.get("hook", request.path.name)
+        timeout = self._default_timeout if request.timeout is None else request.timeout
+        inputs: _Inputs = {
+            BINDING_CONTEXT: request.contexts,
+            CONFIG_VALUES: request.config_values,
+            VALUES: request.values,
+        }
+        with self._directory(name) as files:
+            await _in_thread(_prepare, files, inputs, _OUTPUTS)
+            result = await self._start(request.path, files, request.log_fields, timeout, request.cwd)
+            if _has_failed(result):
+                raise HookFailed(name, result, describe_failure(result, timeout))
+            try:
+                written = await _in_thread(_collect, files, _OUTPUTS)
+            except hook_directory.HookFileError as error:
+                raise HookFailed(name, result, f"gave back nothing usable: {error}") from error
+        return HookRunResult(
+            result,
+            config_values_patch=written[CONFIG_VALUES_PATCH],
+            values_patch=written[VALUES_PATCH],
+            metrics=written[METRICS],
+            kubernetes_patch=written[KUBERNETES_PATCH],
+        )
+
+    async def enabled(
+        self,
+        script: pathlib.Path,
+        module: names.ModuleName,
+        config_values: JsonObject,
+        values: JsonObject,
+    ) -> EnabledResult:
+        """Ask a module's ``enabled`` script whether the module is enabled.
+
+        Raises :class:`EnabledScriptError` when it fails or writes anything but ``true`` or ``false``.
+        """
+        inputs: _Inputs = {CONFIG_VALUES: config_values, VALUES: values}
+        with self._directory(f"{module}-enabled") as files:
+            try:
+                await _in_thread(_prepare, files, inputs, _VERDICT)
+                fields = {"module": module, "hook": "enabled"}
+                result = await self._start(script, files, fields, self._default_timeout, None)
+                written = await _in_thread(_collect, files, _VERDICT)
+            except (children.ChildStartError, hook_directory.HookFileError) as error:
+                raise EnabledScriptError(module, f"cannot be asked: {error}") from error
+        if _has_failed(result):
+            raise EnabledScriptError(module, describe_failure(result, self._default_timeout))
+        return EnabledResult(
+            _verdict(module, written[ENABLED_RESULT]), " ".join(written[ENABLED_REASON].split())
+        )
+
+    @contextlib.contextmanager
+    def _directory(self, name: str) -> Iterator[hook_directory.HookDirectory]:
+        with hook_directory.private_directory(self._tmp_dir, name, keep=self._keep_tmp_files) as path:
+            yield hook_directory.HookDirectory(path, self._max_output_bytes)
+
+    async def _start(
+        self,
+        path: pathlib.Path,
+        files: hook_directory.HookDirectory,
+        log_fields: Mapping[str, str],
+        timeout: float | None,
+        cwd: pathlib.Path | None,
+    ) -> children.ChildResult:
+        return await self._run_child(
+            [_program(path)],
+            env={**self._environment, **files.environment()},
+            cwd=cwd or _program(path).parent,
+            timeout=timeout,
+            on_stdout_line=self._log.handler(log_fields, "stdout"),
+            on_stderr_line=self._log.handler(log_fields, "stderr"),
+        )
+
+
+def _program(path: pathlib.Path) -> pathlib.Path:
+    """The path as it is understood from any working directory."""
+    return path.absolute()
+
+
+def _has_failed(result: children.ChildResult) -> bool:
+    return result.timed_out or result.exit_code != 0
+
+
+def _config_text(result: children.ChildResult, source: str) -> str:
+    if _has_failed(result):
+        raise config.HookConfigError(source, f"--config {describe_failure(result, CONFIG_TIMEOUT)}")
+    if result.stdout_is_cut:
+        raise config.HookConfigError(source, f"--config printed more than {MAX_CONFIG_BYTES} bytes")
+    try:
+        return (result.stdout or b"").decode()
+    except UnicodeDecodeError as error:
+        raise config.HookConfigError(source, "--config printed something that is no UTF-8 text") from error
+
+
+def _verdict(module: names.ModuleName, text: str) -> bool:
+    verdict = _VERDICTS.get(text.strip())
+    if verdict is None:
+        shown = repr(text.strip()[:_SHOWN_CHARS]) if text.strip() else "nothing"
+        raise EnabledScriptError(
+            module, f"wrote {shown} to the file of {ENABLED_RESULT}; it has to write true or false"
+        )
+    return verdict
+
+
+def _prepare(files: hook_directory.HookDirectory, inputs: _Inputs, outputs: Sequence[str]) -> None:
+    files.write_inputs(inputs)
+    files.make_outputs(outputs)
+
+
+def _collect(files: hook_directory.HookDirectory, outputs: Sequence[str]) -> dict[str, str]:
+    return {variable: files.read_output(variable) for variable in outputs}
+
+
+async def _in_thread(
+    function: Callable[_Arguments, _Result], *args: _Arguments.args, **kwargs: _Arguments.kwargs
+) -> _Result:
+    """Run blocking work off the loop; a cancellation waits for its end, as it works on files that go away."""
+    work = asyncio.ensure_future(asyncio.to_thread(function, *args, **kwargs))
+    try:
+        return await asyncio.shield(work)
+    except asyncio.CancelledError:
+        await asyncio.wait([work])
+        raise

@@ -1,0 +1,145 @@
+"""When a schedule binding ticks.
+
+The grammar is that of the Go operator: 5 fields, or 6 with the seconds first, descriptors such as
+``@hourly``, and ``@every DURATION``; a leading ``TZ=…`` or ``CRON_TZ=…`` names the time zone, and ``?`` means
+``*``. croniter knows more (a year, ``L``, ``#``, hashed fields), which is refused so that a hook means the
+same here and there.
+"""
+
+import datetime as dt
+import re
+import zoneinfo
+from dataclasses import dataclass
+from typing import Final
+
+import croniter
+
+from addon_operator.kernel import durations, errors
+
+DEFAULT_TIMEZONE: Final = "UTC"
+_FIELDS: Final = frozenset({5, 6})
+_DESCRIPTORS: Final = ("@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly")
+_EVERY: Final = "@every"
+_VALUE: Final = r"(?:[0-9]{1,2}|[A-Za-z]{3})"
+_ITEM: Final = rf"(?:[*?]|{_VALUE}(?:-{_VALUE})?)(?:/[0-9]{{1,2}})?"
+_FIELD: Final = re.compile(rf"{_ITEM}(?:,{_ITEM})*")
+_ZONE: Final = re.compile(r"(?:CRON_)?TZ=(?P<zone>\S*)\s+(?P<rest>.*)", re.DOTALL)
+# Any date will do: what never comes within decades of one date never comes.
+_PROBE: Final = dt.datetime(2024, 1, 1, tzinfo=dt.UTC)
+_SHORTEST: Final = 1.0
+
+
+class CrontabError(errors.ConfigurationError):
+    """A text is no crontab, or one that never ticks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Crontab:
+    """A parsed crontab; made by :func:`parse`."""
+
+    text: str
+    """As the hook wrote it."""
+    timezone: str
+    """IANA name of the zone whose clock the fields are read on."""
+    every: float | None
+    """Seconds between ticks of an ``@every`` crontab."""
+    fields: str
+    """What croniter reads; empty for ``@every``."""
+
+    def next_after(self, moment: dt.datetime) -> dt.datetime:
+        """The first tick after ``moment`` (which knows its zone), in UTC.
+
+        For ``@every`` that is one period later: the caller gives the tick before, or the time of its start.
+        """
+        if self.every is not None:
+            return moment.astimezone(dt.UTC) + dt.timedelta(seconds=self.every)
+        local = moment.astimezone(zoneinfo.ZoneInfo(self.timezone))
+        return _iterator(self.fields, local).get_next(dt.datetime).astimezone(dt.UTC)
+
+
+def parse(text: str, timezone: str | None = None) -> Crontab:
+    """Read a crontab; ``timezone`` is an IANA name, UTC if there is none.
+
+    Raises :class:`CrontabError` when the text is no crontab, names a time that never comes (the 31st of
+    February), or names a time zone that does not exist or another one than ``timezone``.
+    """
+    zone, rest = _split_zone(text)
+    if zone and timezone and zone != timezone:
+        raise CrontabError(
+            f"{text!r} names another time zone than timezone, {timezone!r}; remove one of them"
+        )
+    chosen = check_timezone(zone or timezone or DEFAULT_TIMEZONE)
+    every = _every(rest)
+    fields = "" if every is not None else _checked_fields(rest)
+    return Crontab(text, chosen, every, fields)
+
+
+def check_timezone(name: str) -> str:
+    """The name itself, if a time zone has it.
+
+    Raises :class:`CrontabError` otherwise.
+    """
+    try:
+        zoneinfo.ZoneInfo(name)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        raise CrontabError(f"{name!r} is no time zone; write an IANA name such as Europe/Berlin") from None
+    return name
+
+
+def zone_in(text: str) -> str:
+    """The time zone that a crontab itself names, empty if it names none."""
+    return _split_zone(text)[0]
+
+
+def _split_zone(text: str) -> tuple[str, str]:
+    match = _ZONE.fullmatch(text.strip())
+    return (match["zone"], match["rest"].strip()) if match else ("", text.strip())
+
+
+def _every(text: str) -> float | None:
+    word, _, period = text.partition(" ")
+    if word != _EVERY:
+        return None
+    try:
+        seconds = durations.parse(period.strip())
+    except durations.DurationError as error:
+        raise CrontabError(f"{text!r} needs a period such as '@every 30s': {error}") from error
+    if seconds <= 0:
+        raise CrontabError(f"{text!r} needs a period longer than 0")
+    return max(seconds, _SHORTEST)
+
+
+def _checked_fields(text: str) -> str:
+    if text.startswith("@"):
+        return _descriptor(text)
+    fields = text.split()
+    if len(fields) not in _FIELDS:
+        raise CrontabError(
+            f"{text!r} has {len(fields)} field{'' if len(fields) == 1 else 's'}; write 5 (minute hour "
+            "day-of-month month day-of-week) or 6 with the seconds first, a descriptor such as @hourly, "
+            "or '@every 30s'"
+        )
+    for field in fields:
+        if not _FIELD.fullmatch(field):
+            raise CrontabError(f"{text!r}: the field {field!r} is no list of numbers, names, ranges or steps")
+    return _probed(text, " ".join(fields).replace("?", "*"))
+
+
+def _descriptor(text: str) -> str:
+    if text not in _DESCRIPTORS:
+        raise CrontabError(f"{text!r} is no descriptor; known are {', '.join(_DESCRIPTORS)} and '@every 30s'")
+    return text
+
+
+def _probed(text: str, fields: str) -> str:
+    try:
+        _iterator(fields, _PROBE).get_next(dt.datetime)
+    except croniter.CroniterBadDateError:
+        raise CrontabError(f"{text!r} names a time that never comes") from None
+    except (croniter.CroniterError, ValueError, KeyError) as error:
+        raise CrontabError(f"{text!r} is no crontab: {error}") from None
+    return fields
+
+
+def _iterator(fields: str, start: dt.datetime) -> croniter.croniter:
+    return croniter.croniter(fields, start, second_at_beginning=len(fields.split()) == max(_FIELDS))

@@ -1,0 +1,109 @@
+"""Finding hooks on disk."""
+
+import os
+import pathlib
+
+import pytest
+
+from addon_operator.engine import hook_files
+
+
+def make(root: pathlib.Path, *names: str, mode: int = 0o755) -> None:
+    for name in names:
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("#!/bin/sh\n")
+        path.chmod(mode)
+
+
+def found(root: pathlib.Path) -> list[str]:
+    return [file.name for file in hook_files.discover(root).executables]
+
+
+def test_executables_are_found_at_any_depth_in_path_order(tmp_path: pathlib.Path) -> None:
+    make(tmp_path, "b.sh", "a/z.py", "a/b/c", "010-first.sh")
+    assert found(tmp_path) == ["010-first.sh", "a/b/c", "a/z.py", "b.sh"]
+
+
+def test_a_hook_is_known_by_its_path_below_the_root(tmp_path: pathlib.Path) -> None:
+    make(tmp_path, "deep/hook.sh")
+    (file,) = hook_files.discover(tmp_path).executables
+    assert (file.path, file.name) == (tmp_path / "deep" / "hook.sh", "deep/hook.sh")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "lib/functions.sh",
+        "a/lib/functions.sh",
+        ".hidden.sh",
+        ".git/hooks/pre-commit",
+        "venv/bin/python3",
+        "__pycache__/x.pyc",
+        "values.yaml",
+        "data.json",
+        "README.md",
+        "notes.txt",
+    ],
+)
+@pytest.mark.parametrize("mode", [0o755, 0o644], ids=["executable", "not executable"])
+def test_what_is_no_hook_is_passed_over_without_a_word(tmp_path: pathlib.Path, name: str, mode: int) -> None:
+    make(tmp_path, name, mode=mode)
+    assert hook_files.discover(tmp_path) == hook_files.HookFiles()
+
+
+def test_a_script_that_is_not_executable_is_a_warning_with_the_remedy(tmp_path: pathlib.Path) -> None:
+    make(tmp_path, "hook.sh", mode=0o644)
+    files = hook_files.discover(tmp_path)
+    assert files.executables == ()
+    (warning,) = files.warnings
+    assert f"chmod +x {tmp_path / 'hook.sh'}" in warning
+
+
+def test_links_to_files_and_directories_are_followed(tmp_path: pathlib.Path) -> None:
+    make(tmp_path, "shared/real.sh")
+    root = tmp_path / "hooks"
+    root.mkdir()
+    (root / "link.sh").symlink_to(tmp_path / "shared" / "real.sh")
+    (root / "one").symlink_to(tmp_path / "shared")
+    (root / "two").symlink_to(tmp_path / "shared")
+    assert found(root) == ["link.sh", "one/real.sh", "two/real.sh"]
+
+
+def test_circles_of_links_come_to_an_end(tmp_path: pathlib.Path) -> None:
+    make(tmp_path, "a/hook.sh")
+    (tmp_path / "a" / "up").symlink_to(tmp_path)
+    (tmp_path / "a" / "here").symlink_to(tmp_path / "a")
+    assert found(tmp_path) == ["a/hook.sh"]
+
+
+def test_a_link_to_itself_and_one_to_nowhere_are_warnings(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "self").symlink_to(tmp_path / "self")
+    (tmp_path / "nowhere").symlink_to(tmp_path / "gone")
+    files = hook_files.discover(tmp_path)
+    assert files.executables == ()
+    assert [warning.partition(" is passed over")[0] for warning in files.warnings] == [
+        f"{tmp_path}/nowhere",
+        f"{tmp_path}/self",
+    ]
+
+
+def test_a_pipe_is_a_warning(tmp_path: pathlib.Path) -> None:
+    os.mkfifo(tmp_path / "pipe", 0o777)
+    assert "no regular file" in hook_files.discover(tmp_path).warnings[0]
+
+
+def test_a_module_without_hooks_has_none(tmp_path: pathlib.Path) -> None:
+    assert hook_files.discover(tmp_path / "hooks") == hook_files.HookFiles()
+
+
+def test_a_file_in_place_of_the_directory_is_an_error_that_names_it(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "hooks").write_text("")
+    with pytest.raises(hook_files.HookFilesError, match=f"{tmp_path}/hooks: Not a directory"):
+        hook_files.discover(tmp_path / "hooks")
+
+
+def test_global_hooks_are_in_the_directory_hooks_if_there_is_one(tmp_path: pathlib.Path) -> None:
+    assert hook_files.global_hooks_root(tmp_path) == tmp_path
+    (tmp_path / "hooks").mkdir()
+    assert hook_files.global_hooks_root(tmp_path) == tmp_path / "hooks"

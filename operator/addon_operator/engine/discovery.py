@@ -1,0 +1,87 @@
+"""Discovery of modules: observe flags, ``enabled`` scripts and releases; the plan is decided elsewhere."""
+
+import os
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from addon_operator.engine import hook_runner, state
+from addon_operator.kernel import errors, names
+from addon_operator.modules import model, plan
+from addon_operator.values import store
+
+
+class ReleaseLister(Protocol):
+    """Where releases are looked up."""
+
+    async def observe_all(self) -> Mapping[str, bool]:
+        """Name of each release in the operator's namespace, and whether an addon-operator made it."""
+        ...
+
+
+class Discovery:
+    """Gathers what the plan of a converge depends on."""
+
+    def __init__(
+        self,
+        states: state.ModuleStates,
+        values: store.ValuesStore,
+        runner: hook_runner.HookRunner,
+        releases: ReleaseLister,
+        *,
+        purge: plan.PurgePolicy,
+        ignored_releases: frozenset[str],
+        log_verdict: Callable[[model.Verdict], None],
+    ) -> None:
+        self._states = states
+        self._values = values
+        self._runner = runner
+        self._releases = releases
+        self._purge = purge
+        self._ignored_releases = ignored_releases
+        self._log_verdict = log_verdict
+
+    async def observe(self) -> plan.Observed:
+        """Look at everything once.
+
+        Raises an :class:`~addon_operator.kernel.errors.AddonOperatorError` that names the module when its
+        ``enabled`` script fails, or tells what the API server refused.
+        """
+        releases = await self._releases.observe_all()
+        return plan.Observed(
+            modules=self._states.modules,
+            verdicts=await self._verdicts(),
+            releases=releases,
+            started=self._states.started,
+            purge=self._purge,
+            ignored_releases=self._ignored_releases,
+        )
+
+    async def _verdicts(self) -> dict[names.ModuleName, model.Verdict]:
+        verdicts: dict[names.ModuleName, model.Verdict] = {}
+        enabled: list[names.ModuleName] = []
+        for module in self._states.modules:
+            verdict = await self._verdict(module, enabled)
+            verdicts[module.name] = verdict
+            self._log_verdict(verdict)
+            if verdict.enabled:
+                enabled.append(module.name)
+        return verdicts
+
+    async def _verdict(self, module: model.Module, enabled: list[names.ModuleName]) -> model.Verdict:
+        flag = self._values.flag(module.name)
+        script = module.enabled_script
+        if not flag.enabled or script is None or not os.access(script, os.X_OK):
+            return model.Verdict(module.name, flag.enabled, flag.reason)
+        try:
+            result = await self._runner.enabled(
+                script,
+                module.name,
+                config_values=self._values.config_values(module.name),
+                values=self._values.values(module.name, enabled),
+            )
+        except errors.ModuleError:
+            raise
+        except errors.AddonOperatorError as error:
+            raise errors.ModuleError(module.name, str(error)) from error
+        said = "enabled" if result.enabled else "disabled"
+        return model.Verdict(module.name, result.enabled, result.reason or f"{said} by its enabled script")

@@ -1,0 +1,116 @@
+"""Modules and values files as found on disk."""
+
+import dataclasses
+import os
+import pathlib
+from collections.abc import Iterator, Sequence
+
+from addon_operator.kernel import errors, names
+from addon_operator.modules import model
+from addon_operator.values import sources, store
+
+VALUES_FILE = "values.yaml"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ModuleFiles:
+    """One module and the values files that serve it."""
+
+    module: model.Module
+    values: store.ModuleValues
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class LoadedModules:
+    """Everything that the modules directories hold."""
+
+    modules: tuple[ModuleFiles, ...]
+    """In run order."""
+    common: tuple[sources.ValuesFile, ...]
+    """The directories' own ``values.yaml``, in the order of the directories."""
+    warnings: tuple[str, ...] = ()
+
+
+def load(directories: Sequence[pathlib.Path], unnumbered_order: int) -> LoadedModules:
+    """Read all modules directories.
+
+    Raises a :class:`~addon_operator.kernel.errors.ConfigurationError` for a missing directory, a name that
+    cannot be a module's, two modules of one name, and values files that cannot be read.
+    """
+    found: list[ModuleFiles] = []
+    common: list[sources.ValuesFile] = []
+    for directory in directories:
+        common.append(_common_values(directory))
+        found.extend(_module(path, common[-1], unnumbered_order) for path in _module_directories(directory))
+    _check_unique(found)
+    found.sort(key=lambda files: files.module.run_order)
+    return LoadedModules(tuple(found), tuple(common), _warnings(found))
+
+
+def _module_directories(directory: pathlib.Path) -> Iterator[pathlib.Path]:
+    entries = sorted(directory.iterdir())
+    return (entry for entry in entries if entry.is_dir() and not entry.name.startswith("."))
+
+
+def _common_values(directory: pathlib.Path) -> sources.ValuesFile:
+    if not directory.is_dir():
+        raise errors.ConfigurationError(
+            f"modules directory {directory} does not exist; name it with MODULES_DIR or --modules-dir"
+        )
+    path = directory / VALUES_FILE
+    return sources.parse_common_values(read_text(path) if path.exists() else "", str(path))
+
+
+def _module(path: pathlib.Path, common: sources.ValuesFile, unnumbered_order: int) -> ModuleFiles:
+    try:
+        order, name = names.parse_module_directory(path.name)
+    except names.ModuleNameError as error:
+        raise names.ModuleNameError(f"{path}: {error}") from None
+    module = model.Module(
+        name=name,
+        order=unnumbered_order if order is None else order,
+        path=path,
+        has_chart=(path / "Chart.yaml").is_file() or (path / "templates").is_dir(),
+        enabled_script=_enabled_script(path),
+    )
+    values_path = path / VALUES_FILE
+    text = read_text(values_path) if values_path.exists() else ""
+    own = sources.parse_module_values(name, text, str(values_path))
+    return ModuleFiles(module, store.ModuleValues(name, common, own))
+
+
+def _enabled_script(path: pathlib.Path) -> pathlib.Path | None:
+    script = path / "enabled"
+    return script if script.is_file() else None
+
+
+def read_text(path: pathlib.Path) -> str:
+    """The text of a UTF-8 file; an unreadable one is a :class:`ConfigurationError` that says why."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise errors.ConfigurationError(f"{path} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise errors.ConfigurationError(
+            f"{path} is no UTF-8 text (byte {error.start}); save it as UTF-8"
+        ) from None
+
+
+def _check_unique(found: Sequence[ModuleFiles]) -> None:
+    paths: dict[str, pathlib.Path] = {}
+    for files in found:
+        other = paths.setdefault(files.module.name, files.module.path)
+        if other != files.module.path:
+            raise errors.ConfigurationError(
+                f"two directories hold a module named {files.module.name!r}: {other} and {files.module.path}"
+                "; rename or remove one of them"
+            )
+
+
+def _warnings(found: Sequence[ModuleFiles]) -> tuple[str, ...]:
+    scripts = (files.module.enabled_script for files in found)
+    return tuple(
+        f"{script} is not executable and is passed over; make it executable with 'chmod +x'"
+        for script in scripts
+        if script is not None and not os.access(script, os.X_OK)
+    )

@@ -1,0 +1,201 @@
+"""Runs and deletes of one module: its hooks and its Helm release, step by step.
+
+Source: steps 5 and 6 of "Steps of addon-operator lifecycle" in the documentation.
+"""
+
+import time
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from addon_operator.engine import hook_files, hook_run, hook_runner, state, tasks
+from addon_operator.hooks import config, contexts
+from addon_operator.kernel import clock as clocks
+from addon_operator.kernel import errors, names
+from addon_operator.modules import model
+
+MAX_RERUNS: Final = 10
+"""Runs in a row because ``afterHelm`` changed values, after which it counts as a failure."""
+
+MAIN_QUEUE: Final = "main"
+
+
+class Releases(Protocol):
+    """The Helm side of a module."""
+
+    async def ensure(self, module: model.Module, activation: str, *, fresh: bool) -> None:
+        """Install or upgrade the module's release if that is needed.
+
+        ``fresh``: look at the release in the cluster first, instead of trusting the last discovery.
+        """
+        ...
+
+    async def remove(self, release: str) -> None:
+        """Uninstall the release; one that is not there is fine."""
+        ...
+
+    def exists(self, release: str) -> bool:
+        """Whether the release was there when it was last looked at."""
+        ...
+
+
+class RunObserver(Protocol):
+    """Who is told of runs: metrics."""
+
+    def module_ran(self, module: names.ModuleName, activation: str, seconds: float) -> None:
+        """A run or its failed try took ``seconds``."""
+        ...
+
+    def module_run_failed(self, module: names.ModuleName) -> None:
+        """A try of a run failed."""
+        ...
+
+    def module_delete_failed(self, module: names.ModuleName) -> None:
+        """A try of a delete failed."""
+        ...
+
+    def discovery_failed(self) -> None:
+        """A hook of an enabled module told no valid configuration, or a discovery failed."""
+        ...
+
+    def hooks_registered(self, module: names.ModuleName | None, hooks: tuple[state.Hook, ...]) -> None:
+        """The hooks of a module, or the global ones, told their configuration."""
+        ...
+
+
+class ModuleRunner:
+    """Runs and deletes modules; the order among modules is not its concern."""
+
+    def __init__(
+        self,
+        states: state.ModuleStates,
+        runner: hook_runner.HookRunner,
+        executor: hook_run.HookExecutor,
+        releases: Releases,
+        observer: RunObserver,
+        *,
+        drop_values: Callable[[names.ModuleName], None],
+        warn: Callable[[str], None],
+        clock: clocks.Clock,
+    ) -> None:
+        self._states = states
+        self._runner = runner
+        self._executor = executor
+        self._releases = releases
+        self._observer = observer
+        self._drop_values = drop_values
+        self._warn = warn
+        self._clock = clock
+
+    async def run(self, task: tasks.Task) -> None:
+        """One try of a module run. What had succeeded in an earlier try is not repeated.
+
+        Raises the error of the step that failed, or :class:`tasks.SupersededError` between two steps.
+        """
+        name = names.ModuleName(task.owner)
+        self._states.mark(name, state.ModuleStatus.RUNNING)
+        began = time.monotonic()
+        try:
+            await self._steps(task, self._states[name])
+        except tasks.SupersededError:
+            self._states.mark(name, state.ModuleStatus.PENDING)
+            raise
+        except errors.AddonOperatorError as error:
+            self._states.mark(name, state.ModuleStatus.FAILED, str(error))
+            self._observer.module_run_failed(name)
+            raise
+        finally:
+            self._states[name].last_run = self._clock.time()
+            self._observer.module_ran(name, task.activation, time.monotonic() - began)
+        self._states.mark(name, state.ModuleStatus.READY, "")
+
+    async def delete(self, task: tasks.Task) -> None:
+        """One try of a module's removal: ``beforeDeleteHelm``, uninstall, ``afterDeleteHelm``, forget it."""
+        name = names.ModuleName(task.owner)
+        module = self._states[name]
+        self._states.mark(name, state.ModuleStatus.DELETING)
+        try:
+            await self._remove(task, module)
+        except errors.AddonOperatorError as error:
+            self._states.mark(name, state.ModuleStatus.DELETING, str(error))
+            self._observer.module_delete_failed(name)
+            raise
+        self._drop_values(name)
+        module.reset()
+        self._states.mark(name, state.ModuleStatus.DISABLED, "")
+
+    async def _steps(self, task: tasks.Task, module: state.ModuleState) -> None:
+        await self._start(task, module)
+        for _ in range(MAX_RERUNS):
+            await self._hooks(task, module, config.LifecycleBinding.BEFORE_HELM)
+            task.checkpoint()
+            await self._release(task, module)
+            task.checkpoint()
+            if not (await self._after_helm(task, module)).values_changed:
+                return
+            task.checkpoint()
+        raise errors.ModuleError(
+            module.module.name,
+            f"afterHelm hooks changed the values in {MAX_RERUNS} runs in a row; make them come to rest",
+        )
+
+    async def _start(self, task: tasks.Task, module: state.ModuleState) -> None:
+        await self._register(module)
+        if not module.started:
+            await self._hooks(task, module, config.LifecycleBinding.ON_STARTUP)
+            module.started = True
+
+    async def _register(self, module: state.ModuleState) -> None:
+        if module.hooks is not None:
+            return
+        try:
+            module.hooks = await self._load_hooks(module.module)
+        except errors.AddonOperatorError:
+            self._observer.discovery_failed()
+            raise
+        self._observer.hooks_registered(module.module.name, module.hooks)
+
+    async def _load_hooks(self, module: model.Module) -> tuple[state.Hook, ...]:
+        files = hook_files.discover(module.path / "hooks")
+        for warning in files.warnings:
+            self._warn(f"module {module.name}: {warning}")
+        hooks = []
+        for file in files.executables:
+            read = await self._runner.config(file.path, config.HookKind.MODULE)
+            for warning in read.warnings:
+                self._warn(f"module {module.name}: {warning}")
+            hooks.append(state.Hook(file.name, file.path, read, module.name))
+        return tuple(hooks)
+
+    async def _release(self, task: tasks.Task, module: state.ModuleState) -> None:
+        if module.module.has_chart:
+            fresh = task.converge is None or task.attempts > 0
+            await self._releases.ensure(module.module, task.activation, fresh=fresh)
+
+    async def _after_helm(self, task: tasks.Task, module: state.ModuleState) -> hook_run.HookEffects:
+        try:
+            effects = await self._hooks(task, module, config.LifecycleBinding.AFTER_HELM)
+        except errors.AddonOperatorError:
+            # The documents: a first run that fails in afterHelm is repeated from onStartup.
+            module.started = module.started and module.settled
+            raise
+        module.settled = True
+        return effects
+
+    async def _remove(self, task: tasks.Task, module: state.ModuleState) -> None:
+        await self._register(module)
+        name = module.module.name
+        if self._releases.exists(name):
+            await self._hooks(task, module, config.LifecycleBinding.BEFORE_DELETE_HELM)
+            await self._releases.remove(name)
+        await self._hooks(task, module, config.LifecycleBinding.AFTER_DELETE_HELM)
+
+    async def _hooks(
+        self, task: tasks.Task, module: state.ModuleState, binding: config.LifecycleBinding
+    ) -> hook_run.HookEffects:
+        effects = hook_run.HookEffects()
+        for hook in state.bound(module.hooks or (), binding):
+            task.checkpoint()
+            labels = hook_run.HookLabels(hook.name, binding, MAIN_QUEUE, task.activation, module.module.name)
+            context = contexts.lifecycle(binding, {})
+            effects |= await self._executor.run(hook, [context], labels)
+        return effects

@@ -1,0 +1,43 @@
+"""What a change of values leads to: a pure decision.
+
+Source: "Reaction to events" in "Steps of addon-operator lifecycle".
+"""
+
+import dataclasses
+from collections.abc import Sequence
+
+from addon_operator.engine import converge
+from addon_operator.kernel import names
+from addon_operator.modules import model
+from addon_operator.values import store
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Reaction:
+    """Either a converge, or runs of single modules, or nothing."""
+
+    converge: bool = False
+    runs: tuple[names.ModuleName, ...] = ()
+
+
+def to_config_change(
+    change: store.ConfigChange,
+    *,
+    state: converge.ConvergeState,
+    modules: Sequence[model.Module],
+    enabled: Sequence[names.ModuleName],
+) -> Reaction:
+    """The reaction to an edit of the ConfigMap.
+
+    Before the first converge nothing is needed: it will see the new values. While a converge runs the newer
+    intent starts it over. Otherwise global values, flags, and values that an ``enabled`` script may look at
+    ask for a converge, and a module's own values for a run of that module.
+    """
+    if state is converge.ConvergeState.NOT_STARTED:
+        return Reaction()
+    touched = change.sections_changed | change.maintenance_changed
+    scripted = {module.name for module in modules if module.enabled_script is not None}
+    everything = change.global_changed or change.flags_changed or change.sections_changed & scripted
+    if everything or state is converge.ConvergeState.RUNNING:
+        return Reaction(converge=True)
+    return Reaction(runs=tuple(name for name in enabled if name in touched))

@@ -1,0 +1,332 @@
+"""Module runs and deletes, with real hooks and real values; only Helm and the ConfigMap are fakes."""
+
+import pathlib
+from collections.abc import Callable
+
+import pytest
+import structlog
+
+from addon_operator.engine import hook_run, hook_runner, module_run, state, tasks
+from addon_operator.kernel import clock, errors
+from addon_operator.kernel.names import ModuleName
+from addon_operator.modules import model
+from addon_operator.process import children
+from addon_operator.values import patches, store
+
+WEB = ModuleName("web")
+
+
+class Observer:
+    """Takes in everything that runs tell."""
+
+    def __init__(self) -> None:
+        self.hooks: list[tuple[str, str, bool]] = []
+        self.statuses: list[str] = []
+        self.failed: list[str] = []
+        self.then: Callable[[], None] = lambda: None
+
+    def hook_succeeded(self, labels: hook_run.HookLabels, result: children.ChildResult) -> None:
+        self.hooks.append((labels.hook, labels.binding, True))
+        self.then()
+
+    def hook_failed(
+        self, labels: hook_run.HookLabels, result: children.ChildResult | None, *, allowed: bool
+    ) -> None:
+        self.hooks.append((labels.hook, labels.binding, False))
+
+    def module_changed(self, state: state.ModuleState) -> None:
+        self.statuses.append(state.status)
+
+    def module_ran(self, module: ModuleName, activation: str, seconds: float) -> None:
+        assert seconds >= 0
+
+    def module_run_failed(self, module: ModuleName) -> None:
+        self.failed.append(f"run {module}")
+
+    def module_delete_failed(self, module: ModuleName) -> None:
+        self.failed.append(f"delete {module}")
+
+    def discovery_failed(self) -> None:
+        self.failed.append("discovery")
+
+    def hooks_registered(self, module: ModuleName | None, hooks: tuple[state.Hook, ...]) -> None:
+        pass
+
+
+class Releases:
+    def __init__(self, log: list[str]) -> None:
+        self.log = log
+        self.there: set[str] = set()
+        self.error: errors.AddonOperatorError | None = None
+        self.fresh: list[bool] = []
+
+    async def ensure(self, module: model.Module, activation: str, *, fresh: bool) -> None:
+        self.log.append("helm")
+        self.fresh.append(fresh)
+        if self.error is not None:
+            raise self.error
+        self.there.add(module.name)
+
+    async def remove(self, release: str) -> None:
+        self.log.append("uninstall")
+        if self.error is not None:
+            raise self.error
+        self.there.discard(release)
+
+    def exists(self, release: str) -> bool:
+        return release in self.there
+
+
+class NoConfigMap:
+    def check(self, owner: ModuleName | None, patch: patches.ValuesPatch) -> None:
+        pass
+
+    async def write(self, owner: ModuleName | None, patch: patches.ValuesPatch) -> bool:
+        return True
+
+
+class Bench:
+    """One module on disk and everything that runs it; hooks write a line to ``log`` when they run."""
+
+    def __init__(self, root: pathlib.Path) -> None:
+        self.root = root
+        (root / "web" / "hooks").mkdir(parents=True)
+        (root / "log").touch()
+        self.module = model.Module(WEB, 1, root / "web", has_chart=True)
+        self.values = store.ValuesStore([store.ModuleValues(WEB)])
+        self.observer = Observer()
+        self.states = state.ModuleStates([self.module], self.observer)
+        runner = hook_runner.HookRunner(
+            tmp_dir=root / "tmp",
+            environment={"PATH": "/usr/bin:/bin", "LOG": str(root / "log")},
+            default_timeout=10,
+            logger=structlog.get_logger(),
+        )
+        (root / "tmp").mkdir()
+        executor = hook_run.HookExecutor(
+            runner,
+            self.values,
+            NoConfigMap(),
+            self.observer,
+            enabled_modules=lambda: (WEB,),
+            warn=self.write,
+        )
+        self.helm: list[str] = []
+        self.releases = Releases(self.helm)
+        self.runner = module_run.ModuleRunner(
+            self.states,
+            runner,
+            executor,
+            self.releases,
+            self.observer,
+            drop_values=self.values.drop_patches,
+            warn=self.write,
+            clock=clock.SystemClock(),
+        )
+
+    def write(self, text: str) -> None:
+        with (self.root / "log").open("a") as log:
+            log.write(text + "\n")
+
+    def hook(self, name: str, config: str, body: str = "") -> None:
+        path = self.root / "web" / "hooks" / name
+        path.write_text(
+            "#!/bin/bash\n"
+            f"if [[ $1 == --config ]]; then echo '{config}'; exit; fi\n"
+            f'sed "s/^/{name} /" $BINDING_CONTEXT_PATH >> $LOG; echo >> $LOG\n{body}\n'
+        )
+        path.chmod(0o755)
+
+    @property
+    def log(self) -> list[str]:
+        return [line for line in (self.root / "log").read_text().splitlines() if line]
+
+    def task(self, run: Callable[[tasks.Task], object], **more: object) -> tasks.Task:
+        return tasks.Task(tasks.TaskKind.MODULE_RUN, run, owner=WEB, **more)  # type: ignore[arg-type] # as given
+
+    async def run(self, **more: object) -> None:
+        await self.runner.run(self.task(self.runner.run, **more))
+
+    async def delete(self) -> None:
+        await self.runner.delete(self.task(self.runner.delete))
+
+
+@pytest.fixture
+def bench(tmp_path: pathlib.Path) -> Bench:
+    return Bench(tmp_path)
+
+
+def config(**orders: int) -> str:
+    return "configVersion: v1\n" + "\n".join(f"{binding}: {order}" for binding, order in orders.items())
+
+
+PATCH = """echo '[{"op":"add","path":"/web/%s","value":%s}]' > $VALUES_JSON_PATCH_PATH"""
+
+
+async def test_a_first_run_goes_through_start_up_hooks_helm_and_hooks_again(bench: Bench) -> None:
+    bench.hook("b", config(onStartup=1, beforeHelm=20))
+    bench.hook("a", config(beforeHelm=20, afterHelm=1))
+    bench.hook("c", config(beforeHelm=10))
+    await bench.run()
+    assert bench.log == [
+        'b [{"binding":"onStartup"}]',
+        'c [{"binding":"beforeHelm","snapshots":{}}]',
+        'a [{"binding":"beforeHelm","snapshots":{}}]',
+        'b [{"binding":"beforeHelm","snapshots":{}}]',
+        'a [{"binding":"afterHelm","snapshots":{}}]',
+    ]
+    assert bench.helm == ["helm"]
+    assert bench.observer.statuses == ["Running", "Ready"]
+
+
+async def test_a_later_run_does_not_start_up_again(bench: Bench) -> None:
+    bench.hook("a", config(onStartup=1, beforeHelm=1))
+    await bench.run()
+    await bench.run()
+    assert [line for line in bench.log if "onStartup" in line] == ['a [{"binding":"onStartup"}]']
+    assert bench.helm == ["helm", "helm"]
+
+
+async def test_values_that_a_hook_sets_are_seen_by_the_next_hook(bench: Bench) -> None:
+    bench.hook("a", config(onStartup=1), PATCH % ("x", "5"))
+    bench.hook("b", config(beforeHelm=1), "cat $VALUES_PATH >> $LOG")
+    await bench.run()
+    assert bench.log[-1] == '{"global":{"enabledModules":["web"]},"web":{"x":5}}'
+
+
+async def test_values_changed_by_after_helm_run_the_module_again_without_start_up(bench: Bench) -> None:
+    bench.hook("a", config(onStartup=1))
+    bench.hook("b", config(afterHelm=1), PATCH % ("x", "5"))
+    await bench.run()
+    assert bench.helm == ["helm", "helm"]
+    assert sum("onStartup" in line for line in bench.log) == 1
+    assert sum("afterHelm" in line for line in bench.log) == 2
+
+
+async def test_after_helm_hooks_that_never_come_to_rest_are_a_failure(bench: Bench) -> None:
+    bench.hook("a", config(afterHelm=1), PATCH % ("x", "'1$RANDOM$RANDOM'"))
+    with pytest.raises(errors.ModuleError, match="afterHelm hooks changed the values in 10 runs in a row"):
+        await bench.run()
+
+
+async def test_a_retry_after_a_failed_helm_call_does_not_repeat_start_up(bench: Bench) -> None:
+    bench.hook("a", config(onStartup=1, beforeHelm=1))
+    bench.releases.error = errors.ModuleError("web", "helm says no")
+    with pytest.raises(errors.ModuleError, match="helm says no"):
+        await bench.run()
+    bench.releases.error = None
+    await bench.run()
+    assert sum("onStartup" in line for line in bench.log) == 1
+    assert bench.observer.failed == ["run web"]
+    assert bench.observer.statuses == ["Running", "Failed", "Running", "Ready"]
+
+
+async def test_a_first_run_that_fails_in_after_helm_is_repeated_from_start_up(bench: Bench) -> None:
+    bench.hook("a", config(onStartup=1))
+    bench.hook("b", config(afterHelm=1), "[[ -e $LOG.once ]] || { touch $LOG.once; exit 3; }")
+    with pytest.raises(hook_runner.HookFailed, match="hook b failed with exit code 3"):
+        await bench.run()
+    await bench.run()
+    assert sum("onStartup" in line for line in bench.log) == 2
+
+
+async def test_a_later_run_that_fails_in_after_helm_is_not_repeated_from_start_up(bench: Bench) -> None:
+    bench.hook("a", config(onStartup=1))
+    bench.hook("b", config(afterHelm=1), "[[ -e $LOG.fail ]] && exit 3 || true")
+    await bench.run()
+    (bench.root / "log.fail").touch()
+    with pytest.raises(hook_runner.HookFailed):
+        await bench.run()
+    (bench.root / "log.fail").unlink()
+    await bench.run()
+    assert sum("onStartup" in line for line in bench.log) == 1
+
+
+async def test_a_hook_with_a_bad_configuration_fails_the_run_and_counts_as_a_discovery_error(
+    bench: Bench,
+) -> None:
+    bench.hook("a", "configVersion: v1\nbeforeHlem: 1")
+    with pytest.raises(errors.ConfigurationError, match="beforeHelm"):
+        await bench.run()
+    assert bench.observer.failed == ["discovery", "run web"]
+    bench.hook("a", config(beforeHelm=1))
+    await bench.run()
+    assert bench.helm == ["helm"], "a retry asks the hook again"
+
+
+async def test_nothing_of_a_hook_is_applied_when_one_of_its_outputs_is_wrong(bench: Bench) -> None:
+    body = PATCH % ("x", "5") + '\necho \'[{"op":"add","path":"/db/x"}]\' > $CONFIG_VALUES_JSON_PATCH_PATH'
+    bench.hook("a", config(beforeHelm=1), body)
+    with pytest.raises(patches.PatchError):
+        await bench.run()
+    assert bench.values.values(WEB)["web"] == {}
+    assert bench.observer.hooks == [("a", "beforeHelm", False)]
+
+
+async def test_a_run_stops_between_two_steps_when_a_newer_intent_came(bench: Bench) -> None:
+    bench.hook("a", config(beforeHelm=1))
+    bench.hook("b", config(beforeHelm=2))
+    task = bench.task(bench.runner.run)
+    bench.observer.then = task.supersede
+    with pytest.raises(tasks.SupersededError):
+        await bench.runner.run(task)
+    assert (len(bench.log), bench.helm) == (1, [])
+
+
+@pytest.mark.parametrize(
+    ("more", "fresh"),
+    [({"converge": 1}, False), ({}, True), ({"converge": 1, "attempts": 1}, True)],
+    ids=["in a converge", "on its own", "after a failure"],
+)
+async def test_a_run_trusts_the_list_of_its_own_converge_only(
+    bench: Bench, more: dict[str, int], fresh: bool
+) -> None:
+    await bench.run(**more)
+    assert bench.releases.fresh == [fresh]
+
+
+async def test_a_module_without_a_chart_runs_its_hooks_only(bench: Bench) -> None:
+    bench.states[WEB].module = model.Module(WEB, 1, bench.root / "web", has_chart=False)
+    bench.hook("a", config(beforeHelm=1, afterHelm=2))
+    await bench.run()
+    assert len(bench.log) == 2
+    assert bench.helm == []
+
+
+async def test_a_delete_runs_hooks_around_the_uninstall_and_forgets_the_module(bench: Bench) -> None:
+    bench.hook("a", config(onStartup=1), PATCH % ("x", "5"))
+    bench.hook("b", config(beforeDeleteHelm=1, afterDeleteHelm=1))
+    await bench.run()
+    await bench.delete()
+    assert bench.helm == ["helm", "uninstall"]
+    assert [line.split(" ", 1)[1] for line in bench.log[1:]] == [
+        '[{"binding":"beforeDeleteHelm","snapshots":{}}]',
+        '[{"binding":"afterDeleteHelm","snapshots":{}}]',
+    ]
+    assert bench.values.values(WEB)["web"] == {}, "its patches are dropped"
+    assert bench.states[WEB].status is state.ModuleStatus.DISABLED
+    await bench.run()
+    assert sum("onStartup" in line for line in bench.log) == 2, "enabled again, it starts up again"
+
+
+async def test_a_failing_before_delete_hook_keeps_the_release(bench: Bench) -> None:
+    bench.hook("b", config(beforeDeleteHelm=1), "exit 1")
+    bench.releases.there.add("web")
+    with pytest.raises(hook_runner.HookFailed):
+        await bench.delete()
+    assert bench.helm == []
+    assert bench.observer.failed == ["delete web"]
+
+
+async def test_a_module_without_a_release_is_deleted_without_helm(bench: Bench) -> None:
+    bench.hook("b", config(beforeDeleteHelm=1, afterDeleteHelm=1))
+    await bench.delete()
+    assert bench.helm == []
+    assert bench.log == ['b [{"binding":"afterDeleteHelm","snapshots":{}}]']
+
+
+async def test_hooks_that_are_bound_alike_run_by_order_and_then_by_name(bench: Bench) -> None:
+    for name, order in (("c", -5), ("a", 10), ("b", 10)):
+        bench.hook(name, config(beforeHelm=order))
+    await bench.run()
+    assert [hook for hook, _, _ in bench.observer.hooks] == ["c", "a", "b"]

@@ -1,0 +1,61 @@
+"""What an edit of the ConfigMap leads to."""
+
+import pathlib
+
+import pytest
+
+from addon_operator.engine import converge, reactions
+from addon_operator.kernel.names import ModuleName
+from addon_operator.modules import model
+from addon_operator.values import store
+
+WEB, DB, SCRIPTED = ModuleName("web"), ModuleName("db"), ModuleName("scripted")
+MODULES = [
+    model.Module(WEB, 1, pathlib.Path("web")),
+    model.Module(DB, 2, pathlib.Path("db")),
+    model.Module(SCRIPTED, 3, pathlib.Path("scripted"), enabled_script=pathlib.Path("scripted/enabled")),
+]
+CONVERGE = reactions.Reaction(converge=True)
+NOTHING = reactions.Reaction()
+
+
+def change(
+    *sections: ModuleName,
+    everywhere: bool = False,
+    flags: tuple[ModuleName, ...] = (),
+    maintenance: tuple[ModuleName, ...] = (),
+) -> store.ConfigChange:
+    return store.ConfigChange(everywhere, frozenset(flags), frozenset(sections), frozenset(maintenance))
+
+
+@pytest.mark.parametrize(
+    ("edit", "reaction"),
+    [
+        pytest.param(change(everywhere=True), CONVERGE, id="global values"),
+        pytest.param(change(flags=(DB,)), CONVERGE, id="an Enabled flag"),
+        pytest.param(change(SCRIPTED), CONVERGE, id="a section that an enabled script sees"),
+        pytest.param(change(WEB), reactions.Reaction(runs=(WEB,)), id="one section"),
+        pytest.param(change(SCRIPTED, WEB), CONVERGE, id="sections with and without a script"),
+        pytest.param(change(WEB, maintenance=(WEB,)), reactions.Reaction(runs=(WEB,)), id="maintenance"),
+        pytest.param(change(DB), NOTHING, id="a section of a disabled module"),
+    ],
+)
+def test_when_idle(edit: store.ConfigChange, reaction: reactions.Reaction) -> None:
+    decided = reactions.to_config_change(
+        edit, state=converge.ConvergeState.IDLE, modules=MODULES, enabled=[WEB, SCRIPTED]
+    )
+    assert decided == reaction
+
+
+def test_while_a_converge_runs_any_edit_starts_it_over() -> None:
+    decided = reactions.to_config_change(
+        change(WEB), state=converge.ConvergeState.RUNNING, modules=MODULES, enabled=[WEB]
+    )
+    assert decided == CONVERGE
+
+
+def test_before_the_first_converge_nothing_is_needed() -> None:
+    decided = reactions.to_config_change(
+        change(WEB, everywhere=True), state=converge.ConvergeState.NOT_STARTED, modules=MODULES, enabled=[]
+    )
+    assert decided == NOTHING

@@ -1,0 +1,100 @@
+"""Modules directories as found on disk, and what is wrong with them."""
+
+import pathlib
+
+import pytest
+
+from addon_operator.engine import module_files
+from addon_operator.kernel import errors
+from addon_operator.kernel.names import ModuleName
+
+
+def module(root: pathlib.Path, directory: str, values: str | None = None) -> pathlib.Path:
+    path = root / directory
+    path.mkdir(parents=True)
+    if values is not None:
+        (path / "values.yaml").write_text(values)
+    return path
+
+
+def test_modules_come_in_run_order_with_the_default_for_unnumbered_ones(tmp_path: pathlib.Path) -> None:
+    for directory in ("020-web", "003-db", "tools", "3-cache"):
+        module(tmp_path, directory)
+    (tmp_path / "README.md").touch()
+    (tmp_path / ".git").mkdir()
+    loaded = module_files.load([tmp_path], unnumbered_order=5)
+    found = [(files.module.order, files.module.name) for files in loaded.modules]
+    assert found == [(3, "cache"), (3, "db"), (5, "tools"), (20, "web")]
+
+
+def test_a_chart_is_a_chart_yaml_or_templates(tmp_path: pathlib.Path) -> None:
+    (module(tmp_path, "a") / "Chart.yaml").touch()
+    (module(tmp_path, "b") / "templates").mkdir()
+    module(tmp_path, "c")
+    loaded = module_files.load([tmp_path], 1)
+    assert [files.module.has_chart for files in loaded.modules] == [True, True, False]
+
+
+def test_each_directory_has_its_own_common_values(tmp_path: pathlib.Path) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    module(one, "web", "web: {b: 2}")
+    module(two, "db")
+    (one / "values.yaml").write_text("global: {x: 1}\nweb: {a: 1}\ndb: {never: seen}\nwebEnabled: true")
+    (two / "values.yaml").write_text("global: {y: 2}")
+    loaded = module_files.load([one, two], 1)
+    by_name = {files.module.name: files.values for files in loaded.modules}
+    assert by_name[ModuleName("web")].common.sections["web"] == {"a": 1}
+    assert by_name[ModuleName("web")].own.sections["web"] == {"b": 2}
+    assert by_name[ModuleName("db")].common.sections == {"global": {"y": 2}}
+    assert [file.sections["global"] for file in loaded.common] == [{"x": 1}, {"y": 2}]
+
+
+def test_a_linked_module_directory_is_followed(tmp_path: pathlib.Path) -> None:
+    module(tmp_path / "elsewhere", "real", "web: {a: 1}")
+    (tmp_path / "modules").mkdir()
+    (tmp_path / "modules" / "010-web").symlink_to(tmp_path / "elsewhere" / "real")
+    loaded = module_files.load([tmp_path / "modules"], 1)
+    assert [files.module.name for files in loaded.modules] == ["web"]
+
+
+def test_an_enabled_script_that_is_not_executable_is_a_warning(tmp_path: pathlib.Path) -> None:
+    (module(tmp_path, "web") / "enabled").write_text("#!/bin/bash\n")
+    loaded = module_files.load([tmp_path], 1)
+    assert len(loaded.warnings) == 1
+    assert "chmod +x" in loaded.warnings[0]
+
+
+def test_a_missing_directory_is_named_with_its_setting(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(errors.ConfigurationError, match=r"nowhere does not exist.*MODULES_DIR"):
+        module_files.load([tmp_path / "nowhere"], 1)
+
+
+def test_two_modules_of_one_name_are_refused_with_both_directories(tmp_path: pathlib.Path) -> None:
+    module(tmp_path, "001-web")
+    module(tmp_path, "002-web")
+    with pytest.raises(errors.ConfigurationError, match=r"'web'.*001-web and .*002-web"):
+        module_files.load([tmp_path], 1)
+
+
+def test_a_name_that_does_not_round_trip_is_refused_with_its_directory(tmp_path: pathlib.Path) -> None:
+    module(tmp_path, "001-Web_Server")
+    with pytest.raises(errors.ConfigurationError, match="001-Web_Server.*rename"):
+        module_files.load([tmp_path], 1)
+
+
+@pytest.mark.parametrize(
+    ("place", "text"),
+    [("values.yaml", "global: ["), ("web/values.yaml", "web: {a: 1, a: 2}"), ("web/values.yaml", "db: {}")],
+    ids=["common, syntax", "own, duplicate key", "own, foreign key"],
+)
+def test_a_wrong_values_file_is_refused_with_its_path(tmp_path: pathlib.Path, place: str, text: str) -> None:
+    module(tmp_path, "web")
+    (tmp_path / place).write_text(text)
+    with pytest.raises(errors.ConfigurationError, match=place):
+        module_files.load([tmp_path], 1)
+
+
+def test_a_values_file_that_is_no_text_is_refused(tmp_path: pathlib.Path) -> None:
+    (module(tmp_path, "web") / "values.yaml").write_bytes(b"web: \xff")
+    with pytest.raises(errors.ConfigurationError, match="UTF-8"):
+        module_files.load([tmp_path], 1)

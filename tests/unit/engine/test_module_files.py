@@ -40,13 +40,13 @@ def test_each_directory_has_its_own_common_values(tmp_path: pathlib.Path) -> Non
     module(one, "web", "web: {b: 2}")
     module(two, "db")
     (one / "values.yaml").write_text("global: {x: 1}\nweb: {a: 1}\ndb: {never: seen}\nwebEnabled: true")
-    (two / "values.yaml").write_text("global: {y: 2}")
+    (two / "values.yaml").write_text("global: {z: 2}")
     loaded = module_files.load([one, two], 1)
     by_name = {files.module.name: files.values for files in loaded.modules}
     assert by_name[ModuleName("web")].common.sections["web"] == {"a": 1}
     assert by_name[ModuleName("web")].own.sections["web"] == {"b": 2}
-    assert by_name[ModuleName("db")].common.sections == {"global": {"y": 2}}
-    assert [file.sections["global"] for file in loaded.common] == [{"x": 1}, {"y": 2}]
+    assert by_name[ModuleName("db")].common.sections == {"global": {"z": 2}}
+    assert [file.sections["global"] for file in loaded.common] == [{"x": 1}, {"z": 2}]
 
 
 def test_a_linked_module_directory_is_followed(tmp_path: pathlib.Path) -> None:
@@ -78,7 +78,7 @@ def test_two_modules_of_one_name_are_refused_with_both_directories(tmp_path: pat
 
 def test_a_name_that_does_not_round_trip_is_refused_with_its_directory(tmp_path: pathlib.Path) -> None:
     module(tmp_path, "001-Web_Server")
-    with pytest.raises(errors.ConfigurationError, match="001-Web_Server.*rename"):
+    with pytest.raises(errors.ConfigurationError, match=r"001-Web_Server.*rename"):
         module_files.load([tmp_path], 1)
 
 

@@ -79,9 +79,10 @@ class _Loader(yaml.CSafeLoader):
 
 _TEXT: Final = "tag:yaml.org,2002:str"
 _MERGE: Final = "tag:yaml.org,2002:merge"
-_TIMESTAMP: Final = "tag:yaml.org,2002:timestamp"
+# Dates stay text, and so does "=", an operator of field selectors.
+_UNWANTED: Final = frozenset({"tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:value"})
 
 _Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag != _TIMESTAMP]
+    first: [(tag, pattern) for tag, pattern in resolvers if tag not in _UNWANTED]
     for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
 }

@@ -69,6 +69,7 @@ _LABEL_KEY: Final[Schema] = {"type": "string", "format": "label-key"}
 _LABEL_VALUE: Final[Schema] = {"type": "string", "format": "label-value"}
 
 _WITH_VALUES: Final = [bindings.LabelOperator.IN, bindings.LabelOperator.NOT_IN]
+_WITHOUT_VALUES: Final = [bindings.LabelOperator.EXISTS, bindings.LabelOperator.DOES_NOT_EXIST]
 _LABEL_REQUIREMENT: Final = _object(
     {
         "key": _LABEL_KEY,
@@ -80,8 +81,11 @@ _LABEL_REQUIREMENT: Final = _object(
         {
             "if": {"properties": {"operator": {"enum": _WITH_VALUES}}},
             "then": {"required": ["values"], "properties": {"values": {"minItems": 1}}},
-            "else": {"properties": {"values": {"maxItems": 0}}},
-        }
+        },
+        {
+            "if": {"properties": {"operator": {"enum": _WITHOUT_VALUES}}},
+            "then": {"properties": {"values": {"maxItems": 0}}},
+        },
     ],
 )
 _LABEL_SELECTOR: Final = _object(

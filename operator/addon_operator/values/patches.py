@@ -189,7 +189,7 @@ def apply_strictly(document: json_types.JsonObject, patch: ValuesPatch) -> list[
     try:
         taken = list(_apply_all(document, patch))
         json_documents.encode([[document]])
-    except TypeError:
+    except (TypeError, RecursionError):
         raise PatchError(f"{patch.source}: the values would nest too deep to be written as JSON") from None
     return taken
 

@@ -5,6 +5,7 @@ The sources are only read and checked here; :mod:`addon_operator.values.store` l
 
 import dataclasses
 import difflib
+import re
 from collections.abc import Collection, Mapping
 from typing import Final, NoReturn
 
@@ -65,10 +66,21 @@ def parse_common_values(text: str, source: str) -> ValuesFile:
     """
     document = yaml_reading.load_document(text, source)
     for key in _root(document):
-        if key != names.GLOBAL_KEY and names.values_key(names.module_name(key)) != key:
-            suggestion = names.values_key(names.ModuleName(key.lower().replace("_", "-")))
-            _fail(document, key, f"this is no values key (camelCase); did you mean {suggestion!r}?")
+        if not _is_values_key(key):
+            _fail(document, key, f"this is no values key (camelCase); did you mean {_camel_case(key)!r}?")
     return _values_file(document)
+
+
+def _is_values_key(key: str) -> bool:
+    return _VALUES_KEY.fullmatch(key) is not None and names.values_key(names.module_name(key)) == key
+
+
+_VALUES_KEY: Final = re.compile(r"[a-z0-9][A-Za-z0-9]*")
+
+
+def _camel_case(key: str) -> str:
+    words = names.values_key(names.ModuleName(key.replace("_", "-")))
+    return words[:1].lower() + words[1:]
 
 
 def parse_module_values(module: names.ModuleName, text: str, source: str) -> ValuesFile:

@@ -18,7 +18,7 @@ from addon_operator.values import yaml_scalars
 
 MAX_DEPTH: Final = 100
 """How deep mappings and lists may nest; the parser and every later JSON writer recurse."""
-MAX_EXPANSION: Final = 1_000_000
+MAX_EXPANSION: Final = 250_000
 """How much (nodes plus characters) the aliases of one document may add to it."""
 
 _CORE: Final = "tag:yaml.org,2002:"

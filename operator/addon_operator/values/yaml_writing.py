@@ -32,23 +32,38 @@ def _represent_string(dumper: _Dumper, text: str) -> yaml.ScalarNode:
 _Dumper.add_representer(str, _represent_string)
 
 
+class _QuotingDumper(_Dumper):
+    """Double quotes and escapes: less pleasant, but any text survives it."""
+
+
+def _represent_quoted(dumper: _Dumper, text: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar(_STRING_TAG, text, style='"')
+
+
+_QuotingDumper.add_representer(str, _represent_quoted)
+
+
 def dump(section: json_types.JsonObject) -> str:
     """The section as YAML in block style, keys in their order, multi-line strings as blocks."""
-    text = str(
+    text = _dump(section, _Dumper, allow_unicode=True)
+    # Block scalars and unusual characters have holes in the emitter.
+    return text if _reads_back(text, section) else _dump(section, _QuotingDumper, allow_unicode=False)
+
+
+def _dump(section: json_types.JsonObject, dumper: type[_Dumper], *, allow_unicode: bool) -> str:
+    return str(
         yaml.dump(
             section,
-            Dumper=_Dumper,
+            Dumper=dumper,
             sort_keys=False,
-            allow_unicode=True,
+            allow_unicode=allow_unicode,
             default_flow_style=False,
             width=_WIDTH,
         )
     )
-    return text if _reads_back(text, section) else json_documents.encode(section).decode() + "\n"
 
 
 def _reads_back(text: str, section: json_types.JsonObject) -> bool:
-    # Emitters of block scalars have known holes; JSON is YAML too, and has none.
     try:
         return json_documents.equal(yaml_reading.load(text, "rendered YAML"), section)
     except yaml_reading.YamlError:

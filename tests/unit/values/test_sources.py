@@ -1,0 +1,172 @@
+"""What files and the ConfigMap may say, and how a wrong one is told."""
+
+import pytest
+
+from addon_operator.kernel import names
+from addon_operator.values import sources, yaml_reading
+
+NGINX = names.ModuleName("nginx-ingress")
+SOME = names.ModuleName("some-module")
+KNOWN = [NGINX, SOME]
+
+
+def test_a_common_file_has_global_values_sections_and_switches() -> None:
+    text = "global: {a: 1}\nsomeModule: {b: [1]}\nnginxIngressEnabled: true\nsomeModuleEnabled: false\n"
+    file = sources.parse_common_values(text, "modules/values.yaml")
+    assert file.sections == {"global": {"a": 1}, "someModule": {"b": [1]}}
+    assert file.enabled == {"nginxIngressEnabled": True, "someModuleEnabled": False}
+    assert file.source == "modules/values.yaml"
+
+
+def test_an_empty_file_says_nothing() -> None:
+    assert sources.parse_common_values("", "values.yaml") == sources.ValuesFile("values.yaml", {}, {})
+
+
+def test_a_section_without_content_is_empty() -> None:
+    assert sources.parse_common_values("global:\nsomeModule: ~\n", "f").sections == {
+        "global": {},
+        "someModule": {},
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("- a\n", "values.yaml: a values file must be a mapping, not a list"),
+        ("global: 5\n", "line 1, column 1, key global: a section must be a mapping, not a number"),
+        (
+            "global: {}\nsomeModule: [1]\n",
+            "line 2, column 1, key someModule: a section must be a mapping, not a list",
+        ),
+        (
+            "someModuleEnabled: 'true'\n",
+            "key someModuleEnabled: a switch must be true or false, not a string",
+        ),
+        ("someModuleEnabled:\n", "a switch must be true or false, not nothing"),
+        (
+            "some-module: {}\n",
+            "key some-module: this is no values key (camelCase); did you mean 'someModule'?",
+        ),
+        ("Global: {}\n", "did you mean 'global'?"),
+        ("some_module: {}\n", "did you mean 'someModule'?"),
+    ],
+    ids=repr,
+)
+def test_a_wrong_common_file_is_told_with_position_and_key(text: str, message: str) -> None:
+    with pytest.raises(sources.ValuesFileError) as caught:
+        sources.parse_common_values(text, "values.yaml")
+    assert message in str(caught.value)
+
+
+def test_a_modules_file_has_its_own_section_and_switch() -> None:
+    file = sources.parse_module_values(SOME, "someModule: {a: 1}\nsomeModuleEnabled: true\n", "f")
+    assert (file.sections, file.enabled) == ({"someModule": {"a": 1}}, {"someModuleEnabled": True})
+
+
+@pytest.mark.parametrize("key", ["global", "otherModule", "otherModuleEnabled", "some-module"])
+def test_a_modules_file_with_another_key_names_file_and_key(key: str) -> None:
+    with pytest.raises(sources.ValuesFileError) as caught:
+        sources.parse_module_values(
+            SOME, f"someModule: {{}}\n{key}: {{}}\n", "modules/001-some-module/values.yaml"
+        )
+    assert str(caught.value) == (
+        f"modules/001-some-module/values.yaml, line 2, column 1, key {key}: "
+        "the values of module 'some-module' may only set 'someModule' and 'someModuleEnabled'"
+    )
+
+
+def test_unreadable_yaml_in_a_file_is_its_own_error() -> None:
+    with pytest.raises(yaml_reading.YamlError, match=r"f\.yaml, line 2"):
+        sources.parse_common_values("a: 1\na: 2\n", "f.yaml")
+
+
+def test_the_config_map_has_sections_switches_and_maintenance() -> None:
+    data = {
+        "global": "param1: 200\n",
+        "someModule": "a: yes\n",
+        "someModuleEnabled": "true",
+        "nginxIngressEnabled": "false\n",
+        "someModuleMaintenance": "NoResourceReconciliation",
+    }
+    config = sources.parse_config_map(data, KNOWN, "ConfigMap ns/values")
+    assert config.sections == {"global": {"param1": 200}, "someModule": {"a": True}}
+    assert config.enabled == {"someModuleEnabled": True, "nginxIngressEnabled": False}
+    assert config.maintenance == {"someModuleMaintenance": "NoResourceReconciliation"}
+    assert config.warnings == ()
+    assert config.source == "ConfigMap ns/values"
+
+
+def test_a_missing_config_map_is_an_empty_one() -> None:
+    assert sources.parse_config_map({}, KNOWN) == sources.ConfigValues()
+
+
+def test_a_section_that_says_false_disables_its_module() -> None:
+    config = sources.parse_config_map({"someModule": "false"}, KNOWN)
+    assert (config.enabled, config.sections) == ({"someModuleEnabled": False}, {})
+
+
+def test_the_alias_agrees_with_a_switch_that_says_the_same() -> None:
+    config = sources.parse_config_map({"someModuleEnabled": "false", "someModule": "false"}, KNOWN)
+    assert config.enabled == {"someModuleEnabled": False}
+
+
+@pytest.mark.parametrize(
+    ("mode", "expected"),
+    [
+        ("", {}),
+        ("noresourcereconciliation", {"someModuleMaintenance": "NoResourceReconciliation"}),
+    ],
+)
+def test_a_maintenance_mode_is_empty_or_the_known_one_in_any_case(
+    mode: str, expected: dict[str, str]
+) -> None:
+    assert sources.parse_config_map({"someModuleMaintenance": mode}, KNOWN).maintenance == expected
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ({"global": "false"}, "key 'global': a section must be YAML of a mapping, not a boolean"),
+        ({"someModule": "true"}, 'to enable the module, set someModuleEnabled: "true"'),
+        ({"someModule": "- 1"}, "key 'someModule': a section must be YAML of a mapping, not a list"),
+        ({"someModule": "a: 1\na: 2"}, "key 'someModule', line 2, column 1, key a: the key is already set"),
+        (
+            {"someModuleEnabled": "yes"},
+            "key 'someModuleEnabled': a switch must be \"true\" or \"false\", not 'yes'",
+        ),
+        (
+            {"someModuleMaintenance": "On"},
+            "the maintenance mode must be 'NoResourceReconciliation' or empty, not 'On'",
+        ),
+        (
+            {"someModule": "false", "someModuleEnabled": "true"},
+            "key 'someModule' disables the module but 'someModuleEnabled' enables it",
+        ),
+    ],
+    ids=repr,
+)
+def test_a_wrong_config_map_is_told_with_its_key(data: dict[str, str], message: str) -> None:
+    with pytest.raises(sources.ConfigMapError) as caught:
+        sources.parse_config_map(data, KNOWN)
+    assert len(caught.value.violations) == 1
+    assert message in caught.value.violations[0]
+
+
+def test_all_violations_of_a_config_map_are_told_at_once() -> None:
+    data = {"global": "[1", "someModule": "7", "someModuleEnabled": "maybe", "nginxIngressEnabled": "true"}
+    with pytest.raises(sources.ConfigMapError) as caught:
+        sources.parse_config_map(data, KNOWN, "ConfigMap ns/values")
+    assert len(caught.value.violations) == 3
+    assert str(caught.value).startswith("ConfigMap ns/values is not usable: key 'global', line 2")
+
+
+@pytest.mark.parametrize(
+    ("key", "hint"),
+    [("someModul", "did you mean 'someModule'?"), ("zzz", "no module has it"), ("some-module", "someModule")],
+)
+def test_a_key_of_no_module_is_a_warning_even_if_its_text_is_broken(key: str, hint: str) -> None:
+    config = sources.parse_config_map({key: "{broken", "someModuleEnabled": "true"}, KNOWN)
+    assert config.enabled == {"someModuleEnabled": True}
+    assert len(config.warnings) == 1
+    assert repr(key) in config.warnings[0]
+    assert hint in config.warnings[0]

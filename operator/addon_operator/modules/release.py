@@ -54,6 +54,16 @@ class Rendered:
     manifest: Checksum
     chart: Checksum
 
+    def labels(self, number: int) -> dict[str, str]:
+        """The labels that save this with revision ``number`` of a release."""
+        return {
+            MANAGED_LABEL: "true",
+            INPUTS_LABEL: self.inputs,
+            MANIFEST_LABEL: self.manifest,
+            CHART_LABEL: self.chart,
+            REVISION_LABEL: str(number),
+        }
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Revision:

@@ -1,0 +1,109 @@
+"""The ``helm`` binary: where it is and which version it has.
+
+Source: "Helm settings" of the addon-operator documentation (``HELM_BIN_PATH``, else ``PATH``; the version is
+detected by running it).
+"""
+
+import dataclasses
+import os
+import pathlib
+import re
+import shutil
+from collections.abc import Mapping
+from typing import Final
+
+from addon_operator.kernel import errors
+from addon_operator.process import children
+
+OLDEST: Final = (3, 17)
+"""The first version that knows ``--take-ownership``."""
+FIRST_UNKNOWN_MAJOR: Final = 5
+
+_DETECTION_SECONDS: Final = 60.0
+_OUTPUT_BYTES: Final = 4096
+_VERSION = re.compile(r"^v?(?P<major>[0-9]+)\.(?P<minor>[0-9]+)(?:\.(?P<patch>[0-9]+))?(?P<rest>\S*)$")
+_WHAT_TO_DO: Final = "install Helm 3.17 or newer (Helm 4 is fine), or set HELM_BIN_PATH to such a binary"
+
+
+class HelmBinaryError(errors.ConfigurationError):
+    """There is no ``helm`` that the operator can work with."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class HelmBinary:
+    """A ``helm`` that was run once to learn its version."""
+
+    path: pathlib.Path
+    version: str
+    """As Helm says it, for example ``v3.19.0``."""
+    major: int
+    minor: int
+
+
+async def find(
+    configured: str | None, environ: Mapping[str, str], run_child: children.RunChild
+) -> HelmBinary:
+    """Find the binary (``configured`` is ``HELM_BIN_PATH``) and learn its version by running it.
+
+    Raises :class:`HelmBinaryError` when it is missing, cannot be run, or has a version that is not served.
+    """
+    path = _locate(configured, environ)
+    version = await _detect(path, environ, run_child)
+    match = _VERSION.match(version)
+    if match is None:
+        raise HelmBinaryError(
+            f"{path} is no Helm: 'helm version' printed {version[:80]!r} instead of a version; {_WHAT_TO_DO}"
+        )
+    found = HelmBinary(path, version, int(match["major"]), int(match["minor"]))
+    _check_version(found)
+    return found
+
+
+def _locate(configured: str | None, environ: Mapping[str, str]) -> pathlib.Path:
+    if configured:
+        return _locate_configured(configured, environ)
+    found = shutil.which("helm", path=environ.get("PATH", os.defpath))
+    if found is None:
+        raise HelmBinaryError(f"there is no 'helm' in PATH; {_WHAT_TO_DO}")
+    return pathlib.Path(found).absolute()
+
+
+def _locate_configured(configured: str, environ: Mapping[str, str]) -> pathlib.Path:
+    found = shutil.which(configured, path=environ.get("PATH", os.defpath))
+    if found is not None:
+        return pathlib.Path(found).absolute()
+    path = pathlib.Path(configured)
+    if not path.exists():
+        raise HelmBinaryError(f"HELM_BIN_PATH names {configured}, which does not exist; {_WHAT_TO_DO}")
+    kind = "is a directory" if path.is_dir() else "is not executable"
+    raise HelmBinaryError(f"HELM_BIN_PATH names {configured}, which {kind}; {_WHAT_TO_DO}")
+
+
+async def _detect(path: pathlib.Path, environ: Mapping[str, str], run_child: children.RunChild) -> str:
+    argv: list[str | pathlib.Path] = [path, "version", "--template", "{{.Version}}"]
+    try:
+        result = await run_child(
+            argv,
+            env=environ,
+            timeout=_DETECTION_SECONDS,
+            capture_stdout=_OUTPUT_BYTES,
+        )
+    except children.ChildStartError as error:
+        raise HelmBinaryError(f"{error}; {_WHAT_TO_DO}") from error
+    if result.timed_out:
+        raise HelmBinaryError(
+            f"'{path} version' did not end within {_DETECTION_SECONDS:.0f} s; {_WHAT_TO_DO}"
+        )
+    if result.exit_code != 0:
+        said = " ".join(result.stderr_tail.split())[-200:] or "no message"
+        raise HelmBinaryError(f"'{path} version' failed with code {result.exit_code} ({said}); {_WHAT_TO_DO}")
+    return (result.stdout or b"").decode(errors="replace").strip()
+
+
+def _check_version(found: HelmBinary) -> None:
+    if (found.major, found.minor) < OLDEST:
+        raise HelmBinaryError(f"{found.path} is Helm {found.version}, which is too old; {_WHAT_TO_DO}")
+    if found.major >= FIRST_UNKNOWN_MAJOR:
+        raise HelmBinaryError(
+            f"{found.path} is Helm {found.version}, which this operator does not know yet; {_WHAT_TO_DO}"
+        )

@@ -1,0 +1,133 @@
+"""Running ``helm``: flags and environment that all verbs have in common, its errors and its warnings."""
+
+import dataclasses
+import pathlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, TypeAlias
+
+from addon_operator.helm import binary, errors, messages
+from addon_operator.kernel import names
+from addon_operator.process import children
+
+Redact: TypeAlias = Callable[[str], str]
+"""Replaces sensitive values in a text that is about to be shown."""
+WarningHandler: TypeAlias = Callable[[names.ModuleName, str], None]
+
+# What of the operator's environment Helm may see: the rest would redirect its caches or its target.
+_KEPT: Final = frozenset({"HELM_DRIVER", "HELM_QPS", "HELM_BURST_LIMIT"})
+_PREFIX: Final = "HELM_"
+_ABOUT_THE_KUBECONFIG: Final = "Kubernetes configuration file is "
+"""Begins warnings that no module is the cause of: they are told once, not with each call."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Target:
+    """The cluster and the namespace of all releases."""
+
+    namespace: str
+    kubeconfig: tuple[pathlib.Path, ...] = ()
+    """Files as in ``KUBECONFIG``; empty for the pod's service account."""
+    context: str | None = None
+    server: str | None = None
+    """URL of the API server, if not that of the kubeconfig."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Call:
+    """For whom Helm runs: the module's name goes into errors and warnings, values that are secret do not."""
+
+    module: names.ModuleName
+    redact: Redact = str
+    chart: pathlib.Path | None = None
+    """The module's chart as its author knows it, for advice."""
+
+
+class Helm:
+    """A helm binary, the cluster it works on, and how it is started.
+
+    ``workspace`` is a private directory for Helm's caches; ``on_warning`` gets the module and each warning of
+    Helm or the API server.
+    """
+
+    def __init__(
+        self,
+        binary: binary.HelmBinary,
+        target: Target,
+        environ: Mapping[str, str],
+        workspace: pathlib.Path,
+        run_child: children.RunChild,
+        on_warning: WarningHandler,
+    ) -> None:
+        self.binary = binary
+        self.workspace = workspace
+        self._target = target
+        self._environ = child_environment(environ, target, workspace)
+        self._run_child = run_child
+        self._on_warning = on_warning
+        self._told: set[str] = set()
+
+    async def run(
+        self, call: Call, arguments: Sequence[str], timeout: float, capture_stdout: int | None = None
+    ) -> children.ChildResult:
+        """Run one helm command in the namespace of the releases.
+
+        ``timeout`` is in seconds. Raises :class:`errors.HelmError` with Helm's own message when it fails, and
+        :class:`errors.HelmTimeoutError` when it does not end in time.
+        """
+        result = await self._run_child(
+            [self.binary.path, *arguments, *_target_flags(self._target)],
+            env=self._environ,
+            cwd=self.workspace,
+            timeout=timeout,
+            on_stderr_line=lambda line: self._warn(call, line),
+            capture_stdout=capture_stdout,
+        )
+        if result.timed_out:
+            raise errors.HelmTimeoutError(
+                call.module, f"'helm {arguments[0]}' did not end within {timeout:.0f} s and was stopped"
+            )
+        if result.exit_code != 0:
+            raise _failure(call, arguments[0], result)
+        return result
+
+    def _warn(self, call: Call, line: str) -> None:
+        text = messages.warning_text(line)
+        if text is None or text in self._told:
+            return
+        if text.startswith(_ABOUT_THE_KUBECONFIG):
+            self._told.add(text)
+        self._on_warning(call.module, call.redact(text))
+
+
+def time_limit(step: float) -> float:
+    """Seconds after which helm is stopped from outside; Helm's own limit is for each step, not for all."""
+    return 2 * step + 60.0
+
+
+def child_environment(environ: Mapping[str, str], target: Target, workspace: pathlib.Path) -> dict[str, str]:
+    """The environment of helm: the operator's, without what would redirect Helm, with private caches."""
+    kept = {name: value for name, value in environ.items() if not name.startswith(_PREFIX) or name in _KEPT}
+    return kept | {
+        "HELM_CACHE_HOME": str(workspace / "cache"),
+        "HELM_CONFIG_HOME": str(workspace / "config"),
+        "HELM_DATA_HOME": str(workspace / "data"),
+        "HELM_NO_PLUGINS": "1",
+        "KUBECACHEDIR": str(workspace / "kube-cache"),
+        # An empty file keeps ~/.kube/config out when the operator itself uses the service account.
+        "KUBECONFIG": ":".join(map(str, target.kubeconfig)) or "/dev/null",
+    }
+
+
+def _target_flags(target: Target) -> list[str]:
+    flags = ["--namespace", target.namespace]
+    if target.context is not None:
+        flags += ["--kube-context", target.context]
+    if target.server is not None:
+        flags += ["--kube-apiserver", target.server]
+    return flags
+
+
+def _failure(call: Call, verb: str, result: children.ChildResult) -> errors.HelmError:
+    text = messages.error_text(result.stderr_tail, result.exit_code)
+    chart = str(call.chart) if call.chart is not None else "CHART"
+    return errors.HelmError(call.module, call.redact(f"helm {verb}: {text}") + messages.advice(text, chart))

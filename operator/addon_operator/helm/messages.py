@@ -1,0 +1,47 @@
+"""Reading what Helm writes to its standard error: why it failed, and what it warns of."""
+
+import re
+from typing import Final
+
+_ERROR_START: Final = re.compile(r"^Error: ", re.MULTILINE)
+_ADVICE_FOR_A_TERMINAL: Final = "Use --debug flag to render out invalid YAML"
+_MISSING_DEPENDENCIES: Final = "missing in charts/"
+_SHOWN_LENGTH: Final = 2000
+
+_WARNINGS: Final = (
+    re.compile(r"^WARNING: (?P<text>.+)$"),
+    # klog, by which client-go passes on warnings of the API server:
+    # W1120 10:15:01.123456    42 warnings.go:70] text
+    re.compile(r"^[WE][0-9]{4} [0-9:.]+ +[0-9]+ [^\]]+\] (?P<text>.+)$"),
+    # Go's log package with and without a file name: 2026/11/20 10:15:01 coalesce.go:286: warning: text
+    re.compile(r"^[0-9/]+ [0-9:]+ (?:\S+\.go:[0-9]+: )?warning: (?P<text>.+)$"),
+    # slog, since Helm 4: time=… level=WARN msg="text" key=value
+    re.compile(r"^(?:time=\S+ )?level=WARN msg=(?P<text>.+)$"),
+)
+
+
+def error_text(stderr: str, exit_code: int) -> str:
+    """Helm's own explanation on one line."""
+    starts = list(_ERROR_START.finditer(stderr))
+    explanation = stderr[starts[-1].end() :] if starts else stderr
+    text = " ".join(explanation.replace(_ADVICE_FOR_A_TERMINAL, "").split())
+    if not text:
+        ended = f"ended by signal {-exit_code}" if exit_code < 0 else f"exit code {exit_code}"
+        return f"helm failed without a message ({ended})"
+    return text if len(text) <= _SHOWN_LENGTH else text[:_SHOWN_LENGTH] + "…"
+
+
+def advice(text: str, chart: str) -> str:
+    """What to do about an error whose text does not say it itself, to be put behind it; else nothing."""
+    if _MISSING_DEPENDENCIES in text:
+        return f"; run 'helm dependency build {chart}'"
+    return ""
+
+
+def warning_text(line: str) -> str | None:
+    """The text of a line that is a warning of Helm or of the API server; ``None`` for any other line."""
+    for pattern in _WARNINGS:
+        match = pattern.match(line)
+        if match is not None:
+            return match["text"].strip()
+    return None

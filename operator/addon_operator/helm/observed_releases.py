@@ -1,0 +1,86 @@
+"""What the operator knows of the releases of its namespace: one list for all, then renewed one by one."""
+
+from addon_operator.helm import release_records
+from addon_operator.modules import release
+
+
+class ObservedReleases:
+    """Records of the last revisions, and what this process rendered for them."""
+
+    def __init__(self, records: release_records.ReleaseRecords) -> None:
+        self._source = records
+        self._records: dict[str, release_records.Record] = {}
+        self._rendered: dict[str, tuple[int, release.Rendered]] = {}
+        self._is_complete = False
+        self._doubted: set[str] = set()
+        self._touched: set[str] = set()
+
+    async def read_all(self) -> dict[str, release_records.Record]:
+        """All releases, read anew with one list request."""
+        self._touched = touched = set[str]()
+        found = await self._source.read_all()
+        # What changed while the list was under way is known better than the list tells.
+        listed = {name: record for name, record in found.items() if name not in touched}
+        newer = {name: record for name, record in self._records.items() if name in touched}
+        self._records = listed | newer
+        self._doubted &= touched
+        self._is_complete = True
+        return dict(self._records)
+
+    async def get(self, name: str, *, fresh: bool = False) -> release_records.Record | None:
+        """The last revision as it was read last; read now if that is unknown, in doubt or must be fresh."""
+        if fresh or not self._is_complete or name in self._doubted:
+            return await self.refresh(name)
+        return self._records.get(name)
+
+    async def refresh(self, name: str) -> release_records.Record | None:
+        """The last revision of one release, read anew."""
+        record = await self._source.read(name)
+        self._keep(name, record)
+        return record
+
+    def doubt(self, name: str) -> None:
+        """Read the release anew before it is used again: something was done to it that may have failed."""
+        self._touched.add(name)
+        self._doubted.add(name)
+
+    def rendered(self, record: release_records.Record | None) -> release.Rendered | None:
+        """What this process rendered for exactly this revision."""
+        if record is None:
+            return None
+        number, rendered = self._rendered.get(record.revision.release, (0, None))
+        return rendered if number == record.revision.number else None
+
+    def remember(self, revision: release.Revision, rendered: release.Rendered) -> None:
+        """Note what a revision was rendered from."""
+        self._rendered[revision.release] = (revision.number, rendered)
+
+    async def add_labels(self, record: release_records.Record, rendered: release.Rendered) -> None:
+        """Save with a revision what it was rendered from, so that the next start of the operator knows."""
+        labels = rendered.labels(record.revision.number)
+        if labels.items() <= record.revision.labels.items():
+            return
+        name = record.revision.release
+        changed = await self._source.add_labels(record, labels)
+        if changed is None:
+            self.doubt(name)
+        else:
+            self._keep(name, changed)
+
+    async def drop(self, record: release_records.Record) -> release_records.Record | None:
+        """Remove the record of a stuck revision, and give the one before it."""
+        await self._source.drop(record)
+        return await self.refresh(record.revision.release)
+
+    async def manifest(self, record: release_records.Record) -> str:
+        """What Helm applied with a revision."""
+        return await self._source.manifest(record)
+
+    def _keep(self, name: str, record: release_records.Record | None) -> None:
+        self._touched.add(name)
+        self._doubted.discard(name)
+        if record is None:
+            self._records.pop(name, None)
+            self._rendered.pop(name, None)
+        else:
+            self._records[name] = record

@@ -1,0 +1,171 @@
+"""The records that Helm keeps of its releases: Secrets, or ConfigMaps with ``HELM_DRIVER=configmap``.
+
+Only their metadata is read, in one list for all releases: name, revision and status are labels, and so are
+the checksums that this operator adds.
+"""
+
+import base64
+import binascii
+import contextlib
+import dataclasses
+import gzip
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, Protocol
+
+import orjson
+
+from addon_operator.helm import errors
+from addon_operator.kernel import errors as kernel_errors
+from addon_operator.kernel import json_types
+from addon_operator.kube import errors as kube_errors
+from addon_operator.modules import release
+
+_OWNED_BY_HELM: Final = "owner=helm"
+_RESOURCES: Final[Mapping[str, str]] = {
+    "": "secrets",
+    "secret": "secrets",
+    "secrets": "secrets",
+    "configmap": "configmaps",
+    "configmaps": "configmaps",
+}
+
+
+class Listed(Protocol):
+    """Objects of a collection."""
+
+    @property
+    def items(self) -> Sequence[json_types.KubernetesObject]:
+        """All of them, whatever the pages."""
+        ...
+
+
+class RecordApi(Protocol):
+    """What is needed of :class:`addon_operator.kube.client.KubeClient`, and of fakes in its place."""
+
+    async def list_all(self, path: str, *, label_selector: str, metadata_only: bool) -> Listed:
+        """All objects of the collection that the selector takes."""
+        ...
+
+    async def get(self, path: str) -> json_types.KubernetesObject:
+        """One object, whole."""
+        ...
+
+    async def patch(self, path: str, patch: Mapping[str, Any]) -> json_types.KubernetesObject:
+        """Change an object with a merge patch; a ``resourceVersion`` in it is a precondition."""
+        ...
+
+    async def delete(self, path: str, *, resource_version: str) -> object:
+        """Delete an object if it still has this version."""
+        ...
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Record:
+    """The record of a release's last revision."""
+
+    revision: release.Revision
+    object_name: str
+    resource_version: str
+
+
+class ReleaseRecords:
+    """The records of all releases of a namespace.
+
+    ``driver`` is Helm's own setting ``HELM_DRIVER``; raises :class:`kernel_errors.ConfigurationError` for a
+    storage that other processes cannot read.
+    """
+
+    def __init__(self, api: RecordApi, namespace: str, driver: str = "") -> None:
+        self._api = api
+        self._resource = _resource(driver)
+        self._path = f"/api/v1/namespaces/{namespace}/{self._resource}"
+
+    async def read_all(self) -> dict[str, Record]:
+        """The last revision of every release, by the release's name; one list request."""
+        return _last_revisions(await self._list(_OWNED_BY_HELM))
+
+    async def read(self, name: str) -> Record | None:
+        """The last revision of one release; ``None`` if there is none."""
+        selector = f"{_OWNED_BY_HELM},name={name}"
+        return _last_revisions(await self._list(selector)).get(name)
+
+    async def add_labels(self, record: Record, labels: Mapping[str, str]) -> Record | None:
+        """Add labels to a revision, and give its record as it is then.
+
+        A record that is gone or was touched meanwhile is left alone, and ``None`` is given.
+        """
+        metadata = {"labels": dict(labels), "resourceVersion": record.resource_version}
+        with contextlib.suppress(kube_errors.NotFound, kube_errors.Conflict):
+            return _record(await self._api.patch(self._object_path(record), {"metadata": metadata}))
+        return None
+
+    async def drop(self, record: Record) -> None:
+        """Delete the record of a revision, so that the one before it is the last.
+
+        A record that is gone or was touched meanwhile is left alone: look again.
+        """
+        with contextlib.suppress(kube_errors.NotFound, kube_errors.Conflict):
+            await self._api.delete(self._object_path(record), resource_version=record.resource_version)
+
+    async def manifest(self, record: Record) -> str:
+        """What Helm applied with this revision, without hooks.
+
+        Raises :class:`errors.ReleaseRecordError` when the record cannot be decoded.
+        """
+        stored = await self._api.get(self._object_path(record))
+        try:
+            return _decode(stored.get("data", {})["release"], is_secret=self._resource == "secrets")
+        except (KeyError, TypeError, ValueError, OSError, EOFError, zlib.error) as error:
+            raise errors.ReleaseRecordError(
+                f"the record {record.object_name} of release {record.revision.release} cannot be decoded "
+                f"({type(error).__name__}); 'helm get manifest {record.revision.release}' should fail as well"
+            ) from error
+
+    async def _list(self, selector: str) -> Sequence[json_types.KubernetesObject]:
+        found = await self._api.list_all(self._path, label_selector=selector, metadata_only=True)
+        return found.items
+
+    def _object_path(self, record: Record) -> str:
+        return f"{self._path}/{record.object_name}"
+
+
+def _resource(driver: str) -> str:
+    if driver not in _RESOURCES:
+        raise kernel_errors.ConfigurationError(
+            f"HELM_DRIVER is {driver!r}, where the operator cannot read releases; use 'secret' or 'configmap'"
+        )
+    return _RESOURCES[driver]
+
+
+def _last_revisions(objects: Iterable[json_types.KubernetesObject]) -> dict[str, Record]:
+    last: dict[str, Record] = {}
+    for record in filter(None, map(_record, objects)):
+        known = last.get(record.revision.release)
+        if known is None or known.revision.number < record.revision.number:
+            last[record.revision.release] = record
+    return last
+
+
+def _record(found: json_types.KubernetesObject) -> Record | None:
+    """The record in an object's metadata; ``None`` for an object that only looks like one of Helm's."""
+    metadata: Mapping[str, Any] = found.get("metadata") or {}
+    labels: Mapping[str, str] = metadata.get("labels") or {}
+    name, number = labels.get("name"), labels.get("version", "")
+    if not name or not number.isdecimal():
+        return None
+    revision = release.Revision(name, int(number), labels.get("status", "unknown"), dict(labels))
+    return Record(revision, metadata["name"], metadata.get("resourceVersion", ""))
+
+
+def _decode(stored: str, *, is_secret: bool) -> str:
+    """The manifest in Helm's storage format: base64 of gzipped JSON, and base64 again in a Secret."""
+    content = base64.b64decode(stored, validate=True)
+    if is_secret:
+        content = base64.b64decode(content, validate=True)
+    if content[:2] == b"\x1f\x8b":
+        content = gzip.decompress(content)
+    manifest = orjson.loads(content)["manifest"]
+    if not isinstance(manifest, str):
+        raise binascii.Error("the manifest is no text")
+    return manifest

@@ -1,0 +1,69 @@
+"""What is asked of the release manager, and what it answers."""
+
+import dataclasses
+import enum
+import pathlib
+from collections.abc import Mapping
+
+from addon_operator.helm import command
+from addon_operator.kernel import json_types, names
+from addon_operator.modules import release
+
+
+class Action(enum.StrEnum):
+    """What was done to a release."""
+
+    INSTALLED = "installed"
+    UPGRADED = "upgraded"
+    SKIPPED = "skipped"
+
+
+class Operation(enum.StrEnum):
+    """Parts of the work whose time is measured; the values are those of the metric's label ``operation``."""
+
+    CHECK = "check-upgrade"
+    TEMPLATE = "template"
+    UPGRADE = "upgrade"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Options:
+    """Settings of all releases."""
+
+    history_max: int = 10
+    """Revisions that are kept; 0 for all (``HELM_HISTORY_MAX``)."""
+    timeout: float = 20 * 60.0
+    """Seconds for each single step of Helm (``HELM_TIMEOUT``)."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ReleaseRequest:
+    """A module as it should be released."""
+
+    module: names.ModuleName
+    directory: pathlib.Path
+    values: json_types.JsonObject
+    """``global`` and the module's own section."""
+    absent: tuple[str, ...] = ()
+    """Resources of the release that are missing in the cluster, as a person would name them."""
+    fresh: bool = False
+    """Whether the release's record is read now, not taken from the last list."""
+    redact: command.Redact = str
+    """Hides sensitive values in messages of Helm."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ReleaseOutcome:
+    """What was done to a release, and why."""
+
+    action: Action
+    reason: str
+    """For a person."""
+    revision: int
+    manifest_checksum: release.Checksum
+    by: release.SkippedBy | None = None
+    """What showed that nothing was to be done, when nothing was done."""
+    recovered: tuple[str, ...] = ()
+    """What had to be repaired first, for a person."""
+    seconds: Mapping[Operation, float] = dataclasses.field(default_factory=dict)
+    """What took place and how long it took."""

@@ -1,0 +1,68 @@
+"""Releases of modules: made, kept up to date and removed, with as little Helm as possible."""
+
+import asyncio
+import collections
+import contextlib
+from collections.abc import AsyncIterator
+
+from addon_operator.helm import command, release_run, release_types, uninstall
+from addon_operator.kernel import names
+from addon_operator.modules import release
+
+
+class ReleaseManager:
+    """The releases of one namespace; each is worked on by one caller at a time."""
+
+    def __init__(self, tools: release_run.Tools) -> None:
+        self._tools = tools
+        self._locks: dict[str, asyncio.Lock] = collections.defaultdict(asyncio.Lock)
+
+    async def observe_all(self) -> dict[str, release.Revision]:
+        """The last revision of every release that is not uninstalled, by name; one list request."""
+        records = await self._tools.observed.read_all()
+        return {
+            name: record.revision
+            for name, record in records.items()
+            if record.revision.status != release.UNINSTALLED
+        }
+
+    async def ensure(self, request: release_types.ReleaseRequest) -> release_types.ReleaseOutcome:
+        """Install or upgrade the module's release if that is necessary.
+
+        Raises :class:`addon_operator.helm.errors.HelmError` with Helm's own message,
+        :class:`addon_operator.helm.errors.ChartError` for a chart that cannot be read, and the errors of the
+        API client. Cancelling it ends Helm first.
+        """
+        async with self._alone(request.module):
+            return await release_run.ReleaseRun(self._tools, request).run()
+
+    async def remove(self, module: names.ModuleName) -> bool:
+        """Uninstall a release; ``False`` if there is none, which is found out without Helm.
+
+        Raises :class:`addon_operator.helm.errors.HelmError` with Helm's own message.
+        """
+        async with self._alone(module):
+            record = await self._tools.observed.refresh(module)
+            if record is None or record.revision.status == release.UNINSTALLED:
+                return False
+            await uninstall.uninstall(self._tools.helm, command.Call(module), self._tools.options.timeout)
+            await self._tools.observed.refresh(module)
+            return True
+
+    async def manifest(self, module: names.ModuleName) -> str | None:
+        """What Helm applied with the last revision, without hooks; ``None`` if there is no release.
+
+        Raises :class:`addon_operator.helm.errors.ReleaseRecordError` when the record cannot be decoded.
+        """
+        record = await self._tools.observed.get(module)
+        return None if record is None else await self._tools.observed.manifest(record)
+
+    @contextlib.asynccontextmanager
+    async def _alone(self, module: names.ModuleName) -> AsyncIterator[None]:
+        async with self._locks[module]:
+            try:
+                yield
+            except BaseException:
+                # Helm may have been stopped half-way: what was known of the release is in doubt.
+                self._tools.observed.doubt(module)
+                raise

@@ -1,0 +1,60 @@
+"""``helm template``: what a chart renders to, without asking the cluster unless the chart does."""
+
+import dataclasses
+import pathlib
+from typing import Final
+
+from addon_operator.helm import capabilities, command, errors
+
+_MANIFEST_BYTES: Final = 64 * 1024 * 1024
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class TemplateRequest:
+    """What is rendered."""
+
+    chart: pathlib.Path
+    values: pathlib.Path
+    capabilities: capabilities.Capabilities
+    with_api_versions: bool
+    """Whether the chart asks for the API versions of the cluster; they make a long command line."""
+    with_lookup: bool
+    """Whether the chart looks objects up, so that it has to speak with the cluster."""
+    timeout: float
+    """Seconds."""
+
+
+async def template(helm: command.Helm, call: command.Call, request: TemplateRequest) -> bytes:
+    """Render the manifest, hooks included, as an upgrade would: the same before and after the first install.
+
+    Raises :class:`errors.HelmError` when Helm fails or the manifest is beyond any size that could be stored.
+    """
+    result = await helm.run(call, _arguments(call, request), request.timeout, capture_stdout=_MANIFEST_BYTES)
+    if result.stdout_is_cut or result.stdout is None:
+        raise errors.HelmError(
+            call.module,
+            f"the rendered manifest is larger than {_MANIFEST_BYTES // 1024 // 1024} MiB; "
+            "a release can hold about 1 MiB, so make the chart smaller",
+        )
+    return result.stdout
+
+
+def _arguments(call: command.Call, request: TemplateRequest) -> list[str]:
+    arguments = [
+        "template",
+        call.module,
+        str(request.chart),
+        "--values",
+        str(request.values),
+        "--is-upgrade",
+        "--skip-crds",
+        "--disable-openapi-validation",
+        "--kube-version",
+        request.capabilities.kube_version,
+    ]
+    if request.with_api_versions:
+        for version in sorted(request.capabilities.api_versions):
+            arguments += ["--api-versions", version]
+    if request.with_lookup:
+        arguments.append("--dry-run=server")
+    return arguments

@@ -1,0 +1,22 @@
+"""A release manager over fakes, and a module with a chart."""
+
+import pathlib
+
+import pytest
+
+from tests.unit.helm import fakes
+
+
+@pytest.fixture
+def world(tmp_path: pathlib.Path) -> fakes.World:
+    api = fakes.FakeApi()
+    return fakes.World(api, fakes.FakeHelm(api), tmp_path / "workspace")
+
+
+@pytest.fixture
+def module_dir(tmp_path: pathlib.Path) -> pathlib.Path:
+    directory = tmp_path / "modules" / "010-web"
+    (directory / "templates").mkdir(parents=True)
+    (directory / "Chart.yaml").write_text("apiVersion: v2\nname: web\nversion: 0.0.1\n")
+    (directory / "templates" / "config.yaml").write_text("kind: ConfigMap\n")
+    return directory

@@ -1,0 +1,243 @@
+"""A helm that works on records in memory, and the API server that keeps them."""
+
+import asyncio
+import base64
+import copy
+import dataclasses
+import gzip
+import itertools
+import json
+import pathlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from addon_operator.helm import (
+    binary,
+    capabilities,
+    chart_files,
+    command,
+    observed_releases,
+    release_records,
+    release_run,
+    release_types,
+    releases,
+)
+from addon_operator.kernel import names
+from addon_operator.kube import errors as kube_errors
+from addon_operator.kube import paths
+from addon_operator.process import children
+
+NAMESPACE = "addons"
+SECRETS = f"/api/v1/namespaces/{NAMESPACE}/secrets"
+
+
+def storage_text(manifest: str) -> str:
+    """A release as Helm stores it in a Secret."""
+    inner = base64.b64encode(gzip.compress(json.dumps({"manifest": manifest}).encode()))
+    return base64.b64encode(inner).decode()
+
+
+@dataclasses.dataclass
+class Listed:
+    items: list[Any]
+
+
+class FakeApi:
+    """Secrets of one namespace, with resource versions, preconditions and metadata-only lists."""
+
+    def __init__(self) -> None:
+        self.objects: dict[str, dict[str, Any]] = {}
+        self.lists: list[str] = []
+        self.patch_error: Exception | None = None
+        self._versions = itertools.count(1)
+
+    def put(self, name: str, number: int, status: str, labels: Mapping[str, str], manifest: str = "") -> None:
+        system = {"name": name, "owner": "helm", "status": status, "version": str(number)}
+        object_name = f"sh.helm.release.v1.{name}.v{number}"
+        metadata = {"name": object_name, "labels": dict(labels) | system, "resourceVersion": self._version()}
+        self.objects[object_name] = {"metadata": metadata, "data": {"release": storage_text(manifest)}}
+
+    def labels(self, name: str, number: int) -> dict[str, str]:
+        labels: dict[str, str] = self.objects[f"sh.helm.release.v1.{name}.v{number}"]["metadata"]["labels"]
+        return labels
+
+    def last(self, name: str) -> int:
+        return max((int(labels["version"]) for labels in self._labels_of(name)), default=0)
+
+    def set_status(self, name: str, number: int, status: str) -> None:
+        self.labels(name, number)["status"] = status
+
+    def remove(self, name: str) -> None:
+        gone = [key for key, stored in self.objects.items() if stored["metadata"]["labels"]["name"] == name]
+        for key in gone:
+            del self.objects[key]
+
+    async def list_all(self, path: str, *, label_selector: str, metadata_only: bool) -> Listed:
+        assert path == SECRETS
+        assert metadata_only
+        self.lists.append(label_selector)
+        wanted = dict(part.split("=", 1) for part in label_selector.split(","))
+        metadata = [{"metadata": copy.deepcopy(stored["metadata"])} for stored in self.objects.values()]
+        return Listed([each for each in metadata if wanted.items() <= each["metadata"]["labels"].items()])
+
+    async def get(self, path: str) -> dict[str, Any]:
+        return self._stored(path, "GET")
+
+    async def patch(self, path: str, patch: Mapping[str, Any]) -> dict[str, Any]:
+        if self.patch_error is not None:
+            raise self.patch_error
+        stored = self._stored(path, "PATCH", patch["metadata"]["resourceVersion"])
+        stored["metadata"]["labels"] |= patch["metadata"]["labels"]
+        stored["metadata"]["resourceVersion"] = self._version()
+        return copy.deepcopy(stored)
+
+    async def delete(self, path: str, *, resource_version: str) -> object:
+        self._stored(path, "DELETE", resource_version)
+        return self.objects.pop(path.rpartition("/")[2])
+
+    def _stored(self, path: str, method: str, resource_version: str | None = None) -> dict[str, Any]:
+        stored = self.objects.get(path.rpartition("/")[2])
+        if stored is None:
+            raise kube_errors.NotFound(paths.target(method, path), 404, "NotFound", "gone")
+        if resource_version not in (None, stored["metadata"]["resourceVersion"]):
+            raise kube_errors.Conflict(paths.target(method, path), 409, "Conflict", "changed")
+        return stored
+
+    def _labels_of(self, name: str) -> list[dict[str, str]]:
+        labels = [stored["metadata"]["labels"] for stored in self.objects.values()]
+        return [each for each in labels if each["name"] == name]
+
+    def _version(self) -> str:
+        return str(next(self._versions))
+
+
+def result(
+    exit_code: int = 0, stdout: bytes | None = None, stderr: str = "", *, timed_out: bool = False
+) -> children.ChildResult:
+    return children.ChildResult(exit_code, 0.0, 0.0, 0.0, 0, timed_out, stdout, False, stderr)
+
+
+class FakeHelm:
+    """A helm without a process: it renders ``render(values)`` and keeps its records in the API."""
+
+    def __init__(self, api: FakeApi, render: Callable[[Any], str] = json.dumps) -> None:
+        self.api = api
+        self.render = render
+        self.calls: list[list[str]] = []
+        self.fail: dict[str, str] = {}
+        """Verb → text of the error it ends with."""
+        self.stderr: list[str] = []
+        self.values_files: list[pathlib.Path] = []
+        self.running: set[str] = set()
+        self.hold: asyncio.Event | None = None
+
+    @property
+    def verbs(self) -> list[str]:
+        return [call[0] for call in self.calls]
+
+    async def __call__(
+        self,
+        argv: Sequence[str | pathlib.Path],
+        *,
+        env: Mapping[str, str],
+        cwd: pathlib.Path | None = None,
+        timeout: float | None = None,
+        on_stdout_line: Callable[[str], None] | None = None,
+        on_stderr_line: Callable[[str], None] | None = None,
+        capture_stdout: int | None = None,
+        kill_grace: float = 5.0,
+    ) -> children.ChildResult:
+        arguments = [str(argument) for argument in argv[1:]]
+        verb, name = arguments[0], arguments[1]
+        assert name not in self.running, "two helm at once for one release"
+        self.calls.append(arguments)
+        for line in self.stderr:
+            assert on_stderr_line is not None
+            on_stderr_line(line)
+        self.running.add(name)
+        try:
+            if self.hold is not None:
+                await self.hold.wait()
+            return self._do(verb, name, arguments)
+        finally:
+            self.running.discard(name)
+
+    def _do(self, verb: str, name: str, arguments: list[str]) -> children.ChildResult:
+        if verb in self.fail:
+            if verb == "upgrade":
+                self._store(name, "failed", arguments)
+            return result(1, stderr=f"Error: {self.fail[verb]}")
+        if verb == "template":
+            return result(stdout=self._rendered(arguments).encode())
+        if verb == "upgrade":
+            self._store(name, "deployed", arguments)
+        else:
+            self.api.remove(name)
+        return result()
+
+    def _rendered(self, arguments: list[str]) -> str:
+        path = pathlib.Path(arguments[arguments.index("--values") + 1])
+        self.values_files.append(path)
+        assert path.stat().st_mode & 0o077 == 0, "others may read the values"
+        return self.render(json.loads(path.read_bytes()))
+
+    def _store(self, name: str, status: str, arguments: list[str]) -> None:
+        labels = dict(part.split("=", 1) for part in arguments[arguments.index("--labels") + 1].split(","))
+        last = self.api.last(name)
+        if last and status == "deployed":
+            self.api.set_status(name, last, "superseded")
+        self.api.put(name, last + 1, status, labels, self._rendered(arguments))
+
+
+class FakeClock:
+    def __init__(self) -> None:
+        self.now = 10_000_000_000.0
+
+    def monotonic(self) -> float:
+        self.now += 0.5
+        return self.now
+
+    def time(self) -> float:
+        return self.now
+
+
+@dataclasses.dataclass
+class World:
+    """A release manager with everything around it."""
+
+    api: FakeApi
+    helm: FakeHelm
+    workspace: pathlib.Path
+    version: str = "v3.19.0"
+    cluster: capabilities.Capabilities = dataclasses.field(
+        default_factory=lambda: capabilities.Capabilities("v1.36.3", frozenset({"v1", "apps/v1"}))
+    )
+    warnings: list[tuple[str, str]] = dataclasses.field(default_factory=list)
+    capability_reads: int = 0
+
+    def manager(self) -> releases.ReleaseManager:
+        """A new manager, as a restarted operator has it."""
+        return releases.ReleaseManager(self.tools())
+
+    def tools(self) -> release_run.Tools:
+        major, minor = (int(part) for part in self.version.removeprefix("v").split(".")[:2])
+        found = binary.HelmBinary(pathlib.Path("/bin/helm"), self.version, major, minor)
+        target = command.Target(NAMESPACE)
+        helm = command.Helm(found, target, {}, self.workspace, self.helm, self._warn)
+        clock = FakeClock()
+        return release_run.Tools(
+            helm=helm,
+            observed=observed_releases.ObservedReleases(release_records.ReleaseRecords(self.api, NAMESPACE)),
+            files=chart_files.ChartFilesReader(clock),
+            capabilities=self._capabilities,
+            options=release_types.Options(history_max=10, timeout=1200.0),
+            clock=clock,
+            on_warning=self._warn,
+        )
+
+    async def _capabilities(self) -> capabilities.Capabilities:
+        self.capability_reads += 1
+        return self.cluster
+
+    def _warn(self, module: names.ModuleName, text: str) -> None:
+        self.warnings.append((module, text))

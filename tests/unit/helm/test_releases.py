@@ -1,0 +1,325 @@
+"""The release manager over a helm and an API server in memory."""
+
+import asyncio
+import pathlib
+import uuid
+from collections.abc import Callable
+
+import pytest
+
+from addon_operator.helm import errors, release_types
+from addon_operator.kernel import json_types, names
+from addon_operator.kube import errors as kube_errors
+from addon_operator.kube import paths
+from addon_operator.modules import release
+from tests.unit.helm import fakes
+
+WEB = names.ModuleName("web")
+
+
+def asked(
+    directory: pathlib.Path,
+    size: int = 1,
+    absent: tuple[str, ...] = (),
+    fresh: bool = False,
+    redact: Callable[[str], str] = str,
+) -> release_types.ReleaseRequest:
+    values: json_types.JsonObject = {"global": {}, "web": {"size": size}}
+    return release_types.ReleaseRequest(WEB, directory, values, absent, fresh, redact)
+
+
+async def test_the_first_run_installs(world: fakes.World, module_dir: pathlib.Path) -> None:
+    outcome = await world.manager().ensure(asked(module_dir))
+    assert (outcome.action, outcome.revision) == (release_types.Action.INSTALLED, 1)
+    assert world.helm.verbs == ["template", "upgrade"]
+    assert world.api.labels("web", 1)[release.MANAGED_LABEL] == "true"
+    assert world.api.labels("web", 1)[release.MANIFEST_LABEL] == outcome.manifest_checksum
+
+
+async def test_an_unchanged_module_starts_no_helm(world: fakes.World, module_dir: pathlib.Path) -> None:
+    manager = world.manager()
+    await manager.ensure(asked(module_dir))
+    outcome = await manager.ensure(asked(module_dir))
+    assert (outcome.action, outcome.by) == (release_types.Action.SKIPPED, release.SkippedBy.INPUTS)
+    assert outcome.revision == 1
+    assert world.helm.verbs == ["template", "upgrade"]
+
+
+async def test_a_restarted_operator_makes_one_list_call_and_starts_no_helm(
+    world: fakes.World, module_dir: pathlib.Path
+) -> None:
+    first = await world.manager().ensure(asked(module_dir))
+    world.api.lists.clear()
+    world.helm.calls.clear()
+    restarted = world.manager()
+    await restarted.observe_all()
+    outcome = await restarted.ensure(asked(module_dir))
+    assert outcome.by is release.SkippedBy.INPUTS
+    assert outcome.manifest_checksum == first.manifest_checksum
+    assert world.helm.calls == []
+    assert world.api.lists == ["owner=helm"]
+    assert world.capability_reads == 1, "an unchanged chart needs no discovery"
+
+
+async def test_changed_values_upgrade_without_validation(
+    world: fakes.World, module_dir: pathlib.Path
+) -> None:
+    manager = world.manager()
+    await manager.ensure(asked(module_dir))
+    outcome = await manager.ensure(asked(module_dir, size=2))
+    assert (outcome.action, outcome.revision) == (release_types.Action.UPGRADED, 2)
+    assert outcome.reason == "the values, Helm or the cluster changed"
+    assert "--disable-openapi-validation" not in world.helm.calls[1]
+    assert "--disable-openapi-validation" in world.helm.calls[3]
+
+
+async def test_a_changed_chart_is_validated(world: fakes.World, module_dir: pathlib.Path) -> None:
+    world.helm.render = lambda _: (module_dir / "templates" / "config.yaml").read_text()
+    manager = world.manager()
+    await manager.ensure(asked(module_dir))
+    (module_dir / "templates" / "config.yaml").write_text("kind: Secret\n")
+    outcome = await manager.ensure(asked(module_dir))
+    assert outcome.reason == "the chart's files changed"
+    assert "--disable-openapi-validation" not in world.helm.calls[-1]
+
+
+async def test_values_without_effect_make_no_revision(world: fakes.World, module_dir: pathlib.Path) -> None:
+    world.helm.render = lambda _: "kind: ConfigMap\n"
+    manager = world.manager()
+    await manager.ensure(asked(module_dir))
+    outcome = await manager.ensure(asked(module_dir, size=2))
+    assert (outcome.action, outcome.by) == (release_types.Action.SKIPPED, release.SkippedBy.MANIFEST)
+    assert world.api.last("web") == 1
+
+
+async def test_after_a_render_without_effect_a_restart_needs_no_helm(
+    world: fakes.World, module_dir: pathlib.Path
+) -> None:
+    world.helm.render = lambda _: "kind: ConfigMap\n"
+    manager = world.manager()
+    await manager.ensure(asked(module_dir))
+    await manager.ensure(asked(module_dir, size=2))
+    await manager.ensure(asked(module_dir, size=3))
+    world.helm.calls.clear()
+    outcome = await world.manager().ensure(asked(module_dir, size=3))
+    assert outcome.by is release.SkippedBy.INPUTS
+    assert world.helm.calls == []
+
+
+async def test_checksums_that_cannot_be_saved_are_told_and_remembered(
+    world: fakes.World, module_dir: pathlib.Path
+) -> None:
+    world.helm.render = lambda _: "kind: ConfigMap\n"
+    manager = world.manager()
+    await manager.ensure(asked(module_dir))
+    target = paths.target("PATCH", f"{fakes.SECRETS}/x")
+    world.api.patch_error = kube_errors.Forbidden(target, 403, "Forbidden", "no")
+    await manager.ensure(asked(module_dir, size=2))
+    world.helm.calls.clear()
+    assert (await manager.ensure(asked(module_dir, size=2))).by is release.SkippedBy.INPUTS
+    assert world.helm.calls == []
+    assert [module for module, text in world.warnings if "could not be saved" in text] == ["web"]
+
+
+async def test_a_chart_that_is_not_reproducible_does_not_loop(
+    world: fakes.World, module_dir: pathlib.Path
+) -> None:
+    world.helm.render = lambda _: f"password: {uuid.uuid4()}\n"
+    manager = world.manager()
+    await manager.ensure(asked(module_dir))
+    await manager.ensure(asked(module_dir))
+    await world.manager().ensure(asked(module_dir))
+    assert world.api.last("web") == 1
+
+
+async def test_an_absent_resource_is_brought_back_although_nothing_changed(
+    world: fakes.World, module_dir: pathlib.Path
+) -> None:
+    manager = world.manager()
+    await manager.ensure(asked(module_dir))
+    outcome = await manager.ensure(asked(module_dir, absent=("ConfigMap web",)))
+    assert (outcome.action, outcome.revision) == (release_types.Action.UPGRADED, 2)
+    assert outcome.reason == "absent in the cluster: ConfigMap web"
+
+
+async def test_a_failed_release_is_upgraded_again(world: fakes.World, module_dir: pathlib.Path) -> None:
+    manager = world.manager()
+    world.helm.fail["upgrade"] = "UPGRADE FAILED: no\n\tgood"
+    with pytest.raises(errors.HelmError, match="module web: helm upgrade: UPGRADE FAILED: no good"):
+        await manager.ensure(asked(module_dir))
+    world.helm.fail.clear()
+    outcome = await manager.ensure(asked(module_dir))
+    assert (outcome.action, outcome.revision) == (release_types.Action.UPGRADED, 2)
+    assert outcome.reason == "revision 1 is failed"
+
+
+async def test_after_a_failure_the_record_is_read_again(world: fakes.World, module_dir: pathlib.Path) -> None:
+    manager = world.manager()
+    await manager.observe_all()
+    world.helm.fail["upgrade"] = "no"
+    with pytest.raises(errors.HelmError):
+        await manager.ensure(asked(module_dir))
+    world.api.lists.clear()
+    world.helm.fail.clear()
+    await manager.ensure(asked(module_dir))
+    assert world.api.lists[0] == "owner=helm,name=web"
+
+
+async def test_a_fresh_run_sees_what_somebody_did_by_hand(
+    world: fakes.World, module_dir: pathlib.Path
+) -> None:
+    manager = world.manager()
+    await manager.observe_all()
+    await manager.ensure(asked(module_dir))
+    world.api.put("web", 2, "deployed", world.api.labels("web", 1))
+    outcome = await manager.ensure(asked(module_dir, fresh=True))
+    assert (outcome.action, outcome.revision) == (release_types.Action.UPGRADED, 3)
+    assert outcome.reason == "revision 2 was not made by this operator"
+
+
+async def test_a_stuck_upgrade_is_dropped_and_the_last_good_revision_kept(
+    world: fakes.World, module_dir: pathlib.Path
+) -> None:
+    manager = world.manager()
+    await manager.ensure(asked(module_dir))
+    world.api.put("web", 2, "pending-upgrade", world.api.labels("web", 1))
+    outcome = await world.manager().ensure(asked(module_dir))
+    assert outcome.by is release.SkippedBy.INPUTS
+    assert outcome.revision == 1
+    assert outcome.recovered == ("revision 2 is stuck in pending-upgrade: its record is removed",)
+    assert world.api.last("web") == 1
+
+
+async def test_a_stuck_first_install_is_dropped_and_installed_again(
+    world: fakes.World, module_dir: pathlib.Path
+) -> None:
+    world.api.put("web", 1, "pending-install", {})
+    outcome = await world.manager().ensure(asked(module_dir))
+    assert (outcome.action, outcome.revision) == (release_types.Action.INSTALLED, 1)
+    assert world.api.labels("web", 1)["status"] == "deployed"
+
+
+async def test_an_interrupted_uninstallation_is_finished_before_the_install(
+    world: fakes.World, module_dir: pathlib.Path
+) -> None:
+    world.api.put("web", 4, "uninstalling", {})
+    outcome = await world.manager().ensure(asked(module_dir))
+    assert world.helm.verbs == ["uninstall", "template", "upgrade"]
+    assert (outcome.action, outcome.revision) == (release_types.Action.INSTALLED, 1)
+
+
+async def test_a_release_that_stays_stuck_is_an_error_not_an_endless_loop(
+    world: fakes.World, module_dir: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.api.put("web", 4, "uninstalling", {})
+    monkeypatch.setattr(world.api, "remove", lambda name: None)
+    with pytest.raises(errors.HelmError, match="revision 4 is stuck in uninstalling"):
+        await world.manager().ensure(asked(module_dir))
+
+
+async def test_a_release_of_the_go_operator_is_taken_over_once(
+    world: fakes.World, module_dir: pathlib.Path
+) -> None:
+    world.api.put("web", 7, "deployed", {release.GO_OPERATOR_LABEL: "abc"})
+    manager = world.manager()
+    outcome = await manager.ensure(asked(module_dir))
+    assert (outcome.action, outcome.revision) == (release_types.Action.UPGRADED, 8)
+    assert (await manager.ensure(asked(module_dir))).action is release_types.Action.SKIPPED
+
+
+async def test_two_runs_of_one_release_wait_for_each_other(
+    world: fakes.World, module_dir: pathlib.Path
+) -> None:
+    manager = world.manager()
+    runs = [manager.ensure(asked(module_dir, size=size)) for size in (1, 2, 3)]
+    outcomes = await asyncio.gather(*runs, manager.remove(WEB))
+    assert [outcome.revision for outcome in outcomes[:3]] == [1, 2, 3]
+    assert outcomes[3] is True
+
+
+async def test_values_are_gone_after_a_run(world: fakes.World, module_dir: pathlib.Path) -> None:
+    await world.manager().ensure(asked(module_dir))
+    assert world.helm.values_files
+    assert not any(path.exists() for path in world.helm.values_files)
+    assert list(world.workspace.iterdir()) == []
+
+
+async def test_values_are_gone_after_a_failed_run(world: fakes.World, module_dir: pathlib.Path) -> None:
+    world.helm.fail["upgrade"] = "no"
+    with pytest.raises(errors.HelmError):
+        await world.manager().ensure(asked(module_dir))
+    assert list(world.workspace.iterdir()) == []
+
+
+async def test_sensitive_values_are_hidden_in_errors_and_warnings(
+    world: fakes.World, module_dir: pathlib.Path
+) -> None:
+    world.helm.stderr = ["WARNING: hunter2 is short"]
+    world.helm.fail["template"] = "execution error: hunter2 is no number"
+    request = asked(module_dir, redact=lambda text: text.replace("hunter2", "***"))
+    with pytest.raises(errors.HelmError, match=r"\*\*\* is no number"):
+        await world.manager().ensure(request)
+    assert world.warnings == [("web", "*** is short")]
+
+
+async def test_a_chart_that_looks_at_capabilities_is_rendered_again_when_the_cluster_changes(
+    world: fakes.World, module_dir: pathlib.Path
+) -> None:
+    (module_dir / "templates" / "config.yaml").write_text("{{ .Capabilities.KubeVersion }}")
+    manager = world.manager()
+    await manager.ensure(asked(module_dir))
+    world.cluster = type(world.cluster)("v1.37.0", world.cluster.api_versions)
+    world.helm.calls.clear()
+    outcome = await manager.ensure(asked(module_dir))
+    assert outcome.by is release.SkippedBy.MANIFEST
+    arguments = world.helm.calls[0]
+    assert arguments[arguments.index("--kube-version") + 1] == "v1.37.0"
+    assert arguments.count("--api-versions") == 2
+
+
+async def test_another_helm_renders_again(world: fakes.World, module_dir: pathlib.Path) -> None:
+    await world.manager().ensure(asked(module_dir))
+    world.version = "v4.3.1"
+    assert (await world.manager().ensure(asked(module_dir))).by is release.SkippedBy.MANIFEST
+
+
+async def test_the_time_of_each_operation_is_told(world: fakes.World, module_dir: pathlib.Path) -> None:
+    outcome = await world.manager().ensure(asked(module_dir))
+    assert set(outcome.seconds) == set(release_types.Operation)
+    assert all(seconds > 0 for seconds in outcome.seconds.values())
+
+
+async def test_remove_uninstalls(world: fakes.World, module_dir: pathlib.Path) -> None:
+    manager = world.manager()
+    await manager.ensure(asked(module_dir))
+    assert await manager.remove(WEB) is True
+    assert await manager.observe_all() == {}
+    assert (await manager.ensure(asked(module_dir))).action is release_types.Action.INSTALLED
+
+
+@pytest.mark.parametrize("status", [None, "uninstalled"], ids=["no release", "kept history"])
+async def test_remove_starts_no_helm_when_nothing_is_installed(
+    world: fakes.World, status: str | None
+) -> None:
+    if status:
+        world.api.put("web", 1, status, {})
+    assert await world.manager().remove(WEB) is False
+    assert world.helm.calls == []
+
+
+async def test_all_releases_are_told_apart_by_their_labels(world: fakes.World) -> None:
+    world.api.put("ours", 1, "superseded", {release.MANAGED_LABEL: "true"})
+    world.api.put("ours", 2, "deployed", {release.MANAGED_LABEL: "true"})
+    world.api.put("foreign", 1, "deployed", {})
+    world.api.put("gone", 1, "uninstalled", {release.MANAGED_LABEL: "true"})
+    found = await world.manager().observe_all()
+    assert {name: revision.ours for name, revision in found.items()} == {"ours": True, "foreign": False}
+    assert found["ours"].number == 2
+
+
+async def test_the_applied_manifest_can_be_read_back(world: fakes.World, module_dir: pathlib.Path) -> None:
+    world.helm.render = lambda _: "kind: ConfigMap\n"
+    manager = world.manager()
+    assert await manager.manifest(WEB) is None
+    await manager.ensure(asked(module_dir))
+    assert await manager.manifest(WEB) == "kind: ConfigMap\n"

@@ -1,0 +1,222 @@
+"""The operator's metrics by subject.
+
+Names, labels and meaning are those of "Addon-operator metrics" in the addon-operator documentation; where the
+Go code renamed one, ours is the documented name.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Final, TypeVar
+
+from prometheus_client import Counter, Gauge, Histogram
+from prometheus_client import metrics as library
+
+from addon_operator.telemetry import series
+
+M = TypeVar("M", bound=library.MetricWrapperBase)
+
+BUCKETS: Final = (
+    0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500,
+)  # fmt: skip
+"""Seconds of hooks, modules and Helm."""
+SHORT_BUCKETS: Final = (
+    0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5,
+)  # fmt: skip
+"""Seconds of single operations of a queue and of delays of the event loop."""
+REQUEST_BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60)
+"""Seconds of requests to the API server, as client-go has them."""
+
+_RUN: Final = ("hook", "binding", "activation", "queue")
+
+
+class Factory:
+    """Makes metrics whose names have the prefix, and remembers them."""
+
+    def __init__(self, prefix: str, registry: series.Registry) -> None:
+        self._prefix = prefix
+        self._registry = registry
+        self.made: list[tuple[frozenset[str], library.MetricWrapperBase]] = []
+        """Labels of each metric, and the metric; without plain counters."""
+
+    def counter(self, name: str, text: str, labels: Sequence[str] = ()) -> Counter:
+        """A counter; the name ends in ``_total``."""
+        return self._keep(Counter(self._prefix + name, text, labels, registry=self._registry), labels)
+
+    def plain_counter(self, name: str, text: str, labels: Sequence[str] = ()) -> series.PlainCounter:
+        """A counter whose name does not end in ``_total``."""
+        return series.PlainCounter(self._prefix + name, text, labels, self._registry)
+
+    def gauge(self, name: str, text: str, labels: Sequence[str] = ()) -> Gauge:
+        """A gauge."""
+        return self._keep(Gauge(self._prefix + name, text, labels, registry=self._registry), labels)
+
+    def histogram(
+        self, name: str, text: str, labels: Sequence[str] = (), buckets: Sequence[float] = BUCKETS
+    ) -> Histogram:
+        """A histogram."""
+        made = Histogram(self._prefix + name, text, labels, registry=self._registry, buckets=buckets)
+        return self._keep(made, labels)
+
+    def _keep(self, metric: M, labels: Sequence[str]) -> M:
+        self.made.append((frozenset(labels), metric))
+        return metric
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class HookMetrics:
+    """Runs of hooks. Labels: ``hook``, ``binding``, ``activation``, ``queue``; module hooks: ``module``."""
+
+    seconds: Histogram
+    user_cpu_seconds: Histogram
+    sys_cpu_seconds: Histogram
+    max_rss_bytes: Gauge
+    success_total: Counter
+    errors_total: Counter
+    """Failures of hooks that may not fail."""
+    allowed_errors_total: Counter
+    """Failures under ``allowFailure: true``."""
+
+
+def hook_metrics(make: Factory, owner: str, *extra: str) -> HookMetrics:
+    """The family ``<owner>_hook_run_…``."""
+    labels = (*extra, *_RUN)
+    name = f"{owner}_hook_run"
+    return HookMetrics(
+        seconds=make.histogram(f"{name}_seconds", f"Time that {owner} hooks ran.", labels),
+        user_cpu_seconds=make.histogram(f"{name}_user_cpu_seconds", f"User CPU of {owner} hooks.", labels),
+        sys_cpu_seconds=make.histogram(f"{name}_sys_cpu_seconds", f"System CPU of {owner} hooks.", labels),
+        max_rss_bytes=make.gauge(f"{name}_max_rss_bytes", f"Peak memory of {owner} hooks.", labels),
+        success_total=make.counter(f"{name}_success_total", f"Successful runs of {owner} hooks.", labels),
+        errors_total=make.counter(f"{name}_errors_total", f"Failed runs of {owner} hooks.", labels),
+        allowed_errors_total=make.counter(
+            f"{name}_allowed_errors_total", f"Failed runs of {owner} hooks that may fail.", labels
+        ),
+    )
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ModuleMetrics:
+    """Modules, converges and Helm."""
+
+    run_seconds: Histogram
+    """``module``"""
+    run_errors_total: Counter
+    """``module``"""
+    delete_errors_total: Counter
+    """``module``"""
+    discover_errors_total: Counter
+    helm_seconds: Histogram
+    """``module``, ``activation``"""
+    helm_operation_seconds: Histogram
+    """``module``, ``activation``, ``operation``: template, check-upgrade or upgrade"""
+    helm_upgrades_skipped_total: Counter
+    """``module``, ``by``: inputs or manifest"""
+    info: Gauge
+    """``module``, ``state``; set through :meth:`addon_operator.telemetry.metrics.Metrics.module_state`."""
+    enabled: Gauge
+    """``module``; 1 or 0"""
+    convergence_seconds: series.PlainCounter
+    """``activation``"""
+    convergence_total: Counter
+    """``activation``"""
+    config_values_errors_total: Counter
+    binding_count: Gauge
+    """``module`` (empty for global hooks), ``hook``"""
+    hook_timeouts_total: Counter
+
+
+def module_metrics(make: Factory) -> ModuleMetrics:
+    """The families about modules."""
+    module, run = ("module",), ("module", "activation")
+    return ModuleMetrics(
+        run_seconds=make.histogram("module_run_seconds", "Time of module runs.", module),
+        run_errors_total=make.counter("module_run_errors_total", "Failed module runs.", module),
+        delete_errors_total=make.counter("module_delete_errors_total", "Failed module deletes.", module),
+        discover_errors_total=make.counter("module_discover_errors_total", "Failures in module discovery."),
+        helm_seconds=make.histogram("module_helm_seconds", "Time of Helm in module runs.", run),
+        helm_operation_seconds=make.histogram(
+            "helm_operation_seconds", "Time of single operations of Helm.", (*run, "operation")
+        ),
+        helm_upgrades_skipped_total=make.counter(
+            "helm_upgrades_skipped_total", "Runs in which Helm had nothing to do.", ("module", "by")
+        ),
+        info=make.gauge("module_info", "The state of each module; always 1.", ("module", "state")),
+        enabled=make.gauge("module_enabled", "Whether each module is enabled.", module),
+        convergence_seconds=make.plain_counter("convergence_seconds", "Time of converges.", ("activation",)),
+        convergence_total=make.counter("convergence_total", "Converges.", ("activation",)),
+        config_values_errors_total=make.counter(
+            "config_values_errors_total", "Edits of the ConfigMap that were wrong."
+        ),
+        binding_count=make.gauge("binding_count", "Bindings of each hook.", ("module", "hook")),
+        hook_timeouts_total=make.counter("hook_timeouts_total", "Hooks ended because of their timeout."),
+    )
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class QueueMetrics:
+    """Queues of tasks. All but the last two have the label ``queue`` alone."""
+
+    length: Gauge
+    head_age_seconds: Gauge
+    retries: Gauge
+    """Failed tries of the task at the head."""
+    wait_seconds_total: Counter
+    """``module``, ``hook``, ``binding``, ``queue``"""
+    action_seconds: Histogram | None
+    """``queue_name``, ``queue_action``; ``None`` with ``QUEUE_ACTIONS_METRICS=no``"""
+
+
+def queue_metrics(make: Factory, *, actions: bool) -> QueueMetrics:
+    """The families about queues."""
+    queue = ("queue",)
+    return QueueMetrics(
+        length=make.gauge("tasks_queue_length", "Tasks in each queue.", queue),
+        head_age_seconds=make.gauge(
+            "tasks_queue_head_age_seconds", "How long the task at the head has been there.", queue
+        ),
+        retries=make.gauge("tasks_queue_retries", "Failed tries of the task at the head.", queue),
+        wait_seconds_total=make.counter(
+            "task_wait_in_queue_seconds_total",
+            "Time that tasks waited.",
+            ("module", "hook", "binding", "queue"),
+        ),
+        action_seconds=make.histogram(
+            "tasks_queue_action_duration_seconds",
+            "Time of single operations of queues.",
+            ("queue_name", "queue_action"),
+            SHORT_BUCKETS,
+        )
+        if actions
+        else None,
+    )
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ProcessMetrics:
+    """The operator's process and its requests."""
+
+    live_ticks: series.PlainCounter
+    loop_lag_seconds: Histogram
+    request_result_total: Counter
+    """``code``, ``method``"""
+    request_latency_seconds: Histogram
+    """``verb``, ``url``"""
+
+
+def process_metrics(make: Factory) -> ProcessMetrics:
+    """The families about the process."""
+    return ProcessMetrics(
+        live_ticks=make.plain_counter("live_ticks", "Goes up every 10 seconds."),
+        loop_lag_seconds=make.histogram(
+            "event_loop_lag_seconds", "How late the event loop wakes.", (), (*SHORT_BUCKETS, 1, 2, 5)
+        ),
+        request_result_total=make.counter(
+            "kubernetes_client_request_result_total", "Requests to the API server.", ("code", "method")
+        ),
+        request_latency_seconds=make.histogram(
+            "kubernetes_client_request_latency_seconds",
+            "Time of requests to the API server.",
+            ("verb", "url"),
+            REQUEST_BUCKETS,
+        ),
+    )

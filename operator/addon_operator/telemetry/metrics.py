@@ -1,0 +1,101 @@
+"""All metrics of one operator, and how they are served."""
+
+import dataclasses
+import gzip
+from typing import Protocol
+
+import prometheus_client
+from prometheus_client import exposition
+
+from addon_operator.telemetry import families, series
+
+
+class RequestTarget(Protocol):
+    """What a request pointed at; see :class:`addon_operator.kube.paths.Target`."""
+
+    @property
+    def verb(self) -> str:
+        """Verb of RBAC."""
+        ...
+
+    @property
+    def template(self) -> str:
+        """Path without names."""
+        ...
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Exposition:
+    """A document for a scrape."""
+
+    body: bytes
+    content_type: str
+    gzipped: bool
+
+
+class Metrics:
+    """The operator's metrics in a registry of their own.
+
+    Attributes are the library's metrics: ``metrics.modules.run_seconds.labels(module=…).observe(…)``.
+    Safe to use from several threads.
+    """
+
+    def __init__(self, prefix: str = "addon_operator_", *, queue_actions: bool = True) -> None:
+        self.registry = series.Registry()
+        """Where further collectors, such as that of hooks' own metrics, are registered."""
+        make = families.Factory(prefix, self.registry)
+        self._make = make
+        self.global_hooks = families.hook_metrics(make, "global")
+        self.module_hooks = families.hook_metrics(make, "module", "module")
+        self.modules = families.module_metrics(make)
+        self.queues = families.queue_metrics(make, actions=queue_actions)
+        self.process = families.process_metrics(make)
+        prometheus_client.ProcessCollector(registry=self.registry)
+        prometheus_client.PlatformCollector(registry=self.registry)
+        prometheus_client.GCCollector(registry=self.registry)
+
+    def module_state(self, module: str, state: str) -> None:
+        """Give the module this state and no other in ``module_info``."""
+        self.modules.info.remove_by_labels({"module": module})
+        self.modules.info.labels(module=module, state=state).set(1)
+
+    def queue_action(self, queue: str, action: str, seconds: float) -> None:
+        """A single operation of a queue took ``seconds``."""
+        if self.queues.action_seconds is not None:
+            self.queues.action_seconds.labels(queue_name=queue, queue_action=action).observe(seconds)
+
+    def request_done(self, target: RequestTarget, method: str, code: str, seconds: float) -> None:
+        """A try of a request ended; see :class:`addon_operator.kube.client.RequestObserver`."""
+        self.process.request_result_total.labels(code=code, method=method).inc()
+        self.process.request_latency_seconds.labels(verb=target.verb, url=target.template).observe(seconds)
+
+    def forget_module(self, module: str) -> None:
+        """Remove all series of a module that went away."""
+        for labels, metric in self._make.made:
+            if "module" in labels:
+                metric.remove_by_labels({"module": module})
+
+    def forget_hook(self, hook: str, module: str = "") -> None:
+        """Remove all series of a hook that went away; ``module`` is empty for a global hook."""
+        for labels, metric in self._make.made:
+            if {"hook", "module"} <= labels:
+                metric.remove_by_labels({"hook": hook, "module": module})
+            elif "hook" in labels and not module:
+                metric.remove_by_labels({"hook": hook})
+
+    def forget_queue(self, queue: str) -> None:
+        """Remove all series of a queue that went away; those of hooks that ran in it stay."""
+        for gauge in (self.queues.length, self.queues.head_age_seconds, self.queues.retries):
+            gauge.remove_by_labels({"queue": queue})
+        self.queues.wait_seconds_total.remove_by_labels({"queue": queue})
+        if self.queues.action_seconds is not None:
+            self.queues.action_seconds.remove_by_labels({"queue_name": queue})
+
+    def render(self, accept: str = "", accept_encoding: str = "") -> Exposition:
+        """The document that a scraper with these request headers wants; slow enough to be run in a thread."""
+        encode, content_type = exposition.choose_encoder(accept)
+        body = encode(self.registry)
+        if not content_type.startswith("application/openmetrics-text"):
+            body = self.registry.declare(body)
+        gzipped = exposition.gzip_accepted(accept_encoding)
+        return Exposition(gzip.compress(body, 1) if gzipped else body, content_type, gzipped)

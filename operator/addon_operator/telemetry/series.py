@@ -1,0 +1,78 @@
+"""Pieces of prometheus_client that are shaped for this project.
+
+The library appends ``_total`` to every counter and adds ``_created`` series; some documented names of
+counters have no such suffix, and nobody reads the times of creation.
+"""
+
+import re
+import threading
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import prometheus_client
+from prometheus_client import metrics_core
+from prometheus_client import registry as library_registry
+
+_WITH_CREATED: Final = ("counter", "histogram", "summary")
+_UNTYPED: Final = re.compile(rb"^# TYPE (\S+) untyped$", re.MULTILINE)
+
+
+class Registry(prometheus_client.CollectorRegistry):
+    """A registry without ``_created`` series, with counters that may be called anything.
+
+    ``plain_counters`` are names of metrics that a collector gives as unknown because OpenMetrics has no
+    counter without ``_total``; the text format of Prometheus has, and :meth:`declare` says so there.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(auto_describe=True)
+        self.plain_counters: set[str] = set()
+
+    def collect(self) -> Iterable[metrics_core.Metric]:
+        """All metrics, without the times of their creation."""
+        for metric in super().collect():
+            if metric.type in _WITH_CREATED:
+                created = metric.name + "_created"
+                metric.samples = [sample for sample in metric.samples if sample.name != created]
+            yield metric
+
+    def declare(self, text: bytes) -> bytes:
+        """The document of the text format with plain counters declared as counters."""
+
+        def typed(match: re.Match[bytes]) -> bytes:
+            name = match[1]
+            return b"# TYPE %s counter" % name if name.decode() in self.plain_counters else match[0]
+
+        return _UNTYPED.sub(typed, text)
+
+
+class PlainCounter(library_registry.Collector):
+    """A counter whose series is called exactly like the metric, without ``_total``."""
+
+    def __init__(self, name: str, documentation: str, labels: Sequence[str], registry: Registry) -> None:
+        self.name = name
+        self._documentation = documentation
+        self._labels = tuple(labels)
+        self._lock = threading.Lock()
+        self._values: dict[tuple[str, ...], float] = {} if labels else {(): 0.0}
+        registry.register(self)
+        registry.plain_counters.add(name)
+
+    def inc(self, amount: float = 1, /, **labels: str) -> None:
+        """Add to the series with exactly these labels."""
+        if amount < 0:
+            raise ValueError(f"{self.name} is a counter and cannot go down")
+        if set(labels) != set(self._labels):
+            raise ValueError(f"{self.name} has the labels {self._labels}, not {tuple(labels)}")
+        key = tuple(labels[name] for name in self._labels)
+        with self._lock:
+            self._values[key] = self._values.get(key, 0.0) + amount
+
+    def collect(self) -> Iterable[metrics_core.Metric]:
+        """The metric with all its series."""
+        metric = metrics_core.UnknownMetricFamily(self.name, self._documentation, labels=self._labels)
+        with self._lock:
+            values = dict(self._values)
+        for key, value in values.items():
+            metric.add_metric(key, value)
+        yield metric

@@ -1,0 +1,337 @@
+"""The exposition of metrics: exact names, labels, types, and series that go away."""
+
+import gzip
+import math
+import pathlib
+
+import pytest
+from prometheus_client import parser
+from prometheus_client.openmetrics import parser as openmetrics
+
+from addon_operator.kube import paths
+from addon_operator.telemetry import heartbeat, metrics, series
+
+HOOK = {"hook": "a.sh", "binding": "onStartup", "activation": "OnStartup", "queue": "main"}
+MODULE_HOOK = {"module": "web", **HOOK}
+BUCKETS = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, math.inf]
+
+
+@pytest.fixture
+def meters() -> metrics.Metrics:
+    return metrics.Metrics()
+
+
+def samples(meters: metrics.Metrics) -> dict[str, list[dict[str, str]]]:
+    """Labels of all series by name."""
+    found: dict[str, list[dict[str, str]]] = {}
+    # The library's parser adds _total to counters that have none; it leaves untyped series alone.
+    text = meters.render().body.decode().replace(" counter\n", " untyped\n")
+    for family in parser.text_string_to_metric_families(text):
+        for sample in family.samples:
+            found.setdefault(sample.name, []).append(sample.labels)
+    return found
+
+
+def value(meters: metrics.Metrics, line: str) -> float:
+    """Value of the series that is written exactly so."""
+    lines = meters.render().body.decode().splitlines()
+    (found,) = [text for text in lines if text.startswith(line + " ")]
+    return float(found.rpartition(" ")[2])
+
+
+def touch_everything(meters: metrics.Metrics) -> None:
+    for hooks, labels in ((meters.global_hooks, HOOK), (meters.module_hooks, MODULE_HOOK)):
+        for histogram in (hooks.seconds, hooks.user_cpu_seconds, hooks.sys_cpu_seconds):
+            histogram.labels(**labels).observe(1)
+        hooks.max_rss_bytes.labels(**labels).set(1)
+        for counter in (hooks.success_total, hooks.errors_total, hooks.allowed_errors_total):
+            counter.labels(**labels).inc()
+    modules = meters.modules
+    modules.run_seconds.labels(module="web").observe(1)
+    modules.run_errors_total.labels(module="web").inc()
+    modules.delete_errors_total.labels(module="web").inc()
+    modules.helm_seconds.labels(module="web", activation="OnStartup").observe(1)
+    modules.helm_operation_seconds.labels(module="web", activation="OnStartup", operation="upgrade").observe(
+        1
+    )
+    modules.helm_upgrades_skipped_total.labels(module="web", by="inputs").inc()
+    modules.enabled.labels(module="web").set(1)
+    modules.convergence_seconds.inc(2.5, activation="OnStartup")
+    modules.convergence_total.labels(activation="OnStartup").inc()
+    modules.binding_count.labels(module="", hook="a.sh").set(2)
+    modules.binding_count.labels(module="web", hook="a.sh").set(1)
+    meters.module_state("web", "Ready")
+    meters.queues.length.labels(queue="main").set(3)
+    meters.queues.head_age_seconds.labels(queue="main").set(3)
+    meters.queues.retries.labels(queue="main").set(3)
+    meters.queues.wait_seconds_total.labels(module="web", hook="", binding="", queue="main").inc(1)
+    meters.queue_action("main", "add", 0.001)
+    meters.request_done(paths.target("GET", "/api/v1/namespaces/x/pods/y"), "GET", "200", 0.1)
+
+
+DOCUMENTED = [
+    ("binding_count", {"module", "hook"}),
+    ("config_values_errors_total", set()),
+    ("global_hook_run_seconds_count", set(HOOK)),
+    ("global_hook_run_errors_total", set(HOOK)),
+    ("global_hook_run_allowed_errors_total", set(HOOK)),
+    ("global_hook_run_success_total", set(HOOK)),
+    ("global_hook_run_sys_cpu_seconds_sum", set(HOOK)),
+    ("global_hook_run_user_cpu_seconds_sum", set(HOOK)),
+    ("global_hook_run_max_rss_bytes", set(HOOK)),
+    ("module_hook_run_seconds_count", set(MODULE_HOOK)),
+    ("module_hook_run_errors_total", set(MODULE_HOOK)),
+    ("module_hook_run_allowed_errors_total", set(MODULE_HOOK)),
+    ("module_hook_run_success_total", set(MODULE_HOOK)),
+    ("module_hook_run_sys_cpu_seconds_sum", set(MODULE_HOOK)),
+    ("module_hook_run_user_cpu_seconds_sum", set(MODULE_HOOK)),
+    ("module_hook_run_max_rss_bytes", set(MODULE_HOOK)),
+    ("module_discover_errors_total", set()),
+    ("module_run_errors_total", {"module"}),
+    ("module_delete_errors_total", {"module"}),
+    ("module_run_seconds_count", {"module"}),
+    ("module_helm_seconds_count", {"module", "activation"}),
+    ("helm_operation_seconds_count", {"module", "activation", "operation"}),
+    ("convergence_seconds", {"activation"}),
+    ("convergence_total", {"activation"}),
+    ("tasks_queue_length", {"queue"}),
+    ("task_wait_in_queue_seconds_total", {"module", "hook", "binding", "queue"}),
+    ("live_ticks", set()),
+    ("kubernetes_client_request_result_total", {"code", "method"}),
+    ("kubernetes_client_request_latency_seconds_count", {"verb", "url"}),
+    ("tasks_queue_action_duration_seconds_count", {"queue_name", "queue_action"}),
+    ("tasks_queue_head_age_seconds", {"queue"}),
+    ("tasks_queue_retries", {"queue"}),
+    ("module_info", {"module", "state"}),
+    ("module_enabled", {"module"}),
+    ("helm_upgrades_skipped_total", {"module", "by"}),
+    ("hook_timeouts_total", set()),
+    ("event_loop_lag_seconds_count", set()),
+]
+
+
+@pytest.mark.parametrize(("name", "labels"), DOCUMENTED, ids=[name for name, _ in DOCUMENTED])
+def test_a_documented_series_has_its_exact_name_and_labels(
+    meters: metrics.Metrics, name: str, labels: set[str]
+) -> None:
+    touch_everything(meters)
+    found = samples(meters)[f"addon_operator_{name}"]
+    assert all(set(series_labels) == labels for series_labels in found)
+
+
+def test_every_series_of_ours_is_in_the_table(meters: metrics.Metrics) -> None:
+    touch_everything(meters)
+    histogram_parts = ("_bucket", "_sum", "_count")
+    known = {name for name, _ in DOCUMENTED}
+    known_histograms = {name.rsplit("_", 1)[0] for name in known if name.endswith(histogram_parts)}
+    for name in samples(meters):
+        bare = name.removeprefix("addon_operator_")
+        if bare != name:
+            assert bare in known or (
+                bare.endswith(histogram_parts) and bare.rsplit("_", 1)[0] in known_histograms
+            )
+
+
+def test_the_prefix_can_be_another_or_none() -> None:
+    assert "dev_cluster_live_ticks" in samples(metrics.Metrics("dev_cluster_"))
+    assert "live_ticks" in samples(metrics.Metrics(""))
+
+
+@pytest.mark.parametrize("name", ["live_ticks", "convergence_seconds", "convergence_total"])
+def test_a_counter_is_declared_as_one_under_its_documented_name(meters: metrics.Metrics, name: str) -> None:
+    touch_everything(meters)
+    assert f"# TYPE addon_operator_{name} counter\n" in meters.render().body.decode()
+
+
+@pytest.mark.parametrize(
+    "accept", ["", "application/openmetrics-text; version=1.0.0"], ids=["text", "openmetrics"]
+)
+def test_no_times_of_creation_are_exposed(meters: metrics.Metrics, accept: str) -> None:
+    touch_everything(meters)
+    assert b"_created" not in meters.render(accept).body
+
+
+def test_a_metric_whose_own_name_ends_like_a_time_of_creation_is_kept() -> None:
+    registry = series.Registry()
+    series.PlainCounter("pods_created", "x", (), registry)
+    (metric,) = registry.collect()
+    assert [sample.name for sample in metric.samples] == ["pods_created"]
+
+
+def test_openmetrics_is_given_to_those_who_ask_for_it(meters: metrics.Metrics) -> None:
+    touch_everything(meters)
+    document = meters.render("application/openmetrics-text; version=1.0.0; charset=utf-8")
+    assert document.content_type.startswith("application/openmetrics-text; version=1.0.0")
+    families = {
+        family.name: family.type
+        for family in openmetrics.text_string_to_metric_families(document.body.decode())
+    }
+    assert families["addon_operator_convergence_seconds"] == "unknown"
+    assert families["addon_operator_convergence"] == "counter"
+
+
+def test_the_document_is_compressed_for_those_who_accept_it(meters: metrics.Metrics) -> None:
+    document = meters.render("", "gzip, deflate")
+    assert document.gzipped
+    assert b"addon_operator_live_ticks" in gzip.decompress(document.body)
+    assert not meters.render().gzipped
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "module_run_seconds",
+        "module_helm_seconds",
+        "global_hook_run_seconds",
+        "module_hook_run_sys_cpu_seconds",
+    ],
+)
+def test_seconds_have_the_buckets_of_the_contract(meters: metrics.Metrics, name: str) -> None:
+    touch_everything(meters)
+    assert [float(labels["le"]) for labels in samples(meters)[f"addon_operator_{name}_bucket"]] == BUCKETS
+
+
+def test_counters_without_labels_are_there_from_the_beginning(meters: metrics.Metrics) -> None:
+    names = samples(meters)
+    for name in (
+        "live_ticks",
+        "config_values_errors_total",
+        "module_discover_errors_total",
+        "hook_timeouts_total",
+    ):
+        assert f"addon_operator_{name}" in names
+
+
+def test_metrics_of_the_process_have_their_usual_names(meters: metrics.Metrics) -> None:
+    assert {"process_cpu_seconds_total", "process_resident_memory_bytes", "python_info"} <= set(
+        samples(meters)
+    )
+
+
+def test_a_plain_counter_counts_each_series(meters: metrics.Metrics) -> None:
+    meters.modules.convergence_seconds.inc(1.5, activation="OnStartup")
+    meters.modules.convergence_seconds.inc(2, activation="OnStartup")
+    meters.modules.convergence_seconds.inc(activation="Schedule")
+    assert value(meters, 'addon_operator_convergence_seconds{activation="OnStartup"}') == 3.5
+    assert value(meters, 'addon_operator_convergence_seconds{activation="Schedule"}') == 1
+
+
+def test_a_plain_counter_never_goes_down_and_knows_its_labels(meters: metrics.Metrics) -> None:
+    with pytest.raises(ValueError, match="cannot go down"):
+        meters.process.live_ticks.inc(-1)
+    with pytest.raises(ValueError, match="labels"):
+        meters.modules.convergence_seconds.inc(module="web")
+
+
+def test_a_module_has_one_state(meters: metrics.Metrics) -> None:
+    meters.module_state("web", "Running")
+    meters.module_state("db", "Running")
+    meters.module_state("web", "Ready")
+    states = samples(meters)["addon_operator_module_info"]
+    assert sorted((labels["module"], labels["state"]) for labels in states) == [
+        ("db", "Running"),
+        ("web", "Ready"),
+    ]
+
+
+def test_a_module_that_went_away_leaves_no_series(meters: metrics.Metrics) -> None:
+    touch_everything(meters)
+    meters.modules.run_errors_total.labels(module="db").inc()
+    meters.forget_module("web")
+    left = [labels for found in samples(meters).values() for labels in found if labels.get("module") == "web"]
+    assert left == []
+    assert samples(meters)["addon_operator_module_run_errors_total"] == [{"module": "db"}]
+    assert samples(meters)["addon_operator_global_hook_run_success_total"] == [HOOK]
+
+
+def test_a_global_hook_that_went_away_leaves_no_series(meters: metrics.Metrics) -> None:
+    touch_everything(meters)
+    meters.forget_hook("a.sh")
+    found = samples(meters)
+    assert "addon_operator_global_hook_run_success_total" not in found
+    assert found["addon_operator_binding_count"] == [{"module": "web", "hook": "a.sh"}]
+    assert found["addon_operator_module_hook_run_success_total"] == [MODULE_HOOK]
+
+
+def test_a_module_hook_that_went_away_leaves_no_series(meters: metrics.Metrics) -> None:
+    touch_everything(meters)
+    meters.forget_hook("a.sh", "web")
+    found = samples(meters)
+    assert "addon_operator_module_hook_run_success_total" not in found
+    assert found["addon_operator_binding_count"] == [{"module": "", "hook": "a.sh"}]
+    assert found["addon_operator_global_hook_run_success_total"] == [HOOK]
+
+
+def test_a_queue_that_went_away_leaves_no_series(meters: metrics.Metrics) -> None:
+    touch_everything(meters)
+    meters.queues.length.labels(queue="other").set(1)
+    meters.forget_queue("main")
+    found = samples(meters)
+    assert found["addon_operator_tasks_queue_length"] == [{"queue": "other"}]
+    for name in ("tasks_queue_head_age_seconds", "tasks_queue_retries", "task_wait_in_queue_seconds_total"):
+        assert f"addon_operator_{name}" not in found
+    assert "addon_operator_tasks_queue_action_duration_seconds_count" not in found
+
+
+def test_operations_of_queues_are_not_measured_when_switched_off() -> None:
+    meters = metrics.Metrics(queue_actions=False)
+    meters.queue_action("main", "add", 0.1)
+    meters.forget_queue("main")
+    assert not [name for name in samples(meters) if "queue_action" in name]
+
+
+def test_requests_are_counted_by_code_and_timed_by_path_without_names(meters: metrics.Metrics) -> None:
+    touch_everything(meters)
+    assert (
+        value(meters, 'addon_operator_kubernetes_client_request_result_total{code="200",method="GET"}') == 1
+    )
+    (labels,) = samples(meters)["addon_operator_kubernetes_client_request_latency_seconds_count"]
+    assert labels == {"verb": "get", "url": "/api/v1/namespaces/{namespace}/pods/{name}"}
+
+
+class Ended(Exception):  # noqa: N818 - ends an endless loop
+    pass
+
+
+class Late:
+    """A clock that is late by a tenth of a second after each pause."""
+
+    def __init__(self, pauses: int) -> None:
+        self.now = 0.0
+        self.left = pauses
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def time(self) -> float:
+        return self.now
+
+    async def sleep(self, seconds: float) -> None:
+        if self.left == 0:
+            raise Ended
+        self.left -= 1
+        self.now += seconds + 0.1
+
+
+async def test_a_living_process_ticks_every_ten_seconds(meters: metrics.Metrics) -> None:
+    late = Late(pauses=3)
+    with pytest.raises(Ended):
+        await heartbeat.tick(meters, late.sleep)
+    assert value(meters, "addon_operator_live_ticks") == 3
+    assert late.now == pytest.approx(30.3)
+
+
+async def test_a_late_event_loop_is_measured(meters: metrics.Metrics) -> None:
+    late = Late(pauses=4)
+    with pytest.raises(Ended):
+        await heartbeat.watch_lag(meters, late, late.sleep)
+    assert value(meters, "addon_operator_event_loop_lag_seconds_count") == 4
+    assert value(meters, "addon_operator_event_loop_lag_seconds_sum") == pytest.approx(0.4)
+
+
+def test_every_metric_stands_in_the_documentation() -> None:
+    text = (pathlib.Path(__file__).parents[3] / "docs" / "reference" / "metrics.md").read_text()
+    for name, labels in DOCUMENTED:
+        bare = name.removesuffix("_count").removesuffix("_sum")
+        line = next(line for line in text.splitlines() if line.startswith((f"| `{bare}` |", f"| `{name}` |")))
+        assert labels <= set(line.replace("`", " ").replace(",", " ").split()), line

@@ -13,6 +13,7 @@ from addon_operator.kernel import errors
 
 COMMANDS: Final[Mapping[str, str]] = {
     "settings": "addon_operator.cli.settings:settings",
+    "devcluster": "addon_operator.cli.devcluster:devcluster",
     "version": "addon_operator.cli.version:version",
 }
 """Name of each verb and where its click command is."""

@@ -1,0 +1,190 @@
+"""``addon-operator devcluster``: a real control plane on this machine, to try things out and for tests."""
+
+import contextlib
+import dataclasses
+import json
+import os
+import pathlib
+import shlex
+from collections.abc import Iterator, Sequence
+from typing import Final, NoReturn
+
+import click
+import rich.console
+import rich.table
+
+from addon_operator.devcluster import (
+    assets,
+    binaries,
+    cluster,
+    components,
+    errors,
+    layout,
+    locations,
+    reporters,
+)
+from addon_operator.process import commands
+
+_PASS_ON: Final = {"ignore_unknown_options": True, "allow_interspersed_args": False}
+
+
+class _Name(click.ParamType[layout.ClusterName]):
+    name = "NAME"
+
+    def convert(self, value: str, *_: object) -> layout.ClusterName:
+        return layout.parse_name(value)
+
+
+_name = click.option(
+    "--name", type=_Name(), default=layout.DEFAULT_NAME, show_default=True, help="Which cluster."
+)
+
+
+@click.group()
+def devcluster() -> None:
+    """A real control plane on this machine, without containers.
+
+    The first use builds what is missing, which takes some minutes; after that, a start takes seconds.
+    """
+
+
+@devcluster.command()
+@_name
+@click.option(
+    "--kubeconfig",
+    type=click.Path(dir_okay=False, path_type=pathlib.Path),
+    help="Write the kubeconfig to this file, too.",
+)
+@click.option(
+    "--version",
+    type=click.Choice(components.VERSIONS),
+    help=f"Minor version of Kubernetes; {components.DEFAULT_VERSION} if nothing else runs already.",
+)
+@click.option("--nodes", is_flag=True, help="Add a scheduler and a simulated node: Deployments become ready.")
+def up(
+    name: layout.ClusterName, kubeconfig: pathlib.Path | None, version: str | None, *, nodes: bool
+) -> None:
+    """Start a cluster, or see to it that it runs."""
+    request = cluster.Request(name, version, nodes, kubeconfig)
+    reporter = _reporter()
+    with _system_errors(), binaries.Workshop(_locate(), os.environ, reporter) as store:
+        started = _manager(reporter).up(request, store)
+    option = "" if name == layout.DEFAULT_NAME else f" --name {name}"
+    click.echo(f"The cluster {name} runs Kubernetes {started.version} at {started.url}")
+    click.echo(f"kubeconfig: {kubeconfig or started.kubeconfig}")
+    click.echo("Next:")
+    click.echo(f"  addon-operator devcluster kubectl{option} get namespaces")
+    click.echo(f'  eval "$(addon-operator devcluster env{option})"')
+    click.echo(f"  addon-operator devcluster down{option}")
+
+
+@devcluster.command()
+@_name
+def down(name: layout.ClusterName) -> None:
+    """End a cluster and remove all of it."""
+    with _system_errors():
+        existed = _manager(_reporter()).down(name)
+    click.echo(f"The cluster {name} is removed" if existed else f"There is no cluster {name}")
+
+
+@devcluster.command()
+@click.option(
+    "-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True, help="Format."
+)
+def status(output: str) -> None:
+    """Show all clusters of this machine."""
+    found = _manager(_reporter()).status()
+    if output == "json":
+        click.echo(json.dumps([dataclasses.asdict(one) for one in found], indent=2))
+    elif found:
+        rich.console.Console().print(_table(found))
+    else:
+        click.echo("There is no cluster; start one with 'addon-operator devcluster up'")
+
+
+@devcluster.command()
+@_name
+def env(name: layout.ClusterName) -> None:
+    """Print shell commands that make a cluster the current one."""
+    found = _manager(_reporter()).get(name)
+    directory = shlex.quote(str(found.bin))
+    click.echo(f"export KUBECONFIG={shlex.quote(str(found.kubeconfig))}")
+    click.echo(f"export {assets.VARIABLE}={directory}")
+    click.echo(f'export PATH={directory}:"$PATH"')
+
+
+@devcluster.command(context_settings=_PASS_ON, add_help_option=False)
+@_name
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def kubectl(name: layout.ClusterName, arguments: Sequence[str]) -> None:
+    """Run kubectl against a cluster; --name comes before kubectl's own arguments."""
+    found = _manager(_reporter()).get(name)
+    _become(found, found.kubectl, arguments)
+
+
+@devcluster.command(context_settings=_PASS_ON, add_help_option=False)
+@_name
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def helm(name: layout.ClusterName, arguments: Sequence[str]) -> None:
+    """Run Helm 3 against a cluster; --name comes before Helm's own arguments."""
+    found = _manager(_reporter()).get(name)
+    _become(found, found.helm, arguments)
+
+
+@devcluster.command()
+@click.argument("names", nargs=-1, metavar="[COMPONENT]...")
+@click.option("--all", "everything", is_flag=True, help="All versions of Kubernetes, too.")
+@click.option("--keep-go-caches", is_flag=True, help="Do not remove Go's caches (several GB) afterwards.")
+def build(names: Sequence[str], *, everything: bool, keep_go_caches: bool) -> None:
+    """Get the binaries that tests and the demo need, or those of some components, and print their paths."""
+    selected = [components.find(name) for name in names] or (
+        components.ALL if everything else components.DEFAULT
+    )
+    workshop = binaries.Workshop(_locate(), os.environ, _reporter(), keep_go_caches=keep_go_caches)
+    with _system_errors(), workshop as store:
+        store.ensure([binaries.Wanted(component) for component in selected])
+        for component in selected:
+            for path in store.cached(binaries.Wanted(component)).values():
+                click.echo(f"{component.name} {store.pin(component).version} {path}")
+
+
+def _locate() -> locations.Locations:
+    return locations.locate(os.environ)
+
+
+def _manager(reporter: reporters.Reporter) -> cluster.ClusterManager:
+    return cluster.ClusterManager(_locate().state, reporter)
+
+
+def _reporter() -> reporters.Reporter:
+    """Progress goes to standard error: standard output may be read by another program."""
+    console = rich.console.Console(stderr=True)
+    if console.is_terminal:
+        return reporters.BarReporter(console)
+    return reporters.PlainReporter(lambda text: click.echo(text, err=True))
+
+
+def _become(found: cluster.Cluster, program: pathlib.Path, arguments: Sequence[str]) -> NoReturn:
+    # Helm's own variables for the API server would win over KUBECONFIG.
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("HELM_KUBE")}
+    environ = {**inherited, "KUBECONFIG": str(found.kubeconfig)}
+    commands.replace([str(program), *arguments], environ)
+
+
+@contextlib.contextmanager
+def _system_errors() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename else ""
+        raise errors.DevClusterError(f"{place}{error.strerror or error}") from error
+
+
+def _table(found: Sequence[cluster.Status]) -> rich.table.Table:
+    table = rich.table.Table(box=None, pad_edge=False)
+    for title in ("NAME", "VERSION", "STATE", "URL", "COMPONENTS"):
+        table.add_column(title, overflow="fold")
+    for one in found:
+        parts = (f"{name} ({'ended' if pid is None else pid})" for name, pid in one.components.items())
+        table.add_row(one.name, one.version or "", one.condition, one.url or "", "\n".join(parts))
+    return table

@@ -1,0 +1,177 @@
+"""Runs programs that end by themselves, and waits for them.
+
+For the command line and its helpers only: everything here blocks, so the operator's event loop never
+calls it.
+"""
+
+import contextlib
+import dataclasses
+import os
+import pathlib
+import shlex
+import subprocess
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final, NoReturn
+
+from addon_operator.kernel import errors
+
+_SHOWN_COMMAND: Final = 160
+_KILL_AFTER: Final = 5.0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Completed:
+    """What a program left behind."""
+
+    argv: tuple[str, ...]
+    """The program and its arguments."""
+    exit_code: int
+    """Its exit status; negative is the number of the signal that ended it."""
+    stdout: str
+    """All it wrote to standard output (of :func:`stream`: to both outputs)."""
+    stderr: str
+    """All it wrote to standard error."""
+
+
+class CommandError(errors.AddonOperatorError):
+    """A program could not be run, or ended with another exit code than 0."""
+
+    def __init__(self, reason: str, completed: Completed) -> None:
+        super().__init__(f"{_shown(completed.argv)}: {reason}")
+        self.argv = completed.argv
+        """The program and its arguments."""
+        self.exit_code = completed.exit_code
+        """Its exit status; -1 when it was never started."""
+        self.stdout = completed.stdout
+        """What it wrote to standard output until then."""
+        self.stderr = completed.stderr
+        """What it wrote to standard error until then."""
+
+
+def run(
+    argv: Sequence[str],
+    *,
+    env: Mapping[str, str] | None = None,
+    cwd: pathlib.Path | None = None,
+    stdin: str | None = None,
+    timeout: float | None = None,
+    check: bool = True,
+) -> Completed:
+    """Run a program to its end and give back what it wrote.
+
+    ``env`` replaces the whole environment; ``timeout`` is in seconds.
+
+    Raises :class:`CommandError` when it cannot be started, takes longer than ``timeout``, or (with ``check``)
+    ends with another exit code than 0.
+    """
+    started = Completed(tuple(argv), -1, "", "")
+    try:
+        done = subprocess.run(
+            started.argv,
+            input=stdin,
+            stdin=subprocess.DEVNULL if stdin is None else None,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            env=env,
+            cwd=cwd,
+            timeout=timeout,
+            check=False,
+        )
+    except OSError as error:
+        raise _not_started(started, error) from error
+    except subprocess.TimeoutExpired as error:
+        raise CommandError(f"did not end within {timeout:g} s", started) from error
+    return _checked(Completed(started.argv, done.returncode, done.stdout, done.stderr), check=check)
+
+
+def stream(
+    argv: Sequence[str],
+    on_line: Callable[[str], None],
+    *,
+    env: Mapping[str, str] | None = None,
+    cwd: pathlib.Path | None = None,
+) -> Completed:
+    """Run a program to its end and hand over each line of its two outputs as it is written.
+
+    Both outputs arrive as one, in ``stdout`` of the result. The program does not outlive an exception here.
+
+    Raises :class:`CommandError` when it cannot be started or ends with another exit code than 0.
+    """
+    started = Completed(tuple(argv), -1, "", "")
+    try:
+        process = subprocess.Popen(
+            started.argv,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            encoding="utf-8",
+            errors="replace",
+            env=env,
+            cwd=cwd,
+        )
+    except OSError as error:
+        raise _not_started(started, error) from error
+    lines: list[str] = []
+    with _no_survivor(process):
+        for line in process.stdout or ():
+            lines.append(line)
+            on_line(line.rstrip("\n"))
+    return _checked(Completed(started.argv, process.returncode, "".join(lines), ""), check=True)
+
+
+def replace(argv: Sequence[str], env: Mapping[str, str]) -> NoReturn:
+    """Become another program: this process is that program from now on.
+
+    Raises :class:`CommandError` when it cannot be started.
+    """
+    try:
+        os.execve(argv[0], list(argv), dict(env))  # noqa: S606 - replacing this process is what is wanted
+    except OSError as error:
+        raise _not_started(Completed(tuple(argv), -1, "", ""), error) from error
+
+
+@contextlib.contextmanager
+def _no_survivor(process: "subprocess.Popen[str]") -> Iterator[None]:
+    with process:
+        try:
+            yield
+        except BaseException:
+            _end(process)
+            raise
+
+
+def _end(process: "subprocess.Popen[str]") -> None:
+    process.terminate()
+    try:
+        process.wait(_KILL_AFTER)
+    except subprocess.TimeoutExpired:
+        process.kill()
+
+
+def _checked(completed: Completed, *, check: bool) -> Completed:
+    if check and completed.exit_code != 0:
+        raise CommandError(f"{_ending(completed.exit_code)}{_last_line(completed)}", completed)
+    return completed
+
+
+def _ending(exit_code: int) -> str:
+    return f"ended by signal {-exit_code}" if exit_code < 0 else f"ended with exit code {exit_code}"
+
+
+def _last_line(completed: Completed) -> str:
+    for text in (completed.stderr, completed.stdout):
+        lines = text.split("\n") if text.strip() else []
+        for line in reversed(lines):
+            if line.strip():
+                return f": {line.strip()}"
+    return ""
+
+
+def _not_started(completed: Completed, error: OSError) -> CommandError:
+    return CommandError(f"cannot be run: {error.strerror or error}", completed)
+
+
+def _shown(argv: Sequence[str]) -> str:
+    text = shlex.join(argv)
+    return text if len(text) <= _SHOWN_COMMAND else text[: _SHOWN_COMMAND - 1] + "…"

@@ -1,0 +1,178 @@
+"""Starts programs that outlive the command that started them, and finds them again.
+
+A pid alone names no process for long: after a while, or a reboot, another one has it. So a daemon is known by
+its pid, its start time and the boot it belongs to, all from ``/proc``. A mark in its environment lets it be
+found even when whoever started it was killed before writing anything down.
+"""
+
+import dataclasses
+import errno
+import os
+import pathlib
+import signal
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final
+
+from addon_operator.kernel import clock as clocks
+from addon_operator.kernel import errors
+
+_POLL: Final = 0.01
+_KILL_TIMEOUT: Final = 10.0
+_STATE_FIELD: Final = 0
+_START_FIELD: Final = 19
+_TAIL_BYTES: Final = 16 * 1024
+
+
+class DaemonError(errors.AddonOperatorError):
+    """A daemon could not be started or does not go away."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ProcessIdentity:
+    """One process and no other, even when its pid is used again."""
+
+    pid: int
+    """Its number, free for others once it has ended."""
+    started: int
+    """When it started, in clock ticks since the machine's boot (field 22 of ``/proc/PID/stat``)."""
+    boot: str
+    """Which boot of the machine that was."""
+
+
+class ProcessTable:
+    """The processes of this machine as ``/proc`` shows them."""
+
+    def __init__(
+        self,
+        root: pathlib.Path = pathlib.Path("/proc"),
+        clock: clocks.Clock | None = None,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._root = root
+        self._clock = clock or clocks.SystemClock()
+        self._sleep = sleep
+
+    def identify(self, pid: int) -> ProcessIdentity | None:
+        """Who has that pid now; ``None`` when nobody has, or one that has ended already."""
+        fields = self._stat(pid)
+        if fields is None or fields[_STATE_FIELD] in {"Z", "X"}:
+            return None
+        return ProcessIdentity(pid, int(fields[_START_FIELD]), self._boot())
+
+    def is_alive(self, process: ProcessIdentity) -> bool:
+        """Whether that very process still runs."""
+        return self.identify(process.pid) == process
+
+    def marked(self, name: str, value: str) -> list[ProcessIdentity]:
+        """All processes of this user that were started with ``name=value`` in their environment."""
+        wanted = f"{name}={value}".encode()
+        pids = (int(entry.name) for entry in self._root.iterdir() if entry.name.isdigit())
+        found = (self.identify(pid) for pid in pids if wanted in self._environment(pid))
+        return [process for process in found if process is not None]
+
+    def kill(self, processes: Iterable[ProcessIdentity]) -> None:
+        """End processes at once (``SIGKILL``) and wait until they are gone; one that has ended is no error.
+
+        Raises :class:`DaemonError` when one is still there after ten seconds, or belongs to someone else.
+        """
+        remaining = [process for process in processes if self.is_alive(process)]
+        for process in remaining:
+            _signal(process)
+        deadline = self._clock.monotonic() + _KILL_TIMEOUT
+        while remaining := [process for process in remaining if self._lingers(process)]:
+            if self._clock.monotonic() > deadline:
+                pids = ", ".join(str(process.pid) for process in remaining)
+                raise DaemonError(f"process {pids} does not end although it was killed; look at it with ps")
+            self._sleep(_POLL)
+
+    def _lingers(self, process: ProcessIdentity) -> bool:
+        _reap(process.pid)
+        return self.is_alive(process)
+
+    def _stat(self, pid: int) -> list[str] | None:
+        try:
+            text = (self._root / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return None
+        # The name of the program stands in parentheses and may hold anything, parentheses and spaces too.
+        return text.rpartition(")")[2].split()
+
+    def _environment(self, pid: int) -> list[bytes]:
+        try:
+            return (self._root / str(pid) / "environ").read_bytes().split(b"\0")
+        except OSError:
+            return []
+
+    def _boot(self) -> str:
+        try:
+            return (self._root / "sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        except OSError:
+            return ""
+
+
+def start(
+    argv: Sequence[str], *, log: pathlib.Path, env: Mapping[str, str], table: ProcessTable
+) -> ProcessIdentity:
+    """Start a program in a session of its own, with both outputs appended to ``log`` (mode 0600).
+
+    It lives on when this process ends. ``env`` is its whole environment.
+
+    Raises :class:`DaemonError` when it cannot be started.
+    """
+    try:
+        pid = _spawn(argv, log, env)
+    except OSError as error:
+        raise DaemonError(f"{argv[0]} cannot be started: {error.strerror or error}") from error
+    process = table.identify(pid)
+    if process is None:
+        raise DaemonError(f"{argv[0]} ended at once; its log is {log}")
+    return process
+
+
+def _spawn(argv: Sequence[str], log: pathlib.Path, env: Mapping[str, str]) -> int:
+    output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    try:
+        return os.posix_spawn(
+            argv[0],
+            list(argv),
+            dict(env),
+            file_actions=[
+                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+                (os.POSIX_SPAWN_DUP2, output, 1),
+                (os.POSIX_SPAWN_DUP2, output, 2),
+            ],
+            setsid=True,
+        )
+    finally:
+        os.close(output)
+
+
+def log_tail(log: pathlib.Path, lines: int = 3) -> list[str]:
+    """The last lines of a log, without empty ones; nothing when there is no such file."""
+    try:
+        with log.open("rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL_BYTES))
+            text = file.read().decode("utf-8", errors="replace")
+    except OSError:
+        return []
+    return [line for line in text.splitlines() if line.strip()][-lines:]
+
+
+def _signal(process: ProcessIdentity) -> None:
+    try:
+        os.kill(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return
+    except OSError as error:
+        if error.errno == errno.EPERM:
+            raise DaemonError(f"process {process.pid} belongs to another user and cannot be ended") from error
+        raise
+
+
+def _reap(pid: int) -> None:
+    """Take the exit status of an own child; what another command started is not ours to wait for."""
+    try:
+        os.waitpid(pid, os.WNOHANG)
+    except ChildProcessError:
+        return

@@ -1,0 +1,252 @@
+"""What presets add to a pod, or why they cannot.
+
+Source: "Conflicts" and "Behavior" of the PodPreset design, with the merge rules of Kubernetes 1.19;
+``docs/reference/podpreset.md`` says what holds where the two differ.
+"""
+
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias, TypedDict
+
+from addon_operator.kernel import json_types
+from addon_operator.podpreset import annotations, defaults, env_sources, model
+
+_SUMMARY: Final = "Conflict on pod preset."
+
+
+class PatchOperation(TypedDict):
+    """One operation of a JSON patch (RFC 6902); nothing but ``add`` is ever needed."""
+
+    op: str
+    path: str
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class AppliedPreset:
+    """A preset that a pod has now."""
+
+    name: model.PresetName
+    resource_version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Injection:
+    """The presets fit the pod."""
+
+    patch: tuple[PatchOperation, ...]
+    """What to change; empty when there is nothing to add."""
+    applied: tuple[AppliedPreset, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """What stands in the way of one preset."""
+
+    preset: model.PresetName
+    problems: tuple[str, ...]
+    """One sentence each, in the order found, none twice."""
+
+    @property
+    def message(self) -> str:
+        """Text of the Event on the pod."""
+        return " ".join((_SUMMARY, *self.problems))
+
+
+@dataclass(frozen=True, slots=True)
+class Conflicted:
+    """Nothing is injected, from no preset."""
+
+    conflicts: tuple[Conflict, ...]
+
+
+def inject(
+    pod: json_types.KubernetesObject,
+    presets: Iterable[model.Preset],
+    env_from_keys: env_sources.EnvFromKeys,
+) -> Injection | Conflicted:
+    """Merge presets that were selected for a pod into it, all of them or none.
+
+    A pod to which the same presets were applied before gets no change. The keys of the sources named by
+    :func:`addon_operator.podpreset.env_sources.sources_needed` suffice.
+    """
+    ordered = sorted(presets, key=lambda preset: preset.order)
+    target = _Pod(pod, env_from_keys)
+    found = [(preset.name, tuple(dict.fromkeys(target.merge(preset)))) for preset in ordered]
+    conflicts = tuple(Conflict(name, problems) for name, problems in found if problems)
+    if conflicts:
+        return Conflicted(conflicts)
+    applied = tuple(AppliedPreset(preset.name, preset.resource_version) for preset in ordered)
+    return Injection((*target.patch(), *_annotation_patch(pod, applied)), applied)
+
+
+_Canonical: TypeAlias = Callable[[defaults.Entry], defaults.Entry]
+
+
+class _Entries:
+    """A list in which an entry is compared with the last one of its key."""
+
+    __slots__ = ("_canonical", "_last", "_path", "_started", "added")
+
+    def __init__(
+        self,
+        path: str,
+        entries: Collection[defaults.Entry],
+        key: Callable[[defaults.Entry], Hashable],
+        canonical: _Canonical,
+    ) -> None:
+        self._path = path
+        self._canonical = canonical
+        self._last = {key(entry): entry for entry in entries}
+        self._started = bool(entries)
+        self.added: list[defaults.Entry] = []
+
+    def put(self, addition: model.Addition) -> bool:
+        """Take an entry over unless it is there already; ``False`` when another one is."""
+        found = self._last.get(addition.key)
+        if found is None:
+            self._last[addition.key] = addition.entry
+            self.added.append(addition.entry)
+            return True
+        return _same(found, addition, self._canonical)
+
+    def patch(self) -> Iterator[PatchOperation]:
+        return _append(self._path, self.added, started=self._started)
+
+
+class _Mounts:
+    """The mounts of a container, among which any equal one is enough."""
+
+    __slots__ = ("_mounts", "_path", "_started", "added")
+
+    def __init__(self, path: str, mounts: Collection[defaults.Entry]) -> None:
+        self._path = path
+        self._mounts = list(mounts)
+        self._started = bool(mounts)
+        self.added: list[defaults.Entry] = []
+
+    def put(self, addition: model.Addition) -> Iterator[str]:
+        """Take a mount over unless it is there already, or tell what stands in the way."""
+        path, volume = addition.entry["mountPath"], addition.entry["name"]
+        here = [mount for mount in self._mounts if mount.get("mountPath") == path]
+        if any(_same(mount, addition, defaults.canonical_mount) for mount in here):
+            return
+        elsewhere = any(
+            mount.get("name") == volume and mount.get("mountPath") != path for mount in self._mounts
+        )
+        if here:
+            yield f"Duplicate mountPath {path}."
+        if elsewhere:
+            yield f"Duplicate volumeMount {volume}."
+        if not here and not elsewhere:
+            self._mounts.append(addition.entry)
+            self.added.append(addition.entry)
+
+    def patch(self) -> Iterator[PatchOperation]:
+        return _append(self._path, self.added, started=self._started)
+
+
+class _Container:
+    """A container and what was added to it."""
+
+    __slots__ = ("_env", "_env_from", "_env_from_keys", "_mounts", "_sides")
+
+    def __init__(self, path: str, container: dict[str, Any], env_from_keys: env_sources.EnvFromKeys) -> None:
+        self._env = _Entries(f"{path}/env", container.get("env") or (), _name_of, defaults.canonical_env)
+        self._env_from = _Entries(
+            f"{path}/envFrom",
+            container.get("envFrom") or (),
+            defaults.env_from_key,
+            defaults.canonical_env_from,
+        )
+        self._mounts = _Mounts(f"{path}/volumeMounts", container.get("volumeMounts") or ())
+        self._sides = env_sources.Sides(env_sources.container_side(container))
+        self._env_from_keys = env_from_keys
+
+    def merge(self, preset: model.Preset, side: env_sources.Side) -> Iterator[str]:
+        for addition in preset.env:
+            if not self._env.put(addition):
+                yield f"Duplicate env {addition.key}."
+        for addition in preset.env_from:
+            if not self._env_from.put(addition):
+                yield f"Duplicate envFrom {defaults.env_from_key(addition.entry).source}."
+        for clash in self._sides.clashes(side, self._env_from_keys):
+            yield f"Env {clash.name} is also set by envFrom {clash.source}."
+        self._sides.add(side)
+        for addition in preset.volume_mounts:
+            yield from self._mounts.put(addition)
+
+    def patch(self) -> Iterator[PatchOperation]:
+        yield from self._env.patch()
+        yield from self._env_from.patch()
+        yield from self._mounts.patch()
+
+
+class _Pod:
+    """A pod and what was added to it."""
+
+    __slots__ = ("_containers", "_volumes")
+
+    def __init__(self, pod: json_types.KubernetesObject, env_from_keys: env_sources.EnvFromKeys) -> None:
+        spec = pod.get("spec") or {}
+        self._containers = [
+            _Container(f"/spec/{field}/{index}", container, env_from_keys)
+            for field in env_sources.CONTAINER_LISTS
+            for index, container in enumerate(spec.get(field) or ())
+        ]
+        self._volumes = _Entries(
+            "/spec/volumes", spec.get("volumes") or (), _name_of, defaults.canonical_volume
+        )
+
+    def merge(self, preset: model.Preset) -> Iterator[str]:
+        """Add what fits of a preset and tell what does not."""
+        side = env_sources.preset_side(preset)
+        for container in self._containers:
+            yield from container.merge(preset, side)
+        for addition in preset.volumes:
+            if not self._volumes.put(addition):
+                yield f"Duplicate volume {addition.key}."
+
+    def patch(self) -> Iterator[PatchOperation]:
+        for container in self._containers:
+            yield from container.patch()
+        yield from self._volumes.patch()
+
+
+def _name_of(entry: defaults.Entry) -> Hashable:
+    return entry.get("name")
+
+
+def _same(found: defaults.Entry, addition: model.Addition, canonical: _Canonical) -> bool:
+    return found == addition.entry or canonical(found) == addition.canonical
+
+
+def _append(path: str, entries: Sequence[defaults.Entry], *, started: bool) -> Iterator[PatchOperation]:
+    if not started and entries:
+        yield _add(path, list(entries))
+        return
+    for entry in entries:
+        yield _add(f"{path}/-", entry)
+
+
+def _annotation_patch(
+    pod: json_types.KubernetesObject, applied: Iterable[AppliedPreset]
+) -> Iterator[PatchOperation]:
+    """The annotations of the applied presets; a version that is there already stays."""
+    metadata = pod.get("metadata")
+    given = (metadata or {}).get("annotations") or {}
+    versions = {annotations.applied_key(one.name): one.resource_version for one in applied}
+    missing = {key: version for key, version in versions.items() if key not in given}
+    if not missing:
+        return
+    if metadata is None:
+        yield _add("/metadata", {"annotations": missing})
+    elif not given:
+        yield _add("/metadata/annotations", missing)
+    else:
+        for key, version in missing.items():
+            yield _add(f"/metadata/annotations/{key.replace('~', '~0').replace('/', '~1')}", version)
+
+
+def _add(path: str, value: object) -> PatchOperation:
+    return {"op": "add", "path": path, "value": value}

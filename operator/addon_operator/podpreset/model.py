@@ -1,0 +1,169 @@
+"""A PodPreset, parsed once per stored object."""
+
+import datetime as dt
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, NewType
+
+from addon_operator.kernel import json_types
+from addon_operator.podpreset import core_types, defaults, label_selectors, scalars, schema, volume_types
+from addon_operator.podpreset.schema import Field, ListOf, Struct
+
+PresetName = NewType("PresetName", str)
+"""Name of a PodPreset in its namespace."""
+
+NOTHING_TO_INJECT: Final = "must specify at least one of env, envFrom, or volumes with volumeMounts"
+NO_SUCH_VOLUME: Final = "names a volume that this preset does not have"
+NO_MOUNT: Final = "is mounted by no volumeMount of this preset"
+
+_LAST: Final = dt.datetime.max.replace(tzinfo=dt.UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Addition:
+    """One entry that a preset adds to a list of a pod or container."""
+
+    key: Hashable
+    """What makes two entries be about the same thing: name, mount path, or prefix and source."""
+    entry: defaults.Entry
+    """What is written to the pod."""
+    canonical: defaults.Entry
+    """What is compared with the pod's own entries."""
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """A valid PodPreset."""
+
+    namespace: str
+    name: PresetName
+    resource_version: str
+    created: dt.datetime
+    """When it was created; far in the future for one that is in no cluster yet."""
+    deleting: bool
+    selector: label_selectors.Selector
+    env: tuple[Addition, ...]
+    env_from: tuple[Addition, ...]
+    volumes: tuple[Addition, ...]
+    volume_mounts: tuple[Addition, ...]
+
+    @property
+    def order(self) -> tuple[dt.datetime, PresetName]:
+        """Presets are applied in this order: the oldest first, then by name."""
+        return self.created, self.name
+
+
+@dataclass(frozen=True, slots=True)
+class InvalidPreset:
+    """A PodPreset that is ignored, for instance one stored under an older CustomResourceDefinition."""
+
+    namespace: str
+    name: PresetName
+    resource_version: str
+    reasons: tuple[str, ...]
+    """One sentence each, beginning with the path of the field; never empty."""
+
+
+def parse(preset: json_types.KubernetesObject) -> Preset | InvalidPreset:
+    """Read a PodPreset as the API server or a file gives it, with the rules of ``crds/podpresets.yaml``.
+
+    Like the API server it leaves out nulls and fields that it does not know. It never raises.
+    """
+    metadata = preset.get("metadata")
+    if not isinstance(metadata, Mapping):
+        metadata = {}
+    given = schema.prune(_OBJECT, preset)
+    reasons = tuple(schema.problems(_OBJECT, given, ""))
+    return _invalid(metadata, reasons) if reasons else _preset(metadata, given["spec"])
+
+
+def _invalid(metadata: Mapping[str, Any], reasons: tuple[str, ...]) -> InvalidPreset:
+    return InvalidPreset(
+        _text(metadata, "namespace"), _name(metadata), _text(metadata, "resourceVersion"), reasons
+    )
+
+
+def _preset(metadata: Mapping[str, Any], spec: Mapping[str, Any]) -> Preset:
+    return Preset(
+        namespace=_text(metadata, "namespace"),
+        name=_name(metadata),
+        resource_version=_text(metadata, "resourceVersion"),
+        created=_time(metadata.get("creationTimestamp")),
+        deleting=metadata.get("deletionTimestamp") is not None,
+        selector=label_selectors.compile_selector(spec["selector"]),
+        env=_additions(
+            [_text_value(one) for one in spec.get("env", ())], _entry_name, defaults.canonical_env
+        ),
+        env_from=_additions(spec.get("envFrom", ()), defaults.env_from_key, defaults.canonical_env_from),
+        volumes=_additions(spec.get("volumes", ()), _entry_name, defaults.canonical_volume),
+        volume_mounts=_additions(spec.get("volumeMounts", ()), _mount_path, defaults.canonical_mount),
+    )
+
+
+def _additions(
+    entries: "list[dict[str, Any]] | tuple[()]",
+    key: Callable[[defaults.Entry], Hashable],
+    canonical: Callable[[defaults.Entry], defaults.Entry],
+) -> tuple[Addition, ...]:
+    return tuple(Addition(key(entry), entry, canonical(entry)) for entry in entries)
+
+
+def _entry_name(entry: defaults.Entry) -> str:
+    return str(entry["name"])
+
+
+def _mount_path(entry: defaults.Entry) -> str:
+    return str(entry["mountPath"])
+
+
+def _text_value(variable: dict[str, Any]) -> dict[str, Any]:
+    if isinstance(variable.get("value", ""), str):
+        return variable
+    return {**variable, "value": scalars.text(variable["value"])}
+
+
+def _name(metadata: Mapping[str, Any]) -> PresetName:
+    return PresetName(_text(metadata, "name"))
+
+
+def _text(metadata: Mapping[str, Any], key: str) -> str:
+    value = metadata.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def _time(value: object) -> dt.datetime:
+    try:
+        parsed = dt.datetime.fromisoformat(str(value))
+    except ValueError:
+        return _LAST
+    return parsed if parsed.tzinfo else parsed.replace(tzinfo=dt.UTC)
+
+
+def _volumes_and_mounts(spec: Mapping[str, Any], path: str) -> Iterator[str]:
+    volumes = [volume["name"] for volume in spec.get("volumes", ())]
+    mounts = [mount["name"] for mount in spec.get("volumeMounts", ())]
+    for index, name in enumerate(mounts):
+        if name not in volumes:
+            yield f'{path}.volumeMounts[{index}].name: "{name}" {NO_SUCH_VOLUME}'
+    for index, name in enumerate(volumes):
+        if name not in mounts:
+            yield f'{path}.volumes[{index}].name: "{name}" {NO_MOUNT}'
+
+
+def _something_to_inject(spec: Mapping[str, Any], path: str) -> Iterator[str]:
+    if not any(spec.get(name) for name in ("env", "envFrom", "volumes", "volumeMounts")):
+        yield f"{path}: {NOTHING_TO_INJECT}"
+
+
+SPEC: Final = Struct(
+    {
+        "selector": Field(label_selectors.POD_SELECTOR, required=True),
+        "env": Field(ListOf(core_types.ENV_VAR)),
+        "envFrom": Field(ListOf(core_types.ENV_FROM_SOURCE)),
+        "volumes": Field(ListOf(volume_types.VOLUME, unique="name")),
+        "volumeMounts": Field(ListOf(core_types.VOLUME_MOUNT, unique="mountPath")),
+    },
+    rules=(_something_to_inject, _volumes_and_mounts),
+)
+"""The shape of a PodPreset's ``spec``."""
+_OBJECT: Final = Struct({"spec": Field(SPEC, required=True)})

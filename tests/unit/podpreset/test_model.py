@@ -1,0 +1,88 @@
+"""Reading PodPresets, with the rules of the CustomResourceDefinition."""
+
+import copy
+from typing import Any
+
+import pytest
+
+from addon_operator.podpreset import model
+from tests.unit.podpreset import cases
+
+
+def stored(spec: object, **metadata: object) -> dict[str, Any]:
+    return {"metadata": {"name": "p", "namespace": "n", "resourceVersion": "7", **metadata}, "spec": spec}
+
+
+def valid(spec: cases.Spec, **metadata: object) -> model.Preset:
+    preset = model.parse(stored(spec, **metadata))
+    assert isinstance(preset, model.Preset), preset
+    return preset
+
+
+@pytest.mark.parametrize("spec", cases.ACCEPTED)
+def test_a_spec_that_the_api_server_accepts_is_valid(spec: cases.Spec) -> None:
+    assert isinstance(model.parse(stored(spec)), model.Preset)
+
+
+@pytest.mark.parametrize("case", cases.REFUSED)
+def test_a_spec_that_the_api_server_refuses_is_invalid_and_says_where_and_why(case: cases.Refused) -> None:
+    preset = model.parse(stored(case.spec))
+    assert isinstance(preset, model.InvalidPreset)
+    assert [reason for reason in preset.reasons if case.path in reason and case.says in reason]
+
+
+def test_every_mistake_is_told_at_once() -> None:
+    preset = model.parse(stored({"selector": {}, "env": [{"name": "1"}], "volumes": "v"}))
+    assert isinstance(preset, model.InvalidPreset)
+    assert [reason.partition(":")[0] for reason in preset.reasons] == [
+        "spec.selector",
+        "spec.env[0].name",
+        "spec.volumes",
+    ]
+
+
+@pytest.mark.parametrize("given", [{}, {"metadata": None}, {"spec": None}, {"spec": "x", "metadata": []}])
+def test_an_object_without_a_spec_is_invalid(given: dict[str, Any]) -> None:
+    preset = model.parse(given)
+    assert isinstance(preset, model.InvalidPreset)
+    assert preset.reasons[0].startswith("spec: ")
+
+
+def test_an_invalid_preset_keeps_its_name_and_version() -> None:
+    assert model.parse(stored({})) == model.InvalidPreset(
+        "n", model.PresetName("p"), "7", ("spec.selector: is required",)
+    )
+
+
+def test_names_versions_and_times_come_from_the_metadata() -> None:
+    preset = valid(cases.DESIGN_EXAMPLE, creationTimestamp="2017-02-07T16:56:12Z")
+    assert (preset.namespace, preset.name, preset.resource_version) == ("n", "p", "7")
+    assert preset.created.isoformat() == "2017-02-07T16:56:12+00:00"
+    assert not preset.deleting
+
+
+def test_a_preset_being_deleted_says_so() -> None:
+    assert valid(cases.DESIGN_EXAMPLE, deletionTimestamp="2017-02-07T16:56:12Z").deleting
+
+
+@pytest.mark.parametrize("time", [None, "yesterday"])
+def test_a_preset_without_a_creation_time_comes_last(time: str | None) -> None:
+    later = valid(cases.DESIGN_EXAMPLE, creationTimestamp=time, name="a")
+    earlier = valid(cases.DESIGN_EXAMPLE, creationTimestamp="2099-01-01T00:00:00Z", name="b")
+    assert earlier.order < later.order
+
+
+def test_a_number_in_a_variable_becomes_its_text() -> None:
+    assert valid(cases.DESIGN_EXAMPLE).env[0].entry == {"name": "DB_PORT", "value": "6379"}
+
+
+def test_entries_are_kept_as_written_without_nulls_and_unknown_fields() -> None:
+    spec = cases.with_volume(secret={"secretName": "s", "optional": None, "colour": "red"}, secretName="x")
+    assert valid(spec).volumes[0].entry == {"name": "v", "secret": {"secretName": "s"}}
+
+
+def test_parsing_changes_nothing_in_the_object() -> None:
+    given = stored(cases.DESIGN_EXAMPLE)
+    before = copy.deepcopy(given)
+    model.parse(given)
+    assert given == before

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import pathlib
-import resource
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -66,7 +65,7 @@ class RunChild(Protocol):
         ...
 
 
-async def run_child(
+async def run_child(  # noqa: PLR0913 - one parameter for each thing a caller may want to say
     argv: Sequence[str | pathlib.Path],
     *,
     env: Mapping[str, str],
@@ -76,6 +75,7 @@ async def run_child(
     on_stderr_line: Callable[[str], None] | None = None,
     capture_stdout: int | None = None,
     kill_grace: float = KILL_GRACE,
+    spawner: spawning.Spawner | None = None,
 ) -> ChildResult:
     """Run a program to its end, with nothing on its standard input, in a process group of its own.
 
@@ -83,6 +83,9 @@ async def run_child(
     bytes of standard output are kept. After ``timeout`` seconds the process group gets SIGTERM and,
     ``kill_grace`` seconds later, SIGKILL. When the awaiting task is cancelled the group is ended in the same
     way, and only then does the cancellation go on; a second cancellation kills at once.
+
+    Without a ``spawner`` the child is started from this process, and ``max_rss_bytes`` is never less than the
+    peak of this process; with a :class:`~addon_operator.process.launcher.Launcher` it is the child's own.
 
     Raises :class:`ChildStartError` when the program cannot be started.
     """
@@ -93,7 +96,14 @@ async def run_child(
         drained_pipes.DrainedPipe(_sinks(output.Lines(tail.add), on_stderr_line)) as stderr,
     ):
         started = time.monotonic()
-        child = spawning.spawn(argv, env=env, cwd=cwd, stdout=stdout.write_end, stderr=stderr.write_end)
+        child = spawning.spawn(
+            spawner or spawning.DirectSpawner(),
+            argv,
+            env=env,
+            cwd=cwd,
+            stdout=stdout.write_end,
+            stderr=stderr.write_end,
+        )
         stdout.close_write_end()
         stderr.close_write_end()
         ending = _Ending(child, started)
@@ -114,8 +124,7 @@ class _Ending:
         self._started = started
         self.timed_out = False
         self.wall_seconds = 0.0
-        self.exit_code = 0
-        self.usage: resource.struct_rusage
+        self.exit: spawning.Exit
 
     async def wait(
         self, timeout: float | None, grace: float, streams: Sequence[drained_pipes.DrainedPipe]
@@ -132,7 +141,7 @@ class _Ending:
             self._child.signal_group(signal.SIGKILL)
             raise
         finally:
-            self.exit_code, self.usage = self._child.reap()
+            self.exit = self._child.reap()
             self.wall_seconds = (self._child.ended_at or time.monotonic()) - self._started
 
     async def _wait_for_exit(self, timeout: float | None) -> None:
@@ -175,11 +184,11 @@ async def _drain(streams: Sequence[drained_pipes.DrainedPipe]) -> None:
 
 def _result(ending: _Ending, capture: output.Capture | None, tail: output.Tail) -> ChildResult:
     return ChildResult(
-        exit_code=ending.exit_code,
-        user_cpu_seconds=ending.usage.ru_utime,
-        system_cpu_seconds=ending.usage.ru_stime,
+        exit_code=ending.exit.code,
+        user_cpu_seconds=ending.exit.user_cpu_seconds,
+        system_cpu_seconds=ending.exit.system_cpu_seconds,
         wall_seconds=ending.wall_seconds,
-        max_rss_bytes=spawning.max_rss_bytes(ending.usage),
+        max_rss_bytes=ending.exit.max_rss_bytes,
         timed_out=ending.timed_out,
         stdout=capture.data if capture else None,
         stdout_is_cut=capture.is_cut if capture else False,

@@ -1,0 +1,215 @@
+"""Children that are started through the launcher: as others, but with their own peak memory."""
+
+import asyncio
+import os
+import pathlib
+import select
+import signal
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from addon_operator.process import children, launcher
+
+ENV = {"PATH": os.environ["PATH"]}
+
+
+@pytest.fixture
+def spawner() -> Iterator[launcher.Launcher]:
+    with launcher.Launcher() as started:
+        yield started
+
+
+@pytest.fixture
+def script(tmp_path: pathlib.Path) -> Callable[..., pathlib.Path]:
+    def write(text: str, *, head: str = "#!/usr/bin/env bash\n") -> pathlib.Path:
+        path = tmp_path / "script.sh"
+        path.write_text(head + text)
+        path.chmod(0o755)
+        return path
+
+    return write
+
+
+def wait_for_end(pid: int) -> None:
+    """Wait until a process that need not be ours is gone."""
+    try:
+        descriptor = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    try:
+        assert select.select([descriptor], [], [], 10)[0]
+    finally:
+        os.close(descriptor)
+
+
+def launcher_of(pid: int) -> int:
+    status = pathlib.Path(f"/proc/{pid}/stat").read_text()
+    return int(status.rpartition(")")[2].split()[1])
+
+
+async def first_line(spawner: launcher.Launcher, path: pathlib.Path) -> tuple[asyncio.Task[object], int]:
+    line = asyncio.get_running_loop().create_future()
+    run = children.run_child([path], env=ENV, on_stdout_line=line.set_result, spawner=spawner)
+    return asyncio.create_task(run), int(await asyncio.wait_for(line, 10))
+
+
+async def test_a_child_has_its_own_peak_memory_and_not_that_of_this_process(
+    spawner: launcher.Launcher,
+) -> None:
+    ballast = bytearray(b"x") * (64 * 1024 * 1024)
+    small = await children.run_child(["true"], env=ENV, spawner=spawner)
+    grow = "x = bytearray(b'x') * (48 * 1024 * 1024)"
+    large = await children.run_child([sys.executable, "-I", "-S", "-c", grow], env=ENV, spawner=spawner)
+    assert small.max_rss_bytes < 24 * 1024 * 1024 < 48 * 1024 * 1024 < large.max_rss_bytes < len(ballast)
+
+
+async def test_environment_directory_streams_and_exit_code_are_the_childs_own(
+    spawner: launcher.Launcher, script: Callable[..., pathlib.Path], tmp_path: pathlib.Path
+) -> None:
+    path = script('echo "$PWD $GREETING ${HOME-none} $(cat | wc -c)"; echo oops >&2; exit 3')
+    result = await children.run_child(
+        [path], env={**ENV, "GREETING": "\udcff ü"}, cwd=tmp_path, capture_stdout=1000, spawner=spawner
+    )
+    assert result.stdout == f"{tmp_path} ".encode() + b"\xff \xc3\xbc none 0\n"
+    assert (result.stderr_tail, result.exit_code) == ("oops", 3)
+
+
+async def test_without_a_directory_a_child_starts_in_ours(
+    spawner: launcher.Launcher, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await children.run_child(["true"], env=ENV, spawner=spawner)
+    monkeypatch.chdir(tmp_path)
+    result = await children.run_child(["pwd"], env=ENV, capture_stdout=1000, spawner=spawner)
+    assert result.stdout == f"{tmp_path}\n".encode()
+
+
+async def test_signals_have_their_default_meaning_in_a_child(spawner: launcher.Launcher) -> None:
+    script = "grep -E 'Sig(Ign|Blk)' /proc/self/status"
+    result = await children.run_child(["bash", "-c", script], env=ENV, capture_stdout=1000, spawner=spawner)
+    masks = [int(line.split()[1], 16) for line in (result.stdout or b"").splitlines()]
+    # Signals 32 and 33 belong to the C library, whose posix_spawn leaves them ignored.
+    assert [mask & ~0x180000000 for mask in masks] == [0, 0]
+
+
+async def test_a_child_holds_no_descriptor_but_its_streams(spawner: launcher.Launcher) -> None:
+    listing = "for fd in /proc/$$/fd/*; do [[ -e $fd ]] && echo ${fd##*/}; done"
+    result = await children.run_child(["bash", "-c", listing], env=ENV, capture_stdout=1000, spawner=spawner)
+    assert (result.stdout or b"").split() == [b"0", b"1", b"2"]
+
+
+async def test_a_program_is_looked_for_in_the_path_of_its_own_environment(
+    spawner: launcher.Launcher, script: Callable[..., pathlib.Path], tmp_path: pathlib.Path
+) -> None:
+    path = script("exit 5", head="#!/bin/bash\n")
+    for places in (f"/nowhere:{tmp_path}", "/nowhere:"):
+        found = await children.run_child([path.name], env={"PATH": places}, cwd=tmp_path, spawner=spawner)
+        assert found.exit_code == 5
+
+
+async def test_cpu_time_is_the_childs(spawner: launcher.Launcher) -> None:
+    burn = "import time\nwhile time.process_time() < 0.1: pass"
+    busy, idle = await asyncio.gather(
+        children.run_child([sys.executable, "-I", "-S", "-c", burn], env=ENV, spawner=spawner),
+        children.run_child(["true"], env=ENV, spawner=spawner),
+    )
+    assert busy.user_cpu_seconds + busy.system_cpu_seconds >= 0.1
+    assert idle.user_cpu_seconds + idle.system_cpu_seconds < 0.05
+
+
+async def test_a_timeout_ends_the_group(
+    spawner: launcher.Launcher, script: Callable[..., pathlib.Path], tmp_path: pathlib.Path
+) -> None:
+    path = script(f"sleep 100 & echo $! > {tmp_path}/pid; wait")
+    result = await children.run_child([path], env=ENV, timeout=0.3, spawner=spawner)
+    assert (result.timed_out, result.exit_code) == (True, -signal.SIGTERM)
+    wait_for_end(int((tmp_path / "pid").read_text()))
+
+
+@pytest.mark.parametrize(
+    ("head", "reason"),
+    [
+        ("", "begin a script with a line"),
+        ("#!/no/such/shell\n", "interpreter /no/such/shell"),
+        ("#!/bin/bash\r\n", "CR LF"),
+    ],
+)
+async def test_a_script_that_cannot_be_started_is_explained(
+    spawner: launcher.Launcher, script: Callable[..., pathlib.Path], head: str, reason: str
+) -> None:
+    with pytest.raises(children.ChildStartError, match=reason):
+        await children.run_child([script("exit", head=head)], env=ENV, spawner=spawner)
+
+
+@pytest.mark.parametrize(
+    ("program", "reason"),
+    [
+        ("/no/such/file", "there is no such file"),
+        ("no-such-program-anywhere", "no such program in PATH"),
+        ("/", "it is a directory"),
+        ("with\0zero", "null byte"),
+    ],
+)
+async def test_a_program_that_cannot_be_started_gives_one_sentence(
+    spawner: launcher.Launcher, program: str, reason: str
+) -> None:
+    with pytest.raises(children.ChildStartError, match=reason):
+        await children.run_child([program], env=ENV, spawner=spawner)
+
+
+async def test_a_missing_directory_is_named(spawner: launcher.Launcher, tmp_path: pathlib.Path) -> None:
+    with pytest.raises(children.ChildStartError, match=f"working directory {tmp_path}/gone"):
+        await children.run_child(["true"], env=ENV, cwd=tmp_path / "gone", spawner=spawner)
+
+
+async def test_an_environment_larger_than_a_message_arrives(spawner: launcher.Launcher) -> None:
+    environment = {**ENV, **{f"BIG_{number}": "x" * 100_000 for number in range(5)}}
+    result = await children.run_child(
+        ["bash", "-c", "echo ${#BIG_4}"], env=environment, capture_stdout=100, spawner=spawner
+    )
+    assert result.stdout == b"100000\n"
+
+
+async def test_a_launcher_that_was_killed_is_started_again_and_its_children_count_as_killed(
+    spawner: launcher.Launcher, script: Callable[..., pathlib.Path]
+) -> None:
+    run, pid = await first_line(spawner, script("echo $$; exec sleep 100"))
+    os.kill(launcher_of(pid), signal.SIGKILL)
+    again = await children.run_child(["bash", "-c", "exit 4"], env=ENV, spawner=spawner)
+    os.kill(pid, signal.SIGTERM)
+    lost = await run
+    assert isinstance(lost, children.ChildResult)
+    assert (again.exit_code, lost.exit_code) == (4, -signal.SIGKILL)
+
+
+async def test_the_launcher_ends_its_children_when_it_is_closed(
+    script: Callable[..., pathlib.Path],
+) -> None:
+    spawner = launcher.Launcher()
+    run, pid = await first_line(spawner, script("echo $$; sleep 100"))
+    spawner.close()
+    await run
+    wait_for_end(pid)
+
+
+def test_children_do_not_outlive_an_operator_that_is_killed(tmp_path: pathlib.Path) -> None:
+    operator = textwrap.dedent("""
+        import asyncio, os, signal
+        from addon_operator.process import children, launcher
+        async def main():
+            def die(line):
+                print(line, flush=True)
+                os.kill(os.getpid(), signal.SIGKILL)
+            await children.run_child(["bash", "-c", "echo $$; sleep 100"], env=dict(os.environ),
+                on_stdout_line=die, spawner=launcher.Launcher())
+        asyncio.run(main())
+    """)
+    environment = {**ENV, "PYTHONPATH": str(pathlib.Path(launcher.__file__).parents[2])}
+    died = subprocess.run(
+        [sys.executable, "-c", operator], env=environment, cwd=tmp_path, capture_output=True, check=False
+    )
+    assert died.returncode == -signal.SIGKILL
+    wait_for_end(int(died.stdout))

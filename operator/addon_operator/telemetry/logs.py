@@ -1,8 +1,8 @@
 """Logs as text, json or color, one line for each record.
 
 Our own records (structlog) and those of Kopf, aiohttp and others (standard library) take the same path.
-Fields may have any name: they live beside the record, not in its attributes, so that ``module`` or ``args`` of
-a hook's log line clash with nothing. A field that is called like one of the line's own (``time``, ``level``,
+Fields may have any name: they live beside the record, not in its attributes, so that ``module`` or ``args``
+of a hook's log line clash with nothing. A field called like one of the line's own (``time``, ``level``,
 ``msg``) gets an underscore at its end.
 """
 

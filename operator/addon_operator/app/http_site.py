@@ -1,0 +1,162 @@
+"""The HTTP site: metrics, probes and the state of the converge.
+
+Paths and texts are those of the Go operator, but ``/readyz`` answers 503 and says why, and ``/healthz`` fails
+when there is a reason to.
+"""
+
+import asyncio
+import contextlib
+import dataclasses
+import errno
+from collections.abc import AsyncIterator, Callable
+from typing import Final, Protocol
+
+import orjson
+from aiohttp import web
+
+from addon_operator.app import settings
+from addon_operator.kernel import errors
+from addon_operator.telemetry import metrics
+
+NOT_STARTED: Final = "STARTUP_CONVERGE_NOT_STARTED"
+STARTING: Final = "STARTUP_CONVERGE_IN_PROGRESS"
+DONE: Final = "STARTUP_CONVERGE_DONE"
+RUNNING: Final = "CONVERGE_IN_PROGRESS"
+WAITING: Final = "CONVERGE_WAIT_TASK"
+
+_SHUTDOWN_SECONDS: Final = 1.0
+_HOW_TO_MOVE: Final = (
+    "choose others with ADDON_OPERATOR_LISTEN_ADDRESS and ADDON_OPERATOR_LISTEN_PORT "
+    "(--prometheus-listen-address, --prometheus-listen-port)"
+)
+_BIND_FAILURES: Final = {
+    errno.EADDRINUSE: "another process listens there",
+    errno.EADDRNOTAVAIL: "this machine has no such address",
+    errno.EACCES: "this user may not listen on such a low port",
+}
+
+
+class ListenError(errors.ConfigurationError):
+    """The address and port of the settings cannot be listened on."""
+
+
+class Status(Protocol):
+    """What the site asks the operator."""
+
+    def unhealthy_reason(self) -> str | None:
+        """Why the operator should be restarted, or ``None``."""
+        ...
+
+    def unready_reason(self) -> str | None:
+        """Why the operator is not ready, or ``None``."""
+        ...
+
+    def converge(self) -> tuple[str, int]:
+        """State of the converge, one of this module's words, and how many tasks remain."""
+        ...
+
+
+class MetricsSource(Protocol):
+    """Where the document for ``/metrics`` comes from."""
+
+    def render(self, accept: str, accept_encoding: str) -> metrics.Exposition:
+        """The document; called in a thread."""
+        ...
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Site:
+    """A site that is being served."""
+
+    address: str
+    port: int
+    """The port that was taken, also when the settings said 0."""
+
+
+@contextlib.asynccontextmanager
+async def serving(settings_: settings.Settings, meters: MetricsSource, status: Status) -> AsyncIterator[Site]:
+    """Serve the site at the address of the settings, until the context ends.
+
+    Raises :class:`ListenError` when that address cannot be had.
+    """
+    runner = web.AppRunner(application(meters, status), access_log=None, shutdown_timeout=_SHUTDOWN_SECONDS)
+    await runner.setup()
+    try:
+        yield await _listen(runner, settings_.listen_address, settings_.listen_port)
+    finally:
+        await runner.cleanup()
+
+
+async def _listen(runner: web.AppRunner, address: str, port: int) -> Site:
+    try:
+        await web.TCPSite(runner, address, port).start()
+    except OSError as error:
+        reason = _BIND_FAILURES.get(error.errno or 0) or error.strerror or str(error)
+        raise ListenError(f"cannot listen on {address} port {port}: {reason}; {_HOW_TO_MOVE}") from error
+    return Site(address, runner.addresses[0][1])
+
+
+def application(meters: MetricsSource, status: Status) -> web.Application:
+    """The routes."""
+    handlers = _Handlers(meters, status)
+    app = web.Application()
+    app.router.add_get("/metrics", handlers.metrics)
+    app.router.add_get("/healthz", handlers.healthz)
+    app.router.add_get("/readyz", handlers.readyz)
+    app.router.add_get("/status/converge", handlers.converge)
+    return app
+
+
+class _Handlers:
+    def __init__(self, meters: MetricsSource, status: Status) -> None:
+        self._meters = meters
+        self._status = status
+
+    async def metrics(self, request: web.Request) -> web.Response:
+        accept = ",".join(request.headers.getall("Accept", []))
+        encoding = request.headers.get("Accept-Encoding", "")
+        document = await asyncio.to_thread(self._meters.render, accept, encoding)
+        headers = {"Content-Type": document.content_type, "Vary": "Accept, Accept-Encoding"}
+        if document.gzipped:
+            headers["Content-Encoding"] = "gzip"
+        return web.Response(body=document.body, headers=headers)
+
+    async def healthz(self, _: web.Request) -> web.Response:
+        return _probe(self._status.unhealthy_reason)
+
+    async def readyz(self, _: web.Request) -> web.Response:
+        return _probe(self._status.unready_reason)
+
+    async def converge(self, request: web.Request) -> web.Response:
+        state, tasks = self._status.converge()
+        if request.query.get("output") == "json":
+            return web.Response(body=orjson.dumps(_document(state, tasks)), content_type="application/json")
+        return web.Response(text="".join(f"{line}\n" for line in _lines(state, tasks)))
+
+
+def _probe(reason: Callable[[], str | None]) -> web.Response:
+    text = reason()
+    if text is None:
+        return web.Response(text="ok\n")
+    return web.Response(status=503, text=f"{text}\n")
+
+
+def _lines(state: str, tasks: int) -> tuple[str, ...]:
+    counted = f"{state}: {tasks} tasks"
+    by_state = {
+        STARTING: (counted,),
+        RUNNING: (DONE, counted),
+        DONE: (DONE, WAITING),
+        WAITING: (DONE, WAITING),
+    }
+    return by_state.get(state, (state,))
+
+
+def _document(state: str, tasks: int) -> dict[str, bool | int | None]:
+    return {
+        NOT_STARTED: state == NOT_STARTED,
+        STARTING: tasks if state == STARTING else None,
+        DONE: state in (DONE, RUNNING, WAITING),
+        RUNNING: tasks if state == RUNNING else None,
+        WAITING: state in (DONE, WAITING),
+    }

@@ -40,7 +40,8 @@ class Response:
 class ApiClient:
     """Talks to one API server with the administrator's certificate; one connection per request."""
 
-    def __init__(self, where: layout.Layout, url: str) -> None:
+    def __init__(self, where: layout.Layout, url: str, timeout: float = REQUEST_TIMEOUT) -> None:
+        self._timeout = timeout
         self._address = urllib.parse.urlsplit(url).netloc
         self._tls = ssl.create_default_context(cafile=str(where.certificate(certificates.CA)))
         file = certificates.file_of(certificates.ADMIN_USER)
@@ -48,7 +49,7 @@ class ApiClient:
 
     def request(self, method: str, path: str, body: json_types.JsonObject | None = None) -> Response:
         """Send a request; an API server that is not there is an answer too, with status 0."""
-        connection = http.client.HTTPSConnection(self._address, timeout=REQUEST_TIMEOUT, context=self._tls)
+        connection = http.client.HTTPSConnection(self._address, timeout=self._timeout, context=self._tls)
         content = None if body is None else json.dumps(body)
         try:
             connection.request(method, path, content, {"Content-Type": "application/json"})

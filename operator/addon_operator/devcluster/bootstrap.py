@@ -20,6 +20,8 @@ START_TIMEOUT: Final = 90.0
 NODE_NAME: Final = "devcluster-node"
 
 _POLL: Final = 0.03
+# Someone else may have the port, and never answer.
+_PROBE_TIMEOUT: Final = 3.0
 _PORT_TAKEN: Final = "address already in use"
 _NODE_CAPACITY: Final = {"cpu": "64", "memory": "256Gi", "ephemeral-storage": "1Ti", "pods": "20000"}
 
@@ -42,7 +44,7 @@ class Starter:
     def __init__(self, where: layout.Layout, machine: Machine, begun: state.ClusterState) -> None:
         self._where = where
         self._machine = machine
-        self._client = api.ApiClient(where, begun.ports.url)
+        self._client = api.ApiClient(where, begun.ports.url, _PROBE_TIMEOUT)
         self.state = begun
         """What has been started so far."""
 

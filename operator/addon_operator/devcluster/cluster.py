@@ -28,6 +28,7 @@ from addon_operator.devcluster import (
 from addon_operator.process import daemons
 
 _PORT_ATTEMPTS: Final = 4
+_REPAIR_ATTEMPTS: Final = 3
 
 Condition = Literal["running", "degraded", "stopped", "starting", "interrupted"]
 """``degraded``: some programs have ended; ``interrupted``: ``up`` did not come to its end."""
@@ -167,11 +168,24 @@ class ClusterManager:
         _check_version(request, found)
         starter = bootstrap.Starter(where, self._machine, found)
         try:
-            self._start_missing(where, request, source, starter)
+            self._repair(where, request, source, starter)
         except (errors.ComponentError, daemons.DaemonError) as error:
             self._reporter.say(f"The cluster {request.name} cannot be repaired ({error}): starting anew")
             return None
         return starter.state
+
+    def _repair(
+        self, where: layout.Layout, request: Request, source: BinarySource, starter: bootstrap.Starter
+    ) -> None:
+        for _ in range(_REPAIR_ATTEMPTS - 1):
+            try:
+                return self._start_missing(where, request, source, starter)
+            except errors.PortTakenError:
+                raise
+            except errors.ComponentError as error:
+                # One that was about to end when we looked, or did not survive the end of another.
+                self._reporter.say(f"{error}: trying again")
+        return self._start_missing(where, request, source, starter)
 
     def _start_missing(
         self, where: layout.Layout, request: Request, source: BinarySource, starter: bootstrap.Starter

@@ -1,0 +1,112 @@
+"""pytest fixtures that give tests a real control plane.
+
+Use it with ``pytest_plugins = ["addon_operator.devcluster.pytest_plugin"]`` in the topmost ``conftest.py``,
+or import the fixtures by name into any ``conftest.py``::
+
+    from addon_operator.devcluster.pytest_plugin import devcluster, devcluster_options, namespace
+
+One control plane serves the whole run and is removed at its end. Define ``devcluster_options`` anew to have
+another version of Kubernetes.
+"""
+
+import dataclasses
+import os
+import pathlib
+import re
+import secrets
+from collections.abc import Callable, Iterator
+from typing import Final
+
+import pytest
+
+from addon_operator.devcluster import (
+    binaries,
+    cluster,
+    components,
+    errors,
+    handle,
+    layout,
+    locations,
+    reporters,
+)
+
+__all__ = ["DevCluster", "DevClusterOptions", "devcluster", "devcluster_options", "namespace"]
+
+DevCluster = handle.DevCluster
+
+_RUN: Final = re.compile(r"pytest-(?P<pid>\d+)-[0-9a-f]+")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class DevClusterOptions:
+    """What the cluster of a test run is like."""
+
+    version: str = components.DEFAULT_VERSION
+    """Minor version of Kubernetes."""
+    nodes: bool = True
+    """Whether there is a node, so that pods of Deployments become ready."""
+
+
+@pytest.fixture(scope="session")
+def devcluster_options() -> DevClusterOptions:
+    """The defaults; a fixture of this name in a ``conftest.py`` replaces them."""
+    return DevClusterOptions()
+
+
+@pytest.fixture(scope="session")
+def devcluster(
+    devcluster_options: DevClusterOptions, pytestconfig: pytest.Config
+) -> Iterator[handle.DevCluster]:
+    """A control plane of this test run's own; its binaries are built if there are none yet."""
+    where = locations.locate(os.environ)
+    manager = cluster.ClusterManager(where.state, reporters.SilentReporter())
+    remove_abandoned(manager, pathlib.Path("/proc"))
+    name = layout.ClusterName(f"pytest-{os.getpid()}-{secrets.token_hex(3)}")
+    request = cluster.Request(name, devcluster_options.version, devcluster_options.nodes)
+    try:
+        yield _started(manager, request, where, reporters.PlainReporter(_uncaptured(pytestconfig)))
+    finally:
+        manager.down(name)
+
+
+@pytest.fixture
+def namespace(devcluster: handle.DevCluster) -> Iterator[str]:
+    """A fresh namespace; its deletion begins when the test ends, and is not waited for."""
+    name = devcluster.namespace()
+    yield name
+    devcluster.delete_namespace(name)
+
+
+def remove_abandoned(manager: cluster.ClusterManager, proc: pathlib.Path) -> None:
+    """Remove the clusters of test runs that were killed: nobody else would."""
+    for status in manager.status():
+        match = _RUN.fullmatch(status.name)
+        if match and not (proc / match["pid"]).exists():
+            manager.down(layout.ClusterName(status.name))
+
+
+def _started(
+    manager: cluster.ClusterManager,
+    request: cluster.Request,
+    where: locations.Locations,
+    reporter: reporters.Reporter,
+) -> handle.DevCluster:
+    try:
+        with binaries.Workshop(where, os.environ, reporter) as store:
+            started = manager.up(request, store)
+    except errors.DevClusterError as error:
+        pytest.fail(f"there is no control plane for this test: {error}", pytrace=False)
+    return handle.DevCluster(started.name, started.version, started.url, started.kubeconfig, started.bin)
+
+
+def _uncaptured(config: pytest.Config) -> Callable[[str], None]:
+    """Writes to the terminal although pytest captures: a first build takes minutes."""
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    capture = config.pluginmanager.get_plugin("capturemanager")
+
+    def write(text: str) -> None:
+        if reporter is not None and capture is not None:
+            with capture.global_and_fixture_disabled():
+                reporter.write_line(text)
+
+    return write

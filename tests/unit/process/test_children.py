@@ -1,7 +1,6 @@
 """Running a real child to its end."""
 
 import asyncio
-import gc
 import os
 import pathlib
 import signal
@@ -33,10 +32,8 @@ def script(tmp_path: pathlib.Path) -> Callable[..., pathlib.Path]:
 @pytest.fixture(autouse=True)
 def nothing_left_behind() -> Iterator[None]:
     """No test may leave an open descriptor or a zombie."""
-    gc.collect()
     before = open_pipes()
     yield
-    gc.collect()
     assert open_pipes() <= before
     with pytest.raises(ChildProcessError):
         os.waitpid(-1, os.WNOHANG)
@@ -167,7 +164,7 @@ async def test_who_ignores_sigterm_is_killed_after_the_grace(
     script: Callable[..., pathlib.Path], tmp_path: pathlib.Path, text: str
 ) -> None:
     path = script(text.replace("FILE", f"{tmp_path}/pid"))
-    result = await children.run_child([path], env=ENV, timeout=0.4, kill_grace=0.2)
+    result = await children.run_child([path], env=ENV, timeout=0.3, kill_grace=0.1)
     assert result.timed_out
     assert result.exit_code in {-signal.SIGKILL, -signal.SIGTERM}
     assert not is_alive(int((tmp_path / "pid").read_text()))
@@ -179,8 +176,9 @@ async def test_a_stopped_child_is_ended_too(script: Callable[..., pathlib.Path])
 
 
 async def test_a_process_left_behind_with_the_pipe_open_does_not_hold_up_the_result(
-    script: Callable[..., pathlib.Path], tmp_path: pathlib.Path
+    script: Callable[..., pathlib.Path], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(children, "DRAIN_GRACE", 0.05)
     path = script(f"sleep 100 & echo $! > {tmp_path}/pid; echo done")
     begun = time.monotonic()
     result = await children.run_child([path], env=ENV, capture_stdout=100)

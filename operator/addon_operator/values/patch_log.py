@@ -14,7 +14,7 @@ list from below) is finally replaced by the plain difference between the lower a
 """
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, cast
 
 from addon_operator.kernel import json_types
@@ -137,7 +137,7 @@ class PatchLog:
         """Keep only what makes ``present`` out of ``lower`` (documents of sections)."""
         self._index = region_index.RegionIndex()
         self._guards = self._weight = 0
-        self.append(list(_difference((), lower, present)))
+        self.append(difference(lower, present))
 
     def _without_certain_tests(self, steps: list[patches.Step]) -> list[patches.Step]:
         for position, step in enumerate(steps):
@@ -300,6 +300,38 @@ def _apply_if_possible(document: json_types.JsonObject, step: patches.Step) -> N
         patches.apply_step(document, step)
     except patches.StepError:
         return
+
+
+def replay(document: json_types.JsonObject, steps: Iterable[patches.Step]) -> None:
+    """Apply what applies of some operations, in place."""
+    for step in steps:
+        _apply_if_possible(document, step)
+
+
+def fill_writes(
+    steps: Sequence[patches.Step], fill: Callable[[json_pointers.Tokens, json_types.JsonValue], None]
+) -> list[patches.Step]:
+    """The operations with what ``fill`` adds (in place) to the values that they write.
+
+    A ``test`` of something that was filled before it in the same patch is left out: it held when it came.
+    """
+    result: list[patches.Step] = []
+    changed: list[json_pointers.Tokens] = []
+    for step in steps:
+        if step.kind in {"add", "replace"}:
+            filled = _own(step)
+            fill(filled.path[1:], filled.value)
+            if not json_documents.equal(filled.value, step.value):
+                changed.append(json_pointers.stable_prefix(step.path))
+            result.append(filled)
+        elif step.kind != "test" or not any(json_pointers.overlap(step.path, place) for place in changed):
+            result.append(step)
+    return result
+
+
+def difference(lower: json_types.JsonObject, present: json_types.JsonObject) -> list[patches.Step]:
+    """The operations that make ``present`` out of ``lower``; lists are replaced whole."""
+    return list(_difference((), lower, present))
 
 
 def _difference(

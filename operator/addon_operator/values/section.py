@@ -2,10 +2,10 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, cast
 
 from addon_operator.kernel import json_types, names
-from addon_operator.values import json_documents, merge, patch_log, patches
+from addon_operator.values import json_documents, merge, patch_log, patches, schemas
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -20,9 +20,10 @@ class SectionPatch:
 class Section:
     """The values under ``global`` or one module's key; results are kept until a source changes."""
 
-    def __init__(self, key: names.ValuesKey, files: json_types.JsonObject) -> None:
+    def __init__(self, key: names.ValuesKey) -> None:
         self.key: Final = key
-        self._files = files
+        self._files: json_types.JsonObject = {}
+        self._schemas = schemas.SectionSchemas()
         self._config: json_types.JsonObject = {}
         self._log = patch_log.PatchLog()
         self._present: json_types.JsonObject | None = None
@@ -60,10 +61,54 @@ class Section:
         self._forget()
         return True
 
-    def set_files(self, files: json_types.JsonObject) -> None:
-        """Replace what the ``values.yaml`` files say."""
+    def set_files(self, files: json_types.JsonObject, section_schemas: schemas.SectionSchemas) -> None:
+        """Replace what the ``values.yaml`` and schema files say."""
         self._files = files
+        self._schemas = section_schemas
         self._forget()
+
+    def configured(self, config: json_types.JsonObject) -> json_types.JsonObject:
+        """The files and a state of the ConfigMap, with the defaults of the config schema: what it checks."""
+        value = merge.merge(self._files, config)
+        if self._schemas.config is not None:
+            self._schemas.config.fill(value)
+        return value
+
+    def masked(self, value: json_types.JsonObject) -> json_types.JsonObject:
+        """A copy of a state of the section that hides what is sensitive."""
+        return self._schemas.masked(value)
+
+    def config_violations(self, config: json_types.JsonObject) -> list[schemas.Violation]:
+        """What the config schema does not allow if the ConfigMap says this."""
+        if self._schemas.config is None:
+            return []
+        before = self.configured(self._config)
+        return self._schemas.config.violations(self.key, self.configured(config), before)
+
+    def values_violations(
+        self, value: json_types.JsonObject, *, for_helm: bool = False
+    ) -> list[schemas.Violation]:
+        """What the values schema does not allow in values that would follow the present ones."""
+        if self._schemas.values is None:
+            return []
+        return self._schemas.values.violations(self.key, value, self.present, for_helm=for_helm)
+
+    def prepare(self, value: json_types.JsonObject, steps: Sequence[patches.Step]) -> SectionPatch:
+        """What to take over when ``steps`` made ``value`` of the present values: both with defaults."""
+        if self._schemas.values is None:
+            return SectionPatch(value, steps)
+        filled = json_documents.copy(value)
+        self._schemas.values.fill(filled)
+        return SectionPatch(filled, self._with_defaults(self._schemas.values, filled, steps))
+
+    def _with_defaults(
+        self, schema: schemas.Schema, filled: json_types.JsonObject, steps: Sequence[patches.Step]
+    ) -> list[patches.Step]:
+        # Later patches build on the defaults that this one brought in; the log must know of them.
+        written = patch_log.fill_writes(steps, schema.fill_at)
+        document: json_types.JsonObject = {self.key: json_documents.copy(self.present)}
+        patch_log.replay(document, written)
+        return [*written, *patch_log.difference(document, {self.key: filled})]
 
     def take(self, patch: SectionPatch) -> bool:
         """Take a patch over; whether it changed the content of the values."""
@@ -83,10 +128,17 @@ class Section:
         self._present = self._text = None
 
     def _lower(self) -> json_types.JsonObject:
-        return merge.merge(self._files, self._config)
+        # Hooks see the defaults and patch what they see, so defaults lie below patches; they also lie above,
+        # for what patches removed or made.
+        value = self.configured(self._config)
+        if self._schemas.values is not None:
+            self._schemas.values.fill(value)
+        return value
 
     def _replay(self) -> json_types.JsonObject:
         document: json_types.JsonObject = {self.key: self._lower()}
         self._log.replay(document)
-        value = document[self.key]
-        return value if isinstance(value, dict) else {}
+        value = cast("json_types.JsonObject", document[self.key])
+        if self._schemas.values is not None:
+            self._schemas.values.fill(value)
+        return value

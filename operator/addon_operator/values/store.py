@@ -4,7 +4,7 @@ The store lives in one thread. Documents that it gives out are fresh copies, so 
 """
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final, cast
 
 import orjson
@@ -12,6 +12,7 @@ import orjson
 from addon_operator.kernel import errors, json_types, names
 from addon_operator.values import config_map, json_documents, merge, section, sources, switches
 from addon_operator.values import patches as json_patches
+from addon_operator.values import schemas as values_schemas
 
 
 class UnknownModuleError(errors.AddonOperatorError):
@@ -19,6 +20,7 @@ class UnknownModuleError(errors.AddonOperatorError):
 
 
 _NO_FILE: Final = sources.ValuesFile("values.yaml")
+_NO_SCHEMAS: Final = values_schemas.SectionSchemas()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -30,6 +32,8 @@ class ModuleValues:
     """``values.yaml`` of the modules directory that the module lies in."""
     own: sources.ValuesFile = _NO_FILE
     """``values.yaml`` of the module."""
+    schemas: values_schemas.SectionSchemas = _NO_SCHEMAS
+    """The module's ``openapi/``."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -63,7 +67,6 @@ class PatchOutcome:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Prepared:
-    owner: names.ModuleName | None
     patch: section.SectionPatch
     hook_switches: Mapping[str, bool]
 
@@ -72,15 +75,18 @@ class ValuesStore:
     """The values of all modules through all sources."""
 
     def __init__(
-        self, modules: Sequence[ModuleValues] = (), common: Sequence[sources.ValuesFile] = ()
+        self,
+        modules: Sequence[ModuleValues] = (),
+        common: Sequence[sources.ValuesFile] = (),
+        global_schemas: values_schemas.SectionSchemas = _NO_SCHEMAS,
     ) -> None:
         """``common`` are the ``values.yaml`` of all modules directories in their order, for ``global``."""
         self._config = sources.ConfigValues()
         self._hook_switches: Mapping[str, bool] = {}
         self._files: dict[names.ModuleName, tuple[sources.ValuesFile, ...]] = {}
         self._modules: dict[names.ModuleName, section.Section] = {}
-        self._global = section.Section(names.GLOBAL_KEY, {})
-        self.set_files(modules, common)
+        self._global = section.Section(names.GLOBAL_KEY)
+        self.set_files(modules, common, global_schemas)
 
     @property
     def config(self) -> sources.ConfigValues:
@@ -92,19 +98,26 @@ class ValuesStore:
         """All modules, whether enabled or not."""
         return tuple(self._modules)
 
-    def set_files(self, modules: Sequence[ModuleValues], common: Sequence[sources.ValuesFile]) -> None:
+    def set_files(
+        self,
+        modules: Sequence[ModuleValues],
+        common: Sequence[sources.ValuesFile],
+        global_schemas: values_schemas.SectionSchemas = _NO_SCHEMAS,
+    ) -> None:
         """Replace the sources that are files; patches of modules that stay are kept.
 
         The ConfigMap must then be read again with the new modules and given to :meth:`set_config`.
         """
-        self._global.set_files(merge.merge(*(_section_of(file, names.GLOBAL_KEY) for file in common)))
+        files = merge.merge(*(_section_of(file, names.GLOBAL_KEY) for file in common))
+        self._global.set_files(files, global_schemas)
         self._modules = {module.module: self._module_section(module) for module in modules}
         self._files = {module.module: (module.common, module.own) for module in modules}
 
     def _module_section(self, module: ModuleValues) -> section.Section:
         key = names.values_key(module.module)
-        kept = self._modules.get(module.module) or section.Section(key, {})
-        kept.set_files(merge.merge(_section_of(module.common, key), _section_of(module.own, key)))
+        kept = self._modules.get(module.module) or section.Section(key)
+        files = merge.merge(_section_of(module.common, key), _section_of(module.own, key))
+        kept.set_files(files, module.schemas)
         kept.set_config(self._config.sections.get(key, {}))
         return kept
 
@@ -168,12 +181,46 @@ class ValuesStore:
         """The module's maintenance mode; empty if it is managed as usual."""
         return self._config.maintenance.get(names.maintenance_key(module), "")
 
+    def masked_values(self, module: names.ModuleName | None) -> json_types.JsonObject:
+        """:meth:`values` with what the schemas call sensitive hidden, for people to see."""
+        kept = [self._global] if module is None else [self._global, self._section(module)]
+        return {part.key: part.masked(part.present) for part in kept}
+
+    def masked_config_values(self, module: names.ModuleName | None) -> json_types.JsonObject:
+        """:meth:`config_values` with what the schemas call sensitive hidden, for people to see."""
+        kept = [self._global] if module is None else [self._global, self._section(module)]
+        return {part.key: part.masked(part.config) for part in kept}
+
+    def config_violations(
+        self, config: sources.ConfigValues, modules: Collection[names.ModuleName] | None = None
+    ) -> list[values_schemas.Violation]:
+        """All that the config schemas do not allow if the ConfigMap says this; nothing is changed.
+
+        ``global`` is always checked; ``modules`` are by default those that ``config`` leaves enabled.
+        """
+        checked = self._enabled_by(config) if modules is None else modules
+        sections = [self._global, *(self._section(module) for module in checked)]
+        return [
+            violation
+            for part in sections
+            for violation in part.config_violations(config.sections.get(part.key, {}))
+        ]
+
+    def check_helm_values(self, module: names.ModuleName) -> None:
+        """Check what the module's chart would get, with ``x-required-for-helm``.
+
+        Raises :class:`~addon_operator.values.schemas.InvalidValuesError`.
+        """
+        kept = [self._global, self._section(module)]
+        _raise_violations([v for part in kept for v in part.values_violations(part.present, for_helm=True)])
+
     def check_values_patch(self, owner: names.ModuleName | None, patch: json_patches.ValuesPatch) -> None:
         """Find out whether a values patch would be taken; nothing is changed.
 
         ``owner`` is the module of the hook, ``None`` for a global hook.
 
-        Raises :class:`~addon_operator.values.patches.PatchError`.
+        Raises :class:`~addon_operator.values.patches.PatchError` or
+        :class:`~addon_operator.values.schemas.InvalidValuesError`.
         """
         self._prepare(owner, patch)
 
@@ -182,7 +229,8 @@ class ValuesStore:
     ) -> PatchOutcome:
         """Apply a values patch whole, and remember it; after an error the store is as before.
 
-        Raises :class:`~addon_operator.values.patches.PatchError`.
+        Raises :class:`~addon_operator.values.patches.PatchError` or
+        :class:`~addon_operator.values.schemas.InvalidValuesError`.
         """
         prepared = self._prepare(owner, patch)
         before = self._verdicts()
@@ -200,10 +248,13 @@ class ValuesStore:
 
         ``config`` is a fresher state of the ConfigMap than the store's, after a conflict.
 
-        Raises :class:`~addon_operator.values.patches.PatchError`.
+        Raises :class:`~addon_operator.values.patches.PatchError` or
+        :class:`~addon_operator.values.schemas.InvalidValuesError`.
         """
-        self._section(owner)
-        return config_map.patch_section(owner, patch, config or self._config)
+        kept = self._section(owner)
+        result = config_map.patch_section(owner, patch, self._config if config is None else config)
+        _raise_violations(kept.config_violations(result.section))
+        return result
 
     def patches(self, owner: names.ModuleName | None) -> list[json_patches.Operation]:
         """The accumulated operations of a module's hooks, or of the global hooks; a copy."""
@@ -238,9 +289,23 @@ class ValuesStore:
         taken = json_patches.apply_strictly(document, patch)
         steps = [step for step in taken if step.path[0] == kept.key]
         value = cast("json_types.JsonObject", document.pop(kept.key))
+        prepared = kept.prepare(value, steps)
+        _raise_violations(kept.values_violations(prepared.value))
         hook_switches = cast("dict[str, bool]", document) if owner is None else self._hook_switches
-        return _Prepared(owner, section.SectionPatch(value, steps), hook_switches)
+        return _Prepared(prepared, hook_switches)
+
+    def _enabled_by(self, config: sources.ConfigValues) -> list[names.ModuleName]:
+        return [
+            module
+            for module, files in self._files.items()
+            if switches.decide(module, files, self._hook_switches, config).enabled
+        ]
 
 
 def _section_of(file: sources.ValuesFile, key: names.ValuesKey) -> json_types.JsonObject:
     return file.sections.get(key, {})
+
+
+def _raise_violations(violations: Sequence[values_schemas.Violation]) -> None:
+    if violations:
+        raise values_schemas.InvalidValuesError(violations)

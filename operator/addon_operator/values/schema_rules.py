@@ -1,0 +1,143 @@
+"""Rules in CEL that schemas carry: ``x-kubernetes-validations`` (alias ``x-deckhouse-validations``).
+
+The language itself is behind a protocol; here is where in the values each rule applies, and what it is given.
+"""
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, Protocol
+
+from addon_operator.kernel import json_types
+from addon_operator.values import schema_walk
+from addon_operator.values.schema_walk import SchemaObject
+
+RULE_KEYWORDS: Final = ("x-kubernetes-validations", "x-deckhouse-validations")
+
+Path = tuple[str | int, ...]
+
+
+class RuleError(Exception):
+    """A rule cannot be compiled or evaluated; the text is the reason."""
+
+
+class RuleEvaluator(Protocol):
+    """An implementation of CEL."""
+
+    def check(self, expression: str) -> None:
+        """Raises :class:`RuleError` if the expression is none."""
+        ...
+
+    def evaluate(self, expression: str, variables: Mapping[str, json_types.JsonValue]) -> bool:
+        """The verdict on ``self`` and, for transition rules, ``oldSelf``.
+
+        Raises :class:`RuleError` if the expression cannot be evaluated over these values.
+        """
+        ...
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule of a schema."""
+
+    expression: str
+    message: str
+    """What to tell when it does not hold; the expression if the schema has no message."""
+
+    @property
+    def is_transition(self) -> bool:
+        """Whether the rule compares with the values before; it is skipped where there are none."""
+        return "oldSelf" in self.expression
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class BrokenRule:
+    """A rule that does not hold for the value at a place."""
+
+    path: Path
+    message: str
+    value: json_types.JsonValue
+
+
+class _Absent:
+    """There is no value at that place."""
+
+
+ABSENT: Final = _Absent()
+
+
+def rules_of(schema: SchemaObject) -> list[Rule]:
+    """The rules that stand at one place of a schema."""
+    return [_rule(item) for keyword in RULE_KEYWORDS for item in schema.get(keyword, ())]
+
+
+def _rule(item: Mapping[str, Any]) -> Rule:
+    expression = str(item.get("rule", item.get("expression"))).strip()
+    return Rule(expression, str(item.get("message", f"the rule {expression!r} must hold")).strip())
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class RuleChecker:
+    """Walks values along their schema and evaluates every rule on the way."""
+
+    evaluator: RuleEvaluator
+    definitions: SchemaObject
+
+    def broken(
+        self, schema: SchemaObject, value: json_types.JsonValue, old: json_types.JsonValue | _Absent
+    ) -> Iterator[BrokenRule]:
+        """All rules that do not hold."""
+        yield from self._broken([schema], (), value, old)
+
+    def _broken(
+        self,
+        schemas: list[SchemaObject],
+        path: Path,
+        value: json_types.JsonValue,
+        old: json_types.JsonValue | _Absent,
+    ) -> Iterator[BrokenRule]:
+        facets = [facet for schema in schemas for facet in schema_walk.facets(schema, self.definitions)]
+        for facet in facets:
+            yield from self._broken_here(facet, path, value, old)
+        for key, inner, before in _inner_values(value, old):
+            inner_schemas = [child for facet in facets for child in schema_walk.children(facet, key)]
+            if inner_schemas:
+                yield from self._broken(inner_schemas, (*path, key), inner, before)
+
+    def _broken_here(
+        self,
+        facet: SchemaObject,
+        path: Path,
+        value: json_types.JsonValue,
+        old: json_types.JsonValue | _Absent,
+    ) -> Iterator[BrokenRule]:
+        for rule in rules_of(facet):
+            if value is None or (rule.is_transition and isinstance(old, _Absent)):
+                continue
+            problem = self._problem(rule, value, old)
+            if problem is not None:
+                yield BrokenRule(path, problem, value)
+
+    def _problem(
+        self, rule: Rule, value: json_types.JsonValue, old: json_types.JsonValue | _Absent
+    ) -> str | None:
+        variables = {"self": value}
+        if rule.is_transition and not isinstance(old, _Absent):
+            variables["oldSelf"] = old
+        try:
+            return None if self.evaluator.evaluate(rule.expression, variables) else rule.message
+        except RuleError:
+            # The reason may show values.
+            return f"{rule.message} (the rule cannot be evaluated over these values)"
+
+
+def _inner_values(
+    value: json_types.JsonValue, old: json_types.JsonValue | _Absent
+) -> Iterator[tuple[str | int, json_types.JsonValue, json_types.JsonValue | _Absent]]:
+    if isinstance(value, dict):
+        before = old if isinstance(old, dict) else {}
+        for key, inner in value.items():
+            yield key, inner, before.get(key, ABSENT)
+    elif isinstance(value, list):
+        # As in Kubernetes, items of a list have no identity and so nothing before.
+        for index, item in enumerate(value):
+            yield index, item, ABSENT

@@ -1,0 +1,246 @@
+"""Schemas of values: what they check, what they fill in, and what they hide.
+
+Source: "Validation" of the addon-operator documentation; the dialect is the OpenAPI 3.0 schema object as
+Kubernetes uses it.
+"""
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
+from typing import Any, Final
+
+import jsonschema
+
+from addon_operator.kernel import errors, json_types
+from addon_operator.values import (
+    json_documents,
+    json_pointers,
+    schema_defaults,
+    schema_formats,
+    schema_loading,
+    schema_messages,
+    schema_prepass,
+    schema_rules,
+    schema_walk,
+    yaml_reading,
+)
+
+HIDDEN: Final = "***"
+"""What is shown of a value that the schema marks ``x-sensitive``."""
+_SHOWN: Final = 80
+
+Path = tuple[str | int, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Violation:
+    """One place in the values that the schema does not allow."""
+
+    path: str
+    """Where, e.g. ``someModule.nodes[0].name``."""
+    rule: str
+    """What the value had to be."""
+    value: str | None
+    """The value as JSON, cut to a line; :data:`HIDDEN` if it is sensitive; ``None`` if it says nothing."""
+    schema: str
+    """The schema's file."""
+
+    def __str__(self) -> str:
+        shown = "" if self.value is None else f", not {self.value}"
+        return f"{self.path}: {self.rule}{shown} ({self.schema})"
+
+
+class InvalidValuesError(errors.AddonOperatorError):
+    """Values break their schema; ``violations`` are all of them."""
+
+    def __init__(self, violations: Sequence[Violation]) -> None:
+        super().__init__("the values are not valid: " + "; ".join(map(str, violations)))
+        self.violations = tuple(violations)
+        """All that is wrong."""
+
+
+class Schema:
+    """A schema that was checked and prepared."""
+
+    def __init__(
+        self, definition: Mapping[str, Any], source: str, evaluator: schema_rules.RuleEvaluator | None
+    ) -> None:
+        """``definition`` comes from :mod:`~addon_operator.values.schema_loading`."""
+        self.definition: Final = definition
+        self.source: Final = source
+        self._definitions: Mapping[str, Any] = definition.get("definitions", {})
+        self._checks = _validator(schema_prepass.prepare(definition))
+        self._helm_checks = _validator(schema_prepass.prepare(definition, for_helm=True))
+        self._rules = None if evaluator is None else schema_rules.RuleChecker(evaluator, self._definitions)
+
+    @property
+    def unchecked_rules(self) -> int:
+        """How many rules in CEL the schema has that nothing evaluates."""
+        if self._rules is not None:
+            return 0
+        return sum(len(schema_rules.rules_of(inner)) for _, inner in schema_walk.subschemas(self.definition))
+
+    def violations(
+        self,
+        root: str,
+        value: json_types.JsonObject,
+        old: json_types.JsonObject | None = None,
+        *,
+        for_helm: bool = False,
+    ) -> list[Violation]:
+        """All that the schema does not allow in a section; ``root`` is the section's key.
+
+        ``old`` are the values before, for transition rules; ``for_helm`` demands ``x-required-for-helm`` too.
+        """
+        checks = self._helm_checks if for_helm else self._checks
+        found = [
+            self._violation(root, value, path, rule, str(error.validator))
+            for error in checks.iter_errors(value)
+            for path, rule in schema_messages.explain(error)
+        ]
+        return found or self._broken_rules(root, value, old)
+
+    def _broken_rules(
+        self, root: str, value: json_types.JsonObject, old: json_types.JsonObject | None
+    ) -> list[Violation]:
+        if self._rules is None:
+            return []
+        before = schema_rules.ABSENT if old is None else old
+        return [
+            self._violation(root, value, broken.path, broken.message, "rule")
+            for broken in self._rules.broken(self.definition, value, before)
+        ]
+
+    def _violation(
+        self, root: str, value: json_types.JsonObject, path: Path, rule: str, keyword: str
+    ) -> Violation:
+        shown = None if keyword in _VALUE_IS_NO_USE else self._shown(value, path)
+        return Violation(yaml_reading.format_path((root, *path)), rule, shown, self.source)
+
+    def _shown(self, value: json_types.JsonObject, path: Path) -> str:
+        masked: Any = self.masked(value)
+        for key in path:
+            if masked == HIDDEN:
+                return HIDDEN
+            masked = masked[key]
+        if masked == HIDDEN:
+            return HIDDEN
+        text = json_documents.encode(masked).decode()
+        return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
+
+    def fill(self, value: json_types.JsonObject) -> None:
+        """Fill missing keys with the schema's defaults, at any depth, in place."""
+        schema_defaults.fill([self.definition], value, self._definitions)
+
+    def fill_at(self, path: Sequence[str], value: json_types.JsonValue) -> None:
+        """Fill what would stand at ``path`` (tokens of a JSON Pointer below the section), in place."""
+        schemas: list[Mapping[str, Any]] = [self.definition]
+        for token in path:
+            schemas = [
+                child
+                for schema in schemas
+                for facet in schema_walk.facets(schema, self._definitions)
+                for child in schema_walk.children(facet, _key_or_index(facet, token))
+            ]
+        schema_defaults.fill(schemas, value, self._definitions)
+
+    def masked(self, value: json_types.JsonObject) -> json_types.JsonObject:
+        """A copy of a section that shows :data:`HIDDEN` for each sensitive value."""
+        masked = _masked([self.definition], value, self._definitions)
+        return masked if isinstance(masked, dict) else {}
+
+
+_VALUE_IS_NO_USE: Final = frozenset({"required", "additionalProperties"})
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class SectionSchemas:
+    """The schemas of one section; without one, nothing is checked or filled."""
+
+    config: Schema | None = None
+    """``openapi/config-values.yaml``: what ``values.yaml`` files and the ConfigMap may say."""
+    values: Schema | None = None
+    """``openapi/values.yaml``: what they and the patches of hooks may make."""
+
+    def masked(self, value: json_types.JsonObject) -> json_types.JsonObject:
+        """A copy of the section that hides what any of the schemas calls sensitive."""
+        for schema in (self.config, self.values):
+            if schema is not None:
+                value = schema.masked(value)
+        return json_documents.copy(value)
+
+
+def load_schemas(
+    config: tuple[str, str] | None = None,
+    values: tuple[str, str] | None = None,
+    evaluator: schema_rules.RuleEvaluator | None = None,
+) -> SectionSchemas:
+    """The schemas of a section from the texts and names of its files, ``None`` for a file that is missing.
+
+    Raises :class:`~addon_operator.values.schema_loading.SchemaError` or
+    :class:`~addon_operator.values.yaml_reading.YamlError`, which name file and position.
+    """
+    config_schema = None if config is None else load_schema(*config, evaluator=evaluator)
+    if values is None:
+        return SectionSchemas(config_schema)
+    parent = None if config_schema is None else config_schema.definition
+    return SectionSchemas(config_schema, load_schema(*values, parent=parent, evaluator=evaluator))
+
+
+def load_schema(
+    text: str,
+    source: str,
+    parent: Mapping[str, Any] | None = None,
+    evaluator: schema_rules.RuleEvaluator | None = None,
+) -> Schema:
+    """One schema; ``parent`` is the definition that ``x-extend`` means.
+
+    Raises :class:`~addon_operator.values.schema_loading.SchemaError` or
+    :class:`~addon_operator.values.yaml_reading.YamlError`, which name file and position.
+    """
+    return Schema(schema_loading.load(text, source, parent, evaluator), source, evaluator)
+
+
+def _validator(prepared: Mapping[str, Any]) -> jsonschema.protocols.Validator:
+    validator: jsonschema.protocols.Validator = _Validator(prepared, format_checker=schema_formats.checker())
+    return validator
+
+
+def _multiple_of(
+    _: jsonschema.protocols.Validator, factor: float, value: object, __: Mapping[str, Any]
+) -> Iterator[jsonschema.ValidationError]:
+    # Floating point says that 0.3 is no multiple of 0.1; what people write are decimals.
+    if (
+        isinstance(value, int | float)
+        and not isinstance(value, bool)
+        and Decimal(str(value)) % Decimal(str(factor))
+    ):
+        yield jsonschema.ValidationError("not a multiple")
+
+
+_Validator: Final = jsonschema.validators.extend(  # type: ignore[no-untyped-call]  # has no stub
+    jsonschema.Draft202012Validator, {"multipleOf": _multiple_of}
+)
+
+
+def _key_or_index(facet: Mapping[str, Any], token: str) -> str | int:
+    return 0 if "items" in facet and json_pointers.is_index(token) else token
+
+
+def _masked(
+    schemas: Sequence[Mapping[str, Any]], value: json_types.JsonValue, definitions: Mapping[str, Any]
+) -> json_types.JsonValue:
+    facets = [
+        facet for schema in schemas for facet in schema_walk.facets(schema, definitions, alternatives=True)
+    ]
+    if any(facet.get(schema_loading.SENSITIVE) for facet in facets):
+        return HIDDEN
+    if isinstance(value, dict):
+        return {key: _masked(_children(facets, key), inner, definitions) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_masked(_children(facets, index), inner, definitions) for index, inner in enumerate(value)]
+    return value
+
+
+def _children(facets: Sequence[Mapping[str, Any]], key: str | int) -> list[Mapping[str, Any]]:
+    return [child for facet in facets for child in schema_walk.children(facet, key)]

@@ -42,6 +42,20 @@ class Call:
     """The module's chart as its author knows it, for advice."""
 
 
+class _OncePerCall:
+    """Picks the warnings out of the lines of one call: Helm repeats them for every request that it makes."""
+
+    def __init__(self, tell: Callable[[str], None]) -> None:
+        self._tell = tell
+        self._told: set[str] = set()
+
+    def take(self, line: str) -> None:
+        text = messages.warning_text(line)
+        if text is not None and text not in self._told:
+            self._told.add(text)
+            self._tell(text)
+
+
 class Helm:
     """A helm binary, the cluster it works on, and how it is started.
 
@@ -74,12 +88,13 @@ class Helm:
         ``timeout`` is in seconds. Raises :class:`errors.HelmError` with Helm's own message when it fails, and
         :class:`errors.HelmTimeoutError` when it does not end in time.
         """
+        warnings = _OncePerCall(lambda text: self._warn(call, text))
         result = await self._run_child(
             [self.binary.path, *arguments, *_target_flags(self._target)],
             env=self._environ,
             cwd=self.workspace,
             timeout=timeout,
-            on_stderr_line=lambda line: self._warn(call, line),
+            on_stderr_line=warnings.take,
             capture_stdout=capture_stdout,
         )
         if result.timed_out:
@@ -90,9 +105,8 @@ class Helm:
             raise _failure(call, arguments[0], result)
         return result
 
-    def _warn(self, call: Call, line: str) -> None:
-        text = messages.warning_text(line)
-        if text is None or text in self._told:
+    def _warn(self, call: Call, text: str) -> None:
+        if text in self._told:
             return
         if text.startswith(_ABOUT_THE_KUBECONFIG):
             self._told.add(text)

@@ -10,8 +10,9 @@ _SHOWN_LENGTH: Final = 2000
 
 _WARNINGS: Final = (
     re.compile(r"^WARNING: (?P<text>.+)$"),
-    # klog, by which client-go passes on warnings of the API server:
-    # W1120 10:15:01.123456    42 warnings.go:70] text
+    # klog, by which client-go passes on warnings of the API server, quoted and as information since 2026:
+    # I1120 10:15:01.123456    42 warnings.go:107] "Warning: text"
+    re.compile(r'^[IWE][0-9]{4} [0-9:.]+ +[0-9]+ warnings\.go:[0-9]+\] (?:"Warning: )?(?P<text>.+?)"?$'),
     re.compile(r"^[WE][0-9]{4} [0-9:.]+ +[0-9]+ [^\]]+\] (?P<text>.+)$"),
     # Go's log package with and without a file name: 2026/11/20 10:15:01 coalesce.go:286: warning: text
     re.compile(r"^[0-9/]+ [0-9:]+ (?:\S+\.go:[0-9]+: )?warning: (?P<text>.+)$"),
@@ -43,5 +44,5 @@ def warning_text(line: str) -> str | None:
     for pattern in _WARNINGS:
         match = pattern.match(line)
         if match is not None:
-            return match["text"].strip()
+            return match["text"].strip().replace('\\"', '"')
     return None

@@ -1,0 +1,65 @@
+"""What is a chart, and the private chart of a module without Chart.yaml."""
+
+import pathlib
+
+import pytest
+
+from addon_operator.helm import chart, errors
+from addon_operator.kernel import names
+
+WEB = names.ModuleName("web")
+
+
+@pytest.mark.parametrize(
+    ("entries", "expected"),
+    [
+        (["Chart.yaml"], True),
+        (["templates/x.yaml"], True),
+        (["hooks/x.sh", "values.yaml", "openapi/values.yaml"], False),
+        (["Chart.yaml/x"], False),
+        ([], False),
+    ],
+    ids=["Chart.yaml", "templates", "hooks only", "a directory of that name", "empty"],
+)
+def test_a_chart_is_a_chart_yaml_or_templates(
+    tmp_path: pathlib.Path, entries: list[str], expected: bool
+) -> None:
+    for entry in entries:
+        (tmp_path / entry).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / entry).touch()
+    assert chart.is_chart(tmp_path) is expected
+
+
+def test_a_complete_chart_is_used_as_it_is(module_dir: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    assert chart.prepare(WEB, module_dir, tmp_path / "private") == module_dir
+    assert not (tmp_path / "private").exists()
+
+
+def test_a_module_without_chart_yaml_gets_a_private_chart(
+    module_dir: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    (module_dir / "Chart.yaml").unlink()
+    for left_out in ("crds", "docs", "hooks", "images", "lib", "openapi"):
+        (module_dir / left_out).mkdir()
+    (module_dir / "templates" / "lib").mkdir()
+    (module_dir / "values.yaml").write_text("web: {}\n")
+    made = chart.prepare(WEB, module_dir, tmp_path / "private")
+    assert {entry.name for entry in made.iterdir()} == {"Chart.yaml", "templates", "values.yaml"}
+    assert (made / "templates" / "lib").is_dir()
+    assert (made / "Chart.yaml").read_text() == "apiVersion: v2\nname: web\nversion: 0.2.0\n"
+    assert not (module_dir / "Chart.yaml").exists()
+
+
+def test_links_are_copied_as_what_they_point_at(module_dir: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    (module_dir / "Chart.yaml").unlink()
+    (tmp_path / "elsewhere.yaml").write_text("kind: X\n")
+    (module_dir / "templates" / "linked.yaml").symlink_to(tmp_path / "elsewhere.yaml")
+    made = chart.prepare(WEB, module_dir, tmp_path / "private")
+    copied = made / "templates" / "linked.yaml"
+    assert copied.read_text() == "kind: X\n"
+    assert not copied.is_symlink()
+
+
+def test_files_that_cannot_be_copied_are_an_error_of_the_module(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(errors.ChartError, match="module web: cannot copy the chart"):
+        chart.prepare(WEB, tmp_path / "gone", tmp_path / "private")

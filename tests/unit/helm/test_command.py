@@ -1,0 +1,125 @@
+"""Starting helm: flags, environment, errors and warnings, with scripts that stand in for it."""
+
+import pathlib
+
+import pytest
+
+from addon_operator.helm import binary, command, errors
+from addon_operator.kernel import names
+from addon_operator.process import children
+
+WEB = names.ModuleName("web")
+
+
+def helm(
+    directory: pathlib.Path,
+    body: str,
+    target: command.Target | None = None,
+    warnings: list[tuple[str, str]] | None = None,
+) -> command.Helm:
+    """A helm that is a shell script."""
+    script = directory / "helm"
+    script.write_text(f"#!/bin/sh\n{body}\n")
+    script.chmod(0o755)
+    told = warnings if warnings is not None else []
+    return command.Helm(
+        binary.HelmBinary(script, "v3.19.0", 3, 19),
+        target or command.Target("addons"),
+        {"PATH": "/usr/bin:/bin"},
+        directory,
+        children.run_child,
+        lambda module, text: told.append((module, text)),
+    )
+
+
+@pytest.mark.parametrize(
+    ("target", "flags"),
+    [
+        pytest.param(command.Target("addons"), "--namespace addons", id="service account"),
+        pytest.param(
+            command.Target("addons", (pathlib.Path("/k"),), "kind", "https://other"),
+            "--namespace addons --kube-context kind --kube-apiserver https://other",
+            id="context and server",
+        ),
+    ],
+)
+async def test_every_call_names_the_cluster_and_the_namespace(
+    tmp_path: pathlib.Path, target: command.Target, flags: str
+) -> None:
+    made = helm(tmp_path, 'echo "$@"', target)
+    result = await made.run(command.Call(WEB), ["list", "-a"], 10, capture_stdout=1000)
+    assert result.stdout == f"list -a {flags}\n".encode()
+
+
+@pytest.mark.parametrize(
+    "name", ["HELM_NAMESPACE", "HELM_KUBECONTEXT", "HELM_DEBUG", "HELM_PLUGINS", "HELM_REPOSITORY_CACHE"]
+)
+def test_helm_variables_of_the_operator_do_not_reach_helm(name: str, tmp_path: pathlib.Path) -> None:
+    assert name not in command.child_environment({name: "leaks"}, command.Target("addons"), tmp_path)
+
+
+def test_other_variables_and_helms_storage_driver_do_reach_helm(tmp_path: pathlib.Path) -> None:
+    environ = {"HTTPS_PROXY": "http://proxy", "HELM_DRIVER": "configmap", "HOME": "/root"}
+    made = command.child_environment(environ, command.Target("addons"), tmp_path)
+    assert environ.items() <= made.items()
+
+
+@pytest.mark.parametrize("name", ["HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME", "KUBECACHEDIR"])
+def test_what_helm_keeps_lies_in_the_private_workspace(name: str, tmp_path: pathlib.Path) -> None:
+    made = command.child_environment({name: "/elsewhere"}, command.Target("addons"), tmp_path)
+    assert pathlib.Path(made[name]).is_relative_to(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("files", "variable"),
+    [((), "/dev/null"), ((pathlib.Path("/a"), pathlib.Path("/b")), "/a:/b")],
+    ids=["service account", "two files"],
+)
+def test_helm_uses_the_kubeconfig_of_the_operator(
+    files: tuple[pathlib.Path, ...], variable: str, tmp_path: pathlib.Path
+) -> None:
+    made = command.child_environment({"KUBECONFIG": "/wrong"}, command.Target("addons", files), tmp_path)
+    assert made["KUBECONFIG"] == variable
+
+
+async def test_a_failure_is_an_error_with_the_module_the_verb_and_helms_message(
+    tmp_path: pathlib.Path,
+) -> None:
+    made = helm(tmp_path, "echo 'Error: no such chart' >&2; exit 1")
+    with pytest.raises(errors.HelmError) as raised:
+        await made.run(command.Call(WEB), ["template", "web"], 10)
+    assert str(raised.value) == "module web: helm template: no such chart"
+    assert raised.value.module == "web"
+
+
+async def test_a_helm_that_hangs_is_stopped(tmp_path: pathlib.Path) -> None:
+    made = helm(tmp_path, "exec sleep 60")
+    with pytest.raises(errors.HelmTimeoutError, match="'helm upgrade' did not end within 0 s"):
+        await made.run(command.Call(WEB), ["upgrade"], 0.05)
+
+
+async def test_a_warning_is_told_once_for_each_call(tmp_path: pathlib.Path) -> None:
+    warnings: list[tuple[str, str]] = []
+    made = helm(tmp_path, "for i in 1 2; do echo 'WARNING: old' >&2; done", warnings=warnings)
+    await made.run(command.Call(WEB), ["upgrade"], 10)
+    await made.run(command.Call(names.ModuleName("dns")), ["upgrade"], 10)
+    assert warnings == [("web", "old"), ("dns", "old")]
+
+
+async def test_a_warning_about_the_kubeconfig_is_told_once(tmp_path: pathlib.Path) -> None:
+    warnings: list[tuple[str, str]] = []
+    text = "Kubernetes configuration file is group-readable. This is insecure. Location: /k"
+    made = helm(tmp_path, f"echo 'WARNING: {text}' >&2", warnings=warnings)
+    for module in ("web", "dns"):
+        await made.run(command.Call(names.ModuleName(module)), ["upgrade"], 10)
+    assert warnings == [("web", text)]
+
+
+async def test_sensitive_values_are_hidden(tmp_path: pathlib.Path) -> None:
+    warnings: list[tuple[str, str]] = []
+    made = helm(tmp_path, "echo 'WARNING: s3cret' >&2; echo 'Error: s3cret' >&2; exit 1", warnings=warnings)
+    call = command.Call(WEB, lambda text: text.replace("s3cret", "***"))
+    with pytest.raises(errors.HelmError) as raised:
+        await made.run(call, ["upgrade"], 10)
+    assert str(raised.value) == "module web: helm upgrade: ***"
+    assert warnings == [("web", "***")]

@@ -1,0 +1,107 @@
+"""The command lines of each verb."""
+
+import dataclasses
+import pathlib
+
+import pytest
+
+from addon_operator.helm import capabilities, command, errors, template, uninstall, upgrade
+from addon_operator.kernel import names
+from tests.unit.helm import fakes
+
+CALL = command.Call(names.ModuleName("web"))
+TEMPLATE = template.TemplateRequest(
+    chart=pathlib.Path("/chart"),
+    values=pathlib.Path("/values.json"),
+    capabilities=capabilities.Capabilities("v1.36.3", frozenset({"v1", "apps/v1/Deployment"})),
+    with_api_versions=False,
+    with_lookup=False,
+    timeout=60,
+)
+UPGRADE = upgrade.UpgradeRequest(
+    chart=pathlib.Path("/chart"),
+    values=pathlib.Path("/values.json"),
+    labels={"b": "2", "a": "1"},
+    validate=True,
+    history_max=10,
+    timeout=1200,
+)
+
+
+class Recorder:
+    """Takes down what helm is called with; an answer that is too long can be ordered."""
+
+    def __init__(self, *, is_cut: bool = False) -> None:
+        self.argv: list[str] = []
+        self._is_cut = is_cut
+
+    async def __call__(self, argv: list[str], **_: object) -> object:
+        self.argv = [str(word) for word in argv[1:]]
+        return dataclasses.replace(fakes.result(stdout=b"kind: X\n"), stdout_is_cut=self._is_cut)
+
+
+def helm(recorder: Recorder, tmp_path: pathlib.Path, major: int = 3) -> command.Helm:
+    found = fakes.binary.HelmBinary(pathlib.Path("/helm"), f"v{major}.30.0", major, 30)
+    return command.Helm(found, command.Target("addons"), {}, tmp_path, recorder, lambda *_: None)  # type: ignore[arg-type]
+
+
+async def test_template_renders_as_an_upgrade_would_without_asking_the_cluster(
+    tmp_path: pathlib.Path,
+) -> None:
+    recorder = Recorder()
+    assert await template.template(helm(recorder, tmp_path), CALL, TEMPLATE) == b"kind: X\n"
+    line = " ".join(recorder.argv)
+    assert line.startswith("template web /chart --values /values.json --is-upgrade --skip-crds")
+    assert "--kube-version v1.36.3" in line
+    assert "--dry-run" not in line
+    assert "--api-versions" not in line
+
+
+async def test_template_passes_the_api_versions_on_when_the_chart_asks_for_them(
+    tmp_path: pathlib.Path,
+) -> None:
+    recorder = Recorder()
+    asking = dataclasses.replace(TEMPLATE, with_api_versions=True)
+    await template.template(helm(recorder, tmp_path), CALL, asking)
+    assert "--api-versions apps/v1/Deployment --api-versions v1" in " ".join(recorder.argv)
+
+
+async def test_template_speaks_with_the_cluster_when_the_chart_looks_something_up(
+    tmp_path: pathlib.Path,
+) -> None:
+    recorder = Recorder()
+    asking = dataclasses.replace(TEMPLATE, with_lookup=True)
+    await template.template(helm(recorder, tmp_path), CALL, asking)
+    assert "--dry-run=server" in recorder.argv
+
+
+async def test_a_manifest_beyond_all_measure_is_refused(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(errors.HelmError, match="larger than 64 MiB"):
+        await template.template(helm(Recorder(is_cut=True), tmp_path), CALL, TEMPLATE)
+
+
+async def test_upgrade_takes_ownership_and_saves_labels(tmp_path: pathlib.Path) -> None:
+    recorder = Recorder()
+    await upgrade.upgrade(helm(recorder, tmp_path), CALL, UPGRADE)
+    assert " ".join(recorder.argv) == (
+        "upgrade web /chart --install --values /values.json --reset-values --skip-crds --take-ownership "
+        "--history-max 10 --timeout 20m --labels a=1,b=2 --namespace addons"
+    )
+
+
+async def test_upgrade_may_leave_the_validation_out(tmp_path: pathlib.Path) -> None:
+    recorder = Recorder()
+    await upgrade.upgrade(helm(recorder, tmp_path), CALL, dataclasses.replace(UPGRADE, validate=False))
+    assert "--disable-openapi-validation" in recorder.argv
+
+
+async def test_helm_4_applies_on_the_server_and_wins_conflicts(tmp_path: pathlib.Path) -> None:
+    recorder = Recorder()
+    await upgrade.upgrade(helm(recorder, tmp_path, major=4), CALL, UPGRADE)
+    assert {"--server-side=true", "--force-conflicts"} <= set(recorder.argv)
+
+
+async def test_uninstall_does_not_mind_a_release_that_is_gone(tmp_path: pathlib.Path) -> None:
+    recorder = Recorder()
+    await uninstall.uninstall(helm(recorder, tmp_path), CALL, 90)
+    assert " ".join(recorder.argv) == "uninstall web --ignore-not-found --timeout 1m30s --namespace addons"

@@ -17,7 +17,6 @@ from addon_operator.kernel import clock
 from addon_operator.kube import client, errors, event_budget, paths
 
 COMPONENT: Final = "addon-operator"
-_WAITING_MAX: Final = 1000
 _MESSAGE_MAX: Final = 1024
 _REASON_MAX: Final = 128
 _NAME_MAX: Final = 200
@@ -77,13 +76,15 @@ class _Waiting:
 class EventRecorder:
     """Writes Events about objects; to be used in one event loop."""
 
-    def __init__(self, kube: client.KubeClient, time: clock.Clock, *, instance: str = "") -> None:
-        """``instance`` is the pod's name."""
+    def __init__(
+        self, kube: client.KubeClient, time: clock.Clock, *, instance: str = "", waiting_max: int = 1000
+    ) -> None:
+        """``instance`` is the pod's name, ``waiting_max`` how many Events may wait to be written."""
         self._kube = kube
         self._clock = time
         self._instance = instance
         self._budget = event_budget.EventBudget(time)
-        self._waiting: collections.deque[_Waiting] = collections.deque(maxlen=_WAITING_MAX)
+        self._waiting: collections.deque[_Waiting] = collections.deque(maxlen=waiting_max)
         self._arrived = asyncio.Event()
         self._serial = 0
 

@@ -190,12 +190,14 @@ async def test_long_texts_and_names_are_cut_to_what_the_api_takes(
     assert len(event["reason"]) == 128
 
 
-async def test_what_waits_is_bounded(recorder: events.EventRecorder, stored: Stored) -> None:
-    for number in range(1500):
+async def test_the_newest_of_too_many_that_wait_are_kept(
+    kube: client.KubeClient, pauses: Pauses, stored: Stored
+) -> None:
+    recorder = events.EventRecorder(kube, pauses, waiting_max=3)
+    for number in range(5):
         recorder.record(events.ObjectReference("v1", "Pod", f"p{number}", "addons"), "Normal", "Seen", "x")
     await recorder.flush()
-    assert len(stored.events) == 1000
-    assert stored.events[-1]["involvedObject"]["name"] == "p1499"
+    assert [event["involvedObject"]["name"] for event in stored.events] == ["p2", "p3", "p4"]
 
 
 async def test_events_are_written_as_they_come(recorder: events.EventRecorder, server: ApiServer) -> None:

@@ -1,0 +1,97 @@
+"""Hand-written stand-ins that the tests of the local control plane share."""
+
+import contextlib
+import pathlib
+from collections.abc import Iterator
+
+from addon_operator.devcluster import components, pins, reporters
+
+GO_MOD = """\
+// Pins of some tool.
+module devcluster/tool
+
+go 1.26.0
+
+godebug default=go1.26
+
+tool example.com/tool/cmd/tool
+
+require (
+\texample.com/helper v0.4.1-0.20260101000000-0123456789ab // indirect
+\texample.com/tool v1.2.3 // indirect
+\tk8s.io/client-go v0.36.3 // indirect
+)
+
+replace (
+\texample.com/other => example.com/other v0.9.9
+)
+"""
+MODULE = "example.com/tool"
+
+
+class Recorder:
+    """A reporter that remembers what was said and counted."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+        self.phases: list[tuple[str, str, int | None]] = []
+        self.counted: list[int] = []
+        self.described: list[str] = []
+
+    def say(self, text: str) -> None:
+        self.said.append(text)
+
+    @contextlib.contextmanager
+    def phase(
+        self, subject: str, activity: str, unit: str, total: int | None = None
+    ) -> Iterator[reporters.Phase]:
+        self.phases.append((subject, activity, total))
+        self.counted.append(0)
+        yield self
+
+    def advance(self, count: int = 1) -> None:
+        self.counted[-1] += count
+
+    def describe(self, activity: str) -> None:
+        self.described.append(activity)
+
+
+class Clock:
+    """A clock that goes on only when told to, or when someone sleeps."""
+
+    def __init__(self, now: float = 1_800_000_000.0) -> None:
+        self.now = now
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def time(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+def write_pins(folder: pathlib.Path, go_mod: str = GO_MOD, go_sum: str = "sums\n") -> pathlib.Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "go.mod").write_text(go_mod)
+    (folder / "go.sum").write_text(go_sum)
+    return folder
+
+
+def stamps(pin: pins.Pin) -> dict[str, str]:
+    return {"example.com/tool.version": pin.version}
+
+
+def component(
+    *names: str, releases: components.Releases | None = None, name: str = "tool"
+) -> components.Component:
+    binaries = tuple(components.Binary(one, f"{MODULE}/cmd/{one}") for one in names or ("tool",))
+    return components.Component(name, MODULE, binaries, stamps, releases)
+
+
+def write_program(path: pathlib.Path, script: str) -> pathlib.Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    return path

@@ -161,8 +161,8 @@ def _detail_problems(
 def _keyword_problems(path: tuple[str | int, ...], schema: Mapping[str, Any]) -> Iterator[_Problem]:
     """A misspelt keyword would silently check nothing."""
     for keyword in schema:
-        near = [] if keyword in _KEYWORDS else difflib.get_close_matches(keyword, _KEYWORDS, n=1, cutoff=0.85)
-        if near:
+        near = difflib.get_close_matches(keyword, _KEYWORDS, n=1, cutoff=0.85)
+        if near and keyword not in _KEYWORDS and keyword.startswith("x-") is near[0].startswith("x-"):
             yield (*path, keyword), f"this is no keyword of a schema; did you mean {near[0]!r}?"
 
 

@@ -6,7 +6,7 @@ from typing import Any, Final, cast
 
 import jsonschema
 
-from addon_operator.values import json_documents
+from addon_operator.values import json_documents, yaml_reading
 
 Path = tuple[str | int, ...]
 
@@ -77,13 +77,19 @@ def _combined(error: jsonschema.ValidationError) -> str:
     count = len(cast("list[Any]", error.validator_value))
     if keyword == "oneOf" and not error.context:
         return f"must be of exactly one of {count} forms, and is of several"
-    nearest = jsonschema.exceptions.best_match(error.context or ())
+    nearest = min(error.context or (), key=_distance, default=None)
     hint = "" if nearest is None or nearest.validator in _COMBINED else f" (nearest: {_nearest(nearest)})"
     return f"must be of one of {count} forms{hint}"
 
 
+def _distance(error: jsonschema.ValidationError) -> tuple[int, bool]:
+    """Small for the form that was most likely meant: right until deep inside, or at least in its type."""
+    return -len(error.relative_path), error.validator == "type"
+
+
 def _nearest(error: jsonschema.ValidationError) -> str:
-    return next(text for _, text in explain(error))
+    where = yaml_reading.format_path(tuple(error.relative_path))
+    return f"{where} {rule(error)}".strip()
 
 
 def _json(value: object) -> str:

@@ -5,12 +5,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from addon_operator.kernel import json_types
 from addon_operator.values import json_documents, json_pointers, patch_log, patches
-from tests.unit.values.json_strategies import KEYS, OBJECTS, VALUES
+from tests.unit.values.json_strategies import KEYS, OBJECTS, PROPERTY, VALUES
 
 Patch = Sequence[Mapping[str, Any]]
 
@@ -91,7 +91,7 @@ def _applied(document: json_types.JsonObject, operation: dict[str, Any]) -> patc
     return operation
 
 
-@settings(max_examples=150)
+@PROPERTY
 @given(OBJECTS, _PATCHES, st.lists(OBJECTS, min_size=1, max_size=4))
 def test_joining_never_changes_what_a_replay_gives(
     section: json_types.JsonObject,
@@ -104,7 +104,7 @@ def test_joining_never_changes_what_a_replay_gives(
         assert json_documents.equal(replayed(log, lower), replayed_one_by_one(history, lower))
 
 
-@settings(max_examples=50)
+@PROPERTY
 @given(OBJECTS, _PATCHES, _PATCHES)
 def test_folding_keeps_the_present_values_and_later_patches_work_on(
     section: json_types.JsonObject, first: list[list[dict[str, Any]]], second: list[list[dict[str, Any]]]

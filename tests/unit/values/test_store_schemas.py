@@ -1,0 +1,226 @@
+"""The store with schemas: defaults, checks, and patches that build on defaults."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from addon_operator.kernel import names
+from addon_operator.values import patches, schemas, sources, store
+from tests.unit.values.json_strategies import PROPERTY
+
+SOME = names.ModuleName("some-module")
+
+CONFIG_SCHEMA = """
+    properties:
+      replicas: {type: integer, default: 2, minimum: 1}
+      name: {type: string}
+      tls: {type: object, properties: {mode: {type: string, default: auto}}}
+"""
+VALUES_SCHEMA = """
+    x-extend: {schema: config-values.yaml}
+    x-required-for-helm: [internal]
+    properties:
+      internal:
+        type: object
+        default: {}
+        x-required-for-helm: [ca]
+        properties:
+          ca: {type: string, x-sensitive: true}
+          counter: {type: integer, default: 0}
+          nodes:
+            type: array
+            items: {type: object, properties: {zone: {type: string, default: a}, rank: {}}}
+          box: {type: object, properties: {size: {type: integer, default: 1}}}
+"""
+
+
+def make_store(files: str = "", global_schema: str | None = None) -> store.ValuesStore:
+    section = schemas.load_schemas((CONFIG_SCHEMA, "config-values.yaml"), (VALUES_SCHEMA, "values.yaml"))
+    common = sources.parse_common_values(files, "modules/values.yaml")
+    global_schemas = schemas.load_schemas(None if global_schema is None else (global_schema, "global"))
+    return store.ValuesStore([store.ModuleValues(SOME, common, schemas=section)], [common], global_schemas)
+
+
+def config_of(**data: str) -> sources.ConfigValues:
+    return sources.parse_config_map(data, [SOME])
+
+
+def patch(*operations: dict[str, Any]) -> patches.ValuesPatch:
+    return patches.parse_patch(json.dumps(operations), "patch")
+
+
+def add(path: str, value: object) -> dict[str, Any]:
+    return {"op": "add", "path": f"/someModule/{path}", "value": value}
+
+
+def section(values: store.ValuesStore) -> Any:  # noqa: ANN401  # JSON
+    return values.values(SOME)["someModule"]
+
+
+def test_defaults_of_both_schemas_fill_what_is_missing() -> None:
+    values = make_store("someModule: {name: x, tls: {}}")
+    assert section(values) == {
+        "name": "x",
+        "tls": {"mode": "auto"},
+        "replicas": 2,
+        "internal": {"counter": 0},
+    }
+
+
+def test_config_values_have_no_defaults() -> None:
+    assert make_store().config_values(SOME)["someModule"] == {}
+
+
+def test_a_source_wins_over_a_default() -> None:
+    values = make_store("someModule: {replicas: 5}")
+    assert section(values)["replicas"] == 5
+    values.set_config(config_of(someModule="replicas: 7"))
+    assert section(values)["replicas"] == 7
+
+
+def test_hooks_patch_what_defaults_made() -> None:
+    values = make_store()
+    values.apply_values_patch(
+        SOME, patch(add("internal/ca", "x"), {"op": "remove", "path": "/someModule/replicas"})
+    )
+    assert section(values) == {"internal": {"counter": 0, "ca": "x"}, "replicas": 2}
+
+
+@pytest.mark.parametrize(
+    "history",
+    [
+        [[add("internal/box", {})], [{"op": "replace", "path": "/someModule/internal/box/size", "value": 5}]],
+        [[add("internal", {})], [{"op": "replace", "path": "/someModule/internal/counter", "value": 5}]],
+        [
+            [{"op": "remove", "path": "/someModule/internal"}],
+            [
+                {"op": "test", "path": "/someModule/internal/counter", "value": 0},
+                add("internal/box", {"size": 4}),
+            ],
+        ],
+        [
+            [add("internal/nodes", []), add("internal/nodes/-", {})],
+            [{"op": "replace", "path": "/someModule/internal/nodes/0/zone", "value": "b"}],
+        ],
+        [
+            [add("internal/box", {}), {"op": "test", "path": "/someModule/internal/box", "value": {}}],
+            [{"op": "remove", "path": "/someModule/internal/box/size"}, add("internal/counter", 3)],
+        ],
+    ],
+    ids=[
+        "in an object of the hook",
+        "in a replaced object",
+        "after a removal",
+        "in a list item",
+        "with a test",
+    ],
+)
+def test_later_patches_build_on_defaults_that_earlier_ones_brought_and_survive_a_replay(
+    history: list[list[dict[str, Any]]],
+) -> None:
+    values = make_store()
+    for operations in history:
+        values.apply_values_patch(SOME, patch(*operations))
+    before = section(values)
+    values.set_config(config_of(someModule="name: changed"))
+    assert section(values) == {**before, "name": "changed"}
+
+
+_BOXES = st.fixed_dictionaries({}, optional={"size": st.integers(0, 3)})
+_CHANGES = st.one_of(
+    st.builds(lambda box: add("internal/box", box), _BOXES),
+    st.builds(
+        lambda size: {"op": "replace", "path": "/someModule/internal/box/size", "value": size},
+        st.integers(0, 3),
+    ),
+    st.just({"op": "remove", "path": "/someModule/internal/box"}),
+    st.just({"op": "remove", "path": "/someModule/internal"}),
+    st.just({"op": "remove", "path": "/someModule/internal/counter"}),
+    st.builds(lambda rank: add("internal/nodes/-", {"rank": rank}), st.integers(0, 3)),
+    st.just(add("internal/nodes", [{}])),
+    st.just({"op": "copy", "from": "/someModule/internal/box", "path": "/someModule/internal/nodes/0/rank"}),
+    st.just({"op": "test", "path": "/someModule/replicas", "value": 2}),
+)
+
+
+@PROPERTY
+@given(st.lists(st.lists(_CHANGES, min_size=1, max_size=2), max_size=8))
+def test_a_replay_over_the_same_sources_gives_the_same_values(history: list[list[dict[str, Any]]]) -> None:
+    values = make_store()
+    for operations in history:
+        try:
+            values.apply_values_patch(SOME, patch(*operations))
+        except patches.PatchError:
+            continue
+    before = section(values)
+    values.set_config(config_of(someModule="name: changed"))
+    values.set_config(config_of())
+    assert section(values) == before
+
+
+def test_a_values_patch_that_breaks_the_schema_is_refused_whole() -> None:
+    values = make_store()
+    with pytest.raises(schemas.InvalidValuesError) as caught:
+        values.apply_values_patch(
+            SOME, patch(add("internal/counter", "many"), add("internal/ca", 7), add("name", "x"))
+        )
+    assert {(v.path, v.value) for v in caught.value.violations} == {
+        ("someModule.internal.counter", '"many"'),
+        ("someModule.internal.ca", "***"),
+    }
+    assert "7" not in str(caught.value)
+    assert section(values) == {"replicas": 2, "internal": {"counter": 0}}
+    assert values.patches(SOME) == []
+
+
+def test_a_config_patch_is_checked_over_the_merged_sources() -> None:
+    values = make_store("someModule: {tls: {mode: auto}}")
+    with pytest.raises(schemas.InvalidValuesError, match=r"someModule\.replicas: must be at least 1, not 0"):
+        values.apply_config_patch(SOME, patch(add("replicas", 0)))
+    with pytest.raises(
+        schemas.InvalidValuesError, match=r"someModule\.internal: the schema does not know this key"
+    ):
+        values.apply_config_patch(SOME, patch(add("internal", {})))
+    assert values.apply_config_patch(SOME, patch(add("replicas", 1))).section == {"replicas": 1}
+
+
+def test_a_config_map_is_checked_for_global_and_enabled_modules() -> None:
+    values = make_store(global_schema="required: [project]\nproperties: {project: {type: string}}")
+    bad = {"someModule": "replicas: 0", "someModuleEnabled": "true"}
+    assert [v.path for v in values.config_violations(config_of(**bad))] == ["global", "someModule.replicas"]
+    fine = {"global": "project: x", "someModule": "replicas: 0"}
+    assert values.config_violations(config_of(**fine)) == []
+    assert [v.path for v in values.config_violations(config_of(**fine), [SOME])] == ["someModule.replicas"]
+
+
+def test_files_are_checked_together_with_the_config_map() -> None:
+    values = make_store("someModule: {replicas: none}\nsomeModuleEnabled: true")
+    assert [v.path for v in values.config_violations(config_of())] == ["someModule.replicas"]
+    assert values.config_violations(config_of(someModule="replicas: 3")) == []
+
+
+def test_what_helm_requires_is_checked_before_helm_only() -> None:
+    values = make_store()
+    values.apply_values_patch(SOME, patch(add("internal/counter", 1)))
+    with pytest.raises(schemas.InvalidValuesError, match=r"someModule\.internal: must have the key 'ca'"):
+        values.check_helm_values(SOME)
+    values.apply_values_patch(SOME, patch(add("internal/ca", "pem")))
+    values.check_helm_values(SOME)
+
+
+def test_sensitive_values_are_hidden_from_people_but_not_from_hooks() -> None:
+    values = make_store()
+    values.apply_values_patch(SOME, patch(add("internal/ca", "pem")))
+    assert section(values)["internal"]["ca"] == "pem"
+    masked: Any = values.masked_values(SOME)
+    assert masked["someModule"]["internal"]["ca"] == "***"
+
+
+def test_sensitive_config_values_are_hidden_too() -> None:
+    values = make_store(global_schema="properties: {key: {x-sensitive: true}}")
+    values.set_config(config_of(**{"global": "key: secret"}))
+    assert values.masked_config_values(None) == {"global": {"key": "***"}}
+    assert values.config_values(None) == {"global": {"key": "secret"}}

@@ -12,8 +12,9 @@ import addon_operator
 from addon_operator.kernel import errors
 
 COMMANDS: Final[Mapping[str, str]] = {
-    "settings": "addon_operator.cli.settings:settings",
     "devcluster": "addon_operator.cli.devcluster:devcluster",
+    "settings": "addon_operator.cli.settings:settings",
+    "start": "addon_operator.cli.start:start",
     "version": "addon_operator.cli.version:version",
 }
 """Name of each verb and where its click command is."""
@@ -51,7 +52,8 @@ def cli(ctx: click.Context) -> None:
         command = cli.get_command(ctx, DEFAULT_COMMAND)
         if command is None:
             raise click.UsageError("name a command")
-        ctx.invoke(command)
+        with command.make_context(DEFAULT_COMMAND, [], parent=ctx) as started:
+            command.invoke(started)
 
 
 def main(args: Sequence[str] | None = None) -> None:

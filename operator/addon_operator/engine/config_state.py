@@ -3,37 +3,21 @@
 import asyncio
 import dataclasses
 from collections.abc import Callable, Collection, Mapping
-from typing import Any, Protocol
+from typing import Protocol
 
 from addon_operator.kernel import names
+from addon_operator.kube import config_maps
 from addon_operator.values import config_map, patches, sources, store
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Snapshot:
-    """The ConfigMap at one moment."""
-
-    data: Mapping[str, str]
-    resource_version: str
-
-
-def snapshot_of(body: Mapping[str, Any]) -> Snapshot:
-    """The part of a ConfigMap object that matters."""
-    return Snapshot(dict(body.get("data") or {}), body["metadata"]["resourceVersion"])
-
-
-EMPTY = Snapshot({}, "")
-"""What a missing ConfigMap is."""
 
 
 class ConfigMapClient(Protocol):
     """The ConfigMap in the cluster."""
 
-    async def read(self) -> Snapshot | None:
+    async def read(self) -> config_maps.Snapshot | None:
         """What it holds now, or ``None`` when it does not exist."""
         ...
 
-    async def update(self, change: Callable[[Mapping[str, str]], Mapping[str, str]]) -> Snapshot:
+    async def update(self, change: Callable[[Mapping[str, str]], Mapping[str, str]]) -> config_maps.Snapshot:
         """Write ``change(data)`` with the resourceVersion as precondition, again on a conflict.
 
         A missing ConfigMap is created.
@@ -48,8 +32,11 @@ class ConfigObserver(Protocol):
         """Somebody's edit changed values or flags; the store has them already."""
         ...
 
-    def config_invalid(self, error: sources.ConfigMapError) -> None:
-        """An edit was wrong; the last good values stay in force. Told once per edit."""
+    def config_invalid(self, error: sources.ConfigMapError, uid: str) -> None:
+        """An edit of the ConfigMap with that uid was wrong; the last good values stay in force.
+
+        Told once per edit.
+        """
         ...
 
 
@@ -72,9 +59,9 @@ class ConfigState:
         self._modules = modules
         self._source = source
         self._warn = warn
-        self._seen = EMPTY
+        self._seen = config_maps.ABSENT
         self._writing = asyncio.Lock()
-        self._deferred: list[Snapshot | None] = []
+        self._deferred: list[config_maps.Snapshot | None] = []
 
     async def load(self) -> None:
         """Read the ConfigMap for the first time.
@@ -82,11 +69,11 @@ class ConfigState:
         Raises :class:`~addon_operator.values.sources.ConfigMapError` when it is wrong, and what the client
         raises when it cannot be read.
         """
-        snapshot = await self._client.read() or EMPTY
+        snapshot = await self._client.read() or config_maps.ABSENT
         self._values.set_config(self._parse(snapshot))
         self._seen = snapshot
 
-    def received(self, snapshot: Snapshot | None) -> None:
+    def received(self, snapshot: config_maps.Snapshot | None) -> None:
         """Take in what a watch delivered; ``None`` means that the ConfigMap was deleted."""
         if self._writing.locked():
             # The watch may be faster than the answer to our own write, which must not look like an edit.
@@ -94,8 +81,8 @@ class ConfigState:
         else:
             self._take(snapshot)
 
-    def _take(self, snapshot: Snapshot | None) -> None:
-        now = snapshot or EMPTY
+    def _take(self, snapshot: config_maps.Snapshot | None) -> None:
+        now = snapshot or config_maps.ABSENT
         if _older(now, self._seen):
             return
         same = now.data == self._seen.data
@@ -105,7 +92,7 @@ class ConfigState:
         try:
             parsed = self._parse(now)
         except sources.ConfigMapError as error:
-            self._observer.config_invalid(error)
+            self._observer.config_invalid(error, now.uid)
             return
         change = self._values.set_config(parsed)
         if change:
@@ -151,14 +138,14 @@ class ConfigState:
         sections = {**config.sections, result.key: result.section}
         self._values.set_config(dataclasses.replace(config, sections=sections))
 
-    def _parse(self, snapshot: Snapshot) -> sources.ConfigValues:
+    def _parse(self, snapshot: config_maps.Snapshot) -> sources.ConfigValues:
         parsed = sources.parse_config_map(snapshot.data, self._modules, self._source)
         for warning in parsed.warnings:
             self._warn(warning)
         return parsed
 
 
-def _older(now: Snapshot, seen: Snapshot) -> bool:
+def _older(now: config_maps.Snapshot, seen: config_maps.Snapshot) -> bool:
     versions = (now.resource_version, seen.resource_version)
     if not all(version.isdecimal() for version in versions):
         return False

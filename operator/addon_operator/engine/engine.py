@@ -19,8 +19,8 @@ class EditObserver(Protocol):
         """An edit was taken in."""
         ...
 
-    def config_refused(self, error: sources.ConfigMapError) -> None:
-        """An edit was wrong; the last good values stay in force."""
+    def config_refused(self, error: sources.ConfigMapError, uid: str) -> None:
+        """An edit of the ConfigMap with that uid was wrong; the last good values stay in force."""
         ...
 
 
@@ -76,9 +76,9 @@ class Engine:
         for module in reaction.runs:
             self.run_module(module, ACTIVATION_CONFIG_MAP)
 
-    def config_invalid(self, error: sources.ConfigMapError) -> None:
+    def config_invalid(self, error: sources.ConfigMapError, uid: str) -> None:
         """Tell of a wrong edit."""
-        self._edits.config_refused(error)
+        self._edits.config_refused(error, uid)
 
     def run_module(self, module: names.ModuleName, activation: str) -> None:
         """Queue a run of the module, unless one that will see the same values is on its way."""

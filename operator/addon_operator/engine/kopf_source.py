@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import kopf
 
-from addon_operator.engine import config_state
+from addon_operator.kube import config_maps
 
 _RESTART_FIRST: Final = 1.0
 _RESTART_CAP: Final = 30.0
@@ -40,7 +40,7 @@ class ConfigMapSource:
         self,
         target: ConfigMapName,
         login: Login,
-        deliver: Callable[[config_state.Snapshot | None], None],
+        deliver: Callable[[config_maps.Snapshot | None], None],
         log_restart: Callable[[str, float], None],
     ) -> None:
         self._target = target
@@ -59,6 +59,7 @@ class ConfigMapSource:
 
     def start(self) -> None:
         """Begin to watch; deliveries come in the running loop."""
+        _quieten()
         self._engine_loop = asyncio.get_running_loop()
         self._thread = threading.Thread(target=self._supervise, name="kopf", daemon=True)
         self._thread.start()
@@ -119,7 +120,7 @@ class ConfigMapSource:
     def _hand_over(self, event: str | None, body: Mapping[str, Any]) -> None:
         if body["metadata"]["name"] != self._target.name or self._engine_loop is None:
             return
-        snapshot = None if event == "DELETED" else config_state.snapshot_of(body)
+        snapshot = None if event == "DELETED" else config_maps.snapshot_of(body)
         self._engine_loop.call_soon_threadsafe(self._deliver, snapshot)
 
 
@@ -129,5 +130,13 @@ def _settings(target: ConfigMapName) -> kopf.OperatorSettings:
     settings.posting.enabled = False
     settings.process.ultimate_exiting_timeout = None
     settings.watching.field_selectors["", "v1", "configmaps"] = f"metadata.name={target.name}"
-    logging.getLogger("kopf.objects").setLevel(logging.WARNING)
     return settings
+
+
+def _quieten() -> None:
+    """Keep Kopf's own progress out of the operator's log, unless that is at level debug."""
+    if logging.getLogger().isEnabledFor(logging.DEBUG):
+        return
+    logging.getLogger("kopf").setLevel(logging.WARNING)
+    # It warns that it does not handle signals in this thread, which is what is wanted.
+    logging.getLogger("kopf._core.reactor.running").setLevel(logging.ERROR)

@@ -21,6 +21,7 @@ class Snapshot:
     data: Mapping[str, str]
     resource_version: str
     """Empty for a ConfigMap that does not exist."""
+    uid: str = ""
 
 
 ABSENT: Final = Snapshot({}, "")
@@ -45,7 +46,7 @@ class ConfigMap:
         Raises :class:`addon_operator.kube.errors.Forbidden` with the right that is missing.
         """
         try:
-            return _snapshot(await self._kube.get(self._path))
+            return snapshot_of(await self._kube.get(self._path))
         except errors.NotFound:
             return None
 
@@ -79,9 +80,9 @@ class ConfigMap:
         if not now.resource_version:
             metadata = {"name": self._name, "namespace": self._namespace}
             body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": difference}
-            return _snapshot(await self._kube.create(self._collection, body))
+            return snapshot_of(await self._kube.create(self._collection, body))
         patch = {"metadata": {"resourceVersion": now.resource_version}, "data": difference}
-        return _snapshot(await self._kube.patch(self._path, patch))
+        return snapshot_of(await self._kube.patch(self._path, patch))
 
 
 def _given_up(error: errors.Conflict) -> errors.Conflict:
@@ -94,6 +95,11 @@ def _difference(old: Mapping[str, str], new: Mapping[str, str]) -> dict[str, str
     return changed | dict.fromkeys(old.keys() - new.keys())
 
 
-def _snapshot(body: Mapping[str, Any]) -> Snapshot:
+def snapshot_of(body: Mapping[str, Any]) -> Snapshot:
+    """The part of a ConfigMap object that matters."""
     metadata = body.get("metadata") or {}
-    return Snapshot(dict(body.get("data") or {}), str(metadata.get("resourceVersion") or ""))
+    return Snapshot(
+        dict(body.get("data") or {}),
+        str(metadata.get("resourceVersion") or ""),
+        str(metadata.get("uid") or ""),
+    )

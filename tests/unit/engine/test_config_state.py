@@ -7,6 +7,7 @@ import pytest
 
 from addon_operator.engine import config_state
 from addon_operator.kernel.names import ModuleName
+from addon_operator.kube import config_maps
 from addon_operator.values import patches, sources, store
 
 WEB, DB = ModuleName("web"), ModuleName("db")
@@ -20,21 +21,21 @@ class FakeConfigMap:
         self.version = 1
         self.meanwhile: Callable[[], None] = lambda: None
 
-    def snapshot(self) -> config_state.Snapshot | None:
-        return None if self.data is None else config_state.Snapshot(dict(self.data), str(self.version))
+    def snapshot(self) -> config_maps.Snapshot | None:
+        return None if self.data is None else config_maps.Snapshot(dict(self.data), str(self.version))
 
-    def edit(self, **data: str) -> config_state.Snapshot | None:
+    def edit(self, **data: str) -> config_maps.Snapshot | None:
         self.data = {**(self.data or {}), **data}
         self.version += 1
         return self.snapshot()
 
-    async def read(self) -> config_state.Snapshot | None:
+    async def read(self) -> config_maps.Snapshot | None:
         return self.snapshot()
 
-    async def update(self, change: Callable[[Mapping[str, str]], Mapping[str, str]]) -> config_state.Snapshot:
+    async def update(self, change: Callable[[Mapping[str, str]], Mapping[str, str]]) -> config_maps.Snapshot:
         self.data = dict(change(self.data or {}))
         self.version += 1
-        written = config_state.Snapshot(dict(self.data), str(self.version))
+        written = config_maps.Snapshot(dict(self.data), str(self.version))
         self.meanwhile()
         await asyncio.sleep(0)
         return written
@@ -48,7 +49,7 @@ class Told:
     def config_changed(self, change: store.ConfigChange) -> None:
         self.changes.append(change)
 
-    def config_invalid(self, error: sources.ConfigMapError) -> None:
+    def config_invalid(self, error: sources.ConfigMapError, uid: str) -> None:
         self.invalid.append(str(error))
 
 

@@ -1,0 +1,199 @@
+"""The objects of a running operator, and how they know each other."""
+
+import dataclasses
+import os
+import pathlib
+from collections.abc import Mapping
+
+import structlog
+
+from addon_operator.app import kopf_login, observers
+from addon_operator.app import settings as settings_module
+from addon_operator.engine import (
+    config_state,
+    converge,
+    discovery,
+    engine,
+    global_hooks,
+    hook_run,
+    hook_runner,
+    kopf_source,
+    module_files,
+    module_releases,
+    module_run,
+    state,
+    steps,
+    task_queue,
+)
+from addon_operator.helm import releases
+from addon_operator.kernel import clock
+from addon_operator.kube import client, config_maps
+from addon_operator.modules import plan
+from addon_operator.telemetry import metrics
+from addon_operator.values import sources, store
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Parts:
+    """What is made before the graph: everything that a user's mistake can keep from being made."""
+
+    settings: settings_module.Settings
+    modules: module_files.LoadedModules
+    kube: client.KubeClient
+    releases: releases.ReleaseManager
+    workspace: pathlib.Path
+    meters: metrics.Metrics
+    log: structlog.typing.FilteringBoundLogger
+    environ: Mapping[str, str]
+
+    def warn(self, text: str) -> None:
+        """Log a warning."""
+        self.log.warning(text)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Operator:
+    """The ends of the graph that the start and the stop work with."""
+
+    engine: engine.Engine
+    config: config_state.ConfigState
+    source: kopf_source.ConfigMapSource
+
+
+class _LateEngine:
+    """Breaks the one circle of the graph: the ConfigMap's state tells the engine, which is made later."""
+
+    def __init__(self) -> None:
+        self.target: config_state.ConfigObserver | None = None
+
+    def config_changed(self, change: store.ConfigChange) -> None:
+        if self.target is not None:
+            self.target.config_changed(change)
+
+    def config_invalid(self, error: sources.ConfigMapError, uid: str) -> None:
+        if self.target is not None:
+            self.target.config_invalid(error, uid)
+
+
+class Graph:
+    """Builds an operator from its parts."""
+
+    def __init__(self, parts: Parts, edits: engine.EditObserver, told: observers.ModuleObserver) -> None:
+        self._parts = parts
+        self._settings = parts.settings
+        self._edits = edits
+        self._told = told
+        self._clock = clock.SystemClock()
+        self._values = store.ValuesStore(
+            [files.values for files in parts.modules.modules], parts.modules.common
+        )
+        self._states = state.ModuleStates([files.module for files in parts.modules.modules], told)
+        self._runner = self._hook_runner()
+        self._late_engine = _LateEngine()
+        self._config = self._config_state()
+        self._executor = self._hook_executor()
+        self._releases = module_releases.ModuleReleases(parts.releases, self._values, told)
+
+    async def build(self) -> Operator:
+        """All objects; asks global hooks for their configuration and reads the ConfigMap.
+
+        Raises an :class:`~addon_operator.kernel.errors.AddonOperatorError` when one of them is wrong.
+        """
+        hooks = await global_hooks.load(self._settings.global_hooks_dir, self._runner, self._parts.warn)
+        self._told.hooks_registered(None, hooks)
+        await self._config.load()
+        made_of = self._steps(hooks)
+        queue = task_queue.TaskQueue(
+            module_run.MAIN_QUEUE,
+            observer=observers.QueueObserver(self._parts.meters, self._parts.log),
+            clock=self._clock,
+            parallelism=self._settings.modules_parallelism,
+        )
+        on_failure = converge.OnFailure(self._settings.converge_on_failure)
+        converger = converge.Converger(queue, made_of, self._told, on_failure=on_failure)
+        running = engine.Engine(queue, converger, made_of, self._states, self._edits)
+        self._late_engine.target = running
+        return Operator(running, self._config, self._source())
+
+    def _hook_runner(self) -> hook_runner.HookRunner:
+        return hook_runner.HookRunner(
+            tmp_dir=self._parts.workspace,
+            environment=child_environment(self._parts),
+            default_timeout=self._settings.hook_timeout,
+            logger=self._parts.log,
+            log_proxy_hook_json=self._settings.log_proxy_hook_json,
+            keep_tmp_files=self._settings.debug_keep_tmp_files,
+        )
+
+    def _config_state(self) -> config_state.ConfigState:
+        return config_state.ConfigState(
+            self._values,
+            config_maps.ConfigMap(self._parts.kube, self._settings.namespace, self._settings.config_map),
+            self._late_engine,
+            modules=self._values.modules,
+            source=f"ConfigMap {self._settings.namespace}/{self._settings.config_map}",
+            warn=self._parts.warn,
+        )
+
+    def _hook_executor(self) -> hook_run.HookExecutor:
+        return hook_run.HookExecutor(
+            self._runner,
+            self._values,
+            self._config,
+            observers.HookObserver(self._parts.meters),
+            enabled_modules=lambda: self._states.enabled,
+            warn=self._parts.warn,
+        )
+
+    def _steps(self, hooks: tuple[state.Hook, ...]) -> steps.EngineSteps:
+        runner = module_run.ModuleRunner(
+            self._states,
+            self._runner,
+            self._executor,
+            self._releases,
+            self._told,
+            drop_values=self._values.drop_patches,
+            warn=self._parts.warn,
+            clock=self._clock,
+        )
+        return steps.EngineSteps(
+            self._states,
+            self._values,
+            global_hooks.GlobalHooks(hooks, self._executor),
+            self._discovery(),
+            runner,
+            self._releases,
+            self._told,
+        )
+
+    def _discovery(self) -> discovery.Discovery:
+        return discovery.Discovery(
+            self._states,
+            self._values,
+            self._runner,
+            self._releases,
+            purge=plan.PurgePolicy(self._settings.helm_purge),
+            ignored_releases=frozenset(self._settings.helm_ignore_release),
+            log_verdict=self._told.verdict,
+        )
+
+    def _source(self) -> kopf_source.ConfigMapSource:
+        return kopf_source.ConfigMapSource(
+            kopf_source.ConfigMapName(self._settings.namespace, self._settings.config_map),
+            kopf_login.KopfLogin(self._parts.kube),
+            self._config.received,
+            self._log_restart,
+        )
+
+    def _log_restart(self, reason: str, delay: float) -> None:
+        self._parts.log.warning(
+            f"the watch of the values ConfigMap is started again in {delay:.1f} s: {reason}"
+        )
+
+
+def child_environment(parts: Parts) -> dict[str, str]:
+    """What hooks inherit: the operator's environment, with kubectl pointed at the operator's cluster."""
+    environment = dict(parts.environ)
+    if parts.kube.access.kubeconfig:
+        environment["KUBECONFIG"] = os.pathsep.join(map(str, parts.kube.access.kubeconfig))
+    return environment

@@ -1,0 +1,224 @@
+"""What happens in the engine, as metrics and log records."""
+
+import dataclasses
+
+import structlog
+
+from addon_operator.engine import hook_run, reactions, state, task_queue, tasks
+from addon_operator.helm import release_types
+from addon_operator.hooks import bindings
+from addon_operator.kernel import errors, names
+from addon_operator.kube import events
+from addon_operator.modules import model
+from addon_operator.process import children
+from addon_operator.telemetry import families, metrics
+from addon_operator.values import sources, store
+
+Logger = structlog.typing.FilteringBoundLogger
+
+
+class QueueObserver:
+    """Implements :class:`addon_operator.engine.task_queue.QueueObserver`."""
+
+    def __init__(self, meters: metrics.Metrics, log: Logger) -> None:
+        self._meters = meters
+        self._log = log
+
+    def changed(self, queue: task_queue.TaskQueue) -> None:
+        """Count the tasks and the tries of the head."""
+        pending = queue.tasks
+        self._meters.queues.length.labels(queue=queue.name).set(len(pending))
+        self._meters.queues.head_age_seconds.labels(queue=queue.name).set(queue.head_age)
+        self._meters.queues.retries.labels(queue=queue.name).set(pending[0].attempts if pending else 0)
+
+    def started(self, queue: task_queue.TaskQueue, task: tasks.Task, waited: float) -> None:
+        """Add up how long tasks wait."""
+        self._meters.queues.wait_seconds_total.labels(
+            module=task.owner, hook=task.hook, binding=task.binding, queue=queue.name
+        ).inc(max(0.0, waited))
+        self._log.debug("task begins", queue=queue.name, **_fields(task))
+
+    def failed(
+        self, queue: task_queue.TaskQueue, task: tasks.Task, error: BaseException, delay: float | None
+    ) -> None:
+        """Log the failure; a traceback only for what is a defect of ours."""
+        expected = isinstance(error, errors.AddonOperatorError)
+        next_try = "failure is allowed" if delay is None else f"next try in {delay:.1f} s"
+        self._log.error(
+            f"{task.kind} failed: {error}; {next_try}",
+            queue=queue.name,
+            tries=task.attempts,
+            exc_info=None if expected else error,
+            **_fields(task),
+        )
+
+
+def _fields(task: tasks.Task) -> dict[str, str]:
+    fields = {"task": str(task.kind), "module": task.owner, "hook": task.hook, "binding": task.binding}
+    return {key: value for key, value in fields.items() if value}
+
+
+class HookObserver:
+    """Implements :class:`addon_operator.engine.hook_run.HookObserver`."""
+
+    def __init__(self, meters: metrics.Metrics) -> None:
+        self._meters = meters
+
+    def hook_succeeded(self, labels: hook_run.HookLabels, result: children.ChildResult) -> None:
+        """Count a success and what it cost."""
+        family, values = self._family(labels)
+        _cost(family, values, result)
+        family.success_total.labels(**values).inc()
+
+    def hook_failed(
+        self, labels: hook_run.HookLabels, result: children.ChildResult | None, *, allowed: bool
+    ) -> None:
+        """Count a failure and what it cost, if a process ran."""
+        family, values = self._family(labels)
+        if result is not None:
+            _cost(family, values, result)
+            if result.timed_out:
+                self._meters.modules.hook_timeouts_total.inc()
+        counter = family.allowed_errors_total if allowed else family.errors_total
+        counter.labels(**values).inc()
+
+    def _family(self, labels: hook_run.HookLabels) -> tuple[families.HookMetrics, dict[str, str]]:
+        values = {
+            "hook": labels.hook,
+            "binding": labels.binding,
+            "activation": labels.activation,
+            "queue": labels.queue,
+        }
+        if labels.module is None:
+            return self._meters.global_hooks, values
+        return self._meters.module_hooks, {"module": str(labels.module), **values}
+
+
+def _cost(family: families.HookMetrics, values: dict[str, str], result: children.ChildResult) -> None:
+    family.seconds.labels(**values).observe(result.wall_seconds)
+    family.user_cpu_seconds.labels(**values).observe(result.user_cpu_seconds)
+    family.sys_cpu_seconds.labels(**values).observe(result.system_cpu_seconds)
+    family.max_rss_bytes.labels(**values).set(result.max_rss_bytes)
+
+
+class ModuleObserver:
+    """Implements the observers of states, runs, releases, and converges."""
+
+    def __init__(self, meters: metrics.Metrics, log: Logger) -> None:
+        self._meters = meters
+        self._log = log
+
+    def module_changed(self, state_: state.ModuleState) -> None:
+        """Show the module's status."""
+        name, disabled = state_.module.name, state_.status is state.ModuleStatus.DISABLED
+        self._meters.module_state(name, state_.status)
+        self._meters.modules.enabled.labels(module=name).set(0 if disabled else 1)
+
+    def verdict(self, verdict: model.Verdict) -> None:
+        """Log why a module is enabled or disabled."""
+        self._log.debug(
+            f"module {verdict.module} is {'enabled' if verdict.enabled else 'disabled'}: {verdict.reason}",
+            module=verdict.module,
+        )
+
+    def module_ran(self, module: names.ModuleName, activation: str, seconds: float) -> None:
+        """Measure a run."""
+        self._meters.modules.run_seconds.labels(module=module).observe(seconds)
+        self._log.debug("module run ended", module=module, activation=activation, seconds=round(seconds, 3))
+
+    def module_run_failed(self, module: names.ModuleName) -> None:
+        """Count a failed run; the queue logs it."""
+        self._meters.modules.run_errors_total.labels(module=module).inc()
+
+    def module_delete_failed(self, module: names.ModuleName) -> None:
+        """Count a failed delete; the queue logs it."""
+        self._meters.modules.delete_errors_total.labels(module=module).inc()
+
+    def discovery_failed(self) -> None:
+        """Count a failure in discovery; the queue logs it."""
+        self._meters.modules.discover_errors_total.inc()
+
+    def hooks_registered(self, module: names.ModuleName | None, hooks: tuple[state.Hook, ...]) -> None:
+        """Count the bindings of each hook."""
+        for hook in hooks:
+            count = self._meters.modules.binding_count.labels(module=module or "", hook=hook.name)
+            count.set(_bindings(hook))
+
+    def release_ensured(
+        self, module: names.ModuleName, activation: str, outcome: release_types.ReleaseOutcome
+    ) -> None:
+        """Measure Helm, count what was skipped, and log every revision."""
+        for operation, seconds in outcome.seconds.items():
+            self._meters.modules.helm_operation_seconds.labels(
+                module=module, activation=activation, operation=operation
+            ).observe(seconds)
+        self._meters.modules.helm_seconds.labels(module=module, activation=activation).observe(
+            sum(outcome.seconds.values())
+        )
+        for repair in outcome.recovered:
+            self._log.warning(f"release {module}: {repair}", module=module)
+        if outcome.by is not None:
+            self._meters.modules.helm_upgrades_skipped_total.labels(module=module, by=outcome.by).inc()
+        skipped = outcome.action is release_types.Action.SKIPPED
+        (self._log.debug if skipped else self._log.info)(
+            f"release {outcome.action}: {outcome.reason}", module=module, revision=outcome.revision
+        )
+
+    def release_removed(self, release: str) -> None:
+        """Log an uninstallation."""
+        self._log.info("release uninstalled", module=release)
+
+    def converge_started(self, activation: str) -> None:
+        """Log the begin."""
+        self._log.info("converge begins", activation=activation)
+
+    def converge_ended(self, activation: str, seconds: float, *, superseded: bool) -> None:
+        """Count and measure the converge."""
+        if superseded:
+            self._log.info("converge gives way to a newer intent", activation=activation)
+            return
+        self._meters.modules.convergence_seconds.inc(seconds, activation=activation)
+        self._meters.modules.convergence_total.labels(activation=activation).inc()
+        self._log.info("converge done", activation=activation, seconds=round(seconds, 3))
+
+
+class EditObserver:
+    """Implements :class:`addon_operator.engine.engine.EditObserver`: edits of the values ConfigMap."""
+
+    def __init__(
+        self,
+        meters: metrics.Metrics,
+        log: Logger,
+        recorder: events.EventRecorder,
+        config_map: events.ObjectReference,
+    ) -> None:
+        self._meters = meters
+        self._log = log
+        self._recorder = recorder
+        self._config_map = config_map
+
+    def config_taken(self, change: store.ConfigChange, reaction: reactions.Reaction) -> None:
+        """Log an edit by what it touches and what follows."""
+        touched = sorted(change.sections_changed | change.flags_changed | change.maintenance_changed)
+        follows = "converge" if reaction.converge else f"runs of {', '.join(reaction.runs) or 'no module'}"
+        self._log.info(
+            "values ConfigMap changed",
+            **{"global": change.global_changed, "modules": ", ".join(touched), "follows": follows},
+        )
+
+    def config_refused(self, error: sources.ConfigMapError, uid: str) -> None:
+        """Count and log a wrong edit, and show it on the ConfigMap: where, never which values."""
+        self._meters.modules.config_values_errors_total.inc()
+        self._log.error(f"{error}; the last good values stay in force")
+        places = "; ".join(violation.partition(": ")[0] for violation in error.violations)
+        self._recorder.record(
+            dataclasses.replace(self._config_map, uid=uid),
+            "Warning",
+            "InvalidValues",
+            f"The last good values stay in force. Wrong: {places}. The log of the operator says more.",
+        )
+
+
+def _bindings(hook: state.Hook) -> int:
+    lifecycle = sum(hook.config.order(binding) is not None for binding in bindings.LifecycleBinding)
+    return lifecycle + len(hook.config.schedules) + len(hook.config.kubernetes)

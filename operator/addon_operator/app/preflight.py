@@ -1,0 +1,35 @@
+"""What is checked before anything is started: files, tools, and directories that settings name."""
+
+import pathlib
+import tempfile
+
+from addon_operator.app import settings as settings_module
+from addon_operator.engine import module_files
+from addon_operator.kernel import errors
+
+
+def load_modules(settings: settings_module.Settings) -> module_files.LoadedModules:
+    """The modules on disk; raises a :class:`ConfigurationError` for whatever is wrong with them."""
+    return module_files.load(settings.modules_dirs, settings.unnumbered_module_order)
+
+
+def check_global_hooks_directory(settings: settings_module.Settings) -> None:
+    """A directory that somebody named must exist; the default one need not."""
+    named = settings.origins.get("global_hooks_dir", "default") != "default"
+    if named and not settings.global_hooks_dir.is_dir():
+        raise errors.ConfigurationError(
+            f"global hooks directory {settings.global_hooks_dir} does not exist; "
+            "name it with GLOBAL_HOOKS_DIR or --global-hooks-dir"
+        )
+
+
+def make_workspace(settings: settings_module.Settings) -> pathlib.Path:
+    """A private directory for the temporary files of this process."""
+    try:
+        settings.tmp_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return pathlib.Path(tempfile.mkdtemp(prefix="run-", dir=settings.tmp_dir))
+    except OSError as error:
+        raise errors.ConfigurationError(
+            f"the directory for temporary files, {settings.tmp_dir}, cannot be used: {error.strerror}; "
+            "name another one with TMP_DIR or --tmp-dir"
+        ) from None

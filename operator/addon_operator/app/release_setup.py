@@ -1,0 +1,48 @@
+"""The release manager as the settings want it."""
+
+import contextlib
+import pathlib
+from collections.abc import Mapping
+
+import structlog
+
+from addon_operator.app import settings as settings_module
+from addon_operator.helm import binary, capabilities, command, release_types, releases, setup
+from addon_operator.kernel import clock, names
+from addon_operator.kube import client, discovery
+from addon_operator.process import children
+
+
+def release_manager(
+    settings: settings_module.Settings,
+    helm: binary.HelmBinary,
+    kube: client.KubeClient,
+    workspace: pathlib.Path,
+    environ: Mapping[str, str],
+    log: structlog.typing.FilteringBoundLogger,
+) -> contextlib.AbstractAsyncContextManager[releases.ReleaseManager]:
+    """The releases of the operator's namespace, for as long as the context lasts."""
+
+    async def read_capabilities() -> capabilities.Capabilities:
+        found = await discovery.read(kube)
+        return capabilities.Capabilities(found.version, found.api_versions)
+
+    def warn(module: names.ModuleName, text: str) -> None:
+        log.warning(text, module=module, source="helm")
+
+    access = kube.access
+    around = setup.Surroundings(
+        environ={**environ, "HELM_DRIVER": settings.helm_driver},
+        tmp_dir=workspace,
+        run_child=children.run_child,
+        records=kube,
+        capabilities=read_capabilities,
+        clock=clock.SystemClock(),
+        on_warning=warn,
+    )
+    return setup.release_manager(
+        helm,
+        command.Target(settings.namespace, access.kubeconfig, access.context, access.server_override),
+        release_types.Options(settings.helm_history_max, settings.helm_timeout),
+        around,
+    )

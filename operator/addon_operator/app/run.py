@@ -1,0 +1,157 @@
+"""The life of an operator process: start in order, serve, stop in the reverse order."""
+
+import asyncio
+import contextlib
+import os
+import shutil
+import signal
+from collections.abc import AsyncIterator, Mapping
+
+import structlog
+
+import addon_operator
+from addon_operator.app import graph, http_site, observers, preflight, release_setup
+from addon_operator.app import settings as settings_module
+from addon_operator.app import status as status_module
+from addon_operator.helm import binary
+from addon_operator.kernel import clock, errors
+from addon_operator.kube import auth, client, events, paths
+from addon_operator.kube import errors as kube_errors
+from addon_operator.process import children
+from addon_operator.telemetry import heartbeat, logs, metrics
+
+
+def run(settings: settings_module.Settings, environ: Mapping[str, str]) -> None:
+    """Run the operator until it gets SIGTERM or SIGINT.
+
+    Raises an :class:`~addon_operator.kernel.errors.AddonOperatorError` when it cannot start.
+    """
+    logs.configure(settings.log_level, settings.log_type, no_time=settings.log_no_time)
+    asyncio.run(_Process(settings, environ).live())
+
+
+class _Process:
+    def __init__(self, settings: settings_module.Settings, environ: Mapping[str, str]) -> None:
+        self._settings = settings
+        self._environ = environ
+        self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger("addon-operator")
+        self._meters = metrics.Metrics(
+            settings.prometheus_metrics_prefix, queue_actions=settings.queue_actions_metrics
+        )
+        self._status = status_module.Status()
+        self._stop = asyncio.Event()
+        self._background: list[asyncio.Task[None]] = []
+
+    async def live(self) -> None:
+        self._handle_signals()
+        self._log.info(f"addon-operator {addon_operator.__version__} starts", pid=os.getpid())
+        for warning in self._settings.warnings:
+            self._log.warning(warning)
+        async with contextlib.AsyncExitStack() as stack:
+            parts = await self._parts(stack)
+            await stack.enter_async_context(http_site.serving(self._settings, self._meters, self._status))
+            stack.push_async_callback(self._end_background)
+            await self._serve(await self._build(parts))
+        self._log.info("addon-operator stopped")
+
+    async def _end_background(self) -> None:
+        for task in self._background:
+            task.cancel()
+        await asyncio.gather(*self._background, return_exceptions=True)
+
+    def _handle_signals(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._stop.set)
+
+    async def _parts(self, stack: contextlib.AsyncExitStack) -> graph.Parts:
+        settings = self._settings
+        preflight.check_global_hooks_directory(settings)
+        modules = preflight.load_modules(settings)
+        for warning in modules.warnings:
+            self._log.warning(warning)
+        configured = str(settings.helm_bin_path) if settings.helm_bin_path else None
+        helm = await binary.find(configured, self._environ, children.run_child)
+        kube = await stack.enter_async_context(self._client())
+        await check_namespace(kube, settings.namespace)
+        workspace = preflight.make_workspace(settings)
+        if not settings.debug_keep_tmp_files:
+            stack.callback(shutil.rmtree, workspace, ignore_errors=True)
+        manager = release_setup.release_manager(settings, helm, kube, workspace, self._environ, self._log)
+        return graph.Parts(
+            settings=settings,
+            modules=modules,
+            kube=kube,
+            releases=await stack.enter_async_context(manager),
+            workspace=workspace,
+            meters=self._meters,
+            log=self._log,
+            environ=self._environ,
+        )
+
+    @contextlib.asynccontextmanager
+    async def _client(self) -> AsyncIterator[client.KubeClient]:
+        settings = self._settings
+        access = auth.load_access(
+            settings.kube_config, settings.kube_context, settings.kube_server, self._environ
+        )
+        self._log.info(f"API server {access.server}", credentials=access.description)
+        kube = client.KubeClient(
+            access, qps=settings.kube_client_qps, burst=settings.kube_client_burst, observer=self._meters
+        )
+        async with kube:
+            yield kube
+
+    async def _build(self, parts: graph.Parts) -> graph.Operator:
+        recorder = events.EventRecorder(
+            parts.kube, clock.SystemClock(), instance=self._environ.get("HOSTNAME", "")
+        )
+        self._background.append(asyncio.create_task(recorder.run(), name="events"))
+        config_map = events.ObjectReference(
+            "v1", "ConfigMap", self._settings.config_map, self._settings.namespace
+        )
+        edits = observers.EditObserver(self._meters, self._log, recorder, config_map)
+        return await graph.Graph(parts, edits, observers.ModuleObserver(self._meters, self._log)).build()
+
+    async def _serve(self, operator: graph.Operator) -> None:
+        self._status.serve(operator.engine, lambda: operator.source.alive)
+        self._background += [
+            asyncio.create_task(heartbeat.tick(self._meters), name="ticks"),
+            asyncio.create_task(heartbeat.watch_lag(self._meters, clock.SystemClock()), name="lag"),
+        ]
+        work = asyncio.create_task(operator.engine.work(), name="engine")
+        operator.source.start()
+        stopped = asyncio.create_task(self._stop.wait(), name="stop")
+        await asyncio.wait({work, stopped}, return_when=asyncio.FIRST_COMPLETED)
+        stopped.cancel()
+        await self._shut_down(operator, work)
+
+    async def _shut_down(self, operator: graph.Operator, work: asyncio.Task[None]) -> None:
+        self._status.stop()
+        grace = self._settings.shutdown_grace
+        self._log.info("stopping: running hooks and Helm calls get their time", seconds=grace)
+        try:
+            if not work.done():
+                await operator.engine.drain(grace)
+                work.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await work
+        finally:
+            await operator.source.stop()
+
+
+async def check_namespace(kube: client.KubeClient, namespace: str) -> None:
+    """Ask for the operator's namespace, which also shows whether the API server can be reached.
+
+    Raises a :class:`ConfigurationError` when the namespace does not exist.
+    """
+    try:
+        await kube.get(paths.of("v1", "namespaces", name=namespace), metadata_only=True)
+    except kube_errors.NotFound:
+        raise errors.ConfigurationError(
+            f"namespace {namespace} does not exist; create it with 'kubectl create namespace {namespace}' "
+            "or name another one with ADDON_OPERATOR_NAMESPACE or --namespace"
+        ) from None
+    except kube_errors.Forbidden:
+        # A namespaced role is enough for the operator; whether the namespace is there shows in what follows.
+        return

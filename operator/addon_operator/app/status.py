@@ -1,0 +1,53 @@
+"""What the HTTP site tells of the operator: alive, ready, converged."""
+
+from collections.abc import Callable
+
+from addon_operator.engine import converge, engine
+
+
+class Status:
+    """Implements the providers of :mod:`addon_operator.app.http_site`."""
+
+    def __init__(self) -> None:
+        self._engine: engine.Engine | None = None
+        self._watch_alive: Callable[[], bool] = lambda: True
+        self._stopping = False
+
+    def serve(self, running: engine.Engine, watch_alive: Callable[[], bool]) -> None:
+        """The engine is there now."""
+        self._engine = running
+        self._watch_alive = watch_alive
+
+    def stop(self) -> None:
+        """From now on the operator is not ready."""
+        self._stopping = True
+
+    def unhealthy_reason(self) -> str | None:
+        """Why the operator should be restarted, or ``None``: the event loop answers by answering at all."""
+        if self._stopping or self._watch_alive():
+            return None
+        return "the watch of the values ConfigMap has ended"
+
+    def unready_reason(self) -> str | None:
+        """Why the operator is not ready, or ``None``."""
+        if self._stopping:
+            return "the operator is stopping"
+        if self._engine is None:
+            return "the operator is starting"
+        if self._engine.converger.first_done.is_set():
+            return None
+        waiting = "; ".join(self._engine.waiting_for())
+        return "the first converge is not done" + (f": {waiting}" if waiting else "")
+
+    def converge(self) -> tuple[str, int]:
+        """The original's word for the state of the converge, and the number of tasks that remain."""
+        if self._engine is None:
+            return "STARTUP_CONVERGE_NOT_STARTED", 0
+        converger = self._engine.converger
+        if converger.state is converge.ConvergeState.NOT_STARTED:
+            return "STARTUP_CONVERGE_NOT_STARTED", 0
+        if not converger.first_done.is_set():
+            return "STARTUP_CONVERGE_IN_PROGRESS", converger.remaining
+        if converger.state is converge.ConvergeState.RUNNING:
+            return "CONVERGE_IN_PROGRESS", converger.remaining
+        return "STARTUP_CONVERGE_DONE", 0

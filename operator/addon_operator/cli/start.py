@@ -1,0 +1,23 @@
+"""``addon-operator start``: run the operator."""
+
+import os
+from collections.abc import Mapping
+
+import click
+
+from addon_operator.app import settings as app_settings
+from addon_operator.cli import settings
+
+
+@click.command()
+@settings.settings_options
+def start(flags: Mapping[str, str | None]) -> None:
+    """Run the operator until it gets SIGTERM or Ctrl-C.
+
+    Each option is also an environment variable, with and without the prefix ADDON_OPERATOR_.
+    """
+    # The operator's parts take time to import: wrong settings are told first.
+    loaded = app_settings.load(flags, os.environ)
+    from addon_operator.app import run
+
+    run.run(loaded, os.environ)

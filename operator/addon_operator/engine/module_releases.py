@@ -1,0 +1,63 @@
+"""The releases of modules, as the engine sees them."""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from addon_operator.helm import release_types, releases
+from addon_operator.kernel import names
+from addon_operator.modules import model
+from addon_operator.values import store
+
+
+class ReleaseObserver(Protocol):
+    """Who is told what became of releases: metrics and the log."""
+
+    def release_ensured(
+        self, module: names.ModuleName, activation: str, outcome: release_types.ReleaseOutcome
+    ) -> None:
+        """The release is as it should be; ``outcome`` says what was done for it."""
+        ...
+
+    def release_removed(self, release: str) -> None:
+        """The release was uninstalled."""
+        ...
+
+
+class ModuleReleases:
+    """Gives modules' values to Helm, and remembers which releases there are."""
+
+    def __init__(
+        self, manager: releases.ReleaseManager, values: store.ValuesStore, observer: ReleaseObserver
+    ) -> None:
+        self._manager = manager
+        self._values = values
+        self._observer = observer
+        self._known: set[str] = set()
+
+    async def observe_all(self) -> Mapping[str, bool]:
+        """Name of each release in the operator's namespace, and whether an addon-operator made it."""
+        revisions = await self._manager.observe_all()
+        self._known = set(revisions)
+        return {name: revision.ours for name, revision in revisions.items()}
+
+    def exists(self, release: str) -> bool:
+        """Whether the release was there when it was last looked at."""
+        return release in self._known
+
+    async def ensure(self, module: model.Module, activation: str, *, fresh: bool) -> None:
+        """Install or upgrade the module's release if that is needed.
+
+        Raises what :meth:`addon_operator.helm.releases.ReleaseManager.ensure` raises.
+        """
+        request = release_types.ReleaseRequest(
+            module.name, module.path, self._values.helm_values(module.name), fresh=fresh
+        )
+        outcome = await self._manager.ensure(request)
+        self._known.add(module.name)
+        self._observer.release_ensured(module.name, activation, outcome)
+
+    async def remove(self, release: str) -> None:
+        """Uninstall the release; one that is not there is fine."""
+        if await self._manager.remove(names.ModuleName(release)):
+            self._observer.release_removed(release)
+        self._known.discard(release)

@@ -4,7 +4,6 @@ import asyncio
 import base64
 import dataclasses
 import importlib
-import logging
 import pathlib
 import time
 from collections.abc import Mapping
@@ -16,8 +15,6 @@ from addon_operator.kube import errors, proxies
 _TOKEN_FILE_SECONDS: Final = 60.0
 _EXPIRY_MARGIN: Final = 30.0
 _EXEC_TIMEOUT: Final = 60.0
-
-_log = logging.getLogger(__name__)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -78,26 +78,25 @@ class Sides:
     def clashes(self, side: Side, env_from_keys: EnvFromKeys) -> Iterator[Clash]:
         """The variables about which a side and those before it are in conflict."""
         for names, source, reference in self._questions(side):
-            for name in _defined(names, source.prefix, env_from_keys(reference)):
-                if not any(one.has_both(name, source) for one in (*self._sides, side)):
+            keys = env_from_keys(reference) or ()
+            for name in names:
+                if name[len(source.prefix) :] in keys and not self._is_decided(name, source, side):
                     yield Clash(name, reference)
 
     def sources_needed(self, side: Side) -> Iterator[SourceRef]:
-        """The sources into which :meth:`clashes` has to look."""
-        for names, source, reference in self._questions(side):
-            if any(name.startswith(source.prefix) for name in names):
-                yield reference
+        """The sources about which :meth:`clashes` asks."""
+        return (reference for _, _, reference in self._questions(side))
 
-    def _questions(self, side: Side) -> Iterator[tuple[Iterable[str], EnvFromKey, SourceRef]]:
+    def _questions(self, side: Side) -> Iterator[tuple[list[str], EnvFromKey, SourceRef]]:
+        """The variables of one side that a source of another can define, going by the prefix."""
         for names, sources in ((side.names, self._sources), (self._names, side.sources)):
-            if names:
-                yield from ((names, source, source.source) for source in sources if source.source)
+            for source in sources:
+                possible = [name for name in names if name.startswith(source.prefix)]
+                if possible and source.source is not None:
+                    yield possible, source, source.source
 
-
-def _defined(names: Iterable[str], prefix: str, keys: Collection[str] | None) -> list[str]:
-    if not keys:
-        return []
-    return [name for name in names if name.startswith(prefix) and name[len(prefix) :] in keys]
+    def _is_decided(self, name: str, source: EnvFromKey, side: Side) -> bool:
+        return any(one.has_both(name, source) for one in (*self._sides, side))
 
 
 def sources_needed(pod: json_types.KubernetesObject, presets: Iterable[model.Preset]) -> frozenset[SourceRef]:

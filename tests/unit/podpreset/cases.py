@@ -121,7 +121,11 @@ _ACCEPTED: dict[str, Spec] = {
     "divisor that is a number": with_source(resourceFieldRef={"resource": "limits.memory", "divisor": 1}),
     "configMapKeyRef": with_source(configMapKeyRef={"name": "c", "key": "a.b-c_D", "optional": True}),
     "secretKeyRef": with_source(secretKeyRef={"name": "s.x", "key": ".k"}),
-    "fileKeyRef": with_source(fileKeyRef={"volumeName": "v", "path": "a/b", "key": "K"}),
+    "fileKeyRef": {
+        **with_source(fileKeyRef={"volumeName": "v", "path": "a/b", "key": "K"}),
+        "volumes": [{"name": "v", "emptyDir": {}}],
+        "volumeMounts": [{"name": "v", "mountPath": "/v"}],
+    },
     "envFrom with prefix": with_env_from(prefix="MY_", configMapRef={"name": "c", "optional": True}),
     "volume without a source": with_volume(),
     "volume with a null source": with_volume(emptyDir=None),
@@ -144,10 +148,10 @@ _ACCEPTED: dict[str, Spec] = {
                 {"configMap": {"name": "c"}},
                 {"serviceAccountToken": {"path": "t", "expirationSeconds": 600}},
                 {"downwardAPI": {"items": [{"path": "n", "fieldRef": {"fieldPath": "metadata.name"}}]}},
-                {"clusterTrustBundle": {"signerName": "example.com/x", "path": "ca"}},
             ]
         }
     ),
+    "trust bundle": with_projection(clusterTrustBundle={"signerName": "example.com/x", "path": "ca"}),
     "ephemeral": with_volume(
         ephemeral={
             "volumeClaimTemplate": {
@@ -163,7 +167,7 @@ _ACCEPTED: dict[str, Spec] = {
     "iscsi": with_volume(iscsi={"targetPortal": "1.2.3.4", "iqn": "iqn.2001-04.com.example:x", "lun": 0}),
     "rbd": with_volume(rbd={"monitors": ["m"], "image": "i"}),
     "fc": with_volume(fc={"targetWWNs": ["w"], "lun": 2}),
-    "azureDisk": with_volume(azureDisk={"diskName": "n", "diskURI": "u", "kind": "Managed"}),
+    "azureDisk": with_volume(azureDisk={"diskName": "n", "diskURI": "https://example.com/d.vhd"}),
     "scaleIO": with_volume(scaleIO={"gateway": "g", "system": "s", "secretRef": {}, "volumeName": "v"}),
     "flexVolume": with_volume(flexVolume={"driver": "example.com/d", "options": {"a": "b"}}),
     "mount with subPath": with_mount(subPath="a/b"),

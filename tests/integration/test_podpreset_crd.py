@@ -1,0 +1,171 @@
+"""The PodPreset resource on a real API server, with no operator running."""
+
+import json
+import pathlib
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias
+
+import pytest
+
+from addon_operator.devcluster import api, layout, pytest_plugin
+from addon_operator.podpreset import merge, model
+from addon_operator.process import commands
+from tests.unit.podpreset import cases
+
+pytestmark = pytest.mark.integration
+
+ROOT: Final = pathlib.Path(__file__).parents[2]
+CRD: Final = ROOT / "crds" / "podpresets.yaml"
+MANIFEST: Final = {
+    "apiVersion": "settings.k8s.io/v1alpha1",
+    "kind": "PodPreset",
+    "metadata": {"name": "allow-database"},
+}
+IMMUTABLE: Final = "is immutable: to change a PodPreset, delete it and create it again"
+
+NOT_COMPARED: Final = {
+    "the same variable twice",  # conflicts with itself
+    "trust bundle",  # the API server drops it unless its feature gate is on
+}
+
+Answer: TypeAlias = dict[str, Any]
+Create: TypeAlias = Callable[[str, Answer], Answer]
+
+
+@pytest.fixture(scope="module")
+def crd(devcluster: pytest_plugin.DevCluster) -> pytest_plugin.DevCluster:
+    devcluster.run_kubectl("apply", "-f", str(CRD))
+    devcluster.run_kubectl("wait", "--for=condition=Established", "crd/podpresets.settings.k8s.io")
+    return devcluster
+
+
+@pytest.fixture(scope="module")
+def create(crd: pytest_plugin.DevCluster) -> Create:
+    """Has an object of the namespace ``default`` created without storing it, and gives the answer."""
+    client = api.ApiClient(layout.Layout(crd.kubeconfig.parent), crd.url)
+
+    def post(path: str, body: Answer) -> Answer:
+        query = "?dryRun=All&fieldValidation=Strict"
+        answer: Answer = json.loads(client.request("POST", path + query, body).text)
+        return answer
+
+    return post
+
+
+def create_preset(create: Create, spec: object) -> Answer:
+    return create("/apis/settings.k8s.io/v1alpha1/namespaces/default/podpresets", {**MANIFEST, "spec": spec})
+
+
+def apply(cluster: pytest_plugin.DevCluster, namespace: str, manifest: object) -> commands.Completed:
+    return cluster.run_kubectl("apply", "-n", namespace, "-f", "-", stdin=json.dumps(manifest))
+
+
+def without_nulls(value: object) -> object:
+    if isinstance(value, dict):
+        return {key: without_nulls(item) for key, item in value.items() if item is not None}
+    return [without_nulls(item) for item in value] if isinstance(value, list) else value
+
+
+@pytest.mark.parametrize("spec", cases.ACCEPTED)
+def test_a_valid_spec_is_accepted_and_nothing_of_it_is_pruned(create: Create, spec: cases.Spec) -> None:
+    answer = create_preset(create, spec)
+    assert answer.get("spec") == without_nulls(spec), answer.get("message")
+
+
+@pytest.mark.parametrize("case", cases.REFUSED)
+def test_an_invalid_spec_is_refused_with_place_and_reason(create: Create, case: cases.Refused) -> None:
+    answer = create_preset(create, case.spec)
+    assert answer["kind"] == "Status", "the API server accepted it"
+    assert case.path in answer["message"]
+    assert case.says in answer["message"]
+
+
+def test_a_spec_cannot_be_changed(crd: pytest_plugin.DevCluster, namespace: str) -> None:
+    apply(crd, namespace, {**MANIFEST, "spec": cases.DESIGN_EXAMPLE})
+    with pytest.raises(commands.CommandError, match=IMMUTABLE):
+        apply(crd, namespace, {**MANIFEST, "spec": {**cases.DESIGN_EXAMPLE, "env": cases.ENV}})
+
+
+@pytest.mark.parametrize("value", [6380, "6379", True])
+def test_not_even_the_type_of_a_value_can_be_changed(
+    crd: pytest_plugin.DevCluster, namespace: str, value: object
+) -> None:
+    apply(crd, namespace, {**MANIFEST, "spec": cases.with_env(value=6379)})
+    with pytest.raises(commands.CommandError, match=IMMUTABLE):
+        apply(crd, namespace, {**MANIFEST, "spec": cases.with_env(value=value)})
+
+
+def test_the_same_manifest_applies_again_and_metadata_may_change(
+    crd: pytest_plugin.DevCluster, namespace: str
+) -> None:
+    apply(crd, namespace, {**MANIFEST, "spec": cases.DESIGN_EXAMPLE})
+    again = apply(crd, namespace, {**MANIFEST, "spec": cases.DESIGN_EXAMPLE})
+    assert again.stdout.strip().endswith("unchanged")
+    crd.run_kubectl("label", "-n", namespace, "podpreset", "allow-database", "team=a")
+
+
+def test_an_unknown_field_is_refused_like_in_a_pod(create: Create) -> None:
+    answer = create_preset(create, cases.with_volume(secretName="config-details"))
+    assert 'unknown field "spec.volumes[0].secretName"' in answer["message"]
+
+
+def test_the_status_is_written_apart_from_the_spec_and_shown(
+    crd: pytest_plugin.DevCluster, namespace: str
+) -> None:
+    apply(crd, namespace, {**MANIFEST, "spec": cases.DESIGN_EXAMPLE})
+    condition = {
+        "type": "Valid",
+        "status": "True",
+        "reason": "Accepted",
+        "message": "",
+        "lastTransitionTime": "2024-01-01T00:00:00Z",
+        "observedGeneration": 1,
+    }
+    status = {"observedGeneration": 1, "injected": 5, "conflicts": 2, "conditions": [condition]}
+    patch = json.dumps({"status": status, "spec": {"env": []}})
+    arguments = ("-n", namespace, "pp", "allow-database")
+    crd.run_kubectl("patch", *arguments, "--type=merge", "--subresource=status", "-p", patch)
+    stored = json.loads(crd.run_kubectl("get", *arguments, "-o", "json").stdout)
+    assert stored["status"] == status
+    assert stored["spec"] == cases.DESIGN_EXAMPLE
+    header, row = crd.run_kubectl("get", *arguments).stdout.splitlines()
+    assert header.split() == ["NAME", "SELECTOR", "INJECTED", "CONFLICTS", "AGE"]
+    assert row.split()[:4] == ["allow-database", '{"matchLabels":{"role":"frontend"}}', "5", "2"]
+
+
+def test_the_definition_is_accepted_without_warnings(crd: pytest_plugin.DevCluster) -> None:
+    applied = crd.run_kubectl(
+        "apply", "--server-side", "--dry-run=server", "--force-conflicts", "-f", str(CRD)
+    )
+    assert applied.stderr == ""
+
+
+@pytest.mark.parametrize("spec", [case for case in cases.ACCEPTED if case.id not in NOT_COMPARED])
+def test_what_a_preset_adds_is_equal_to_itself_after_the_api_servers_defaults(
+    create: Create, spec: cases.Spec
+) -> None:
+    preset = model.parse({**MANIFEST, "spec": spec})
+    assert isinstance(preset, model.Preset)
+    admitted = create("/api/v1/namespaces/default/pods", pod_of(preset))
+    assert admitted["kind"] == "Pod", admitted.get("message")
+    result = merge.inject(admitted, [preset], lambda source: None)
+    assert isinstance(result, merge.Injection), result
+    assert [operation["path"] for operation in result.patch] == ["/metadata/annotations"]
+
+
+def pod_of(preset: model.Preset) -> Answer:
+    """A pod that has all that a preset adds."""
+    container = {
+        "name": "c",
+        "image": "i",
+        "env": [one.entry for one in preset.env],
+        "envFrom": [one.entry for one in preset.env_from],
+        "volumeMounts": [one.entry for one in preset.volume_mounts],
+    }
+    volumes = [one.entry for one in preset.volumes]
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "p"},
+        "spec": {"containers": [container], "volumes": volumes},
+    }

@@ -54,7 +54,7 @@ def load(path: pathlib.Path) -> ClusterState | None:
         if document["format"] != _FORMAT:
             return None
         return _decode(document)
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
 

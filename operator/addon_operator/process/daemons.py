@@ -20,6 +20,7 @@ from addon_operator.kernel import errors
 _POLL: Final = 0.01
 _KILL_TIMEOUT: Final = 10.0
 _STATE_FIELD: Final = 0
+_ENDED_STATES: Final = frozenset({"Z", "X"})
 _START_FIELD: Final = 19
 _TAIL_BYTES: Final = 16 * 1024
 
@@ -56,9 +57,14 @@ class ProcessTable:
     def identify(self, pid: int) -> ProcessIdentity | None:
         """Who has that pid now; ``None`` when nobody has, or one that has ended already."""
         fields = self._stat(pid)
-        if fields is None or fields[_STATE_FIELD] in {"Z", "X"}:
+        if fields is None or fields[_STATE_FIELD] in _ENDED_STATES:
             return None
-        return ProcessIdentity(pid, int(fields[_START_FIELD]), self._boot())
+        return self._identity(pid, fields)
+
+    def identify_child(self, pid: int) -> ProcessIdentity | None:
+        """Who a child of this process is, even if it has ended: its pid is its own until it is reaped."""
+        fields = self._stat(pid)
+        return None if fields is None else self._identity(pid, fields)
 
     def is_alive(self, process: ProcessIdentity) -> bool:
         """Whether that very process still runs."""
@@ -85,6 +91,9 @@ class ProcessTable:
                 pids = ", ".join(str(process.pid) for process in remaining)
                 raise DaemonError(f"process {pids} does not end although it was killed; look at it with ps")
             self._sleep(_POLL)
+
+    def _identity(self, pid: int, fields: Sequence[str]) -> ProcessIdentity:
+        return ProcessIdentity(pid, int(fields[_START_FIELD]), self._boot())
 
     def _lingers(self, process: ProcessIdentity) -> bool:
         _reap(process.pid)
@@ -124,9 +133,9 @@ def start(
         pid = _spawn(argv, log, env)
     except OSError as error:
         raise DaemonError(f"{argv[0]} cannot be started: {error.strerror or error}") from error
-    process = table.identify(pid)
+    process = table.identify_child(pid)
     if process is None:
-        raise DaemonError(f"{argv[0]} ended at once; its log is {log}")
+        raise DaemonError(f"{argv[0]} cannot be found in /proc after its start; mount /proc")
     return process
 
 

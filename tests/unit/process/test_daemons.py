@@ -164,6 +164,15 @@ def test_a_daemon_writes_to_a_log_that_only_the_owner_may_read(tmp_path: pathlib
     assert log.stat().st_mode & 0o777 == 0o600
 
 
+def test_a_daemon_that_ends_at_once_is_known_all_the_same(tmp_path: pathlib.Path, mark: str) -> None:
+    machine = daemons.ProcessTable()
+    process = start(["true"], tmp_path, mark)
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    assert machine.identify_child(process.pid) == process
+    assert not machine.is_alive(process)
+    machine.kill([process])
+
+
 def test_a_program_that_is_not_there_is_told(tmp_path: pathlib.Path) -> None:
     with pytest.raises(daemons.DaemonError, match="/nowhere/etcd cannot be started: No such file"):
         daemons.start(["/nowhere/etcd"], log=tmp_path / "log", env={}, table=daemons.ProcessTable())

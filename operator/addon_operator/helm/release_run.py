@@ -37,7 +37,7 @@ class Tools:
     helm: command.Helm
     observed: observed_releases.ObservedReleases
     files: chart_files.ChartFilesReader
-    capabilities: capabilities.ReadCapabilities
+    capabilities: capabilities.CapabilityReader
     options: release_types.Options
     clock: clock.Clock
     on_warning: command.WarningHandler
@@ -47,6 +47,8 @@ class Tools:
 class _Inputs:
     chart: chart_files.ChartFiles
     values: bytes
+    cluster: capabilities.Capabilities | None
+    """Only if the chart may see it."""
     checksum: release.Checksum
 
     def rendered_to(self, manifest: release.Checksum) -> release.Rendered:
@@ -85,9 +87,10 @@ class ReleaseRun:
     async def _read_inputs(self) -> _Inputs:
         found = await asyncio.to_thread(self._tools.files.read, self._request.module, self._request.directory)
         values = inputs.encode_values(self._request.values)
-        cluster = await self._tools.capabilities() if inputs.sees_capabilities(found, values) else None
+        is_seen = inputs.sees_capabilities(found, values)
+        cluster = await self._tools.capabilities.now() if is_seen else None
         version = self._tools.helm.binary.version
-        return _Inputs(found, values, inputs.checksum(found, values, version, cluster))
+        return _Inputs(found, values, cluster, inputs.checksum(found, values, version, cluster))
 
     async def _decide_before_render(self, given: _Inputs) -> release.Skip | release.Render:
         name = self._request.module
@@ -140,8 +143,8 @@ class ReleaseRun:
         return template.TemplateRequest(
             chart=files.chart,
             values=files.values,
-            capabilities=await self._tools.capabilities(),
-            with_api_versions=inputs.sees_capabilities(given.chart, given.values),
+            capabilities=given.cluster or await self._tools.capabilities.recent(),
+            with_api_versions=given.cluster is not None,
             with_lookup=inputs.looks_up(given.chart, given.values),
             timeout=command.time_limit(self._tools.options.timeout),
         )

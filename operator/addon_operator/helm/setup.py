@@ -58,7 +58,7 @@ async def release_manager(
                 ),
                 observed=observed_releases.ObservedReleases(records),
                 files=chart_files.ChartFilesReader(around.clock),
-                capabilities=around.capabilities,
+                capabilities=capabilities.CapabilityReader(around.capabilities, around.clock),
                 options=options,
                 clock=around.clock,
                 on_warning=around.on_warning,

@@ -229,7 +229,7 @@ class World:
             helm=helm,
             observed=observed_releases.ObservedReleases(release_records.ReleaseRecords(self.api, NAMESPACE)),
             files=chart_files.ChartFilesReader(clock),
-            capabilities=self._capabilities,
+            capabilities=capabilities.CapabilityReader(self._capabilities, clock),
             options=release_types.Options(history_max=10, timeout=1200.0),
             clock=clock,
             on_warning=self._warn,

@@ -1,0 +1,447 @@
+"""Releases made with the real helm, versions 3 and 4, on a real control plane."""
+
+import asyncio
+import contextlib
+import json
+import os
+import pathlib
+import signal
+import subprocess
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from addon_operator.devcluster import binaries, components, locations, pytest_plugin, reporters
+from addon_operator.helm import (
+    binary,
+    capabilities,
+    command,
+    errors,
+    release_types,
+    releases,
+    setup,
+)
+from addon_operator.kernel import clock, json_types, names
+from addon_operator.kube import auth, client
+from addon_operator.modules import release
+from addon_operator.process import children
+
+pytestmark = pytest.mark.integration
+
+WEB = names.ModuleName("web")
+INSTALLED, UPGRADED, SKIPPED = release_types.Action
+CONFIG = """\
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: {{ .Release.Name }}
+data:
+  size: "{{ .Values.web.size }}"
+"""
+
+
+class Site:
+    """A module, a namespace and a helm whose calls are counted."""
+
+    def __init__(
+        self, cluster: pytest_plugin.DevCluster, helm: pathlib.Path, namespace: str, root: pathlib.Path
+    ) -> None:
+        self.cluster = cluster
+        self.namespace = namespace
+        self.root = root
+        self.module = root / "modules" / "010-web"
+        self.calls = root / "calls"
+        self.pid = root / "pid"
+        self.helm = root / "helm"
+        self.helm.write_text(
+            f'#!/bin/sh\necho "$*" >> {self.calls}\necho $$ > {self.pid}\nexec {helm} "$@"\n'
+        )
+        self.helm.chmod(0o755)
+        self.warnings: list[str] = []
+
+    def write(self, name: str, text: str) -> None:
+        path = self.module / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    @property
+    def verbs(self) -> list[str]:
+        """What helm was called for, without the look at its version."""
+        lines = self.calls.read_text().splitlines() if self.calls.exists() else []
+        return [verb for verb in (line.split()[0] for line in lines) if verb != "version"]
+
+    @contextlib.asynccontextmanager
+    async def manager(self, **environ: str) -> AsyncIterator[releases.ReleaseManager]:
+        """A new manager, as a started operator has it."""
+        found = await binary.find(str(self.helm), os.environ, children.run_child)
+        access = auth.load_access(self.cluster.kubeconfig, None, None, os.environ)
+        async with client.KubeClient(access) as api:
+
+            async def read_capabilities() -> capabilities.Capabilities:
+                version = await api.get("/version")
+                return capabilities.Capabilities(version["gitVersion"], frozenset({"v1", "v1/ConfigMap"}))
+
+            around = setup.Surroundings(
+                environ={**os.environ, **environ},
+                tmp_dir=self.root,
+                run_child=children.run_child,
+                records=api,
+                capabilities=read_capabilities,
+                clock=clock.SystemClock(),
+                on_warning=lambda _, text: self.warnings.append(text),
+            )
+            target = command.Target(self.namespace, access.kubeconfig, access.context)
+            options = release_types.Options(history_max=3, timeout=60.0)
+            async with setup.release_manager(found, target, options, around) as made:
+                yield made
+
+    def asked(
+        self, size: int = 1, absent: tuple[str, ...] = (), fresh: bool = False, **more: str
+    ) -> release_types.ReleaseRequest:
+        values: json_types.JsonObject = {"global": {}, "web": {"size": size} | more}
+        return release_types.ReleaseRequest(WEB, self.module, values, absent, fresh)
+
+    def kubectl(self, *arguments: str, given: str | None = None) -> str:
+        argv = [self.cluster.kubectl, "--namespace", self.namespace, *arguments]
+        environ = {**os.environ, "KUBECONFIG": str(self.cluster.kubeconfig)}
+        return subprocess.run(
+            argv, env=environ, check=True, capture_output=True, text=True, input=given
+        ).stdout
+
+    def get(self, kind: str, name: str) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.kubectl("get", kind, name, "-o", "json"))
+        return found
+
+    def revisions(self) -> dict[int, str]:
+        """Number and status of the revisions that helm has stored."""
+        found = json.loads(self.kubectl("get", "secrets", "-l", "owner=helm,name=web", "-o", "json"))
+        labels = [each["metadata"]["labels"] for each in found["items"]]
+        return {int(each["version"]): each["status"] for each in labels}
+
+    async def wait_for_slow_hook(self) -> None:
+        """Until helm waits for the Job of ``SLOW_HOOK``."""
+        await asyncio.to_thread(self.kubectl, "wait", "--for=create", "job/slow", "--timeout=30s")
+
+    def set_status(self, number: int, status: str) -> None:
+        """Leave a revision as a helm that was killed does: in its record and in the record's label."""
+        self.kubectl(
+            "label", "secret", f"sh.helm.release.v1.web.v{number}", f"status={status}", "--overwrite"
+        )
+
+
+@pytest.fixture(scope="session")
+def helm4() -> pathlib.Path:
+    wanted = binaries.Wanted(components.HELM4)
+    where = locations.locate(os.environ)
+    with binaries.Workshop(where, os.environ, reporters.SilentReporter()) as store:
+        return store.ensure([wanted])[components.HELM]
+
+
+@pytest.fixture(params=["helm3", "helm4"])
+def helm(
+    request: pytest.FixtureRequest, devcluster: pytest_plugin.DevCluster, helm4: pathlib.Path
+) -> pathlib.Path:
+    return devcluster.helm if request.param == "helm3" else helm4
+
+
+@pytest.fixture
+def site(
+    devcluster: pytest_plugin.DevCluster, helm: pathlib.Path, namespace: str, tmp_path: pathlib.Path
+) -> Site:
+    made = Site(devcluster, helm, namespace, tmp_path)
+    made.write("Chart.yaml", "apiVersion: v2\nname: something-else\nversion: 0.0.1\n")
+    made.write("templates/config.yaml", CONFIG)
+    return made
+
+
+async def test_a_release_is_installed_upgraded_skipped_and_uninstalled(site: Site) -> None:
+    async with site.manager() as manager:
+        assert (await manager.ensure(site.asked(1))).action is INSTALLED
+        assert site.get("configmap", "web")["data"] == {"size": "1"}
+        assert (await manager.ensure(site.asked(2))).action is UPGRADED
+        assert site.get("configmap", "web")["data"] == {"size": "2"}
+        calls = len(site.verbs)
+        assert (await manager.ensure(site.asked(2))).by is release.SkippedBy.INPUTS
+        assert len(site.verbs) == calls
+        assert (await manager.ensure(site.asked(2, unused="x"))).by is release.SkippedBy.MANIFEST
+        assert site.revisions() == {1: "superseded", 2: "deployed"}
+        assert await manager.remove(WEB) is True
+        assert site.revisions() == {}
+        assert site.kubectl("get", "configmap", "web", "--ignore-not-found") == ""
+
+
+async def test_a_restart_with_nothing_changed_starts_no_helm_and_makes_no_revision(site: Site) -> None:
+    async with site.manager() as manager:
+        await manager.ensure(site.asked(1))
+        await manager.ensure(site.asked(1, unused="x"))
+    site.calls.unlink()
+    async with site.manager() as restarted:
+        assert (await restarted.observe_all())["web"].ours
+        assert (await restarted.ensure(site.asked(1, unused="x"))).by is release.SkippedBy.INPUTS
+    assert site.verbs == []
+    assert site.revisions() == {1: "deployed"}
+
+
+async def test_a_deleted_resource_comes_back(site: Site) -> None:
+    async with site.manager() as manager:
+        await manager.ensure(site.asked())
+        site.kubectl("delete", "configmap", "web")
+        outcome = await manager.ensure(site.asked(absent=("ConfigMap web",)))
+        assert outcome.action is UPGRADED
+        assert site.get("configmap", "web")["data"] == {"size": "1"}
+
+
+async def test_an_upgrade_that_was_killed_is_recovered(site: Site) -> None:
+    async with site.manager() as manager:
+        await manager.ensure(site.asked(1))
+        await manager.ensure(site.asked(2))
+    site.set_status(2, "pending-upgrade")
+    async with site.manager() as restarted:
+        outcome = await restarted.ensure(site.asked(3))
+    assert outcome.recovered == ("revision 2 is stuck in pending-upgrade: its record is removed",)
+    assert outcome.action is UPGRADED
+    assert site.get("configmap", "web")["data"] == {"size": "3"}
+    assert site.revisions() == {1: "superseded", 2: "deployed"}
+
+
+async def test_an_uninstallation_that_was_killed_is_finished_first(site: Site) -> None:
+    async with site.manager() as manager:
+        await manager.ensure(site.asked(1))
+    site.set_status(1, "uninstalling")
+    async with site.manager() as restarted:
+        outcome = await restarted.ensure(site.asked(1))
+    assert outcome.action is INSTALLED
+    assert site.verbs[-3:] == ["uninstall", "template", "upgrade"]
+    assert site.get("configmap", "web")["data"] == {"size": "1"}
+
+
+async def test_a_helm_that_is_cancelled_leaves_a_release_that_the_next_run_repairs(site: Site) -> None:
+    site.write("templates/slow.yaml", SLOW_HOOK)
+    async with site.manager() as manager:
+        run = asyncio.create_task(manager.ensure(site.asked(1)))
+        await site.wait_for_slow_hook()
+        run.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await run
+        (site.module / "templates" / "slow.yaml").unlink()
+        outcome = await manager.ensure(site.asked(1))
+    assert outcome.action in (INSTALLED, UPGRADED)
+    assert site.get("configmap", "web")["data"] == {"size": "1"}
+
+
+@pytest.mark.parametrize("is_first", [True, False], ids=["install", "upgrade"])
+async def test_a_helm_that_was_killed_leaves_a_release_that_the_next_run_repairs(
+    site: Site, is_first: bool
+) -> None:
+    async with site.manager() as manager:
+        if not is_first:
+            await manager.ensure(site.asked(1))
+        site.write("templates/slow.yaml", SLOW_HOOK)
+        run = asyncio.create_task(manager.ensure(site.asked(2)))
+        await site.wait_for_slow_hook()
+        os.kill(int(site.pid.read_text()), signal.SIGKILL)
+        with pytest.raises(errors.HelmError, match="signal 9"):
+            await run
+        stuck = site.revisions()
+        assert stuck[max(stuck)].startswith("pending-")
+        (site.module / "templates" / "slow.yaml").unlink()
+        outcome = await manager.ensure(site.asked(2))
+    assert "is stuck in pending-" in outcome.recovered[0]
+    assert outcome.action is (INSTALLED if is_first else UPGRADED)
+    assert site.get("configmap", "web")["data"] == {"size": "2"}
+
+
+SLOW_HOOK = """\
+apiVersion: batch/v1
+kind: Job
+metadata:
+  name: slow
+  annotations: {helm.sh/hook: 'pre-install,pre-upgrade'}
+spec:
+  template:
+    spec:
+      restartPolicy: Never
+      containers: [{name: slow, image: example.com/slow}]
+"""
+
+
+async def test_a_module_without_chart_yaml_is_a_chart_of_its_templates(site: Site) -> None:
+    (site.module / "Chart.yaml").unlink()
+    site.write("hooks/run.sh", "#!/bin/bash\n")
+    site.write("values.yaml", "web: {size: 7}\n")
+    site.write("templates/about.yaml", ABOUT)
+    async with site.manager() as manager:
+        assert (await manager.ensure(site.asked(1))).action is INSTALLED
+    assert site.get("configmap", "about")["data"] == {"chart": "web-0.2.0", "hook": ""}
+
+
+ABOUT = """\
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: about}
+data:
+  chart: "{{ .Chart.Name }}-{{ .Chart.Version }}"
+  hook: {{ .Files.Get "hooks/run.sh" | quote }}
+"""
+
+
+async def test_random_values_do_not_loop(site: Site) -> None:
+    site.write("templates/secret.yaml", "apiVersion: v1\nkind: Secret\nmetadata: {name: r}\n"
+               "stringData: {password: {{ randAlphaNum 20 | quote }}, now: {{ now | quote }}}\n")  # fmt: skip
+    async with site.manager() as manager:
+        await manager.ensure(site.asked())
+        for _ in range(3):
+            assert (await manager.ensure(site.asked())).action is SKIPPED
+    async with site.manager() as restarted:
+        assert (await restarted.ensure(site.asked())).action is SKIPPED
+    assert site.revisions() == {1: "deployed"}
+
+
+async def test_a_password_that_is_looked_up_survives_and_other_values_may_change(site: Site) -> None:
+    site.write("templates/secret.yaml", LOOKED_UP)
+    async with site.manager() as manager:
+        await manager.ensure(site.asked(1))
+        password = site.get("secret", "kept")["data"]["password"]
+        # The render before the first install made up another password than the install itself.
+        await manager.ensure(site.asked(2))
+        assert site.get("secret", "kept")["data"]["password"] == password
+        assert (await manager.ensure(site.asked(2, unused="x"))).by is release.SkippedBy.MANIFEST
+
+
+LOOKED_UP = """\
+{{- $found := lookup "v1" "Secret" .Release.Namespace "kept" }}
+apiVersion: v1
+kind: Secret
+metadata: {name: kept}
+data:
+  password: {{ if $found }}{{ $found.data.password }}{{ else }}{{ randAlphaNum 20 | b64enc }}{{ end }}
+"""
+
+
+async def test_existing_resources_are_taken_over(site: Site) -> None:
+    site.kubectl("create", "configmap", "web", "--from-literal=size=old", "--from-literal=mine=kept")
+    async with site.manager() as manager:
+        assert (await manager.ensure(site.asked(1))).action is INSTALLED
+    found = site.get("configmap", "web")
+    assert found["data"]["size"] == "1"
+    assert found["metadata"]["annotations"]["meta.helm.sh/release-name"] == "web"
+
+
+async def test_a_field_that_somebody_edited_is_the_charts_again_after_an_upgrade(site: Site) -> None:
+    async with site.manager() as manager:
+        await manager.ensure(site.asked(1))
+        site.kubectl("patch", "configmap", "web", "-p", '{"data":{"size":"edited"}}')
+        assert (await manager.ensure(site.asked(3))).action is UPGRADED
+    assert site.get("configmap", "web")["data"]["size"] == "3"
+
+
+async def test_an_upgrade_by_hand_is_seen_and_undone(site: Site, helm: pathlib.Path) -> None:
+    async with site.manager() as manager:
+        await manager.ensure(site.asked(1))
+        by_hand = ["upgrade", "web", site.module, "--set", "web.size=99", "--namespace", site.namespace]
+        environ = {**os.environ, "KUBECONFIG": str(site.cluster.kubeconfig)}
+        assert (await children.run_child([helm, *by_hand], env=environ)).exit_code == 0
+        outcome = await manager.ensure(site.asked(1, fresh=True))
+    assert outcome.reason == "revision 2 was not made by this operator"
+    assert site.get("configmap", "web")["data"]["size"] == "1"
+
+
+async def test_crds_of_a_chart_are_left_alone(site: Site) -> None:
+    site.write("crds/broken.yaml", "this: is no CRD\n")
+    async with site.manager() as manager:
+        assert (await manager.ensure(site.asked())).action is INSTALLED
+
+
+async def test_history_is_limited(site: Site) -> None:
+    async with site.manager() as manager:
+        for size in range(1, 6):
+            await manager.ensure(site.asked(size))
+    assert site.revisions() == {3: "superseded", 4: "superseded", 5: "deployed"}
+
+
+@pytest.mark.parametrize(
+    ("template", "sentence"),
+    [
+        pytest.param('{{ fail "size is wrong" }}', r"helm template: .*size is wrong", id="fail"),
+        pytest.param("a: [", r"helm template: YAML parse error on .*broken.yaml", id="broken yaml"),
+        pytest.param(
+            "apiVersion: v1\nkind: Service\nmetadata: {name: x}\nspec: {ports: [{port: 99999999}]}",
+            r"helm upgrade: .*99999999",
+            id="refused by the API server",
+        ),
+        pytest.param(
+            "apiVersion: no.such/v1\nkind: Thing\nmetadata: {name: x}",
+            r"helm upgrade: .*no matches for kind",
+            id="unknown kind",
+        ),
+    ],
+)
+async def test_an_error_is_helms_own_message_on_one_line(site: Site, template: str, sentence: str) -> None:
+    site.write("templates/broken.yaml", template)
+    async with site.manager() as manager:
+        with pytest.raises(errors.HelmError, match=f"^module web: {sentence}") as raised:
+            await manager.ensure(site.asked())
+        assert "\n" not in str(raised.value)
+        (site.module / "templates" / "broken.yaml").unlink()
+        assert (await manager.ensure(site.asked())).action in (INSTALLED, UPGRADED)
+
+
+async def test_a_missing_dependency_says_which_command_brings_it(site: Site) -> None:
+    chart = (site.module / "Chart.yaml").read_text()
+    dependency = "dependencies:\n- {name: dep, version: 1.0.0, repository: 'https://example.com'}\n"
+    site.write("Chart.yaml", chart + dependency)
+    async with site.manager() as manager:
+        with pytest.raises(errors.HelmError, match=f"run 'helm dependency build {site.module}'$"):
+            await manager.ensure(site.asked())
+
+
+async def test_a_typo_of_a_field_is_told_by_helm_3_and_refused_by_helm_4(site: Site) -> None:
+    site.write("templates/config.yaml", CONFIG.replace("metadata:", "metadate: {}\nmetadata:"))
+    told = site.warnings
+    async with site.manager() as manager:
+        try:
+            await manager.ensure(site.asked())
+        except errors.HelmError as error:
+            told = [str(error)]
+    assert any("metadate" in text for text in told)
+
+
+async def test_warnings_of_the_api_server_are_passed_on(site: Site) -> None:
+    site.write("templates/endpoints.yaml", "apiVersion: v1\nkind: Endpoints\nmetadata: {name: old}\n")
+    async with site.manager() as manager:
+        await manager.ensure(site.asked())
+    about = [warning for warning in site.warnings if "Endpoints" in warning]
+    assert len(about) == 1, "told once for each call"
+    assert about[0].startswith("v1 Endpoints is deprecated in v1.33+")
+    assert about[0].endswith("EndpointSlice")
+
+
+async def test_the_applied_manifest_is_read_back(site: Site) -> None:
+    async with site.manager() as manager:
+        await manager.ensure(site.asked(4))
+        manifest = await manager.manifest(WEB)
+    assert manifest is not None
+    assert 'size: "4"' in manifest
+
+
+async def test_releases_may_be_kept_in_config_maps(site: Site) -> None:
+    async with site.manager(HELM_DRIVER="configmap") as manager:
+        await manager.ensure(site.asked(1))
+        await manager.ensure(site.asked(1, unused="x"))
+        assert 'size: "1"' in (await manager.manifest(WEB) or "")
+    assert site.revisions() == {}, "nothing in Secrets"
+    async with site.manager(HELM_DRIVER="configmap") as restarted:
+        assert (await restarted.ensure(site.asked(1, unused="x"))).by is release.SkippedBy.INPUTS
+
+
+async def test_a_release_of_helm_3_goes_on_with_helm_4(
+    devcluster: pytest_plugin.DevCluster, helm4: pathlib.Path, namespace: str, tmp_path: pathlib.Path
+) -> None:
+    for binary_path in (devcluster.helm, helm4, devcluster.helm):
+        site = Site(devcluster, binary_path, namespace, tmp_path)
+        site.write("Chart.yaml", "apiVersion: v2\nname: web\nversion: 0.0.1\n")
+        site.write("templates/config.yaml", CONFIG)
+        async with site.manager() as manager:
+            await manager.ensure(site.asked(len(site.revisions()) + 1))
+    assert site.get("configmap", "web")["data"] == {"size": "3"}

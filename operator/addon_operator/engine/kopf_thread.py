@@ -1,0 +1,151 @@
+"""A Kopf operator in a thread with a loop of its own, started again whenever it ends.
+
+Kopf ends, as a whole, on errors that we outlive, and cancels every task of its loop when it ends. A loop of
+its own keeps both away from everything else.
+"""
+
+import asyncio
+import contextlib
+import dataclasses
+import logging
+import random
+import threading
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import kopf
+
+_RESTART_FIRST: Final = 1.0
+_RESTART_CAP: Final = 30.0
+_STABLE_SECONDS: Final = 60.0
+_STOP_TIMEOUT: Final = 10.0
+
+Login = Callable[[], Awaitable[kopf.ConnectionInfo]]
+"""Gives fresh credentials; runs in the loop that started the thread."""
+LogRestart = Callable[[str, float], None]
+"""Told why Kopf ended, and in how many seconds it is started again; called from the thread."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Scope:
+    """What a Kopf operator watches."""
+
+    register: Callable[[kopf.OperatorRegistry], None]
+    """Adds the handlers; they run in the thread and hand over with ``call_soon_threadsafe``."""
+    field_selectors: tuple[tuple[tuple[str, str, str], str], ...] = ()
+    """Pairs of (group, version, plural) and the field selector for the API server."""
+    namespace: str | None = None
+    """``None`` for the whole cluster."""
+
+
+class KopfThread:
+    """One supervised Kopf operator."""
+
+    def __init__(self, name: str, scope: Scope, login: Login, log_restart: LogRestart) -> None:
+        self._name = name
+        self._scope = scope
+        self._login = login
+        self._log_restart = log_restart
+        self._thread: threading.Thread | None = None
+        self._home: asyncio.AbstractEventLoop | None = None
+        self._stopping = threading.Event()
+
+    @property
+    def alive(self) -> bool:
+        """Whether the thread runs."""
+        return self._thread is not None and self._thread.is_alive()
+
+    def start(self) -> None:
+        """Begin to watch; logins are made in the running loop."""
+        _quieten()
+        self._home = asyncio.get_running_loop()
+        self._thread = threading.Thread(target=self._supervise, name=f"kopf-{self._name}", daemon=True)
+        self._thread.start()
+
+    async def stop(self) -> None:
+        """End the watch."""
+        self._stopping.set()
+        if self._thread is not None:
+            await asyncio.to_thread(self._thread.join, _STOP_TIMEOUT)
+
+    def hand_over(self, deliver: Callable[[], None]) -> None:
+        """Call ``deliver`` in the loop that started the thread; for handlers."""
+        if self._home is not None:
+            # The loop may be gone when the process ends.
+            with contextlib.suppress(RuntimeError):
+                self._home.call_soon_threadsafe(deliver)
+
+    def _supervise(self) -> None:
+        attempt = 0
+        while not self._stopping.is_set():
+            reason, lasted = self._once()
+            if self._stopping.is_set():
+                return
+            attempt = 0 if lasted > _STABLE_SECONDS else attempt + 1
+            delay = _restart_delay(attempt)
+            self._log_restart(reason, delay)
+            self._stopping.wait(delay)
+
+    def _once(self) -> tuple[str, float]:
+        loop = asyncio.new_event_loop()
+        began = loop.time()
+        try:
+            loop.run_until_complete(self._operate())
+            reason = "Kopf ended"
+        except Exception as error:  # noqa: BLE001 - whatever ended Kopf, it is started again
+            reason = f"{type(error).__name__}: {error}"
+        lasted = loop.time() - began
+        loop.run_until_complete(loop.shutdown_default_executor())
+        loop.close()
+        return reason, lasted
+
+    async def _operate(self) -> None:
+        registry = kopf.OperatorRegistry()
+
+        @kopf.on.login(registry=registry)
+        async def login(**_: object) -> kopf.ConnectionInfo:
+            return await self._log_in()
+
+        self._scope.register(registry)
+        namespace = self._scope.namespace
+        await kopf.operator(
+            registry=registry,
+            settings=_settings(self._scope),
+            standalone=True,
+            clusterwide=namespace is None,
+            namespaces=[namespace] if namespace is not None else [],
+            stop_flag=self._stopping,
+        )
+
+    async def _log_in(self) -> kopf.ConnectionInfo:
+        if self._home is None:
+            raise RuntimeError("the thread was not started")
+
+        async def call() -> kopf.ConnectionInfo:
+            return await self._login()
+
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(call(), self._home))
+
+
+def _restart_delay(attempt: int) -> float:
+    growing = min(_RESTART_CAP, _RESTART_FIRST * 2 ** min(attempt, 10))
+    return growing * random.uniform(0.8, 1.2)  # noqa: S311 - jitter, not a secret
+
+
+def _settings(scope: Scope) -> kopf.OperatorSettings:
+    settings = kopf.OperatorSettings()
+    settings.scanning.disabled = True
+    settings.posting.enabled = False
+    settings.process.ultimate_exiting_timeout = None
+    for resource, selector in scope.field_selectors:
+        settings.watching.field_selectors[resource] = selector
+    return settings
+
+
+def _quieten() -> None:
+    """Keep Kopf's own progress out of the operator's log, unless that is at level debug."""
+    if logging.getLogger().isEnabledFor(logging.DEBUG):
+        return
+    logging.getLogger("kopf").setLevel(logging.WARNING)
+    # It warns that it does not handle signals in this thread, which is what is wanted.
+    logging.getLogger("kopf._core.reactor.running").setLevel(logging.ERROR)

@@ -19,7 +19,8 @@ KILL_GRACE: Final = 5.0
 DRAIN_GRACE: Final = 1.0
 """Seconds that output is still waited for after the child itself has ended: a process that it left behind may
 hold the pipe open for ever."""
-_GROUP_POLL: Final = 0.05
+_GROUP_POLL: Final = 0.02
+_KILL_TAKES_AT_MOST: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,10 +155,17 @@ class _Ending:
         self._child.signal_group(signal.SIGTERM)
         # A stopped process acts on SIGTERM only when it goes on.
         self._child.signal_group(signal.SIGCONT)
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._group_gone(), grace)
-        self._child.signal_group(signal.SIGKILL)
-        await self._child.exited()
+        if not await self._group_gone_within(grace):
+            self._child.signal_group(signal.SIGKILL)
+            await self._child.exited()
+            await self._group_gone_within(_KILL_TAKES_AT_MOST)
+
+    async def _group_gone_within(self, seconds: float) -> bool:
+        try:
+            await asyncio.wait_for(self._group_gone(), seconds)
+        except TimeoutError:
+            return False
+        return True
 
     async def _group_gone(self) -> None:
         await self._child.exited()

@@ -128,7 +128,7 @@ class KopfThread:
 
 
 def _restart_delay(attempt: int) -> float:
-    growing = min(_RESTART_CAP, _RESTART_FIRST * 2 ** min(attempt, 10))
+    growing: float = min(_RESTART_CAP, _RESTART_FIRST * 2 ** min(attempt, 10))
     return growing * random.uniform(0.8, 1.2)  # noqa: S311 - jitter, not a secret
 
 

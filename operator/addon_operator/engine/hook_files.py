@@ -10,7 +10,8 @@ from typing import Final, TypeAlias
 from addon_operator.kernel import errors
 
 HOOKS_DIRECTORY: Final = "hooks"
-_PASSED_DIRECTORIES: Final = frozenset({"lib", "venv", "__pycache__"})
+_VENV: Final = "venv"
+_PASSED_DIRECTORIES: Final = frozenset({"lib", _VENV, "__pycache__"})
 _DATA_SUFFIXES: Final = frozenset({".yaml", ".json", ".md", ".txt"})
 _EXECUTABLE: Final = stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH
 
@@ -44,6 +45,25 @@ def global_hooks_root(directory: pathlib.Path) -> pathlib.Path:
     """Where global hooks are: ``hooks`` in the configured directory if there is such a one, else itself."""
     hooks = directory / HOOKS_DIRECTORY
     return hooks if hooks.is_dir() else directory
+
+
+def command(hook: pathlib.Path) -> list[pathlib.Path]:
+    """The words that start a hook, independent of the working directory.
+
+    A ``.py`` hook below a ``hooks`` directory that has a virtual environment ``venv`` is run by that one's
+    Python, as the Go operator does; every other hook is started as it is.
+    """
+    path = hook.absolute()
+    python = _venv_python(path) if path.suffix == ".py" else None
+    return [path] if python is None else [python, path]
+
+
+def _venv_python(hook: pathlib.Path) -> pathlib.Path | None:
+    for directory in hook.parents:
+        if directory.name == HOOKS_DIRECTORY:
+            python = directory / _VENV / "bin" / "python3"
+            return python if python.exists() else None
+    return None
 
 
 def discover(root: pathlib.Path) -> HookFiles:

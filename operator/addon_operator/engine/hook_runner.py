@@ -13,7 +13,7 @@ from typing import Final, ParamSpec, TypeAlias, TypeVar
 
 import structlog
 
-from addon_operator.engine import hook_directory, hook_log
+from addon_operator.engine import hook_directory, hook_files, hook_log
 from addon_operator.hooks import config
 from addon_operator.kernel import durations, errors, names
 from addon_operator.kernel.json_types import JsonObject
@@ -158,9 +158,9 @@ class HookRunner:
         source = f"hook {hook_path}"
         try:
             result = await self._run_child(
-                [_program(hook_path), "--config"],
+                [*hook_files.command(hook_path), "--config"],
                 env=self._environment,
-                cwd=cwd or _program(hook_path).parent,
+                cwd=cwd or hook_path.parent,
                 timeout=min(CONFIG_TIMEOUT, self._default_timeout or CONFIG_TIMEOUT),
                 on_stderr_line=self._log.handler({"hook": str(hook_path)}, "stderr"),
                 capture_stdout=MAX_CONFIG_BYTES,
@@ -240,18 +240,13 @@ class HookRunner:
         cwd: pathlib.Path | None,
     ) -> children.ChildResult:
         return await self._run_child(
-            [_program(path)],
+            hook_files.command(path),
             env={**self._environment, **files.environment()},
-            cwd=cwd or _program(path).parent,
+            cwd=cwd or path.parent,
             timeout=timeout,
             on_stdout_line=self._log.handler(log_fields, "stdout"),
             on_stderr_line=self._log.handler(log_fields, "stderr"),
         )
-
-
-def _program(path: pathlib.Path) -> pathlib.Path:
-    """The path as it is understood from any working directory."""
-    return path.absolute()
 
 
 def _has_failed(result: children.ChildResult) -> bool:

@@ -54,7 +54,7 @@ class Launcher:
         """Start a program; see :class:`~addon_operator.process.spawning.Spawner`."""
         if any("\0" in text for text in (*argv, *env, *env.values())):
             raise ValueError("embedded null byte")
-        request = {"argv": [*argv], "env": {**env}, "cwd": str(cwd or ""), "home": str(pathlib.Path.cwd())}
+        request = {"argv": [*argv], "env": {**env}, "cwd": str((cwd or pathlib.Path()).absolute())}
         with _in_memory(json.dumps(request).encode()) as document:
             answer = self._ask_again(b"start", [document, stdout, stderr])
         if "pid" in answer:

@@ -66,7 +66,7 @@ def _start(fds: list[int], children: set[int]) -> dict[str, int | float]:
     ]
     try:
         # A child begins in the directory of the process that starts it.
-        os.chdir(request["cwd"] or request["home"])
+        os.chdir(request["cwd"])
         pid = _spawn(request["argv"], request["env"], actions)
     except OSError as error:
         return {"errno": error.errno or errno.EINVAL}

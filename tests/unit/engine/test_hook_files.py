@@ -107,3 +107,18 @@ def test_global_hooks_are_in_the_directory_hooks_if_there_is_one(tmp_path: pathl
     assert hook_files.global_hooks_root(tmp_path) == tmp_path
     (tmp_path / "hooks").mkdir()
     assert hook_files.global_hooks_root(tmp_path) == tmp_path / "hooks"
+
+
+def test_a_hook_is_started_as_it_is(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make(tmp_path, "hooks/hook.sh", "hooks/hook.py", "hooks/venv/bin/python")
+    monkeypatch.chdir(tmp_path)
+    for name in ("hooks/hook.sh", "hooks/hook.py"):
+        assert hook_files.command(pathlib.Path(name)) == [tmp_path / name]
+
+
+def test_a_hook_in_python_is_started_by_the_virtual_environment_of_its_module(tmp_path: pathlib.Path) -> None:
+    make(tmp_path, "hooks/hook.sh", "hooks/deep/hook.py", "hooks/venv/bin/python3", "other/hook.py")
+    python, hook = tmp_path / "hooks" / "venv" / "bin" / "python3", tmp_path / "hooks" / "deep" / "hook.py"
+    assert hook_files.command(hook) == [python, hook]
+    assert hook_files.command(tmp_path / "hooks" / "hook.sh") == [tmp_path / "hooks" / "hook.sh"]
+    assert hook_files.command(tmp_path / "other" / "hook.py") == [tmp_path / "other" / "hook.py"]

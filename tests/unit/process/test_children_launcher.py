@@ -78,13 +78,15 @@ async def test_environment_directory_streams_and_exit_code_are_the_childs_own(
     assert (result.stderr_tail, result.exit_code) == ("oops", 3)
 
 
-async def test_without_a_directory_a_child_starts_in_ours(
+async def test_a_directory_that_is_not_given_or_relative_starts_from_ours(
     spawner: launcher.Launcher, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await children.run_child(["true"], env=ENV, spawner=spawner)
+    (tmp_path / "below").mkdir()
     monkeypatch.chdir(tmp_path)
-    result = await children.run_child(["pwd"], env=ENV, capture_stdout=1000, spawner=spawner)
-    assert result.stdout == f"{tmp_path}\n".encode()
+    for cwd, place in ((None, tmp_path), (pathlib.Path("below"), tmp_path / "below")):
+        result = await children.run_child(["pwd"], env=ENV, cwd=cwd, capture_stdout=1000, spawner=spawner)
+        assert result.stdout == f"{place}\n".encode()
 
 
 async def test_signals_have_their_default_meaning_in_a_child(spawner: launcher.Launcher) -> None:

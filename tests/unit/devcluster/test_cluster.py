@@ -108,8 +108,10 @@ def test_a_component_that_ends_is_told_with_what_it_said(bench: Bench) -> None:
 
 
 def test_an_api_server_that_never_answers_is_told_with_its_log(bench: Bench) -> None:
+    machine = bootstrap.Machine(bench.table, bench.clock, lambda _: bench.clock.sleep(20))
+    manager = cluster.ClusterManager(bench.root, bench.reporter, machine)
     with pytest.raises(errors.ComponentError, match=r"kube-apiserver was not ready within 90 s \(/readyz: "):
-        bench.up()
+        manager.up(cluster.Request(ONE), bench.source)
     assert bench.processes() == []
 
 

@@ -1,0 +1,156 @@
+"""``addon-operator devcluster`` as far as it goes without a cluster."""
+
+import dataclasses
+import json
+import os
+import pathlib
+import sys
+
+import pytest
+
+from addon_operator.cli import main
+from addon_operator.devcluster import controlplane, layout, locations, state
+from addon_operator.process import commands, daemons
+
+from . import fakes
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Outcome:
+    code: int | str | None
+    out: str
+    err: str
+
+
+class Terminal:
+    """Runs the command line in this process."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str], root: pathlib.Path) -> None:
+        self._capsys = capsys
+        self.root = root
+
+    def run(self, *arguments: str) -> Outcome:
+        with pytest.raises(SystemExit) as ended:
+            main.main(["devcluster", *arguments])
+        captured = self._capsys.readouterr()
+        return Outcome(ended.value.code, captured.out, captured.err)
+
+    def pretend(self, name: str) -> layout.Layout:
+        """A cluster whose only process is this one; it must not be ended."""
+        where = layout.Layout(self.root / name)
+        where.root.mkdir(parents=True)
+        where.make()
+        own = daemons.ProcessTable().identify(os.getpid())
+        assert own is not None
+        parts = {"etcd": state.Component(own, ("etcd",))}
+        ports = controlplane.Ports(6443, 2379, 2380)
+        state.save(where.state, state.ClusterState("v1.36.3", "ready", ports, parts))
+        return where
+
+
+@pytest.fixture
+def terminal(
+    capsys: pytest.CaptureFixture[str], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> Terminal:
+    monkeypatch.setenv(locations.STATE_VARIABLE, str(tmp_path / "clusters"))
+    monkeypatch.setenv(locations.CACHE_VARIABLE, str(tmp_path / "cache"))
+    monkeypatch.setenv("COLUMNS", "160")
+    return Terminal(capsys, tmp_path / "clusters")
+
+
+def test_without_a_cluster_status_says_how_to_start_one(terminal: Terminal) -> None:
+    ended = terminal.run("status")
+    assert (ended.code, ended.out) == (
+        0,
+        "There is no cluster; start one with 'addon-operator devcluster up'\n",
+    )
+    assert terminal.run("status", "-o", "json").out == "[]\n"
+
+
+def test_status_shows_each_cluster_with_its_processes(terminal: Terminal) -> None:
+    terminal.pretend("one")
+    (terminal.root / "two").mkdir()
+    heading, one, two = terminal.run("status").out.splitlines()
+    assert heading.split() == ["NAME", "VERSION", "STATE", "URL", "COMPONENTS"]
+    assert one.split() == ["one", "v1.36.3", "running", "https://127.0.0.1:6443", "etcd", f"({os.getpid()})"]
+    assert two.split() == ["two", "interrupted"]
+
+
+def test_status_is_json_for_programs(terminal: Terminal) -> None:
+    where = terminal.pretend("one")
+    assert json.loads(terminal.run("status", "-o", "json").out) == [
+        {
+            "name": "one",
+            "condition": "running",
+            "version": "v1.36.3",
+            "url": "https://127.0.0.1:6443",
+            "kubeconfig": str(where.kubeconfig),
+            "components": {"etcd": os.getpid()},
+        }
+    ]
+
+
+def test_env_prints_lines_for_a_shell(terminal: Terminal) -> None:
+    where = terminal.pretend("one")
+    assert terminal.run("env", "--name", "one").out.splitlines() == [
+        f"export KUBECONFIG={where.kubeconfig}",
+        f"export KUBEBUILDER_ASSETS={where.bin}",
+        f'export PATH={where.bin}:"$PATH"',
+    ]
+
+
+@pytest.mark.parametrize(
+    "verb", [["env"], ["kubectl", "get", "pods"], ["helm", "list"]], ids=lambda verb: verb[0]
+)
+def test_a_cluster_that_does_not_run_is_told_in_one_sentence(terminal: Terminal, verb: list[str]) -> None:
+    ended = terminal.run(*verb)
+    sentence = "the cluster default does not run; start it with 'addon-operator devcluster up'"
+    assert (ended.code, ended.out, ended.err) == (1, "", f"Error: {sentence}\n")
+
+
+@pytest.mark.parametrize("verb", ["up", "down", "env", "kubectl", "helm"])
+def test_a_bad_name_is_told_in_one_sentence(terminal: Terminal, verb: str) -> None:
+    ended = terminal.run(verb, "--name", "../etc")
+    assert ended.code == 1
+    assert ended.err.startswith("Error: '../etc' cannot be the name of a cluster")
+    assert not terminal.root.exists()
+
+
+def test_down_of_nothing_says_so(terminal: Terminal) -> None:
+    ended = terminal.run("down")
+    assert (ended.code, ended.out) == (0, "There is no cluster default\n")
+
+
+def test_down_removes_what_an_interrupted_up_left(terminal: Terminal) -> None:
+    (terminal.root / "default/pki").mkdir(parents=True)
+    assert terminal.run("down").out == "The cluster default is removed\n"
+    assert list(terminal.root.iterdir()) == []
+
+
+def test_an_unknown_version_is_told_with_those_there_are(terminal: Terminal) -> None:
+    ended = terminal.run("up", "--version", "1.20")
+    assert ended.code == 2
+    assert "'1.20' is not one of '1.36', '1.35', '1.34'" in ended.err
+
+
+def test_an_unknown_component_is_told_with_those_there_are(terminal: Terminal) -> None:
+    ended = terminal.run("build", "etcd", "docker")
+    assert ended.code == 1
+    assert "there is no component 'docker'; there are kubernetes, etcd, helm3" in ended.err
+
+
+def test_a_cache_that_cannot_be_written_is_told_in_one_sentence(terminal: Terminal) -> None:
+    (terminal.root.parent / "cache").write_text("a file")
+    ended = terminal.run("build", "etcd")
+    assert ended.code == 1
+    assert f"set {locations.CACHE_VARIABLE} to one that can" in ended.err
+
+
+@pytest.mark.parametrize("verb", ["kubectl", "helm"])
+def test_kubectl_and_helm_become_those_programs(terminal: Terminal, verb: str) -> None:
+    where = terminal.pretend("one")
+    fakes.write_program(where.bin / verb, 'echo "$KUBECONFIG" "$HELM_KUBETOKEN" "$@"; exit 7')
+    argv = [sys.executable, "-m", "addon_operator", "devcluster", verb, "--name", "one"]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "HELM_KUBETOKEN": "of-another-cluster"}
+    ended = commands.run([*argv, "get", "-o", "name", "--help"], env=env, check=False)
+    assert (ended.exit_code, ended.stdout) == (7, f"{where.kubeconfig}  get -o name --help\n")

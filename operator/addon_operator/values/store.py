@@ -233,8 +233,10 @@ class ValuesStore:
         :class:`~addon_operator.values.schemas.InvalidValuesError`.
         """
         prepared = self._prepare(owner, patch)
-        before = self._verdicts()
         values_changed = self._section(owner).take(prepared.patch)
+        if prepared.hook_switches == self._hook_switches:
+            return PatchOutcome(values_changed, False)
+        before = self._verdicts()
         self._hook_switches = prepared.hook_switches
         return PatchOutcome(values_changed, before != self._verdicts())
 

@@ -69,7 +69,8 @@ def load(text: str, source: str) -> json_types.JsonValue:
 
     Raises :class:`YamlError`, which names ``source`` and the position.
     """
-    return load_document(text, source).value
+    node = _compose(text, source)
+    return None if node is None else _Builder(source, positions=None).build(node, (), aliased=False)
 
 
 def load_document(text: str, source: str) -> Document:
@@ -77,8 +78,9 @@ def load_document(text: str, source: str) -> Document:
     node = _compose(text, source)
     if node is None:
         return Document(source, None, {})
-    builder = _Builder(source)
-    return Document(source, builder.build(node, (), aliased=False), builder.positions)
+    positions: dict[Path, Position] = {}
+    value = _Builder(source, positions).build(node, (), aliased=False)
+    return Document(source, value, positions)
 
 
 def unusual_booleans(text: str, source: str) -> list[str]:
@@ -189,9 +191,10 @@ def _position(node: yaml.Node) -> Position:
 class _Builder:
     """Turns nodes into JSON values."""
 
-    def __init__(self, source: str) -> None:
-        self.positions: dict[Path, Position] = {}
+    def __init__(self, source: str, positions: dict[Path, Position] | None) -> None:
+        """``positions`` is filled, unless it is ``None``."""
         self._source = source
+        self._positions = positions
         self._seen: set[int] = set()
         self._open: set[int] = set()
         self._expansion = 0
@@ -228,24 +231,29 @@ class _Builder:
         items: list[json_types.JsonValue] = []
         for index, item in enumerate(node.value):
             item_path = (*path, index)
-            self.positions.setdefault(item_path, _position(item))
+            self._note(item_path, item)
             items.append(self.build(item, item_path, aliased=aliased))
         return items
 
     def _mapping(self, node: yaml.MappingNode, path: Path, *, aliased: bool) -> json_types.JsonObject:
         result: json_types.JsonObject = {}
-        written: dict[str, Position] = {}
+        written: dict[str, yaml.Node] = {}
         for key_node, value_node in node.value:
             if key_node.tag == _PLAIN_TAG and key_node.value == _MERGE:
                 self._merge(result, value_node, path)
                 continue
             key = self._key(key_node, path)
             if key in written:
-                self._fail(key_node, (*path, key), f"the key is already set on line {written[key].line}")
-            written[key] = _position(key_node)
-            self.positions[*path, key] = written[key]
+                line = _position(written[key]).line
+                self._fail(key_node, (*path, key), f"the key is already set on line {line}")
+            written[key] = key_node
+            self._note((*path, key), key_node)
             result[key] = self.build(value_node, (*path, key), aliased=aliased)
         return result
+
+    def _note(self, path: Path, node: yaml.Node) -> None:
+        if self._positions is not None:
+            self._positions[path] = _position(node)
 
     def _merge(self, result: json_types.JsonObject, node: yaml.Node, path: Path) -> None:
         # As in Helm, later wins: a merge key overrides what stands above it, and what follows overrides it.

@@ -66,7 +66,7 @@ def _replayed_patch(document: json_types.JsonObject, patch: list[patches.Step]) 
 def accepted(section: json_types.JsonObject, candidates: list[list[dict[str, Any]]]) -> list[Patch]:
     """The candidates that apply one after another; tests are filled in so that they hold."""
     document: json_types.JsonObject = json_documents.copy({"m": section})
-    history = []
+    history: list[Patch] = []
     for candidate in candidates:
         trial = json_documents.copy(document)
         try:
@@ -200,7 +200,10 @@ def test_a_write_below_what_has_gone_is_skipped_alone() -> None:
 
 @pytest.mark.parametrize("position", [0, 1], ids=["test first", "test in between"])
 def test_a_patch_whose_test_fails_now_has_no_effect(position: int) -> None:
-    patch: Patch = [{"op": "add", "path": "/m/b", "value": 1}, {"op": "add", "path": "/m/c", "value": 1}]
+    patch: list[patches.Operation] = [
+        {"op": "add", "path": "/m/b", "value": 1},
+        {"op": "add", "path": "/m/c", "value": 1},
+    ]
     patch.insert(position, {"op": "test", "path": "/m/mode", "value": "auto"})
     log = log_of(patch)
     assert replayed(log, {"mode": "auto"}) == {"mode": "auto", "b": 1, "c": 1}

@@ -69,8 +69,10 @@ class NoBrackets:
             "a definition holds itself without end",
         ),
         (
-            "definitions: {a: {properties: {b: {default: {}, $ref: '#/definitions/a'}}}}\n"
-            "$ref: '#/definitions/a'",
+            (
+                "$ref: '#/definitions/a'\n"
+                "definitions: {a: {properties: {b: {default: {}, $ref: '#/definitions/a'}}}}"
+            ),
             "a definition holds itself without end",
         ),
     ],

@@ -377,9 +377,9 @@ def test_thousands_of_patches_of_one_hook_keep_the_store_small() -> None:
     assert values.values(SOME)["someModule"] == {"ring": [1_998, 1_999], "count": 1_999, "x": 1}
 
 
-def test_thousands_of_compare_and_swaps_keep_the_store_small() -> None:
+def test_a_thousand_compare_and_swaps_keep_the_store_small() -> None:
     values = make_store("someModule: {count: 0}")
-    for number in range(2_000):
+    for number in range(1_000):
         values.apply_values_patch(
             SOME,
             patch(
@@ -387,5 +387,5 @@ def test_thousands_of_compare_and_swaps_keep_the_store_small() -> None:
                 {"op": "replace", "path": "/someModule/count", "value": number + 1},
             ),
         )
-    assert values.values(SOME)["someModule"] == {"count": 2_000}
-    assert len(values.patches(SOME)) < 1_000
+    assert values.values(SOME)["someModule"] == {"count": 1_000}
+    assert len(values.patches(SOME)) < 500

@@ -131,20 +131,20 @@ async def test_many_megabytes_of_output_are_drained_without_being_kept(
 
 
 async def test_cpu_time_is_that_of_the_child_itself() -> None:
-    burn = "import time\nend = time.process_time() + 0.3\nwhile time.process_time() < end: pass"
+    burn = "import time\nend = time.process_time() + 0.15\nwhile time.process_time() < end: pass"
     busy, idle = await asyncio.gather(
         children.run_child([sys.executable, "-I", "-S", "-c", burn], env=ENV),
-        children.run_child(["sleep", "0.3"], env=ENV),
+        children.run_child(["sleep", "0.15"], env=ENV),
     )
-    assert busy.user_cpu_seconds + busy.system_cpu_seconds >= 0.3
+    assert busy.user_cpu_seconds + busy.system_cpu_seconds >= 0.15
     assert idle.user_cpu_seconds + idle.system_cpu_seconds < 0.1
-    assert idle.wall_seconds >= 0.3
+    assert idle.wall_seconds >= 0.15
 
 
 async def test_cpu_time_includes_what_the_child_waited_for(script: Callable[..., pathlib.Path]) -> None:
-    burn = "import time\nend = time.process_time() + 0.2\nwhile time.process_time() < end: pass"
+    burn = "import time\nend = time.process_time() + 0.1\nwhile time.process_time() < end: pass"
     result = await children.run_child([script(f"{sys.executable} -I -S -c '{burn}'; exit 0")], env=ENV)
-    assert result.user_cpu_seconds + result.system_cpu_seconds >= 0.2
+    assert result.user_cpu_seconds + result.system_cpu_seconds >= 0.1
 
 
 async def test_a_timeout_ends_the_whole_group_with_sigterm(

@@ -58,6 +58,7 @@ class Operator:
     engine: engine.Engine
     config: config_state.ConfigState
     source: kopf_source.ConfigMapSource
+    queue_observer: observers.QueueObserver
 
 
 class _LateEngine:
@@ -103,9 +104,10 @@ class Graph:
         self._told.hooks_registered(None, hooks)
         await self._config.load()
         made_of = self._steps(hooks)
+        queue_observer = observers.QueueObserver(self._parts.meters, self._parts.log)
         queue = task_queue.TaskQueue(
             module_run.MAIN_QUEUE,
-            observer=observers.QueueObserver(self._parts.meters, self._parts.log),
+            observer=queue_observer,
             clock=self._clock,
             parallelism=self._settings.modules_parallelism,
         )
@@ -113,7 +115,7 @@ class Graph:
         converger = converge.Converger(queue, made_of, self._told, on_failure=on_failure)
         running = engine.Engine(queue, converger, made_of, self._states, self._edits)
         self._late_engine.target = running
-        return Operator(running, self._config, self._source())
+        return Operator(running, self._config, self._source(), queue_observer)
 
     def _hook_runner(self) -> hook_runner.HookRunner:
         return hook_runner.HookRunner(

@@ -1,6 +1,9 @@
 """What happens in the engine, as metrics and log records."""
 
+import asyncio
 import dataclasses
+from collections.abc import Sequence
+from typing import Final
 
 import structlog
 
@@ -16,6 +19,9 @@ from addon_operator.values import sources, store
 
 Logger = structlog.typing.FilteringBoundLogger
 
+AGES_SECONDS: Final = 5.0
+"""Between two looks at the queues."""
+
 
 class QueueObserver:
     """Implements :class:`addon_operator.engine.task_queue.QueueObserver`."""
@@ -30,6 +36,13 @@ class QueueObserver:
         self._meters.queues.length.labels(queue=queue.name).set(len(pending))
         self._meters.queues.head_age_seconds.labels(queue=queue.name).set(queue.head_age)
         self._meters.queues.retries.labels(queue=queue.name).set(pending[0].attempts if pending else 0)
+
+    async def keep_ages(self, queues: Sequence[task_queue.TaskQueue]) -> None:
+        """Keep the age of heads true while nothing happens, until cancelled."""
+        while True:
+            await asyncio.sleep(AGES_SECONDS)
+            for queue in queues:
+                self.changed(queue)
 
     def started(self, queue: task_queue.TaskQueue, task: tasks.Task, waited: float) -> None:
         """Add up how long tasks wait."""

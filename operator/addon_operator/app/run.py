@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 from collections.abc import AsyncIterator, Mapping
+from typing import Final
 
 import structlog
 
@@ -19,6 +20,8 @@ from addon_operator.kube import auth, client, events, paths
 from addon_operator.kube import errors as kube_errors
 from addon_operator.process import children
 from addon_operator.telemetry import heartbeat, logs, metrics
+
+_LAST_EVENTS_SECONDS: Final = 2.0
 
 
 def run(settings: settings_module.Settings, environ: Mapping[str, str]) -> None:
@@ -41,6 +44,7 @@ class _Process:
         self._status = status_module.Status()
         self._stop = asyncio.Event()
         self._background: list[asyncio.Task[None]] = []
+        self._recorder: events.EventRecorder | None = None
 
     async def live(self) -> None:
         self._handle_signals()
@@ -55,6 +59,9 @@ class _Process:
         self._log.info("addon-operator stopped")
 
     async def _end_background(self) -> None:
+        if self._recorder is not None:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._recorder.flush(), _LAST_EVENTS_SECONDS)
         for task in self._background:
             task.cancel()
         await asyncio.gather(*self._background, return_exceptions=True)
@@ -106,6 +113,7 @@ class _Process:
         recorder = events.EventRecorder(
             parts.kube, clock.SystemClock(), instance=self._environ.get("HOSTNAME", "")
         )
+        self._recorder = recorder
         self._background.append(asyncio.create_task(recorder.run(), name="events"))
         config_map = events.ObjectReference(
             "v1", "ConfigMap", self._settings.config_map, self._settings.namespace
@@ -118,6 +126,7 @@ class _Process:
         self._background += [
             asyncio.create_task(heartbeat.tick(self._meters), name="ticks"),
             asyncio.create_task(heartbeat.watch_lag(self._meters, clock.SystemClock()), name="lag"),
+            asyncio.create_task(operator.queue_observer.keep_ages(operator.engine.queues), name="ages"),
         ]
         work = asyncio.create_task(operator.engine.work(), name="engine")
         operator.source.start()

@@ -162,10 +162,10 @@ class Settings:
         "KUBE_SERVER", t.OPTIONAL_SERVER, "", "URL of the API server, instead of the kubeconfig's.", _KUBE
     )
     kube_client_qps: float = fields.setting(
-        "KUBE_CLIENT_QPS", t.RATE, "5", "Requests per second to the API server; 0 lifts the limit.", _KUBE
+        "KUBE_CLIENT_QPS", t.RATE, "50", "Requests per second to the API server; 0 lifts the limit.", _KUBE
     )
     kube_client_burst: int = fields.setting(
-        "KUBE_CLIENT_BURST", t.integer(1), "10", "Requests that may go out at once.", _KUBE
+        "KUBE_CLIENT_BURST", t.integer(1), "100", "Requests that may go out at once.", _KUBE
     )
 
     helm_bin_path: pathlib.Path | None = fields.setting(

@@ -7,7 +7,6 @@ its own keeps both away from everything else.
 import asyncio
 import contextlib
 import dataclasses
-import logging
 import random
 import threading
 from collections.abc import Awaitable, Callable
@@ -57,7 +56,6 @@ class KopfThread:
 
     def start(self) -> None:
         """Begin to watch; logins are made in the running loop."""
-        _quieten()
         self._home = asyncio.get_running_loop()
         self._thread = threading.Thread(target=self._supervise, name=f"kopf-{self._name}", daemon=True)
         self._thread.start()
@@ -140,12 +138,3 @@ def _settings(scope: Scope) -> kopf.OperatorSettings:
     for resource, selector in scope.field_selectors:
         settings.watching.field_selectors[resource] = selector
     return settings
-
-
-def _quieten() -> None:
-    """Keep Kopf's own progress out of the operator's log, unless that is at level debug."""
-    if logging.getLogger().isEnabledFor(logging.DEBUG):
-        return
-    logging.getLogger("kopf").setLevel(logging.WARNING)
-    # It warns that it does not handle signals in this thread, which is what is wanted.
-    logging.getLogger("kopf._core.reactor.running").setLevel(logging.ERROR)

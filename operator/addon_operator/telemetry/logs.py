@@ -58,6 +58,10 @@ def set_level(level: str) -> None:
     logging.getLogger().setLevel(number)
     # What the event loop has to say about itself at level debug tells nobody anything.
     logging.getLogger("asyncio").setLevel(max(number, logging.INFO))
+    quiet = number > logging.DEBUG
+    logging.getLogger("kopf").setLevel(logging.WARNING if quiet else number)
+    # It warns that it does not handle signals in a thread, which is what is wanted.
+    logging.getLogger("kopf._core.reactor.running").setLevel(logging.ERROR if quiet else number)
 
 
 def _formatter(type_: str, *, no_time: bool) -> logging.Formatter:

@@ -6,6 +6,7 @@ import logging
 import re
 from collections.abc import Callable, Iterator
 
+import kopf
 import pytest
 import structlog
 
@@ -195,16 +196,25 @@ def test_records_of_the_standard_library_take_the_same_path(configure: Configure
 def test_records_of_kopf_name_their_object(configure: Configure) -> None:
     stream = configure("json")
     reference = {"kind": "ConfigMap", "namespace": "addons", "name": "values", "uid": "u"}
-    logging.getLogger("kopf.objects").info(
-        "Seen", extra={"k8s_ref": reference, "k8s_skip": False, "settings": object()}
+    logging.getLogger("kopf.objects").warning(
+        "Seen", extra={"k8s_ref": reference, "k8s_skip": True, "settings": kopf.OperatorSettings()}
     )
     assert json.loads(stream.getvalue()) == {
-        "level": "info",
+        "level": "warn",
         "msg": "Seen",
         "logger": "kopf.objects",
         "kind": "ConfigMap",
         "object": "addons/values",
     }
+
+
+@pytest.mark.parametrize(("level", "told"), [("info", False), ("debug", True)])
+def test_the_progress_of_kopf_is_told_at_level_debug_only(
+    configure: Configure, level: str, told: bool
+) -> None:
+    stream = configure("json", level=level)
+    logging.getLogger("kopf._core.engines.activities").info("Initial authentication has finished.")
+    assert bool(stream.getvalue()) is told
 
 
 def test_an_attribute_called_like_an_own_field_is_kept_aside(configure: Configure) -> None:

@@ -26,7 +26,8 @@ def prepare(module: names.ModuleName, directory: pathlib.Path, private: pathlib.
     Raises :class:`errors.ChartError` when the files cannot be copied.
     """
     if chart_files.is_complete(directory):
-        return directory
+        # Helm would look a relative path up in its repositories if it did not exist.
+        return directory.absolute()
     return _virtual_chart(module, directory, private / "chart" / module)
 
 

@@ -73,9 +73,9 @@ class Helm:
         on_warning: WarningHandler,
     ) -> None:
         self.binary = binary
-        self.workspace = workspace
+        self.workspace = workspace.absolute()
         self._target = target
-        self._environ = child_environment(environ, target, workspace)
+        self._environ = child_environment(environ, target, self.workspace)
         self._run_child = run_child
         self._on_warning = on_warning
         self._told: set[str] = set()
@@ -92,7 +92,6 @@ class Helm:
         result = await self._run_child(
             [self.binary.path, *arguments, *_target_flags(self._target)],
             env=self._environ,
-            cwd=self.workspace,
             timeout=timeout,
             on_stderr_line=warnings.take,
             capture_stdout=capture_stdout,
@@ -128,7 +127,7 @@ def child_environment(environ: Mapping[str, str], target: Target, workspace: pat
         "HELM_NO_PLUGINS": "1",
         "KUBECACHEDIR": str(workspace / "kube-cache"),
         # An empty file keeps ~/.kube/config out when the operator itself uses the service account.
-        "KUBECONFIG": ":".join(map(str, target.kubeconfig)) or "/dev/null",
+        "KUBECONFIG": ":".join(str(path.absolute()) for path in target.kubeconfig) or "/dev/null",
     }
 
 

@@ -123,3 +123,11 @@ async def test_sensitive_values_are_hidden(tmp_path: pathlib.Path) -> None:
         await made.run(call, ["upgrade"], 10)
     assert str(raised.value) == "module web: helm upgrade: ***"
     assert warnings == [("web", "***")]
+
+
+def test_a_relative_kubeconfig_is_made_absolute(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    target = command.Target("addons", (pathlib.Path("kubeconfig"),))
+    assert command.child_environment({}, target, tmp_path)["KUBECONFIG"] == str(tmp_path / "kubeconfig")

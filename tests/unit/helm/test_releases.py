@@ -323,3 +323,14 @@ async def test_the_applied_manifest_can_be_read_back(world: fakes.World, module_
     assert await manager.manifest(WEB) is None
     await manager.ensure(asked(module_dir))
     assert await manager.manifest(WEB) == "kind: ConfigMap\n"
+
+
+async def test_relative_directories_do_for_helm(
+    world: fakes.World, module_dir: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(module_dir.parent)
+    world.workspace = pathlib.Path("workspace")
+    await world.manager().ensure(asked(pathlib.Path(module_dir.name)))
+    for call in world.helm.calls:
+        assert call[2] == str(module_dir)
+        assert pathlib.Path(call[call.index("--values") + 1]).is_absolute()

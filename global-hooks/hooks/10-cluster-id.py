@@ -1,0 +1,33 @@
+#!/usr/bin/env python3
+"""Gives the cluster an identity, once.
+
+VALUES patches live in the operator's memory and are gone when it ends. What must outlive it is written to
+CONFIG_VALUES_JSON_PATCH_PATH: it goes into the operator's ConfigMap, beside what people write there.
+"""
+
+import json
+import os
+import sys
+import uuid
+
+CONFIG = """
+configVersion: v1
+onStartup: 10
+"""
+
+
+def main() -> None:
+    with open(os.environ["VALUES_PATH"], encoding="utf-8") as file:
+        if json.load(file)["global"].get("clusterId"):
+            return
+    patch = [{"op": "add", "path": "/global/clusterId", "value": str(uuid.uuid4())}]
+    with open(os.environ["CONFIG_VALUES_JSON_PATCH_PATH"], "w", encoding="utf-8") as file:
+        json.dump(patch, file)
+    print("This cluster has an identity now; see 'global' in the ConfigMap.")
+
+
+if __name__ == "__main__":
+    if "--config" in sys.argv[1:]:
+        print(CONFIG)
+    else:
+        main()

@@ -1,0 +1,229 @@
+"""An operator started as a user starts it: as a process, seen only through its ports, log and exit code."""
+
+import dataclasses
+import pathlib
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, TypeVar
+
+from prometheus_client import parser
+
+T = TypeVar("T")
+
+READY_DEADLINE: Final = 30.0
+"""Seconds until an operator with a handful of small modules has to be ready, on a busy machine."""
+STOP_DEADLINE: Final = 40.0
+"""Seconds that an operator may take to end; more than its grace period."""
+_POLL: Final = 0.1
+_PREFIX: Final = "addon_operator_"
+_TAIL_LINES: Final = 40
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Answer:
+    """What an HTTP endpoint of the operator said."""
+
+    status: int
+    """HTTP status; 0 when nothing listens."""
+    text: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Metrics:
+    """All series of one scrape; names are written without the operator's prefix."""
+
+    series: Mapping[tuple[str, frozenset[tuple[str, str]]], float]
+
+    def total(self, name: str, **labels: str) -> float:
+        """Sum of the series of that name that carry these labels; 0 when there is none."""
+        wanted = set(labels.items())
+        return sum(
+            value for (found, its), value in self.series.items() if found == _PREFIX + name and wanted <= its
+        )
+
+    def names(self) -> frozenset[str]:
+        """Names of all series that there are."""
+        return frozenset(name.removeprefix(_PREFIX) for name, _ in self.series)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Ended:
+    """An operator that ended by itself."""
+
+    exit_code: int
+    output: str
+    """Both its outputs."""
+
+
+def wait_until(
+    probe: Callable[[], T | None],
+    what: str,
+    *,
+    deadline: float = READY_DEADLINE,
+    explain: Callable[[], str] = lambda: "",
+) -> T:
+    """Ask ``probe`` again and again until it gives something true, and give that back.
+
+    Fails with ``what``, the last answer and ``explain()`` after ``deadline`` seconds.
+    """
+    give_up = time.monotonic() + deadline
+    while True:
+        found = probe()
+        if found:
+            return found
+        if time.monotonic() > give_up:
+            break
+        time.sleep(_POLL)
+    raise AssertionError(f"after {deadline:g} s still not: {what}; last seen: {found!r}\n{explain()}")
+
+
+def free_port() -> int:
+    """A port on loopback that nothing listens on right now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+class OperatorProcess:
+    """One run of ``addon-operator start``."""
+
+    def __init__(
+        self,
+        arguments: Sequence[str],
+        environment: Mapping[str, str],
+        *,
+        port: int,
+        log: pathlib.Path,
+        cwd: pathlib.Path,
+    ) -> None:
+        self.port = port
+        self._log = log
+        with log.open("wb") as output:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "addon_operator", "start", *arguments],
+                env=dict(environment),
+                cwd=cwd,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self._process.pid
+
+    @property
+    def log(self) -> str:
+        """Everything it has written so far."""
+        return self._log.read_text(encoding="utf-8", errors="replace")
+
+    def get(self, path: str) -> Answer:
+        """What an HTTP path answers; an error status is an answer too."""
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=5) as response:
+                return Answer(response.status, response.read().decode())
+        except urllib.error.HTTPError as error:
+            with error:
+                return Answer(error.code, error.read().decode())
+        except OSError as error:
+            return Answer(0, str(error))
+
+    def metrics(self) -> Metrics:
+        """Scrape it once."""
+        found = self._scrape()
+        assert found is not None, f"/metrics does not answer\n{self.tail()}"
+        return found
+
+    def _scrape(self) -> Metrics | None:
+        answer = self.get("/metrics")
+        if answer.status != 200:
+            return None
+        families = parser.text_string_to_metric_families(answer.text)
+        samples = (sample for family in families for sample in family.samples)
+        return Metrics({(sample.name, frozenset(sample.labels.items())): sample.value for sample in samples})
+
+    def wait_until(self, probe: Callable[[], T | None], what: str, *, deadline: float = READY_DEADLINE) -> T:
+        """Like :func:`wait_until`, but fails at once when the operator has ended, and shows its log."""
+
+        def alive() -> T | None:
+            found = probe()
+            if not found and self._process.poll() is not None:
+                raise AssertionError(
+                    f"the operator ended with code {self._process.returncode} before: {what}\n{self.tail()}"
+                )
+            return found
+
+        return wait_until(alive, what, deadline=deadline, explain=self.tail)
+
+    def wait_ready(self, deadline: float = READY_DEADLINE) -> "OperatorProcess":
+        """Wait for the end of the first converge."""
+        self.wait_until(lambda: self.get("/readyz").status == 200, "/readyz is 200", deadline=deadline)
+        return self
+
+    def wait_metric(self, at_least: float, name: str, **labels: str) -> None:
+        """Wait until the sum of these series reaches a value."""
+
+        def reached() -> bool:
+            found = self._scrape()
+            return found is not None and found.total(name, **labels) >= at_least
+
+        self.wait_until(reached, f"{name}{labels} >= {at_least:g}")
+
+    def wait_logged(self, *words: str) -> str:
+        """Wait for a log line that has all these words, and give it back."""
+
+        def line() -> str | None:
+            lines = self.log.splitlines()
+            return next((line for line in lines if all(word in line for word in words)), None)
+
+        return self.wait_until(line, f"a log line with {words}")
+
+    def wait_idle(self) -> "OperatorProcess":
+        """Wait until nothing is queued and no converge runs."""
+        self.wait_until(
+            lambda: (
+                "CONVERGE_DONE" in self.get("/status/converge").text
+                and self.metrics().total("tasks_queue_length") == 0
+            ),
+            "the queues are empty",
+        )
+        return self
+
+    def wait_end(self, deadline: float = STOP_DEADLINE) -> Ended:
+        """Wait for it to end by itself."""
+        try:
+            code = self._process.wait(deadline)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"the operator still runs after {deadline:g} s\n{self.tail()}") from None
+        return Ended(code, self.log)
+
+    def terminate(self) -> None:
+        """Ask it to end."""
+        self._process.send_signal(signal.SIGTERM)
+
+    def stop(self) -> None:
+        """End it as Kubernetes does, and check that it ends cleanly."""
+        self.terminate()
+        ended = self.wait_end()
+        assert ended.exit_code == 0, f"SIGTERM ended it with code {ended.exit_code}\n{self.tail()}"
+        assert "Traceback" not in ended.output, self.tail()
+
+    def kill(self) -> None:
+        """End it whatever it does; for the end of a test that failed."""
+        if self._process.poll() is None:
+            self._process.kill()
+        self._process.wait()
+
+    def tail(self) -> str:
+        """The end of its log, for messages."""
+        lines = self.log.splitlines()[-_TAIL_LINES:]
+        return "\n".join([f"--- the operator's log ({self._log}):", *lines, "---"])

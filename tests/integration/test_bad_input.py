@@ -1,0 +1,198 @@
+"""Mistakes of a user's that only show against a cluster: one sentence each, and no harm done."""
+
+import json
+import pathlib
+import socket
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.integration import operator_process, operator_site
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture(autouse=True)
+def web(site: operator_site.Site) -> pathlib.Path:
+    """A module in which nothing is wrong."""
+    site.values("webEnabled: true\nweb: {color: green}")
+    return site.module("010-web", {"color": "{{ .Values.web.color }}"})
+
+
+def refusal(operator: operator_process.OperatorProcess) -> str:
+    """The one sentence with which an operator refuses to start."""
+    ended = operator.wait_end()
+    assert ended.exit_code != 0
+    assert "Traceback" not in ended.output
+    sentences = [line for line in ended.output.splitlines() if line.startswith("Error: ")]
+    assert len(sentences) == 1, ended.output
+    return sentences[0]
+
+
+def warnings(site: operator_site.Site) -> list[dict[str, Any]]:
+    """The Warning Events on the values ConfigMap."""
+    selector = f"type=Warning,involvedObject.kind=ConfigMap,involvedObject.name={operator_site.CONFIG_MAP}"
+    return site.objects("events", fieldSelector=selector)
+
+
+def test_a_broken_config_map_stops_the_start(site: operator_site.Site) -> None:
+    site.config(web="color: [red\n", webEnabled="yes", **{"global": "- 1"})
+    sentence = refusal(site.start())
+    assert operator_site.CONFIG_MAP in sentence
+    for key in ("web", "webEnabled", "global"):
+        assert f"'{key}'" in sentence
+    assert "line" in sentence
+    assert site.revisions() == {}
+
+
+def test_no_permission_for_the_config_map_is_told_with_what_to_grant(site: operator_site.Site) -> None:
+    site.kubectl("create", "serviceaccount", "powerless")
+    token = site.kubectl("create", "token", "powerless").strip()
+    sentence = refusal(site.start(KUBE_CONFIG=str(kubeconfig(site, {"token": token}))))
+    assert f"system:serviceaccount:{site.namespace}:powerless" in sentence
+    assert "configmaps" in sentence
+    assert site.namespace in sentence
+
+
+def test_a_refused_token_is_told_with_the_kubeconfig(site: operator_site.Site) -> None:
+    path = kubeconfig(site, {"token": "made-up"})
+    sentence = refusal(site.start(KUBE_CONFIG=str(path)))
+    assert "401" in sentence or "nauthorized" in sentence
+
+
+def kubeconfig(site: operator_site.Site, user: dict[str, str]) -> pathlib.Path:
+    """The kubeconfig of the cluster with other credentials."""
+    document = yaml.safe_load(pathlib.Path(site.environment()["KUBE_CONFIG"]).read_text())
+    document["users"] = [{"name": entry["name"], "user": user} for entry in document["users"]]
+    path = site.root / "kubeconfig"
+    path.write_text(json.dumps(document))
+    return path
+
+
+def test_no_api_server_is_told_with_its_address(site: operator_site.Site) -> None:
+    address = f"https://127.0.0.1:{operator_process.free_port()}"
+    sentence = refusal(site.start(KUBE_SERVER=address))
+    assert address.removeprefix("https://") in sentence
+
+
+def test_an_unknown_context_is_told_with_those_that_there_are(site: operator_site.Site) -> None:
+    sentence = refusal(site.start(KUBE_CONTEXT="staging"))
+    assert "staging" in sentence
+    known = yaml.safe_load(pathlib.Path(site.environment()["KUBE_CONFIG"]).read_text())["current-context"]
+    assert known in sentence
+
+
+def test_a_taken_port_is_told_with_its_address(site: operator_site.Site) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port: int = taken.getsockname()[1]
+        sentence = refusal(site.start_with((), site.environment(), port=port))
+    for word in ("127.0.0.1", str(port), "another process", "LISTEN_PORT"):
+        assert word in sentence
+
+
+def test_a_helm_that_is_too_old_is_told_with_its_version(site: operator_site.Site) -> None:
+    helm = site.script(site.root / "old-helm", "echo v2.17.0")
+    sentence = refusal(site.start(HELM_BIN_PATH=str(helm)))
+    assert str(helm) in sentence
+    assert "v2.17.0" in sentence
+
+
+def test_no_helm_is_told_with_where_it_was_looked_for(site: operator_site.Site) -> None:
+    sentence = refusal(site.start(PATH="/nowhere"))
+    assert "helm" in sentence
+    assert "PATH" in sentence
+
+
+def test_a_directory_for_temporary_files_that_cannot_be_made_is_told(site: operator_site.Site) -> None:
+    (site.root / "file").touch()
+    sentence = refusal(site.start(ADDON_OPERATOR_TMP_DIR=str(site.root / "file" / "tmp")))
+    assert f"{site.root}/file/tmp" in sentence
+    assert "--tmp-dir" in sentence
+
+
+def test_a_namespace_that_is_not_there_is_told(site: operator_site.Site) -> None:
+    sentence = refusal(site.start(ADDON_OPERATOR_NAMESPACE="mistyped"))
+    assert "mistyped" in sentence
+    assert "kubectl create namespace" in sentence
+
+
+def test_a_global_hook_without_configuration_stops_the_start(site: operator_site.Site) -> None:
+    site.script(site.global_hooks / "hooks" / "broken.sh", "echo 'no interpreter for this' >&2; exit 1")
+    sentence = refusal(site.start())
+    assert "broken.sh" in sentence
+    assert "no interpreter for this" in sentence
+
+
+def test_a_module_hook_without_configuration_holds_up_only_its_module(site: operator_site.Site) -> None:
+    api = site.module("010-api", {"color": "blue"}, values="apiEnabled: true")
+    site.script(api / "hooks" / "broken.sh", "echo 'beforeHelm: [' ")
+    operator = site.start()
+    operator.wait_until(lambda: site.revisions() == {"web": 1}, "the other module is installed")
+    operator.wait_metric(1, "module_discover_errors_total")
+    operator.wait_logged("broken.sh", "api")
+    assert "api" in operator.get("/readyz").text
+    site.hook(api, "broken.sh", {"beforeHelm": 1})
+    operator.wait_ready()
+    assert site.revisions() == {"web": 1, "api": 1}
+
+
+def test_an_enabled_script_that_gives_no_answer_is_told_and_tried_again(site: operator_site.Site) -> None:
+    api = site.module("020-api", {"color": "blue"}, values="apiEnabled: true", enabled="echo perhaps")
+    operator = site.start()
+    operator.wait_metric(1, "module_discover_errors_total")
+    operator.wait_logged("api", "enabled")
+    site.script(api / "enabled", 'echo true > "$MODULE_ENABLED_RESULT"')
+    operator.wait_ready()
+    assert site.revisions() == {"web": 1, "api": 1}
+
+
+def test_a_chart_that_cannot_be_rendered_is_told_with_helms_own_message(site: operator_site.Site) -> None:
+    api = site.module("010-api", {"color": '{{ fail "no color" }}'}, values="apiEnabled: true")
+    operator = site.start()
+    operator.wait_metric(1, "module_run_errors_total", module="api")
+    operator.wait_logged("api", "templates/configmap.yaml", "no color")
+    operator.wait_until(lambda: site.revisions() == {"web": 1}, "the other module is installed")
+    site.chart(api, {"color": "blue"})
+    operator.wait_ready()
+    assert site.revisions() == {"web": 1, "api": 1}
+
+
+WRONG_EDITS = {
+    "broken YAML": ("web", "color: [red"),
+    "a list": ("web", "- red"),
+    "a switch that is no boolean": ("webEnabled", "off"),
+    "an unknown maintenance mode": ("webMaintenance", "later"),
+}
+
+
+def test_wrong_edits_leave_the_last_good_values_in_force(site: operator_site.Site, web: pathlib.Path) -> None:
+    site.hook(web, "look.sh", {"beforeHelm": 1})
+    operator = site.start().wait_ready()
+    for count, (key, text) in enumerate(WRONG_EDITS.values(), start=1):
+        site.config(**{key: text})
+        operator.wait_metric(count, "config_values_errors_total")
+        operator.wait_logged(operator_site.CONFIG_MAP, f"'{key}'")
+        site.config(**{key: None})
+    operator.wait_until(lambda: warnings(site), "a Warning Event on the ConfigMap")
+    site.config(web="color: blue")
+    operator.wait_until(lambda: site.data("web") == {"color": "blue"}, "the next good edit is in force")
+    assert operator.metrics().total("config_values_errors_total") == len(WRONG_EDITS), "counted once per edit"
+    assert site.labels() == ["look.sh beforeHelm"] * 2, "a wrong edit made a task"
+    assert site.revisions() == {"web": 2}
+
+
+def test_a_wrong_edit_after_a_wrong_edit_counts_again(site: operator_site.Site) -> None:
+    operator = site.start().wait_ready()
+    for count in (1, 2):
+        site.config(web=f"color: [red-{count}")
+        operator.wait_metric(count, "config_values_errors_total")
+    assert operator.metrics().total("config_values_errors_total") == 2
+
+
+def test_an_unknown_key_of_the_config_map_is_a_warning_with_the_nearest_name(
+    site: operator_site.Site,
+) -> None:
+    site.config(wbe="color: red")
+    operator = site.start().wait_ready()
+    operator.wait_logged("'wbe'", "did you mean 'web'?")

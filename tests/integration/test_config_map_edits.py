@@ -1,0 +1,174 @@
+"""Edits of the values ConfigMap while the operator runs."""
+
+import pathlib
+
+import pytest
+
+from tests.integration import operator_site
+
+pytestmark = pytest.mark.integration
+
+COLOR = {"color": "{{ .Values.%s.color }}"}
+
+
+def module(site: operator_site.Site, directory: str) -> pathlib.Path:
+    """A module that is on and shows its color."""
+    name = directory.lstrip("0123456789-")
+    template = {"color": f"{{{{ .Values.{name}.color }}}}"}
+    return site.module(directory, template, values=f"{name}: {{color: green}}\n{name}Enabled: true\n")
+
+
+def test_an_edit_of_one_section_upgrades_exactly_one_release(site: operator_site.Site) -> None:
+    module(site, "010-web")
+    site.hook(module(site, "020-api"), "look.sh", {"beforeHelm": 1})
+    operator = site.start().wait_ready()
+    site.config(web="color: red")
+    operator.wait_until(lambda: site.data("web") == {"color": "red"}, "the chart has the new value")
+    operator.wait_idle()
+    assert site.revisions() == {"web": 2, "api": 1}
+    assert len(site.runs()) == 1, "the other module was run, too"
+
+
+def test_an_edit_without_effect_on_the_manifest_makes_no_revision(site: operator_site.Site) -> None:
+    module(site, "010-web")
+    operator = site.start().wait_ready()
+    site.config(web="note: nobody reads this")
+    operator.wait_metric(1, "helm_upgrades_skipped_total", module="web", by="manifest")
+    assert site.revisions() == {"web": 1}
+
+
+def test_an_edit_that_changes_no_value_runs_nothing(site: operator_site.Site) -> None:
+    site.config(web="color: red")
+    site.hook(module(site, "010-web"), "look.sh", {"beforeHelm": 1})
+    site.hook(module(site, "020-api"), "other.sh", {"beforeHelm": 1})
+    operator = site.start().wait_ready()
+    site.config(web="# as before\ncolor: 'red'\n")
+    site.config(api="color: red")
+    operator.wait_until(lambda: site.data("api") == {"color": "red"}, "the later edit is in force")
+    assert site.labels().count("look.sh beforeHelm") == 1
+
+
+def test_a_change_of_global_values_converges_all_modules(site: operator_site.Site) -> None:
+    site.values("global: {domain: old}")
+    for directory in ("010-web", "020-api"):
+        site.chart(module(site, directory), {"domain": "{{ .Values.global.domain }}"})
+    site.hook(site.global_hooks, "all.sh", {"beforeAll": 1})
+    operator = site.start().wait_ready()
+    site.config(**{"global": "domain: new"})
+    operator.wait_until(lambda: site.data("api") == {"domain": "new"}, "the last module has it")
+    assert site.revisions() == {"web": 2, "api": 2}
+    assert site.labels() == ["all.sh beforeAll", "all.sh beforeAll"]
+
+
+def test_a_section_taken_out_falls_back_to_the_sources_below(site: operator_site.Site) -> None:
+    module(site, "010-web")
+    site.config(web="color: red")
+    operator = site.start().wait_ready()
+    assert site.data("web") == {"color": "red"}
+    site.config(web=None)
+    operator.wait_until(lambda: site.data("web") == {"color": "green"}, "the module's own value is back")
+
+
+def test_a_missing_config_map_is_an_empty_one_that_may_come_and_go(site: operator_site.Site) -> None:
+    module(site, "010-web")
+    operator = site.start().wait_ready()
+    assert site.data("web") == {"color": "green"}
+    assert site.data(operator_site.CONFIG_MAP) is None
+    site.config(web="color: red")
+    operator.wait_until(lambda: site.data("web") == {"color": "red"}, "the new ConfigMap is in force")
+    site.kubectl("delete", "configmap", operator_site.CONFIG_MAP)
+    operator.wait_until(lambda: site.data("web") == {"color": "green"}, "it falls back")
+
+
+def test_a_module_switched_on_and_off_is_installed_and_uninstalled(site: operator_site.Site) -> None:
+    web = site.module("010-web", {"color": "green"})
+    hooks = {"onStartup": 1, "beforeDeleteHelm": 1, "afterDeleteHelm": 1}
+    site.hook(web, "life.sh", hooks)
+    operator = site.start().wait_ready()
+    assert site.revisions() == {}
+    site.config(webEnabled="true")
+    operator.wait_until(lambda: site.revisions() == {"web": 1}, "it is installed")
+    site.config(webEnabled="false")
+    operator.wait_until(lambda: site.data("web") is None, "it is uninstalled")
+    operator.wait_idle()
+    assert site.revisions() == {}
+    site.config(web="color: red", webEnabled="true")
+    operator.wait_until(lambda: site.revisions() == {"web": 1}, "it is installed again")
+    assert [run.contexts[0]["binding"] for run in site.runs()] == [
+        "onStartup",
+        "beforeDeleteHelm",
+        "afterDeleteHelm",
+        "onStartup",
+    ]
+
+
+def test_disabling_a_failing_module_ends_its_retries(site: operator_site.Site) -> None:
+    web = module(site, "010-web")
+    module(site, "020-api")
+    site.hook(web, "broken.sh", {"beforeHelm": 1}, "exit 1")
+    operator = site.start()
+    operator.wait_metric(1, "module_run_errors_total", module="web")
+    site.config(webEnabled="false")
+    operator.wait_ready()
+    assert site.revisions() == {"api": 1}
+
+
+def test_config_values_written_by_a_hook_stand_in_the_config_map_and_trigger_no_run(
+    site: operator_site.Site,
+) -> None:
+    written = "# mine\nkept: 1\n"
+    site.config(web=written, api="# untouched\ncolor:   green\n")
+    web = module(site, "010-web")
+    module(site, "020-api")
+    patch = '{"op": "add", "path": "/web/color", "value": "generated"}'
+    site.hook(web, "write.sh", {"onStartup": 1, "beforeHelm": 1}, f"""
+        if grep -q onStartup "$BINDING_CONTEXT_PATH"; then
+          echo '{patch}' > "$CONFIG_VALUES_JSON_PATCH_PATH"
+        fi
+    """)  # fmt: skip
+    operator = site.start().wait_ready()
+    config = site.data(operator_site.CONFIG_MAP) or {}
+    assert "generated" in config["web"]
+    assert config["api"] == "# untouched\ncolor:   green\n"
+    assert site.data("web") == {"color": "generated"}
+    site.config(api="color: red")
+    operator.wait_until(lambda: site.data("api") == {"color": "red"}, "a later edit is in force")
+    assert site.labels() == ["write.sh onStartup", "write.sh beforeHelm"]
+    assert site.runs()[-1].config["web"] == {"kept": 1, "color": "generated"}
+
+
+def test_a_hook_that_writes_config_values_creates_a_missing_config_map(site: operator_site.Site) -> None:
+    web = module(site, "010-web")
+    patch = '{"op": "add", "path": "/web/color", "value": "generated"}'
+    site.hook(web, "write.sh", {"onStartup": 1}, f"echo '{patch}' > \"$CONFIG_VALUES_JSON_PATCH_PATH\"")
+    site.start().wait_ready()
+    assert "generated" in (site.data(operator_site.CONFIG_MAP) or {})["web"]
+    assert site.data("web") == {"color": "generated"}
+
+
+def test_a_burst_of_edits_ends_with_the_last_state(site: operator_site.Site) -> None:
+    site.config(web="color: c0")
+    site.hook(module(site, "010-web"), "slow.sh", {"beforeHelm": 1}, "sleep 0.3")
+    operator = site.start().wait_ready()
+    for count in range(1, 11):
+        site.config(web=f"color: c{count}")
+    operator.wait_until(lambda: site.data("web") == {"color": "c10"}, "the last edit is in force")
+    operator.wait_idle()
+    assert site.data("web") == {"color": "c10"}
+    assert site.revisions()["web"] < 11
+
+
+def test_an_edit_during_a_converge_wins_over_what_had_not_begun(site: operator_site.Site) -> None:
+    site.hook(module(site, "010-web"), "gate.sh", {"beforeHelm": 1}, f"""
+        while [[ ! -e {site.root}/open ]]; do sleep 0.05; done
+    """)  # fmt: skip
+    module(site, "020-api")
+    operator = site.start()
+    operator.wait_until(lambda: site.labels() == ["gate.sh beforeHelm"], "the first module runs")
+    site.config(api="color: red", web="color: blue")
+    operator.wait_logged("ConfigMap")
+    (site.root / "open").touch()
+    operator.wait_ready()
+    assert site.data("api") == {"color": "red"}
+    assert site.data("web") == {"color": "blue"}
+    assert site.revisions()["api"] == 1, "the old values were installed first"

@@ -6,6 +6,8 @@ import json
 import os
 import pathlib
 import shlex
+import signal
+import sys
 from collections.abc import Iterator, Sequence
 from typing import Final, NoReturn
 
@@ -67,7 +69,7 @@ def up(
     """Start a cluster, or see to it that it runs."""
     request = cluster.Request(name, version, nodes, kubeconfig)
     reporter = _reporter()
-    with _system_errors(), binaries.Workshop(_locate(), os.environ, reporter) as store:
+    with _cleaning_up(), binaries.Workshop(_locate(), os.environ, reporter) as store:
         started = _manager(reporter).up(request, store)
     option = "" if name == layout.DEFAULT_NAME else f" --name {name}"
     click.echo(f"The cluster {name} runs Kubernetes {started.version} at {started.url}")
@@ -82,7 +84,7 @@ def up(
 @_name
 def down(name: layout.ClusterName) -> None:
     """End a cluster and remove all of it."""
-    with _system_errors():
+    with _cleaning_up():
         existed = _manager(_reporter()).down(name)
     click.echo(f"The cluster {name} is removed" if existed else f"There is no cluster {name}")
 
@@ -141,7 +143,7 @@ def build(names: Sequence[str], *, everything: bool, keep_go_caches: bool) -> No
         components.ALL if everything else components.DEFAULT
     )
     workshop = binaries.Workshop(_locate(), os.environ, _reporter(), keep_go_caches=keep_go_caches)
-    with _system_errors(), workshop as store:
+    with _cleaning_up(), workshop as store:
         store.ensure([binaries.Wanted(component) for component in selected])
         for component in selected:
             for path in store.cached(binaries.Wanted(component)).values():
@@ -172,12 +174,21 @@ def _become(found: cluster.Cluster, program: pathlib.Path, arguments: Sequence[s
 
 
 @contextlib.contextmanager
-def _system_errors() -> Iterator[None]:
+def _cleaning_up() -> Iterator[None]:
+    """Turn signals into an exit that clears up, and what the system refuses into one sentence."""
+    before = {number: signal.signal(number, _exit) for number in (signal.SIGTERM, signal.SIGHUP)}
     try:
         yield
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
         raise errors.DevClusterError(f"{place}{error.strerror or error}") from error
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _exit(number: int, _: object) -> NoReturn:
+    sys.exit(128 + number)
 
 
 def _table(found: Sequence[cluster.Status]) -> rich.table.Table:

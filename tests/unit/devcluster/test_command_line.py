@@ -4,6 +4,8 @@ import dataclasses
 import json
 import os
 import pathlib
+import signal
+import subprocess
 import sys
 
 import pytest
@@ -154,3 +156,33 @@ def test_kubectl_and_helm_become_those_programs(terminal: Terminal, verb: str) -
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "HELM_KUBETOKEN": "of-another-cluster"}
     ended = commands.run([*argv, "get", "-o", "name", "--help"], env=env, check=False)
     assert (ended.exit_code, ended.stdout) == (7, f"{where.kubeconfig}  get -o name --help\n")
+
+
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT], ids=lambda number: number.name
+)
+def test_an_ended_build_leaves_nothing_half_made(terminal: Terminal, number: signal.Signals) -> None:
+    root = terminal.root.parent
+    builds = "echo $$ > $PID; echo main; exec sleep 60"
+    script = f"case $1 in version) echo go version go1.26.8;; build) {builds};; esac"
+    go = fakes.write_program(root / "bin/go", script)
+    env = {
+        **os.environ,
+        "PATH": f"{go.parent}:/usr/bin:/bin",
+        "PID": str(root / "pid"),
+        "PYTHONPATH": os.pathsep.join(sys.path),
+    }
+    argv = [sys.executable, "-m", "addon_operator", "devcluster", "build", "kwok"]
+    with subprocess.Popen(
+        argv, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    ) as command:
+        assert command.stderr is not None
+        while not command.stderr.readline().endswith("compiling\n"):
+            assert command.poll() is None
+        while not (root / "pid").exists() or not (root / "pid").read_text():
+            assert command.poll() is None
+        command.send_signal(number)
+        assert command.wait(10) == 128 + number
+        assert "Traceback" not in command.stderr.read()
+    assert daemons.ProcessTable().identify(int((root / "pid").read_text())) is None
+    assert [path.name for path in (root / "cache").iterdir() if path.name.startswith(".")] == []

@@ -29,6 +29,7 @@ from addon_operator.helm import releases
 from addon_operator.kernel import clock
 from addon_operator.kube import client, config_maps
 from addon_operator.modules import plan
+from addon_operator.process import children
 from addon_operator.telemetry import metrics
 from addon_operator.values import sources, store
 
@@ -42,6 +43,7 @@ class Parts:
     kube: client.KubeClient
     releases: releases.ReleaseManager
     workspace: pathlib.Path
+    run_child: children.RunChild
     meters: metrics.Metrics
     log: structlog.typing.FilteringBoundLogger
     environ: Mapping[str, str]
@@ -125,6 +127,7 @@ class Graph:
             logger=self._parts.log,
             log_proxy_hook_json=self._settings.log_proxy_hook_json,
             keep_tmp_files=self._settings.debug_keep_tmp_files,
+            run_child=self._parts.run_child,
         )
 
     def _config_state(self) -> config_state.ConfigState:

@@ -19,6 +19,7 @@ def release_manager(
     kube: client.KubeClient,
     workspace: pathlib.Path,
     environ: Mapping[str, str],
+    run_child: children.RunChild,
     log: structlog.typing.FilteringBoundLogger,
 ) -> contextlib.AbstractAsyncContextManager[releases.ReleaseManager]:
     """The releases of the operator's namespace, for as long as the context lasts."""
@@ -34,7 +35,7 @@ def release_manager(
     around = setup.Surroundings(
         environ={**environ, "HELM_DRIVER": settings.helm_driver},
         tmp_dir=workspace,
-        run_child=children.run_child,
+        run_child=run_child,
         records=kube,
         capabilities=read_capabilities,
         clock=clock.SystemClock(),

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import functools
 import os
 import shutil
 import signal
@@ -18,7 +19,7 @@ from addon_operator.helm import binary
 from addon_operator.kernel import clock, errors
 from addon_operator.kube import auth, client, events, paths
 from addon_operator.kube import errors as kube_errors
-from addon_operator.process import children
+from addon_operator.process import children, launcher
 from addon_operator.telemetry import heartbeat, logs, metrics
 
 _LAST_EVENTS_SECONDS: Final = 2.0
@@ -78,19 +79,24 @@ class _Process:
         for warning in modules.warnings:
             self._log.warning(warning)
         configured = str(settings.helm_bin_path) if settings.helm_bin_path else None
-        helm = await binary.find(configured, self._environ, children.run_child)
+        spawner = stack.enter_context(launcher.Launcher())
+        run_child = functools.partial(children.run_child, spawner=spawner)
+        helm = await binary.find(configured, self._environ, run_child)
         kube = await stack.enter_async_context(self._client())
         await check_namespace(kube, settings.namespace)
         workspace = preflight.make_workspace(settings)
         if not settings.debug_keep_tmp_files:
             stack.callback(shutil.rmtree, workspace, ignore_errors=True)
-        manager = release_setup.release_manager(settings, helm, kube, workspace, self._environ, self._log)
+        manager = release_setup.release_manager(
+            settings, helm, kube, workspace, self._environ, run_child, self._log
+        )
         return graph.Parts(
             settings=settings,
             modules=modules,
             kube=kube,
             releases=await stack.enter_async_context(manager),
             workspace=workspace,
+            run_child=run_child,
             meters=self._meters,
             log=self._log,
             environ=self._environ,

@@ -445,3 +445,17 @@ async def test_a_release_of_helm_3_goes_on_with_helm_4(
         async with site.manager() as manager:
             await manager.ensure(site.asked(len(site.revisions()) + 1))
     assert site.get("configmap", "web")["data"] == {"size": "3"}
+
+
+async def test_another_helm_alone_makes_no_revision(
+    devcluster: pytest_plugin.DevCluster, helm4: pathlib.Path, namespace: str, tmp_path: pathlib.Path
+) -> None:
+    outcomes = []
+    for binary_path in (devcluster.helm, helm4, devcluster.helm):
+        site = Site(devcluster, binary_path, namespace, tmp_path)
+        site.write("Chart.yaml", "apiVersion: v2\nname: web\nversion: 0.0.1\n")
+        site.write("templates/config.yaml", CONFIG)
+        site.write("templates/other.yaml", CONFIG.replace("name: {{ .Release.Name }}", "name: other"))
+        async with site.manager() as manager:
+            outcomes.append(await manager.ensure(site.asked(1)))
+    assert [outcome.by for outcome in outcomes[1:]] == [release.SkippedBy.MANIFEST] * 2

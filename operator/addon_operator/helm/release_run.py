@@ -128,7 +128,7 @@ class ReleaseRun:
             manifest = await template.template(
                 self._tools.helm, self._call, await self._template_request(given, files)
             )
-        rendered = given.rendered_to(chart_files.checksum(manifest))
+        rendered = given.rendered_to(template.checksum(manifest))
         decision = release.decide_after_render(self._state(given), rendered.manifest)
         if isinstance(decision, release.Skip):
             await self._save(rendered)

@@ -2,11 +2,15 @@
 
 import dataclasses
 import pathlib
+import re
 from typing import Final
 
-from addon_operator.helm import capabilities, command, errors
+from addon_operator.helm import capabilities, chart_files, command, errors
+from addon_operator.modules import release
 
 _MANIFEST_BYTES: Final = 64 * 1024 * 1024
+_KEPT_NEWLINES: Final = re.compile(rb"[|>][0-9]?\+")
+"""Begins a YAML text whose blank lines at the end belong to it."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -37,6 +41,16 @@ async def template(helm: command.Helm, call: command.Call, request: TemplateRequ
             "a release can hold about 1 MiB, so make the chart smaller",
         )
     return result.stdout
+
+
+def checksum(manifest: bytes) -> release.Checksum:
+    """The checksum of a manifest; blank lines at the end of its documents do not count.
+
+    Helm 3 and 4 put another number of them there, and a change of Helm alone is no reason for a revision.
+    """
+    if _KEPT_NEWLINES.search(manifest):
+        return chart_files.checksum(manifest)
+    return chart_files.checksum(b"\n---".join(document.rstrip() for document in manifest.split(b"\n---")))
 
 
 def _arguments(call: command.Call, request: TemplateRequest) -> list[str]:

@@ -105,3 +105,24 @@ async def test_uninstall_does_not_mind_a_release_that_is_gone(tmp_path: pathlib.
     recorder = Recorder()
     await uninstall.uninstall(helm(recorder, tmp_path), CALL, 90)
     assert " ".join(recorder.argv) == "uninstall web --ignore-not-found --timeout 1m30s --namespace addons"
+
+
+def test_blank_lines_between_documents_do_not_change_the_checksum_of_a_manifest() -> None:
+    of_helm_3 = b"---\n# Source: a\na: |\n  x\n\n  y\n---\n# Source: b\nb: 1\n"
+    of_helm_4 = b"---\n# Source: a\na: |\n  x\n\n  y\n\n---\n# Source: b\nb: 1\n\n"
+    assert template.checksum(of_helm_3) == template.checksum(of_helm_4)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [b"---\na: |\n  x\n  y\n---\nb: 1\n", b"---\na: |\n  x\n\n  y\n---\nb: 2\n", b""],
+    ids=["blank line within a text", "value", "nothing left"],
+)
+def test_everything_else_changes_the_checksum_of_a_manifest(changed: bytes) -> None:
+    assert template.checksum(changed) != template.checksum(b"---\na: |\n  x\n\n  y\n---\nb: 1\n")
+
+
+@pytest.mark.parametrize("indicator", [b"|+", b">+", b"|2+"])
+def test_blank_lines_that_belong_to_a_text_count(indicator: bytes) -> None:
+    manifest = b"---\na: " + indicator + b"\n  x\n"
+    assert template.checksum(manifest) != template.checksum(manifest + b"\n")

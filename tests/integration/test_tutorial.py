@@ -1,0 +1,84 @@
+"""The tutorial works as it is written: its blocks are run one after another, like a person would."""
+
+import os
+import pathlib
+import re
+import shlex
+import socket
+import subprocess
+import sys
+
+import pytest
+
+pytestmark = pytest.mark.integration
+
+ROOT = pathlib.Path(__file__).parents[2]
+TUTORIAL = ROOT / "docs" / "tutorial" / "first-module.md"
+BLOCK = re.compile(
+    r"(?P<other><!-- second shell -->\n)?```bash\n(?P<code>.*?)```\n(?:```text\n(?P<text>.*?)```\n)?",
+    re.DOTALL,
+)
+START = """
+operator=""
+stop_operator() {
+  if [[ -n "$operator" ]]; then kill -INT "$operator"; wait "$operator"; operator=""; fi
+}
+finish() { stop_operator; addon-operator devcluster down --name first-module; }
+trap finish EXIT
+set -eo pipefail
+"""
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port: int = found.getsockname()[1]
+        return port
+
+
+def script(blocks: list[re.Match[str]], outputs: pathlib.Path) -> str:
+    """One script of all blocks; what is for the second shell runs in the background."""
+    parts = [START]
+    for number, block in enumerate(blocks):
+        code, output = block["code"].rstrip(), shlex.quote(str(outputs / str(number)))
+        if block["other"]:
+            *before, operator = code.splitlines()
+            parts += ["stop_operator", *before, f"{operator} > {output} 2>&1 &", "operator=$!"]
+        else:
+            parts.append(f"{{\n{code}\n}} > {output} 2>&1")
+    return "\n".join(parts) + "\n"
+
+
+def checkout(directory: pathlib.Path) -> pathlib.Path:
+    """A directory with the environment that this test runs in, as ``.venv``."""
+    environment = pathlib.Path(sys.prefix)
+    (directory / ".venv").symlink_to(environment)
+    return directory
+
+
+def test_the_tutorial_works_from_the_first_to_the_last_line(tmp_path: pathlib.Path) -> None:
+    blocks = list(BLOCK.finditer(TUTORIAL.read_text()))
+    outputs = tmp_path / "outputs"
+    outputs.mkdir()
+    (tmp_path / "checkout").mkdir()
+    environ = os.environ | {
+        "ADDON_OPERATOR_DEVCLUSTER_STATE": str(tmp_path / "clusters"),
+        "ADDON_OPERATOR_LISTEN_PORT": str(free_port()),
+        "ADDON_OPERATOR_TMP_DIR": str(tmp_path / "tmp"),
+    }
+    done = subprocess.run(
+        ["bash", "-c", script(blocks, outputs)],
+        cwd=checkout(tmp_path / "checkout"),
+        env=environ,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    said = {int(path.name): path.read_text() for path in outputs.iterdir()}
+    assert done.returncode == 0, f"{done.stderr}\n{said}"
+    for number, block in enumerate(blocks):
+        for line in (block["text"] or "").splitlines():
+            assert line in said[number]
+    assert not (tmp_path / "checkout" / "playground").exists()
+    assert list((tmp_path / "clusters").glob("*/state.json")) == []

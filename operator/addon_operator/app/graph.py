@@ -200,5 +200,7 @@ def child_environment(parts: Parts) -> dict[str, str]:
     """What hooks inherit: the operator's environment, with kubectl pointed at the operator's cluster."""
     environment = dict(parts.environ)
     if parts.kube.access.kubeconfig:
-        environment["KUBECONFIG"] = os.pathsep.join(map(str, parts.kube.access.kubeconfig))
+        environment["KUBECONFIG"] = os.pathsep.join(
+            str(path.absolute()) for path in parts.kube.access.kubeconfig
+        )
     return environment

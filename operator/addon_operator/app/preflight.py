@@ -26,8 +26,10 @@ def check_global_hooks_directory(settings: settings_module.Settings) -> None:
 def make_workspace(settings: settings_module.Settings) -> pathlib.Path:
     """A private directory for the temporary files of this process."""
     try:
-        settings.tmp_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
-        return pathlib.Path(tempfile.mkdtemp(prefix="run-", dir=settings.tmp_dir))
+        # Children get its paths and run in directories of their own.
+        tmp_dir = settings.tmp_dir.absolute()
+        tmp_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return pathlib.Path(tempfile.mkdtemp(prefix="run-", dir=tmp_dir))
     except OSError as error:
         raise errors.ConfigurationError(
             f"the directory for temporary files, {settings.tmp_dir}, cannot be used: {error.strerror}; "

@@ -173,7 +173,7 @@ CONTAINER = JSON | st.fixed_dictionaries(
 
 
 @given(JSON, CONTAINER, JSON, st.dictionaries(st.just("c"), JSON))
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None)
 def test_any_json_gives_an_environment_or_one_clear_error(
     pod: Decoded,
     container: Decoded,

@@ -1,5 +1,6 @@
 """The local control plane, as a person and as a test uses it."""
 
+import concurrent.futures
 import dataclasses
 import json
 import os
@@ -181,23 +182,42 @@ def test_pids_that_belong_to_others_now_are_left_alone(home: Home) -> None:
 def test_a_component_that_has_ended_is_started_again_with_the_data_kept(home: Home, component: str) -> None:
     started = home.up(cluster.Request(NAME, nodes=True))
     kubectl(started, "create", "namespace", "kept")
-    os.kill(pids(home)[component], signal.SIGKILL)
+    daemons.ProcessTable().kill([home.state().components[component].process])
     again = home.up(cluster.Request(NAME))
     assert [status.condition for status in home.manager.status()] == ["running"]
     assert "kept" in kubectl(again, "get", "namespaces")
 
 
+def test_an_api_server_that_is_just_ending_is_started_again(home: Home) -> None:
+    started = home.up(cluster.Request(NAME))
+    kubectl(started, "create", "namespace", "kept")
+    os.kill(pids(home)[components.KUBE_APISERVER], signal.SIGKILL)
+    assert "kept" in kubectl(home.up(cluster.Request(NAME)), "get", "namespaces")
+
+
+@pytest.mark.parametrize("kind", ["api", "etcd", "etcd_peer"])
 def test_a_port_that_someone_takes_meanwhile_is_replaced_by_another(
-    home: Home, monkeypatch: pytest.MonkeyPatch
+    home: Home, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     free_ports = bootstrap.free_ports
     with socket.create_server((controlplane.LOOPBACK, 0)) as taken:
         port: int = taken.getsockname()[1]
-        answers = iter([dataclasses.replace(free_ports(), api=port), free_ports()])
+        answers = iter([dataclasses.replace(free_ports(), **{kind: port}), free_ports()])
         monkeypatch.setattr(bootstrap, "free_ports", lambda: next(answers))
         started = home.up(cluster.Request(NAME))
-    assert str(port) not in started.url
+    assert port not in dataclasses.astuple(home.state().ports)
     assert "default" in kubectl(started, "get", "namespaces")
+
+
+def test_two_that_start_the_same_cluster_at_once_share_it(
+    home: Home, command: Callable[..., commands.Completed]
+) -> None:
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        ups = [pool.submit(command, "up", "--name", NAME) for _ in range(2)]
+    first, second = sorted((up.result() for up in ups), key=lambda ended: len(ended.stderr))
+    assert (first.exit_code, second.exit_code) == (0, 0)
+    assert first.stdout == second.stdout
+    assert len(home.processes()) == len(home.state().components)
 
 
 def test_a_component_that_cannot_start_is_told_with_its_log(

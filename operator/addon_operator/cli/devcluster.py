@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import shlex
+import shutil
 import signal
 import sys
 from collections.abc import Iterator, Sequence
@@ -27,6 +28,7 @@ from addon_operator.devcluster import (
 )
 from addon_operator.process import commands
 
+_TABLE_WIDTH: Final = 140
 _PASS_ON: Final = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 
 
@@ -99,7 +101,9 @@ def status(output: str) -> None:
     if output == "json":
         click.echo(json.dumps([dataclasses.asdict(one) for one in found], indent=2))
     elif found:
-        rich.console.Console().print(_table(found))
+        # Rows are cut into pieces nowhere: a terminal wraps them, and a pipe has no width.
+        width = max(_TABLE_WIDTH, shutil.get_terminal_size().columns)
+        rich.console.Console(width=width).print(_table(found))
     else:
         click.echo("There is no cluster; start one with 'addon-operator devcluster up'")
 

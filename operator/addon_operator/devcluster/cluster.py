@@ -180,8 +180,6 @@ class ClusterManager:
         for _ in range(_REPAIR_ATTEMPTS - 1):
             try:
                 return self._start_missing(where, request, source, starter)
-            except errors.PortTakenError:
-                raise
             except errors.ComponentError as error:
                 # One that was about to end when we looked, or did not survive the end of another.
                 self._reporter.say(f"{error}: trying again")

@@ -21,6 +21,7 @@ _POLL: Final = 0.01
 _KILL_TIMEOUT: Final = 10.0
 _STATE_FIELD: Final = 0
 _ENDED_STATES: Final = frozenset({"Z", "X"})
+_THREADS_FIELD: Final = 17
 _START_FIELD: Final = 19
 _TAIL_BYTES: Final = 16 * 1024
 
@@ -57,7 +58,7 @@ class ProcessTable:
     def identify(self, pid: int) -> ProcessIdentity | None:
         """Who has that pid now; ``None`` when nobody has, or one that has ended already."""
         fields = self._stat(pid)
-        if fields is None or fields[_STATE_FIELD] in _ENDED_STATES:
+        if fields is None or _has_ended(fields):
             return None
         return self._identity(pid, fields)
 
@@ -155,6 +156,11 @@ def _spawn(argv: Sequence[str], log: pathlib.Path, env: Mapping[str, str]) -> in
         )
     finally:
         os.close(output)
+
+
+def _has_ended(fields: Sequence[str]) -> bool:
+    # The first thread can be gone while others still hold the process's files and ports.
+    return fields[_STATE_FIELD] in _ENDED_STATES and int(fields[_THREADS_FIELD]) <= 1
 
 
 def log_tail(log: pathlib.Path, lines: int = 3) -> list[str]:

@@ -34,11 +34,12 @@ def write_process(
     started: int = 100,
     status: str = "S",
     name: str = "etcd",
+    threads: int = 1,
     env: bytes = b"",
 ) -> None:
     directory = proc / str(pid)
     directory.mkdir(parents=True, exist_ok=True)
-    fields = [status, *["0"] * 18, str(started), *["0"] * 20]
+    fields = [status, *["0"] * 16, str(threads), "0", str(started), *["0"] * 20]
     (directory / "stat").write_text(f"{pid} ({name}) {' '.join(fields)}\n")
     (directory / "environ").write_bytes(env)
 
@@ -88,6 +89,13 @@ def test_a_process_that_only_waits_to_be_reaped_has_ended(
 ) -> None:
     write_process(proc, 7, status="Z")
     assert table.identify(7) is None
+
+
+def test_a_process_whose_threads_still_run_has_not_ended(
+    proc: pathlib.Path, table: daemons.ProcessTable
+) -> None:
+    write_process(proc, 7, status="Z", threads=3)
+    assert table.is_alive(daemons.ProcessIdentity(7, 100, BOOT))
 
 
 def test_a_pid_that_is_used_again_is_another_process(proc: pathlib.Path, table: daemons.ProcessTable) -> None:

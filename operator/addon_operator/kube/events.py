@@ -69,6 +69,7 @@ class _Waiting:
     type: EventType
     reason: str
     message: str
+    component: str
     at: float
     """Seconds since the epoch."""
 
@@ -88,14 +89,22 @@ class EventRecorder:
         self._arrived = asyncio.Event()
         self._serial = 0
 
-    def record(self, about: ObjectReference, type_: EventType, reason: str, message: str) -> None:
+    def record(
+        self,
+        about: ObjectReference,
+        type_: EventType,
+        reason: str,
+        message: str,
+        *,
+        component: str = COMPONENT,
+    ) -> None:
         """Tell something about an object; never raises, never waits.
 
-        ``reason`` is a CamelCase word for machines, ``message`` a sentence for people. When writing is too
-        slow, the oldest that wait are dropped.
+        ``reason`` is a CamelCase word for machines, ``message`` a sentence for people, ``component`` what
+        ``kubectl describe`` shows as the source. When writing is too slow, the oldest that wait are dropped.
         """
         self._waiting.append(
-            _Waiting(about, type_, reason[:_REASON_MAX], _shortened(message), self._clock.time())
+            _Waiting(about, type_, reason[:_REASON_MAX], _shortened(message), component, self._clock.time())
         )
         self._arrived.set()
 
@@ -112,7 +121,8 @@ class EventRecorder:
             await self._write(self._waiting.popleft())
 
     async def _write(self, event: _Waiting) -> None:
-        about = event.about.identity
+        # As in client-go the budget is that of an object and a source.
+        about = (*event.about.identity, event.component)
         allowed = self._budget.admit(about, (about, event.type, event.reason), event.message)
         if allowed is None:
             return
@@ -161,7 +171,7 @@ class EventRecorder:
             "type": event.type,
             "reason": event.reason,
             "message": message,
-            "source": {"component": COMPONENT} | ({"host": self._instance} if self._instance else {}),
+            "source": {"component": event.component} | ({"host": self._instance} if self._instance else {}),
             "reportingComponent": COMPONENT,
             "reportingInstance": self._instance,
             "firstTimestamp": at,

@@ -1,0 +1,136 @@
+"""The PodPresets of the cluster in memory, kept true by a watch, by lists, and against their disorder.
+
+Events of a watch and answers to lists come side by side; what is older than what is known is passed over.
+Source: "Resource versions" of the Kubernetes API conventions: those of one resource grow and can be
+compared.
+"""
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, Protocol
+
+from addon_operator.podpreset import index, model
+
+Stored = Mapping[str, Any]
+"""A PodPreset as the API server gives it."""
+Parsed = model.Preset | model.InvalidPreset
+_Key = tuple[str, model.PresetName]
+
+
+class PresetObserver(Protocol):
+    """Who wants to know which presets there are."""
+
+    def preset_stored(self, stored: Stored, parsed: Parsed) -> None:
+        """A preset is new or was changed."""
+        ...
+
+    def preset_gone(self, namespace: str, name: model.PresetName) -> None:
+        """A preset was deleted."""
+        ...
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Known:
+    version: int
+    uid: str
+    """Empty while the preset is being deleted."""
+
+
+class PresetCache:
+    """The presets of all namespaces; to be used in one event loop."""
+
+    def __init__(self, observer: PresetObserver) -> None:
+        self._observer = observer
+        self._index = index.PresetIndex()
+        self._known: dict[_Key, _Known] = {}
+        self._deleted: dict[_Key, int] = {}
+        self._uids: set[str] = set()
+        self.filled = False
+        """Whether all presets were listed once."""
+
+    def match(self, namespace: str, labels: Mapping[str, str]) -> tuple[model.Preset, ...]:
+        """The valid presets that apply to a pod with these labels, in their order."""
+        return self._index.match(namespace, labels)
+
+    def watched(self, type_: Literal["ADDED", "MODIFIED", "DELETED"] | None, stored: Stored) -> None:
+        """Take over an event of the watch; ``None`` is the type of what is listed before it."""
+        key, version = _key(stored), _version(stored)
+        if type_ != "DELETED":
+            self._put(key, version, stored)
+        elif not self._is_older(key, version):
+            self._deleted[key] = version
+            self._remove(key)
+
+    def listed(self, namespace: str | None, items: Iterable[Stored], resource_version: str) -> None:
+        """Take over a list of one namespace, or of all: what is not in it is gone."""
+        found = {_key(item): item for item in items}
+        for key, item in found.items():
+            self._put(key, _version(item), item)
+        at = _number(resource_version)
+        for key in [key for key in self._known if namespace in (None, key[0])]:
+            if key not in found and (not at or self._known[key].version <= at):
+                self._remove(key)
+        if namespace is None:
+            self._deleted = {key: version for key, version in self._deleted.items() if version > at}
+            self.filled = True
+
+    def clear(self) -> None:
+        """Forget everything: the resource itself is gone."""
+        for key in list(self._known):
+            self._remove(key)
+        self._deleted.clear()
+
+    def holds(self, uid: str) -> bool:
+        """Whether the preset of that uid is known and not being deleted, valid or not."""
+        return uid in self._uids
+
+    def _put(self, key: _Key, version: int, stored: Stored) -> None:
+        known = self._known.get(key)
+        if self._is_older(key, version) or (known is not None and version and known.version == version):
+            return
+        parsed = model.parse(stored)
+        self._remember(key, _Known(version, _live_uid(stored)))
+        if isinstance(parsed, model.Preset):
+            self._index.put(parsed)
+        else:
+            self._index.remove(*key)
+        self._observer.preset_stored(stored, parsed)
+
+    def _remember(self, key: _Key, now: _Known) -> None:
+        before = self._known.get(key)
+        if before is not None:
+            self._uids.discard(before.uid)
+        self._known[key] = now
+        if now.uid:
+            self._uids.add(now.uid)
+
+    def _remove(self, key: _Key) -> None:
+        known = self._known.pop(key, None)
+        if known is not None:
+            self._uids.discard(known.uid)
+            self._index.remove(*key)
+            self._observer.preset_gone(*key)
+
+    def _is_older(self, key: _Key, version: int) -> bool:
+        known = self._known.get(key)
+        newest = max(known.version if known else 0, self._deleted.get(key, 0))
+        # Without a version that can be compared everything is taken as it comes.
+        return bool(version) and version < newest
+
+
+def _key(stored: Stored) -> _Key:
+    metadata = stored.get("metadata") or {}
+    return str(metadata.get("namespace") or ""), model.PresetName(str(metadata.get("name") or ""))
+
+
+def _live_uid(stored: Stored) -> str:
+    metadata = stored.get("metadata") or {}
+    return "" if metadata.get("deletionTimestamp") else str(metadata.get("uid") or "")
+
+
+def _version(stored: Stored) -> int:
+    return _number((stored.get("metadata") or {}).get("resourceVersion"))
+
+
+def _number(text: object) -> int:
+    return int(text) if isinstance(text, str) and text.isdecimal() else 0

@@ -1,0 +1,100 @@
+"""Keeps the cache of presets filled: a list first, then a watch, and a list every minute.
+
+The watch is Kopf's, which tells nothing of what was deleted while its connection was gone.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from addon_operator.admission import preset_cache, preset_notices
+from addon_operator.kube import client, errors, paths, rate_limit
+
+LIST_EVERY_SECONDS: Final = 60.0
+_RETRY_FIRST: Final = 0.5
+_RETRY_MAX: Final = 15.0
+
+_log = logging.getLogger(__name__)
+
+
+class Watch(Protocol):
+    """A watch of all presets that delivers to the cache; see ``engine.podpreset_source``."""
+
+    def start(self) -> None:
+        """Begin to deliver."""
+        ...
+
+    async def stop(self) -> None:
+        """End."""
+        ...
+
+
+class PresetFeed:
+    """Lists and watches the presets of the cluster."""
+
+    def __init__(
+        self,
+        kube: client.KubeClient,
+        cache: preset_cache.PresetCache,
+        make_watch: Callable[[], Watch],
+        sleep: rate_limit.Sleep = asyncio.sleep,
+    ) -> None:
+        self._kube = kube
+        self._cache = cache
+        self._make_watch = make_watch
+        self._sleep = sleep
+        self._poked = asyncio.Event()
+
+    def poke(self) -> None:
+        """List soon: the watch was interrupted."""
+        self._poked.set()
+
+    async def run(self) -> None:
+        """Keep the cache true, until cancelled."""
+        while True:
+            await self._until_listed()
+            watch = self._make_watch()
+            watch.start()
+            try:
+                await self._until_gone()
+            finally:
+                await watch.stop()
+
+    async def _until_listed(self) -> None:
+        """List until it works; what is wrong is told once."""
+        pause, told = _RETRY_FIRST, ""
+        while True:
+            try:
+                await self._list()
+            except errors.KubernetesError as error:
+                if str(error) != told:
+                    told = str(error)
+                    _log.warning("no pods are admitted with presets before they can be listed: %s", error)
+            else:
+                return
+            await self._sleep(pause)
+            pause = min(_RETRY_MAX, 2 * pause)
+
+    async def _until_gone(self) -> None:
+        """List now and then, until the resource is not served any more."""
+        while True:
+            await self._pause()
+            try:
+                await self._list()
+            except errors.NotFound:
+                _log.warning("PodPresets are not served any more: install their CustomResourceDefinition")
+                self._cache.clear()
+                return
+            except errors.KubernetesError as error:
+                _log.warning("presets are served from memory, which may be late: %s", error)
+
+    async def _pause(self) -> None:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._poked.wait(), LIST_EVERY_SECONDS)
+        self._poked.clear()
+
+    async def _list(self) -> None:
+        listed = await self._kube.list_all(paths.of(preset_notices.API_VERSION, preset_notices.PLURAL))
+        self._cache.listed(None, listed.items, listed.resource_version)

@@ -40,17 +40,19 @@ format: $(STAMP) ## Rewrite the sources in the project's format
 	@$(BIN)/ruff format .
 
 unit: $(STAMP) ## Unit tests: seconds, no cluster, no network
-	@$(PYTEST) tests/unit
+	@$(PYTEST) --numprocesses auto tests/unit
 
 integration: $(STAMP) ## Integration tests against a real local control plane
 	@$(BIN)/addon-operator devcluster build
 	@$(PYTEST) tests/integration
 
 test: check ## check, then unit and integration tests
+	@echo "==> unit tests"
+	@$(PYTEST) --numprocesses auto tests/unit
 	@echo "==> control plane binaries"
 	@$(BIN)/addon-operator devcluster build
-	@echo "==> unit and integration tests"
-	@$(PYTEST) tests
+	@echo "==> integration tests"
+	@$(PYTEST) tests/integration
 
 lock: ## Resolve the dependencies anew (needs uv)
 	@uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-emit-find-links --python-version 3.11 \

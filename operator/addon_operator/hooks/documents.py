@@ -1,7 +1,9 @@
-"""Reading the JSON or YAML that a hook prints."""
+"""Reading the JSON or YAML that a hook prints or writes."""
 
 import json
-from collections.abc import Hashable
+import math
+import re
+from collections.abc import Hashable, Iterator
 from typing import Any, Final, cast
 
 import yaml
@@ -9,9 +11,23 @@ import yaml
 from addon_operator.kernel import errors
 from addon_operator.kernel.json_types import JsonObject, JsonValue
 
+MAX_DEPTH: Final = 100
+"""How deep mappings and lists may nest; every later JSON writer recurses."""
+MAX_NODES: Final = 5_000_000
+"""How many values one document may have once its aliases are written out."""
+_SPACE: Final = " \t\r\n\ufeff"
+
 
 class DocumentError(errors.ConfigurationError):
     """A text is no JSON and no YAML, or holds something that is ambiguous."""
+
+
+class StreamError(DocumentError):
+    """A document in a stream cannot be read; ``index`` counts documents from 0."""
+
+    def __init__(self, index: int, message: str) -> None:
+        super().__init__(f"document [{index}]: {message}")
+        self.index = index
 
 
 def load(text: str) -> JsonValue:
@@ -29,6 +45,96 @@ def load(text: str) -> JsonValue:
     return _yaml(text)
 
 
+def load_json_stream(text: str) -> list[JsonValue]:
+    """All JSON documents of a text, one after the other with any white space between them.
+
+    Raises :class:`StreamError` with the document's index, and line and column in the whole text.
+    """
+    found: list[JsonValue] = []
+    position = _skip_space(text, 0)
+    while position < len(text):
+        try:
+            value, end = _JSON.raw_decode(text, position)
+            _check(value)
+        except json.JSONDecodeError as error:
+            place = f"line {error.lineno}, column {error.colno}"
+            raise StreamError(len(found), f"invalid JSON in {place}: {error.msg}") from error
+        except RecursionError as error:
+            raise StreamError(len(found), _TOO_DEEP) from error
+        except DocumentError as error:
+            raise StreamError(len(found), str(error)) from error
+        found.append(value)
+        position = _skip_space(text, end)
+    return found
+
+
+def load_stream(text: str) -> list[JsonValue]:
+    """All documents of a text: JSON one after the other, or YAML between lines of ``---``; not empty ones.
+
+    Raises :class:`StreamError` with the document's index, and line and column where there are some.
+    """
+    if not text.lstrip(_SPACE).startswith(("{", "[")):
+        return list(_yaml_stream(text))
+    try:
+        return load_json_stream(text)
+    except StreamError as json_error:
+        # A flow mapping of YAML begins like JSON; what is neither is most likely meant as JSON.
+        try:
+            return list(_yaml_stream(text))
+        except StreamError:
+            raise json_error from None
+
+
+def _skip_space(text: str, position: int) -> int:
+    while position < len(text) and text[position] in _SPACE:
+        position += 1
+    return position
+
+
+def _yaml_stream(text: str) -> Iterator[JsonValue]:
+    index = 0
+    try:
+        for document in yaml.load_all(text, Loader=_Loader):
+            if document is not None:
+                _check(document)
+                yield cast("JsonValue", document)
+                index += 1
+    except yaml.YAMLError as error:
+        raise StreamError(index, f"it is neither JSON nor YAML: {_one_line(error)}") from error
+    except (DocumentError, ValueError) as error:
+        raise StreamError(index, str(error)) from error
+    except RecursionError as error:
+        raise StreamError(index, _TOO_DEEP) from error
+
+
+_TOO_DEEP: Final = f"mappings and lists nest deeper than {MAX_DEPTH} levels"
+
+
+def _check(document: object) -> None:
+    """Refuse what JSON cannot say, and aliases that would fill the memory once they are written out."""
+    if _count(document, {}, 0) > MAX_NODES:
+        raise DocumentError(f"its aliases expand to more than {MAX_NODES} values; use fewer")
+
+
+def _count(value: object, known: dict[int, int], depth: int) -> int:
+    if not isinstance(value, dict | list):
+        _check_scalar(value)
+        return 1
+    if depth > MAX_DEPTH:
+        raise DocumentError(_TOO_DEEP)
+    if id(value) not in known:
+        items = value.values() if isinstance(value, dict) else value
+        known[id(value)] = 1 + sum(_count(item, known, depth + 1) for item in items)
+    return known[id(value)]
+
+
+def _check_scalar(value: object) -> None:
+    if isinstance(value, float) and not math.isfinite(value):
+        raise DocumentError(f"{value} has no JSON form; write a finite number or quote it")
+    if value is not None and not isinstance(value, bool | int | float | str):
+        raise DocumentError(f"a {type(value).__name__} has no JSON form; write a text")
+
+
 def _unique(pairs: list[tuple[str, JsonValue]]) -> JsonObject:
     mapping: JsonObject = {}
     for key, value in pairs:
@@ -40,6 +146,9 @@ def _unique(pairs: list[tuple[str, JsonValue]]) -> JsonObject:
 
 def _no_constant(name: str) -> JsonValue:
     raise DocumentError(f"{name} is no JSON number")
+
+
+_JSON: Final = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_constant)
 
 
 def _yaml(text: str, json_error: json.JSONDecodeError | None = None) -> JsonValue:
@@ -60,7 +169,22 @@ def _one_line(error: yaml.YAMLError) -> str:
 
 
 class _Loader(yaml.CSafeLoader):
-    """The safe loader without dates; a key that stands twice, or is no text, is an error."""
+    """The safe loader without dates; a key that stands twice, or is no text, is an error.
+
+    It stops at absurd nesting by itself: the C parser recurses without a guard.
+    """
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self._depth = 0
+
+    def descend_resolver(self, current_node: yaml.Node | None, current_index: Any) -> None:  # noqa: ANN401, ARG002  # PyYAML's
+        self._depth += 1
+        if self._depth > MAX_DEPTH + 1:
+            raise DocumentError(_TOO_DEEP)
+
+    def ascend_resolver(self) -> None:
+        self._depth -= 1
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         seen: set[str] = set()
@@ -79,10 +203,24 @@ class _Loader(yaml.CSafeLoader):
 
 _TEXT: Final = "tag:yaml.org,2002:str"
 _MERGE: Final = "tag:yaml.org,2002:merge"
+_INTEGER: Final = "tag:yaml.org,2002:int"
+_FLOAT: Final = "tag:yaml.org,2002:float"
 # Dates stay text, and so does "=", an operator of field selectors.
-_UNWANTED: Final = frozenset({"tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:value"})
-
+_UNWANTED: Final = frozenset(
+    {"tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:value", _INTEGER, _FLOAT},
+)
 _Loader.yaml_implicit_resolvers = {
     first: [(tag, pattern) for tag, pattern in resolvers if tag not in _UNWANTED]
     for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
 }
+# Numbers as kubectl reads them: 12:30 is a text and 1e3 a number, against PyYAML; 0755 stays octal.
+_Loader.add_implicit_resolver(
+    _INTEGER, re.compile(r"[-+]?(0b[01]+|0o?[0-7]+|0x[0-9a-fA-F]+|0|[1-9][0-9_]*)$"), list("-+0123456789")
+)
+_Loader.add_implicit_resolver(
+    _FLOAT,
+    re.compile(
+        r"([-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN))$"
+    ),
+    list("-+0123456789."),
+)

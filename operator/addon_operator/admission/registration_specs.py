@@ -1,0 +1,235 @@
+"""What is registered with the API server: webhook configurations as it stores them; no requests.
+
+Every field is written out, with the API's default where we want that: what somebody adds is seen then as well
+as what somebody changes.
+Source: ``admissionregistration.k8s.io/v1`` of the Kubernetes API.
+"""
+
+import base64
+import dataclasses
+import enum
+import hashlib
+import ipaddress
+import urllib.parse
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Literal
+
+import orjson
+
+from addon_operator.kernel import errors
+from addon_operator.kube import paths
+
+API_VERSION: Final = "admissionregistration.k8s.io/v1"
+
+Operation = Literal["CREATE", "UPDATE", "DELETE", "CONNECT", "*"]
+
+
+class AddressError(errors.ConfigurationError):
+    """The API server could not call this address."""
+
+
+class Kind(enum.Enum):
+    """What a configuration's webhooks may do; the value is the plural of its resource."""
+
+    MUTATING = "mutatingwebhookconfigurations"
+    VALIDATING = "validatingwebhookconfigurations"
+
+    @property
+    def name_in_api(self) -> str:
+        """Kind of the object."""
+        return "MutatingWebhookConfiguration" if self is Kind.MUTATING else "ValidatingWebhookConfiguration"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Rule:
+    """Requests that go to a webhook."""
+
+    operations: tuple[Operation, ...]
+    api_groups: tuple[str, ...]
+    api_versions: tuple[str, ...]
+    resources: tuple[str, ...]
+    """``pods`` is without its subresources."""
+    scope: Literal["*", "Cluster", "Namespaced"] = "*"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class MatchCondition:
+    """A CEL expression that has to hold for a request to go to a webhook."""
+
+    name: str
+    expression: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class WebhookSpec:
+    """One webhook."""
+
+    name: str
+    """A domain name of at least three parts."""
+    path: str
+    """Path on the admission site, with the slash."""
+    rules: tuple[Rule, ...]
+    failure_policy: Literal["Ignore", "Fail"] = "Ignore"
+    timeout_seconds: int = 5
+    side_effects: Literal["None", "NoneOnDryRun"] = "None"
+    reinvocation_policy: Literal["Never", "IfNeeded"] = "Never"
+    """Only of mutating webhooks."""
+    match_policy: Literal["Equivalent", "Exact"] = "Equivalent"
+    namespace_selector: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    """A label selector as the API writes it."""
+    object_selector: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    match_conditions: tuple[MatchCondition, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Configuration:
+    """One webhook configuration object."""
+
+    kind: Kind
+    name: str
+    webhooks: tuple[WebhookSpec, ...]
+    labels: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+    @property
+    def path(self) -> str:
+        """Path of the object."""
+        return paths.of(API_VERSION, self.kind.value, name=self.name)
+
+    @property
+    def collection(self) -> str:
+        """Path of all objects of its kind."""
+        return paths.of(API_VERSION, self.kind.value)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ServiceAddress:
+    """The admission site behind a Service of the cluster."""
+
+    namespace: str
+    name: str
+    port: int = 443
+    """Port of the Service."""
+
+    def client_config(self, path: str) -> dict[str, Any]:
+        """Where the API server calls this path."""
+        service = {"namespace": self.namespace, "name": self.name, "port": self.port, "path": path}
+        return {"service": service}
+
+    def server_names(self) -> frozenset[str]:
+        """Names that the certificate needs; the API server uses ``name.namespace.svc``."""
+        short = f"{self.name}.{self.namespace}"
+        return frozenset({self.name, short, f"{short}.svc", f"{short}.svc.cluster.local"})
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class UrlAddress:
+    """The admission site at a URL that the API server reaches, for an operator outside the cluster."""
+
+    base: str
+    """``https://host[:port][/prefix]``; see :func:`url_address`."""
+
+    def client_config(self, path: str) -> dict[str, Any]:
+        """Where the API server calls this path."""
+        return {"url": f"{self.base.rstrip('/')}{path}"}
+
+    def server_names(self) -> frozenset[str]:
+        """Names that the certificate needs."""
+        return frozenset({urllib.parse.urlsplit(self.base).hostname or ""})
+
+
+ClientAddress = ServiceAddress | UrlAddress
+
+
+def url_address(url: str) -> UrlAddress:
+    """The address for a base URL that a user gave.
+
+    Raises :class:`AddressError` for what the API server would refuse.
+    """
+    try:
+        parts = urllib.parse.urlsplit(url)
+        port_is_usable = parts.port != 0
+    except ValueError as error:
+        raise AddressError(f"the webhook URL {url!r} is no URL: {error}") from error
+    if parts.scheme != "https" or not parts.hostname or not port_is_usable or not _is_host(parts.hostname):
+        raise AddressError(
+            f"the webhook URL {url!r} cannot be called by the API server: write https://HOST[:PORT][/PREFIX]"
+        )
+    if parts.username is not None or parts.query or parts.fragment:
+        raise AddressError(
+            f"the webhook URL {url!r} has a user, query or fragment, which the API server refuses: remove it"
+        )
+    return UrlAddress(url)
+
+
+def _is_host(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return ":" not in host and host.isascii() and not host.startswith((".", "-"))
+    return True
+
+
+def webhooks_of(
+    configuration: Configuration, address: ClientAddress, bundle: bytes | None
+) -> list[dict[str, Any]]:
+    """The ``webhooks`` of the object; without ``caBundle`` if ``bundle`` is ``None``."""
+    return [_webhook(configuration.kind, webhook, address, bundle) for webhook in configuration.webhooks]
+
+
+def _webhook(
+    kind: Kind, webhook: WebhookSpec, address: ClientAddress, bundle: bytes | None
+) -> dict[str, Any]:
+    client_config = address.client_config(webhook.path)
+    if bundle is not None:
+        client_config["caBundle"] = base64.b64encode(bundle).decode()
+    written = {
+        "name": webhook.name,
+        "admissionReviewVersions": ["v1"],
+        "clientConfig": client_config,
+        "rules": [_rule(rule) for rule in webhook.rules],
+        "failurePolicy": webhook.failure_policy,
+        "matchPolicy": webhook.match_policy,
+        "namespaceSelector": dict(webhook.namespace_selector),
+        "objectSelector": dict(webhook.object_selector),
+        "sideEffects": webhook.side_effects,
+        "timeoutSeconds": webhook.timeout_seconds,
+        "matchConditions": [dataclasses.asdict(condition) for condition in webhook.match_conditions],
+    }
+    if kind is Kind.MUTATING:
+        written["reinvocationPolicy"] = webhook.reinvocation_policy
+    return written
+
+
+def _rule(rule: Rule) -> dict[str, Any]:
+    return {
+        "operations": list(rule.operations),
+        "apiGroups": list(rule.api_groups),
+        "apiVersions": list(rule.api_versions),
+        "resources": list(rule.resources),
+        "scope": rule.scope,
+    }
+
+
+def digest(configuration: Configuration, address: ClientAddress) -> str:
+    """Identifies what is wanted, whatever the certificates."""
+    text = orjson.dumps(webhooks_of(configuration, address, None), option=orjson.OPT_SORT_KEYS)
+    return hashlib.sha256(text).hexdigest()[:16]
+
+
+def with_bundles_of(wanted: Sequence[dict[str, Any]], live: Sequence[Mapping[str, Any]]) -> None:
+    """Take over the ``caBundle`` that others gave to webhooks of the same name."""
+    bundles = {webhook.get("name"): (webhook.get("clientConfig") or {}).get("caBundle") for webhook in live}
+    for webhook in wanted:
+        if bundle := bundles.get(webhook["name"]):
+            webhook["clientConfig"]["caBundle"] = bundle
+
+
+def is_as_wanted(wanted: Sequence[Mapping[str, Any]], live: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether the stored webhooks are those; fields that a newer API has added do not count."""
+    if len(wanted) != len(live):
+        return False
+    return all(
+        stored.get(key, [] if key == "matchConditions" else None) == value
+        for webhook, stored in zip(wanted, live, strict=True)
+        for key, value in webhook.items()
+    )

@@ -1,0 +1,252 @@
+"""The HTTPS site that the API server sends admission reviews to.
+
+Kopf's own server is not used: it refuses reviews over 1 MiB, allows what is sent to an unknown path, and
+closes its socket to change its certificate.
+"""
+
+# ruff: noqa: A005 - only ever imported as a part of its package
+
+import asyncio
+import dataclasses
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final, Literal, Protocol
+
+from aiohttp import web
+
+from addon_operator.admission import reviews, site_load, tls
+from addon_operator.kernel import durations, errors
+
+MAX_BODY_BYTES: Final = 8 << 20
+"""Room for a review with two objects of the size that the API server takes (3 MiB each)."""
+BACKLOG: Final = 1024
+_JSON: Final = "application/json"
+_HANDSHAKE_SECONDS: Final = 10.0
+_BODY_SECONDS: Final = 5.0
+_SHUTDOWN_SECONDS: Final = 5.0
+# Go's client gives up idle connections after 90 seconds. It has to be the one who closes: a review that
+# meets a closing connection is not sent again.
+_KEEP_ALIVE_SECONDS: Final = 600.0
+# Of the time that the API server waits, kept for the way back.
+_MARGIN_SECONDS: Final = 0.25
+
+_HOW_TO_MOVE: Final = (
+    "choose others with ADDON_OPERATOR_ADMISSION_SERVER_LISTEN_ADDRESS "
+    "and ADDON_OPERATOR_ADMISSION_SERVER_LISTEN_PORT"
+)
+
+_Endpoint = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class ListenError(errors.ConfigurationError):
+    """The address and port of the admission server cannot be listened on."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Route:
+    """Who answers the reviews of a path."""
+
+    handler: reviews.Handler
+    on_error: Literal["allow", "deny"]
+    """The answer when the handler raises or takes too long."""
+    timeout: float = 4.5
+    """Seconds that the handler may take; fewer if the API server says that it waits less."""
+
+
+class SiteObserver(Protocol):
+    """Who wants to know what the site does: metrics and logs."""
+
+    def answered(self, path: str, status: int, seconds: float) -> None:
+        """A request was answered with this HTTP status; ``path`` is that of a route."""
+        ...
+
+    def refused(self, path: str, status: int, reason: str) -> None:
+        """A request was no proper review, or came at the wrong time; ``reason`` is a sentence."""
+        ...
+
+    def failed(self, path: str, error: Exception) -> None:
+        """The handler of the path raised, or took too long (``TimeoutError``)."""
+        ...
+
+
+class _RefusedError(Exception):
+    def __init__(self, status: int, reason: str) -> None:
+        super().__init__(reason)
+        self.status = status
+        self.reason = reason
+
+
+class AdmissionSite:
+    """Serves the routes from :meth:`start` to :meth:`stop`."""
+
+    def __init__(
+        self,
+        routes: Mapping[str, Route],
+        tls_: tls.LiveTls,
+        address: str,
+        port: int,
+        observer: SiteObserver,
+        *,
+        ready: Callable[[], bool] = lambda: True,
+        limits: site_load.Limits | None = None,
+    ) -> None:
+        """Until ``ready`` says yes, reviews are answered 503: for the API server a call that failed."""
+        self._routes = routes
+        self._tls = tls_
+        self._address = address
+        self._port = port
+        self._observer = observer
+        self._ready = ready
+        self._load = site_load.Load(limits or site_load.Limits())
+        self._runner: web.AppRunner | None = None
+        self._listener: asyncio.Server | None = None
+        self._stopping = False
+
+    @property
+    def port(self) -> int:
+        """The port that is listened on, also when it was asked for port 0."""
+        return self._port
+
+    @property
+    def ready(self) -> bool:
+        """Whether reviews are answered."""
+        return self._listener is not None and not self._stopping and self._ready()
+
+    async def start(self) -> None:
+        """Listen; raises :class:`ListenError` when the address cannot be had."""
+        runner = web.AppRunner(
+            self._application(),
+            access_log=None,
+            keepalive_timeout=_KEEP_ALIVE_SECONDS,
+            shutdown_timeout=_SHUTDOWN_SECONDS,
+        )
+        await runner.setup()
+        try:
+            self._listener = await self._listen(runner)
+        except OSError as error:
+            await runner.cleanup()
+            raise self._listen_error(error) from error
+        self._runner = runner
+        self._port = self._listener.sockets[0].getsockname()[1]
+
+    async def stop(self) -> None:
+        """Take no further connections, answer what is being asked, then close all."""
+        self._stopping = True
+        if self._listener is not None:
+            self._listener.close()
+        if self._runner is not None:
+            await self._runner.cleanup()
+
+    async def _listen(self, runner: web.AppRunner) -> asyncio.Server:
+        assert runner.server is not None  # noqa: S101 - it was set up
+        # Not an aiohttp site: those cannot bound the time of a handshake.
+        return await asyncio.get_running_loop().create_server(
+            runner.server,
+            self._address,
+            self._port,
+            ssl=self._tls.context,
+            backlog=BACKLOG,
+            ssl_handshake_timeout=_HANDSHAKE_SECONDS,
+        )
+
+    def _listen_error(self, error: OSError) -> ListenError:
+        # asyncio's text repeats the address.
+        reason = str(error.strerror or error).rpartition(": ")[2]
+        return ListenError(
+            f"the admission server cannot listen on {self._address} port {self._port}: {reason}; "
+            f"{_HOW_TO_MOVE}"
+        )
+
+    def _application(self) -> web.Application:
+        app = web.Application(client_max_size=MAX_BODY_BYTES)
+        for path, route in self._routes.items():
+            app.router.add_post(path, self._endpoint(path, route))
+        return app
+
+    def _endpoint(self, path: str, route: Route) -> _Endpoint:
+        async def respond(request: web.Request) -> web.Response:
+            began = time.perf_counter()
+            response = await self._respond(path, route, request)
+            if self._stopping:
+                response.force_close()
+            self._observer.answered(path, response.status, time.perf_counter() - began)
+            return response
+
+        return respond
+
+    async def _respond(self, path: str, route: Route, request: web.Request) -> web.Response:
+        try:
+            body = await self._answer(path, route, request)
+        except _RefusedError as error:
+            self._observer.refused(path, error.status, error.reason)
+            response = web.Response(status=error.status, text=f"{error.reason}\n")
+            # The rest of a body that was not read must not be taken for the next request.
+            response.force_close()
+            return response
+        return web.Response(body=body, content_type=_JSON)
+
+    async def _answer(self, path: str, route: Route, request: web.Request) -> bytes:
+        self._check(request)
+        try:
+            with self._load.taking(_announced_bytes(request)):
+                review = _parsed(await _body(request))
+                verdict = await self._verdict(path, route, review, _budget(route, request))
+                return reviews.answer(review.uid, verdict)
+        except site_load.OverloadedError as error:
+            raise _RefusedError(503, "too many reviews are being answered") from error
+
+    def _check(self, request: web.Request) -> None:
+        if request.content_type != _JSON:
+            raise _RefusedError(415, f"the Content-Type is {request.content_type!r}: send {_JSON}")
+        if not self._ready():
+            raise _RefusedError(503, "the operator has not read all that it needs for an answer yet")
+
+    async def _verdict(
+        self, path: str, route: Route, review: reviews.Review, seconds: float
+    ) -> reviews.Verdict:
+        try:
+            async with asyncio.timeout(seconds):
+                return await route.handler(review)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the API server gets its answer
+            self._observer.failed(path, error)
+        if route.on_error == "allow":
+            return reviews.ALLOWED
+        return reviews.Verdict(allowed=False, message="the operator failed to check this; its log says why")
+
+
+def _announced_bytes(request: web.Request) -> int:
+    if request.content_length is None or "Content-Encoding" in request.headers:
+        return MAX_BODY_BYTES
+    if request.content_length > MAX_BODY_BYTES:
+        raise _too_large()
+    return request.content_length
+
+
+async def _body(request: web.Request) -> bytes:
+    try:
+        async with asyncio.timeout(_BODY_SECONDS):
+            return await request.read()
+    except web.HTTPRequestEntityTooLarge as error:
+        raise _too_large() from error
+    except TimeoutError as error:
+        raise _RefusedError(408, f"the body did not arrive within {_BODY_SECONDS:g} seconds") from error
+
+
+def _too_large() -> _RefusedError:
+    return _RefusedError(413, f"the body is over {MAX_BODY_BYTES} bytes")
+
+
+def _parsed(body: bytes) -> reviews.Review:
+    try:
+        return reviews.parse(body)
+    except reviews.MalformedReviewError as error:
+        raise _RefusedError(400, str(error)) from error
+
+
+def _budget(route: Route, request: web.Request) -> float:
+    """Seconds for the handler; the API server says in the query how long it waits: ``?timeout=5s``."""
+    try:
+        waits = durations.parse(request.query.get("timeout", ""))
+    except errors.AddonOperatorError:
+        return route.timeout
+    return min(route.timeout, max(_MARGIN_SECONDS, waits - _MARGIN_SECONDS))

@@ -1,0 +1,56 @@
+"""The TLS of the admission site: one context for its whole life, whose certificate can change."""
+
+import os
+import ssl
+
+from addon_operator.admission import certificates
+
+
+class LiveTls:
+    """A server context whose certificate is replaced while it serves.
+
+    Handshakes that begin afterwards get the new certificate; connections that are open stay so.
+    """
+
+    def __init__(self) -> None:
+        self.context = _server_context()
+        """What the site listens with."""
+
+    def use(self, pair: certificates.KeyPair) -> None:
+        """Serve this certificate from now on.
+
+        Raises :class:`addon_operator.admission.certificates.CertificateError` if certificate and key cannot
+        be used; the former ones are served then.
+        """
+        # A context that refuses a key has already taken its certificate: try it on one that serves nobody.
+        _load(_server_context(), pair)
+        _load(self.context, pair)
+
+
+def _server_context() -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.options |= ssl.OP_NO_COMPRESSION | ssl.OP_NO_RENEGOTIATION
+    context.set_alpn_protocols(["http/1.1"])
+    return context
+
+
+def _load(context: ssl.SSLContext, pair: certificates.KeyPair) -> None:
+    # The library reads keys from files only; this one exists in memory alone.
+    descriptor = os.memfd_create("webhook-certificate", os.MFD_CLOEXEC)
+    try:
+        with os.fdopen(descriptor, "wb", closefd=False) as file:
+            file.write(pair.certificate + b"\n" + pair.key)
+        context.load_cert_chain(f"/proc/self/fd/{descriptor}", password=_no_password)
+    except (ssl.SSLError, OSError) as error:
+        reason = getattr(error, "reason", None) or error
+        raise certificates.CertificateError(
+            f"the certificate and key of the admission server cannot be used together: {reason}"
+        ) from error
+    finally:
+        os.close(descriptor)
+
+
+def _no_password() -> str:
+    # Without this an encrypted key would ask at the terminal.
+    return ""

@@ -6,9 +6,10 @@ position, because each of them means that a chart would see something else than 
 
 import base64
 import binascii
+import contextlib
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, NoReturn, cast
 
 import yaml
@@ -75,12 +76,17 @@ def load(text: str, source: str) -> json_types.JsonValue:
 
 def load_document(text: str, source: str) -> Document:
     """Like :func:`load`, with the positions of all keys and items."""
-    node = _compose(text, source)
-    if node is None:
-        return Document(source, None, {})
-    positions: dict[Path, Position] = {}
-    value = _Builder(source, positions).build(node, (), aliased=False)
-    return Document(source, value, positions)
+    return _document(_compose(text, source), source)
+
+
+def load_documents(text: str, source: str) -> list[Document]:
+    """Every document of a text, empty ones too; each is called ``<source>, document 2`` and so on.
+
+    Raises :class:`YamlError`.
+    """
+    with _telling(text, source):
+        nodes = list(yaml.compose_all(text, Loader=_Loader))
+    return [_document(node, f"{source}, document {number}") for number, node in enumerate(nodes, start=1)]
 
 
 def unusual_booleans(text: str, source: str) -> list[str]:
@@ -152,8 +158,21 @@ _TOO_DEEP: Final = f"mappings and lists nest deeper than {MAX_DEPTH} levels"
 
 
 def _compose(text: str, source: str) -> yaml.Node | None:
-    try:
+    with _telling(text, source):
         return yaml.compose(text, Loader=_Loader)
+
+
+def _document(node: yaml.Node | None, source: str) -> Document:
+    positions: dict[Path, Position] = {}
+    value = None if node is None else _Builder(source, positions).build(node, (), aliased=False)
+    return Document(source, value, positions)
+
+
+@contextlib.contextmanager
+def _telling(text: str, source: str) -> Iterator[None]:
+    """Errors of the parser become sentences."""
+    try:
+        yield
     except UnicodeEncodeError as error:
         raise YamlError(f"{source}: character {error.start + 1} is half of a surrogate pair") from None
     except yaml.reader.ReaderError as error:

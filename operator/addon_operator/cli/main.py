@@ -13,6 +13,7 @@ from addon_operator.kernel import errors
 
 COMMANDS: Final[Mapping[str, str]] = {
     "devcluster": "addon_operator.cli.devcluster:devcluster",
+    "preview": "addon_operator.cli.preview:preview",
     "settings": "addon_operator.cli.settings:settings",
     "start": "addon_operator.cli.start:start",
     "version": "addon_operator.cli.version:version",

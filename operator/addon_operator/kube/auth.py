@@ -37,6 +37,8 @@ class ClusterAccess:
     """Context to name to child processes; ``None`` with a service account."""
     server_override: str | None = None
     """URL given by ``KUBE_SERVER``, which child processes must be told as well."""
+    namespace: str | None = None
+    """Namespace of the kubeconfig's context, as kubectl uses it; ``None`` when it names none."""
 
 
 def load_access(
@@ -92,6 +94,7 @@ def _from_files(
         kubeconfig=paths,
         context=chosen.context,
         server_override=server,
+        namespace=chosen.namespace,
     )
 
 

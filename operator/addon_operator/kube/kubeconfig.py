@@ -34,6 +34,8 @@ class Chosen:
     server: str
     user: Entry
     """The user's entry; empty for anonymous access."""
+    namespace: str | None = None
+    """The context's namespace."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -62,7 +64,13 @@ def choose(paths: Sequence[pathlib.Path], context: str | None) -> Chosen:
     user = _referred(chosen, "user", _items(documents, "users", "user"), where)
     for problem in (*_server_problems(cluster), *_file_problems(cluster), *_user_problems(user)):
         raise errors.AccessError(f"{where} cannot be used: {problem}")
-    return Chosen(files=files, context=name, server=cluster.body["server"], user=user.body if user else {})
+    return Chosen(
+        files=files,
+        context=name,
+        server=cluster.body["server"],
+        user=user.body if user else {},
+        namespace=chosen.get("namespace"),
+    )
 
 
 def _read(path: pathlib.Path) -> Entry:

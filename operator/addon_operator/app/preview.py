@@ -1,0 +1,211 @@
+"""The preview of pods: gathers what files give, asks the cluster for the rest, and admits the pods on paper.
+
+With presets and other objects both given by files, the cluster is never asked.
+"""
+
+import contextlib
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from addon_operator import expansion
+from addon_operator.app import (
+    preview_admission,
+    preview_cluster,
+    preview_files,
+    preview_objects,
+    preview_pods,
+)
+from addon_operator.kernel import errors, json_types
+from addon_operator.kube import auth, client
+from addon_operator.kube import errors as kube_errors
+from addon_operator.podpreset import model, selection
+
+DEFAULT_NAMESPACE: Final = "default"
+EXEMPT_NAMESPACE: Final = "kube-system"
+"""The webhook is not called for pods of this namespace."""
+_NO_CLUSTER: Final = "give --presets and --objects, or --no-cluster, to preview from files alone"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What shall be previewed, and from what."""
+
+    files: Sequence[str]
+    """Manifests with pods and workloads; ``-`` is standard input."""
+    presets: Sequence[str] = ()
+    """Manifests with presets, instead of those of the cluster."""
+    objects: Sequence[str] = ()
+    """Manifests with ConfigMaps, Secrets and Services, before those of the cluster."""
+    namespace: str | None = None
+    use_cluster: bool | None = None
+    """Whether to ask the cluster for what no file gives; ``None``: if presets or objects are not given."""
+    must_reach: bool = False
+    """Whether somebody named the cluster, so that it is an error if there is no way to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The previews of all pods, in their order."""
+
+    previews: Sequence[preview_admission.PodPreview]
+    notes: Sequence[str]
+    """Sentences about what was left out, for standard error; none twice."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """What the files hold."""
+
+    request: Request
+    pods: list[preview_pods.PodSource]
+    manifests: list[preview_files.Manifest]
+    has_presets: bool
+
+    @property
+    def wants_cluster(self) -> bool:
+        if self.request.use_cluster is None:
+            return not (self.has_presets and self.request.objects)
+        return self.request.use_cluster
+
+    @property
+    def needs_cluster(self) -> bool:
+        """Whether there is no preview without a way to the cluster."""
+        named = self.request.use_cluster is True or self.request.must_reach
+        return named or not (self.has_presets or self.request.objects)
+
+
+async def preview(
+    request: Request, load_access: Callable[[], auth.ClusterAccess], stdin: Callable[[], bytes]
+) -> Report:
+    """Preview all pods of some files.
+
+    Raises :class:`~addon_operator.kernel.errors.AddonOperatorError` for files that cannot be used, and for a
+    cluster that is needed and cannot be asked.
+    """
+    given = _read(request, stdin)
+    notes: list[str] = []
+    access = _access(given, load_access, notes) if given.wants_cluster else None
+    return await _report(given, access, notes)
+
+
+def _read(request: Request, stdin: Callable[[], bytes]) -> _Given:
+    if [*request.files, *request.presets, *request.objects].count(preview_files.STDIN) > 1:
+        raise preview_files.ManifestError("standard input can be read once: give one - only")
+    files = preview_files.read(request.files, stdin)
+    pods = preview_pods.find(files)
+    if not pods:
+        raise preview_files.ManifestError(f"{_listed(request.files)}: no Pod and no workload is in there")
+    presets = preview_files.read(request.presets, stdin)
+    if presets and not _has_presets(presets):
+        raise preview_files.ManifestError(f"{_listed(request.presets)}: no PodPreset is in there")
+    manifests = [*files, *presets, *preview_files.read(request.objects, stdin)]
+    return _Given(request, pods, manifests, bool(request.presets) or _has_presets(manifests))
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(preview_files.STDIN_NAME if name == preview_files.STDIN else name for name in names)
+
+
+def _has_presets(manifests: Iterable[preview_files.Manifest]) -> bool:
+    return any(one.kind == preview_objects.PRESET for one in manifests)
+
+
+def _access(
+    given: _Given, load_access: Callable[[], auth.ClusterAccess], notes: list[str]
+) -> auth.ClusterAccess | None:
+    try:
+        return load_access()
+    except kube_errors.AccessError as error:
+        if given.needs_cluster:
+            raise errors.ConfigurationError(f"{error}; {_NO_CLUSTER}") from None
+        notes.append(f"only files are looked at: {error}")
+        return None
+
+
+async def _report(given: _Given, access: auth.ClusterAccess | None, notes: list[str]) -> Report:
+    async with _cluster(access) as cluster:
+        previewer = _Previewer(given, cluster, access.namespace if access else None, notes)
+        try:
+            previews = [await previewer.preview(pod) for pod in given.pods]
+        except kube_errors.Unreachable as error:
+            raise errors.ConfigurationError(f"{error}; {_NO_CLUSTER}") from None
+    return Report(previews, tuple(dict.fromkeys([*notes, *(cluster.notes if cluster else ())])))
+
+
+@contextlib.asynccontextmanager
+async def _cluster(access: auth.ClusterAccess | None) -> AsyncIterator[preview_cluster.ClusterObjects | None]:
+    if access is None:
+        yield None
+        return
+    async with client.KubeClient(access) as kube:
+        yield preview_cluster.ClusterObjects(kube)
+
+
+@dataclass(frozen=True, slots=True)
+class _Previewer:
+    given: _Given
+    cluster: preview_cluster.ClusterObjects | None
+    context_namespace: str | None
+    notes: list[str]
+
+    async def preview(self, source: preview_pods.PodSource) -> preview_admission.PodPreview:
+        namespace = self._namespace(source)
+        pod = source.in_namespace(namespace)
+        presets = await self._selected(source, pod, namespace)
+        objects = await self._objects(pod, presets, namespace)
+        try:
+            return preview_admission.admit(source.title, pod, presets, objects)
+        except expansion.MalformedObjectError as error:
+            where = source.manifest.document.where((*source.manifest.path, *source.path))
+            raise preview_files.ManifestError(f"{where}: {error}") from None
+
+    def _namespace(self, source: preview_pods.PodSource) -> str:
+        own, wanted = source.manifest.namespace, self.given.request.namespace
+        if own and wanted and own != wanted:
+            raise source.manifest.error(f"metadata.namespace: is {own}, but -n says {wanted}; leave one out")
+        return own or wanted or self.context_namespace or DEFAULT_NAMESPACE
+
+    async def _selected(
+        self, source: preview_pods.PodSource, pod: json_types.KubernetesObject, namespace: str
+    ) -> tuple[model.Preset, ...]:
+        if exemption := _exemption(source.title, pod, namespace):
+            self.notes.append(exemption)
+            return ()
+        return selection.select(pod, await self._presets(namespace))
+
+    async def _presets(self, namespace: str) -> tuple[model.Preset, ...]:
+        if self.given.has_presets:
+            found = preview_objects.presets(self.given.manifests, namespace)
+            self.notes.extend(found.notes)
+            return found.presets
+        return await self.cluster.presets(namespace) if self.cluster else ()
+
+    async def _objects(
+        self, pod: json_types.KubernetesObject, presets: Sequence[model.Preset], namespace: str
+    ) -> preview_objects.Objects:
+        files = preview_objects.read(self.given.manifests, namespace)
+        if self.cluster is None:
+            return files
+        wanted = preview_admission.sources_of(pod, presets) - files.contents.keys()
+        return preview_objects.Objects(
+            contents={**await self.cluster.contents(namespace, wanted), **files.contents},
+            services=_overlaid(await self.cluster.services(namespace), files.services),
+            master_services=_overlaid(
+                await self.cluster.services(preview_objects.MASTER_NAMESPACE), files.master_services
+            ),
+        )
+
+
+def _overlaid(
+    stored: preview_cluster.Services, given: preview_cluster.Services
+) -> Mapping[str, json_types.KubernetesObject]:
+    return {**stored, **given}
+
+
+def _exemption(title: str, pod: json_types.KubernetesObject, namespace: str) -> str | None:
+    if namespace == EXEMPT_NAMESPACE:
+        return f"{title}: presets do not apply in namespace {namespace}"
+    if selection.is_exempt(pod):
+        return f"{title}: presets do not apply to a mirror pod, or to one with the exclude annotation"
+    return None

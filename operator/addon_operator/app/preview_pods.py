@@ -1,0 +1,98 @@
+"""The pods that manifests describe: pods themselves, and the templates of workloads."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from addon_operator.app import preview_files
+from addon_operator.kernel import json_types
+from addon_operator.podpreset import pod_shape
+from addon_operator.values import yaml_reading
+
+_WORKLOAD: Final = ("spec", "template")
+_TEMPLATES: Final[Mapping[str, yaml_reading.Path]] = {
+    "Pod": (),
+    "PodTemplate": ("template",),
+    "CronJob": ("spec", "jobTemplate", "spec", "template"),
+    "DaemonSet": _WORKLOAD,
+    "Deployment": _WORKLOAD,
+    "Job": _WORKLOAD,
+    "ReplicaSet": _WORKLOAD,
+    "ReplicationController": _WORKLOAD,
+    "StatefulSet": _WORKLOAD,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PodSource:
+    """A pod, and where it stands."""
+
+    manifest: preview_files.Manifest
+    path: yaml_reading.Path
+    """Where in the object the pod or its template begins."""
+    pod: json_types.KubernetesObject
+    """The pod as it would be submitted; without a namespace if the manifest names none."""
+
+    @property
+    def title(self) -> str:
+        """Kind and name of what was given, for people."""
+        return self.manifest.title
+
+    def in_namespace(self, namespace: str) -> json_types.KubernetesObject:
+        """The pod as the API server sees it when it is created in a namespace."""
+        metadata = self.pod.get("metadata") or {}
+        return {**self.pod, "metadata": {**metadata, "namespace": namespace}}
+
+    def error(self, problem: str) -> preview_files.ManifestError:
+        """An error about a field of the pod."""
+        return self.manifest.error(problem, self.path)
+
+
+def find(manifests: Iterable[preview_files.Manifest]) -> list[PodSource]:
+    """The pods of all pods and workloads; other objects have none.
+
+    Raises :class:`~addon_operator.app.preview_files.ManifestError` for the first field that is wrong.
+    """
+    found = [source for manifest in manifests for source in _pod_of(manifest)]
+    for source in found:
+        for problem in pod_shape.problems(source.pod):
+            advice = "; put it in quotes" if problem.endswith(": must be a text") else ""
+            raise source.error(problem + advice)
+    return found
+
+
+def _pod_of(manifest: preview_files.Manifest) -> Iterator[PodSource]:
+    path = _TEMPLATES.get(manifest.kind, _WORKLOAD)
+    template = _at(manifest, path, required=manifest.kind in _TEMPLATES)
+    if template is None or (manifest.kind not in _TEMPLATES and not _has_containers(template)):
+        return
+    yield PodSource(manifest, path, dict(template) if not path else _from_template(manifest, template))
+
+
+def _at(
+    manifest: preview_files.Manifest, path: yaml_reading.Path, *, required: bool
+) -> Mapping[str, Any] | None:
+    value: object = manifest.content
+    for length, key in enumerate(path, start=1):
+        value = value.get(key) if isinstance(value, Mapping) else None
+        if required and not isinstance(value, Mapping):
+            field = yaml_reading.format_path(path[:length])
+            raise manifest.error(f"{field}: " + ("is required" if value is None else "must be a mapping"))
+    return value if isinstance(value, Mapping) else None
+
+
+def _has_containers(template: Mapping[str, Any]) -> bool:
+    """Whether this is a pod's template: resources of other projects use the same place for other things."""
+    spec = template.get("spec")
+    return isinstance(spec, Mapping) and isinstance(spec.get("containers"), list)
+
+
+def _from_template(
+    manifest: preview_files.Manifest, template: Mapping[str, Any]
+) -> json_types.KubernetesObject:
+    metadata = template.get("metadata")
+    if metadata is None or isinstance(metadata, Mapping):
+        # Controllers name the pods; the namespace is that of the workload.
+        metadata = {"generateName": f"{manifest.name}-"} | dict(metadata or {})
+        metadata.pop("name", None)
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template.get("spec")}

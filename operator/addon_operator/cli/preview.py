@@ -1,0 +1,195 @@
+"""``addon-operator preview``: what would become of an object in the cluster."""
+
+import asyncio
+import difflib
+import functools
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+import orjson
+import rich.console
+import rich.syntax
+
+if TYPE_CHECKING:
+    # Imported when the command runs: the client of the cluster takes time to load.
+    from addon_operator.app import preview as app_preview
+    from addon_operator.app import preview_admission
+    from addon_operator.kube import auth
+
+EXIT_FINDINGS: Final = 3
+_CLUSTER_SETTINGS: Final = ("kube_config", "kube_context", "kube_server")
+_THEME: Final = "ansi_dark"
+
+Document = dict[str, Any]
+
+
+@click.group()
+def preview() -> None:
+    """Show what would become of an object, without changing anything."""
+
+
+@preview.command()
+@click.option("-f", "--filename", "files", multiple=True, required=True, metavar="FILE",
+              help="Manifests of pods or workloads; - is standard input. May be repeated.")  # fmt: skip
+@click.option("-n", "--namespace", help="Namespace of the pods, if their manifest names none.")
+@click.option("--presets", multiple=True, metavar="FILE",
+              help="Manifests of PodPresets, instead of those of the cluster. May be repeated.")  # fmt: skip
+@click.option("--objects", multiple=True, metavar="FILE",
+              help="Manifests of ConfigMaps, Secrets and Services. May be repeated.")  # fmt: skip
+@click.option("-o", "--output", type=click.Choice(["yaml", "json", "diff"]), default="yaml",
+              show_default=True, help="Format of the output.")  # fmt: skip
+@click.option("--exit-code", is_flag=True,
+              help=f"Exit with {EXIT_FINDINGS} if there are conflicts or unresolved references.")  # fmt: skip
+@click.option("--cluster/--no-cluster", "use_cluster", default=None,
+              help="Ask the cluster for what no file gives, or never. "
+                   "[default: unless both --presets and --objects are given]")  # fmt: skip
+@click.option("--kube-config", metavar="PATH", help="Path of the kubeconfig. [KUBE_CONFIG]")
+@click.option("--kube-context", metavar="NAME", help="Context of the kubeconfig. [KUBE_CONTEXT]")
+@click.option("--kube-server", metavar="URL", help="URL of the API server. [KUBE_SERVER]")
+@click.pass_context
+def pod(
+    ctx: click.Context,
+    /,
+    *,
+    files: Sequence[str],
+    presets: Sequence[str],
+    objects: Sequence[str],
+    namespace: str | None,
+    use_cluster: bool | None,
+    output: str,
+    exit_code: bool,
+    **flags: str | None,
+) -> None:
+    """Show pods as they would be admitted, and the environment of their containers.
+
+    Of a workload, such as a Deployment or a CronJob, the pod template is shown. ConfigMaps, Secrets, Services
+    and PodPresets that stand in the same files are taken into account.
+    """
+    from addon_operator.app import preview as app_preview
+
+    request = app_preview.Request(
+        files=files,
+        presets=presets,
+        objects=objects,
+        namespace=namespace,
+        use_cluster=use_cluster,
+        must_reach=any(flags.values()),
+    )
+    report = asyncio.run(app_preview.preview(request, functools.partial(_load_access, flags), _stdin))
+    _show(report, output)
+    if exit_code and not all(one.is_clean for one in report.previews):
+        ctx.exit(EXIT_FINDINGS)
+
+
+def _load_access(flags: Mapping[str, str | None]) -> "auth.ClusterAccess":
+    from addon_operator.app import setting_resolution
+    from addon_operator.app import settings as app_settings
+    from addon_operator.kube import auth
+
+    table = {field: app_settings.TABLE[field] for field in _CLUSTER_SETTINGS}
+    found = setting_resolution.resolve(table, flags, os.environ)
+    found.check()
+    values = found.values
+    return auth.load_access(values["kube_config"], values["kube_context"], values["kube_server"], os.environ)
+
+
+def _stdin() -> bytes:
+    return sys.stdin.buffer.read()
+
+
+def _show(report: "app_preview.Report", output: str) -> None:
+    notes = list(report.notes)
+    if output == "diff":
+        # The difference itself does not tell them.
+        notes += [line for one in report.previews for line in _findings(one)]
+    for note in notes:
+        click.echo(f"{click.style('Note:', fg='yellow')} {note}", err=True)
+    _print(_RENDERERS[output](report.previews), output)
+
+
+def _print(text: str, language: str) -> None:
+    console = rich.console.Console()
+    if console.is_terminal and not console.no_color:
+        highlighted = rich.syntax.Syntax("", language, theme=_THEME).highlight(text)
+        console.print(highlighted, soft_wrap=True, end="")
+    else:
+        click.echo(text, nl=False)
+
+
+def _document(one: "preview_admission.PodPreview") -> Document:
+    return {
+        "pod": one.admitted,
+        "applied": [
+            {"name": each.name, "resourceVersion": each.resource_version} for each in one.applied
+        ],
+        "conflicts": [{"preset": each.preset, "message": each.message} for each in one.conflicts],
+        "containers": [_container(each) for each in one.containers],
+    }  # fmt: skip
+
+
+def _container(one: "preview_admission.ContainerPreview") -> Document:
+    environment = one.environment
+    return {
+        "name": one.name,
+        "env": environment.env,
+        "command": environment.command,
+        "args": environment.args,
+        "unresolved": [{"name": each.name, "where": each.where} for each in one.unresolved],
+        "missing": [
+            {"source": each.source, "key": each.key, "where": each.where} for each in environment.missing
+        ],
+    }
+
+
+def _yaml(previews: Sequence["preview_admission.PodPreview"]) -> str:
+    from addon_operator.values import yaml_writing
+
+    return "---\n".join(yaml_writing.dump(_document(one)) for one in previews)
+
+
+def _json(previews: Sequence["preview_admission.PodPreview"]) -> str:
+    documents = [_document(one) for one in previews]
+    shown = documents[0] if len(documents) == 1 else documents
+    return orjson.dumps(shown, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE).decode()
+
+
+def _diff(previews: Sequence["preview_admission.PodPreview"]) -> str:
+    return "".join(line for one in previews for line in _difference(one))
+
+
+def _difference(one: "preview_admission.PodPreview") -> Iterator[str]:
+    from addon_operator.values import yaml_writing
+
+    before, after = (
+        yaml_writing.dump(dict(pod)).splitlines(keepends=True) for pod in (one.submitted, one.admitted)
+    )
+    return difflib.unified_diff(before, after, f"{one.title} as submitted", f"{one.title} as admitted")
+
+
+def _findings(one: "preview_admission.PodPreview") -> Iterator[str]:
+    from addon_operator import expansion
+
+    if one.submitted == one.admitted and not one.conflicts:
+        yield f"{one.title}: no PodPreset adds anything"
+    for conflict in one.conflicts:
+        yield f"{one.title}: PodPreset {conflict.preset}: {conflict.message}"
+    for container in one.containers:
+        for missing in container.environment.missing:
+            lacking = (
+                f"{missing.source} has no key {missing.key}"
+                if missing.key
+                else f"{missing.source} does not exist"
+            )
+            yield f"{one.title}: container {container.name}: {missing.where}: {lacking}"
+        if message := expansion.unresolved_message(container.name, container.unresolved):
+            yield f"{one.title}: {message}"
+
+
+_RENDERERS: Final[Mapping[str, Callable[[Sequence["preview_admission.PodPreview"]], str]]] = {
+    "yaml": _yaml,
+    "json": _json,
+    "diff": _diff,
+}

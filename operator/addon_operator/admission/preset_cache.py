@@ -5,6 +5,7 @@ Source: "Resource versions" of the Kubernetes API conventions: those of one reso
 compared.
 """
 
+import asyncio
 import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, Protocol
@@ -45,8 +46,16 @@ class PresetCache:
         self._known: dict[_Key, _Known] = {}
         self._deleted: dict[_Key, int] = {}
         self._uids: set[str] = set()
-        self.filled = False
+        self._filled = asyncio.Event()
+
+    @property
+    def filled(self) -> bool:
         """Whether all presets were listed once."""
+        return self._filled.is_set()
+
+    async def wait_filled(self) -> None:
+        """Wait until all presets were listed once."""
+        await self._filled.wait()
 
     def match(self, namespace: str, labels: Mapping[str, str]) -> tuple[model.Preset, ...]:
         """The valid presets that apply to a pod with these labels, in their order."""
@@ -72,7 +81,7 @@ class PresetCache:
                 self._remove(key)
         if namespace is None:
             self._deleted = {key: version for key, version in self._deleted.items() if version > at}
-            self.filled = True
+            self._filled.set()
 
     def clear(self) -> None:
         """Forget everything: the resource itself is gone."""

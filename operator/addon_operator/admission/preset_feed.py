@@ -15,6 +15,9 @@ from addon_operator.kube import client, errors, paths, rate_limit
 LIST_EVERY_SECONDS: Final = 60.0
 _RETRY_FIRST: Final = 0.5
 _RETRY_MAX: Final = 15.0
+# A CustomResourceDefinition that was just applied takes a moment until it is served.
+_PATIENCE: Final = 4.0
+_AFTER_RESTART_SECONDS: Final = 5.0
 
 _log = logging.getLogger(__name__)
 
@@ -46,10 +49,19 @@ class PresetFeed:
         self._make_watch = make_watch
         self._sleep = sleep
         self._poked = asyncio.Event()
+        self._hopeless = False
 
-    def poke(self) -> None:
-        """List soon: the watch was interrupted."""
+    @property
+    def unready_reason(self) -> str | None:
+        """Why pods cannot be admitted yet; ``None`` also if that is nothing that time will mend."""
+        if self._cache.filled or self._hopeless:
+            return None
+        return "the PodPresets have not been listed yet"
+
+    def interrupted(self, seconds: float) -> None:
+        """The watch is interrupted for this long: what it misses meanwhile is listed."""
         self._poked.set()
+        asyncio.get_running_loop().call_later(seconds + _AFTER_RESTART_SECONDS, self._poked.set)
 
     async def run(self) -> None:
         """Keep the cache true, until cancelled."""
@@ -69,7 +81,8 @@ class PresetFeed:
             try:
                 await self._list()
             except errors.KubernetesError as error:
-                if str(error) != told:
+                self._hopeless = pause >= _PATIENCE and isinstance(error, errors.ApiError)
+                if pause >= _PATIENCE and str(error) != told:
                     told = str(error)
                     _log.warning("no pods are admitted with presets before they can be listed: %s", error)
             else:

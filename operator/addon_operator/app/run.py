@@ -12,7 +12,7 @@ from typing import Final
 import structlog
 
 import addon_operator
-from addon_operator.app import graph, http_site, observers, preflight, release_setup
+from addon_operator.app import admission, graph, http_site, observers, preflight, release_setup
 from addon_operator.app import settings as settings_module
 from addon_operator.app import status as status_module
 from addon_operator.helm import binary
@@ -56,8 +56,15 @@ class _Process:
             parts = await self._parts(stack)
             await stack.enter_async_context(http_site.serving(self._settings, self._meters, self._status))
             stack.push_async_callback(self._end_background)
+            await self._admit(stack, parts.kube.access)
             await self._serve(await self._build(parts))
         self._log.info("addon-operator stopped")
+
+    async def _admit(self, stack: contextlib.AsyncExitStack, access: auth.ClusterAccess) -> None:
+        part = admission.serving(self._settings, access, self._meters, self._log, self._environ)
+        served = await stack.enter_async_context(part)
+        if served is not None:
+            self._status.require(served.unready_reason)
 
     async def _end_background(self) -> None:
         if self._recorder is not None:

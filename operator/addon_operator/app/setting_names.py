@@ -11,9 +11,7 @@ from addon_operator.app import setting_fields
 RESERVED: Final = frozenset(
     {
         # Parts of the contract whose settings get a field together with the part.
-        "ADMISSION_SERVER_CERTS_DIR", "ADMISSION_SERVER_ENABLED", "ADMISSION_SERVER_LISTEN_PORT",
-        "DEBUG_HTTP_SERVER_ADDR", "EXPANSION_EVENTS", "HA", "POD", "STRICT_CHECK_VALUES_MODE_ENABLED",
-        "WATCH_MODULES", "WEBHOOK_URL",
+        "DEBUG_HTTP_SERVER_ADDR", "HA", "POD", "STRICT_CHECK_VALUES_MODE_ENABLED", "WATCH_MODULES",
         # Read by the local control plane, not by the operator.
         "DEVCLUSTER_CACHE", "DEVCLUSTER_STATE",
     }

@@ -79,6 +79,13 @@ def _server(text: str) -> str:
     return urllib.parse.urlunsplit(url).rstrip("/")
 
 
+def _webhook_url(text: str) -> str:
+    url = urllib.parse.urlsplit(_server(text))
+    if url.scheme != "https" or url.username is not None or url.query or url.fragment:
+        raise ValueError
+    return _server(text)
+
+
 NAMESPACE: Final = SettingType(
     _matching(_LABEL), "the name of a namespace (lower-case letters, digits, dashes)", _same, "NAME"
 )
@@ -95,6 +102,15 @@ OPTIONAL_TEXT: Final[SettingType[str | None]] = SettingType(
 OPTIONAL_SERVER: Final[SettingType[str | None]] = SettingType(
     lambda text: _server(text) if text else None,
     "a URL such as https://10.0.0.1:6443",
+    _optional(_same),
+    "URL",
+)
+SERVICE: Final = SettingType(
+    _matching(_LABEL), "the name of a Service (lower-case letters, digits, dashes)", _same, "NAME"
+)
+OPTIONAL_WEBHOOK_URL: Final[SettingType[str | None]] = SettingType(
+    lambda text: _webhook_url(text) if text else None,
+    "a URL such as https://10.0.0.1:9651, without user, query and fragment",
     _optional(_same),
     "URL",
 )

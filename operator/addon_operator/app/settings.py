@@ -19,6 +19,7 @@ from addon_operator.app import setting_types as t
 
 _OPERATOR: Final = "Operator"
 _HTTP: Final = "HTTP and metrics"
+_ADMISSION: Final = "Admission"
 _KUBE: Final = "Kubernetes client"
 _HELM: Final = "Helm"
 _LOGGING: Final = "Logging"
@@ -150,6 +151,64 @@ class Settings:
     )
     queue_actions_metrics: bool = fields.setting(
         "QUEUE_ACTIONS_METRICS", t.BOOLEAN, "true", "Whether single operations of queues are measured.", _HTTP
+    )
+
+    admission_server_enabled: str = fields.setting(
+        "ADMISSION_SERVER_ENABLED",
+        t.choice(
+            "auto",
+            "true",
+            "false",
+            aliases={"yes": "true", "on": "true", "1": "true", "no": "false", "off": "false", "0": "false"},
+        ),
+        "auto",
+        "Whether pods are admitted with PodPresets; auto is yes in a cluster and with WEBHOOK_URL.",
+        _ADMISSION,
+    )
+    admission_server_listen_address: str = fields.setting(
+        "ADMISSION_SERVER_LISTEN_ADDRESS",
+        t.ADDRESS,
+        "0.0.0.0",  # noqa: S104 - the API server calls from outside the pod
+        "Address of the admission server.",
+        _ADMISSION,
+    )
+    admission_server_listen_port: int = fields.setting(
+        "ADMISSION_SERVER_LISTEN_PORT", t.PORT, "9651", "Port of the admission server.", _ADMISSION
+    )
+    admission_server_certs_dir: pathlib.Path | None = fields.setting(
+        "ADMISSION_SERVER_CERTS_DIR",
+        t.OPTIONAL_PATH,
+        "",
+        "Directory with tls.crt, tls.key and ca.crt; without it certificates are made and kept in a Secret.",
+        _ADMISSION,
+    )
+    webhook_url: str | None = fields.setting(
+        "WEBHOOK_URL",
+        t.OPTIONAL_WEBHOOK_URL,
+        "",
+        "URL at which the API server reaches an operator outside the cluster.",
+        _ADMISSION,
+    )
+    webhook_service: str = fields.setting(
+        "WEBHOOK_SERVICE",
+        t.SERVICE,
+        "addon-operator",
+        "Service in front of the admission server, in the operator's namespace, port 443.",
+        _ADMISSION,
+    )
+    webhook_failure_policy: str = fields.setting(
+        "WEBHOOK_FAILURE_POLICY",
+        t.choice("ignore", "fail"),
+        "Ignore",
+        "What becomes of pods while no operator answers: created without presets, or refused.",
+        _ADMISSION,
+    )
+    expansion_events: bool = fields.setting(
+        "EXPANSION_EVENTS",
+        t.BOOLEAN,
+        "true",
+        "Whether unresolved $(VAR) references of pods are told as Events.",
+        _ADMISSION,
     )
 
     kube_config: pathlib.Path | None = fields.setting(

@@ -12,6 +12,11 @@ class Status:
         self._engine: engine.Engine | None = None
         self._watch_alive: Callable[[], bool] = lambda: True
         self._stopping = False
+        self._conditions: list[Callable[[], str | None]] = []
+
+    def require(self, unready_reason: Callable[[], str | None]) -> None:
+        """A further part has to be ready: it gives the reason why it is not, or ``None``."""
+        self._conditions.append(unready_reason)
 
     def serve(self, running: engine.Engine, watch_alive: Callable[[], bool]) -> None:
         """The engine is there now."""
@@ -34,6 +39,9 @@ class Status:
             return "the operator is stopping"
         if self._engine is None:
             return "the operator is starting"
+        reasons = (reason() for reason in self._conditions)
+        if (first := next((reason for reason in reasons if reason), None)) is not None:
+            return first
         if self._engine.converger.first_done.is_set():
             return None
         waiting = "; ".join(self._engine.waiting_for())

@@ -192,6 +192,39 @@ def queue_metrics(make: Factory, *, actions: bool) -> QueueMetrics:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class AdmissionMetrics:
+    """Pods that are admitted with presets, and what is told of them."""
+
+    podpreset_admissions_total: Counter
+    """``namespace``, ``result``: injected, unchanged, conflict or error"""
+    podpreset_admission_seconds: Histogram
+    expansion_unresolved_total: Counter
+    pod_checks_dropped_total: Counter
+    webhook_certificate_expiry_seconds: Gauge
+
+
+def admission_metrics(make: Factory) -> AdmissionMetrics:
+    """The families about admission."""
+    return AdmissionMetrics(
+        podpreset_admissions_total=make.counter(
+            "podpreset_admissions_total", "Pods answered by the webhook.", ("namespace", "result")
+        ),
+        podpreset_admission_seconds=make.histogram(
+            "podpreset_admission_seconds", "Time to answer for a pod.", (), (*SHORT_BUCKETS, 1, 2, 5)
+        ),
+        expansion_unresolved_total=make.counter(
+            "expansion_unresolved_total", "References of pods that nothing resolves."
+        ),
+        pod_checks_dropped_total=make.counter(
+            "pod_checks_dropped_total", "Pods not looked at for Events because too many waited."
+        ),
+        webhook_certificate_expiry_seconds=make.gauge(
+            "webhook_certificate_expiry_seconds", "Time until the admission server's certificate expires."
+        ),
+    )
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class ProcessMetrics:
     """The operator's process and its requests."""
 

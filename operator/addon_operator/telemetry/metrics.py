@@ -49,6 +49,7 @@ class Metrics:
         self.module_hooks = families.hook_metrics(make, "module", "module")
         self.modules = families.module_metrics(make)
         self.queues = families.queue_metrics(make, actions=queue_actions)
+        self.admission = families.admission_metrics(make)
         self.process = families.process_metrics(make)
         prometheus_client.ProcessCollector(registry=self.registry)
         prometheus_client.PlatformCollector(registry=self.registry)

@@ -66,6 +66,7 @@ def touch_everything(meters: metrics.Metrics) -> None:
     meters.queues.retries.labels(queue="main").set(3)
     meters.queues.wait_seconds_total.labels(module="web", hook="", binding="", queue="main").inc(1)
     meters.queue_action("main", "add", 0.001)
+    meters.admission.podpreset_admissions_total.labels(namespace="shop", result="injected").inc()
     meters.request_done(paths.target("GET", "/api/v1/namespaces/x/pods/y"), "GET", "200", 0.1)
 
 
@@ -107,6 +108,11 @@ DOCUMENTED = [
     ("helm_upgrades_skipped_total", {"module", "by"}),
     ("hook_timeouts_total", set()),
     ("event_loop_lag_seconds_count", set()),
+    ("podpreset_admissions_total", {"namespace", "result"}),
+    ("podpreset_admission_seconds_count", set()),
+    ("expansion_unresolved_total", set()),
+    ("pod_checks_dropped_total", set()),
+    ("webhook_certificate_expiry_seconds", set()),
 ]
 
 

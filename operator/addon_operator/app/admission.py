@@ -1,0 +1,246 @@
+"""Admission as a part of the operator: its objects, and the order in which they start and stop.
+
+The admission server has a client of the API server of its own, without a limit of requests: a pod that is
+being created must not wait for modules.
+"""
+
+import asyncio
+import contextlib
+import functools
+from collections.abc import AsyncIterator, Coroutine, Mapping
+from typing import Any, Final
+
+import structlog
+
+from addon_operator.admission import (
+    certificate_store,
+    certificate_store_files,
+    certificate_store_secret,
+    env_sources_reader,
+    expansion_check,
+    pod_check,
+    pod_handler,
+    preset_cache,
+    preset_feed,
+    preset_notices,
+    preset_status,
+    registration,
+    reporting,
+    site,
+    tls,
+)
+from addon_operator.app import admission_crd, admission_observers, admission_webhooks, kopf_login
+from addon_operator.app import settings as settings_module
+from addon_operator.engine import podpreset_source
+from addon_operator.kernel import clock, errors
+from addon_operator.kube import auth, client, credentials, events
+from addon_operator.kube import errors as kube_errors
+from addon_operator.telemetry import metrics
+
+SECRET: Final = "addon-operator-admission"  # noqa: S105 - a name, not a password
+"""Where certificates are kept, in the operator's namespace."""
+
+_EVENTS_WAITING_MAX: Final = 10_000
+_RETRY_SECONDS: Final = 5.0
+_LAST_CHECKS_SECONDS: Final = 1.0
+_LAST_WRITES_SECONDS: Final = 2.0
+
+Logger = structlog.typing.FilteringBoundLogger
+
+
+def is_enabled(settings: settings_module.Settings, access: auth.ClusterAccess) -> bool:
+    """Whether pods are admitted: if the API server can call this operator, unless the setting says."""
+    if settings.admission_server_enabled != "auto":
+        return settings.admission_server_enabled == "true"
+    in_cluster = isinstance(access.source, credentials.ServiceAccountSource)
+    return in_cluster or settings.webhook_url is not None
+
+
+class Admission:
+    """The admission server and everything that it answers from."""
+
+    def __init__(
+        self,
+        settings: settings_module.Settings,
+        kube: client.KubeClient,
+        meters: metrics.Metrics,
+        log: Logger,
+        instance: str = "",
+    ) -> None:
+        """``kube`` should have no limit of requests; ``instance`` is the pod's name."""
+        self._settings = settings
+        self._kube = kube
+        self._log = log
+        self._clock = clock.SystemClock()
+        self._recorder = events.EventRecorder(
+            kube, self._clock, instance=instance, waiting_max=_EVENTS_WAITING_MAX
+        )
+        self._statuses = preset_status.PresetStatuses(kube, self._recorder, self._clock)
+        self._cache = preset_cache.PresetCache(self._statuses)
+        self._feed = preset_feed.PresetFeed(kube, self._cache, self._make_watch)
+        lists = preset_notices.FreshLists(kube, self._cache)
+        self._notices = preset_notices.PresetNotices(self._cache, lists)
+        self._observer = admission_observers.AdmissionObserver(meters, self._statuses, log)
+        self._check, handler = self._handlers()
+        self._tls = tls.LiveTls()
+        self._store = certificate_store.CertificateStore(
+            self._certificates(), self._tls, log, time=self._clock, changed=self._bundle_changed
+        )
+        self._registrar = registration.Registrar(
+            kube,
+            admission_webhooks.configurations(settings),
+            admission_webhooks.client_address(settings),
+            self._store,
+            log,
+            time=self._clock,
+        )
+        self._site = self._make_site(handler)
+        self._tasks: list[asyncio.Task[None]] = []
+        self._watch: podpreset_source.PodPresetSource | None = None
+        meters.admission.webhook_certificate_expiry_seconds.set_function(
+            lambda: max(0.0, self._store.seconds_left())
+        )
+
+    @property
+    def port(self) -> int:
+        """The port that the site took."""
+        return self._site.port
+
+    def unready_reason(self) -> str | None:
+        """Why pods cannot be admitted yet, or ``None``."""
+        return self._feed.unready_reason
+
+    async def start(self) -> None:
+        """Listen and begin to serve; whatever needs the API server goes on in the background.
+
+        Raises :class:`addon_operator.admission.site.ListenError`, and
+        :class:`addon_operator.admission.certificates.CertificateError` for certificates in files.
+        """
+        if self._settings.admission_server_certs_dir is not None:
+            await self._store.refresh()
+        await self._site.start()
+        self._log.info("admission server listens", port=self.port)
+        self._run("events", self._recorder.run())
+        self._run("preset-status", self._statuses.run())
+        self._run("presets", self._feed_presets())
+        self._run("webhooks", self._register())
+
+    async def stop(self) -> None:
+        """Answer what is being asked, tell what is left to tell, and end."""
+        await self._site.stop()
+        await self._notices.close()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._check.idle(), _LAST_CHECKS_SECONDS)
+        await self._check.close()
+        await self._finish()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _finish(self) -> None:
+        with contextlib.suppress(TimeoutError, errors.AddonOperatorError):
+            async with asyncio.timeout(_LAST_WRITES_SECONDS):
+                await self._statuses.flush()
+                await self._recorder.flush()
+
+    def _run(self, name: str, work: Coroutine[Any, Any, None]) -> None:
+        self._tasks.append(asyncio.create_task(work, name=f"admission-{name}"))
+
+    def _handlers(self) -> tuple[pod_check.PodCheck, pod_handler.PodHandler]:
+        warned = reporting.Trouble(self._log)
+        sources = env_sources_reader.EnvSources(self._kube, self._clock, warned.report)
+        merger = pod_handler.Merger(self._notices, sources)
+        expansions = expansion_check.ExpansionCheck(sources) if self._settings.expansion_events else None
+        check = pod_check.PodCheck(merger, expansions, self._kube, self._recorder, self._observer)
+        return check, pod_handler.PodHandler(merger, self._observer, self._clock)
+
+    def _make_site(self, handler: pod_handler.PodHandler) -> site.AdmissionSite:
+        routes = {
+            admission_webhooks.MUTATE_PODS: site.Route(handler, "allow"),
+            admission_webhooks.CHECK_PODS: site.Route(self._check, "allow", timeout=1.5),
+            admission_webhooks.NOTICE_PRESETS: site.Route(self._notices, "allow", timeout=1.5),
+        }
+        return site.AdmissionSite(
+            routes,
+            self._tls,
+            self._settings.admission_server_listen_address,
+            self._settings.admission_server_listen_port,
+            self._observer,
+            ready=lambda: self._cache.filled,
+        )
+
+    def _certificates(self) -> certificate_store.Source:
+        directory = self._settings.admission_server_certs_dir
+        if directory is not None:
+            return certificate_store_files.FileSource(directory)
+        names = admission_webhooks.client_address(self._settings).server_names()
+        return certificate_store_secret.SecretSource(
+            self._kube, self._settings.namespace, SECRET, names, time=self._clock
+        )
+
+    def _bundle_changed(self) -> None:
+        self._registrar.poke()
+
+    def _make_watch(self) -> podpreset_source.PodPresetSource:
+        self._watch = podpreset_source.PodPresetSource(
+            kopf_login.KopfLogin(self._kube), self._cache.watched, self._watch_ended
+        )
+        return self._watch
+
+    def _watch_ended(self, reason: str, delay: float) -> None:
+        self._log.warning(f"the watch of PodPresets is started again in {delay:.1f} s: {reason}")
+        if self._watch is not None:
+            self._watch.hand_over(functools.partial(self._feed.interrupted, delay))
+
+    async def _feed_presets(self) -> None:
+        trouble = reporting.Trouble(self._log)
+        while True:
+            try:
+                await admission_crd.apply(self._kube, self._log)
+                break
+            except kube_errors.KubernetesError as error:
+                trouble.report(f"the CustomResourceDefinition of PodPresets was not applied: {error}")
+                if isinstance(error, kube_errors.ApiError):
+                    break
+            await asyncio.sleep(_RETRY_SECONDS)
+        await self._feed.run()
+
+    async def _register(self) -> None:
+        """Have webhooks registered as soon as they can be answered."""
+        trouble = reporting.Trouble(self._log)
+        while True:
+            try:
+                await self._store.refresh()
+                break
+            except errors.AddonOperatorError as error:
+                trouble.report(f"the admission server has no certificate: {error}")
+            await asyncio.sleep(_RETRY_SECONDS)
+        trouble.over("the admission server has a certificate")
+        self._run("certificates", self._store.keep())
+        await self._cache.wait_filled()
+        await self._registrar.keep()
+
+
+@contextlib.asynccontextmanager
+async def serving(
+    settings: settings_module.Settings,
+    access: auth.ClusterAccess,
+    meters: metrics.Metrics,
+    log: Logger,
+    environ: Mapping[str, str],
+) -> AsyncIterator[Admission | None]:
+    """Serve admission until the context ends, if the settings want it.
+
+    Raises what :meth:`Admission.start` raises.
+    """
+    if not is_enabled(settings, access):
+        log.info("pods are not admitted with PodPresets: see ADMISSION_SERVER_ENABLED and WEBHOOK_URL")
+        yield None
+        return
+    async with client.KubeClient(access, observer=meters) as kube:
+        part = Admission(settings, kube, meters, log, environ.get("HOSTNAME", ""))
+        await part.start()
+        try:
+            yield part
+        finally:
+            await part.stop()

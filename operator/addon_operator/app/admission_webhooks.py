@@ -1,0 +1,96 @@
+"""Which webhooks are registered, and at which paths the admission site serves them."""
+
+from typing import Final, Literal
+
+from addon_operator.admission import preset_notices, registration_specs
+from addon_operator.app import settings as settings_module
+from addon_operator.podpreset import annotations
+
+MUTATE_PODS: Final = "/mutate-pods"
+CHECK_PODS: Final = "/check-pods"
+NOTICE_PRESETS: Final = "/notice-podpresets"
+
+_SYSTEM_NAMESPACE: Final = "kube-system"
+_DOMAIN: Final = "admission.addon-operator.io"
+_NOTICE_TIMEOUT: Final = 2
+_TIMEOUT: Final = 5
+_PODS: Final = registration_specs.Rule(("CREATE",), ("",), ("v1",), ("pods",), "Namespaced")
+_ANNOTATIONS: Final = "object.metadata.annotations"
+_NOT_A_MIRROR: Final = registration_specs.MatchCondition(
+    "not-a-mirror-pod",
+    f"!has({_ANNOTATIONS}) || !('{annotations.MIRROR}' in {_ANNOTATIONS})",
+)
+_NOT_EXCLUDED: Final = registration_specs.MatchCondition(
+    "not-excluded",
+    f"!has({_ANNOTATIONS}) || !('{annotations.EXCLUDE}' in {_ANNOTATIONS}) "
+    f"|| {_ANNOTATIONS}['{annotations.EXCLUDE}'] != 'true'",
+)
+
+
+def client_address(settings: settings_module.Settings) -> registration_specs.ClientAddress:
+    """How the API server calls this operator."""
+    if settings.webhook_url:
+        return registration_specs.url_address(settings.webhook_url)
+    return registration_specs.ServiceAddress(settings.namespace, settings.webhook_service)
+
+
+def configurations(settings: settings_module.Settings) -> tuple[registration_specs.Configuration, ...]:
+    """The configurations of this operator; their name has its namespace, so that several get along."""
+    name = f"addon-operator-{settings.namespace}"
+    return (
+        registration_specs.Configuration(registration_specs.Kind.MUTATING, name, (_mutate_pods(settings),)),
+        registration_specs.Configuration(
+            registration_specs.Kind.VALIDATING, name, (_check_pods(settings), _notice_presets(settings))
+        ),
+    )
+
+
+def _mutate_pods(settings: settings_module.Settings) -> registration_specs.WebhookSpec:
+    policy: Literal["Ignore", "Fail"] = "Fail" if settings.webhook_failure_policy == "fail" else "Ignore"
+    return registration_specs.WebhookSpec(
+        name=f"podpreset.{_DOMAIN}",
+        path=MUTATE_PODS,
+        rules=(_PODS,),
+        failure_policy=policy,
+        timeout_seconds=_TIMEOUT,
+        side_effects="NoneOnDryRun",
+        reinvocation_policy="IfNeeded",
+        namespace_selector=_exempting(settings),
+        match_conditions=(_NOT_A_MIRROR, _NOT_EXCLUDED),
+    )
+
+
+def _check_pods(settings: settings_module.Settings) -> registration_specs.WebhookSpec:
+    """References of pods that presets pass over are checked all the same."""
+    conditions = (_NOT_A_MIRROR,) if settings.expansion_events else (_NOT_A_MIRROR, _NOT_EXCLUDED)
+    return registration_specs.WebhookSpec(
+        name=f"podevents.{_DOMAIN}",
+        path=CHECK_PODS,
+        rules=(_PODS,),
+        timeout_seconds=_NOTICE_TIMEOUT,
+        side_effects="NoneOnDryRun",
+        namespace_selector=_exempting(settings),
+        match_conditions=conditions,
+    )
+
+
+def _notice_presets(settings: settings_module.Settings) -> registration_specs.WebhookSpec:
+    group, version = preset_notices.API_VERSION.split("/")
+    rule = registration_specs.Rule(
+        ("CREATE", "DELETE"), (group,), (version,), (preset_notices.PLURAL,), "Namespaced"
+    )
+    return registration_specs.WebhookSpec(
+        name=f"podpresets.{_DOMAIN}",
+        path=NOTICE_PRESETS,
+        rules=(rule,),
+        timeout_seconds=_NOTICE_TIMEOUT,
+        namespace_selector=_exempting(settings),
+    )
+
+
+def _exempting(settings: settings_module.Settings) -> dict[str, object]:
+    """All namespaces but those that must come up without this operator."""
+    exempt = sorted({_SYSTEM_NAMESPACE, settings.namespace})
+    return {
+        "matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": exempt}]
+    }

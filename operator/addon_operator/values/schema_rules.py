@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, Protocol
 
 from addon_operator.kernel import json_types
-from addon_operator.values import schema_walk
+from addon_operator.values import cel_values, schema_walk
 from addon_operator.values.schema_walk import SchemaObject
 
 RULE_KEYWORDS: Final = ("x-kubernetes-validations", "x-deckhouse-validations")
@@ -113,16 +113,20 @@ class RuleChecker:
         for rule in rules_of(facet):
             if value is None or (rule.is_transition and isinstance(old, _Absent)):
                 continue
-            problem = self._problem(rule, value, old)
+            problem = self._problem(rule, facet, value, old)
             if problem is not None:
                 yield BrokenRule(path, problem, value)
 
     def _problem(
-        self, rule: Rule, value: json_types.JsonValue, old: json_types.JsonValue | _Absent
+        self,
+        rule: Rule,
+        facet: SchemaObject,
+        value: json_types.JsonValue,
+        old: json_types.JsonValue | _Absent,
     ) -> str | None:
-        variables = {"self": value}
+        variables = {"self": cel_values.convert([facet], value, self.definitions)}
         if rule.is_transition and not isinstance(old, _Absent):
-            variables["oldSelf"] = old
+            variables["oldSelf"] = cel_values.convert([facet], old, self.definitions)
         try:
             return None if self.evaluator.evaluate(rule.expression, variables) else rule.message
         except RuleError:

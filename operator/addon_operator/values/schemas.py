@@ -13,6 +13,7 @@ import jsonschema
 
 from addon_operator.kernel import errors, json_types
 from addon_operator.values import (
+    cel_rules,
     json_documents,
     json_pointers,
     schema_defaults,
@@ -63,7 +64,7 @@ class Schema:
     """A schema that was checked and prepared."""
 
     def __init__(
-        self, definition: Mapping[str, Any], source: str, evaluator: schema_rules.RuleEvaluator | None
+        self, definition: Mapping[str, Any], source: str, evaluator: schema_rules.RuleEvaluator
     ) -> None:
         """``definition`` comes from :mod:`~addon_operator.values.schema_loading`."""
         self.definition: Final = definition
@@ -71,14 +72,7 @@ class Schema:
         self._definitions: Mapping[str, Any] = definition.get("definitions", {})
         self._checks = _validator(schema_prepass.prepare(definition))
         self._helm_checks = _validator(schema_prepass.prepare(definition, for_helm=True))
-        self._rules = None if evaluator is None else schema_rules.RuleChecker(evaluator, self._definitions)
-
-    @property
-    def unchecked_rules(self) -> int:
-        """How many rules in CEL the schema has that nothing evaluates."""
-        if self._rules is not None:
-            return 0
-        return sum(len(schema_rules.rules_of(inner)) for _, inner in schema_walk.subschemas(self.definition))
+        self._rules = schema_rules.RuleChecker(evaluator, self._definitions)
 
     def violations(
         self,
@@ -103,8 +97,6 @@ class Schema:
     def _broken_rules(
         self, root: str, value: json_types.JsonObject, old: json_types.JsonObject | None
     ) -> list[Violation]:
-        if self._rules is None:
-            return []
         before = schema_rules.ABSENT if old is None else old
         return [
             self._violation(root, value, broken.path, broken.message, "rule")
@@ -177,9 +169,12 @@ def load_schemas(
 ) -> SectionSchemas:
     """The schemas of a section from the texts and names of its files, ``None`` for a file that is missing.
 
+    Sections that share an ``evaluator`` share what it prepared.
+
     Raises :class:`~addon_operator.values.schema_loading.SchemaError` or
     :class:`~addon_operator.values.yaml_reading.YamlError`, which name file and position.
     """
+    evaluator = evaluator or cel_rules.CelEvaluator()
     config_schema = None if config is None else load_schema(*config, evaluator=evaluator)
     if values is None:
         return SectionSchemas(config_schema)
@@ -198,6 +193,7 @@ def load_schema(
     Raises :class:`~addon_operator.values.schema_loading.SchemaError` or
     :class:`~addon_operator.values.yaml_reading.YamlError`, which name file and position.
     """
+    evaluator = evaluator or cel_rules.CelEvaluator()
     return Schema(schema_loading.load(text, source, parent, evaluator), source, evaluator)
 
 

@@ -1,12 +1,11 @@
 """What schemas check, fill in and hide."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
 from addon_operator.kernel import json_types
-from addon_operator.values import json_documents, schema_rules, schemas, yaml_reading
+from addon_operator.values import json_documents, schemas, yaml_reading
 
 
 def load(text: str) -> schemas.Schema:
@@ -300,22 +299,6 @@ def test_a_long_value_is_cut_in_a_violation() -> None:
     assert len(found) < 200
 
 
-class PythonExpressions:
-    """Stands for CEL: expressions are comparisons that Python reads alike."""
-
-    def check(self, expression: str) -> None:
-        try:
-            compile(expression, "rule", "eval")
-        except SyntaxError as error:
-            raise schema_rules.RuleError(str(error)) from None
-
-    def evaluate(self, expression: str, variables: Mapping[str, json_types.JsonValue]) -> bool:
-        try:
-            return bool(eval(expression, {"__builtins__": {}}, dict(variables)))  # noqa: S307  # written by the test
-        except (KeyError, TypeError) as error:
-            raise schema_rules.RuleError(f"no such key {error}") from None
-
-
 RULES = """
     x-kubernetes-validations:
     - {rule: 'self["min"] <= self["max"]', message: min must not be above max}
@@ -343,19 +326,14 @@ RULES = """
 def test_rules_are_evaluated_where_they_stand(
     value: json_types.JsonObject, old: json_types.JsonObject | None, found: list[str]
 ) -> None:
-    schema = schemas.load_schema(RULES, "f", evaluator=PythonExpressions())
+    schema = schemas.load_schema(RULES, "f")
     broken = schema.violations("m", value, old)
     assert [f"{violation.path}: {violation.rule}" for violation in broken] == found
 
 
 def test_rules_wait_until_the_rest_of_the_schema_holds() -> None:
-    schema = schemas.load_schema(RULES, "f", evaluator=PythonExpressions())
+    schema = schemas.load_schema(RULES, "f")
     assert [v.path for v in schema.violations("m", {"min": "x", "max": 2})] == ["m.min"]
-
-
-def test_rules_that_nothing_can_evaluate_are_counted() -> None:
-    assert load(RULES).unchecked_rules == 4
-    assert schemas.load_schema(RULES, "f", evaluator=PythonExpressions()).unchecked_rules == 0
 
 
 def test_both_files_of_a_section_are_loaded_together() -> None:

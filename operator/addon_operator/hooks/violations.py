@@ -16,15 +16,21 @@ from addon_operator.kernel.json_types import JsonValue
 _TYPES: Final = {
     "string": "a text",
     "integer": "an integer",
+    "number": "a number",
     "boolean": "true or false",
     "array": "a list",
     "object": "a mapping",
 }
+_KINDS: Final[Mapping[type, str]] = {str: "a text", list: "a list", dict: "a mapping"}
 _DNS_NAME: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
 _LABEL_NAME: Final = r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 _LABEL_KEY: Final = re.compile(rf"({_DNS_NAME}/)?{_LABEL_NAME}")
 _LABEL_VALUE: Final = re.compile(rf"({_LABEL_NAME})?")
 _API_VERSION: Final = re.compile(rf"({_DNS_NAME}/)?[a-z]([-a-z0-9]*[a-z0-9])?")
+_OBJECT_NAME: Final = re.compile(r"(?!\.{1,2}$)[^/%]+")
+_METRIC_NAME: Final = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
+_METRIC_LABEL: Final = re.compile(r"(?!__)[a-zA-Z_][a-zA-Z0-9_]*")
+_BAD_ESCAPE: Final = re.compile(r"~(?![01])")
 _SHOWN_CHARS: Final = 60
 
 
@@ -74,7 +80,9 @@ def _texts(error: jsonschema.ValidationError) -> Iterator[str]:
 def _type(violation: _Violation) -> Iterator[str]:
     is_unquoted = violation.value == "string" and isinstance(violation.instance, bool | int | float)
     hint = "; put it in quotes" if is_unquoted else ""
-    yield f"{_shown(violation.instance)} is not {_TYPES[violation.value]}{hint}"
+    schema: Any = violation.error.schema
+    found = _KINDS.get(type(violation.instance)) if "x-secret" in schema else None
+    yield f"{found or _shown(violation.instance)} is not {_TYPES[violation.value]}{hint}"
 
 
 def _unknown_keys(violation: _Violation) -> Iterator[str]:
@@ -112,6 +120,10 @@ def _too_small(violation: _Violation) -> Iterator[str]:
     yield f"{_shown(violation.instance)} is less than the smallest allowed, {violation.value}"
 
 
+def _too_large(violation: _Violation) -> Iterator[str]:
+    yield f"{_shown(violation.instance)} is more than the largest allowed, {violation.value}"
+
+
 def _always(text: str) -> Callable[[_Violation], Iterator[str]]:
     return lambda _violation: iter([text])
 
@@ -127,6 +139,7 @@ _DESCRIPTIONS: Final[Mapping[str, Callable[[_Violation], Iterator[str]]]] = {
     "maxItems": _always("the operators Exists and DoesNotExist take no values; remove them"),
     "minLength": _always("it must not be empty"),
     "minimum": _too_small,
+    "maximum": _too_large,
 }
 
 
@@ -148,13 +161,28 @@ def _matches(pattern: re.Pattern[str], what: str) -> Callable[[str], None]:
     return check
 
 
+def _check_pointer(text: str) -> None:
+    if text and not text.startswith("/"):
+        raise _FormatError(f"{text!r} is no JSON pointer; it begins with '/'")
+    if _BAD_ESCAPE.search(text):
+        raise _FormatError(f"{text!r} is no JSON pointer; write '~' in a key as '~0' and '/' as '~1'")
+
+
+_OBJECT_NAME_CHECK: Final = _matches(_OBJECT_NAME, "name that an object of Kubernetes can have")
+_API_VERSION_CHECK: Final = _matches(_API_VERSION, "apiVersion; write one such as v1 or apps/v1")
 _CHECKS: Final[Mapping[str, Callable[[str], object]]] = {
     "crontab": crontab.parse,
     "timezone": crontab.check_timezone,
     "period": _check_period,
     "label-key": _matches(_LABEL_KEY, "label name of Kubernetes"),
     "label-value": _matches(_LABEL_VALUE, "label value of Kubernetes"),
-    "api-version": _matches(_API_VERSION, "apiVersion; write one such as v1 or apps/v1"),
+    "object-name": _OBJECT_NAME_CHECK,
+    "object-name-or-empty": lambda text: text and _OBJECT_NAME_CHECK(text),
+    "json-pointer": _check_pointer,
+    "metric-name": _matches(_METRIC_NAME, "name of a metric; use letters, digits, '_' and ':'"),
+    "metric-label": _matches(_METRIC_LABEL, "name of a label; use letters, digits and single '_'"),
+    "api-version": _API_VERSION_CHECK,
+    "api-version-or-empty": lambda text: text and _API_VERSION_CHECK(text),
 }
 
 

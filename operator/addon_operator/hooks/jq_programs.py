@@ -1,0 +1,49 @@
+"""Expressions in jq, checked once and run on JSON values."""
+
+import json
+from typing import cast
+
+import jq  # type: ignore[import-not-found]  # an extension module without stubs
+
+from addon_operator.kernel import errors
+from addon_operator.kernel.json_types import JsonValue
+
+
+class JqError(errors.AddonOperatorError):
+    """An expression is no jq, or fails on a value; the text is what libjq says, on one line."""
+
+
+class JqProgram:
+    """A compiled expression."""
+
+    def __init__(self, text: str) -> None:
+        """Compile ``text``; raises :class:`JqError` with the place of the mistake."""
+        self.text = text
+        try:
+            jq.compile(text)
+            # The library hands numbers over as doubles; as JSON text they keep all their digits.
+            self._program = jq.compile(f"(\n{text}\n) | tojson")
+        except ValueError as error:
+            raise JqError(_reason(error)) from error
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, JqProgram) and other.text == self.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    def results(self, value: JsonValue) -> list[JsonValue]:
+        """All results of the expression on ``value``; integers beyond 2^53 that it leaves alone stay exact.
+
+        libjq holds the interpreter's lock while it works. Raises :class:`JqError` when the expression fails.
+        """
+        try:
+            written = self._program.input_text(json.dumps(value)).all()
+        except ValueError as error:
+            raise JqError(_reason(error)) from error
+        return [cast("JsonValue", json.loads(text)) for text in written]
+
+
+def _reason(error: ValueError) -> str:
+    first = str(error).strip().splitlines()[0] if str(error).strip() else "it fails without a message"
+    return first.removeprefix("jq: error: ").strip()

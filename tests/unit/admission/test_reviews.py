@@ -1,0 +1,119 @@
+"""Reading reviews and writing their answers."""
+
+import base64
+import json
+import types
+from typing import Any
+
+import pytest
+
+from addon_operator.admission import reviews
+from tests.unit.admission import tls_clients
+
+
+def parse(**changes: object) -> reviews.Review:
+    return reviews.parse(json.dumps(tls_clients.review(**changes)).encode())
+
+
+def test_a_review_says_who_wants_what() -> None:
+    review = parse(name="web-1", subResource="resize", dryRun=True, oldObject={"kind": "Pod"})
+    assert (review.uid, review.user, review.operation) == (
+        "705ab4f5-6393-11e8-b7cc-42010a800002",
+        "admin",
+        "CREATE",
+    )
+    assert (review.namespace, review.name, review.sub_resource) == ("shop", "web-1", "resize")
+    assert review.kind == reviews.GroupVersionName("", "v1", "Pod")
+    assert review.resource == reviews.GroupVersionName("", "v1", "pods")
+    assert review.object is not None
+    assert review.object["metadata"] == {"generateName": "web-"}
+    assert review.old_object == {"kind": "Pod"}
+    assert review.dry_run
+
+
+def test_what_the_api_server_leaves_out_is_empty() -> None:
+    review = reviews.parse(
+        b'{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",'
+        b' "request": {"uid": "u", "operation": "DELETE"}}'
+    )
+    assert (review.namespace, review.name, review.sub_resource, review.user) == ("", "", "", "")
+    assert (review.object, review.old_object, review.dry_run) == (None, None, False)
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        pytest.param(b"", "no JSON", id="nothing"),
+        pytest.param(b'{"a": ', "no JSON", id="cut off"),
+        pytest.param(b"\xff\xfe", "no JSON", id="no text"),
+        pytest.param(b"[]", "has to be a JSON object", id="a list"),
+        pytest.param(b"{}", "a None of None", id="an empty object"),
+        pytest.param(
+            b'{"apiVersion": "admission.k8s.io/v1beta1", "kind": "AdmissionReview"}',
+            'name "v1" in the webhook\'s admissionReviewVersions',
+            id="an old version",
+        ),
+        pytest.param(b'{"apiVersion": "v1", "kind": "Pod"}', "'Pod' of 'v1'", id="another kind"),
+        pytest.param(
+            b'{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": {}}',
+            "no request",
+            id="an answer",
+        ),
+    ],
+)
+def test_what_is_no_review_is_refused(body: bytes, says: str) -> None:
+    with pytest.raises(reviews.MalformedReviewError, match=says):
+        reviews.parse(body)
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        pytest.param({"uid": ""}, "no request.uid", id="no uid"),
+        pytest.param({"uid": 7}, "uid .* is a number, and has to be a string", id="a number as uid"),
+        pytest.param({"operation": None}, "no request.operation", id="no operation"),
+        pytest.param(
+            {"object": "pod"}, "object .* is a string, and has to be an object", id="a text as object"
+        ),
+        pytest.param({"kind": ["Pod"]}, "kind .* is a list, and has to be an object", id="a list as kind"),
+        pytest.param({"userInfo": {"username": True}}, "username .* is a boolean", id="a boolean as user"),
+        pytest.param({"namespace": {}}, "namespace .* is an object, and has", id="an object as namespace"),
+    ],
+)
+def test_a_wrong_field_is_named(changes: dict[str, Any], says: str) -> None:
+    with pytest.raises(reviews.MalformedReviewError, match=says):
+        parse(**changes)
+
+
+def answer(verdict: reviews.Verdict) -> dict[str, Any]:
+    document = json.loads(reviews.answer("some-uid", verdict))
+    assert (document["apiVersion"], document["kind"]) == ("admission.k8s.io/v1", "AdmissionReview")
+    assert document["response"].pop("uid") == "some-uid"
+    response: dict[str, Any] = document["response"]
+    return response
+
+
+def test_an_allowed_object_without_changes_is_just_allowed() -> None:
+    assert answer(reviews.ALLOWED) == {"allowed": True}
+
+
+def test_a_patch_is_sent_encoded() -> None:
+    operation = {"op": "add", "path": "/spec/a", "value": types.MappingProxyType({"b": "é"})}
+    response = answer(reviews.Verdict(patch=(operation,)))
+    assert (
+        response.pop("patch")
+        == base64.b64encode('[{"op":"add","path":"/spec/a","value":{"b":"é"}}]'.encode()).decode()
+    )
+    assert response == {"allowed": True, "patchType": "JSONPatch"}
+
+
+def test_a_refusal_says_why_and_changes_nothing() -> None:
+    verdict = reviews.Verdict(allowed=False, message="no selector", patch=({"op": "remove", "path": "/a"},))
+    assert answer(verdict) == {
+        "allowed": False,
+        "status": {"code": 403, "reason": "Forbidden", "message": "no selector"},
+    }
+
+
+def test_warnings_reach_the_user() -> None:
+    assert answer(reviews.Verdict(warnings=("mind this",)))["warnings"] == ["mind this"]

@@ -1,0 +1,206 @@
+"""What the admission server answers, to the API server and to others."""
+
+import asyncio
+import contextlib
+import io
+import json
+from collections.abc import AsyncIterator
+
+import aiohttp
+import pytest
+
+from addon_operator.admission import reviews, site, site_load
+from tests.unit.admission import tls_clients
+
+PATH = tls_clients.PATH
+
+
+async def test_a_review_is_answered_by_the_handler_of_its_path() -> None:
+    async def patching(review: reviews.Review) -> reviews.Verdict:
+        return reviews.Verdict(patch=({"op": "remove", "path": f"/{review.namespace}"},))
+
+    async def refusing(review: reviews.Review) -> reviews.Verdict:
+        return reviews.Verdict(allowed=False, message=f"not {review.namespace}")
+
+    routes = {"/a": site.Route(patching, "allow"), "/b": site.Route(refusing, "deny")}
+    async with tls_clients.running(routes) as run:
+        a, b = [(await run.ask(path=path))[1]["response"] for path in ("/a", "/b")]
+    assert a["patchType"] == "JSONPatch"
+    assert b["status"]["message"] == "not shop"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        pytest.param("POST", "/", 404, id="the root"),
+        pytest.param("POST", "/mutate-pods/x", 404, id="an unknown path"),
+        pytest.param("GET", PATH, 405, id="another method"),
+        pytest.param("PUT", PATH, 405, id="a put"),
+    ],
+)
+async def test_nothing_is_allowed_outside_the_routes(method: str, path: str, status: int) -> None:
+    async with (
+        tls_clients.running() as run,
+        run.session.request(method, run.url + path, json=tls_clients.review()) as answer,
+    ):
+        assert answer.status == status
+
+
+@pytest.mark.parametrize("given", ["text/plain", "application/yaml", "application/octet-stream"])
+async def test_other_content_types_are_refused(given: str) -> None:
+    async with tls_clients.running() as run:
+        status, text = await run.ask(b"{}", headers={"Content-Type": given})
+    assert status == 415
+    assert text == f"the Content-Type is {given!r}: send application/json\n"
+    assert run.watcher.reasons == [text.strip()]
+
+
+async def test_a_charset_in_the_content_type_is_fine() -> None:
+    async with tls_clients.running() as run:
+        body = json.dumps(tls_clients.review()).encode()
+        status, _ = await run.ask(body, headers={"Content-Type": "application/json; charset=utf-8"})
+    assert status == 200
+
+
+async def test_a_malformed_review_is_refused_with_the_reason() -> None:
+    async with tls_clients.running() as run:
+        status, text = await run.ask({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"})
+    assert (status, text) == (400, "the AdmissionReview has no request\n")
+
+
+async def test_a_review_of_two_large_objects_is_taken() -> None:
+    large = {"data": "x" * (3 << 20)}
+    async with tls_clients.running() as run:
+        status, _ = await run.ask(tls_clients.review(object=large, oldObject=large))
+    assert status == 200
+
+
+async def too_much() -> AsyncIterator[bytes]:
+    for _ in range(9):
+        yield b" " * (1 << 20)
+
+
+@pytest.mark.parametrize("announced", [True, False])
+async def test_a_body_over_the_limit_is_refused(announced: bool) -> None:
+    data = io.BytesIO(b" " * (site.MAX_BODY_BYTES + 1)) if announced else too_much()
+    async with tls_clients.running() as run:
+        # Whoever is still writing may see the connection closed before the answer.
+        with contextlib.suppress(aiohttp.ClientConnectionError):
+            status, text = await run.ask(data)
+            assert (status, text) == (413, "the body is over 8388608 bytes\n")
+        assert (await run.ask())[0] == 200
+    assert run.watcher.statuses == [413, 200]
+
+
+async def failing(review: reviews.Review) -> reviews.Verdict:
+    raise KeyError("a mistake of ours")
+
+
+async def never(review: reviews.Review) -> reviews.Verdict:
+    await asyncio.Event().wait()
+    return reviews.ALLOWED
+
+
+@pytest.mark.parametrize("handler", [failing, never])
+async def test_an_error_of_ours_refuses_no_pod(handler: reviews.Handler) -> None:
+    async with tls_clients.running({PATH: site.Route(handler, "allow", timeout=0.01)}) as run:
+        status, answer = await run.ask()
+    assert (status, answer["response"]["allowed"]) == (200, True)
+    assert "patch" not in answer["response"]
+    assert len(run.watcher.failures) == 1
+
+
+async def test_where_checks_must_hold_an_error_of_ours_refuses_without_details() -> None:
+    async with tls_clients.running({PATH: site.Route(failing, "deny")}) as run:
+        _, answer = await run.ask()
+    assert answer["response"]["allowed"] is False
+    assert "its log says why" in answer["response"]["status"]["message"]
+    assert "mistake" not in json.dumps(answer)
+    assert isinstance(run.watcher.failures[0], KeyError)
+
+
+@pytest.mark.parametrize("query", ["?timeout=300ms", "?timeout=0.1s"])
+async def test_the_handler_gets_no_more_time_than_the_api_server_gives(query: str) -> None:
+    async with tls_clients.running({PATH: site.Route(never, "allow", timeout=3600)}) as run:
+        async with asyncio.timeout(5):
+            status, _ = await run.ask(path=PATH + query)
+    assert status == 200
+    assert isinstance(run.watcher.failures[0], TimeoutError)
+
+
+async def test_a_timeout_that_is_none_is_no_mistake_of_the_review() -> None:
+    async with tls_clients.running() as run:
+        assert (await run.ask(path=f"{PATH}?timeout=soon"))[0] == 200
+
+
+async def test_nothing_is_answered_before_the_operator_is_ready() -> None:
+    async with tls_clients.running(ready=False) as run:
+        status, text = await run.ask()
+        assert not run.site.ready
+    assert (status, text) == (503, "the operator has not read all that it needs for an answer yet\n")
+
+
+async def test_two_hundred_reviews_at_once_are_all_answered() -> None:
+    gate = tls_clients.Gate()
+    async with tls_clients.running({PATH: site.Route(gate, "allow", timeout=60)}) as run:
+        asked = [asyncio.create_task(run.ask()) for _ in range(200)]
+        for _ in range(200):
+            await gate.entered.acquire()
+        gate.open.set()
+        answers = await asyncio.gather(*asked)
+    assert {status for status, _ in answers} == {200}
+
+
+async def test_a_flood_beyond_the_limit_is_turned_away_at_once() -> None:
+    gate = tls_clients.Gate()
+    routes = {PATH: site.Route(gate, "allow", timeout=60)}
+    async with tls_clients.running(routes, limits=site_load.Limits(requests=1)) as run:
+        first = asyncio.create_task(run.ask())
+        await gate.entered.acquire()
+        assert await run.ask() == (503, "too many reviews are being answered\n")
+        gate.open.set()
+        assert (await first)[0] == 200
+        assert (await run.ask())[0] == 200
+
+
+async def test_stopping_answers_what_was_asked_and_takes_nothing_more() -> None:
+    gate = tls_clients.Gate()
+    async with tls_clients.running({PATH: site.Route(gate, "allow", timeout=60)}) as run:
+        asked = asyncio.create_task(run.ask())
+        await gate.entered.acquire()
+        stopping = asyncio.create_task(run.site.stop())
+        await asyncio.sleep(0)
+        gate.open.set()
+        assert (await asked)[0] == 200
+        await stopping
+        with pytest.raises(aiohttp.ClientConnectorError):
+            await run.ask()
+
+
+async def test_a_port_that_is_taken_is_told() -> None:
+    async with tls_clients.running() as run:
+        other = site.AdmissionSite({}, run.tls, "127.0.0.1", run.site.port, run.watcher)
+        with pytest.raises(site.ListenError) as told:
+            await other.start()
+    assert str(told.value) == (
+        f"the admission server cannot listen on 127.0.0.1 port {other.port}: address already in use; choose "
+        "others with ADDON_OPERATOR_ADMISSION_SERVER_LISTEN_ADDRESS and "
+        "ADDON_OPERATOR_ADMISSION_SERVER_LISTEN_PORT"
+    )
+
+
+@pytest.mark.parametrize(
+    ("limits", "bodies"),
+    [
+        pytest.param(site_load.Limits(requests=2), [1, 1], id="requests"),
+        pytest.param(site_load.Limits(body_bytes=10), [9, 1], id="bytes"),
+    ],
+)
+def test_room_is_free_again_when_a_request_has_ended(limits: site_load.Limits, bodies: list[int]) -> None:
+    load = site_load.Load(limits)
+    for _ in range(3):
+        with contextlib.ExitStack() as stack:
+            for body in bodies:
+                stack.enter_context(load.taking(body))
+            with pytest.raises(site_load.OverloadedError), load.taking(1):
+                pass

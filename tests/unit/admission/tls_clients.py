@@ -1,0 +1,132 @@
+"""What tests of the admission server talk to it with."""
+
+import asyncio
+import contextlib
+import dataclasses
+import datetime as dt
+import io
+import ssl
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+import aiohttp
+import orjson
+
+from addon_operator.admission import certificates, reviews, site, site_load, tls
+
+NOW = dt.datetime.now(dt.UTC)
+LIFE = dt.timedelta(days=30)
+AUTHORITY = certificates.make_authority(NOW, LIFE)
+PATH = "/mutate-pods"
+
+
+def server_pair(authority: certificates.KeyPair = AUTHORITY) -> certificates.KeyPair:
+    return certificates.make_server(authority, ["127.0.0.1", "localhost"], NOW, LIFE)
+
+
+def trusting(*authorities: certificates.KeyPair) -> ssl.SSLContext:
+    context = ssl.create_default_context(cadata=b"\n".join(one.certificate for one in authorities).decode())
+    context.verify_flags |= ssl.VERIFY_X509_STRICT
+    return context
+
+
+def review(**changes: object) -> dict[str, Any]:
+    request = {
+        "uid": "705ab4f5-6393-11e8-b7cc-42010a800002",
+        "kind": {"group": "", "version": "v1", "kind": "Pod"},
+        "resource": {"group": "", "version": "v1", "resource": "pods"},
+        "name": "",
+        "namespace": "shop",
+        "operation": "CREATE",
+        "userInfo": {"username": "admin", "uid": "014fbff9"},
+        "object": {"apiVersion": "v1", "kind": "Pod", "metadata": {"generateName": "web-"}},
+        "oldObject": None,
+        "dryRun": False,
+    }
+    return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request | changes}
+
+
+class Watcher:
+    """Remembers what the site tells."""
+
+    def __init__(self) -> None:
+        self.statuses: list[int] = []
+        self.reasons: list[str] = []
+        self.failures: list[Exception] = []
+
+    def answered(self, path: str, status: int, seconds: float) -> None:
+        assert seconds >= 0
+        self.statuses.append(status)
+
+    def refused(self, path: str, status: int, reason: str) -> None:
+        self.reasons.append(reason)
+
+    def failed(self, path: str, error: Exception) -> None:
+        self.failures.append(error)
+
+
+class Gate:
+    """A handler that answers when it is let."""
+
+    def __init__(self) -> None:
+        self.entered = asyncio.Semaphore(0)
+        self.open = asyncio.Event()
+
+    async def __call__(self, review_: reviews.Review) -> reviews.Verdict:
+        self.entered.release()
+        await self.open.wait()
+        return reviews.ALLOWED
+
+
+async def allowing(review_: reviews.Review) -> reviews.Verdict:
+    return reviews.ALLOWED
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Running:
+    site: site.AdmissionSite
+    tls: tls.LiveTls
+    watcher: Watcher
+    session: aiohttp.ClientSession
+
+    @property
+    def url(self) -> str:
+        return f"https://127.0.0.1:{self.site.port}"
+
+    async def ask(
+        self, body: object = None, path: str = PATH, headers: Mapping[str, str] | None = None
+    ) -> tuple[int, Any]:
+        """Status, and the answer as JSON if it is a good one; a body that is no mapping is sent as it is."""
+        given = review() if body is None else body
+        data = io.BytesIO(orjson.dumps(given)) if isinstance(given, dict) else given
+        sent = {"Content-Type": "application/json", **(headers or {})}
+        async with self.session.post(self.url + path, data=data, headers=sent) as answer:
+            text = await answer.text()
+            return answer.status, await answer.json() if answer.status == 200 else text
+
+
+@contextlib.asynccontextmanager
+async def running(
+    routes: Mapping[str, site.Route] | None = None,
+    *,
+    limits: site_load.Limits | None = None,
+    ready: bool = True,
+) -> AsyncIterator[Running]:
+    live, watcher = tls.LiveTls(), Watcher()
+    live.use(server_pair())
+    served = site.AdmissionSite(
+        routes or {PATH: site.Route(allowing, "allow")},
+        live,
+        "127.0.0.1",
+        0,
+        watcher,
+        ready=lambda: ready,
+        limits=limits,
+    )
+    await served.start()
+    connector = aiohttp.TCPConnector(ssl=trusting(AUTHORITY), limit=0)
+    async with aiohttp.ClientSession(connector=connector) as session:
+        try:
+            yield Running(served, live, watcher, session)
+        finally:
+            await served.stop()

@@ -10,7 +10,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 STAMP := $(VENV)/.installed
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: help demo test check format unit integration lock clean
+.PHONY: help demo test check format unit integration bench lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  \033[1mmake %-12s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -53,6 +53,9 @@ test: check ## check, then unit and integration tests
 	@$(BIN)/addon-operator devcluster build
 	@echo "==> integration tests"
 	@$(PYTEST) tests/integration
+
+bench: $(STAMP) ## Benchmarks of admission and expansion; takes a minute
+	@$(BIN)/python -m tests.benchmarks
 
 lock: ## Resolve the dependencies anew (needs uv)
 	@uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-emit-find-links --python-version 3.11 \

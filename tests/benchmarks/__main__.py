@@ -1,0 +1,67 @@
+"""``python -m tests.benchmarks``: run the benchmarks and print what they found."""
+
+import asyncio
+import dataclasses
+import json
+import os
+import pathlib
+import platform
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+import click
+import rich.console
+import rich.table
+
+from tests.benchmarks import admission, expand, measures
+
+_BENCHMARKS: Final[Mapping[str, Callable[[], Sequence[measures.Row]]]] = {
+    "expand": expand.run,
+    "admission": lambda: asyncio.run(admission.run()),
+}
+
+
+@click.command()
+@click.argument("names", nargs=-1, type=click.Choice(list(_BENCHMARKS)))
+@click.option("--json", "file", type=click.Path(path_type=pathlib.Path), help="Write the figures to a file.")
+@click.option("--check", is_flag=True, help="Exit with 1 if an aim is missed.")
+def main(names: Sequence[str], file: pathlib.Path | None, *, check: bool) -> None:
+    """Run the benchmarks of these names, or all."""
+    rows = [row for name in names or _BENCHMARKS for row in _BENCHMARKS[name]()]
+    rich.console.Console(width=None if os.isatty(1) else 160).print(_table(rows))
+    if file is not None:
+        file.write_text(json.dumps([dataclasses.asdict(row) for row in rows], indent=2) + "\n")
+    if check and any(row.met is False for row in rows):
+        raise SystemExit(1)
+
+
+def _table(rows: Sequence[measures.Row]) -> rich.table.Table:
+    title = f"Python {platform.python_version()}, {os.cpu_count()} CPUs, load {os.getloadavg()[0]:.1f}"
+    table = rich.table.Table(title=title, box=None, pad_edge=False, title_justify="left")
+    for name in ("BENCHMARK", "CASE", "MEASURED"):
+        table.add_column(name)
+    for name in ("VALUE", "BASELINE", "RATIO"):
+        table.add_column(name, justify="right")
+    for name in ("BASELINE IS", "AIM"):
+        table.add_column(name)
+    for row in rows:
+        table.add_row(*_cells(row))
+    return table
+
+
+def _cells(row: measures.Row) -> list[str]:
+    ratio = f"{row.value / row.baseline:.2f}" if row.baseline else ""
+    baseline = "" if row.baseline is None else _number(row.baseline)
+    verdict = {True: ": met", False: ": MISSED", None: ""}[row.met]
+    return [
+        row.benchmark, row.case, row.quantity, _number(row.value), baseline, ratio,
+        row.baseline_name, row.aim + verdict,
+    ]  # fmt: skip
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 or value == int(value) else f"{value:.3g}"
+
+
+if __name__ == "__main__":
+    main()

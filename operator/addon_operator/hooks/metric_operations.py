@@ -134,6 +134,8 @@ def _contradictions(document: JsonObject) -> Iterator[str]:
     if "name" not in document:
         yield "the key 'name' is missing"
     yield from _action_violations(document)
+    if document.get("action") == Action.OBSERVE and "le" in cast("JsonObject", document.get("labels", {})):
+        yield "labels: the buckets of a histogram have the label 'le'; name yours otherwise"
     yield from _bucket_violations(document)
 
 

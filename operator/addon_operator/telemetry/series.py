@@ -28,6 +28,12 @@ class Registry(prometheus_client.CollectorRegistry):
         super().__init__(auto_describe=True)
         self.plain_counters: set[str] = set()
 
+    @property
+    def names(self) -> frozenset[str]:
+        """All names that collectors gave when they were registered, those of their series too."""
+        with self._lock:
+            return frozenset(self._names_to_collectors)
+
     def collect(self) -> Iterable[metrics_core.Metric]:
         """All metrics, without the times of their creation."""
         for metric in super().collect():

@@ -1,0 +1,179 @@
+"""Metrics that hooks export through ``METRICS_PATH``, beside the operator's own.
+
+Source: "Custom metrics" and "Grouped metrics" of the addon-operator documentation. Series without a group
+accumulate and live until the operator restarts. A batch that names a group expires the series of that group
+which it does not mention; a counter that it does mention keeps counting.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from prometheus_client import metrics_core
+from prometheus_client import registry as library_registry
+
+from addon_operator.hooks import metric_operations
+from addon_operator.hooks.metric_operations import Action
+from addon_operator.kernel import errors
+from addon_operator.telemetry import hook_series, series
+
+_TYPES: Final[Mapping[Action, hook_series.Type]] = {
+    Action.ADD: "counter",
+    Action.SET: "gauge",
+    Action.OBSERVE: "histogram",
+}
+
+
+class HookMetricError(errors.AddonOperatorError):
+    """A hook's metric clashes with one that is there; the text names both."""
+
+
+class HookMetrics(library_registry.Collector):
+    """The series of all hooks; register it in the operator's registry. Safe to be collected in a thread."""
+
+    def __init__(self, registry: series.Registry) -> None:
+        self._registry = registry
+        self._families: Mapping[str, hook_series.Family] = {}
+        registry.register(self)
+
+    def check(self, operations: Sequence[metric_operations.Operation], added: Mapping[str, str]) -> None:
+        """Raise :class:`HookMetricError` if :meth:`apply` would; nothing changes."""
+        self._applied(operations, added)
+
+    def apply(self, operations: Sequence[metric_operations.Operation], added: Mapping[str, str]) -> None:
+        """Apply what one run of a hook wrote, all of it or, on an error, nothing.
+
+        ``added`` are the labels that the operator gives every series of the hook: ``hook``, and ``module``
+        for a module's hook.
+
+        Raises :class:`HookMetricError` when a type, label set or list of buckets clashes with that of the
+        same metric, or a name with one of the operator's.
+        """
+        families = self._applied(operations, added)
+        self._registry.plain_counters.update(
+            family.name for family in families.values() if family.is_plain_counter
+        )
+        self._families = families
+
+    def collect(self) -> Iterable[metrics_core.Metric]:
+        """All metrics with all their series."""
+        return [family.exposed() for family in self._families.values()]
+
+    def _applied(
+        self, operations: Sequence[metric_operations.Operation], added: Mapping[str, str]
+    ) -> Mapping[str, hook_series.Family]:
+        batch = _Batch(self._families, self._registry.names, added)
+        for operation in operations:
+            batch.take(operation)
+        return batch.result()
+
+
+class _Batch:
+    """The operations of one run, on copies."""
+
+    def __init__(
+        self, families: Mapping[str, hook_series.Family], reserved: frozenset[str], added: Mapping[str, str]
+    ) -> None:
+        self._families = dict(families)
+        self._copied: set[str] = set()
+        self._reserved = reserved
+        self._added = added
+        self._groups: set[str] = set()
+        self._mentioned: set[tuple[str, hook_series.Labels]] = set()
+
+    def take(self, operation: metric_operations.Operation) -> None:
+        """Carry one operation out."""
+        if isinstance(operation, metric_operations.Expire):
+            self._expire({operation.group}, but=frozenset())
+            return
+        family = self._family(operation)
+        labels = self._labels(operation)
+        family.change(labels, operation.value, operation.group)
+        if operation.group:
+            self._groups.add(operation.group)
+            self._mentioned.add((family.name, labels))
+
+    def result(self) -> Mapping[str, hook_series.Family]:
+        """All families once the groups of the batch have lost what it did not mention."""
+        self._expire(self._groups, but=frozenset(self._mentioned))
+        return self._families
+
+    def _expire(self, groups: set[str], *, but: frozenset[tuple[str, hook_series.Labels]]) -> None:
+        for name, family in list(self._families.items()):
+            gone = [labels for labels in family.in_groups(groups) if (name, labels) not in but]
+            if gone:
+                self._copy(family).remove(gone)
+            if not self._families[name].series:
+                del self._families[name]
+                self._copied.discard(name)
+
+    def _copy(self, family: hook_series.Family) -> hook_series.Family:
+        if family.name not in self._copied:
+            self._copied.add(family.name)
+            self._families[family.name] = family.copy()
+        return self._families[family.name]
+
+    def _family(self, change: metric_operations.Change) -> hook_series.Family:
+        wanted = self._wanted(change)
+        existing = self._families.get(change.name)
+        if existing is not None:
+            self._refuse_difference(change, existing, wanted)
+            return self._copy(existing)
+        self._refuse_name(wanted)
+        self._copied.add(wanted.name)
+        self._families[wanted.name] = wanted
+        return wanted
+
+    def _wanted(self, change: metric_operations.Change) -> hook_series.Family:
+        labels = frozenset(change.labels) - hook_series.ADDED_LABELS
+        type_ = _TYPES[change.action]
+        buckets = (change.buckets or hook_series.DEFAULT_BUCKETS) if type_ == "histogram" else ()
+        return hook_series.Family(change.name, type_, labels, buckets, self._owner())
+
+    def _refuse_difference(
+        self, change: metric_operations.Change, there: hook_series.Family, wanted: hook_series.Family
+    ) -> None:
+        for new, old, is_given in (
+            (f"is a {wanted.type}", f"is a {there.type}", True),
+            (_label_text(wanted.labels), _label_text(there.labels), True),
+            (_bucket_text(wanted.buckets), _bucket_text(there.buckets), change.buckets is not None),
+        ):
+            if new != old and is_given:
+                raise HookMetricError(
+                    f"metric {wanted.name} of {wanted.owner} (document [{change.index}]) {new}, but that of "
+                    f"{there.owner} {old}; make them alike, or name one of them otherwise"
+                )
+
+    def _refuse_name(self, wanted: hook_series.Family) -> None:
+        if wanted.exposed_names & self._reserved:
+            raise HookMetricError(
+                f"metric {wanted.name} of {wanted.owner}: the operator itself exports a metric of that name; "
+                "name it otherwise"
+            )
+        for there in self._families.values():
+            if wanted.exposed_names & there.exposed_names:
+                raise HookMetricError(
+                    f"metric {wanted.name} of {wanted.owner}, a {wanted.type}, would have series in common "
+                    f"with {there.name} of {there.owner}, a {there.type}; name one of them otherwise"
+                )
+
+    def _labels(self, change: metric_operations.Change) -> hook_series.Labels:
+        for name, value in self._added.items():
+            if change.labels.get(name, value) != value:
+                raise HookMetricError(
+                    f"metric {change.name} of {self._owner()} (document [{change.index}]): the operator sets "
+                    f"the label {name!r} itself; name yours otherwise"
+                )
+        return tuple(sorted({**change.labels, **self._added}.items()))
+
+    def _owner(self) -> str:
+        module = self._added.get("module")
+        hook = f"hook {self._added.get('hook', '')}"
+        return f"{hook} of module {module}" if module else hook
+
+
+def _label_text(labels: frozenset[str]) -> str:
+    return f"has the labels {', '.join(sorted(labels))}" if labels else "has no labels"
+
+
+def _bucket_text(buckets: Sequence[float]) -> str:
+    return f"has the buckets {', '.join(f'{bound:.17g}' for bound in buckets)}"

@@ -1,0 +1,124 @@
+"""One metric of hooks: its declaration and its series."""
+
+import bisect
+import dataclasses
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final, Literal, TypeAlias
+
+import prometheus_client
+from prometheus_client import metrics_core, utils
+
+Labels: TypeAlias = tuple[tuple[str, str], ...]
+"""All labels of a series, sorted by name."""
+Type: TypeAlias = Literal["counter", "gauge", "histogram"]
+
+ADDED_LABELS: Final = frozenset({"hook", "module"})
+"""Labels that the operator adds; hooks of modules have one more than global hooks."""
+DEFAULT_BUCKETS: Final = tuple(
+    bound for bound in prometheus_client.Histogram.DEFAULT_BUCKETS if bound != float("inf")
+)
+"""Those of a histogram whose hook names none: the library's, for seconds."""
+_TOTAL: Final = "_total"
+
+
+@dataclasses.dataclass(slots=True)
+class Series:
+    """One series."""
+
+    group: str
+    """Empty: in no group."""
+    value: float = 0.0
+    """Of a counter or gauge; of a histogram the sum of all observed values."""
+    counts: list[int] = dataclasses.field(default_factory=list)
+    """Observed values per bucket; the last counts what is above all bounds. Empty if it is no histogram."""
+
+    def copy(self) -> "Series":
+        """One that can be changed."""
+        return Series(self.group, self.value, list(self.counts))
+
+
+class Family:
+    """A metric: all series of one name."""
+
+    def __init__(
+        self, name: str, type_: Type, labels: frozenset[str], buckets: Sequence[float], owner: str
+    ) -> None:
+        self.name = name
+        self.type: Type = type_
+        self.labels = labels
+        """Names of the labels, without those that the operator adds."""
+        self.buckets = tuple(buckets)
+        """Upper bounds without +Inf; empty if it is no histogram."""
+        self.owner = owner
+        """Whose run declared it, for messages."""
+        self.series: dict[Labels, Series] = {}
+
+    @property
+    def is_plain_counter(self) -> bool:
+        """Whether it is a counter whose name does not end in ``_total``."""
+        return self.type == "counter" and not self.name.endswith(_TOTAL)
+
+    @property
+    def exposed_names(self) -> frozenset[str]:
+        """The names of the metric and of its series in all formats."""
+        if self.type == "histogram":
+            return frozenset(self.name + suffix for suffix in ("", "_bucket", "_sum", "_count", "_created"))
+        if self.type == "counter" and not self.is_plain_counter:
+            bare = self.name.removesuffix(_TOTAL)
+            return frozenset({self.name, bare, f"{bare}_created"})
+        return frozenset({self.name})
+
+    def copy(self) -> "Family":
+        """One that can be changed; its series too."""
+        made = Family(self.name, self.type, self.labels, self.buckets, self.owner)
+        made.series = {labels: item.copy() for labels, item in self.series.items()}
+        return made
+
+    def change(self, labels: Labels, value: float, group: str) -> None:
+        """Set, add or observe a value; the series belongs to ``group`` from now on."""
+        item = self.series.get(labels)
+        if item is None:
+            item = self.series[labels] = Series(group, counts=[0] * self._slots)
+        item.group = group
+        item.value = value if self.type == "gauge" else item.value + value
+        if item.counts:
+            item.counts[bisect.bisect_left(self.buckets, value)] += 1
+
+    @property
+    def _slots(self) -> int:
+        return len(self.buckets) + 1 if self.type == "histogram" else 0
+
+    def in_groups(self, groups: Iterable[str]) -> Iterator[Labels]:
+        """The series of these groups."""
+        wanted = frozenset(groups)
+        return (labels for labels, item in self.series.items() if item.group in wanted)
+
+    def remove(self, gone: Iterable[Labels]) -> None:
+        """Forget series."""
+        for labels in gone:
+            del self.series[labels]
+
+    def exposed(self) -> metrics_core.Metric:
+        """The metric as the library writes it; its help text is its name."""
+        type_ = "unknown" if self.is_plain_counter else self.type
+        name = self.name.removesuffix(_TOTAL) if type_ == "counter" else self.name
+        metric = metrics_core.Metric(name, self.name, type_)
+        for labels, item in self.series.items():
+            if item.counts:
+                self._add_histogram(metric, dict(labels), item)
+            else:
+                metric.add_sample(self.name, dict(labels), item.value)
+        return metric
+
+    def _add_histogram(self, metric: metrics_core.Metric, labels: Mapping[str, str], item: Series) -> None:
+        bounds = (*self.buckets, float("inf"))
+        for bound, count in zip(bounds, itertools.accumulate(item.counts), strict=True):
+            le = {**labels, "le": _go_text(bound)}
+            metric.add_sample(f"{self.name}_bucket", le, count)
+        metric.add_sample(f"{self.name}_count", dict(labels), sum(item.counts))
+        metric.add_sample(f"{self.name}_sum", dict(labels), item.value)
+
+
+def _go_text(bound: float) -> str:
+    return str(utils.floatToGoString(bound))  # type: ignore[no-untyped-call]  # the library's own spelling

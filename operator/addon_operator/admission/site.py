@@ -17,8 +17,8 @@ from aiohttp import web
 from addon_operator.admission import reviews, site_load, tls
 from addon_operator.kernel import durations, errors
 
-MAX_BODY_BYTES: Final = 8 << 20
-"""Room for a review with two objects of the size that the API server takes (3 MiB each)."""
+MAX_BODY_BYTES: Final = 20 << 20
+"""Room for a review of the largest request that the API server takes (3 MiB), each byte escaped with six."""
 BACKLOG: Final = 1024
 _JSON: Final = "application/json"
 _HANDSHAKE_SECONDS: Final = 10.0

@@ -1,0 +1,328 @@
+"""The admission server, its certificates and its registration with a real API server."""
+
+import asyncio
+import base64
+import contextlib
+import dataclasses
+import datetime as dt
+import pathlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import pytest
+import yaml
+
+from addon_operator.admission import (
+    certificate_rotation,
+    certificate_store,
+    certificate_store_secret,
+    registration,
+    registration_watch,
+    reviews,
+    site,
+    tls,
+)
+from addon_operator.admission import registration_specs as specs
+from addon_operator.devcluster.pytest_plugin import DevCluster
+from addon_operator.kernel import clock
+from addon_operator.kube import auth, client, errors, paths
+
+pytestmark = pytest.mark.integration
+
+PATH = "/mutate-config-maps"
+SECRET = "webhook-certificates"
+
+
+LIVES = certificate_rotation.Lives(authority=dt.timedelta(days=100), server=dt.timedelta(days=90))
+
+
+class ShiftedClock(clock.SystemClock):
+    """The machine's clock, so far back that all rotations of a test lie in the API server's past."""
+
+    def __init__(self) -> None:
+        self.ahead = dt.timedelta(days=-70)
+
+    def time(self) -> float:
+        return super().time() + self.ahead.total_seconds()
+
+
+class Observer:
+    """Remembers what went wrong, and what was logged."""
+
+    def __init__(self) -> None:
+        self.wrong: list[str] = []
+        self.lines: list[str] = []
+
+    def answered(self, path: str, status: int, seconds: float) -> None:
+        """Seen from the other side by the test."""
+
+    def refused(self, path: str, status: int, reason: str) -> None:
+        self.wrong.append(reason)
+
+    def failed(self, path: str, error: Exception) -> None:
+        self.wrong.append(repr(error))
+
+    def info(self, event: str, *args: object, **kw: object) -> None:
+        self.lines.append(event)
+
+    def warning(self, event: str, *args: object, **kw: object) -> None:
+        self.lines.append(event)
+
+
+class Marking:
+    """Adds a key to ConfigMaps, and remembers the reviews."""
+
+    def __init__(self) -> None:
+        self.reviews: list[reviews.Review] = []
+
+    async def __call__(self, review: reviews.Review) -> reviews.Verdict:
+        self.reviews.append(review)
+        return reviews.Verdict(patch=({"op": "add", "path": "/data/marked", "value": "yes"},))
+
+
+@dataclasses.dataclass
+class Replica:
+    """One replica of an operator that does nothing but admission."""
+
+    kube: client.KubeClient
+    namespace: str
+    clock: ShiftedClock
+    handler: Marking
+    observer: Observer
+    store: certificate_store.CertificateStore
+    site: site.AdmissionSite
+    configuration: specs.Configuration
+    registrar: registration.Registrar
+
+    async def stored(self) -> client.Object:
+        webhook: client.Object = (await self.kube.get(self.configuration.path))["webhooks"][0]
+        return webhook
+
+    async def create(self, name: str, value: str = "b") -> client.Object:
+        body = {"metadata": {"name": name}, "data": {"a": value}}
+        return await self.kube.create(paths.of("v1", "configmaps", namespace=self.namespace), body)
+
+
+def configuration(namespace: str) -> specs.Configuration:
+    webhook = specs.WebhookSpec(
+        name="config-maps.addon-operator.io",
+        path=PATH,
+        rules=(specs.Rule(("CREATE",), ("",), ("v1",), ("configmaps",), "Namespaced"),),
+        failure_policy="Fail",
+        side_effects="NoneOnDryRun",
+        reinvocation_policy="IfNeeded",
+        namespace_selector={"matchLabels": {"kubernetes.io/metadata.name": namespace}},
+        match_conditions=(specs.MatchCondition("not-left-out", "object.metadata.name != 'left-out'"),),
+    )
+    return specs.Configuration(specs.Kind.MUTATING, f"test-{namespace}", (webhook,))
+
+
+@pytest.fixture
+async def kube(devcluster: DevCluster) -> AsyncIterator[client.KubeClient]:
+    async with client.KubeClient(auth.load_access(devcluster.kubeconfig, None, None, {})) as opened:
+        yield opened
+
+
+@contextlib.asynccontextmanager
+async def replica(
+    kube: client.KubeClient, namespace: str, wanted: specs.Configuration | None = None
+) -> AsyncIterator[Replica]:
+    time, live, observer, handler = ShiftedClock(), tls.LiveTls(), Observer(), Marking()
+    source = certificate_store_secret.SecretSource(
+        kube, namespace, SECRET, {"127.0.0.1"}, time=time, lives=LIVES
+    )
+    store = certificate_store.CertificateStore(source, live, observer, time=time)
+    await store.refresh()
+    served = site.AdmissionSite({PATH: site.Route(handler, "deny")}, live, "127.0.0.1", 0, observer)
+    await served.start()
+    wanted = wanted or configuration(namespace)
+    # Replicas behind a Service have one address; here each has its own, and the first one's is registered.
+    address = specs.url_address(f"https://127.0.0.1:{served.port}")
+    registrar = registration.Registrar(kube, [wanted], address, store, observer, time=time)
+    watch = registration_watch.RegistrationWatch(kube.access, [wanted], registrar.poke, time=time)
+    await registrar.ensure()
+    tasks = [asyncio.create_task(registrar.keep()), asyncio.create_task(watch.keep())]
+    running = Replica(kube, namespace, time, handler, observer, store, served, wanted, registrar)
+    try:
+        yield running
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await served.stop()
+
+
+@pytest.fixture
+async def running(kube: client.KubeClient, namespace: str) -> AsyncIterator[Replica]:
+    try:
+        async with replica(kube, namespace) as started:
+            await until(lambda: marked(started))
+            yield started
+    finally:
+        await registration.withdraw(kube, [configuration(namespace)])
+
+
+async def marked(running: Replica) -> bool:
+    """Whether the API server has taken notice of the registration, which takes it up to a second."""
+    query = {"dryRun": "All"}
+    collection = paths.of("v1", "configmaps", namespace=running.namespace)
+    body = {"metadata": {"name": "probe"}, "data": {"a": "b"}}
+    return "marked" in (await running.kube.create(collection, body, query=query))["data"]
+
+
+async def until(condition: Callable[[], Awaitable[bool]], seconds: float = 10) -> None:
+    async with asyncio.timeout(seconds):
+        while not await condition():  # noqa: ASYNC110 - what is waited for is in the API server
+            await asyncio.sleep(0.05)
+
+
+async def test_the_api_server_asks_and_obeys(running: Replica) -> None:
+    created = await running.create("a")
+    assert created["data"] == {"a": "b", "marked": "yes"}
+    review = running.handler.reviews[-1]
+    assert (review.namespace, review.name, review.operation) == (running.namespace, "a", "CREATE")
+    assert review.resource == reviews.GroupVersionName("", "v1", "configmaps")
+    assert not review.dry_run
+    assert running.handler.reviews[0].dry_run
+    assert running.observer.wrong == []
+
+
+async def test_match_conditions_hold(running: Replica) -> None:
+    assert (await running.create("left-out"))["data"] == {"a": "b"}
+
+
+async def test_the_largest_objects_are_no_trouble(running: Replica) -> None:
+    # The API server writes each "<" with six bytes.
+    assert "marked" in (await running.create("large", "<" * 1_000_000))["data"]
+
+
+async def test_what_the_api_server_stores_is_what_is_wanted(running: Replica) -> None:
+    before = (await running.kube.get(running.configuration.path))["metadata"]["resourceVersion"]
+    for _ in range(3):
+        await running.registrar.ensure()
+    assert (await running.kube.get(running.configuration.path))["metadata"]["resourceVersion"] == before
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        pytest.param({"failurePolicy": "Ignore"}, id="policy"),
+        pytest.param({"matchConditions": [{"name": "never", "expression": "false"}]}, id="conditions"),
+        pytest.param({"objectSelector": {"matchLabels": {"a": "b"}}}, id="selector"),
+        pytest.param({"rules": []}, id="rules"),
+    ],
+)
+async def test_an_edit_is_undone_within_seconds(running: Replica, edit: dict[str, Any]) -> None:
+    wanted = await running.stored()
+    patch = {"webhooks": [{"name": wanted["name"], **edit}]}
+    await running.kube.patch(running.configuration.path, patch, client.PatchType.STRATEGIC)
+
+    async def repaired() -> bool:
+        return bool(await running.stored() == wanted)
+
+    await until(repaired, 5)
+
+
+async def test_a_removed_registration_is_back_within_seconds(running: Replica) -> None:
+    await running.kube.delete(running.configuration.path)
+
+    async def back() -> bool:
+        with contextlib.suppress(errors.NotFound):
+            return bool(await running.stored())
+        return False
+
+    await until(back, 5)
+
+
+async def test_the_end_of_a_replica_leaves_the_registration(running: Replica) -> None:
+    before = await running.stored()
+    other = dataclasses.replace(configuration(running.namespace), name=f"other-{running.namespace}")
+    async with replica(running.kube, running.namespace, other):
+        pass
+    assert (await running.kube.get(other.path))["webhooks"]
+    assert await running.stored() == before
+    await registration.withdraw(running.kube, [other])
+
+
+async def test_replicas_share_one_authority(running: Replica) -> None:
+    other = dataclasses.replace(configuration(running.namespace), name=f"other-{running.namespace}")
+    async with replica(running.kube, running.namespace, other) as second:
+        assert second.store.ca_bundle == running.store.ca_bundle
+    await registration.withdraw(running.kube, [other])
+
+
+async def test_all_certificates_change_without_one_failed_request(running: Replica) -> None:
+    first = running.store.ca_bundle
+    done = asyncio.Event()
+    count = 0
+
+    async def load(worker: int) -> None:
+        nonlocal count
+        number = 0
+        while not done.is_set():
+            assert (await running.create(f"c{worker}-{number}"))["data"].get("marked") == "yes"
+            number += 1
+            count += 1
+
+    async def registered() -> bool:
+        config = (await running.stored())["clientConfig"]
+        return base64.b64decode(config["caBundle"]) == running.store.ca_bundle
+
+    async with asyncio.TaskGroup() as tasks:
+        for worker in range(8):
+            tasks.create_task(load(worker))
+        # The server's certificate, the next authority, its first signature, the end of the former one.
+        for days in (61, 67, 67.1, 69):
+            running.clock.ahead = dt.timedelta(days=days - 70)
+            await running.store.refresh()
+            running.registrar.poke()
+            await until(registered)
+            before = count
+            # The API server needs a moment to take notice; the old bundle holds until then.
+            await asyncio.sleep(1)
+            assert count > before
+        done.set()
+    assert running.store.ca_bundle != first
+    assert running.observer.wrong == []
+
+
+async def test_a_deleted_secret_is_restored_without_a_new_authority(running: Replica) -> None:
+    bundle = running.store.ca_bundle
+    path = paths.of("v1", "secrets", namespace=running.namespace, name=SECRET)
+    await running.kube.delete(path)
+    assert await running.store.refresh() == bundle
+    assert (await running.kube.get(path))["type"] == "kubernetes.io/tls"
+
+
+async def test_missing_rights_are_one_warning_with_the_rule(
+    running: Replica, devcluster: DevCluster, tmp_path: pathlib.Path
+) -> None:
+    account = paths.of("v1", "serviceaccounts", namespace=running.namespace)
+    await running.kube.create(account, {"metadata": {"name": "poor"}})
+    request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+    answer = await running.kube.create(f"{account}/poor/token", request)
+    config = yaml.safe_load(devcluster.kubeconfig.read_text())
+    for user in config["users"]:
+        user["user"] = {"token": answer["status"]["token"]}
+    (tmp_path / "config").write_text(yaml.safe_dump(config))
+    observer = Observer()
+    async with client.KubeClient(auth.load_access(tmp_path / "config", None, None, {})) as poor:
+        registrar = registration.Registrar(
+            poor,
+            [running.configuration],
+            specs.ServiceAddress("a", "b"),
+            running.store,
+            observer,
+            time=clock.SystemClock(),
+        )
+        task = asyncio.create_task(registrar.keep())
+
+        async def warned() -> bool:
+            registrar.poke()
+            return bool(observer.lines)
+
+        await until(warned)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+    (warning,) = observer.lines
+    assert 'resources: ["mutatingwebhookconfigurations"], verbs: ["get"]' in warning

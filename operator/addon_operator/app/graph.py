@@ -87,9 +87,7 @@ class Graph:
         self._edits = edits
         self._told = told
         self._clock = clock.SystemClock()
-        self._values = store.ValuesStore(
-            [files.values for files in parts.modules.modules], parts.modules.common
-        )
+        self._values = parts.modules.store()
         self._states = state.ModuleStates([files.module for files in parts.modules.modules], told)
         self._runner = self._hook_runner()
         self._late_engine = _LateEngine()

@@ -10,7 +10,9 @@ from addon_operator.kernel import errors
 
 def load_modules(settings: settings_module.Settings) -> module_files.LoadedModules:
     """The modules on disk; raises a :class:`ConfigurationError` for whatever is wrong with them."""
-    return module_files.load(settings.modules_dirs, settings.unnumbered_module_order)
+    return module_files.load(
+        settings.modules_dirs, settings.unnumbered_module_order, settings.global_hooks_dir
+    )
 
 
 def check_global_hooks_directory(settings: settings_module.Settings) -> None:

@@ -140,6 +140,7 @@ class _Process:
             asyncio.create_task(heartbeat.tick(self._meters), name="ticks"),
             asyncio.create_task(heartbeat.watch_lag(self._meters, clock.SystemClock()), name="lag"),
             asyncio.create_task(operator.queue_observer.keep_ages(operator.engine.queues), name="ages"),
+            asyncio.create_task(operator.config.keep_in_step(), name="config"),
         ]
         work = asyncio.create_task(operator.engine.work(), name="engine")
         operator.source.start()

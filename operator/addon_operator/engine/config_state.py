@@ -2,12 +2,18 @@
 
 import asyncio
 import dataclasses
-from collections.abc import Callable, Collection, Mapping
-from typing import Protocol
+from collections import deque
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from typing import Final, Protocol
 
-from addon_operator.kernel import names
+from addon_operator.kernel import errors, names
 from addon_operator.kube import config_maps
-from addon_operator.values import config_map, patches, sources, store
+from addon_operator.values import config_map, patches, schemas, sources, store
+
+LARGE_BYTES: Final = 64 * 1024
+"""From so much changed text on, an edit is read in a thread: parsing takes milliseconds per 10 KiB."""
+REREAD_SECONDS: Final = 60.0
+"""Between two looks at the ConfigMap itself."""
 
 
 class ConfigMapClient(Protocol):
@@ -59,53 +65,74 @@ class ConfigState:
         self._modules = modules
         self._source = source
         self._warn = warn
+        self._reader = sources.ConfigMapReader(modules, source)
+        self._warned: frozenset[str] = frozenset()
         self._seen = config_maps.ABSENT
-        self._writing = asyncio.Lock()
-        self._deferred: list[config_maps.Snapshot | None] = []
+        self._busy = asyncio.Lock()
+        self._arrived: deque[config_maps.Snapshot | None] = deque()
+        self._catching_up: set[asyncio.Task[None]] = set()
 
     async def load(self) -> None:
-        """Read the ConfigMap for the first time.
+        """Read the ConfigMap for the first time, and check all values of modules that are enabled.
 
-        Raises :class:`~addon_operator.values.sources.ConfigMapError` when it is wrong, and what the client
-        raises when it cannot be read.
+        Raises :class:`~addon_operator.values.sources.ConfigMapError` when it is wrong,
+        :class:`~addon_operator.values.schemas.InvalidValuesError` when it and the values files break schemas,
+        both with all that is wrong, and what the client raises when it cannot be read.
         """
         snapshot = await self._client.read() or config_maps.ABSENT
-        self._values.set_config(self._parse(snapshot))
+        reading = self._reader.read(snapshot.data)
+        broken = self._broken(reading, self._values.config_violations)
+        if reading.violations:
+            raise sources.ConfigMapError(self._source, (*reading.violations, *map(str, broken)))
+        if broken:
+            raise schemas.InvalidValuesError(broken)
+        self._values.set_config(reading.values)
+        self._warn_of(reading)
         self._seen = snapshot
+
+    def violations(self, data: Mapping[str, str]) -> tuple[str, ...]:
+        """All that is wrong with a state of the ConfigMap that somebody proposes, one sentence each."""
+        reading = sources.ConfigMapReader(self._modules, self._source).read(data)
+        return self._violations(reading)
 
     def received(self, snapshot: config_maps.Snapshot | None) -> None:
         """Take in what a watch delivered; ``None`` means that the ConfigMap was deleted."""
-        if self._writing.locked():
-            # The watch may be faster than the answer to our own write, which must not look like an edit.
-            self._deferred.append(snapshot)
-        else:
-            self._take(snapshot)
+        # The watch may be faster than the answer to our own write, which must not look like an edit.
+        self._arrived.append(snapshot)
+        self._catch_up()
 
-    def _take(self, snapshot: config_maps.Snapshot | None) -> None:
-        now = snapshot or config_maps.ABSENT
-        if _older(now, self._seen):
+    async def reread(self) -> None:
+        """Look at the ConfigMap itself: a watch that was down tells of no deletion.
+
+        Raises what the client raises when it cannot be read.
+        """
+        before = self._seen
+        snapshot = await self._client.read()
+        if snapshot is None and (self._seen is not before or self._arrived):
+            # It was created while the answer was on its way.
             return
-        same = now.data == self._seen.data
-        self._seen = now
-        if same:
-            return
-        try:
-            parsed = self._parse(now)
-        except sources.ConfigMapError as error:
-            self._observer.config_invalid(error, now.uid)
-            return
-        change = self._values.set_config(parsed)
-        if change:
-            self._observer.config_changed(change)
+        self.received(snapshot)
+
+    async def keep_in_step(self, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
+        """Look at the ConfigMap itself every :data:`REREAD_SECONDS`, until cancelled."""
+        while True:
+            await sleep(REREAD_SECONDS)
+            try:
+                await self.reread()
+            except errors.AddonOperatorError as error:
+                self._warn(f"{self._source} cannot be read: {error}; next try in {REREAD_SECONDS:.0f} s")
 
     def check(self, owner: names.ModuleName | None, patch: patches.ValuesPatch) -> None:
-        """Raise a :class:`~addon_operator.values.patches.PatchError` for a patch that cannot be applied."""
+        """Raise what :meth:`~addon_operator.values.store.ValuesStore.apply_config_patch` raises."""
         self._values.apply_config_patch(owner, patch)
 
     async def write(self, owner: names.ModuleName | None, patch: patches.ValuesPatch) -> bool:
         """Apply a hook's patch to the ConfigMap and to the store; whether it changed something.
 
         It makes no edit of its own. What somebody else changed meanwhile is taken in as that person's edit.
+
+        Raises what :meth:`~addon_operator.values.store.ValuesStore.apply_config_patch` raises over the fresh
+        ConfigMap, and what the client raises when it cannot be written.
         """
         results: list[config_map.ConfigPatchResult] = []
 
@@ -113,16 +140,73 @@ class ConfigState:
             results.append(self._patched(data, owner, patch))
             return config_map.render(data, results[-1])
 
-        async with self._writing:
-            try:
-                written = await self._client.update(change)
-                self._set_section(results[-1])
-                self._take(written)
-            finally:
-                deferred, self._deferred = self._deferred, []
-                for snapshot in deferred:
-                    self._take(snapshot)
+        async with self._busy:
+            written = await self._client.update(change)
+            self._set_section(results[-1])
+            if written.data == config_map.render(self._seen.data, results[-1]):
+                self._seen = written
+            else:
+                self._arrived.appendleft(written)
+        self._catch_up()
         return results[-1].changed
+
+    def _catch_up(self) -> None:
+        while self._arrived and not self._busy.locked():
+            if self._is_large(self._arrived[0]):
+                task = asyncio.create_task(self._catch_up_in_thread(), name="read a large ConfigMap")
+                self._catching_up.add(task)
+                task.add_done_callback(self._catching_up.discard)
+                return
+            self._take(self._arrived.popleft(), self._read)
+
+    async def _catch_up_in_thread(self) -> None:
+        async with self._busy:
+            if self._arrived:
+                snapshot = self._arrived.popleft() or config_maps.ABSENT
+                reading = await asyncio.to_thread(self._read, snapshot)
+                self._take(snapshot, lambda _: reading)
+        self._catch_up()
+
+    def _is_large(self, snapshot: config_maps.Snapshot | None) -> bool:
+        data, seen = (snapshot or config_maps.ABSENT).data, self._seen.data
+        return sum(len(text) for key, text in data.items() if seen.get(key) != text) > LARGE_BYTES
+
+    def _take(
+        self,
+        snapshot: config_maps.Snapshot | None,
+        read: Callable[[config_maps.Snapshot], "_Reading"],
+    ) -> None:
+        now = snapshot or config_maps.ABSENT
+        if _older(now, self._seen):
+            return
+        same = now.data == self._seen.data
+        self._seen = now
+        if same:
+            return
+        reading = read(now)
+        if reading.violations:
+            self._observer.config_invalid(sources.ConfigMapError(self._source, reading.violations), now.uid)
+            return
+        self._warn_of(reading.reading)
+        change = self._values.set_config(reading.reading.values)
+        if change:
+            self._observer.config_changed(change)
+
+    def _read(self, snapshot: config_maps.Snapshot) -> "_Reading":
+        reading = self._reader.read(snapshot.data)
+        return _Reading(reading, self._violations(reading))
+
+    def _violations(self, reading: sources.ConfigMapReading) -> tuple[str, ...]:
+        broken = self._broken(reading, self._values.edit_violations)
+        return (*reading.violations, *map(str, broken))
+
+    @staticmethod
+    def _broken(
+        reading: sources.ConfigMapReading,
+        check: Callable[[sources.ConfigValues], list[schemas.Violation]],
+    ) -> list[schemas.Violation]:
+        """What breaks a schema in the sections that could be read."""
+        return [found for found in check(reading.values) if found.keys[0] not in reading.unreadable]
 
     def _patched(
         self, data: Mapping[str, str], owner: names.ModuleName | None, patch: patches.ValuesPatch
@@ -131,18 +215,26 @@ class ConfigState:
         key = names.GLOBAL_KEY if owner is None else names.values_key(owner)
         own: dict[str, str] = {key: data[key]} if key in data else {}
         fresh = sources.parse_config_map(own, self._modules, self._source)
-        return config_map.patch_section(owner, patch, fresh)
+        return self._values.apply_config_patch(owner, patch, fresh)
 
     def _set_section(self, result: config_map.ConfigPatchResult) -> None:
         config = self._values.config
         sections = {**config.sections, result.key: result.section}
         self._values.set_config(dataclasses.replace(config, sections=sections))
 
-    def _parse(self, snapshot: config_maps.Snapshot) -> sources.ConfigValues:
-        parsed = sources.parse_config_map(snapshot.data, self._modules, self._source)
-        for warning in parsed.warnings:
-            self._warn(warning)
-        return parsed
+    def _warn_of(self, reading: sources.ConfigMapReading) -> None:
+        """Each thing is told when it is new, not with every edit."""
+        warnings = reading.values.warnings
+        for warning in warnings:
+            if warning not in self._warned:
+                self._warn(warning)
+        self._warned = frozenset(warnings)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Reading:
+    reading: sources.ConfigMapReading
+    violations: tuple[str, ...]
 
 
 def _older(now: config_maps.Snapshot, seen: config_maps.Snapshot) -> bool:

@@ -7,9 +7,11 @@ from collections.abc import Iterator, Sequence
 
 from addon_operator.kernel import errors, names
 from addon_operator.modules import model
-from addon_operator.values import sources, store
+from addon_operator.values import cel_rules, schema_rules, schemas, sources, store
 
 VALUES_FILE = "values.yaml"
+SCHEMAS_DIRECTORY = "openapi"
+CONFIG_SCHEMA_FILE = "config-values.yaml"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -29,30 +31,50 @@ class LoadedModules:
     common: tuple[sources.ValuesFile, ...]
     """The directories' own ``values.yaml``, in the order of the directories."""
     warnings: tuple[str, ...] = ()
+    global_schemas: schemas.SectionSchemas = dataclasses.field(default_factory=schemas.SectionSchemas)
+    """``openapi/`` of the global hooks directory."""
+
+    def store(self) -> store.ValuesStore:
+        """A store of these files."""
+        return store.ValuesStore([files.values for files in self.modules], self.common, self.global_schemas)
 
 
-def load(directories: Sequence[pathlib.Path], unnumbered_order: int) -> LoadedModules:
-    """Read all modules directories.
+def load(
+    directories: Sequence[pathlib.Path], unnumbered_order: int, global_hooks: pathlib.Path | None = None
+) -> LoadedModules:
+    """Read all modules directories, and the schemas of global values.
 
     Raises a :class:`~addon_operator.kernel.errors.ConfigurationError` for a missing directory, a name that
-    cannot be a module's, two modules of one name, and values files that cannot be read.
+    cannot be a module's, two modules of one name, and values files and schemas that cannot be read.
     """
     found: list[ModuleFiles] = []
     common: list[sources.ValuesFile] = []
+    evaluator = cel_rules.CelEvaluator()
     for directory in directories:
-        common.append(_common_values(directory))
-        found.extend(_module(path, common[-1], unnumbered_order) for path in _module_directories(directory))
-    _check_unique(found)
+        common.append(common_values(directory))
+        found.extend(
+            read_module(path, common[-1], unnumbered_order, evaluator)
+            for path in module_directories(directory)
+        )
+    check_unique(found)
     found.sort(key=lambda files: files.module.run_order)
-    return LoadedModules(tuple(found), tuple(common), _warnings(found))
+    global_schemas = (
+        schemas.SectionSchemas() if global_hooks is None else read_schemas(global_hooks, evaluator)
+    )
+    return LoadedModules(tuple(found), tuple(common), _warnings(found), global_schemas)
 
 
-def _module_directories(directory: pathlib.Path) -> Iterator[pathlib.Path]:
+def module_directories(directory: pathlib.Path) -> Iterator[pathlib.Path]:
+    """The directories of modules in a modules directory, by name."""
     entries = sorted(directory.iterdir())
     return (entry for entry in entries if entry.is_dir() and not entry.name.startswith("."))
 
 
-def _common_values(directory: pathlib.Path) -> sources.ValuesFile:
+def common_values(directory: pathlib.Path) -> sources.ValuesFile:
+    """The ``values.yaml`` of a modules directory.
+
+    Raises a :class:`~addon_operator.kernel.errors.ConfigurationError` if it cannot be read.
+    """
     if not directory.is_dir():
         raise errors.ConfigurationError(
             f"modules directory {directory} does not exist; name it with MODULES_DIR or --modules-dir"
@@ -61,7 +83,13 @@ def _common_values(directory: pathlib.Path) -> sources.ValuesFile:
     return sources.parse_common_values(read_text(path) if path.exists() else "", str(path))
 
 
-def _module(path: pathlib.Path, common: sources.ValuesFile, unnumbered_order: int) -> ModuleFiles:
+def read_module(
+    path: pathlib.Path,
+    common: sources.ValuesFile,
+    unnumbered_order: int,
+    evaluator: schema_rules.RuleEvaluator,
+) -> ModuleFiles:
+    """One module; raises a :class:`~addon_operator.kernel.errors.ConfigurationError` like :func:`load`."""
     try:
         order, name = names.parse_module_directory(path.name)
     except names.ModuleNameError as error:
@@ -76,7 +104,22 @@ def _module(path: pathlib.Path, common: sources.ValuesFile, unnumbered_order: in
     values_path = path / VALUES_FILE
     text = read_text(values_path) if values_path.exists() else ""
     own = sources.parse_module_values(name, text, str(values_path))
-    return ModuleFiles(module, store.ModuleValues(name, common, own))
+    return ModuleFiles(module, store.ModuleValues(name, common, own, read_schemas(path, evaluator)))
+
+
+def read_schemas(path: pathlib.Path, evaluator: schema_rules.RuleEvaluator) -> schemas.SectionSchemas:
+    """``openapi/`` of a module or of the global hooks; either file may be missing.
+
+    Raises a :class:`~addon_operator.kernel.errors.ConfigurationError` that names file and position.
+    """
+    config, values = (
+        _schema_text(path / SCHEMAS_DIRECTORY / name) for name in (CONFIG_SCHEMA_FILE, VALUES_FILE)
+    )
+    return schemas.load_schemas(config, values, evaluator)
+
+
+def _schema_text(path: pathlib.Path) -> tuple[str, str] | None:
+    return (read_text(path), str(path)) if path.exists() else None
 
 
 def _enabled_script(path: pathlib.Path) -> pathlib.Path | None:
@@ -96,7 +139,8 @@ def read_text(path: pathlib.Path) -> str:
         ) from None
 
 
-def _check_unique(found: Sequence[ModuleFiles]) -> None:
+def check_unique(found: Sequence[ModuleFiles]) -> None:
+    """Raises a :class:`~addon_operator.kernel.errors.ConfigurationError` for two modules of one name."""
     paths: dict[str, pathlib.Path] = {}
     for files in found:
         other = paths.setdefault(files.module.name, files.module.path)

@@ -47,8 +47,10 @@ class ModuleReleases:
     async def ensure(self, module: model.Module, activation: str, *, fresh: bool) -> None:
         """Install or upgrade the module's release if that is needed.
 
-        Raises what :meth:`addon_operator.helm.releases.ReleaseManager.ensure` raises.
+        Raises :class:`~addon_operator.values.schemas.InvalidValuesError` for values that the schemas do not
+        allow, and what :meth:`addon_operator.helm.releases.ReleaseManager.ensure` raises.
         """
+        self._values.check_helm_values(module.name)
         request = release_types.ReleaseRequest(
             module.name, module.path, self._values.helm_values(module.name), fresh=fresh
         )

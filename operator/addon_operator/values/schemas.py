@@ -45,10 +45,15 @@ class Violation:
     """The value as JSON, cut to a line; :data:`HIDDEN` if it is sensitive; ``None`` if it says nothing."""
     schema: str
     """The schema's file."""
+    keys: Path = ()
+    """The place as keys and indexes, beginning with the section's key."""
+    origin: str = ""
+    """The source that set the value; empty if that is not known or no source did."""
 
     def __str__(self) -> str:
         shown = "" if self.value is None else f", not {self.value}"
-        return f"{self.path}: {self.rule}{shown} ({self.schema})"
+        origin = f"; set in {self.origin}" if self.origin else ""
+        return f"{self.path}: {self.rule}{shown} ({self.schema}{origin})"
 
 
 class InvalidValuesError(errors.AddonOperatorError):
@@ -107,7 +112,8 @@ class Schema:
         self, root: str, value: json_types.JsonObject, path: Path, rule: str, keyword: str
     ) -> Violation:
         shown = None if keyword in _VALUE_IS_NO_USE else self._shown(value, path)
-        return Violation(yaml_reading.format_path((root, *path)), rule, shown, self.source)
+        keys = (root, *path)
+        return Violation(yaml_reading.format_path(keys), rule, shown, self.source, keys)
 
     def _shown(self, value: json_types.JsonObject, path: Path) -> str:
         masked: Any = self.masked(value)

@@ -147,6 +147,17 @@ def _kind(value: json_types.JsonValue) -> str:
 _KINDS: Final = ((bool, "a boolean"), (list, "a list"), ((int, float), "a number"), (dict, "a mapping"))
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class ConfigMapReading:
+    """What can be read of the values ConfigMap, and what cannot."""
+
+    values: ConfigValues
+    violations: tuple[str, ...] = ()
+    """All that is wrong, one sentence each, in the order of the keys."""
+    unreadable: frozenset[str] = frozenset()
+    """The keys of sections that are wrong and therefore missing in :attr:`values`."""
+
+
 def parse_config_map(
     data: Mapping[str, str], known_modules: Collection[names.ModuleName], source: str = DEFAULT_CONFIG_MAP
 ) -> ConfigValues:
@@ -154,34 +165,61 @@ def parse_config_map(
 
     Raises :class:`ConfigMapError` with everything that is wrong.
     """
-    return _ConfigMapParser(known_modules, source).parse(data)
+    reading = ConfigMapReader(known_modules, source).read(data)
+    if reading.violations:
+        raise ConfigMapError(source, reading.violations)
+    return reading.values
+
+
+class ConfigMapReader:
+    """Reads the values ConfigMap again and again; a section whose text is as before is not parsed anew."""
+
+    def __init__(self, known_modules: Collection[names.ModuleName], source: str = DEFAULT_CONFIG_MAP) -> None:
+        self._known = tuple(known_modules)
+        self._source = source
+        self._parsed: Mapping[str, tuple[str, json_types.JsonObject]] = {}
+
+    def read(self, data: Mapping[str, str]) -> ConfigMapReading:
+        """Read the data; nothing that is wrong in it is an error here."""
+        parser = _ConfigMapParser(self._known, self._source, self._parsed)
+        reading = parser.parse(data)
+        self._parsed = {
+            key: (data[key], section) for key, section in reading.values.sections.items() if key in data
+        }
+        return reading
 
 
 class _ConfigMapParser:
-    def __init__(self, known_modules: Collection[names.ModuleName], source: str) -> None:
+    def __init__(
+        self,
+        known_modules: Collection[names.ModuleName],
+        source: str,
+        parsed: Mapping[str, tuple[str, json_types.JsonObject]],
+    ) -> None:
         self._source = source
+        self._parsed = parsed
         self._sections = {names.values_key(module) for module in known_modules}
         self._switches = {names.enabled_key(module) for module in known_modules}
         self._maintenance = {names.maintenance_key(module) for module in known_modules}
         self._violations: list[str] = []
+        self._unreadable: set[str] = set()
         self._warnings: list[str] = []
         self._found_sections: dict[names.ValuesKey, json_types.JsonObject] = {}
         self._found_switches: dict[str, bool] = {}
         self._found_maintenance: dict[str, str] = {}
 
-    def parse(self, data: Mapping[str, str]) -> ConfigValues:
+    def parse(self, data: Mapping[str, str]) -> ConfigMapReading:
         for key, text in data.items():
             self._read(key, text)
         self._read_aliases(data)
-        if self._violations:
-            raise ConfigMapError(self._source, tuple(self._violations))
-        return ConfigValues(
+        values = ConfigValues(
             self._found_sections,
             self._found_switches,
             self._found_maintenance,
             tuple(self._warnings),
             self._source,
         )
+        return ConfigMapReading(values, tuple(self._violations), frozenset(self._unreadable))
 
     def _read(self, key: str, text: str) -> None:
         if key == names.GLOBAL_KEY or key in self._sections:
@@ -196,15 +234,22 @@ class _ConfigMapParser:
     def _read_section(self, key: names.ValuesKey, text: str) -> None:
         if self._is_alias(key, text):
             return
-        try:
-            value = yaml_reading.load(text, f"key {key!r}")
-        except yaml_reading.YamlError as error:
-            self._violations.append(str(error))
+        before, section = self._parsed.get(key, ("", {}))
+        if before == text:
+            self._found_sections[key] = section
             return
+        try:
+            self._found_sections[key] = self._section(key, text)
+        except errors.ConfigurationError as error:
+            self._unreadable.add(key)
+            self._violations.append(str(error))
+
+    @staticmethod
+    def _section(key: str, text: str) -> json_types.JsonObject:
+        value = yaml_reading.load(text, f"key {key!r}")
         if value is None or isinstance(value, dict):
-            self._found_sections[key] = value or {}
-        else:
-            self._violations.append(f"key {key!r}: {_section_problem(key, value)}")
+            return value or {}
+        raise ValuesFileError(f"key {key!r}: {_section_problem(key, value)}")
 
     def _is_alias(self, key: str, text: str) -> bool:
         return key in self._sections and text.strip() == DISABLING_ALIAS

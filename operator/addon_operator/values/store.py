@@ -10,7 +10,7 @@ from typing import Final, cast
 import orjson
 
 from addon_operator.kernel import errors, json_types, names
-from addon_operator.values import config_map, json_documents, merge, section, sources, switches
+from addon_operator.values import config_map, json_documents, merge, origins, section, sources, switches
 from addon_operator.values import patches as json_patches
 from addon_operator.values import schemas as values_schemas
 
@@ -84,6 +84,7 @@ class ValuesStore:
         self._config = sources.ConfigValues()
         self._hook_switches: Mapping[str, bool] = {}
         self._files: dict[names.ModuleName, tuple[sources.ValuesFile, ...]] = {}
+        self._common: tuple[sources.ValuesFile, ...] = ()
         self._modules: dict[names.ModuleName, section.Section] = {}
         self._global = section.Section(names.GLOBAL_KEY)
         self.set_files(modules, common, global_schemas)
@@ -112,6 +113,7 @@ class ValuesStore:
         self._global.set_files(files, global_schemas)
         self._modules = {module.module: self._module_section(module) for module in modules}
         self._files = {module.module: (module.common, module.own) for module in modules}
+        self._common = tuple(common)
 
     def _module_section(self, module: ModuleValues) -> section.Section:
         key = names.values_key(module.module)
@@ -199,19 +201,48 @@ class ValuesStore:
         ``global`` is always checked; ``modules`` are by default those that ``config`` leaves enabled.
         """
         checked = self._enabled_by(config) if modules is None else modules
-        sections = [self._global, *(self._section(module) for module in checked)]
         return [
-            violation
-            for part in sections
-            for violation in part.config_violations(config.sections.get(part.key, {}))
+            dataclasses.replace(violation, origin=origins.nearest_origin(violation.keys[1:], layers))
+            for module in (None, *checked)
+            for layers in [self.layers(module, config)]
+            for violation in self._section(module).config_violations(layers[-1].section)
         ]
+
+    def edit_violations(self, config: sources.ConfigValues) -> list[values_schemas.Violation]:
+        """Like :meth:`config_violations`, without the sections that stay as they are in force."""
+        return self.config_violations(
+            config, [m for m in self._enabled_by(config) if self._differs(m, config)]
+        )
+
+    def _differs(self, module: names.ModuleName, config: sources.ConfigValues) -> bool:
+        kept = self._section(module)
+        return not self.flag(module).enabled or not json_documents.equal(
+            config.sections.get(kept.key, {}), kept.config
+        )
+
+    def layers(
+        self, module: names.ModuleName | None, config: sources.ConfigValues | None = None
+    ) -> list[origins.Layer]:
+        """What each source says of a section, lowest first; the last one is the ConfigMap.
+
+        ``config`` is another state of the ConfigMap than the one in force.
+        """
+        config = self._config if config is None else config
+        key = self._section(module).key
+        files = self._common if module is None else self._files[module]
+        below = [origins.Layer(file.source, _section_of(file, key)) for file in files]
+        return [*below, origins.Layer(config.source, config.sections.get(key, {}))]
 
     def check_helm_values(self, module: names.ModuleName) -> None:
         """Check what the module's chart would get, with ``x-required-for-helm``.
 
+        A module that a hook enabled was not looked at when the ConfigMap was read, so its configuration is
+        checked, too.
+
         Raises :class:`~addon_operator.values.schemas.InvalidValuesError`.
         """
         kept = [self._global, self._section(module)]
+        _raise_violations(self.config_violations(self._config, [module]))
         _raise_violations([v for part in kept for v in part.values_violations(part.present, for_helm=True)])
 
     def check_values_patch(self, owner: names.ModuleName | None, patch: json_patches.ValuesPatch) -> None:

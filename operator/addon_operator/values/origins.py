@@ -1,0 +1,67 @@
+"""Where values came from: which source set the value at a place."""
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from addon_operator.kernel import json_types
+
+Path = tuple[str | int, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Layer:
+    """What one source says of a section."""
+
+    source: str
+    """The name of the file or the ConfigMap."""
+    section: json_types.JsonObject
+
+
+class _Nothing:
+    """There is no value at that place."""
+
+
+_NOTHING: Final = _Nothing()
+
+
+def origin(path: Path, layers: Sequence[Layer]) -> str:
+    """The source of the value at ``path`` below the section; ``layers`` come lowest first.
+
+    Empty if none of them has it: a default of the schema, or the work of a hook.
+    """
+    for layer in reversed(layers):
+        if not isinstance(_at(layer.section, path), _Nothing):
+            return layer.source
+    return ""
+
+
+def nearest_origin(path: Path, layers: Sequence[Layer]) -> str:
+    """Like :func:`origin`, of the value or else of the nearest value that contains it."""
+    for length in range(len(path), 0, -1):
+        if found := origin(path[:length], layers):
+            return found
+    return next((layer.source for layer in reversed(layers) if layer.section), "")
+
+
+def leaves(value: json_types.JsonValue, path: Path = ()) -> Iterator[tuple[Path, json_types.JsonValue]]:
+    """All places that sources replace as a whole: scalars, lists, and empty mappings, in their order."""
+    if isinstance(value, dict) and value:
+        for key, inner in value.items():
+            yield from leaves(inner, (*path, key))
+    else:
+        yield path, value
+
+
+def _at(value: json_types.JsonValue, path: Path) -> json_types.JsonValue | _Nothing:
+    for key in path:
+        if not _has(value, key):
+            return _NOTHING
+        value = value[key]  # type: ignore[index]  # _has() looked
+    return value
+
+
+def _has(value: json_types.JsonValue, key: str | int) -> bool:
+    if isinstance(key, int):
+        return isinstance(value, list) and key < len(value)
+    return isinstance(value, dict) and key in value

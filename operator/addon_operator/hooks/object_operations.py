@@ -10,6 +10,8 @@ import enum
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias, cast
 
+import orjson
+
 from addon_operator.hooks import documents, jq_programs, object_schemas, violations
 from addon_operator.kernel import errors
 from addon_operator.kernel.json_types import JsonObject, JsonValue
@@ -153,6 +155,14 @@ def for_failed_hook(operations: tuple[Operation, ...]) -> tuple[Operation, ...]:
     )
 
 
+def check_writable(value: JsonValue) -> None:
+    """Raise :class:`ObjectOperationError` for what the API server cannot read although it is JSON."""
+    try:
+        orjson.dumps(value)
+    except orjson.JSONEncodeError as error:
+        raise ObjectOperationError(f"the API server cannot read it as JSON: {error}") from error
+
+
 def _operation(index: int, document: JsonValue, source: str) -> Operation:
     where = f"{source}, document [{index}]"
     if not isinstance(document, dict):
@@ -163,8 +173,9 @@ def _operation(index: int, document: JsonValue, source: str) -> Operation:
     if found:
         raise ObjectOperationError(f"{where} ({name}), {'; '.join(dict.fromkeys(found))}")
     try:
+        check_writable(decoded)
         return _MAKERS[name](Origin(index, name), decoded)
-    except (jq_programs.JqError, _FieldError) as error:
+    except (ObjectOperationError, _FieldError) as error:
         raise ObjectOperationError(f"{where} ({name}), {error}") from error
 
 
@@ -237,7 +248,8 @@ def _subresource(document: JsonObject) -> str | None:
 def _create(origin: Origin, document: JsonObject) -> Operation:
     body, if_exists = _body(document), IfExists(origin.operation)
     target = _target_of_object(document, body)
-    if not target.name and (if_exists is not IfExists.FAIL or "generateName" not in body["metadata"]):
+    may_be_made = if_exists is IfExists.FAIL and "generateName" in body["metadata"] and not target.subresource
+    if not target.name and not may_be_made:
         raise _FieldError("object.metadata: the key 'name' is missing")
     return Create(origin, target, body, if_exists)
 

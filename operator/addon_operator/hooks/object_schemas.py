@@ -23,11 +23,12 @@ _BOOL: Final[Schema] = {"type": "boolean"}
 _TEXT: Final[Schema] = {"type": "string"}
 _NON_EMPTY: Final[Schema] = {"type": "string", "minLength": 1}
 _NAME: Final[Schema] = {"type": "string", "minLength": 1, "format": "object-name"}
+_NAMESPACE: Final[Schema] = {"type": "string", "format": "object-name-or-empty"}
 _API_VERSION: Final[Schema] = {"type": "string", "format": "api-version"}
 _POINTER: Final[Schema] = {"type": "string", "format": "json-pointer"}
 _JSON_OBJECT: Final[Schema] = {"type": "object", "x-secret": True}
 
-_METADATA: Final[Schema] = {**_JSON_OBJECT, "properties": {"name": _NAME, "namespace": _NAME}}
+_METADATA: Final[Schema] = {**_JSON_OBJECT, "properties": {"name": _NAME, "namespace": _NAMESPACE}}
 _OBJECT: Final[Schema] = {
     **_JSON_OBJECT,
     "properties": {"apiVersion": _API_VERSION, "kind": _NON_EMPTY, "metadata": _METADATA},
@@ -52,7 +53,7 @@ _JSON_PATCH: Final[Schema] = {
 _TARGET: Final[Schema] = {
     "apiVersion": {"type": "string", "format": "api-version-or-empty"},
     "kind": _NON_EMPTY,
-    "namespace": {"type": "string", "format": "object-name-or-empty"},
+    "namespace": _NAMESPACE,
     "name": _NAME,
     "subresource": _TEXT,
     "ignoreMissingObject": _BOOL,

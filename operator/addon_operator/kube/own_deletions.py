@@ -1,0 +1,50 @@
+"""Which objects hooks deleted on purpose, so that nobody brings them back by mistake."""
+
+import collections
+import dataclasses
+from typing import Final, NewType
+
+Owner = NewType("Owner", str)
+"""The module whose hook it was; empty for a global hook."""
+
+CAPACITY: Final = 10_000
+"""How many deletions are remembered; the oldest are forgotten first."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ObjectKey:
+    """What names an object for good: the version of its API group may change."""
+
+    group: str
+    """API group; empty for the core group."""
+    kind: str
+    namespace: str | None
+    """``None`` for an object of the cluster."""
+    name: str
+
+
+class OwnDeletions:
+    """Deletions by hooks that were asked for and not undone since.
+
+    An object is noted *before* the request goes out, because the watch may tell of the end of an object
+    earlier than the answer does.
+    """
+
+    def __init__(self, capacity: int = CAPACITY) -> None:
+        self._capacity = capacity
+        self._deleted: collections.OrderedDict[ObjectKey, Owner] = collections.OrderedDict()
+
+    def note(self, owner: Owner, key: ObjectKey) -> None:
+        """A hook of ``owner`` is about to delete the object."""
+        self._deleted[key] = owner
+        self._deleted.move_to_end(key)
+        while len(self._deleted) > self._capacity:
+            self._deleted.popitem(last=False)
+
+    def forget(self, key: ObjectKey) -> None:
+        """The object is there (again): its next end is another matter."""
+        self._deleted.pop(key, None)
+
+    def deleted_by(self, key: ObjectKey) -> Owner | None:
+        """Whose hook deleted the object; ``None`` if no hook did, or the object was there again since."""
+        return self._deleted.get(key)

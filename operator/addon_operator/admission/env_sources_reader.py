@@ -86,8 +86,8 @@ class EnvSources:
 
     async def _load(self, key: _Key) -> Source:
         namespace, reference = key
-        path = paths.of("v1", _PLURALS[reference.kind], namespace=namespace, name=reference.name)
         try:
+            path = paths.of("v1", _PLURALS[reference.kind], namespace=namespace, name=reference.name)
             found = await self._kube.get(path)
         except (errors.NotFound, ValueError):
             return MISSING

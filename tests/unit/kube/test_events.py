@@ -241,3 +241,16 @@ def test_what_is_remembered_is_bounded() -> None:
     again = budget.admit("o0", "i0", "m")
     assert again is not None
     assert again.written.name == ""
+
+
+async def test_an_event_can_have_another_source_with_a_budget_of_its_own(
+    recorder: events.EventRecorder, stored: Stored
+) -> None:
+    for number in range(event_budget.BURST):
+        recorder.record(ABOUT, "Warning", f"Reason{number}", "Something happened.")
+    recorder.record(ABOUT, "Warning", "conflict", "It does not fit.")
+    recorder.record(ABOUT, "Warning", "conflict", "It does not fit.", component="presets/p")
+    await recorder.flush()
+    assert [event["reason"] for event in stored.events].count("conflict") == 1
+    assert stored.events[-1]["source"]["component"] == "presets/p"
+    assert stored.events[-1]["reportingComponent"] == "addon-operator"

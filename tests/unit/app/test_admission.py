@@ -1,0 +1,225 @@
+"""Whether admission is served, what is registered for it, and its definition."""
+
+import pathlib
+
+import pytest
+import yaml
+
+from addon_operator.admission import pod_handler, preset_status, registration_specs
+from addon_operator.app import admission, admission_crd, admission_observers, admission_webhooks, settings
+from addon_operator.kernel import clock, errors
+from addon_operator.kube import auth, client, credentials, events
+from addon_operator.kube import errors as kube_errors
+from addon_operator.telemetry import metrics
+from tests.fakes import api_server
+from tests.unit.admission import logs
+
+CRD = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/podpresets.settings.k8s.io"
+
+
+def load(**environ: str) -> settings.Settings:
+    return settings.load({}, {"ADDON_OPERATOR_NAMESPACE": "addons", **environ})
+
+
+def in_cluster(directory: pathlib.Path) -> auth.ClusterAccess:
+    for name in ("token", "ca.crt"):
+        (directory / name).write_text("x")
+    environ = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443"}
+    source = credentials.ServiceAccountSource(directory, None, environ)
+    return auth.ClusterAccess("the pod's service account", source.server, source)
+
+
+@pytest.mark.parametrize(
+    ("environ", "pod", "enabled"),
+    [
+        ({}, True, True),
+        ({}, False, False),
+        ({"WEBHOOK_URL": "https://10.0.0.1:9651"}, False, True),
+        ({"ADMISSION_SERVER_ENABLED": "no"}, True, False),
+        ({"ADMISSION_SERVER_ENABLED": "false", "WEBHOOK_URL": "https://10.0.0.1:9651"}, False, False),
+        ({"ADMISSION_SERVER_ENABLED": "true"}, False, True),
+    ],
+    ids=["in a cluster", "outside", "with a URL", "switched off", "off in spite of a URL", "switched on"],
+)
+def test_admission_is_served_where_the_api_server_can_call_it(
+    tmp_path: pathlib.Path, environ: dict[str, str], pod: bool, enabled: bool
+) -> None:
+    access = in_cluster(tmp_path) if pod else api_server.access_to("http://127.0.0.1:1")
+    assert admission.is_enabled(load(**environ), access) is enabled
+
+
+@pytest.mark.parametrize(
+    ("environ", "address"),
+    [
+        ({}, registration_specs.ServiceAddress("addons", "addon-operator")),
+        ({"WEBHOOK_SERVICE": "hooks"}, registration_specs.ServiceAddress("addons", "hooks")),
+        ({"WEBHOOK_URL": "https://h:1/x/"}, registration_specs.UrlAddress("https://h:1/x")),
+    ],
+    ids=["Service", "another Service", "URL"],
+)
+def test_webhooks_are_called_by_service_or_by_url(environ: dict[str, str], address: object) -> None:
+    assert admission_webhooks.client_address(load(**environ)) == address
+
+
+@pytest.mark.parametrize("url", ["http://h:1", "https://me@h:1", "https://h?x=1", "https://h#x", "h:port"])
+def test_a_url_that_the_api_server_would_not_call_is_refused(url: str) -> None:
+    with pytest.raises(errors.ConfigurationError, match="WEBHOOK_URL"):
+        load(WEBHOOK_URL=url)
+
+
+def webhooks(**environ: str) -> dict[str, registration_specs.WebhookSpec]:
+    return {
+        webhook.path: webhook
+        for configuration in admission_webhooks.configurations(load(**environ))
+        for webhook in configuration.webhooks
+    }
+
+
+def test_pods_are_changed_on_creation_alone_and_never_held_up() -> None:
+    webhook = webhooks()[admission_webhooks.MUTATE_PODS]
+    (rule,) = webhook.rules
+    assert (rule.operations, rule.resources) == (("CREATE",), ("pods",))
+    assert (webhook.failure_policy, webhook.timeout_seconds) == ("Ignore", 5)
+    assert (webhook.reinvocation_policy, webhook.side_effects) == ("IfNeeded", "NoneOnDryRun")
+
+
+def test_the_failure_policy_is_that_of_the_setting_for_what_changes_pods_alone() -> None:
+    found = webhooks(WEBHOOK_FAILURE_POLICY="Fail")
+    assert {path: webhook.failure_policy for path, webhook in found.items()} == {
+        admission_webhooks.MUTATE_PODS: "Fail",
+        admission_webhooks.CHECK_PODS: "Ignore",
+        admission_webhooks.NOTICE_PRESETS: "Ignore",
+    }
+
+
+@pytest.mark.parametrize("path", [admission_webhooks.MUTATE_PODS, admission_webhooks.CHECK_PODS])
+def test_the_namespaces_of_the_system_and_of_the_operator_are_exempt(path: str) -> None:
+    (expression,) = webhooks()[path].namespace_selector["matchExpressions"]
+    assert (expression["operator"], expression["values"]) == ("NotIn", ["addons", "kube-system"])
+
+
+@pytest.mark.parametrize(
+    ("path", "events_wanted", "conditions"),
+    [
+        (admission_webhooks.MUTATE_PODS, "yes", ["not-a-mirror-pod", "not-excluded"]),
+        (admission_webhooks.CHECK_PODS, "yes", ["not-a-mirror-pod"]),
+        (admission_webhooks.CHECK_PODS, "no", ["not-a-mirror-pod", "not-excluded"]),
+    ],
+)
+def test_references_of_excluded_pods_are_checked_unless_switched_off(
+    path: str, events_wanted: str, conditions: list[str]
+) -> None:
+    webhook = webhooks(EXPANSION_EVENTS=events_wanted)[path]
+    assert [each.name for each in webhook.match_conditions] == conditions
+
+
+def test_operators_in_different_namespaces_have_configurations_of_their_own() -> None:
+    names = {each.name for each in admission_webhooks.configurations(load())}
+    others = admission_webhooks.configurations(settings.load({}, {"NAMESPACE": "other"}))
+    assert names.isdisjoint(each.name for each in others)
+
+
+def test_the_definition_of_a_checkout_is_found() -> None:
+    assert (
+        yaml.safe_load(admission_crd.file().read_text())["metadata"]["name"] == "podpresets.settings.k8s.io"
+    )
+
+
+def test_the_definition_of_an_installed_package_is_found(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "crds").mkdir()
+    (tmp_path / "crds" / "podpresets.yaml").write_text("")
+    assert admission_crd.file(tmp_path) == tmp_path / "crds" / "podpresets.yaml"
+
+
+def test_a_missing_definition_is_one_sentence(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(errors.ConfigurationError, match="install the package anew"):
+        admission_crd.file(tmp_path / "a" / "b")
+
+
+async def test_the_definition_is_applied_with_force() -> None:
+    async with api_server.running() as server, api_server.client_of(server.url, api_server.Pauses()) as kube:
+        server.on("PATCH", CRD, {})
+        await admission_crd.apply(kube, logs.Lines())
+    (asked,) = server.asked
+    assert asked.query == {"fieldManager": "addon-operator", "force": "true"}
+    assert asked.body["kind"] == "CustomResourceDefinition"
+
+
+async def test_without_the_right_to_apply_the_definition_there_is_a_warning() -> None:
+    log = logs.Lines()
+    async with api_server.running() as server, api_server.client_of(server.url, api_server.Pauses()) as kube:
+        server.on("PATCH", CRD, api_server.status(403, "Forbidden"))
+        await admission_crd.apply(kube, log)
+    (warning,) = log.warnings
+    assert "podpresets.settings.k8s.io" in warning
+
+
+async def test_other_errors_of_the_definition_are_left_to_the_caller() -> None:
+    async with api_server.running() as server, api_server.client_of(server.url, api_server.Pauses()) as kube:
+        server.on("PATCH", CRD, api_server.status(422, "Invalid"))
+        with pytest.raises(kube_errors.Invalid):
+            await admission_crd.apply(kube, logs.Lines())
+
+
+@pytest.fixture
+def meters() -> metrics.Metrics:
+    return metrics.Metrics()
+
+
+@pytest.fixture
+def log() -> logs.Lines:
+    return logs.Lines()
+
+
+@pytest.fixture
+async def observer(meters: metrics.Metrics, log: logs.Lines) -> admission_observers.AdmissionObserver:
+    kube = client.KubeClient(api_server.access_to("http://127.0.0.1:1"))
+    recorder = events.EventRecorder(kube, clock.SystemClock())
+    statuses = preset_status.PresetStatuses(kube, recorder, clock.SystemClock())
+    return admission_observers.AdmissionObserver(meters, statuses, log)
+
+
+def series(meters: metrics.Metrics) -> list[str]:
+    lines = meters.render().body.decode().splitlines()
+    return [line.removeprefix("addon_operator_") for line in lines if line.startswith("addon_operator_")]
+
+
+@pytest.mark.parametrize("result", ["injected", "unchanged", "conflict", "error"])
+async def test_each_answer_is_counted_and_measured(
+    observer: admission_observers.AdmissionObserver, meters: metrics.Metrics, result: pod_handler.Result
+) -> None:
+    observer.pod_admitted("shop", result, 0.002)
+    found = series(meters)
+    assert f'podpreset_admissions_total{{namespace="shop",result="{result}"}} 1.0' in found
+    assert "podpreset_admission_seconds_sum 0.002" in found
+
+
+async def test_findings_are_counted(
+    observer: admission_observers.AdmissionObserver, meters: metrics.Metrics
+) -> None:
+    observer.references_unresolved(3)
+    observer.check_dropped()
+    assert {"expansion_unresolved_total 3.0", "pod_checks_dropped_total 1.0"} <= set(series(meters))
+
+
+@pytest.mark.parametrize(
+    ("path", "counted"), [(admission_webhooks.MUTATE_PODS, True), (admission_webhooks.CHECK_PODS, False)]
+)
+async def test_a_pod_that_took_too_long_counts_as_an_error(
+    observer: admission_observers.AdmissionObserver,
+    meters: metrics.Metrics,
+    log: logs.Lines,
+    path: str,
+    counted: bool,
+) -> None:
+    observer.failed(path, TimeoutError())
+    assert ('podpreset_admissions_total{namespace="",result="error"} 1.0' in series(meters)) is counted
+    assert "took too long" in log.warnings[0]
+
+
+async def test_requests_that_are_no_reviews_are_warned_of_once(
+    observer: admission_observers.AdmissionObserver, log: logs.Lines
+) -> None:
+    for _ in range(100):
+        observer.refused("/mutate-pods", 415, "it is no JSON")
+    assert len(log.warnings) == 1

@@ -28,7 +28,7 @@ _BENCHMARKS: Final[Mapping[str, Callable[[], Sequence[measures.Row]]]] = {
 def main(names: Sequence[str], file: pathlib.Path | None, *, check: bool) -> None:
     """Run the benchmarks of these names, or all."""
     rows = [row for name in names or _BENCHMARKS for row in _BENCHMARKS[name]()]
-    rich.console.Console(width=None if os.isatty(1) else 160).print(_table(rows))
+    rich.console.Console(width=None if os.isatty(1) else 200).print(_table(rows))
     if file is not None:
         file.write_text(json.dumps([dataclasses.asdict(row) for row in rows], indent=2) + "\n")
     if check and any(row.met is False for row in rows):

@@ -145,7 +145,7 @@ async def _latencies(server: _Server, concurrency: int) -> list[measures.Row]:
     outcome = await _load(server, concurrency, _SAMPLES[concurrency])
     _check(server, outcome)
     inside, outside, processor = server.observer.seconds, outcome.seconds, server.observer.processor_seconds
-    case = f"{concurrency} concurrent creates, 10 presets"
+    case = f"{concurrency} concurrent, 10 presets"
     aim = _AIMS.get(concurrency)
     return [
         _row(case, "in the server, p50", inside, 50, None),
@@ -174,7 +174,7 @@ def _row(
 
 async def _flood(server: _Server) -> measures.Row:
     outcome = await _load(server, _FLOOD, 3 * _FLOOD)
-    case = f"{_FLOOD} concurrent creates, 10 presets"
+    case = f"{_FLOOD} concurrent, 10 presets"
     failures = outcome.failures + sum(server.observer.results.values()) - server.observer.results["injected"]
     return measures.Row("admission", case, "failures", failures, "", None, "0", failures == 0)
 

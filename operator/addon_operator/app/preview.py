@@ -4,7 +4,7 @@ With presets and other objects both given by files, the cluster is never asked.
 """
 
 import contextlib
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -185,22 +185,28 @@ class _Previewer:
         self, pod: json_types.KubernetesObject, presets: Sequence[model.Preset], namespace: str
     ) -> preview_objects.Objects:
         files = preview_objects.read(self.given.manifests, namespace)
-        if self.cluster is None:
-            return files
-        wanted = preview_admission.sources_of(pod, presets) - files.contents.keys()
+        stored = await self._stored(pod, presets, namespace, files)
         return preview_objects.Objects(
-            contents={**await self.cluster.contents(namespace, wanted), **files.contents},
-            services=_overlaid(await self.cluster.services(namespace), files.services),
-            master_services=_overlaid(
-                await self.cluster.services(preview_objects.MASTER_NAMESPACE), files.master_services
-            ),
+            contents={**stored.contents, **files.contents},
+            services=preview_objects.overlaid(stored.services, files.services),
+            master_services=preview_objects.overlaid(stored.master_services, files.master_services),
         )
 
-
-def _overlaid(
-    stored: preview_cluster.Services, given: preview_cluster.Services
-) -> Mapping[str, json_types.KubernetesObject]:
-    return {**stored, **given}
+    async def _stored(
+        self,
+        pod: json_types.KubernetesObject,
+        presets: Sequence[model.Preset],
+        namespace: str,
+        files: preview_objects.Objects,
+    ) -> preview_objects.Objects:
+        if self.cluster is None:
+            return preview_objects.Objects()
+        wanted = preview_admission.sources_of(pod, presets) - files.contents.keys()
+        return preview_objects.Objects(
+            contents=await self.cluster.contents(namespace, wanted),
+            services=await self.cluster.services(namespace),
+            master_services=await self.cluster.services(preview_objects.MASTER_NAMESPACE),
+        )
 
 
 def _exemption(title: str, pod: json_types.KubernetesObject, namespace: str) -> str | None:

@@ -5,11 +5,8 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from addon_operator.app import preview_objects
-from addon_operator.kernel import json_types
 from addon_operator.kube import client, errors, paths
 from addon_operator.podpreset import defaults, model
-
-Services = Mapping[str, json_types.KubernetesObject]
 
 _PLURALS: Final = {"ConfigMap": "configmaps", "Secret": "secrets"}
 
@@ -24,7 +21,7 @@ class ClusterObjects:
     def __init__(self, kube: client.KubeClient) -> None:
         self._kube = kube
         self._presets: dict[str, tuple[model.Preset, ...]] = {}
-        self._services: dict[str, Services] = {}
+        self._services: dict[str, preview_objects.Services] = {}
         self._texts: dict[tuple[str, defaults.SourceRef], Mapping[str, str] | None] = {}
         self.notes: list[str] = []
         """What a person should know about the answers."""
@@ -35,7 +32,7 @@ class ClusterObjects:
             self._presets[namespace] = await self._list_presets(namespace)
         return self._presets[namespace]
 
-    async def services(self, namespace: str) -> Services:
+    async def services(self, namespace: str) -> preview_objects.Services:
         """The Services of a namespace, by name; none when they cannot be read."""
         if namespace not in self._services:
             self._services[namespace] = await self._list_services(namespace)
@@ -64,7 +61,7 @@ class ClusterObjects:
         ]
         return tuple(one for one in parsed if isinstance(one, model.Preset))
 
-    async def _list_services(self, namespace: str) -> Services:
+    async def _list_services(self, namespace: str) -> preview_objects.Services:
         try:
             stored = await self._kube.list_all(paths.of("v1", "services", namespace=namespace))
         except (errors.Unreachable, errors.Forbidden) as error:

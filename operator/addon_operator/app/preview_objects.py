@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from addon_operator import expansion
 from addon_operator.app import preview_files
 from addon_operator.kernel import json_types
 from addon_operator.podpreset import defaults, model
@@ -15,6 +16,11 @@ PRESET: Final = "PodPreset"
 MASTER_NAMESPACE: Final = "default"
 """Where the Service of the API server is."""
 
+UNKNOWN_ADDRESS: Final = "<spec.clusterIP>"
+"""Stands for the address of a Service that is in no cluster yet."""
+
+Services = Mapping[str, json_types.KubernetesObject]
+"""Services by name."""
 Contents = Mapping[defaults.SourceRef, Mapping[str, str]]
 """Keys and texts of ConfigMaps and Secrets."""
 
@@ -25,10 +31,10 @@ class Objects:
 
     presets: tuple[model.Preset, ...] = ()
     contents: Contents = field(default_factory=dict)
-    services: Mapping[str, json_types.KubernetesObject] = field(default_factory=dict)
-    """Services of the namespace, by name."""
-    master_services: Mapping[str, json_types.KubernetesObject] = field(default_factory=dict)
-    """Services of the namespace ``default``, by name."""
+    services: Services = field(default_factory=dict)
+    """Services of the namespace."""
+    master_services: Services = field(default_factory=dict)
+    """Services of the namespace ``default``."""
 
     def contents_of(self, kind: str) -> dict[str, Mapping[str, str]]:
         """Name → key → text of all ConfigMaps or all Secrets."""
@@ -99,7 +105,30 @@ def read(manifests: Iterable[preview_files.Manifest], namespace: str) -> Objects
 
 
 def _services(manifests: Iterable[preview_files.Manifest]) -> dict[str, json_types.KubernetesObject]:
-    return {one.name: one.content for one in manifests if one.kind == "Service"}
+    found = {_reference(one).name: one for one in manifests if one.kind == "Service"}
+    for manifest in found.values():
+        try:
+            expansion.service_environment([addressed(manifest.content, None)])
+        except expansion.MalformedObjectError as error:
+            where = manifest.document.where(manifest.path)
+            raise preview_files.ManifestError(f"{where}: {error}") from None
+    return {name: manifest.content for name, manifest in found.items()}
+
+
+def overlaid(stored: Services, given: Services) -> Services:
+    """The Services of a cluster after those of files were applied, each with an address."""
+    return {**stored, **{name: addressed(one, stored.get(name)) for name, one in given.items()}}
+
+
+def addressed(
+    service: json_types.KubernetesObject, stored: json_types.KubernetesObject | None
+) -> json_types.KubernetesObject:
+    """The Service with the address that it has in the cluster, or a placeholder for the one it will get."""
+    spec = service.get("spec") or {}
+    if not isinstance(spec, Mapping) or spec.get("clusterIP") or spec.get("type") == "ExternalName":
+        return service
+    known = ((stored or {}).get("spec") or {}).get("clusterIP")
+    return {**service, "spec": {**spec, "clusterIP": known or UNKNOWN_ADDRESS}}
 
 
 def _reference(manifest: preview_files.Manifest) -> defaults.SourceRef:

@@ -361,10 +361,21 @@ async def test_services_of_a_variable_are_found_in_the_cluster_and_in_files(
 
     listed = {"items": [service("db", "10.0.0.1"), service("cache", "10.0.0.2")]}
     server.on("GET", "/api/v1/namespaces/default/services", listed)
-    text = "{kind: Service, metadata: {name: db}, spec: {clusterIP: 10.0.0.9, ports: [{port: 1}]}}"
+    text = """
+        {kind: Service, metadata: {name: db}, spec: {clusterIP: 10.0.0.9, ports: [{port: 1}]}}
+        ---
+        {kind: Service, metadata: {name: cache}, spec: {ports: [{port: 2}]}}
+        ---
+        {kind: Service, metadata: {name: new}, spec: {ports: [{port: 3}]}}
+        ---
+        {kind: Service, metadata: {name: headless}, spec: {clusterIP: None, ports: [{port: 4}]}}
+    """.replace("\n        ", "\n")
     found = await only(save("pod.yaml", POD), objects=[save("objects.yaml", text)], access=reach(server))
     env = found.containers[0].environment.env
     assert (env["DB_SERVICE_HOST"], env["CACHE_SERVICE_HOST"]) == ("10.0.0.9", "10.0.0.2")
+    assert env["CACHE_PORT"] == "tcp://10.0.0.2:2"
+    assert env["NEW_PORT"] == "tcp://<spec.clusterIP>:3"
+    assert "HEADLESS_SERVICE_HOST" not in env
 
 
 async def test_services_of_a_cluster_that_does_not_answer_are_left_out_with_a_note(

@@ -184,10 +184,14 @@ def test_objects_without_a_namespace_are_where_the_pod_is() -> None:
         ("{kind: ConfigMap, metadata: {name: c}, data: {a: 1}}", "data.a: must be a text"),
         ("{kind: ConfigMap, metadata: {name: c}, data: []}", "data: must be a mapping"),
         ("{kind: ConfigMap, data: {}}", "metadata.name: is required"),
+        (
+            "{kind: Service, metadata: {name: s}, spec: {ports: [{port: http}]}}",
+            "Service s: spec.ports[0].port must be a whole number",
+        ),
     ],
-    ids=["base64", "number", "list", "name"],
+    ids=["base64", "number", "list", "name", "port"],
 )
-def test_a_wrong_configmap_or_secret_is_told_with_its_key(text: str, message: str) -> None:
+def test_a_wrong_object_is_told_with_its_field(text: str, message: str) -> None:
     with pytest.raises(errors.ConfigurationError) as raised:
         objects(text)
     assert str(raised.value).startswith("standard input, document 1")

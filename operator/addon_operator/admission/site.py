@@ -8,11 +8,12 @@ closes its socket to change its certificate.
 
 import asyncio
 import dataclasses
+import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Final, Literal, Protocol
+from typing import Any, Final, Literal, Protocol
 
-from aiohttp import web
+from aiohttp import http_exceptions, web
 
 from addon_operator.admission import reviews, site_load, tls
 from addon_operator.kernel import durations, errors
@@ -20,6 +21,7 @@ from addon_operator.kernel import durations, errors
 MAX_BODY_BYTES: Final = 20 << 20
 """Room for a review of the largest request that the API server takes (3 MiB), each byte escaped with six."""
 BACKLOG: Final = 1024
+_LOG: Final = logging.getLogger(__name__)
 _JSON: Final = "application/json"
 _HANDSHAKE_SECONDS: Final = 10.0
 _BODY_SECONDS: Final = 5.0
@@ -34,6 +36,11 @@ _HOW_TO_MOVE: Final = (
     "choose others with ADDON_OPERATOR_ADMISSION_SERVER_LISTEN_ADDRESS "
     "and ADDON_OPERATOR_ADMISSION_SERVER_LISTEN_PORT"
 )
+
+_AFTER_ERROR: Final = {
+    "allow": reviews.ALLOWED,
+    "deny": reviews.Verdict(allowed=False, message="the operator failed to check this; its log says why"),
+}
 
 _Endpoint = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -74,6 +81,15 @@ class _RefusedError(Exception):
         super().__init__(reason)
         self.status = status
         self.reason = reason
+
+
+class _HttpLog(logging.LoggerAdapter[logging.Logger]):
+    """The log of the HTTP library, without a traceback for every client that does not speak HTTP."""
+
+    def exception(self, msg: object, *args: object, exc_info: Any = True, **kwargs: Any) -> None:  # noqa: ANN401 - the signature of the standard library
+        """As the library does, but only at level debug for what clients do wrong."""
+        level = logging.DEBUG if isinstance(exc_info, http_exceptions.HttpProcessingError) else logging.ERROR
+        self.log(level, msg, *args, exc_info=exc_info, **kwargs)
 
 
 class AdmissionSite:
@@ -117,6 +133,7 @@ class AdmissionSite:
         runner = web.AppRunner(
             self._application(),
             access_log=None,
+            logger=_HttpLog(_LOG),
             keepalive_timeout=_KEEP_ALIVE_SECONDS,
             shutdown_timeout=_SHUTDOWN_SECONDS,
         )
@@ -190,8 +207,7 @@ class AdmissionSite:
         try:
             with self._load.taking(_announced_bytes(request)):
                 review = _parsed(await _body(request))
-                verdict = await self._verdict(path, route, review, _budget(route, request))
-                return reviews.answer(review.uid, verdict)
+                return await self._decided(path, route, review, _budget(route, request))
         except site_load.OverloadedError as error:
             raise _RefusedError(503, "too many reviews are being answered") from error
 
@@ -201,17 +217,14 @@ class AdmissionSite:
         if not self._ready():
             raise _RefusedError(503, "the operator has not read all that it needs for an answer yet")
 
-    async def _verdict(
-        self, path: str, route: Route, review: reviews.Review, seconds: float
-    ) -> reviews.Verdict:
+    async def _decided(self, path: str, route: Route, review: reviews.Review, seconds: float) -> bytes:
         try:
             async with asyncio.timeout(seconds):
-                return await route.handler(review)
+                verdict = await route.handler(review)
+            return reviews.answer(review.uid, verdict)
         except Exception as error:  # noqa: BLE001 - whatever it is, the API server gets its answer
             self._observer.failed(path, error)
-        if route.on_error == "allow":
-            return reviews.ALLOWED
-        return reviews.Verdict(allowed=False, message="the operator failed to check this; its log says why")
+        return reviews.answer(review.uid, _AFTER_ERROR[route.on_error])
 
 
 def _announced_bytes(request: web.Request) -> int:
@@ -228,6 +241,8 @@ async def _body(request: web.Request) -> bytes:
             return await request.read()
     except web.HTTPRequestEntityTooLarge as error:
         raise _too_large() from error
+    except (ConnectionError, web.RequestPayloadError) as error:
+        raise _RefusedError(400, "the body broke off, or is no body of HTTP") from error
     except TimeoutError as error:
         raise _RefusedError(408, f"the body did not arrive within {_BODY_SECONDS:g} seconds") from error
 

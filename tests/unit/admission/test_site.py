@@ -101,7 +101,11 @@ async def never(review: reviews.Review) -> reviews.Verdict:
     return reviews.ALLOWED
 
 
-@pytest.mark.parametrize("handler", [failing, never])
+async def unwritable(review: reviews.Review) -> reviews.Verdict:
+    return reviews.Verdict(patch=({"op": "add", "path": "/a", "value": object()},))
+
+
+@pytest.mark.parametrize("handler", [failing, never, unwritable])
 async def test_an_error_of_ours_refuses_no_pod(handler: reviews.Handler) -> None:
     async with tls_clients.running({PATH: site.Route(handler, "allow", timeout=0.01)}) as run:
         status, answer = await run.ask()
@@ -131,6 +135,29 @@ async def test_the_handler_gets_no_more_time_than_the_api_server_gives(query: st
 async def test_a_timeout_that_is_none_is_no_mistake_of_the_review() -> None:
     async with tls_clients.running() as run:
         assert (await run.ask(path=f"{PATH}?timeout=soon"))[0] == 200
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        pytest.param(b"Transfer-Encoding: chunked\r\n\r\nxyz\r\n", id="a broken chunk"),
+        pytest.param(b"Content-Length: -1\r\n\r\n", id="a negative length"),
+        pytest.param(b"Content-Length: 100\r\n\r\n{}", id="a body that breaks off"),
+    ],
+)
+async def test_broken_requests_leave_the_server_as_it_was(
+    sent: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with tls_clients.running() as run:
+        context = tls_clients.trusting(tls_clients.AUTHORITY)
+        reader, writer = await asyncio.open_connection("127.0.0.1", run.site.port, ssl=context)
+        head = f"POST {PATH} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        writer.write(head.encode() + sent)
+        await writer.drain()
+        writer.close()
+        await reader.read()
+        assert (await run.ask())[0] == 200
+    assert [record for record in caplog.records if record.exc_info] == []
 
 
 async def test_nothing_is_answered_before_the_operator_is_ready() -> None:

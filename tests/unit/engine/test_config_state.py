@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from addon_operator.engine import config_state
+from addon_operator.kernel import errors
 from addon_operator.kernel.names import ModuleName
 from addon_operator.kube import config_maps
-from addon_operator.values import patches, sources, store
+from addon_operator.values import patches, schemas, sources, store
 
 WEB, DB = ModuleName("web"), ModuleName("db")
 
@@ -21,6 +22,9 @@ class FakeConfigMap:
         self.version = 1
         self.meanwhile: Callable[[], None] = lambda: None
 
+    def delete(self) -> None:
+        self.data = None
+
     def snapshot(self) -> config_maps.Snapshot | None:
         return None if self.data is None else config_maps.Snapshot(dict(self.data), str(self.version))
 
@@ -30,7 +34,10 @@ class FakeConfigMap:
         return self.snapshot()
 
     async def read(self) -> config_maps.Snapshot | None:
-        return self.snapshot()
+        answer = self.snapshot()
+        self.meanwhile()
+        await asyncio.sleep(0)
+        return answer
 
     async def update(self, change: Callable[[Mapping[str, str]], Mapping[str, str]]) -> config_maps.Snapshot:
         self.data = dict(change(self.data or {}))
@@ -53,10 +60,23 @@ class Told:
         self.invalid.append(str(error))
 
 
+SCHEMA = """
+properties:
+  a: {}
+  c: {}
+  size: {type: integer, maximum: 9}
+  password: {type: string, minLength: 8, x-sensitive: true}
+"""
+
+
 class Bench:
     def __init__(self, data: dict[str, str] | None) -> None:
         self.cluster = FakeConfigMap(data)
-        self.values = store.ValuesStore([store.ModuleValues(WEB), store.ModuleValues(DB)])
+        checked = schemas.load_schemas((SCHEMA, "config-values.yaml"))
+        files = sources.parse_common_values("webEnabled: true", "modules/values.yaml")
+        self.values = store.ValuesStore(
+            [store.ModuleValues(WEB, files, schemas=checked), store.ModuleValues(DB)]
+        )
         self.told = Told()
         self.warnings: list[str] = []
         self.state = config_state.ConfigState(
@@ -178,3 +198,148 @@ async def test_a_patch_outside_the_modules_section_is_refused_before_anything_is
 async def test_an_unknown_key_is_a_warning() -> None:
     bench = await loaded({"wbe": "a: 1"})
     assert any("wbe" in warning for warning in bench.warnings)
+
+
+async def test_a_warning_is_told_once_and_again_after_it_was_gone() -> None:
+    bench = await loaded({"wbe": "a: 1"})
+    bench.state.received(bench.cluster.edit(db="b: 1"))
+    assert len(bench.warnings) == 1
+    bench.cluster.delete()
+    bench.state.received(None)
+    bench.state.received(bench.cluster.edit(wbe="a: 2"))
+    assert len(bench.warnings) == 2
+
+
+async def test_at_the_start_all_that_is_wrong_is_told_whatever_its_kind() -> None:
+    with pytest.raises(sources.ConfigMapError) as caught:
+        await loaded({"db": "[", "dbEnabled": "yes", "web": "{size: 10, password: short}"})
+    assert len(caught.value.violations) == 4
+    assert "web.size: must be at most 9, not 10" in str(caught.value)
+    assert "short" not in str(caught.value)
+
+
+async def test_at_the_start_values_that_break_a_schema_are_told_with_their_source() -> None:
+    with pytest.raises(schemas.InvalidValuesError, match=r"web\.size.*config-values\.yaml; set in ConfigMap"):
+        await loaded({"web": "size: 10"})
+
+
+async def test_an_edit_that_breaks_a_schema_is_refused_whole_with_all_violations() -> None:
+    bench = await loaded({"web": "size: 1", "db": "b: 1"})
+    bench.state.received(bench.cluster.edit(web="{size: 10, nosuch: 1}", db="b: 2"))
+    (told,) = bench.told.invalid
+    assert "web.size" in told
+    assert "web.nosuch" in told
+    assert bench.values.config_values(DB)["db"] == {"b": 1}
+    assert bench.told.changes == []
+    bench.state.received(bench.cluster.edit(web="size: 9"))
+    assert bench.values.config_values(DB)["db"] == {"b": 2}
+
+
+async def test_a_section_that_cannot_be_read_is_not_checked_as_if_it_were_empty() -> None:
+    bench = await loaded({})
+    assert len(bench.state.violations({"web": "[", "db": "["})) == 2
+
+
+async def test_values_of_a_disabled_module_are_checked_when_it_is_enabled() -> None:
+    bench = await loaded({"webEnabled": "false", "web": "size: 10"})
+    bench.state.received(bench.cluster.edit(webEnabled="true"))
+    assert len(bench.told.invalid) == 1
+
+
+async def test_a_proposed_state_is_checked_and_changes_nothing() -> None:
+    bench = await loaded({"web": "size: 1"})
+    assert bench.state.violations({"web": "size: 2"}) == ()
+    (violation,) = bench.state.violations({"web": "size: 10"})
+    assert violation.startswith("web.size: must be at most 9")
+    assert bench.values.config_values(WEB)["web"] == {"size": 1}
+
+
+async def test_a_hooks_patch_that_breaks_the_schema_is_refused_before_anything_is_written() -> None:
+    bench = await loaded({"web": "size: 1"})
+    with pytest.raises(schemas.InvalidValuesError, match=r"web\.size"):
+        bench.state.check(WEB, patch("/web/size", 10))
+
+
+async def test_a_hooks_patch_is_checked_again_over_what_somebody_wrote_meanwhile() -> None:
+    bench = await loaded({"web": "size: 1"})
+    bench.state.check(WEB, patch("/web/c", 1))
+    bench.cluster.edit(web="size: 10")
+    with pytest.raises(schemas.InvalidValuesError, match=r"web\.size"):
+        await bench.state.write(WEB, patch("/web/c", 1))
+    assert bench.cluster.data == {"web": "size: 10"}
+
+
+async def test_a_hooks_write_beside_a_bad_edit_does_not_count_it_again() -> None:
+    bench = await loaded({"web": "a: 1"})
+    bench.state.received(bench.cluster.edit(db="b: ["))
+    await bench.state.write(WEB, patch("/web/c", 2))
+    bench.state.received(bench.cluster.snapshot())
+    assert len(bench.told.invalid) == 1
+
+
+async def until(condition: Callable[[], object]) -> None:
+    """Let the thread do its work; the test's own deadline is the only clock."""
+    async with asyncio.timeout(10):
+        while not condition():  # noqa: ASYNC110 - nothing tells of the end of the thread's work
+            await asyncio.sleep(0.001)
+
+
+LARGE = "".join(f"key{number}: {'x' * 100}\n" for number in range(1000))
+
+
+async def test_a_large_edit_is_read_beside_the_loop_and_what_follows_waits_for_it() -> None:
+    bench = await loaded({"db": "b: 1"})
+    bench.state.received(bench.cluster.edit(db=LARGE))
+    bench.state.received(bench.cluster.edit(web="a: 5"))
+    assert bench.told.changes == [], "nothing was read in the call itself"
+    await until(lambda: len(bench.told.changes) == 2)
+    assert [change.sections_changed for change in bench.told.changes] == [{DB}, {WEB}]
+    assert len(bench.values.config_values(DB)["db"]) == 1000  # type: ignore[arg-type] # it is a mapping
+
+
+async def test_a_large_bad_edit_is_told_once_and_a_hook_may_write_at_the_same_time() -> None:
+    bench = await loaded({"db": "b: 1"})
+    bench.state.received(bench.cluster.edit(db=LARGE + "key0: twice"))
+    assert await bench.state.write(WEB, patch("/web/c", 2)) is True
+    await until(lambda: bench.told.invalid)
+    assert len(bench.told.invalid) == 1
+    assert bench.values.config_values(WEB)["web"] == {"c": 2}
+
+
+async def test_a_deletion_that_no_watch_told_of_is_noticed() -> None:
+    bench = await loaded({"web": "a: 1"})
+    bench.cluster.delete()
+    await bench.state.reread()
+    assert [change.sections_changed for change in bench.told.changes] == [{WEB}]
+
+
+async def test_a_creation_during_the_look_is_not_taken_for_a_deletion() -> None:
+    bench = await loaded(None)
+    bench.cluster.meanwhile = lambda: bench.state.received(bench.cluster.edit(web="a: 1"))
+    await bench.state.reread()
+    assert bench.values.config_values(WEB)["web"] == {"a": 1}
+
+
+async def test_the_config_map_is_looked_at_again_and_again_even_after_an_error() -> None:
+    bench = await loaded({"web": "a: 1"})
+    slept: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        if len(slept) == 1:
+            bench.cluster.meanwhile = lambda: fail("no connection")
+        elif len(slept) == 2:
+            bench.cluster.meanwhile = lambda: None
+            bench.cluster.delete()
+        else:
+            raise asyncio.CancelledError
+
+    with pytest.raises(asyncio.CancelledError):
+        await bench.state.keep_in_step(sleep)
+    assert slept == [config_state.REREAD_SECONDS] * 3
+    assert "no connection" in bench.warnings[0]
+    assert bench.values.config_values(WEB)["web"] == {}
+
+
+def fail(reason: str) -> None:
+    raise errors.AddonOperatorError(reason)

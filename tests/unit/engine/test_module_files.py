@@ -98,3 +98,63 @@ def test_a_values_file_that_is_no_text_is_refused(tmp_path: pathlib.Path) -> Non
     (module(tmp_path, "web") / "values.yaml").write_bytes(b"web: \xff")
     with pytest.raises(errors.ConfigurationError, match="UTF-8"):
         module_files.load([tmp_path], 1)
+
+
+def schema(owner: pathlib.Path, name: str, text: str) -> pathlib.Path:
+    path = owner / "openapi" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def test_schemas_of_modules_and_of_global_values_are_in_force(tmp_path: pathlib.Path) -> None:
+    web = module(tmp_path / "modules", "010-web", "web: {size: x}\nwebEnabled: true")
+    schema(web, "config-values.yaml", "properties: {size: {type: integer}}")
+    schema(
+        web, "values.yaml", "x-extend: {schema: config-values.yaml}\nproperties: {internal: {default: {}}}"
+    )
+    hooks = tmp_path / "global-hooks"
+    schema(hooks, "config-values.yaml", "required: [domain]\nproperties: {domain: {type: string}}")
+    made = module_files.load([tmp_path / "modules"], 1, hooks).store()
+    assert [violation.path for violation in made.config_violations(made.config)] == ["global", "web.size"]
+    assert made.values(ModuleName("web"))["web"] == {"size": "x", "internal": {}}
+
+
+NUMBERS = """
+required: [gone]
+properties:
+  gone: {}
+  size: {type: integer}
+  list: {items: {type: integer}}
+  deep: {properties: {a: {properties: {b: {type: integer}}}}}
+"""
+
+
+def test_a_violation_names_the_file_that_set_the_value(tmp_path: pathlib.Path) -> None:
+    web = module(tmp_path, "010-web", "web: {size: x}\nwebEnabled: true")
+    (tmp_path / "values.yaml").write_text("web: {list: [1, x], deep: {a: {b: x}}}")
+    schema(web, "config-values.yaml", NUMBERS)
+    made = module_files.load([tmp_path], 1).store()
+    origins = {violation.path: violation.origin for violation in made.config_violations(made.config)}
+    common = str(tmp_path / "values.yaml")
+    assert origins == {
+        "web": str(web / "values.yaml"),
+        "web.size": str(web / "values.yaml"),
+        "web.list[1]": common,
+        "web.deep.a.b": common,
+    }
+
+
+def test_a_wrong_schema_is_refused_with_file_and_position(tmp_path: pathlib.Path) -> None:
+    path = schema(
+        module(tmp_path, "web"), "values.yaml", "type: object\nproperties:\n  size: {type: intager}\n"
+    )
+    with pytest.raises(errors.ConfigurationError, match=rf"{path}, line 3, column 10"):
+        module_files.load([tmp_path], 1)
+
+
+def test_a_wrong_schema_of_global_values_is_refused_with_its_file(tmp_path: pathlib.Path) -> None:
+    path = schema(tmp_path / "hooks", "config-values.yaml", "x-extend: {schema: config-values.yaml}")
+    (tmp_path / "modules").mkdir()
+    with pytest.raises(errors.ConfigurationError, match=str(path)):
+        module_files.load([tmp_path / "modules"], 1, tmp_path / "hooks")

@@ -170,3 +170,27 @@ def test_a_key_of_no_module_is_a_warning_even_if_its_text_is_broken(key: str, hi
     assert len(config.warnings) == 1
     assert repr(key) in config.warnings[0]
     assert hint in config.warnings[0]
+
+
+def test_a_reading_tells_what_is_wrong_and_has_the_rest() -> None:
+    data = {"someModule": "[", "global": "a: 1", "someModuleEnabled": "true"}
+    reading = sources.ConfigMapReader(KNOWN).read(data)
+    assert reading.unreadable == {"someModule"}
+    assert len(reading.violations) == 1
+    assert reading.values.sections == {"global": {"a": 1}}
+    assert reading.values.enabled == {"someModuleEnabled": True}
+
+
+def test_a_section_whose_text_is_as_before_is_not_parsed_anew() -> None:
+    reader = sources.ConfigMapReader(KNOWN)
+    first = reader.read({"someModule": "a: 1", "global": "a: 1"}).values.sections
+    second = reader.read({"someModule": "a: 1", "global": "a: 2"}).values.sections
+    assert second["someModule"] is first["someModule"]
+    assert second["global"] == {"a": 2}
+
+
+def test_a_section_that_comes_back_after_a_mistake_is_read() -> None:
+    reader = sources.ConfigMapReader(KNOWN)
+    for text in ("a: 1", "[", "false", "a: 1"):
+        sections = reader.read({"someModule": text}).values.sections
+    assert sections == {"someModule": {"a": 1}}

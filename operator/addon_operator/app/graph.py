@@ -27,10 +27,11 @@ from addon_operator.engine import (
 )
 from addon_operator.helm import releases
 from addon_operator.kernel import clock
-from addon_operator.kube import client, config_maps
+from addon_operator.kube import client, config_maps, object_patches, own_deletions
+from addon_operator.kube import discovery as discovery_of_kinds
 from addon_operator.modules import plan
 from addon_operator.process import children
-from addon_operator.telemetry import metrics
+from addon_operator.telemetry import hook_metrics, metrics
 from addon_operator.values import sources, store
 
 
@@ -143,9 +144,16 @@ class Graph:
             self._runner,
             self._values,
             self._config,
+            hook_run.Sinks(self._object_patcher(), hook_metrics.HookMetrics(self._parts.meters.registry)),
             observers.HookObserver(self._parts.meters),
             enabled_modules=lambda: self._states.enabled,
             warn=self._parts.warn,
+        )
+
+    def _object_patcher(self) -> object_patches.ObjectPatcher:
+        kube, time = self._parts.kube, self._clock
+        return object_patches.ObjectPatcher(
+            kube, discovery_of_kinds.Catalog(kube, time), own_deletions.OwnDeletions(), time
         )
 
     def _steps(self, hooks: tuple[state.Hook, ...]) -> steps.EngineSteps:

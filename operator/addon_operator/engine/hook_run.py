@@ -1,12 +1,15 @@
 """Running a hook: values in, outputs out, all of them checked before the first is applied."""
 
+import asyncio
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from addon_operator.engine import hook_runner, state
+from addon_operator.hooks import metric_operations, object_operations
 from addon_operator.kernel import errors, names
 from addon_operator.kernel.json_types import JsonObject
+from addon_operator.kube import own_deletions
 from addon_operator.process import children
 from addon_operator.values import patches, store
 
@@ -60,8 +63,40 @@ class HookObserver(Protocol):
         ...
 
 
+class ObjectPatcher(Protocol):
+    """Changes objects of the cluster; see :mod:`addon_operator.kube.object_patches`."""
+
+    async def apply(
+        self, operations: Sequence[object_operations.Operation], owner: own_deletions.Owner, source: str
+    ) -> None:
+        """Carry the operations out in their order, up to the first that fails, which is raised."""
+        ...
+
+
+class MetricStore(Protocol):
+    """Keeps the metrics of hooks; see :mod:`addon_operator.telemetry.hook_metrics`."""
+
+    def check(self, operations: Sequence[metric_operations.Operation], added: Mapping[str, str]) -> None:
+        """Raise an error for what :meth:`apply` would refuse."""
+        ...
+
+    def apply(self, operations: Sequence[metric_operations.Operation], added: Mapping[str, str]) -> None:
+        """Apply all operations, or none and raise an error; ``added`` are labels for all series."""
+        ...
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Sinks:
+    """Where outputs go that are no values."""
+
+    objects: ObjectPatcher
+    metrics: MetricStore
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Outputs:
+    objects: tuple[object_operations.Operation, ...]
+    metrics: tuple[metric_operations.Operation, ...]
     values: patches.ValuesPatch | None
     config_values: patches.ValuesPatch | None
 
@@ -74,6 +109,7 @@ class HookExecutor:
         runner: hook_runner.HookRunner,
         values: store.ValuesStore,
         config_writer: ConfigWriter,
+        sinks: Sinks,
         observer: HookObserver,
         *,
         enabled_modules: Callable[[], Sequence[names.ModuleName]],
@@ -82,6 +118,7 @@ class HookExecutor:
         self._runner = runner
         self._values = values
         self._config_writer = config_writer
+        self._sinks = sinks
         self._observer = observer
         self._enabled_modules = enabled_modules
         self._warn = warn
@@ -104,10 +141,12 @@ class HookExecutor:
         try:
             ran = await self._runner.run(self._request(hook, contexts, labels))
             result = ran.result
-            outputs = self._read(hook, ran)
-            effects = await self._apply(hook.module, outputs)
+            outputs = await self._read(hook, ran)
+            effects = await self._apply(hook, outputs)
         except errors.AddonOperatorError as error:
             failed = error.result if isinstance(error, hook_runner.HookFailed) else result
+            if isinstance(error, hook_runner.HookFailed):
+                await self._tell_of_failure(hook, error)
             self._observer.hook_failed(labels, failed, allowed=allow_failure)
             raise
         self._observer.hook_succeeded(labels, ran.result)
@@ -129,11 +168,12 @@ class HookExecutor:
     def _visible_modules(self, hook: state.Hook) -> Sequence[names.ModuleName] | None:
         return self._enabled_modules() if hook.module is not None else None
 
-    def _read(self, hook: state.Hook, ran: hook_runner.HookRunResult) -> _Outputs:
-        for name, text in (("METRICS_PATH", ran.metrics), ("KUBERNETES_PATCH_PATH", ran.kubernetes_patch)):
-            if text.strip():
-                self._warn(f"hook {hook.name} wrote to {name}, which this version does not read yet")
+    async def _read(self, hook: state.Hook, ran: hook_runner.HookRunResult) -> _Outputs:
         outputs = _Outputs(
+            objects=await _objects(hook, ran.kubernetes_patch),
+            metrics=await asyncio.to_thread(
+                metric_operations.parse, ran.metrics, f"hook {hook.name}: METRICS_PATH"
+            ),
             values=_patch(ran.values_patch, f"hook {hook.name}: VALUES_JSON_PATCH_PATH"),
             config_values=_patch(ran.config_values_patch, f"hook {hook.name}: CONFIG_VALUES_JSON_PATCH_PATH"),
         )
@@ -141,10 +181,13 @@ class HookExecutor:
             self._config_writer.check(hook.module, outputs.config_values)
         if outputs.values is not None:
             self._values.check_values_patch(hook.module, outputs.values)
+        self._sinks.metrics.check(outputs.metrics, _metric_labels(hook))
         return outputs
 
-    async def _apply(self, owner: names.ModuleName | None, outputs: _Outputs) -> HookEffects:
-        effects = HookEffects()
+    async def _apply(self, hook: state.Hook, outputs: _Outputs) -> HookEffects:
+        effects, owner = HookEffects(), hook.module
+        if outputs.objects:
+            await self._change_objects(hook, outputs.objects)
         if outputs.config_values is not None:
             effects |= HookEffects(
                 values_changed=await self._config_writer.write(owner, outputs.config_values)
@@ -152,8 +195,37 @@ class HookExecutor:
         if outputs.values is not None:
             outcome = self._values.apply_values_patch(owner, outputs.values)
             effects |= HookEffects(outcome.values_changed, outcome.flags_changed)
+        self._sinks.metrics.apply(outputs.metrics, _metric_labels(hook))
         return effects
+
+    async def _change_objects(
+        self, hook: state.Hook, operations: Sequence[object_operations.Operation]
+    ) -> None:
+        owner = own_deletions.Owner(hook.module or "")
+        await self._sinks.objects.apply(operations, owner, _object_source(hook))
+
+    async def _tell_of_failure(self, hook: state.Hook, failure: hook_runner.HookFailed) -> None:
+        """Carry out what is to be done even though the hook failed; mistakes there do not hide the failure."""
+        try:
+            operations = object_operations.for_failed_hook(await _objects(hook, failure.kubernetes_patch))
+            if operations:
+                await self._change_objects(hook, operations)
+        except errors.AddonOperatorError as error:
+            self._warn(f"the hook failed, and what it wrote about that cannot be applied: {error}")
 
 
 def _patch(text: str, source: str) -> patches.ValuesPatch | None:
     return patches.parse_patch(text, source) if text.strip() else None
+
+
+async def _objects(hook: state.Hook, text: str) -> tuple[object_operations.Operation, ...]:
+    # Large documents take their time.
+    return await asyncio.to_thread(object_operations.parse, text, _object_source(hook))
+
+
+def _object_source(hook: state.Hook) -> str:
+    return f"hook {hook.name}: KUBERNETES_PATCH_PATH"
+
+
+def _metric_labels(hook: state.Hook) -> dict[str, str]:
+    return {"hook": hook.name} | ({"module": hook.module} if hook.module else {})

@@ -82,12 +82,16 @@ class EnabledResult:
 class HookFailed(errors.AddonOperatorError):
     """A hook's process did not end with exit code 0, or what it wrote cannot be read."""
 
-    def __init__(self, hook: str, result: children.ChildResult, reason: str) -> None:
+    def __init__(
+        self, hook: str, result: children.ChildResult, reason: str, kubernetes_patch: str = ""
+    ) -> None:
         super().__init__(f"hook {hook} {reason}")
         self.hook = hook
         """The hook's name."""
         self.result = result
         """How its process ended."""
+        self.kubernetes_patch = kubernetes_patch
+        """What it wrote about objects until then; it may hold something that is to be done all the same."""
 
 
 class EnabledScriptError(errors.ModuleError):
@@ -187,7 +191,8 @@ class HookRunner:
             await _in_thread(_prepare, files, inputs, _OUTPUTS)
             result = await self._start(request.path, files, request.log_fields, timeout, request.cwd)
             if _has_failed(result):
-                raise HookFailed(name, result, describe_failure(result, timeout))
+                written_until_then = await _in_thread(_collect_leniently, files, KUBERNETES_PATCH)
+                raise HookFailed(name, result, describe_failure(result, timeout), written_until_then)
             try:
                 written = await _in_thread(_collect, files, _OUTPUTS)
             except hook_directory.HookFileError as error:
@@ -281,6 +286,14 @@ def _prepare(files: hook_directory.HookDirectory, inputs: _Inputs, outputs: Sequ
 
 def _collect(files: hook_directory.HookDirectory, outputs: Sequence[str]) -> dict[str, str]:
     return {variable: files.read_output(variable) for variable in outputs}
+
+
+def _collect_leniently(files: hook_directory.HookDirectory, variable: str) -> str:
+    """What a failed hook wrote; nothing if that cannot be read, as its failure says more."""
+    try:
+        return files.read_output(variable)
+    except hook_directory.HookFileError:
+        return ""
 
 
 async def _in_thread(

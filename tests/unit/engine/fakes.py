@@ -1,8 +1,13 @@
 """Fakes that the engine's tests share: a clock that is moved by hand, a log of what queues tell."""
 
 import asyncio
+from collections.abc import Sequence
 
-from addon_operator.engine import task_queue, tasks
+from addon_operator.engine import hook_run, task_queue, tasks
+from addon_operator.hooks import object_operations
+from addon_operator.kernel import errors
+from addon_operator.kube import own_deletions
+from addon_operator.telemetry import hook_metrics, series
 
 
 async def settle() -> None:
@@ -43,3 +48,24 @@ class QueueLog:
         self, queue: task_queue.TaskQueue, task: tasks.Task, error: BaseException, delay: float | None
     ) -> None:
         self.failures.append((task.owner, str(error), delay))
+
+
+class Objects:
+    """Instead of a cluster: takes operations in, or refuses them."""
+
+    def __init__(self) -> None:
+        self.applied: list[tuple[object_operations.Operation, ...]] = []
+        self.owners: list[str] = []
+        self.error: errors.AddonOperatorError | None = None
+
+    async def apply(
+        self, operations: Sequence[object_operations.Operation], owner: own_deletions.Owner, source: str
+    ) -> None:
+        if self.error is not None:
+            raise self.error
+        self.applied.append(tuple(operations))
+        self.owners.append(owner)
+
+
+def no_sinks() -> hook_run.Sinks:
+    return hook_run.Sinks(Objects(), hook_metrics.HookMetrics(series.Registry()))

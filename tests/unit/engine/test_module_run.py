@@ -12,6 +12,7 @@ from addon_operator.kernel.names import ModuleName
 from addon_operator.modules import model
 from addon_operator.process import children
 from addon_operator.values import patches, store
+from tests.unit.engine import fakes
 
 WEB = ModuleName("web")
 
@@ -107,6 +108,7 @@ class Bench:
             runner,
             self.values,
             NoConfigMap(),
+            fakes.no_sinks(),
             self.observer,
             enabled_modules=lambda: (WEB,),
             warn=self.write,

@@ -17,7 +17,6 @@ from addon_operator.admission import (
     certificate_store,
     certificate_store_secret,
     registration,
-    registration_watch,
     reviews,
     site,
     tls,
@@ -139,16 +138,14 @@ async def replica(
     # Replicas behind a Service have one address; here each has its own, and the first one's is registered.
     address = specs.url_address(f"https://127.0.0.1:{served.port}")
     registrar = registration.Registrar(kube, [wanted], address, store, observer, time=time)
-    watch = registration_watch.RegistrationWatch(kube.access, [wanted], registrar.poke, time=time)
     await registrar.ensure()
-    tasks = [asyncio.create_task(registrar.keep()), asyncio.create_task(watch.keep())]
+    keeping = asyncio.create_task(registrar.keep())
     running = Replica(kube, namespace, time, handler, observer, store, served, wanted, registrar)
     try:
         yield running
     finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        keeping.cancel()
+        await asyncio.gather(keeping, return_exceptions=True)
         await served.stop()
 
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from addon_operator.admission import registration_specs as specs
-from addon_operator.admission import reporting
+from addon_operator.admission import registration_watch, reporting
 from addon_operator.kernel import clock
 from addon_operator.kernel import errors as kernel_errors
 from addon_operator.kube import client, errors
@@ -54,6 +54,7 @@ class Registrar:
     ) -> None:
         self._kube = kube
         self._keepers = [_Keeper(kube, one, address, trust, log, time) for one in configurations]
+        self._watch = registration_watch.RegistrationWatch(kube.access, configurations, self.poke, time=time)
         self._trouble = reporting.Trouble(log)
         self._poked = asyncio.Event()
 
@@ -71,10 +72,15 @@ class Registrar:
             await keeper.ensure()
 
     async def keep(self) -> None:
-        """Look at the configurations when poked and every half minute, until cancelled.
+        """Look at the configurations when somebody touches them and every half minute, until cancelled.
 
         Missing rights and other errors become one warning, and are tried again.
         """
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._watch.keep())
+            tasks.create_task(self._keep())
+
+    async def _keep(self) -> None:
         while True:
             self._poked.clear()
             await self._wait(await self._try())

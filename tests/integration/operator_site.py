@@ -203,6 +203,10 @@ class Site:
         """Install a release that is no business of the operator's."""
         self._cluster.run_helm(f"--namespace={self.namespace}", "install", release, str(chart))
 
+    def uninstall(self, release: str) -> None:
+        """Remove a release behind the operator's back."""
+        self._cluster.run_helm(f"--namespace={self.namespace}", "uninstall", release)
+
     def objects(self, plural: str, **selectors: str) -> list[dict[str, Any]]:
         """The objects of a core kind in the test's namespace that match ``labelSelector``, ``fieldSelector``.
 

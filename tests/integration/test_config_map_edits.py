@@ -172,3 +172,19 @@ def test_an_edit_during_a_converge_wins_over_what_had_not_begun(site: operator_s
     assert site.data("api") == {"color": "red"}
     assert site.data("web") == {"color": "blue"}
     assert site.revisions()["api"] == 1, "the old values were installed first"
+
+
+def test_a_release_removed_by_hand_is_installed_again_by_the_next_run(site: operator_site.Site) -> None:
+    module(site, "010-web")
+    operator = site.start().wait_ready()
+    site.uninstall("web")
+    site.config(web="note: nobody reads this")
+    operator.wait_until(lambda: site.revisions() == {"web": 1}, "it is installed again")
+    assert site.data("web") == {"color": "green"}
+
+
+def test_a_section_that_is_the_word_false_switches_its_module_off(site: operator_site.Site) -> None:
+    module(site, "010-web")
+    operator = site.start().wait_ready()
+    site.config(web="false")
+    operator.wait_until(lambda: site.revisions() == {}, "it is uninstalled")

@@ -75,6 +75,16 @@ def test_settings_come_from_flags_and_from_both_spellings_of_variables(
     assert site.data("web") == {"color": "red"}
 
 
+def test_directories_may_be_given_relative_to_the_working_directory(site: operator_site.Site) -> None:
+    site.values("webEnabled: true")
+    site.hook(site.module("010-web", {"color": "green"}), "one.sh", {"onStartup": 1})
+    site.hook(site.global_hooks, "all.sh", {"beforeAll": 1})
+    relative = {"MODULES_DIR": "modules", "GLOBAL_HOOKS_DIR": "global-hooks", "ADDON_OPERATOR_TMP_DIR": "tmp"}
+    site.start(**relative).wait_ready()
+    assert site.labels() == ["all.sh beforeAll", "one.sh onStartup"]
+    assert site.revisions() == {"web": 1}
+
+
 def test_values_of_all_four_sources_reach_chart_and_hooks(site: operator_site.Site) -> None:
     site.values(
         """
@@ -214,6 +224,41 @@ def test_a_failing_hook_is_retried_while_other_modules_of_its_order_go_on(site: 
     assert site.revisions() == {"api": 1, "web": 1, "late": 1}
     assert bindings_of(site, "flaky.sh") == ["onStartup"]
     assert operator.metrics().total("module_hook_run_errors_total", module="web", hook="broken.sh") >= 1
+
+
+def test_modules_of_one_order_run_side_by_side(site: operator_site.Site) -> None:
+    site.values("webEnabled: true\napiEnabled: true")
+    for name, other in (("web", "api"), ("api", "web")):
+        site.hook(site.module(f"010-{name}"), f"{name}.sh", {"onStartup": 1}, f"""
+            touch {site.root}/{name}-began
+            for _ in {{1..100}}; do [[ -e {site.root}/{other}-began ]] && exit 0; sleep 0.1; done
+            exit 1
+        """)  # fmt: skip
+    site.start().wait_ready()
+    assert sorted(site.labels()) == ["api.sh onStartup", "web.sh onStartup"]
+
+
+def test_a_failing_module_may_be_told_not_to_hold_up_higher_orders(site: operator_site.Site) -> None:
+    site.values("webEnabled: true\nlateEnabled: true")
+    site.hook(site.module("010-web", {"color": "green"}), "broken.sh", {"beforeHelm": 1}, "exit 1")
+    site.module("020-late", {"color": "green"})
+    site.start(CONVERGE_ON_FAILURE="continue").wait_ready()
+    assert site.revisions() == {"late": 1}
+
+
+def test_a_patch_of_another_modules_values_is_refused_whole(site: operator_site.Site) -> None:
+    site.values("webEnabled: true\napiEnabled: true\nweb: {color: green}\napi: {color: green}")
+    web = site.module("010-web", {"color": "{{ .Values.web.color }}"})
+    site.module("010-api", {"color": "{{ .Values.api.color }}"})
+    own, foreign = (f'{{"op": "add", "path": "/{key}/color", "value": "red"}}' for key in ("web", "api"))
+    site.hook(web, "greedy.sh", {"beforeHelm": 1}, PATCH_VALUES.format(patch=f"[{own}, {foreign}]"))
+    operator = site.start()
+    operator.wait_metric(1, "module_hook_run_errors_total", module="web", hook="greedy.sh")
+    operator.wait_logged("greedy.sh", "/api/color")
+    site.hook(web, "greedy.sh", {"beforeHelm": 1})
+    operator.wait_ready()
+    assert site.data("web") == {"color": "green"}
+    assert site.data("api") == {"color": "green"}
 
 
 def test_probes_and_metrics_tell_of_the_first_converge(site: operator_site.Site) -> None:

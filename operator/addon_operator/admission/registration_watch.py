@@ -75,6 +75,8 @@ class RegistrationWatch:
                 self._connection.open(_request(configuration), using) as answer,
             ):
                 if answer.status == 200:
+                    # It may have been removed while nobody watched, of which the watch says nothing.
+                    self._changed()
                     async for _ in answer.content.iter_any():
                         self._changed()
                 status = answer.status

@@ -85,13 +85,17 @@ async def watch(server: Server, *answers: int | list[bytes]) -> Run:
     return run
 
 
-async def test_each_word_of_the_watch_is_told(server: Server) -> None:
+async def test_each_word_of_the_watch_is_told_and_its_beginning(server: Server) -> None:
     run = await watch(server, [b'{"type": "ADDED"}\n'], [b'{"type": "MODIFIED"}\n'])
-    assert run.changes == 2
+    assert run.changes == 2 + 2
     assert server.asked[0] == (
         "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
         "?watch=1&fieldSelector=metadata.name%3Daddon-operator&timeoutSeconds=270"
     )
+
+
+async def test_a_removal_between_two_watches_is_looked_for(server: Server) -> None:
+    assert (await watch(server, [], [])).changes == 2
 
 
 async def test_a_watch_that_ends_is_begun_again_soon(server: Server) -> None:
@@ -101,7 +105,7 @@ async def test_a_watch_that_ends_is_begun_again_soon(server: Server) -> None:
 async def test_failures_make_the_pauses_longer(server: Server) -> None:
     run = await watch(server, 500, 500, 429, [], 500)
     assert run.pauses == [2.0, 4.0, 8.0, 1.0, 2.0]
-    assert run.changes == 0
+    assert run.changes == 1
 
 
 async def test_without_the_right_it_asks_seldom(server: Server) -> None:

@@ -16,6 +16,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "preview": "addon_operator.cli.preview:preview",
     "settings": "addon_operator.cli.settings:settings",
     "start": "addon_operator.cli.start:start",
+    "values": "addon_operator.cli.values:values",
     "version": "addon_operator.cli.version:version",
 }
 """Name of each verb and where its click command is."""

@@ -90,21 +90,36 @@ def read_module(
     evaluator: schema_rules.RuleEvaluator,
 ) -> ModuleFiles:
     """One module; raises a :class:`~addon_operator.kernel.errors.ConfigurationError` like :func:`load`."""
+    module = module_of(path, unnumbered_order)
+    own = own_values(module)
+    return ModuleFiles(module, store.ModuleValues(module.name, common, own, read_schemas(path, evaluator)))
+
+
+def module_of(path: pathlib.Path, unnumbered_order: int) -> model.Module:
+    """The module of a directory.
+
+    Raises :class:`~addon_operator.kernel.names.ModuleNameError` for a name that cannot be a module's.
+    """
     try:
         order, name = names.parse_module_directory(path.name)
     except names.ModuleNameError as error:
         raise names.ModuleNameError(f"{path}: {error}") from None
-    module = model.Module(
+    return model.Module(
         name=name,
         order=unnumbered_order if order is None else order,
         path=path,
         has_chart=(path / "Chart.yaml").is_file() or (path / "templates").is_dir(),
         enabled_script=_enabled_script(path),
     )
-    values_path = path / VALUES_FILE
-    text = read_text(values_path) if values_path.exists() else ""
-    own = sources.parse_module_values(name, text, str(values_path))
-    return ModuleFiles(module, store.ModuleValues(name, common, own, read_schemas(path, evaluator)))
+
+
+def own_values(module: model.Module) -> sources.ValuesFile:
+    """The ``values.yaml`` of a module.
+
+    Raises a :class:`~addon_operator.kernel.errors.ConfigurationError` if it cannot be read.
+    """
+    path = module.path / VALUES_FILE
+    return sources.parse_module_values(module.name, read_text(path) if path.exists() else "", str(path))
 
 
 def read_schemas(path: pathlib.Path, evaluator: schema_rules.RuleEvaluator) -> schemas.SectionSchemas:

@@ -12,6 +12,8 @@ Path = tuple[str | int, ...]
 
 PATTERN_AS_WRITTEN: Final = "x-pattern"
 """Where a prepared schema keeps the pattern that the user wrote."""
+MISSING_KEY: Final = "must have the key "
+"""How the rule of a missing key begins."""
 
 
 def explain(error: jsonschema.ValidationError, base: Path = ()) -> Iterator[tuple[Path, str]]:
@@ -62,7 +64,7 @@ def _missing(error: jsonschema.ValidationError) -> str:
     # The library makes one error for each missing key and names it only in its own message.
     required = cast("list[str]", error.validator_value)
     missing = next(key for key in required if error.message.startswith(repr(key)))
-    return f"must have the key {missing!r}"
+    return f"{MISSING_KEY}{missing!r}"
 
 
 def _types(demand: Any) -> str:  # noqa: ANN401  # any JSON

@@ -50,6 +50,11 @@ class Violation:
     origin: str = ""
     """The source that set the value; empty if that is not known or no source did."""
 
+    @property
+    def is_missing_key(self) -> bool:
+        """Whether something has to be added, rather than something that is there to be changed."""
+        return self.rule.startswith(schema_messages.MISSING_KEY)
+
     def __str__(self) -> str:
         shown = "" if self.value is None else f", not {self.value}"
         origin = f"; set in {self.origin}" if self.origin else ""
@@ -59,8 +64,8 @@ class Violation:
 class InvalidValuesError(errors.AddonOperatorError):
     """Values break their schema; ``violations`` are all of them."""
 
-    def __init__(self, violations: Sequence[Violation]) -> None:
-        super().__init__("the values are not valid: " + "; ".join(map(str, violations)))
+    def __init__(self, violations: Sequence[Violation], subject: str = "the values are not valid") -> None:
+        super().__init__(f"{subject}: " + "; ".join(map(str, violations)))
         self.violations = tuple(violations)
         """All that is wrong."""
 

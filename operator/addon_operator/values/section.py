@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Final, cast
 
 from addon_operator.kernel import json_types, names
-from addon_operator.values import json_documents, merge, patch_log, patches, schemas
+from addon_operator.values import json_documents, merge, origins, patch_log, patches, schemas
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -73,6 +73,15 @@ class Section:
         if self._schemas.config is not None:
             self._schemas.config.fill(value)
         return value
+
+    def default_layers(self) -> list[origins.Layer]:
+        """The section as the defaults of each schema filled it, the values schema first."""
+        filled = ((self._schemas.values, self.present), (self._schemas.config, self.configured(self._config)))
+        return [
+            origins.Layer(f"default in {schema.source}", value)
+            for schema, value in filled
+            if schema is not None
+        ]
 
     def masked(self, value: json_types.JsonObject) -> json_types.JsonObject:
         """A copy of a state of the section that hides what is sensitive."""

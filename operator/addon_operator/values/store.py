@@ -201,10 +201,15 @@ class ValuesStore:
         ``global`` is always checked; ``modules`` are by default those that ``config`` leaves enabled.
         """
         checked = self._enabled_by(config) if modules is None else modules
+        return [v for module in (None, *checked) for v in self.section_violations(module, config)]
+
+    def section_violations(
+        self, module: names.ModuleName | None, config: sources.ConfigValues | None = None
+    ) -> list[values_schemas.Violation]:
+        """Like :meth:`config_violations`, of one section; ``config`` is by default what is in force."""
+        layers = self.layers(module, config)
         return [
             dataclasses.replace(violation, origin=origins.nearest_origin(violation.keys[1:], layers))
-            for module in (None, *checked)
-            for layers in [self.layers(module, config)]
             for violation in self._section(module).config_violations(layers[-1].section)
         ]
 
@@ -233,6 +238,15 @@ class ValuesStore:
         below = [origins.Layer(file.source, _section_of(file, key)) for file in files]
         return [*below, origins.Layer(config.source, config.sections.get(key, {}))]
 
+    def layers_with_defaults(self, module: names.ModuleName | None) -> list[origins.Layer]:
+        """:meth:`layers`, and below them what the defaults of the schemas made."""
+        return [*self._section(module).default_layers(), *self.layers(module)]
+
+    def values_violations(self, module: names.ModuleName | None) -> list[values_schemas.Violation]:
+        """All that the values schema does not allow in the present values of a section."""
+        kept = self._section(module)
+        return kept.values_violations(kept.present)
+
     def check_helm_values(self, module: names.ModuleName) -> None:
         """Check what the module's chart would get, with ``x-required-for-helm``.
 
@@ -242,8 +256,9 @@ class ValuesStore:
         Raises :class:`~addon_operator.values.schemas.InvalidValuesError`.
         """
         kept = [self._global, self._section(module)]
-        _raise_violations(self.config_violations(self._config, [module]))
-        _raise_violations([v for part in kept for v in part.values_violations(part.present, for_helm=True)])
+        found = self.config_violations(self._config, [module])
+        found = found or [v for part in kept for v in part.values_violations(part.present, for_helm=True)]
+        _raise_violations(found, f"the values of module {module} are not ready for Helm")
 
     def check_values_patch(self, owner: names.ModuleName | None, patch: json_patches.ValuesPatch) -> None:
         """Find out whether a values patch would be taken; nothing is changed.
@@ -286,7 +301,7 @@ class ValuesStore:
         """
         kept = self._section(owner)
         result = config_map.patch_section(owner, patch, self._config if config is None else config)
-        _raise_violations(kept.config_violations(result.section))
+        _raise_violations(kept.config_violations(result.section), _refused(patch))
         return result
 
     def patches(self, owner: names.ModuleName | None) -> list[json_patches.Operation]:
@@ -323,7 +338,7 @@ class ValuesStore:
         steps = [step for step in taken if step.path[0] == kept.key]
         value = cast("json_types.JsonObject", document.pop(kept.key))
         prepared = kept.prepare(value, steps)
-        _raise_violations(kept.values_violations(prepared.value))
+        _raise_violations(kept.values_violations(prepared.value), _refused(patch))
         hook_switches = cast("dict[str, bool]", document) if owner is None else self._hook_switches
         return _Prepared(prepared, hook_switches)
 
@@ -339,6 +354,10 @@ def _section_of(file: sources.ValuesFile, key: names.ValuesKey) -> json_types.Js
     return file.sections.get(key, {})
 
 
-def _raise_violations(violations: Sequence[values_schemas.Violation]) -> None:
+def _raise_violations(violations: Sequence[values_schemas.Violation], subject: str) -> None:
     if violations:
-        raise values_schemas.InvalidValuesError(violations)
+        raise values_schemas.InvalidValuesError(violations, subject)
+
+
+def _refused(patch: json_patches.ValuesPatch) -> str:
+    return f"{patch.source} makes values that are not valid"

@@ -1,0 +1,168 @@
+"""``addon-operator values``: what is wrong with the values of modules, and what they come to."""
+
+import collections
+import pathlib
+import sys
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+import orjson
+import rich.box
+import rich.console
+import rich.table
+import yaml
+
+from addon_operator.kernel import json_types
+
+if TYPE_CHECKING:
+    from addon_operator.app import values_check, values_files
+    from addon_operator.values import store
+
+EXIT_FINDINGS: Final = 1
+_PLAIN_WIDTH: Final = 160
+_STYLES: Final = {"error": "bold red", "warning": "yellow"}
+
+_modules_dir: Final = click.option(
+    "--modules-dir",
+    "modules_dirs",
+    metavar="PATHS",
+    help="Directories with modules. [MODULES_DIR, default modules]",
+)
+_global_hooks_dir: Final = click.option(
+    "--global-hooks-dir",
+    metavar="PATH",
+    help="Directory whose openapi/ is for global values. [GLOBAL_HOOKS_DIR, default global-hooks]",
+)
+_config: Final = click.option(
+    "--values",
+    "config",
+    metavar="FILE",
+    type=click.Path(path_type=pathlib.Path, exists=True, dir_okay=False),
+    help="File in the place of the values ConfigMap: its manifest, or written like modules/values.yaml.",
+)
+
+
+@click.group()
+def values() -> None:
+    """Look at the values of modules, without a cluster."""
+
+
+@values.command()
+@click.argument("directory", required=False, metavar="[DIR]")
+@_modules_dir
+@_global_hooks_dir
+@_config
+@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True,
+              help="Format of the output.")  # fmt: skip
+def check(
+    directory: str | None,
+    modules_dirs: str | None,
+    global_hooks_dir: str | None,
+    config: pathlib.Path | None,
+    output: str,
+) -> int:
+    """Check names, values and schemas of all modules in DIR, enabled or not.
+
+    The exit code is 1 if the operator would refuse something.
+    """
+    from addon_operator.app import values_check, values_files
+
+    flags = {"modules_dirs": directory or modules_dirs, "global_hooks_dir": global_hooks_dir}
+    report = values_check.check(values_files.places(flags), config)
+    (_print_json if output == "json" else _print_table)(report)
+    return EXIT_FINDINGS if report.failed else 0
+
+
+def _print_json(report: "values_check.Report") -> None:
+    rows = [
+        {"level": str(found.level), "subject": found.subject, "problem": found.problem}
+        for found in report.findings
+    ]
+    click.echo(_json(rows), nl=False)
+
+
+def _print_table(report: "values_check.Report") -> None:
+    if report.findings:
+        table = rich.table.Table(box=rich.box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
+        for column in ("LEVEL", "MODULE", "FINDING"):
+            table.add_column(column, overflow="fold", no_wrap=column == "LEVEL")
+        for found in report.findings:
+            table.add_row(found.level, found.subject, found.problem, style=_STYLES[found.level])
+        click.echo(_rendered(table), nl=False)
+    counts = collections.Counter(str(found.level) for found in report.findings)
+    told = ", ".join(_count(counts[level], level) for level in _STYLES if counts[level])
+    click.echo(f"{_count(report.modules, 'module')} checked: {told or 'nothing is wrong'}")
+
+
+def _rendered(table: rich.table.Table) -> str:
+    console = rich.console.Console(
+        width=None if sys.stdout.isatty() else _PLAIN_WIDTH, markup=False, highlight=False, emoji=False
+    )
+    with console.capture() as captured:
+        console.print(table)
+    return "".join(f"{line.rstrip()}\n" for line in captured.get().splitlines())
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+@values.command()
+@click.argument("module")
+@_modules_dir
+@_global_hooks_dir
+@_config
+@click.option("-o", "--output", type=click.Choice(["yaml", "json"]), default="yaml", show_default=True,
+              help="Format of the output.")  # fmt: skip
+@click.option("--origin", is_flag=True, help="Show for each value which file or schema it came from.")
+def show(
+    module: str,
+    modules_dirs: str | None,
+    global_hooks_dir: str | None,
+    config: pathlib.Path | None,
+    output: str,
+    *,
+    origin: bool,
+) -> None:
+    """Show the values that the first hook of MODULE would see, merged from all files and defaults.
+
+    MODULE is the name of a module, or 'global'. What schemas call sensitive is shown as ***.
+    """
+    from addon_operator.app import values_files
+
+    flags = {"modules_dirs": modules_dirs, "global_hooks_dir": global_hooks_dir}
+    made = values_files.places(flags).load().store()
+    owner = values_files.owner(module, made)
+    if config is not None:
+        read = values_files.read_config(config, made.modules)
+        _warn(*read.warnings)
+        made.set_config(read)
+    shown = _with_origins(values_files.leaves(made, owner)) if origin else made.masked_values(owner)
+    click.echo(_RENDERERS[output](shown), nl=False)
+    _warn_of_violations(made, owner)
+
+
+def _with_origins(leaves: "list[values_files.Leaf]") -> json_types.JsonObject:
+    return {leaf.path: {"value": leaf.value, "origin": leaf.origin} for leaf in leaves}
+
+
+def _warn_of_violations(made: "store.ValuesStore", owner: Any) -> None:  # noqa: ANN401  # a module's name or None
+    for part in dict.fromkeys((None, owner)):
+        _warn(*map(str, made.section_violations(part)))
+
+
+def _warn(*warnings: str) -> None:
+    for warning in warnings:
+        click.echo(f"Warning: {warning}", err=True)
+
+
+def _yaml(value: json_types.JsonValue) -> str:
+    return yaml.safe_dump(value, sort_keys=False, allow_unicode=True)
+
+
+def _json(value: object) -> str:
+    return orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE).decode()
+
+
+_RENDERERS: Final[Mapping[str, Callable[[json_types.JsonObject], str]]] = {"yaml": _yaml, "json": _json}

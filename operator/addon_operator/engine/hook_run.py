@@ -205,7 +205,7 @@ class HookExecutor:
         await self._sinks.objects.apply(operations, owner, _object_source(hook))
 
     async def _tell_of_failure(self, hook: state.Hook, failure: hook_runner.HookFailed) -> None:
-        """Carry out what is to be done even though the hook failed; mistakes there do not hide the failure."""
+        """Carry out what is to be done even though the hook failed; a mistake there does not hide that."""
         try:
             operations = object_operations.for_failed_hook(await _objects(hook, failure.kubernetes_patch))
             if operations:

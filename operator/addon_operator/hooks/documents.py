@@ -73,8 +73,9 @@ def load_stream(text: str) -> list[JsonValue]:
 
     Raises :class:`StreamError` with the document's index, and line and column where there are some.
     """
-    if not text.lstrip(_SPACE).startswith(("{", "[")):
-        return list(_yaml_stream(text))
+    start = text.lstrip(_SPACE)
+    if not start.startswith(("{", "[")):
+        return list(_yaml_stream(text)) if start else []
     try:
         return load_json_stream(text)
     except StreamError as json_error:

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import pytest
 
+import addon_operator
 from addon_operator.devcluster import api, handle, layout
 from tests.integration import operator_process
 
@@ -142,6 +143,8 @@ class Site:
         return {
             "PATH": f"{self.root}:{os.environ.get('PATH', os.defpath)}",
             "HOME": str(self.root),
+            # The operator that is tested is the one beside these tests, wherever another one is installed.
+            "PYTHONPATH": str(pathlib.Path(addon_operator.__file__).parents[1]),
             "TRACE": str(self._trace),
             "ADDON_OPERATOR_NAMESPACE": self.namespace,
             "KUBE_CONFIG": str(self._cluster.kubeconfig),

@@ -248,7 +248,7 @@ def _subresource(document: JsonObject) -> str | None:
 def _create(origin: Origin, document: JsonObject) -> Operation:
     body, if_exists = _body(document), IfExists(origin.operation)
     target = _target_of_object(document, body)
-    may_be_made = if_exists is IfExists.FAIL and "generateName" in body["metadata"] and not target.subresource
+    may_be_made = if_exists is IfExists.FAIL and "generateName" in body["metadata"]
     if not target.name and not may_be_made:
         raise _FieldError("object.metadata: the key 'name' is missing")
     return Create(origin, target, body, if_exists)

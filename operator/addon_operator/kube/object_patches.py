@@ -63,10 +63,8 @@ class _Place:
         return self.path(subresource=named if named in _WITH_OWN_KIND else None)
 
     @property
-    def creation(self) -> str:
-        """Where it is created."""
-        if self.target.subresource:
-            return self.whole
+    def collection(self) -> str:
+        """Where the object is created."""
         return self.resource.path(namespace=self.target.namespace)
 
     @property
@@ -168,24 +166,21 @@ class ObjectPatcher:
             await self._retried(lambda: self._create_or_replace(operation.body, place))
             return
         try:
-            await self._kube.create(place.creation, operation.body, query=_FIELD_MANAGER)
+            await self._kube.create(place.collection, operation.body, query=_FIELD_MANAGER)
         except errors.AlreadyExists:
             if operation.if_exists is object_operations.IfExists.FAIL:
                 raise
 
     async def _create_or_replace(self, body: Mapping[str, Any], place: _Place) -> None:
-        if not place.target.subresource:
-            try:
-                await self._kube.create(place.creation, body, query=_FIELD_MANAGER)
-            except errors.AlreadyExists:
-                pass
-            else:
-                return
+        try:
+            await self._kube.create(place.collection, body, query=_FIELD_MANAGER)
+        except errors.AlreadyExists:
+            pass
+        else:
+            return
         try:
             await self._replace(place, body, await self._kube.get(place.readable, metadata_only=True))
         except errors.NotFound as error:
-            if place.target.subresource:
-                raise
             # Deleted since the creation was refused: the next try creates it.
             raise errors.Conflict(error.target, error.status, error.reason, error.message) from error
 

@@ -204,14 +204,6 @@ REFUSED = {
         {"operation": "Apply", "object": {**CONFIG_MAP, "metadata": {}}},
         " (Apply), object.metadata: the key 'name' is missing",
     ),
-    "generated-name-of-a-subresource": (
-        {
-            "operation": "Create",
-            "object": {**CONFIG_MAP, "metadata": {"generateName": "x"}},
-            "subresource": "s",
-        },
-        " (Create), object.metadata: the key 'name' is missing",
-    ),
     "unquoted-name": (
         {"operation": "Create", "object": {**CONFIG_MAP, "metadata": {"name": 5}}},
         " (Create), object.metadata.name: 5 is not a text; put it in quotes",

@@ -149,7 +149,7 @@ class _Check:
         found = schemas.SectionSchemas()
         with self._noting(subject):
             found = module_files.read_schemas(path, self._evaluator)
-        return found
+        return found  # noqa: RET504 - what is noted does not end the function
 
     def _warn_of_words(self, subject: object, path: pathlib.Path) -> None:
         text = module_files.read_text(path) if path.exists() else ""
@@ -168,11 +168,11 @@ class _Check:
         is_off = module is not None and not made.flag(module).enabled
         told = set()
         for violation in made.section_violations(module):
-            told.add((violation.path, violation.rule))
+            told.add(violation.path)
             # Whoever switches the module on can still add the key.
             level = Level.WARNING if is_off and violation.is_missing_key else Level.ERROR
             self._add(level, subject, violation)
         for violation in made.values_violations(module):
             # What is missing now may come from a hook.
-            if not violation.is_missing_key and (violation.path, violation.rule) not in told:
+            if not violation.is_missing_key and violation.path not in told:
                 self._add(Level.ERROR, subject, violation)

@@ -1,0 +1,228 @@
+"""Values and their schemas on a real control plane: sources, the ConfigMap both ways, and what fails when."""
+
+import json
+import pathlib
+import textwrap
+from collections.abc import Mapping
+
+import pytest
+
+from tests.integration import operator_process, operator_site
+
+pytestmark = pytest.mark.integration
+
+CONFIG_SCHEMA = """
+    x-kubernetes-validations:
+    - rule: "!has(self.min) || !has(self.size) || self.min <= self.size"
+      message: min must not be above size
+    - rule: "!has(oldSelf.min) || self.min == oldSelf.min"
+      message: min cannot be changed
+    properties:
+      color: {type: string, default: green}
+      min: {type: integer}
+      size: {type: integer, maximum: 9}
+      password: {type: string, minLength: 8, x-sensitive: true}
+"""
+VALUES_SCHEMA = """
+    x-extend: {schema: config-values.yaml}
+    properties:
+      internal:
+        type: object
+        default: {}
+        x-required-for-helm: [token]
+        properties: {token: {type: string, maxLength: 8}}
+"""
+TOKEN = '{"op": "add", "path": "/web/internal/token", "value": "t0ken"}'
+
+
+def schema(owner: pathlib.Path, **texts: str) -> None:
+    """Write schemas by the name of their file: ``config_values`` or ``values``."""
+    (owner / "openapi").mkdir(exist_ok=True)
+    for name, text in texts.items():
+        path = owner / "openapi" / f"{name.replace('_', '-')}.yaml"
+        path.write_text(textwrap.dedent(text))
+
+
+def values_patch(*operations: Mapping[str, object]) -> str:
+    """The body of a hook that writes a values patch."""
+    return f"echo '{json.dumps(operations)}' > \"$VALUES_JSON_PATCH_PATH\""
+
+
+@pytest.fixture
+def web(site: operator_site.Site) -> pathlib.Path:
+    """A module with both schemas, whose hook sets what its chart needs."""
+    path = site.module(
+        "010-web",
+        {"color": "{{ .Values.web.color }}", "token": "{{ .Values.web.internal.token }}"},
+        values="web: {min: 1}\nwebEnabled: true\n",
+    )
+    schema(path, config_values=CONFIG_SCHEMA, values=VALUES_SCHEMA)
+    site.hook(path, "token.sh", {"beforeHelm": 1}, f"echo '{TOKEN}' > \"$VALUES_JSON_PATCH_PATH\"")
+    return path
+
+
+def refusal(operator: operator_process.OperatorProcess) -> str:
+    """What an operator says that refuses to start."""
+    ended = operator.wait_end()
+    assert ended.exit_code != 0
+    assert "Traceback" not in ended.output
+    return ended.output
+
+
+def test_defaults_fill_what_no_source_sets_and_hooks_add_to_it(
+    site: operator_site.Site, web: pathlib.Path
+) -> None:
+    operator = site.start().wait_ready()
+    assert site.data("web") == {"color": "green", "token": "t0ken"}
+    (run,) = site.runs()
+    assert run.values["web"] == {"min": 1, "color": "green", "internal": {}}
+    assert run.config["web"] == {}
+    operator.stop()
+
+
+def test_at_the_start_all_violations_end_it_with_path_rule_and_source(
+    site: operator_site.Site, web: pathlib.Path
+) -> None:
+    schema(site.global_hooks, config_values="required: [domain]\nproperties: {domain: {type: string}}")
+    site.config(web="{size: 10, password: hidden, nosuch: 1}", webEnabled="true")
+    (web / "values.yaml").write_text("web: {min: x}\n")
+    said = refusal(site.start())
+    assert "global: must have the key 'domain'" in said
+    assert "web.size: must be at most 9, not 10" in said
+    assert f'web.min: must be an integer, not "x" ({web}/openapi/config-values.yaml' in said
+    assert f"set in {web}/values.yaml" in said
+    assert "web.password: must have at least 8 characters, not ***" in said
+    assert "web.nosuch: the schema does not know this key" in said
+    assert "hidden" not in said
+    assert site.revisions() == {}
+
+
+def test_values_of_a_module_that_is_disabled_keep_nobody_from_starting(
+    site: operator_site.Site, web: pathlib.Path
+) -> None:
+    site.config(web="size: 10", webEnabled="false")
+    operator = site.start().wait_ready()
+    site.config(webEnabled="true")
+    operator.wait_metric(1, "config_values_errors_total")
+    site.config(webEnabled="true", web="size: 9")
+    operator.wait_until(lambda: site.revisions() == {"web": 1}, "the corrected module is installed")
+
+
+def test_an_edit_that_breaks_a_schema_leaves_the_last_good_values_and_makes_no_task(
+    site: operator_site.Site, web: pathlib.Path
+) -> None:
+    operator = site.start().wait_ready()
+    for count, text in enumerate(
+        ("size: 10", "password: hidden", "{size: 0}", "min: 2", "nosuch: 1"), start=1
+    ):
+        site.config(web=text)
+        operator.wait_metric(count, "config_values_errors_total")
+    operator.wait_logged("min must not be above size")
+    operator.wait_logged("min cannot be changed")
+    assert "hidden" not in operator.log
+    selector = f"type=Warning,involvedObject.kind=ConfigMap,involvedObject.name={operator_site.CONFIG_MAP}"
+    events = operator.wait_until(lambda: site.objects("events", fieldSelector=selector), "a Warning Event")
+    assert "web" in events[0]["message"]
+    assert events[0]["involvedObject"]["uid"]
+    operator.wait_idle()
+    assert site.labels() == ["token.sh beforeHelm"], "a wrong edit made a task"
+    site.config(web="color: blue")
+    operator.wait_until(lambda: (site.data("web") or {}).get("color") == "blue", "the next good edit works")
+    assert operator.metrics().total("config_values_errors_total") == 5, "counted once per edit"
+
+
+def test_a_hook_whose_patch_breaks_the_schema_fails_and_nothing_of_it_is_applied(
+    site: operator_site.Site, web: pathlib.Path
+) -> None:
+    config = '{"op": "add", "path": "/web/color", "value": "written"}'
+    long = {"op": "add", "path": "/web/internal/token", "value": "much too long"}
+    site.hook(web, "token.sh", {"beforeHelm": 1}, f"""
+        if [[ -e {site.root}/good ]]; then {values_patch({**long, "value": "short"})}
+        else {values_patch(long)}; fi
+        echo '{config}' > "$CONFIG_VALUES_JSON_PATCH_PATH"
+    """)  # fmt: skip
+    operator = site.start()
+    operator.wait_metric(2, "module_hook_run_errors_total", module="web")
+    operator.wait_logged("hook", "token.sh", "web.internal.token: must have at most 8 characters")
+    assert site.data(operator_site.CONFIG_MAP) is None, "half of the output was applied"
+    assert site.revisions() == {}
+    (site.root / "good").touch()
+    operator.wait_ready()
+    assert site.data("web") == {"color": "written", "token": "short"}
+
+
+def test_what_the_chart_needs_and_no_hook_set_fails_the_run_before_helm(
+    site: operator_site.Site, web: pathlib.Path
+) -> None:
+    (web / "hooks" / "token.sh").unlink()
+    operator = site.start()
+    operator.wait_metric(1, "module_run_errors_total", module="web")
+    operator.wait_logged("web.internal: must have the key 'token'")
+    assert "install" not in site.helm_calls()
+    assert "upgrade" not in site.helm_calls()
+
+
+def test_a_module_that_a_hook_enables_with_wrong_values_fails_before_helm(
+    site: operator_site.Site, web: pathlib.Path
+) -> None:
+    (web / "values.yaml").write_text("")
+    (web / "openapi" / "values.yaml").unlink()
+    (web / "hooks" / "token.sh").unlink()
+    site.chart(web, {"color": "{{ .Values.web.color }}"})
+    site.config(web="size: 10")
+    enable = {"op": "add", "path": "/webEnabled", "value": True}
+    site.hook(site.global_hooks, "enable.sh", {"onStartup": 1}, values_patch(enable))
+    operator = site.start()
+    operator.wait_metric(1, "module_run_errors_total", module="web")
+    operator.wait_logged("web.size: must be at most 9")
+    site.config(web="size: 9")
+    operator.wait_ready()
+
+
+@pytest.mark.parametrize("directory", ["modules/010-web", "global-hooks"])
+def test_a_schema_that_is_wrong_itself_stops_the_start_with_file_and_position(
+    site: operator_site.Site, web: pathlib.Path, directory: str
+) -> None:
+    rule = "properties:\n  a:\n    x-kubernetes-validations:\n    - {rule: slef > 1}\n"
+    schema(site.root / directory, config_values=rule)
+    said = refusal(site.start())
+    assert f"{site.root / directory}/openapi/config-values.yaml, line 4, column 7" in said
+    assert "undeclared reference to 'slef'" in said
+
+
+def test_an_edit_close_to_the_limit_of_the_api_server_works(site: operator_site.Site) -> None:
+    big = site.module("010-big", {"last": "{{ .Values.big.key9999 }}"}, values="bigEnabled: true\n")
+    schema(big, config_values="additionalProperties: {type: string}")
+    operator = site.start().wait_ready()
+    text = "".join(f"key{number}: {'x' * 80}\n" for number in range(10_000))
+    path = site.root / "big.yaml"
+    path.write_text(text)
+    site.kubectl("create", "configmap", operator_site.CONFIG_MAP, f"--from-file=big={path}")
+    operator.wait_until(lambda: site.data("big") == {"last": "x" * 80}, "the large values are in force")
+    assert operator.metrics().total("config_values_errors_total") == 0
+
+
+def test_a_config_map_that_is_deleted_and_made_again_is_followed(
+    site: operator_site.Site, web: pathlib.Path
+) -> None:
+    site.config(web="color: red")
+    operator = site.start().wait_ready()
+    for color in ("blue", "white"):
+        site.kubectl("delete", "configmap", operator_site.CONFIG_MAP)
+        operator.wait_until(lambda: (site.data("web") or {}).get("color") == "green", "it falls back")
+        site.config(web=f"color: {color}")
+        operator.wait_until(lambda: (site.data("web") or {}).get("color") == color, "it is back")  # noqa: B023
+    assert operator.metrics().total("config_values_errors_total") == 0
+
+
+def test_modules_of_several_directories_share_their_global_values(site: operator_site.Site) -> None:
+    other = site.root / "more-modules"
+    (other / "020-api" / "templates").mkdir(parents=True)
+    site.values("global: {domain: one, first: 1}\nwebEnabled: true\napiEnabled: false")
+    (other / "values.yaml").write_text("global: {domain: two}\napiEnabled: true\nwebEnabled: false")
+    shown = {"global": "{{ toJson .Values.global | quote }}"}
+    site.module("010-web", shown)
+    site.chart(other / "020-api", shown)
+    site.start(MODULES_DIR=f"{site.modules}:{other}").wait_ready()
+    expected = {"domain": "two", "first": 1}
+    assert [json.loads((site.data(name) or {})["global"]) for name in ("web", "api")] == [expected] * 2

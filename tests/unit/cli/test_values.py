@@ -1,0 +1,195 @@
+"""``addon-operator values``: what authors see of the values of their modules."""
+# ruff: noqa: E501 - rows of tables
+
+import json
+import pathlib
+import textwrap
+
+import pytest
+import yaml
+from click import testing
+
+from addon_operator.cli import main
+
+CONFIG_SCHEMA = """
+    required: [domain]
+    properties:
+      domain: {type: string}
+      size: {type: integer, maximum: 9, default: 3}
+      password: {type: string, minLength: 8, x-sensitive: true}
+      list: {type: array, items: {type: object, properties: {port: {type: integer, default: 80}}}}
+"""
+VALUES_SCHEMA = """
+    x-extend: {schema: config-values.yaml}
+    required: [internal]
+    properties: {internal: {type: object, properties: {token: {type: string, default: t}}}}
+"""
+
+
+class Directory:
+    """A directory with modules, in which the command runs."""
+
+    def __init__(self, root: pathlib.Path) -> None:
+        self.root = root
+
+    def write(self, path: str, text: str) -> None:
+        file = self.root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(textwrap.dedent(text))
+
+    def run(self, *arguments: str) -> testing.Result:
+        return testing.CliRunner().invoke(main.cli, ["values", *arguments], standalone_mode=False)
+
+    def findings(self, *arguments: str) -> list[tuple[str, str, str]]:
+        """Level, module and problem of each finding."""
+        result = self.run("check", "-o", "json", *arguments)
+        rows = json.loads(result.stdout)
+        failed = any(row["level"] == "error" for row in rows)
+        assert result.return_value == (1 if failed else 0)
+        return [(row["level"], row["subject"], row["problem"]) for row in rows]
+
+
+@pytest.fixture
+def modules(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Directory:
+    monkeypatch.chdir(tmp_path)
+    for variable in ("MODULES_DIR", "GLOBAL_HOOKS_DIR", "UNNUMBERED_MODULE_ORDER"):
+        monkeypatch.delenv(variable, raising=False)
+        monkeypatch.delenv(f"ADDON_OPERATOR_{variable}", raising=False)
+    directory = Directory(tmp_path)
+    directory.write(
+        "modules/values.yaml", "global: {zone: a}\nwebShop: {domain: example.com}\nwebShopEnabled: true"
+    )
+    directory.write("modules/001-web-shop/values.yaml", "webShop: {list: [{}]}")
+    directory.write("modules/001-web-shop/openapi/config-values.yaml", CONFIG_SCHEMA)
+    directory.write("modules/001-web-shop/openapi/values.yaml", VALUES_SCHEMA)
+    return directory
+
+
+def test_modules_without_mistakes_pass(modules: Directory) -> None:
+    result = modules.run("check")
+    assert result.return_value == 0
+    assert result.stdout == "1 module checked: nothing is wrong\n"
+
+
+def test_findings_are_a_table_and_exit_code_1(modules: Directory) -> None:
+    modules.write("modules/001-web-shop/values.yaml", "webShop: {size: 10, tls: yes}")
+    result = modules.run("check")
+    assert result.return_value == 1
+    assert "webShop.size: must be at most 9, not 10" in result.stdout
+    assert "webShop.tls: the schema does not know this key" in result.stdout
+    assert result.stdout.endswith("1 module checked: 2 errors, 1 warning\n")
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "subject", "problem"),
+    [
+        ("modules/001-web-shop/values.yaml", "webShop: {size: x}", "web-shop", "not \"x\" (modules/001-web-shop/openapi/config-values.yaml; set in modules/001-web-shop/values.yaml)"),
+        ("modules/001-web-shop/values.yaml", "other: {}", "web-shop", "modules/001-web-shop/values.yaml, line 1, column 1, key other"),
+        ("modules/001-web-shop/values.yaml", "a: [", "web-shop", "invalid YAML"),
+        ("modules/values.yaml", "- 1", "modules", "must be a mapping"),
+        ("modules/002_bad/values.yaml", "", "002_bad", "modules/002_bad"),
+        ("modules/002-web-shop/values.yaml", "", "002-web-shop", "modules/001-web-shop holds a module of this name"),
+        ("modules/001-web-shop/openapi/values.yaml", "type: thing", "web-shop", "openapi/values.yaml, line 1, column 1, type"),
+        ("modules/001-web-shop/openapi/config-values.yaml", "x-kubernetes-validations: [{rule: self.a +}]", "web-shop", "the rule cannot be read"),
+        ("modules/001-web-shop/openapi/values.yaml", "properties: {domain: {type: integer}, list: {}}", "web-shop", "webShop.domain: must be an integer"),
+        ("global-hooks/openapi/config-values.yaml", "properties: {zone: {enum: [b]}}", "global", "global.zone: must be one of \"b\", not \"a\""),
+    ],
+)  # fmt: skip
+def test_whatever_the_operator_would_refuse_is_an_error(
+    modules: Directory, path: str, text: str, subject: str, problem: str
+) -> None:
+    modules.write(path, text)
+    errors = [found for found in modules.findings() if found[0] == "error"]
+    assert [(found[1], problem in found[2]) for found in errors if problem in found[2]] == [(subject, True)]
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "problem"),
+    [
+        ("modules/002-other/values.yaml", "other: {flag: yes}", "'yes' is read as true"),
+        ("modules/values.yaml", "webShop: {domain: a}\nwebShpo: {a: 1}", "key webShpo: no module in modules has it"),
+        ("modules/values.yaml", "webShopEnabled: false", "webShop: must have the key 'domain'"),
+    ],
+)  # fmt: skip
+def test_what_the_author_may_not_have_meant_is_a_warning(
+    modules: Directory, path: str, text: str, problem: str
+) -> None:
+    modules.write(path, text)
+    ((level, _, told),) = modules.findings()
+    assert level == "warning"
+    assert problem in told
+
+
+def test_all_that_is_wrong_is_told_at_once(modules: Directory) -> None:
+    modules.write("modules/values.yaml", "- 1")
+    modules.write("modules/001-web-shop/values.yaml", "webShop: {size: 10, domain: a}")
+    modules.write("modules/002-second/openapi/values.yaml", "{type: thing, x-sensitive: x}")
+    modules.write("modules/003-third/values.yaml", "a: b")
+    subjects = [found[1] for found in modules.findings()]
+    assert subjects == ["modules", "second", "second", "third", "web-shop"]
+
+
+def test_a_missing_directory_is_an_error_that_names_it(modules: Directory) -> None:
+    ((level, _, told),) = modules.findings("nowhere")
+    assert level == "error"
+    assert "nowhere does not exist" in told
+
+
+def test_check_takes_a_file_in_the_place_of_the_config_map(modules: Directory) -> None:
+    modules.write("config.yaml", "webShop: {size: 10}\nwebShpo: {}")
+    told = {found[1]: found[2] for found in modules.findings("--values", "config.yaml")}
+    assert "set in config.yaml" in told["web-shop"]
+    assert "did you mean 'webShop'?" in told["config.yaml"]
+
+
+MANIFEST = """
+    kind: ConfigMap
+    data: {webShop: "size: 5"}
+"""
+
+
+@pytest.mark.parametrize("text", [MANIFEST, "webShop: {size: 5}"], ids=["manifest", "values file"])
+def test_show_merges_all_sources_and_defaults(modules: Directory, text: str) -> None:
+    modules.write("config.yaml", text)
+    result = modules.run("show", "web-shop", "--values", "config.yaml")
+    assert yaml.safe_load(result.stdout) == {
+        "global": {"zone": "a"},
+        "webShop": {"domain": "example.com", "list": [{"port": 80}], "size": 5},
+    }
+
+
+@pytest.mark.parametrize("output", ["yaml", "json"])
+def test_show_tells_where_each_value_came_from(modules: Directory, output: str) -> None:
+    modules.write("modules/001-web-shop/values.yaml", "webShop: {list: [{}], internal: {}}")
+    result = modules.run("show", "webShop", "--origin", "-o", output)
+    shown = yaml.safe_load(result.stdout)
+    assert {path: leaf["origin"] for path, leaf in shown.items()} == {
+        "global.zone": "modules/values.yaml",
+        "webShop.domain": "modules/values.yaml",
+        "webShop.list": "modules/001-web-shop/values.yaml",
+        "webShop.size": "default in modules/001-web-shop/openapi/config-values.yaml",
+        "webShop.internal.token": "default in modules/001-web-shop/openapi/values.yaml",
+    }
+    assert shown["webShop.size"]["value"] == 3
+
+
+def test_show_hides_what_is_sensitive_and_warns_of_what_is_wrong(modules: Directory) -> None:
+    modules.write("config.yaml", "webShop: {password: secret}")
+    result = modules.run("show", "web-shop", "--values", "config.yaml")
+    assert yaml.safe_load(result.stdout)["webShop"]["password"] == "***"
+    assert "webShop.password: must have at least 8 characters, not ***" in result.stderr
+    assert "secret" not in result.output
+
+
+def test_show_global_shows_no_module(modules: Directory) -> None:
+    assert yaml.safe_load(modules.run("show", "global").stdout) == {"global": {"zone": "a"}}
+
+
+def test_show_of_an_unknown_module_suggests_a_name(modules: Directory) -> None:
+    assert "did you mean 'web-shop'?" in str(modules.run("show", "web-shpo").exception)
+
+
+def test_a_config_map_whose_data_are_no_texts_is_refused(modules: Directory) -> None:
+    modules.write("config.yaml", "kind: ConfigMap\ndata: {webShopEnabled: true}")
+    result = modules.run("show", "web-shop", "--values", "config.yaml")
+    assert "config.yaml: data of a ConfigMap must be a mapping of texts" in str(result.exception)

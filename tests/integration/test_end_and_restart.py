@@ -99,7 +99,7 @@ def test_a_killed_operator_is_taken_up_where_it_was(site: operator_site.Site) ->
 def test_sigterm_lets_a_running_hook_end(site: operator_site.Site) -> None:
     site.values("webEnabled: true")
     web = site.module("010-web", {"color": "green"})
-    site.hook(web, "slow.sh", {"onStartup": 1}, f"sleep 1; touch {site.root}/done")
+    site.hook(web, "slow.sh", {"onStartup": 1}, f"sleep 0.5; touch {site.root}/done")
     operator = site.start()
     operator.wait_until(site.labels, "the hook runs")
     operator.stop()
@@ -110,7 +110,7 @@ def test_sigterm_lets_a_running_hook_end(site: operator_site.Site) -> None:
 def test_sigterm_begins_no_new_step_of_a_module_run(site: operator_site.Site) -> None:
     site.values("webEnabled: true")
     web = site.module("010-web", {"color": "green"})
-    site.hook(web, "slow.sh", {"onStartup": 1}, "sleep 1")
+    site.hook(web, "slow.sh", {"onStartup": 1}, "sleep 0.5")
     operator = site.start()
     operator.wait_until(site.labels, "the hook runs")
     operator.stop()

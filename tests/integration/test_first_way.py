@@ -256,6 +256,7 @@ def test_a_patch_of_another_modules_values_is_refused_whole(site: operator_site.
     operator.wait_metric(1, "module_hook_run_errors_total", module="web", hook="greedy.sh")
     operator.wait_logged("greedy.sh", "/api/color")
     site.hook(web, "greedy.sh", {"beforeHelm": 1})
+    site.config(web="note: an edit ends the wait for the next try")
     operator.wait_ready()
     assert site.data("web") == {"color": "green"}
     assert site.data("api") == {"color": "green"}

@@ -1,0 +1,260 @@
+"""Outputs of hooks: all checked before the first is applied, and applied in order. The hooks are real."""
+
+import json
+import pathlib
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+import structlog
+
+from addon_operator.engine import hook_run, hook_runner, state
+from addon_operator.hooks import config
+from addon_operator.kernel import errors
+from addon_operator.kernel.names import ModuleName
+from addon_operator.kube import errors as kube_errors
+from addon_operator.process import children
+from addon_operator.telemetry import hook_metrics, metrics
+from addon_operator.values import patches, store
+from tests.unit.engine import fakes
+
+WEB = ModuleName("web")
+DELETION = {"operation": "Delete", "kind": "Pod", "name": "p", "namespace": "default"}
+STATUS = {
+    "operation": "MergePatch",
+    "kind": "Pod",
+    "name": "p",
+    "namespace": "default",
+    "subresource": "status",
+    "mergePatch": {"status": {"message": "failed"}},
+    "ignoreHookError": True,
+}
+METRIC = {"name": "runs", "add": 1}
+VALUES = {"op": "add", "path": "/web/a", "value": 1}
+CONFIG = {"op": "add", "path": "/web/b", "value": 2}
+
+
+class ConfigMap:
+    """Instead of the ConfigMap: notes what is written."""
+
+    def __init__(self, order: list[str]) -> None:
+        self._order = order
+        self.refuses = False
+
+    def check(self, owner: ModuleName | None, patch: patches.ValuesPatch) -> None:
+        if self.refuses:
+            raise patches.PatchError("not that")
+
+    async def write(self, owner: ModuleName | None, patch: patches.ValuesPatch) -> bool:
+        self._order.append("config values")
+        return True
+
+
+class Objects(fakes.Objects):
+    """Notes when it is asked."""
+
+    def __init__(self, order: list[str]) -> None:
+        super().__init__()
+        self._order = order
+
+    async def apply(self, operations: Any, owner: Any, source: str) -> None:  # noqa: ANN401 - as the fake
+        await super().apply(operations, owner, source)
+        self._order.append("objects")
+
+
+class Observer:
+    def __init__(self) -> None:
+        self.outcomes: list[tuple[str, bool]] = []
+
+    def hook_succeeded(self, labels: hook_run.HookLabels, result: children.ChildResult) -> None:
+        self.outcomes.append(("succeeded", False))
+
+    def hook_failed(
+        self, labels: hook_run.HookLabels, result: children.ChildResult | None, *, allowed: bool
+    ) -> None:
+        assert result is not None
+        self.outcomes.append(("failed", allowed))
+
+
+class Bench:
+    """One hook and everything that it can change."""
+
+    def __init__(self, root: pathlib.Path) -> None:
+        self.root = root
+        self.order: list[str] = []
+        self.warnings: list[str] = []
+        self.config_map = ConfigMap(self.order)
+        self.objects = Objects(self.order)
+        self.meters = metrics.Metrics()
+        self.values = store.ValuesStore([store.ModuleValues(WEB)])
+        self.observer = Observer()
+        runner = hook_runner.HookRunner(
+            tmp_dir=root / "tmp",
+            environment={"PATH": "/usr/bin:/bin"},
+            default_timeout=10,
+            logger=structlog.get_logger(),
+        )
+        self.executor = hook_run.HookExecutor(
+            runner,
+            self.values,
+            self.config_map,
+            hook_run.Sinks(self.objects, hook_metrics.HookMetrics(self.meters.registry)),
+            self.observer,
+            enabled_modules=lambda: (WEB,),
+            warn=self.warnings.append,
+        )
+
+    async def run(
+        self, files: Mapping[str, object], *, exit_code: int = 0, module: ModuleName | None = WEB
+    ) -> hook_run.HookEffects:
+        """Run a hook that writes these documents to the files of these variables."""
+        lines = ["#!/bin/sh"]
+        for variable, document in files.items():
+            (self.root / variable).write_text(document if isinstance(document, str) else json.dumps(document))
+            lines.append(f'cat "{self.root / variable}" > "${variable}"')
+        path = self.root / "hook.sh"
+        path.write_text("\n".join([*lines, f"exit {exit_code}", ""]))
+        path.chmod(0o755)
+        hook = state.Hook("sub/hook.sh", path, config.HookConfig(), module)
+        labels = hook_run.HookLabels(hook.name, "onStartup", "main", "test", module)
+        return await self.executor.run(hook, [], labels)
+
+    @property
+    def applied(self) -> set[str]:
+        """Which outputs had an effect."""
+        found = set(self.order)
+        if self.values.values(WEB, None).get("web"):
+            found.add("values")
+        if self.series:
+            found.add("metrics")
+        return found
+
+    @property
+    def series(self) -> list[str]:
+        return [line for line in self.meters.render().body.decode().splitlines() if "hook=" in line]
+
+
+@pytest.fixture
+def bench(tmp_path: pathlib.Path) -> Bench:
+    return Bench(tmp_path)
+
+
+GOOD: dict[str, object] = {
+    "KUBERNETES_PATCH_PATH": DELETION,
+    "CONFIG_VALUES_JSON_PATCH_PATH": CONFIG,
+    "VALUES_JSON_PATCH_PATH": VALUES,
+    "METRICS_PATH": METRIC,
+}
+
+
+async def test_all_outputs_of_a_good_run_are_applied(bench: Bench) -> None:
+    effects = await bench.run(GOOD)
+    assert effects.values_changed
+    assert bench.order == ["objects", "config values"]
+    assert bench.applied == {"objects", "config values", "values", "metrics"}
+    assert bench.observer.outcomes == [("succeeded", False)]
+
+
+async def test_series_of_a_modules_hook_have_its_module(bench: Bench) -> None:
+    await bench.run({"METRICS_PATH": METRIC})
+    assert bench.series == ['runs{hook="sub/hook.sh",module="web"} 1.0']
+
+
+async def test_series_of_a_global_hook_have_no_module(bench: Bench) -> None:
+    await bench.run({"METRICS_PATH": METRIC}, module=None)
+    assert bench.series == ['runs{hook="sub/hook.sh"} 1.0']
+
+
+async def test_deletions_belong_to_the_module_of_the_hook(bench: Bench) -> None:
+    await bench.run({"KUBERNETES_PATCH_PATH": DELETION})
+    await bench.run({"KUBERNETES_PATCH_PATH": DELETION}, module=None)
+    assert bench.objects.owners == ["web", ""]
+
+
+async def test_a_run_without_outputs_changes_nothing(bench: Bench) -> None:
+    assert await bench.run({}) == hook_run.HookEffects()
+    assert bench.applied == set()
+
+
+WRONG: dict[str, tuple[str, object, str]] = {
+    "objects": (
+        "KUBERNETES_PATCH_PATH",
+        {"operation": "Nothing"},
+        "KUBERNETES_PATCH_PATH, document [0], operation",
+    ),
+    "config-values": ("CONFIG_VALUES_JSON_PATCH_PATH", "[{", "CONFIG_VALUES_JSON_PATCH_PATH, line 1"),
+    "values": (
+        "VALUES_JSON_PATCH_PATH",
+        {"op": "add", "path": "/api/a", "value": 1},
+        "'/api/a' is not permitted",
+    ),
+    "values-that-do-not-apply": (
+        "VALUES_JSON_PATCH_PATH",
+        {"op": "remove", "path": "/web/x"},
+        "there is nothing at",
+    ),
+    "metrics": ("METRICS_PATH", {"name": "m"}, "METRICS_PATH, document [0], the key 'action' is missing"),
+    "metrics-that-clash": (
+        "METRICS_PATH",
+        {"name": "process_open_fds", "set": 1},
+        "the operator itself exports",
+    ),
+}
+
+
+@pytest.mark.parametrize(("variable", "document", "message"), WRONG.values(), ids=WRONG)
+async def test_one_wrong_output_keeps_all_of_them_from_being_applied(
+    bench: Bench, variable: str, document: object, message: str
+) -> None:
+    with pytest.raises(errors.AddonOperatorError) as caught:
+        await bench.run({**GOOD, variable: document})
+    assert message in str(caught.value)
+    assert "sub/hook.sh" in str(caught.value)
+    assert bench.applied == set()
+    assert bench.observer.outcomes == [("failed", False)]
+
+
+async def test_a_refused_config_value_keeps_all_outputs_from_being_applied(bench: Bench) -> None:
+    bench.config_map.refuses = True
+    with pytest.raises(patches.PatchError):
+        await bench.run(GOOD)
+    assert bench.applied == set()
+
+
+async def test_a_failure_at_the_objects_applies_nothing_after_them(bench: Bench) -> None:
+    bench.objects.error = kube_errors.KubernetesError("no right to do that")
+    with pytest.raises(kube_errors.KubernetesError, match="no right to do that"):
+        await bench.run(GOOD)
+    assert bench.applied == set()
+    assert bench.observer.outcomes == [("failed", False)]
+
+
+async def test_nothing_of_a_failed_hook_is_applied(bench: Bench) -> None:
+    with pytest.raises(hook_runner.HookFailed, match="exit code 3"):
+        await bench.run(GOOD, exit_code=3)
+    assert bench.applied == set()
+
+
+async def test_a_failed_hook_may_tell_so_in_a_status(bench: Bench) -> None:
+    written = "\n".join(json.dumps(document) for document in (DELETION, STATUS))
+    with pytest.raises(hook_runner.HookFailed, match="exit code 3"):
+        await bench.run({**GOOD, "KUBERNETES_PATCH_PATH": written}, exit_code=3)
+    ((operation,),) = bench.objects.applied
+    assert operation.origin.index == 1
+    assert bench.applied == {"objects"}
+    assert bench.observer.outcomes == [("failed", False)]
+
+
+@pytest.mark.parametrize("written", ["no json {", json.dumps(STATUS)], ids=["unreadable", "refused"])
+async def test_a_mistake_in_that_does_not_hide_the_failure(bench: Bench, written: str) -> None:
+    bench.objects.error = kube_errors.KubernetesError("refused")
+    with pytest.raises(hook_runner.HookFailed, match="exit code 3"):
+        await bench.run({"KUBERNETES_PATCH_PATH": written}, exit_code=3)
+    (warning,) = bench.warnings
+    assert warning.startswith("the hook failed, and what it wrote about that cannot be applied: ")
+
+
+async def test_series_without_a_group_accumulate_over_runs(bench: Bench) -> None:
+    for _ in range(2):
+        await bench.run({"METRICS_PATH": METRIC})
+    assert bench.series == ['runs{hook="sub/hook.sh",module="web"} 2.0']

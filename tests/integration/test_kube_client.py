@@ -3,7 +3,7 @@
 import asyncio
 import json
 import pathlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 
 import pytest
 import yaml
@@ -94,7 +94,10 @@ async def test_a_token_that_is_no_token_is_told(devcluster: DevCluster, tmp_path
 
 async def test_writers_of_one_config_map_lose_nothing(kube: client.KubeClient, namespace: str) -> None:
     async def write(key: str) -> None:
-        await config_maps.ConfigMap(kube, namespace, "values").update(lambda data: {**data, key: "x"})
+        async def change(data: Mapping[str, str]) -> Mapping[str, str]:
+            return {**data, key: "x"}
+
+        await config_maps.ConfigMap(kube, namespace, "values").update(change)
 
     await asyncio.gather(*(write(f"k{number}") for number in range(5)))
     stored = await config_maps.ConfigMap(kube, namespace, "values").read()

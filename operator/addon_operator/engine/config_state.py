@@ -23,7 +23,7 @@ class ConfigMapClient(Protocol):
         """What it holds now, or ``None`` when it does not exist."""
         ...
 
-    async def update(self, change: Callable[[Mapping[str, str]], Mapping[str, str]]) -> config_maps.Snapshot:
+    async def update(self, change: config_maps.Change) -> config_maps.Snapshot:
         """Write ``change(data)`` with the resourceVersion as precondition, again on a conflict.
 
         A missing ConfigMap is created.
@@ -122,9 +122,14 @@ class ConfigState:
             except errors.AddonOperatorError as error:
                 self._warn(f"{self._source} cannot be read: {error}; next try in {REREAD_SECONDS:.0f} s")
 
-    def check(self, owner: names.ModuleName | None, patch: patches.ValuesPatch) -> None:
-        """Raise what :meth:`~addon_operator.values.store.ValuesStore.apply_config_patch` raises."""
-        self._values.apply_config_patch(owner, patch)
+    def check(
+        self, owner: names.ModuleName | None, patch: patches.ValuesPatch
+    ) -> config_map.ConfigPatchResult:
+        """What the patch will make of the section.
+
+        Raises what :meth:`~addon_operator.values.store.ValuesStore.apply_config_patch` raises.
+        """
+        return self._values.apply_config_patch(owner, patch)
 
     async def write(self, owner: names.ModuleName | None, patch: patches.ValuesPatch) -> bool:
         """Apply a hook's patch to the ConfigMap and to the store; whether it changed something.
@@ -134,21 +139,23 @@ class ConfigState:
         Raises what :meth:`~addon_operator.values.store.ValuesStore.apply_config_patch` raises over the fresh
         ConfigMap, and what the client raises when it cannot be written.
         """
-        results: list[config_map.ConfigPatchResult] = []
+        tries: list[_Try] = []
 
-        def change(data: Mapping[str, str]) -> Mapping[str, str]:
-            results.append(self._patched(data, owner, patch))
-            return config_map.render(data, results[-1])
+        async def change(data: Mapping[str, str]) -> Mapping[str, str]:
+            # To read and write YAML takes milliseconds per 10 KiB.
+            tries.append(await asyncio.to_thread(self._try, data, owner, patch))
+            return tries[-1].rendered
 
         async with self._busy:
             written = await self._client.update(change)
-            self._set_section(results[-1])
-            if written.data == config_map.render(self._seen.data, results[-1]):
+            last = tries[-1]
+            self._set_section(last.result)
+            if last.before == self._seen.data:
                 self._seen = written
             else:
                 self._arrived.appendleft(written)
         self._catch_up()
-        return results[-1].changed
+        return last.result.changed
 
     def _catch_up(self) -> None:
         while self._arrived and not self._busy.locked():
@@ -208,14 +215,15 @@ class ConfigState:
         """What breaks a schema in the sections that could be read."""
         return [found for found in check(reading.values) if found.keys[0] not in reading.unreadable]
 
-    def _patched(
+    def _try(
         self, data: Mapping[str, str], owner: names.ModuleName | None, patch: patches.ValuesPatch
-    ) -> config_map.ConfigPatchResult:
+    ) -> "_Try":
         # Only the section itself is read: another one may just now hold somebody's bad edit.
         key = names.GLOBAL_KEY if owner is None else names.values_key(owner)
         own: dict[str, str] = {key: data[key]} if key in data else {}
         fresh = sources.parse_config_map(own, self._modules, self._source)
-        return self._values.apply_config_patch(owner, patch, fresh)
+        result = self._values.apply_config_patch(owner, patch, fresh)
+        return _Try(data, result, config_map.render(data, result))
 
     def _set_section(self, result: config_map.ConfigPatchResult) -> None:
         config = self._values.config
@@ -235,6 +243,15 @@ class ConfigState:
 class _Reading:
     reading: sources.ConfigMapReading
     violations: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Try:
+    """One try to change the ConfigMap."""
+
+    before: Mapping[str, str]
+    result: config_map.ConfigPatchResult
+    rendered: Mapping[str, str]
 
 
 def _older(now: config_maps.Snapshot, seen: config_maps.Snapshot) -> bool:

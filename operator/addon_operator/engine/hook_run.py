@@ -11,7 +11,7 @@ from addon_operator.kernel import errors, names
 from addon_operator.kernel.json_types import JsonObject
 from addon_operator.kube import own_deletions
 from addon_operator.process import children
-from addon_operator.values import patches, store
+from addon_operator.values import config_map, patches, store
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -42,8 +42,14 @@ class HookEffects:
 class ConfigWriter(Protocol):
     """Writes config values; see :mod:`addon_operator.engine.config_state`."""
 
-    def check(self, owner: names.ModuleName | None, patch: patches.ValuesPatch) -> None:
-        """Raise a :class:`~addon_operator.values.patches.PatchError` for a patch that cannot be applied."""
+    def check(
+        self, owner: names.ModuleName | None, patch: patches.ValuesPatch
+    ) -> config_map.ConfigPatchResult:
+        """What the patch will make of the section; called from another thread.
+
+        Raises :class:`~addon_operator.values.patches.PatchError` or
+        :class:`~addon_operator.values.schemas.InvalidValuesError` for a patch that cannot be applied.
+        """
         ...
 
     async def write(self, owner: names.ModuleName | None, patch: patches.ValuesPatch) -> bool:
@@ -99,6 +105,7 @@ class _Outputs:
     metrics: tuple[metric_operations.Operation, ...]
     values: patches.ValuesPatch | None
     config_values: patches.ValuesPatch | None
+    plan: store.PatchPlan | None = None
 
 
 class HookExecutor:
@@ -177,12 +184,19 @@ class HookExecutor:
             values=_patch(ran.values_patch, f"hook {hook.name}: VALUES_JSON_PATCH_PATH"),
             config_values=_patch(ran.config_values_patch, f"hook {hook.name}: CONFIG_VALUES_JSON_PATCH_PATH"),
         )
-        if outputs.config_values is not None:
-            self._config_writer.check(hook.module, outputs.config_values)
-        if outputs.values is not None:
-            self._values.check_values_patch(hook.module, outputs.values)
+        plan = await self._plan(hook.module, outputs)
         self._sinks.metrics.check(outputs.metrics, _metric_labels(hook))
-        return outputs
+        return dataclasses.replace(outputs, plan=plan)
+
+    async def _plan(self, owner: names.ModuleName | None, outputs: _Outputs) -> store.PatchPlan | None:
+        """Check the patches of values in a thread, that of ``VALUES`` over what the other one will make."""
+        section: JsonObject | None = None
+        if outputs.config_values is not None:
+            result = await asyncio.to_thread(self._config_writer.check, owner, outputs.config_values)
+            section = result.section
+        if outputs.values is None:
+            return None
+        return await asyncio.to_thread(self._values.planning(owner, outputs.values, section))
 
     async def _apply(self, hook: state.Hook, outputs: _Outputs) -> HookEffects:
         effects, owner = HookEffects(), hook.module
@@ -193,7 +207,7 @@ class HookExecutor:
                 values_changed=await self._config_writer.write(owner, outputs.config_values)
             )
         if outputs.values is not None:
-            outcome = self._values.apply_values_patch(owner, outputs.values)
+            outcome = self._values.apply_values_patch(owner, outputs.values, outputs.plan)
             effects |= HookEffects(outcome.values_changed, outcome.flags_changed)
         self._sinks.metrics.apply(outputs.metrics, _metric_labels(hook))
         return effects

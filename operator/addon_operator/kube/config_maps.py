@@ -2,7 +2,7 @@
 
 import asyncio
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
 from addon_operator.kube import client, errors, paths, rate_limit
@@ -10,7 +10,7 @@ from addon_operator.kube import client, errors, paths, rate_limit
 _ATTEMPTS: Final = 8
 _PAUSE_SECONDS: Final = 0.05
 
-Change = Callable[[Mapping[str, str]], Mapping[str, str]]
+Change = Callable[[Mapping[str, str]], Awaitable[Mapping[str, str]]]
 """Gives the data as it should be from the data as it is; called again after a conflict."""
 
 
@@ -61,7 +61,7 @@ class ConfigMap:
         """
         for attempt in range(1, _ATTEMPTS + 1):
             now = await self.read() or ABSENT
-            difference = _difference(now.data, change(now.data))
+            difference = _difference(now.data, await change(now.data))
             if not difference:
                 return now
             try:

@@ -1,5 +1,6 @@
 """One section of the values through all its sources."""
 
+import copy
 import dataclasses
 from collections.abc import Sequence
 from typing import Final, cast
@@ -52,6 +53,18 @@ class Section:
         if self._text is None:
             self._text = json_documents.encode(self.present)
         return self._text
+
+    def snapshot(self, config: json_types.JsonObject | None = None) -> "Section":
+        """The section as it is now, for another thread; ``config``: as if the ConfigMap said that."""
+        frozen = copy.copy(self)
+        if config is not None:
+            frozen.set_config(config)
+        frozen.settle()
+        return frozen
+
+    def settle(self) -> None:
+        """Lay the sources on each other now, while nobody adds patches."""
+        self._present = self.present
 
     def set_config(self, config: json_types.JsonObject) -> bool:
         """Replace what the ConfigMap says; whether that changed its content."""

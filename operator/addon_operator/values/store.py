@@ -4,7 +4,7 @@ The store lives in one thread. Documents that it gives out are fresh copies, so 
 """
 
 import dataclasses
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final, cast
 
 import orjson
@@ -66,9 +66,13 @@ class PatchOutcome:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class _Prepared:
+class PatchPlan:
+    """What a values patch would do; it counts as long as what it was made from is in force."""
+
     patch: section.SectionPatch
     hook_switches: Mapping[str, bool]
+    made_from: tuple[json_types.JsonObject, Mapping[str, bool]]
+    """The values of the section and the hooks' switches before."""
 
 
 class ValuesStore:
@@ -268,22 +272,44 @@ class ValuesStore:
         Raises :class:`~addon_operator.values.patches.PatchError` or
         :class:`~addon_operator.values.schemas.InvalidValuesError`.
         """
-        self._prepare(owner, patch)
+        self.planning(owner, patch)()
+
+    def planning(
+        self,
+        owner: names.ModuleName | None,
+        patch: json_patches.ValuesPatch,
+        config_section: json_types.JsonObject | None = None,
+    ) -> Callable[[], PatchPlan]:
+        """The work of :meth:`apply_values_patch` that changes nothing, for any thread to do.
+
+        ``config_section`` is what the ConfigMap will say of the section when the patch is applied. The
+        function raises what :meth:`apply_values_patch` raises.
+        """
+        kept, hook_switches = self._section(owner).snapshot(config_section), self._hook_switches
+        return lambda: _planned(owner, patch, kept, hook_switches)
 
     def apply_values_patch(
-        self, owner: names.ModuleName | None, patch: json_patches.ValuesPatch
+        self, owner: names.ModuleName | None, patch: json_patches.ValuesPatch, plan: PatchPlan | None = None
     ) -> PatchOutcome:
         """Apply a values patch whole, and remember it; after an error the store is as before.
+
+        A ``plan`` that no longer counts is made again.
 
         Raises :class:`~addon_operator.values.patches.PatchError` or
         :class:`~addon_operator.values.schemas.InvalidValuesError`.
         """
-        prepared = self._prepare(owner, patch)
-        values_changed = self._section(owner).take(prepared.patch)
-        if prepared.hook_switches == self._hook_switches:
+        kept = self._section(owner)
+        if (
+            plan is None
+            or plan.made_from[0] is not kept.present
+            or plan.made_from[1] is not self._hook_switches
+        ):
+            plan = self.planning(owner, patch)()
+        values_changed = kept.take(plan.patch)
+        if plan.hook_switches == self._hook_switches:
             return PatchOutcome(values_changed, False)
         before = self._verdicts()
-        self._hook_switches = prepared.hook_switches
+        self._hook_switches = plan.hook_switches
         return PatchOutcome(values_changed, before != self._verdicts())
 
     def apply_config_patch(
@@ -328,26 +354,31 @@ class ValuesStore:
     def _verdicts(self) -> dict[names.ModuleName, bool]:
         return {module: self.flag(module).enabled for module in self._modules}
 
-    def _prepare(self, owner: names.ModuleName | None, patch: json_patches.ValuesPatch) -> _Prepared:
-        json_patches.check_roots(owner, patch, switches=True)
-        kept = self._section(owner)
-        document: json_types.JsonObject = {kept.key: json_documents.copy(kept.present)}
-        if owner is None:
-            document.update(self._hook_switches)
-        taken = json_patches.apply_strictly(document, patch)
-        steps = [step for step in taken if step.path[0] == kept.key]
-        value = cast("json_types.JsonObject", document.pop(kept.key))
-        prepared = kept.prepare(value, steps)
-        _raise_violations(kept.values_violations(prepared.value), _refused(patch))
-        hook_switches = cast("dict[str, bool]", document) if owner is None else self._hook_switches
-        return _Prepared(prepared, hook_switches)
-
     def _enabled_by(self, config: sources.ConfigValues) -> list[names.ModuleName]:
         return [
             module
             for module, files in self._files.items()
             if switches.decide(module, files, self._hook_switches, config).enabled
         ]
+
+
+def _planned(
+    owner: names.ModuleName | None,
+    patch: json_patches.ValuesPatch,
+    kept: section.Section,
+    hook_switches: Mapping[str, bool],
+) -> PatchPlan:
+    json_patches.check_roots(owner, patch, switches=True)
+    document: json_types.JsonObject = {kept.key: json_documents.copy(kept.present)}
+    if owner is None:
+        document.update(hook_switches)
+    taken = json_patches.apply_strictly(document, patch)
+    steps = [step for step in taken if step.path[0] == kept.key]
+    value = cast("json_types.JsonObject", document.pop(kept.key))
+    prepared = kept.prepare(value, steps)
+    _raise_violations(kept.values_violations(prepared.value), _refused(patch))
+    switches_after = cast("dict[str, bool]", document) if owner is None else hook_switches
+    return PatchPlan(prepared, switches_after, (kept.present, hook_switches))
 
 
 def _section_of(file: sources.ValuesFile, key: names.ValuesKey) -> json_types.JsonObject:

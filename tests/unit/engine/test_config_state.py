@@ -1,7 +1,7 @@
 """The values ConfigMap both ways: what counts as an edit, and what a bad one leaves in force."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import pytest
 
@@ -39,8 +39,8 @@ class FakeConfigMap:
         await asyncio.sleep(0)
         return answer
 
-    async def update(self, change: Callable[[Mapping[str, str]], Mapping[str, str]]) -> config_maps.Snapshot:
-        self.data = dict(change(self.data or {}))
+    async def update(self, change: config_maps.Change) -> config_maps.Snapshot:
+        self.data = dict(await change(self.data or {}))
         self.version += 1
         written = config_maps.Snapshot(dict(self.data), str(self.version))
         self.meanwhile()

@@ -15,7 +15,7 @@ from addon_operator.kernel.names import ModuleName
 from addon_operator.kube import errors as kube_errors
 from addon_operator.process import children
 from addon_operator.telemetry import hook_metrics, metrics
-from addon_operator.values import patches, store
+from addon_operator.values import config_map, patches, sources, store
 from tests.unit.engine import fakes
 
 WEB = ModuleName("web")
@@ -41,9 +41,10 @@ class ConfigMap:
         self._order = order
         self.refuses = False
 
-    def check(self, owner: ModuleName | None, patch: patches.ValuesPatch) -> None:
+    def check(self, owner: ModuleName | None, patch: patches.ValuesPatch) -> config_map.ConfigPatchResult:
         if self.refuses:
             raise patches.PatchError("not that")
+        return config_map.patch_section(owner, patch, sources.ConfigValues())
 
     async def write(self, owner: ModuleName | None, patch: patches.ValuesPatch) -> bool:
         self._order.append("config values")

@@ -1,6 +1,6 @@
 """Reading and changing one ConfigMap while others change it too."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -10,6 +10,13 @@ from tests.fakes.api_server import Answer, ApiServer, Asked, Pauses, status
 
 COLLECTION = "/api/v1/namespaces/addons/configmaps"
 PATH = f"{COLLECTION}/values"
+
+
+def later(change: Callable[[Mapping[str, str]], Mapping[str, str]]) -> config_maps.Change:
+    async def changed(data: Mapping[str, str]) -> Mapping[str, str]:
+        return change(data)
+
+    return changed
 
 
 class Stored:
@@ -81,7 +88,7 @@ async def test_only_keys_that_changed_are_written(
     server: ApiServer, config_map: config_maps.ConfigMap
 ) -> None:
     stored = Stored(server, {"keep": "k", "change": "old", "drop": "d"})
-    written = await config_map.update(lambda _: {"keep": "k", "change": "new", "add": "a"})
+    written = await config_map.update(later(lambda _: {"keep": "k", "change": "new", "add": "a"}))
     assert stored.patches == [
         {"metadata": {"resourceVersion": "1"}, "data": {"change": "new", "add": "a", "drop": None}}
     ]
@@ -92,7 +99,7 @@ async def test_without_a_change_nothing_is_written(
     server: ApiServer, config_map: config_maps.ConfigMap
 ) -> None:
     stored = Stored(server, {"a": "1"})
-    assert await config_map.update(dict) == config_maps.Snapshot({"a": "1"}, "1")
+    assert await config_map.update(later(dict)) == config_maps.Snapshot({"a": "1"}, "1")
     assert stored.patches == []
 
 
@@ -108,7 +115,7 @@ async def test_a_change_of_somebody_else_is_kept(
             stored.data, stored.version = {"mine": "1", "theirs": "x"}, 7
         return {**data, "mine": "2"}
 
-    written = await config_map.update(change)
+    written = await config_map.update(later(change))
     assert written.data == stored.data == {"mine": "2", "theirs": "x"}
     assert seen == [{"mine": "1"}, {"mine": "1", "theirs": "x"}]
     assert len(pauses.seconds) == 1
@@ -116,7 +123,7 @@ async def test_a_change_of_somebody_else_is_kept(
 
 async def test_a_missing_config_map_is_created(server: ApiServer, config_map: config_maps.ConfigMap) -> None:
     Stored(server, None)
-    assert (await config_map.update(lambda _: {"a": "1"})).data == {"a": "1"}
+    assert (await config_map.update(later(lambda _: {"a": "1"}))).data == {"a": "1"}
     created = server.asked[-1].body
     assert created["metadata"] == {"name": "values", "namespace": "addons"}
     assert created["kind"] == "ConfigMap"
@@ -126,7 +133,7 @@ async def test_a_missing_config_map_is_not_created_for_nothing(
     server: ApiServer, config_map: config_maps.ConfigMap
 ) -> None:
     stored = Stored(server, None)
-    assert await config_map.update(dict) == config_maps.ABSENT
+    assert await config_map.update(later(dict)) == config_maps.ABSENT
     assert stored.data is None
 
 
@@ -140,7 +147,7 @@ async def test_somebody_elses_creation_is_changed(
             stored.data = {"theirs": "x"}
         return {**data, "mine": "1"}
 
-    assert (await config_map.update(change)).data == {"theirs": "x", "mine": "1"}
+    assert (await config_map.update(later(change))).data == {"theirs": "x", "mine": "1"}
 
 
 async def test_a_deletion_in_between_makes_it_anew(
@@ -153,7 +160,7 @@ async def test_a_deletion_in_between_makes_it_anew(
             stored.data = None
         return {"mine": "1"}
 
-    assert (await config_map.update(change)).data == {"mine": "1"}
+    assert (await config_map.update(later(change))).data == {"mine": "1"}
 
 
 async def test_a_namespace_that_is_not_there_is_told_at_once(
@@ -162,7 +169,7 @@ async def test_a_namespace_that_is_not_there_is_told_at_once(
     Stored(server, None)
     server.on("POST", COLLECTION, status(404, "NotFound", 'namespaces "addons" not found'))
     with pytest.raises(errors.NotFound, match='namespaces "addons" not found'):
-        await config_map.update(lambda _: {"a": "1"})
+        await config_map.update(later(lambda _: {"a": "1"}))
     assert pauses.seconds == []
 
 
@@ -172,7 +179,7 @@ async def test_a_conflict_that_does_not_end_is_told(
     Stored(server, {"a": "1"})
     server.on("PATCH", PATH, status(409, "Conflict", "the object has been modified"))
     with pytest.raises(errors.Conflict, match="given up after 8 tries: the object has been modified"):
-        await config_map.update(lambda _: {"a": "2"})
+        await config_map.update(later(lambda _: {"a": "2"}))
     assert len(pauses.seconds) == 7
 
 
@@ -185,5 +192,5 @@ async def test_an_error_of_the_change_goes_through(
         raise errors.KubernetesError("not so")
 
     with pytest.raises(errors.KubernetesError, match="not so"):
-        await config_map.update(change)
+        await config_map.update(later(change))
     assert stored.patches == []

@@ -224,3 +224,70 @@ def test_sensitive_config_values_are_hidden_too() -> None:
     values.set_config(config_of(**{"global": "key: secret"}))
     assert values.masked_config_values(None) == {"global": {"key": "***"}}
     assert values.config_values(None) == {"global": {"key": "secret"}}
+
+
+def test_a_plan_that_was_made_beside_is_taken_over_as_it_is() -> None:
+    values = make_store()
+    change = patch(add("internal/counter", 1))
+    plan = values.planning(SOME, change)()
+    assert section(values)["internal"] == {"counter": 0}, "nothing is changed by planning"
+    assert values.apply_values_patch(SOME, change, plan).values_changed
+    assert values.values(SOME)["someModule"] == plan.patch.value
+
+
+def test_a_plan_from_which_the_values_have_moved_on_is_made_again() -> None:
+    values = make_store()
+    change = patch(add("internal/counter", 1))
+    plan = values.planning(SOME, change)()
+    values.set_config(config_of(someModule="name: later"))
+    values.apply_values_patch(SOME, patch(add("internal/ca", "pem")))
+    values.apply_values_patch(SOME, change, plan)
+    made = section(values)
+    assert (made["name"], made["internal"]) == ("later", {"counter": 1, "ca": "pem"})
+
+
+def test_a_plan_from_which_the_switches_have_moved_on_is_made_again() -> None:
+    values = make_store()
+    on = patch({"op": "add", "path": "/someModuleEnabled", "value": True})
+    other = patch({"op": "add", "path": "/global/a", "value": 1})
+    plan = values.planning(None, other)()
+    values.apply_values_patch(None, on)
+    values.apply_values_patch(None, other, plan)
+    assert values.flag(SOME).enabled
+
+
+def test_a_plan_that_breaks_the_schema_is_refused_when_it_is_made() -> None:
+    with pytest.raises(schemas.InvalidValuesError, match="patch makes values that are not valid"):
+        make_store().planning(SOME, patch(add("name", 1)))()
+
+
+def test_a_plan_sees_what_the_config_map_will_say() -> None:
+    values = make_store()
+    change = patch({"op": "test", "path": "/someModule/name", "value": "new"}, add("replicas", 5))
+    with pytest.raises(patches.PatchError, match="test"):
+        values.planning(SOME, change)()
+    plan = values.planning(SOME, change, {"name": "new"})()
+    assert plan.patch.value["replicas"] == 5
+    assert "name" not in section(values), "the section itself is as before"
+
+
+def test_a_module_that_a_hook_switched_on_is_checked_before_helm() -> None:
+    values = make_store()
+    values.set_config(config_of(someModule="replicas: 0"))
+    with pytest.raises(
+        schemas.InvalidValuesError, match=r"some-module are not ready.*set in values ConfigMap"
+    ):
+        values.check_helm_values(SOME)
+
+
+def test_an_edit_is_checked_where_it_changes_something() -> None:
+    values = make_store("someModule: {replicas: 0}\nsomeModuleEnabled: true")
+    assert values.edit_violations(config_of()) == [], "what is in force was checked before"
+    edited = config_of(someModule="name: x")
+    assert [v.path for v in values.edit_violations(edited)] == ["someModule.replicas"]
+
+
+def test_an_edit_that_switches_a_module_on_checks_all_of_it() -> None:
+    values = make_store("someModule: {replicas: 0}")
+    edited = config_of(someModuleEnabled="true")
+    assert [v.path for v in values.edit_violations(edited)] == ["someModule.replicas"]

@@ -1,0 +1,69 @@
+"""When the operator is ready."""
+
+import dataclasses
+from typing import cast
+
+import pytest
+
+from addon_operator.app import status
+from addon_operator.engine import converge, engine
+
+
+@dataclasses.dataclass
+class Done:
+    is_done: bool
+
+    def is_set(self) -> bool:
+        return self.is_done
+
+
+@dataclasses.dataclass
+class Converger:
+    first_done: Done
+    state: converge.ConvergeState = converge.ConvergeState.RUNNING
+    remaining: int = 2
+
+
+@dataclasses.dataclass
+class Engine:
+    converger: Converger
+
+    def waiting_for(self) -> list[str]:
+        return ["module web"]
+
+
+def serving(*, done: bool) -> status.Status:
+    found = status.Status()
+    # The status asks nothing else of an engine.
+    found.serve(cast("engine.Engine", Engine(Converger(Done(done)))), lambda: True)
+    return found
+
+
+def test_an_operator_without_an_engine_is_starting() -> None:
+    assert status.Status().unready_reason() == "the operator is starting"
+
+
+def test_an_operator_is_ready_after_its_first_converge() -> None:
+    assert serving(done=True).unready_reason() is None
+    assert serving(done=False).unready_reason() == "the first converge is not done: module web"
+
+
+@pytest.mark.parametrize("done", [True, False])
+def test_a_further_part_that_is_not_ready_is_the_reason(done: bool) -> None:
+    found = serving(done=done)
+    found.require(lambda: None)
+    found.require(lambda: "the PodPresets have not been listed yet")
+    assert found.unready_reason() == "the PodPresets have not been listed yet"
+
+
+def test_a_further_part_that_is_ready_changes_nothing() -> None:
+    found = serving(done=True)
+    found.require(lambda: None)
+    assert found.unready_reason() is None
+
+
+def test_a_stopping_operator_is_not_ready_and_not_unhealthy() -> None:
+    found = serving(done=True)
+    found.stop()
+    assert found.unready_reason() == "the operator is stopping"
+    assert found.unhealthy_reason() is None

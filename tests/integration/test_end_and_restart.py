@@ -106,7 +106,6 @@ def test_sigterm_lets_a_running_hook_end(site: operator_site.Site) -> None:
     assert (site.root / "done").exists()
 
 
-@pytest.mark.xfail(reason="a module run that is under way goes on to Helm", strict=True)
 def test_sigterm_begins_no_new_step_of_a_module_run(site: operator_site.Site) -> None:
     site.values("webEnabled: true")
     web = site.module("010-web", {"color": "green"})
@@ -133,6 +132,16 @@ def test_sigterm_before_anything_is_ready_ends_it_cleanly(site: operator_site.Si
     site.hook(site.global_hooks, "slow.sh", {"onStartup": 1}, "sleep 60")
     operator = site.start(SHUTDOWN_GRACE="0s")
     operator.wait_until(site.labels, "the hook runs")
+    operator.stop()
+
+
+def test_sigterm_while_a_global_hook_is_asked_for_its_configuration_ends_it_cleanly(
+    site: operator_site.Site,
+) -> None:
+    asked = site.root / "asked"
+    site.script(site.global_hooks / "hooks" / "stuck.sh", f"touch {asked}; exec sleep 60")
+    operator = site.start()
+    operator.wait_until(asked.exists, "the hook is asked")
     operator.stop()
 
 

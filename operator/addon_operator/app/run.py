@@ -46,9 +46,18 @@ class _Process:
         self._stop = asyncio.Event()
         self._background: list[asyncio.Task[None]] = []
         self._recorder: events.EventRecorder | None = None
+        self._starting: asyncio.Task[None] | None = None
 
     async def live(self) -> None:
         self._handle_signals()
+        try:
+            await self._live()
+        except asyncio.CancelledError:
+            if not self._stop.is_set():
+                raise
+        self._log.info("addon-operator stopped")
+
+    async def _live(self) -> None:
         self._log.info(f"addon-operator {addon_operator.__version__} starts", pid=os.getpid())
         for warning in self._settings.warnings:
             self._log.warning(warning)
@@ -57,8 +66,9 @@ class _Process:
             await stack.enter_async_context(http_site.serving(self._settings, self._meters, self._status))
             stack.push_async_callback(self._end_background)
             await self._admit(stack, parts.kube.access)
-            await self._serve(await self._build(parts))
-        self._log.info("addon-operator stopped")
+            operator = await self._build(parts)
+            self._starting = None
+            await self._serve(operator)
 
     async def _admit(self, stack: contextlib.AsyncExitStack, access: auth.ClusterAccess) -> None:
         part = admission.serving(self._settings, access, self._meters, self._log, self._environ)
@@ -75,9 +85,16 @@ class _Process:
         await asyncio.gather(*self._background, return_exceptions=True)
 
     def _handle_signals(self) -> None:
+        self._starting = asyncio.current_task()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._stop.set)
+            loop.add_signal_handler(number, self._asked_to_stop)
+
+    def _asked_to_stop(self) -> None:
+        self._stop.set()
+        if self._starting is not None:
+            self._starting.cancel()
+            self._starting = None
 
     async def _parts(self, stack: contextlib.AsyncExitStack) -> graph.Parts:
         settings = self._settings
@@ -174,6 +191,10 @@ async def check_namespace(kube: client.KubeClient, namespace: str) -> None:
         raise errors.ConfigurationError(
             f"namespace {namespace} does not exist; create it with 'kubectl create namespace {namespace}' "
             "or name another one with ADDON_OPERATOR_NAMESPACE or --namespace"
+        ) from None
+    except kube_errors.Unreachable as error:
+        raise errors.ConfigurationError(
+            f"{error}; check that the cluster runs, and name its kubeconfig with KUBE_CONFIG or --kube-config"
         ) from None
     except kube_errors.Forbidden:
         # A namespaced role is enough for the operator; whether the namespace is there shows in what follows.

@@ -119,8 +119,10 @@ class TaskQueue:
             await self._cancel(self._running.values())
 
     async def drain(self, grace: float) -> None:
-        """Start nothing more, and wait up to ``grace`` seconds for what runs."""
+        """Start nothing more, and wait up to ``grace`` seconds for the steps that run to end."""
         self._accepting = False
+        for task in self._running:
+            task.supersede()
         if self._running:
             await asyncio.wait(list(self._running.values()), timeout=grace)
 

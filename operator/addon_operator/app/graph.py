@@ -88,6 +88,8 @@ class Graph:
         self._edits = edits
         self._told = told
         self._clock = clock.SystemClock()
+        self._kinds = discovery_of_kinds.Catalog(parts.kube, self._clock)
+        self._own_deletions = own_deletions.OwnDeletions()
         self._values = parts.modules.store()
         self._states = state.ModuleStates([files.module for files in parts.modules.modules], told)
         self._runner = self._hook_runner()
@@ -151,10 +153,7 @@ class Graph:
         )
 
     def _object_patcher(self) -> object_patches.ObjectPatcher:
-        kube, time = self._parts.kube, self._clock
-        return object_patches.ObjectPatcher(
-            kube, discovery_of_kinds.Catalog(kube, time), own_deletions.OwnDeletions(), time
-        )
+        return object_patches.ObjectPatcher(self._parts.kube, self._kinds, self._own_deletions, self._clock)
 
     def _steps(self, hooks: tuple[state.Hook, ...]) -> steps.EngineSteps:
         runner = module_run.ModuleRunner(

@@ -127,7 +127,7 @@ def test_a_pod_that_another_admission_refuses_gives_no_event(shop: Shop) -> None
     shop.cluster.delete_namespace(other.namespace)
 
 
-def test_an_invalid_preset_says_so_itself(
+def test_a_valid_preset_says_so_itself(
     devcluster: handle.DevCluster, tmp_path: pathlib.Path, shop: Shop
 ) -> None:
     created = shop.preset("valid")

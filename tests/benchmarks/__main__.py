@@ -13,11 +13,12 @@ import click
 import rich.console
 import rich.table
 
-from tests.benchmarks import admission, expand, measures
+from tests.benchmarks import admission, expand, measures, values
 
 _BENCHMARKS: Final[Mapping[str, Callable[[], Sequence[measures.Row]]]] = {
     "expand": expand.run,
     "admission": lambda: asyncio.run(admission.run()),
+    "values": values.run,
 }
 
 

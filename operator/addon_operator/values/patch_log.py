@@ -102,7 +102,10 @@ class PatchLog:
 
     def append(self, steps: Sequence[patches.Step]) -> None:
         """Remember the operations of one patch, which applied to the present values."""
-        own = [_own(step) for step in steps]
+        self.append_owned(owned(steps))
+
+    def append_owned(self, own: list[patches.Step]) -> None:
+        """Like :meth:`append`, of operations that nobody else keeps."""
         self._weight += sum(_weight(step) for step in own)
         remaining = self._without_certain_tests(own)
         if not any(step.kind == "test" for step in remaining):
@@ -204,6 +207,11 @@ def _log_of(steps: list[patches.Step]) -> PatchLog:
     log = PatchLog()
     log.append(steps)
     return log
+
+
+def owned(steps: Iterable[patches.Step]) -> list[patches.Step]:
+    """Copies for :meth:`PatchLog.append_owned`."""
+    return [_own(step) for step in steps]
 
 
 def _own(step: patches.Step) -> patches.Step:

@@ -83,6 +83,12 @@ class Schema:
         self._checks = _validator(schema_prepass.prepare(definition))
         self._helm_checks = _validator(schema_prepass.prepare(definition, for_helm=True))
         self._rules = schema_rules.RuleChecker(evaluator, self._definitions)
+        self._has_rules = any(schema_rules.rules_of(inner) for _, inner in schema_walk.subschemas(definition))
+
+    @property
+    def has_rules(self) -> bool:
+        """Whether there is a rule in CEL, which may look at the values before."""
+        return self._has_rules
 
     def violations(
         self,
@@ -107,6 +113,8 @@ class Schema:
     def _broken_rules(
         self, root: str, value: json_types.JsonObject, old: json_types.JsonObject | None
     ) -> list[Violation]:
+        if not self._has_rules:
+            return []
         before = schema_rules.ABSENT if old is None else old
         return [
             self._violation(root, value, broken.path, broken.message, "rule")

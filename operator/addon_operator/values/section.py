@@ -15,7 +15,12 @@ class SectionPatch:
 
     value: json_types.JsonObject
     """The section as the patch leaves it."""
-    steps: Sequence[patches.Step]
+    text: bytes
+    """:attr:`value` as JSON."""
+    steps: list[patches.Step]
+    """What the log has to remember; nobody else keeps it."""
+    changed: bool
+    """Whether the content of the values differs."""
 
 
 class Section:
@@ -104,7 +109,7 @@ class Section:
         """What the config schema does not allow if the ConfigMap says this."""
         if self._schemas.config is None:
             return []
-        before = self.configured(self._config)
+        before = self.configured(self._config) if self._schemas.config.has_rules else None
         return self._schemas.config.violations(self.key, self.configured(config), before)
 
     def values_violations(
@@ -117,11 +122,14 @@ class Section:
 
     def prepare(self, value: json_types.JsonObject, steps: Sequence[patches.Step]) -> SectionPatch:
         """What to take over when ``steps`` made ``value`` of the present values: both with defaults."""
-        if self._schemas.values is None:
-            return SectionPatch(value, steps)
-        filled = json_documents.copy(value)
-        self._schemas.values.fill(filled)
-        return SectionPatch(filled, self._with_defaults(self._schemas.values, filled, steps))
+        if self._schemas.values is not None:
+            filled = json_documents.copy(value)
+            self._schemas.values.fill(filled)
+            steps = self._with_defaults(self._schemas.values, filled, steps)
+            value = filled
+        text = json_documents.encode(value)
+        changed = not json_documents.equal(self.present, value)
+        return SectionPatch(value, text, patch_log.owned(steps), changed)
 
     def _with_defaults(
         self, schema: schemas.Schema, filled: json_types.JsonObject, steps: Sequence[patches.Step]
@@ -134,12 +142,11 @@ class Section:
 
     def take(self, patch: SectionPatch) -> bool:
         """Take a patch over; whether it changed the content of the values."""
-        before = self.present
-        self._log.append(patch.steps)
-        self._present, self._text = patch.value, None
-        if self._log.is_excessive(len(self.text)):
+        self._log.append_owned(patch.steps)
+        self._present, self._text = patch.value, patch.text
+        if self._log.is_excessive(len(patch.text)):
             self._log.fold({self.key: self._lower()}, {self.key: patch.value})
-        return not json_documents.equal(before, patch.value)
+        return patch.changed
 
     def drop_patches(self) -> None:
         """Forget what hooks changed."""

@@ -1,0 +1,201 @@
+"""Values of many modules: merging, checking, one edit, one large patch."""
+
+import asyncio
+import copy
+import gc
+import statistics
+import time
+import tracemalloc
+from collections.abc import Callable
+from typing import Final
+
+from addon_operator.engine import config_state
+from addon_operator.kernel import names
+from addon_operator.kernel.json_types import JsonObject
+from addon_operator.kube import config_maps
+from addon_operator.values import json_documents, patches, schemas, sources, store, yaml_writing
+from tests.benchmarks import measures
+
+_MODULES: Final = 100
+_GROUPS: Final = 20
+_KEYS: Final = 10
+"""Keys in each group: 200 per module."""
+_ROUNDS: Final = 9
+_EDIT_AIM: Final = 20.0
+_LOOP_AIM: Final = 20.0
+_LARGE: Final = 8_000
+"""Keys of about 120 bytes: 1 MiB, the most that a ConfigMap holds."""
+
+_NAMES: Final = tuple(names.ModuleName(f"module-{number}") for number in range(_MODULES))
+_TYPES: Final = ("{type: string, maxLength: 99}", "{type: integer, minimum: 0}")
+_GROUP: Final = "".join(f"        key{key}: {_TYPES[key % 2]}\n" for key in range(_KEYS))
+_SCHEMA: Final = "properties:\n" + "".join(
+    f"  group{group}:\n    type: object\n    properties:\n{_GROUP}" for group in range(_GROUPS)
+)
+
+
+def run() -> list[measures.Row]:
+    """All measurements; takes about ten seconds."""
+    return [_merging(), asyncio.run(_edit()), _memory(), asyncio.run(_large_patch())]
+
+
+def _section(salt: int = 0) -> JsonObject:
+    keys: JsonObject = {f"key{key}": key + salt if key % 2 else f"value {key + salt}" for key in range(_KEYS)}
+    return {f"group{group}": dict(keys) for group in range(_GROUPS)}
+
+
+def _store() -> store.ValuesStore:
+    common = sources.ValuesFile(
+        "modules/values.yaml",
+        {names.values_key(name): _section() for name in _NAMES},
+        {names.enabled_key(name): True for name in _NAMES},
+    )
+    checked = schemas.load_schemas((_SCHEMA, "config-values.yaml"))
+    return store.ValuesStore([store.ModuleValues(name, common, schemas=checked) for name in _NAMES], [common])
+
+
+def _data() -> dict[str, str]:
+    return {names.values_key(name): yaml_writing.dump(_section(number)) for number, name in enumerate(_NAMES)}
+
+
+def _median_ms(call: Callable[[], object], rounds: int = _ROUNDS) -> float:
+    """CPU time, so that what else the machine does counts little."""
+    found = []
+    for _ in range(rounds):
+        began = time.thread_time()
+        call()
+        found.append(time.thread_time() - began)
+    return statistics.median(found) * 1000
+
+
+def _merging() -> measures.Row:
+    made, config = _store(), sources.parse_config_map(_data(), _NAMES)
+    if made.config_violations(config):
+        raise RuntimeError("the values must be valid")
+    plain = [_section() for _ in _NAMES]
+    return measures.Row(
+        "values",
+        f"merge and check {_MODULES} modules of {_GROUPS * _KEYS} keys",
+        "ms of CPU",
+        _median_ms(lambda: made.config_violations(config), 3),
+        "copy.deepcopy of one source",
+        _median_ms(lambda: copy.deepcopy(plain), 3),
+    )
+
+
+class _Told:
+    """Counts the modules that changed."""
+
+    def __init__(self) -> None:
+        self.changed = 0
+
+    def config_changed(self, change: store.ConfigChange) -> None:
+        self.changed += len(change.sections_changed)
+
+    def config_invalid(self, error: sources.ConfigMapError, uid: str) -> None:
+        raise error
+
+
+class _Kept:
+    """A ConfigMap that nobody writes."""
+
+    def __init__(self, data: dict[str, str]) -> None:
+        self._data = data
+
+    async def read(self) -> config_maps.Snapshot:
+        return config_maps.Snapshot(self._data, "1")
+
+    async def update(self, change: config_maps.Change) -> config_maps.Snapshot:
+        raise NotImplementedError(change)
+
+
+async def _edit() -> measures.Row:
+    data, told = _data(), _Told()
+    state = config_state.ConfigState(
+        _store(), _Kept(data), told, modules=_NAMES, source="ConfigMap", warn=lambda _: None
+    )
+    await state.load()
+    edits = []
+    for number in range(_ROUNDS):
+        key = names.values_key(_NAMES[number])
+        data = {**data, key: data[key].replace("value", "changed", 1)}
+        edits.append(config_maps.Snapshot(data, str(number + 2)))
+    arriving = iter(edits)
+    taken = _median_ms(lambda: state.received(next(arriving)))
+    anew = _median_ms(lambda: sources.parse_config_map(data, _NAMES), 3)
+    if told.changed != _ROUNDS:
+        raise RuntimeError("the edits must change modules")
+    case = f"one key of {_MODULES} modules edited: until the changed modules are known"
+    aim = f"<= {_EDIT_AIM:g} ms"
+    return measures.Row(
+        "values", case, "ms of CPU", taken, "reading all sections anew", anew, aim, taken <= _EDIT_AIM
+    )
+
+
+def _memory() -> measures.Row:
+    texts = [json_documents.encode(_section(number)) for number in range(_MODULES)]
+    baseline = _mebibytes(lambda: [json_documents.decode(text) for text in texts])
+    config = sources.parse_config_map(_data(), _NAMES)
+    return measures.Row(
+        "values",
+        f"store of {_MODULES} modules, all values merged",
+        "MiB",
+        _mebibytes(lambda: _filled(config)),
+        "the merged values alone",
+        baseline,
+    )
+
+
+def _filled(config: sources.ConfigValues) -> store.ValuesStore:
+    made = _store()
+    made.set_config(config)
+    for name in _NAMES:
+        made.values_json(name)
+    return made
+
+
+def _mebibytes(make: Callable[[], object]) -> float:
+    gc.collect()
+    tracemalloc.start()
+    kept = make()
+    gc.collect()
+    size = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    del kept
+    return size / 2**20
+
+
+async def _large_patch() -> measures.Row:
+    name = _NAMES[0]
+    checked = schemas.load_schemas(None, ("additionalProperties: {}\nproperties: {big: {}}", "values.yaml"))
+    made = store.ValuesStore([store.ModuleValues(name, schemas=checked)])
+    held = min([await _longest_hold(made, name, number) for number in range(_ROUNDS)]) * 1000
+    inline = _median_ms(made.planning(name, _large(name, 0)), 3)
+    case = "a patch of 1 MiB planned and taken: longest time that the loop is held, best of 9"
+    aim = f"<= {_LOOP_AIM:g} ms"
+    return measures.Row("values", case, "ms", held, "planned in the loop", inline, aim, held <= _LOOP_AIM)
+
+
+def _large(name: names.ModuleName, salt: int) -> patches.ValuesPatch:
+    value = {f"key{number}": f"{salt}{'x' * 110}" for number in range(_LARGE)}
+    operation = {"op": "add", "path": f"/{names.values_key(name)}/big", "value": value}
+    return patches.parse_patch(json_documents.encode(operation).decode(), "patch")
+
+
+async def _longest_hold(made: store.ValuesStore, name: names.ModuleName, salt: int) -> float:
+    patch, gaps = _large(name, salt), [0.0]
+    watch = asyncio.create_task(_watch(gaps))
+    await asyncio.sleep(0)
+    plan = await asyncio.to_thread(made.planning(name, patch))
+    began = time.perf_counter()
+    made.apply_values_patch(name, patch, plan)
+    gaps.append(time.perf_counter() - began)
+    watch.cancel()
+    return max(gaps)
+
+
+async def _watch(gaps: list[float]) -> None:
+    while True:
+        began = time.perf_counter()
+        await asyncio.sleep(0.001)
+        gaps.append(time.perf_counter() - began)

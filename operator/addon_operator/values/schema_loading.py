@@ -42,7 +42,7 @@ _RULES: Final = {
     },
 }
 
-_KEYWORDS: Final[Mapping[str, Mapping[str, Any]]] = {
+KEYWORDS: Final[Mapping[str, Mapping[str, Any]]] = {
     "type": {"enum": _TYPES},
     "properties": _SCHEMAS_BY_NAME,
     "patternProperties": _SCHEMAS_BY_NAME,
@@ -92,8 +92,9 @@ _KEYWORDS: Final[Mapping[str, Mapping[str, Any]]] = {
     "x-kubernetes-preserve-unknown-fields": _SWITCH,
     **dict.fromkeys(schema_rules.RULE_KEYWORDS, _RULES),
 }
+"""What a schema may say, and the schema of each keyword."""
 _META: Final = {
-    "definitions": {"schema": {"type": "object", "properties": _KEYWORDS}},
+    "definitions": {"schema": {"type": "object", "properties": KEYWORDS}},
     **_SCHEMA,
 }
 
@@ -161,8 +162,8 @@ def _detail_problems(
 def _keyword_problems(path: tuple[str | int, ...], schema: Mapping[str, Any]) -> Iterator[_Problem]:
     """A misspelt keyword would silently check nothing."""
     for keyword in schema:
-        near = difflib.get_close_matches(keyword, _KEYWORDS, n=1, cutoff=0.85)
-        if near and keyword not in _KEYWORDS and keyword.startswith("x-") is near[0].startswith("x-"):
+        near = difflib.get_close_matches(keyword, KEYWORDS, n=1, cutoff=0.85)
+        if near and keyword not in KEYWORDS and keyword.startswith("x-") is near[0].startswith("x-"):
             yield (*path, keyword), f"this is no keyword of a schema; did you mean {near[0]!r}?"
 
 

@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Final
 
-from addon_operator.expansion import fields, quantities
+from addon_operator.expansion import fields
+from addon_operator.kernel import quantities
 
 _SUBSCRIPTED = re.compile(r"metadata\.(?P<map>labels|annotations)\['(?P<key>.*)'\]", re.DOTALL)
 _KEY = re.compile(r"(?:[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")

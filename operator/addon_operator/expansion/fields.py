@@ -6,7 +6,8 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Final, TypeVar
 
-from addon_operator.expansion import errors, quantities
+from addon_operator.expansion import errors
+from addon_operator.kernel import quantities
 
 _T = TypeVar("_T")
 _SHOWN: Final = 40
@@ -59,7 +60,7 @@ class Node:
         value = self.value.get(key)
         if value is None:
             return None
-        parsed = quantities.parse(_quantity_text(value))
+        parsed = quantities.parse(_quantity_text(value).strip())
         if parsed is None:
             raise self.problem(key, f"must be a quantity such as 500m, 2 or 1Gi, not {_shown(value)}")
         return parsed

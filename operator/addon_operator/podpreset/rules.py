@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from addon_operator.podpreset import quantities, scalars
+from addon_operator.kernel import quantities
+from addon_operator.podpreset import scalars
 from addon_operator.podpreset.schema import Rule
 
 AT_MOST_ONE: Final = "may not have more than one field specified at a time"

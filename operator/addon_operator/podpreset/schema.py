@@ -13,7 +13,8 @@ import enum
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
-from addon_operator.podpreset import formats, quantities, scalars
+from addon_operator.kernel import quantities
+from addon_operator.podpreset import formats, scalars
 
 Rule: TypeAlias = Callable[[Mapping[str, Any], str], Iterator[str]]
 """Finds what is wrong with an object of the right shape: ``rule(value, path)`` gives sentences."""

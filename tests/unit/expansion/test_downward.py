@@ -178,6 +178,10 @@ def test_a_quantity_may_be_written_as_a_number(quantity: object) -> None:
     assert resource("limits.cpu", {"limits": {"cpu": quantity}}) == "2"
 
 
+def test_spaces_around_a_quantity_do_not_count() -> None:
+    assert resource("limits.memory", {"limits": {"memory": " 1Gi "}}) == str(2**30)
+
+
 @pytest.mark.parametrize("name", ["limits.cpu", "limits.memory", "limits.ephemeral-storage"])
 @pytest.mark.parametrize("amount", [None, "0"], ids=["absent", "zero"])
 def test_a_limit_that_the_node_decides_is_known_only_later(name: str, amount: str | None) -> None:

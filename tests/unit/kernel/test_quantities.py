@@ -1,4 +1,4 @@
-"""Quantities: what they stand for, and how often one goes into another."""
+"""Quantities: what they stand for, which are equal, and how often one goes into another."""
 
 from fractions import Fraction
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from addon_operator.expansion import quantities
+from addon_operator.kernel import quantities
 
 
 def number(text: str) -> Fraction:
@@ -45,7 +45,6 @@ def number(text: str) -> Fraction:
         ("12E6", Fraction(12 * 10**6)),
         ("1e-3", Fraction(1, 1000)),
         ("1e+2", Fraction(100)),
-        (" 1Gi ", Fraction(2**30)),
     ],
     ids=repr,
 )
@@ -57,13 +56,18 @@ def test_a_quantity_stands_for_its_exact_number(text: str, expected: Fraction) -
     "text",
     [
         "",
+        "one",
         "lots",
         "1K",
         "1ki",
         "1mi",
+        "1gi",
+        "1KB",
         "1 Gi",
+        " 1Gi ",
         "1e",
         "1e9999",
+        "1e99999",
         "0x10",
         "1,5",
         ".",
@@ -72,15 +76,37 @@ def test_a_quantity_stands_for_its_exact_number(text: str, expected: Fraction) -
         "nan",
         "1.2.3",
         "٣",
+        pytest.param("9" * 1000, id="a thousand digits"),
     ],
     ids=repr,
 )
-def test_what_is_no_quantity_has_no_number(text: str) -> None:
+def test_what_is_no_quantity_has_no_number_and_equals_only_itself(text: str) -> None:
     assert quantities.parse(text) is None
+    assert quantities.canonical(text) == text
 
 
 def test_a_quantity_of_absurd_length_is_refused_at_once() -> None:
     assert quantities.parse("9" * 1_000_000) is None
+
+
+@pytest.mark.parametrize(
+    "same",
+    [
+        ("1Gi", "1024Mi", "1073741824", 1073741824, "1.0Gi"),
+        ("1", "1000m", "1e0", "1.", "+1", "1000000u", "1000000000n"),
+        ("0", "0Gi", "-0", ".0"),
+        ("1k", "1e3", "1E3", "1000"),
+        ("1E", "1000P", "1e18"),
+        ("0.5", "500m", ".5", "5e-1"),
+    ],
+    ids=lambda same: str(same[0]),
+)
+def test_amounts_that_are_equal_have_one_text(same: tuple[str | int, ...]) -> None:
+    assert len({quantities.canonical(one) for one in same}) == 1
+
+
+def test_amounts_that_differ_have_different_texts() -> None:
+    assert len({quantities.canonical(one) for one in ("1", "1m", "1k", "1Ki", "1M", "-1", "1E")}) == 7
 
 
 @pytest.mark.parametrize(

@@ -2,19 +2,18 @@
 
 import dataclasses
 import datetime as dt
-import ipaddress
 import typing
 from collections.abc import Collection
 
 from cryptography import exceptions, x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.types import CertificateIssuerPrivateKeyTypes
 from cryptography.x509 import oid
 
 from addon_operator.kernel import errors
+from addon_operator.kernel import x509 as making
 
-CLOCK_SKEW: typing.Final = dt.timedelta(hours=1)
+CLOCK_SKEW: typing.Final = making.CLOCK_SKEW
 """How far a certificate is dated back, for clocks that are slow."""
 _SERVER_NAME: typing.Final = "addon-operator-admission"
 _AUTHORITY_NAME: typing.Final = "addon-operator-admission-ca"
@@ -48,32 +47,16 @@ class Facts:
 
 def make_authority(now: dt.datetime, life: dt.timedelta) -> KeyPair:
     """A certificate authority that signs nothing but servers of its own level."""
-    key = ec.generate_private_key(ec.SECP256R1())
     # Two authorities are in use while they change places; equal names would make verifiers guess.
-    name = _name(f"{_AUTHORITY_NAME}-{now:%Y%m%d%H%M%S}")
-    builder = (
-        _builder(name, name, key.public_key(), now, now + life)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(_usage(signs_certificates=True), critical=True)
-        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(key.public_key()), critical=False)
-    )
-    return _signed(builder, key, key)
+    name = making.name_of(f"{_AUTHORITY_NAME}-{now:%Y%m%d%H%M%S}")
+    return _pair(making.make_authority(name, making.Life(now, now + life), path_length=0, signs_data=False))
 
 
 def make_server(authority: KeyPair, names: Collection[str], now: dt.datetime, life: dt.timedelta) -> KeyPair:
     """A certificate for a server with these DNS names and IP addresses, not outliving its authority."""
-    issuer, issuer_key = _certificate(authority.certificate), _issuer_key(authority)
-    key = ec.generate_private_key(ec.SECP256R1())
-    identifier = x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer.public_key())  # type: ignore[arg-type]  # what signs certificates has a public key of these types
-    builder = (
-        _builder(_name(_SERVER_NAME), issuer.subject, key.public_key(), now, min(now + life, _end(issuer)))
-        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(_usage(signs_certificates=False), critical=True)
-        .add_extension(x509.ExtendedKeyUsage([oid.ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-        .add_extension(identifier, critical=False)
-        .add_extension(_alternative_names(names), critical=False)
-    )
-    return _signed(builder, key, issuer_key)
+    issuer = making.Signed(_certificate(authority.certificate), _issuer_key(authority))
+    holder = making.Holder(making.name_of(_SERVER_NAME), [oid.ExtendedKeyUsageOID.SERVER_AUTH], sorted(names))
+    return _pair(making.issue(issuer, holder, making.Life(now, min(now + life, _end(issuer.certificate)))))
 
 
 def facts(certificate: bytes) -> Facts:
@@ -134,63 +117,5 @@ def _names_in(certificate: x509.Certificate) -> frozenset[str]:
     return frozenset([*names.get_values_for_type(x509.DNSName), *map(str, addresses)])
 
 
-def _builder(
-    subject: x509.Name,
-    issuer: x509.Name,
-    key: ec.EllipticCurvePublicKey,
-    now: dt.datetime,
-    end: dt.datetime,
-) -> x509.CertificateBuilder:
-    return (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(issuer)
-        .public_key(key)
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - CLOCK_SKEW)
-        .not_valid_after(end)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
-    )
-
-
-def _signed(
-    builder: x509.CertificateBuilder,
-    key: ec.EllipticCurvePrivateKey,
-    issuer_key: CertificateIssuerPrivateKeyTypes,
-) -> KeyPair:
-    certificate = builder.sign(issuer_key, hashes.SHA256())
-    return KeyPair(
-        certificate.public_bytes(serialization.Encoding.PEM),
-        key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        ),
-    )
-
-
-def _name(common: str) -> x509.Name:
-    return x509.Name([x509.NameAttribute(oid.NameOID.COMMON_NAME, common)])
-
-
-def _alternative_names(names: Collection[str]) -> x509.SubjectAlternativeName:
-    return x509.SubjectAlternativeName([_general_name(name) for name in sorted(names)])
-
-
-def _general_name(name: str) -> x509.GeneralName:
-    try:
-        return x509.IPAddress(ipaddress.ip_address(name))
-    except ValueError:
-        return x509.DNSName(name)
-
-
-def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
-    return x509.KeyUsage(
-        digital_signature=not signs_certificates,
-        key_cert_sign=signs_certificates,
-        crl_sign=signs_certificates,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        encipher_only=False,
-        decipher_only=False,
-    )
+def _pair(made: making.Signed) -> KeyPair:
+    return KeyPair(made.certificate_pem(), made.key_pem())

@@ -9,8 +9,10 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 STAMP := $(VENV)/.installed
 PYTEST := $(BIN)/python -m pytest
+# Integration tests mostly wait: more of them than cores go at once, each worker with a control plane of its own.
+SIDE_BY_SIDE := --numprocesses 3 --dist worksteal
 
-.PHONY: help demo test check format unit integration bench lock clean
+.PHONY: help demo test test-all check format unit integration bench lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  \033[1mmake %-12s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,7 +46,7 @@ unit: $(STAMP) ## Unit tests: seconds, no cluster, no network
 
 integration: $(STAMP) ## Integration tests against a real local control plane
 	@$(BIN)/addon-operator devcluster build
-	@$(PYTEST) tests/integration
+	@$(PYTEST) $(SIDE_BY_SIDE) tests/integration
 
 test: check ## check, then unit and integration tests
 	@echo "==> unit tests"
@@ -52,7 +54,10 @@ test: check ## check, then unit and integration tests
 	@echo "==> control plane binaries"
 	@$(BIN)/addon-operator devcluster build
 	@echo "==> integration tests"
-	@$(PYTEST) tests/integration
+	@$(PYTEST) $(SIDE_BY_SIDE) tests/integration
+
+test-all: test ## test, and the tests that take long
+	@$(PYTEST) $(SIDE_BY_SIDE) -m slow tests
 
 bench: $(STAMP) ## Benchmarks of admission and expansion; takes a minute
 	@$(BIN)/python -m tests.benchmarks

@@ -106,6 +106,7 @@ def test_up_is_idempotent(home: Home) -> None:
     assert pids(home) == before
 
 
+@pytest.mark.slow
 def test_nodes_can_be_added_to_a_cluster_that_runs(home: Home) -> None:
     home.up(cluster.Request(NAME))
     before = pids(home)
@@ -114,6 +115,7 @@ def test_nodes_can_be_added_to_a_cluster_that_runs(home: Home) -> None:
     assert "devcluster-node" in kubectl(started, "get", "nodes")
 
 
+@pytest.mark.slow
 def test_two_clusters_run_side_by_side(home: Home) -> None:
     one, two = (home.up(cluster.Request(layout.ClusterName(name))) for name in ("one", "two"))
     kubectl(one, "create", "namespace", "only-here")
@@ -152,12 +154,14 @@ def test_a_killed_up_is_no_obstacle_for_the_next(home: Home) -> None:
     assert "default" in kubectl(started, "get", "namespaces")
 
 
+@pytest.mark.slow
 def test_an_up_that_was_killed_before_it_wrote_anything_is_no_obstacle(home: Home) -> None:
     (home.root / NAME / "pki").mkdir(parents=True)
     (home.root / NAME / "pki/ca.key").write_text("half a key")
     assert "default" in kubectl(home.up(cluster.Request(NAME)), "get", "namespaces")
 
 
+@pytest.mark.slow
 def test_a_cluster_whose_processes_are_all_gone_is_started_anew(home: Home, tmp_path: pathlib.Path) -> None:
     export = tmp_path / "kubeconfig"
     home.up(cluster.Request(NAME, export=export))
@@ -167,6 +171,7 @@ def test_a_cluster_whose_processes_are_all_gone_is_started_anew(home: Home, tmp_
     assert started.url in export.read_text()
 
 
+@pytest.mark.slow
 def test_pids_that_belong_to_others_now_are_left_alone(home: Home) -> None:
     home.up(cluster.Request(NAME))
     daemons.ProcessTable().kill(home.processes())
@@ -178,6 +183,7 @@ def test_pids_that_belong_to_others_now_are_left_alone(home: Home) -> None:
     assert home.manager.down(NAME)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("component", [components.ETCD, components.KUBE_APISERVER, components.KWOK])
 def test_a_component_that_has_ended_is_started_again_with_the_data_kept(home: Home, component: str) -> None:
     started = home.up(cluster.Request(NAME, nodes=True))
@@ -188,6 +194,7 @@ def test_a_component_that_has_ended_is_started_again_with_the_data_kept(home: Ho
     assert "kept" in kubectl(again, "get", "namespaces")
 
 
+@pytest.mark.slow
 def test_an_api_server_that_is_just_ending_is_started_again(home: Home) -> None:
     started = home.up(cluster.Request(NAME))
     kubectl(started, "create", "namespace", "kept")
@@ -195,6 +202,7 @@ def test_an_api_server_that_is_just_ending_is_started_again(home: Home) -> None:
     assert "kept" in kubectl(home.up(cluster.Request(NAME)), "get", "namespaces")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["api", "etcd", "etcd_peer"])
 def test_a_port_that_someone_takes_meanwhile_is_replaced_by_another(
     home: Home, monkeypatch: pytest.MonkeyPatch, kind: str
@@ -209,6 +217,7 @@ def test_a_port_that_someone_takes_meanwhile_is_replaced_by_another(
     assert "default" in kubectl(started, "get", "namespaces")
 
 
+@pytest.mark.slow
 def test_two_that_start_the_same_cluster_at_once_share_it(
     home: Home, command: Callable[..., commands.Completed]
 ) -> None:
@@ -237,6 +246,7 @@ def test_a_component_that_cannot_start_is_told_with_its_log(
     assert home.processes() == []
 
 
+@pytest.mark.slow
 def test_a_killed_command_does_not_end_the_cluster(
     home: Home, command: Callable[..., commands.Completed]
 ) -> None:

@@ -91,7 +91,7 @@ def _applied(document: json_types.JsonObject, operation: dict[str, Any]) -> patc
     return operation
 
 
-@settings(PROPERTY, max_examples=80)
+@settings(PROPERTY)
 @given(OBJECTS, _PATCHES, st.lists(OBJECTS, min_size=1, max_size=4))
 def test_joining_never_changes_what_a_replay_gives(
     section: json_types.JsonObject,

@@ -2,6 +2,9 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
+# Some environments forbid it: every operator that the tests start would compile the whole package anew.
+export PYTHONDONTWRITEBYTECODE :=
+
 VENV := .venv
 BIN := $(VENV)/bin
 # The first interpreter that is new enough; PYTHON=... overrides.

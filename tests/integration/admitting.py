@@ -145,3 +145,26 @@ def opened(site: operator_site.Site, cluster: handle.DevCluster, **environment: 
             yield Shop(namespace, operator, cluster, client)
         finally:
             cluster.delete_namespace(namespace)
+
+
+def is_injected(shop: Shop, operator: operator_process.OperatorProcess) -> bool:
+    """Create one more pod; whether that operator has injected any so far."""
+    shop.pod()
+    told = operator.metrics().total("podpreset_admissions_total", namespace=shop.namespace, result="injected")
+    return told >= 1
+
+
+def wait_established(cluster: handle.DevCluster, crd: str) -> None:
+    """Wait until the API server serves the resources of a definition.
+
+    ``kubectl wait`` is of no use here: it fails at once where the object has no conditions yet.
+    """
+    client = api.ApiClient(layout.Layout(cluster.kubeconfig.parent), cluster.url)
+    path = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{crd}"
+
+    def established() -> bool:
+        status = client.request("GET", path).document().get("status")
+        conditions = status.get("conditions") if isinstance(status, dict) else None
+        return {"Established": "True"}.items() <= {c["type"]: c["status"] for c in conditions or []}.items()
+
+    operator_process.wait_until(established, f"{crd} is established")

@@ -10,6 +10,7 @@ import pytest
 from addon_operator.devcluster import api, layout, pytest_plugin
 from addon_operator.podpreset import merge, model
 from addon_operator.process import commands
+from tests.integration import admitting
 from tests.unit.podpreset import cases
 
 pytestmark = pytest.mark.integration
@@ -35,7 +36,7 @@ Create: TypeAlias = Callable[[str, Answer], Answer]
 @pytest.fixture(scope="module")
 def crd(devcluster: pytest_plugin.DevCluster) -> pytest_plugin.DevCluster:
     devcluster.run_kubectl("apply", "-f", str(CRD))
-    devcluster.run_kubectl("wait", "--for=condition=Established", "crd/podpresets.settings.k8s.io")
+    admitting.wait_established(devcluster, "podpresets.settings.k8s.io")
     return devcluster
 
 

@@ -11,6 +11,7 @@ import yaml
 
 from addon_operator.devcluster import pytest_plugin
 from addon_operator.process import commands
+from tests.integration import admitting
 
 pytestmark = pytest.mark.integration
 
@@ -62,7 +63,7 @@ OBJECTS: Final = [
 @pytest.fixture(scope="module")
 def cluster(devcluster: pytest_plugin.DevCluster) -> pytest_plugin.DevCluster:
     devcluster.run_kubectl("apply", "-f", str(CRD))
-    devcluster.run_kubectl("wait", "--for=condition=Established", "crd/podpresets.settings.k8s.io")
+    admitting.wait_established(devcluster, "podpresets.settings.k8s.io")
     return devcluster
 
 

@@ -19,7 +19,7 @@ class ConfigMapName:
     name: str
 
 
-class ConfigMapSource:
+class ConfigMapSource(kopf_thread.KopfThread):
     """Watches one ConfigMap and delivers what it holds, or ``None`` when it is deleted."""
 
     def __init__(
@@ -36,20 +36,7 @@ class ConfigMapSource:
             ((("", "v1", "configmaps"), f"metadata.name={target.name}"),),
             target.namespace,
         )
-        self._thread = kopf_thread.KopfThread("values", scope, login, log_restart)
-
-    @property
-    def alive(self) -> bool:
-        """Whether the watch goes on, if need be after a pause."""
-        return self._thread.alive
-
-    def start(self) -> None:
-        """Begin to watch; deliveries come in the running loop."""
-        self._thread.start()
-
-    async def stop(self) -> None:
-        """End the watch."""
-        await self._thread.stop()
+        super().__init__("values", scope, login, log_restart)
 
     def _register(self, registry: kopf.OperatorRegistry) -> None:
         @kopf.on.event("", "v1", "configmaps", registry=registry)
@@ -57,4 +44,4 @@ class ConfigMapSource:
             if body["metadata"]["name"] != self._target.name:
                 return
             snapshot = None if type == "DELETED" else config_maps.snapshot_of(body)
-            self._thread.hand_over(functools.partial(self._deliver, snapshot))
+            self.hand_over(functools.partial(self._deliver, snapshot))

@@ -51,11 +51,11 @@ class KopfThread:
 
     @property
     def alive(self) -> bool:
-        """Whether the thread runs."""
+        """Whether the watch goes on, if need be after a pause."""
         return self._thread is not None and self._thread.is_alive()
 
     def start(self) -> None:
-        """Begin to watch; logins are made in the running loop."""
+        """Begin to watch; logins are made, and deliveries come, in the running loop."""
         self._home = asyncio.get_running_loop()
         self._thread = threading.Thread(target=self._supervise, name=f"kopf-{self._name}", daemon=True)
         self._thread.start()

@@ -17,7 +17,7 @@ Deliver = Callable[[EventType, Mapping[str, Any]], None]
 """Takes the type of a watch event (``None`` for what is listed before it) and the object."""
 
 
-class PodPresetSource:
+class PodPresetSource(kopf_thread.KopfThread):
     """Watches the PodPresets of the whole cluster."""
 
     def __init__(
@@ -25,27 +25,9 @@ class PodPresetSource:
     ) -> None:
         """``deliver`` is called in the loop that starts the source, ``log_restart`` in its thread."""
         self._deliver = deliver
-        scope = kopf_thread.Scope(self._register)
-        self._thread = kopf_thread.KopfThread("podpresets", scope, login, log_restart)
-
-    @property
-    def alive(self) -> bool:
-        """Whether the watch goes on, if need be after a pause."""
-        return self._thread.alive
-
-    def start(self) -> None:
-        """Begin to watch; deliveries come in the running loop."""
-        self._thread.start()
-
-    async def stop(self) -> None:
-        """End the watch."""
-        await self._thread.stop()
-
-    def hand_over(self, call: Callable[[], None]) -> None:
-        """Call something in the loop that started the source."""
-        self._thread.hand_over(call)
+        super().__init__("podpresets", kopf_thread.Scope(self._register), login, log_restart)
 
     def _register(self, registry: kopf.OperatorRegistry) -> None:
         @kopf.on.event(GROUP, VERSION, PLURAL, registry=registry)
         async def changed(event: Any, **_: object) -> None:  # noqa: ANN401 - a private type of Kopf's
-            self._thread.hand_over(functools.partial(self._deliver, event["type"], event["object"]))
+            self.hand_over(functools.partial(self._deliver, event["type"], event["object"]))

@@ -36,13 +36,20 @@ class HookDirectory:
         self._max_output_bytes = max_output_bytes
         self._files: dict[str, pathlib.Path] = {}
 
-    def write_inputs(self, documents: Mapping[str, JsonObject | list[JsonObject]]) -> None:
+    def write_inputs(self, documents: Mapping[str, JsonObject]) -> None:
         """Write what the hook reads, as JSON.
 
         Raises :class:`HookFileError` when the disk does not take it.
         """
         for variable, document in documents.items():
-            self._create(variable, _json(document))
+            self._create(variable, (_json(document),))
+
+    def write_text(self, variable: str, pieces: Iterable[bytes]) -> None:
+        """Write what the hook reads from pieces of its text.
+
+        Raises :class:`HookFileError` when the disk does not take it.
+        """
+        self._create(variable, pieces)
 
     def make_outputs(self, variables: Iterable[str]) -> None:
         """Make the empty files that the hook may write to.
@@ -50,7 +57,7 @@ class HookDirectory:
         Raises :class:`HookFileError` when the disk does not take them.
         """
         for variable in variables:
-            self._create(variable, b"")
+            self._create(variable, ())
 
     def environment(self) -> dict[str, str]:
         """The variables with the paths."""
@@ -75,13 +82,13 @@ class HookDirectory:
                 f"what was written to {variable} is no UTF-8 text (byte {error.start}); write JSON"
             ) from error
 
-    def _create(self, variable: str, data: bytes) -> None:
+    def _create(self, variable: str, pieces: Iterable[bytes]) -> None:
         name, is_json, _ = variable.lower().partition("_path")
         path = self.path / (f"{name}.json" if is_json else name)
         try:
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _PRIVATE_FILE)
             with open(descriptor, "wb") as file:  # noqa: PTH123 - pathlib opens no descriptors
-                file.write(data)
+                file.writelines(pieces)
         except OSError as error:
             raise _unwritable(path, error) from error
         self._files[variable] = path
@@ -117,7 +124,7 @@ def private_directory(tmp_dir: pathlib.Path, name: str, *, keep: bool) -> Iterat
             shutil.rmtree(path, ignore_errors=True)
 
 
-def _json(document: JsonObject | list[JsonObject]) -> bytes:
+def _json(document: JsonObject) -> bytes:
     try:
         return orjson.dumps(document)
     except orjson.JSONEncodeError:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from addon_operator.engine import hook_runner, state
+from addon_operator.hooks import contexts as binding_contexts
 from addon_operator.hooks import metric_operations, object_operations
 from addon_operator.kernel import errors, names
 from addon_operator.kernel.json_types import JsonObject
@@ -133,7 +134,7 @@ class HookExecutor:
     async def run(
         self,
         hook: state.Hook,
-        contexts: Sequence[JsonObject],
+        contexts: Sequence[binding_contexts.Context],
         labels: HookLabels,
         *,
         allow_failure: bool = False,
@@ -160,7 +161,7 @@ class HookExecutor:
         return effects
 
     def _request(
-        self, hook: state.Hook, contexts: Sequence[JsonObject], labels: HookLabels
+        self, hook: state.Hook, contexts: Sequence[binding_contexts.Context], labels: HookLabels
     ) -> hook_runner.HookRunRequest:
         fields = {"hook": labels.hook, "binding": labels.binding, "queue": labels.queue}
         return hook_runner.HookRunRequest(

@@ -15,6 +15,7 @@ import structlog
 
 from addon_operator.engine import hook_directory, hook_files, hook_log
 from addon_operator.hooks import config
+from addon_operator.hooks import contexts as binding_contexts
 from addon_operator.kernel import durations, errors, names
 from addon_operator.kernel.json_types import JsonObject
 from addon_operator.process import children
@@ -40,7 +41,7 @@ _SHOWN_CHARS: Final = 60
 
 _Result = TypeVar("_Result")
 _Arguments = ParamSpec("_Arguments")
-_Inputs: TypeAlias = Mapping[str, JsonObject | list[JsonObject]]
+_Inputs: TypeAlias = Mapping[str, JsonObject]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ class HookRunRequest:
     """What one run of a hook needs."""
 
     path: pathlib.Path
-    contexts: list[JsonObject]
+    contexts: Sequence[binding_contexts.Context]
     config_values: JsonObject
     values: JsonObject
     log_fields: Mapping[str, str] = field(default_factory=dict)
@@ -182,12 +183,9 @@ class HookRunner:
         """
         name = request.log_fields.get("hook", request.path.name)
         timeout = self._default_timeout if request.timeout is None else request.timeout
-        inputs: _Inputs = {
-            BINDING_CONTEXT: request.contexts,
-            CONFIG_VALUES: request.config_values,
-            VALUES: request.values,
-        }
+        inputs: _Inputs = {CONFIG_VALUES: request.config_values, VALUES: request.values}
         with self._directory(name) as files:
+            await _in_thread(_write_contexts, files, request.contexts)
             await _in_thread(_prepare, files, inputs, _OUTPUTS)
             result = await self._start(request.path, files, request.log_fields, timeout, request.cwd)
             if _has_failed(result):
@@ -282,6 +280,12 @@ def _verdict(module: names.ModuleName, text: str) -> bool:
 def _prepare(files: hook_directory.HookDirectory, inputs: _Inputs, outputs: Sequence[str]) -> None:
     files.write_inputs(inputs)
     files.make_outputs(outputs)
+
+
+def _write_contexts(
+    files: hook_directory.HookDirectory, contexts: Sequence[binding_contexts.Context]
+) -> None:
+    files.write_text(BINDING_CONTEXT, binding_contexts.document(contexts))
 
 
 def _collect(files: hook_directory.HookDirectory, outputs: Sequence[str]) -> dict[str, str]:

@@ -13,7 +13,7 @@ import pytest
 import structlog
 
 from addon_operator.engine import hook_directory, hook_runner
-from addon_operator.hooks import config
+from addon_operator.hooks import bindings, config, contexts
 from addon_operator.kernel import names
 from addon_operator.process import children
 
@@ -75,7 +75,7 @@ def request(
     **settings: Any,  # noqa: ANN401 - what HookRunRequest takes
 ) -> hook_runner.HookRunRequest:
     defaults = {
-        "contexts": [{"binding": "beforeHelm", "snapshots": {}}],
+        "contexts": [contexts.lifecycle(bindings.LifecycleBinding.BEFORE_HELM)],
         "config_values": {"global": {}, "someModule": {"a": 1}},
         "values": {"global": {"enabledModules": ["x"]}, "someModule": {"a": 2}},
         "log_fields": {"hook": "hook.sh", "binding": "beforeHelm", "queue": "main"},
@@ -101,7 +101,7 @@ async def test_a_hook_reads_its_contexts_and_values_and_its_patches_come_back(
     given = request(path)
     done = await runner.run(given)
     assert json.loads(done.values_patch) == {
-        "context": given.contexts,
+        "context": [{"binding": "beforeHelm", "snapshots": {}}],
         "config": given.config_values,
         "values": given.values,
     }

@@ -1,32 +1,47 @@
 """What a hook is told about the reason of its run."""
 
+import json
+import pathlib
+
 import pytest
 
 from addon_operator.hooks import bindings, contexts
-from addon_operator.kernel.json_types import JsonObject
+from addon_operator.kernel.json_types import JsonValue
 
-POD: JsonObject = {"kind": "Pod", "metadata": {"name": "p", "namespace": "n"}}
+POD = b'{"kind":"Pod","metadata":{"name":"p","namespace":"n"}}'
+ENTRY = contexts.entry(POD)
+GOLDEN = pathlib.Path(__file__).parent / "golden"
+
+
+def packed(entry: bytes = ENTRY) -> contexts.PackedEntry:
+    return contexts.PackedEntry(entry)
+
+
+def read(context: contexts.Context) -> JsonValue:
+    value: JsonValue = json.loads(b"".join(context.pieces()))
+    return value
 
 
 def test_on_startup_has_no_snapshots() -> None:
-    assert contexts.lifecycle(bindings.LifecycleBinding.ON_STARTUP, {"pods": []}) == {"binding": "onStartup"}
+    assert read(contexts.lifecycle(bindings.LifecycleBinding.ON_STARTUP, {"pods": []})) == {
+        "binding": "onStartup"
+    }
 
 
 @pytest.mark.parametrize(
     "binding", [binding for binding in bindings.LifecycleBinding if binding != "onStartup"], ids=str
 )
 def test_all_other_steps_of_life_have_snapshots(binding: bindings.LifecycleBinding) -> None:
-    assert contexts.lifecycle(binding) == {"binding": binding.value, "snapshots": {}}
-    snapshots = {"pods": [contexts.entry(POD)]}
-    assert contexts.lifecycle(binding, snapshots) == {
+    assert read(contexts.lifecycle(binding)) == {"binding": binding.value, "snapshots": {}}
+    assert read(contexts.lifecycle(binding, {"pods": [ENTRY], "none": []})) == {
         "binding": binding.value,
-        "snapshots": {"pods": [{"object": POD}]},
+        "snapshots": {"pods": [json.loads(ENTRY)], "none": []},
     }
 
 
 def test_a_tick() -> None:
-    assert contexts.schedule("nightly") == {"binding": "nightly", "type": "Schedule"}
-    assert contexts.schedule("nightly", {"pods": []}) == {
+    assert read(contexts.schedule("nightly")) == {"binding": "nightly", "type": "Schedule"}
+    assert read(contexts.schedule("nightly", {"pods": []})) == {
         "binding": "nightly",
         "type": "Schedule",
         "snapshots": {"pods": []},
@@ -34,13 +49,16 @@ def test_a_tick() -> None:
 
 
 def test_a_synchronization_lists_its_objects_even_if_there_are_none() -> None:
-    entries = [contexts.entry(POD, "x")]
-    assert contexts.synchronization("pods", entries) == {
+    entries = [contexts.entry(POD, b'"x"'), contexts.entry(POD, b"2")]
+    assert read(contexts.synchronization("pods", entries)) == {
         "binding": "pods",
         "type": "Synchronization",
-        "objects": [{"object": POD, "filterResult": "x"}],
+        "objects": [
+            {"object": json.loads(POD), "filterResult": "x"},
+            {"object": json.loads(POD), "filterResult": 2},
+        ],
     }
-    assert contexts.synchronization("pods", [], {"pods": []}) == {
+    assert read(contexts.synchronization("pods", [], {"pods": []})) == {
         "binding": "pods",
         "type": "Synchronization",
         "objects": [],
@@ -50,24 +68,34 @@ def test_a_synchronization_lists_its_objects_even_if_there_are_none() -> None:
 
 @pytest.mark.parametrize("change", list(bindings.WatchEvent), ids=str)
 def test_an_event_holds_the_object_and_the_filters_result(change: bindings.WatchEvent) -> None:
-    assert contexts.event("pods", change, contexts.entry(POD, None), {"all": []}) == {
+    changed = packed(contexts.entry(POD, b"null"))
+    assert read(contexts.event("pods", change, changed, {"all": []})) == {
         "binding": "pods",
         "type": "Event",
         "watchEvent": change.value,
-        "object": POD,
+        "object": json.loads(POD),
         "filterResult": None,
         "snapshots": {"all": []},
     }
 
 
-def test_an_entry_lacks_what_is_not_kept_and_what_is_not_filtered() -> None:
-    assert contexts.entry(POD) == {"object": POD}
-    assert contexts.entry(filter_result=[1]) == {"filterResult": [1]}
-    assert contexts.entry() == {}
+@pytest.mark.parametrize(
+    ("entry", "text"),
+    [
+        (contexts.entry(POD), b'{"object":' + POD + b"}"),
+        (contexts.entry(filter_result=b"[1]"), b'{"filterResult":[1]}'),
+        (contexts.entry(), b"{}"),
+    ],
+    ids=["without a filter", "without the object", "with neither"],
+)
+def test_an_entry_lacks_what_is_not_kept_and_what_is_not_filtered(entry: bytes, text: bytes) -> None:
+    assert entry == text
+    event = contexts.event("b", bindings.WatchEvent.ADDED, packed(entry))
+    assert read(event) == {"binding": "b", "type": "Event", "watchEvent": "Added", **json.loads(entry)}
 
 
 def test_a_group_has_its_snapshots_and_nothing_else() -> None:
-    assert contexts.group("pods", "g") == {
+    assert read(contexts.group("pods", "g")) == {
         "binding": "pods",
         "type": "Group",
         "groupName": "g",
@@ -84,7 +112,7 @@ def test_a_group_has_its_snapshots_and_nothing_else() -> None:
     ],
 )
 def test_a_legacy_event_names_the_object(change: bindings.WatchEvent, word: str) -> None:
-    assert contexts.legacy_event(change, "onKubernetesEvent", POD) == {
+    assert read(contexts.legacy_event(change, "onKubernetesEvent", packed())) == {
         "binding": "onKubernetesEvent",
         "resourceEvent": word,
         "resourceNamespace": "n",
@@ -94,8 +122,10 @@ def test_a_legacy_event_names_the_object(change: bindings.WatchEvent, word: str)
 
 
 def test_the_legacy_event_of_a_cluster_object_has_an_empty_namespace() -> None:
-    node: JsonObject = {"kind": "Node", "metadata": {"name": "x"}}
-    assert contexts.legacy_event(bindings.WatchEvent.ADDED, "b", node)["resourceNamespace"] == ""
+    node = packed(contexts.entry(b'{"kind":"Node","metadata":{"name":"x"}}'))
+    told = read(contexts.legacy_event(bindings.WatchEvent.ADDED, "b", node))
+    assert isinstance(told, dict)
+    assert told["resourceNamespace"] == ""
 
 
 def test_of_neighbours_of_one_group_only_the_last_context_stays() -> None:
@@ -104,8 +134,40 @@ def test_of_neighbours_of_one_group_only_the_last_context_stays() -> None:
     assert contexts.collapse_groups([a1, a2, tick, tick, a1, b, a2]) == [a2, tick, tick, a1, b, a2]
 
 
-def test_a_context_does_not_share_lists_with_the_snapshots() -> None:
-    entries = [contexts.entry(POD)]
-    context = contexts.schedule("tick", {"pods": entries})
-    entries.clear()
-    assert context["snapshots"] == {"pods": [{"object": POD}]}
+def test_a_packed_entry_is_small_and_comes_back_as_it_was() -> None:
+    entry = contexts.entry(b'{"data":{"text":"%b"}}' % (b"x" * 10_000))
+    waiting = contexts.PackedEntry(entry)
+    assert waiting.size < 200
+    assert waiting.unpack() == entry
+
+
+def test_texts_of_names_and_objects_are_not_touched() -> None:
+    strange = b'{"kind":"Pod","n":12345678901234567890123,"f":1.0,"s":"\\ud800 \\u00e4"}'
+    text = b"".join(contexts.synchronization('a"ä', [contexts.entry(strange)]).pieces())
+    assert strange in text
+    assert json.loads(text)["binding"] == 'a"ä'
+
+
+TICK = contexts.schedule("nightly", {"pods": [contexts.entry(POD, b'{"a":1}')]})
+DOCUMENTS = {
+    "lifecycle": [contexts.lifecycle(bindings.LifecycleBinding.BEFORE_HELM, {"pods": [ENTRY], "none": []})],
+    "startup": [contexts.lifecycle(bindings.LifecycleBinding.ON_STARTUP)],
+    "schedule": [TICK],
+    "synchronization": [contexts.synchronization("pods", [contexts.entry(POD, b"null"), ENTRY])],
+    "synchronization-of-nothing": [contexts.synchronization("pods", [], {"pods": []})],
+    "events": [
+        contexts.event("pods", bindings.WatchEvent.MODIFIED, packed()),
+        contexts.event("pods", bindings.WatchEvent.DELETED, packed(contexts.entry(None, b"[1,2]"))),
+    ],
+    "group": [contexts.group("pods", "all", {"pods": [ENTRY], "nodes": []})],
+    "legacy": [
+        contexts.legacy_event(bindings.WatchEvent.MODIFIED, "onKubernetesEvent", packed()),
+        contexts.legacy_schedule("nightly"),
+    ],
+}
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_a_hook_reads_exactly_these_bytes(name: str) -> None:
+    expected = (GOLDEN / f"{name}.json").read_bytes().rstrip(b"\n")
+    assert b"".join(contexts.document(DOCUMENTS[name])) == expected

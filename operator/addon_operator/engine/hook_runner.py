@@ -94,6 +94,13 @@ class HookFailed(errors.AddonOperatorError):
         self.kubernetes_patch = kubernetes_patch
         """What it wrote about objects until then; it may hold something that is to be done all the same."""
 
+    @property
+    def without_values(self) -> str:
+        """How it ended, without what it wrote."""
+        if not _has_failed(self.result):
+            return f"hook {self.hook} gave back nothing usable; the operator's log says more"
+        return f"hook {self.hook} {_ending(self.result, None)}; the operator's log shows what it wrote"
+
 
 class EnabledScriptError(errors.ModuleError):
     """A module's ``enabled`` script gave no verdict."""

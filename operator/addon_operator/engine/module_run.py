@@ -92,6 +92,7 @@ class ModuleRunner:
         Raises the error of the step that failed, or :class:`tasks.SupersededError` between two steps.
         """
         name = names.ModuleName(task.owner)
+        _take_up(task, self._states[name])
         self._states.mark(name, state.ModuleStatus.RUNNING)
         began = time.monotonic()
         try:
@@ -100,7 +101,7 @@ class ModuleRunner:
             self._states.mark(name, state.ModuleStatus.PENDING)
             raise
         except errors.AddonOperatorError as error:
-            self._states.mark(name, state.ModuleStatus.FAILED, str(error))
+            self._states.mark(name, state.ModuleStatus.FAILED, error)
             self._observer.module_run_failed(name)
             raise
         finally:
@@ -112,11 +113,17 @@ class ModuleRunner:
         """One try of a module's removal: ``beforeDeleteHelm``, uninstall, ``afterDeleteHelm``, forget it."""
         name = names.ModuleName(task.owner)
         module = self._states[name]
-        self._states.mark(name, state.ModuleStatus.DELETING)
+        _take_up(task, module)
+        # Enabled again before this ends, it starts up again.
+        module.started = module.settled = False
+        # The error of a run is no reason any more.
+        self._states.mark(name, state.ModuleStatus.DELETING, None if task.attempts else "")
         try:
             await self._remove(task, module)
+        except tasks.SupersededError:
+            raise
         except errors.AddonOperatorError as error:
-            self._states.mark(name, state.ModuleStatus.DELETING, str(error))
+            self._states.mark(name, state.ModuleStatus.DELETING, error)
             self._observer.module_delete_failed(name)
             raise
         self._drop_values(name)
@@ -130,8 +137,10 @@ class ModuleRunner:
             task.checkpoint()
             await self._release(task, module)
             task.checkpoint()
-            if not (await self._after_helm(task, module)).values_changed:
+            await self._after_helm(task, module)
+            if not module.progress.values_changed:
                 return
+            module.progress = state.RunProgress()
             task.checkpoint()
         raise errors.ModuleError(
             module.module.name,
@@ -139,7 +148,11 @@ class ModuleRunner:
         )
 
     async def _start(self, task: tasks.Task, module: state.ModuleState) -> None:
-        await self._register(module)
+        try:
+            await self._register(module)
+        except errors.AddonOperatorError:
+            task.step_aside()
+            raise
         if not module.started:
             await self._hooks(task, module, config.LifecycleBinding.ON_STARTUP)
             module.started = True
@@ -171,15 +184,18 @@ class ModuleRunner:
             fresh = task.converge is None or task.attempts > 0
             await self._releases.ensure(module.module, task.activation, fresh=fresh)
 
-    async def _after_helm(self, task: tasks.Task, module: state.ModuleState) -> hook_run.HookEffects:
+    async def _after_helm(self, task: tasks.Task, module: state.ModuleState) -> None:
         try:
-            effects = await self._hooks(task, module, config.LifecycleBinding.AFTER_HELM)
+            await self._hooks(task, module, config.LifecycleBinding.AFTER_HELM)
+        except tasks.SupersededError:
+            raise
         except errors.AddonOperatorError:
-            # The documents: a first run that fails in afterHelm is repeated from onStartup.
-            module.started = module.started and module.settled
+            if not module.settled:
+                # The documents: a first run that fails in afterHelm is repeated from onStartup.
+                module.started = False
+                module.progress = state.RunProgress()
             raise
         module.settled = True
-        return effects
 
     async def _remove(self, task: tasks.Task, module: state.ModuleState) -> None:
         await self._register(module)
@@ -191,11 +207,22 @@ class ModuleRunner:
 
     async def _hooks(
         self, task: tasks.Task, module: state.ModuleState, binding: config.LifecycleBinding
-    ) -> hook_run.HookEffects:
-        effects = hook_run.HookEffects()
+    ) -> None:
+        progress = module.progress
         for hook in state.bound(module.hooks or (), binding):
+            if (binding, hook.name) in progress.hooks:
+                continue
             task.checkpoint()
             labels = hook_run.HookLabels(hook.name, binding, MAIN_QUEUE, task.activation, module.module.name)
             context = contexts.lifecycle(binding, {})
-            effects |= await self._executor.run(hook, [context], labels)
-        return effects
+            effects = await self._executor.run(hook, [context], labels)
+            progress.hooks.add((binding, hook.name))
+            if binding is config.LifecycleBinding.AFTER_HELM:
+                progress.values_changed |= effects.values_changed
+
+
+def _take_up(task: tasks.Task, module: state.ModuleState) -> None:
+    """A retry goes on with the progress of the tries before it, unless a reason for a new run came."""
+    if task.attempts == 0 or task.wanted_again:
+        module.progress = state.RunProgress()
+    task.wanted_again = False

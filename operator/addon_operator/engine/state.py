@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from addon_operator.hooks import config
-from addon_operator.kernel import names
+from addon_operator.kernel import errors, names
 from addon_operator.modules import model
 
 
@@ -47,6 +47,16 @@ class ModuleStatus(enum.StrEnum):
 
 
 @dataclasses.dataclass(slots=True)
+class RunProgress:
+    """What succeeded in the tries of one task: a retry repeats the rest."""
+
+    hooks: set[tuple[config.LifecycleBinding, str]] = dataclasses.field(default_factory=set)
+    """Binding and name of each hook that succeeded."""
+    values_changed: bool = False
+    """Whether one of its ``afterHelm`` hooks changed values."""
+
+
+@dataclasses.dataclass(slots=True)
 class ModuleState:
     """The progress of one module in this process."""
 
@@ -60,7 +70,13 @@ class ModuleState:
     """Whether the ``onStartup`` hooks succeeded since it was enabled."""
     settled: bool = False
     """Whether one run went through to the end of ``afterHelm`` since it was enabled."""
+    progress: RunProgress = dataclasses.field(default_factory=RunProgress)
+    """Of the task that runs or deletes the module."""
     last_error: str = ""
+    last_error_without_values: str = ""
+    """:attr:`last_error` for places where no values may be shown."""
+    discovered: bool = False
+    """Whether a discovery has decided about it; until then nothing is said of it."""
     last_run: float | None = None
     """When the last run ended, in seconds since the epoch."""
 
@@ -68,15 +84,16 @@ class ModuleState:
         """Forget the progress: the next run is a first run."""
         self.hooks = None
         self.started = self.settled = False
+        self.progress = RunProgress()
         self.status = ModuleStatus.DISABLED
-        self.last_error = ""
+        self.last_error = self.last_error_without_values = ""
 
 
 class StateObserver(Protocol):
     """Who is told of a module's new status: metrics and status objects."""
 
     def module_changed(self, state: ModuleState) -> None:
-        """The status of ``state`` changed."""
+        """The status of ``state`` changed, or why it is enabled or disabled."""
         ...
 
 
@@ -108,12 +125,18 @@ class ModuleStates:
         """Modules whose hooks may have done something in this process."""
         return frozenset(state.module.name for state in self if state.hooks is not None)
 
-    def mark(self, name: names.ModuleName, status: ModuleStatus, error: str | None = None) -> None:
+    def mark(
+        self,
+        name: names.ModuleName,
+        status: ModuleStatus,
+        error: errors.AddonOperatorError | str | None = None,
+    ) -> None:
         """Set a module's status; ``error`` replaces the last error unless it is ``None``."""
         state = self._states[name]
         state.status = status
         if error is not None:
-            state.last_error = error
+            state.last_error = str(error)
+            state.last_error_without_values = errors.without_values(error)
         self._observer.module_changed(state)
 
     def discovered(
@@ -122,7 +145,16 @@ class ModuleStates:
         """Take in the result of a discovery."""
         self.enabled = tuple(enabled)
         for state in self:
-            verdict = verdicts[state.module.name]
-            state.reason = verdict.reason
-            if verdict.enabled and state.status is ModuleStatus.DISABLED:
-                self.mark(state.module.name, ModuleStatus.PENDING)
+            self._take(state, verdicts[state.module.name])
+
+    def _take(self, state: ModuleState, verdict: model.Verdict) -> None:
+        is_news = not state.discovered or state.reason != verdict.reason
+        state.discovered, state.reason = True, verdict.reason
+        if verdict.enabled and state.status is ModuleStatus.DISABLED:
+            self.mark(state.module.name, ModuleStatus.PENDING)
+        elif not verdict.enabled and state.hooks is None and state.status is not ModuleStatus.DISABLED:
+            # None of its hooks ran: nothing of it is left to be deleted but, perhaps, an old release.
+            state.reset()
+            self.mark(state.module.name, ModuleStatus.DISABLED)
+        elif is_news:
+            self._observer.module_changed(state)

@@ -8,6 +8,16 @@ wrong, where, and what to do. The command line prints that text and never a trac
 class AddonOperatorError(Exception):
     """The root of all errors that are meant for a person."""
 
+    @property
+    def without_values(self) -> str:
+        """The text for places where no values may be shown, such as status objects."""
+        return str(self)
+
+
+def without_values(error: AddonOperatorError | str) -> str:
+    """The text of an error, or a text that is one, without values."""
+    return error if isinstance(error, str) else error.without_values
+
 
 class ConfigurationError(AddonOperatorError):
     """A setting, a file or an argument is wrong; raised before anything was changed."""

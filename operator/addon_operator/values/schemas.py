@@ -55,6 +55,11 @@ class Violation:
         """Whether something has to be added, rather than something that is there to be changed."""
         return self.rule.startswith(schema_messages.MISSING_KEY)
 
+    @property
+    def without_value(self) -> str:
+        """The place and the rule alone."""
+        return f"{self.path}: {self.rule} ({self.schema})"
+
     def __str__(self) -> str:
         shown = "" if self.value is None else f", not {self.value}"
         origin = f"; set in {self.origin}" if self.origin else ""
@@ -68,6 +73,12 @@ class InvalidValuesError(errors.AddonOperatorError):
         super().__init__(f"{subject}: " + "; ".join(map(str, violations)))
         self.violations = tuple(violations)
         """All that is wrong."""
+        self._subject = subject
+
+    @property
+    def without_values(self) -> str:
+        """All places and rules."""
+        return f"{self._subject}: " + "; ".join(found.without_value for found in self.violations)
 
 
 class Schema:
@@ -160,6 +171,18 @@ class Schema:
         masked = _masked([self.definition], value, self._definitions)
         return masked if isinstance(masked, dict) else {}
 
+    def masked_at(self, path: Sequence[str], value: json_types.JsonValue) -> json_types.JsonValue:
+        """A copy of what stands, or will stand, at ``path`` (tokens of a JSON Pointer below the section)."""
+        schemas: list[Mapping[str, Any]] = [self.definition]
+        for token in path:
+            facets = _facets(schemas, self._definitions)
+            if _is_sensitive(facets):
+                return HIDDEN
+            # The values are not at hand to tell a list from a mapping whose keys are numbers.
+            keys = (token, 0) if json_pointers.is_index(token) else (token,)
+            schemas = [child for key in keys for child in _children(facets, key)]
+        return _masked(schemas, value, self._definitions)
+
 
 _VALUE_IS_NO_USE: Final = frozenset({"required", "additionalProperties"})
 
@@ -179,6 +202,13 @@ class SectionSchemas:
             if schema is not None:
                 value = schema.masked(value)
         return json_documents.copy(value)
+
+    def masked_at(self, path: Sequence[str], value: json_types.JsonValue) -> json_types.JsonValue:
+        """A copy of what is written at ``path``, without what any of the schemas calls sensitive."""
+        for schema in (self.config, self.values):
+            if schema is not None:
+                value = schema.masked_at(path, value)
+        return value
 
 
 def load_schemas(
@@ -245,16 +275,22 @@ def _key_or_index(facet: Mapping[str, Any], token: str) -> str | int:
 def _masked(
     schemas: Sequence[Mapping[str, Any]], value: json_types.JsonValue, definitions: Mapping[str, Any]
 ) -> json_types.JsonValue:
-    facets = [
-        facet for schema in schemas for facet in schema_walk.facets(schema, definitions, alternatives=True)
-    ]
-    if any(facet.get(schema_loading.SENSITIVE) for facet in facets):
+    facets = _facets(schemas, definitions)
+    if _is_sensitive(facets):
         return HIDDEN
     if isinstance(value, dict):
         return {key: _masked(_children(facets, key), inner, definitions) for key, inner in value.items()}
     if isinstance(value, list):
         return [_masked(_children(facets, index), inner, definitions) for index, inner in enumerate(value)]
     return value
+
+
+def _facets(schemas: Sequence[Mapping[str, Any]], definitions: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [facet for schema in schemas for facet in schema_walk.facets(schema, definitions, alternatives=True)]
+
+
+def _is_sensitive(facets: Sequence[Mapping[str, Any]]) -> bool:
+    return any(facet.get(schema_loading.SENSITIVE) for facet in facets)
 
 
 def _children(facets: Sequence[Mapping[str, Any]], key: str | int) -> list[Mapping[str, Any]]:

@@ -407,3 +407,22 @@ async def test_an_enabled_script_that_cannot_be_started_is_an_error_of_its_modul
 ) -> None:
     with pytest.raises(hook_runner.EnabledScriptError, match=r"some-module: .*interpreter /no/such"):
         await runner.enabled(hook("", head="#!/no/such"), MODULE, {}, {})
+
+
+@pytest.mark.parametrize(
+    ("exit_code", "text"),
+    [
+        (3, "hook a.sh failed with exit code 3; the operator's log shows what it wrote"),
+        (0, "hook a.sh gave back nothing usable; the operator's log says more"),
+    ],
+    ids=["failed", "wrong-output"],
+)
+def test_what_a_failing_hook_wrote_is_left_out_where_values_may_not_be_shown(
+    exit_code: int, text: str
+) -> None:
+    result = children.ChildResult(
+        exit_code, 0.0, 0.0, 1.0, 1, timed_out=False, stdout=None, stdout_is_cut=False, stderr_tail="s3cret"
+    )
+    error = hook_runner.HookFailed("a.sh", result, "gave back: s3cret")
+    assert "s3cret" in str(error)
+    assert error.without_values == text

@@ -1,0 +1,95 @@
+"""The states of modules: who is told, and what of an error may be shown where values may not."""
+
+import pathlib
+
+import pytest
+
+from addon_operator.engine import state
+from addon_operator.kernel import errors, names
+from addon_operator.modules import model
+from addon_operator.values import schemas
+
+WEB = names.ModuleName("web")
+VIOLATION = schemas.Violation("web.port", "must be an integer", '"eighty"', "openapi/values.yaml")
+
+
+class Told:
+    def __init__(self) -> None:
+        self.statuses: list[str] = []
+
+    def module_changed(self, state: state.ModuleState) -> None:
+        self.statuses.append(state.status)
+
+
+@pytest.fixture
+def told() -> Told:
+    return Told()
+
+
+@pytest.fixture
+def states(told: Told) -> state.ModuleStates:
+    return state.ModuleStates([model.Module(WEB, 10, pathlib.Path("010-web"))], told)
+
+
+def discover(states: state.ModuleStates, *, enabled: bool, reason: str = "because") -> None:
+    verdict = model.Verdict(WEB, enabled, reason)
+    states.discovered({WEB: verdict}, [WEB] if enabled else [])
+
+
+@pytest.mark.parametrize(
+    ("enabled", "status"), [(True, "Pending"), (False, "Disabled")], ids=["enabled", "disabled"]
+)
+def test_the_first_discovery_tells_of_every_module(
+    states: state.ModuleStates, told: Told, enabled: bool, status: str
+) -> None:
+    discover(states, enabled=enabled)
+    assert told.statuses == [status]
+
+
+def test_a_discovery_without_news_tells_nothing(states: state.ModuleStates, told: Told) -> None:
+    discover(states, enabled=False)
+    discover(states, enabled=False)
+    assert len(told.statuses) == 1
+
+
+def test_another_reason_is_told(states: state.ModuleStates, told: Told) -> None:
+    discover(states, enabled=False)
+    discover(states, enabled=False, reason="another")
+    assert told.statuses == ["Disabled", "Disabled"]
+    assert states[WEB].reason == "another"
+
+
+@pytest.mark.parametrize("status", [state.ModuleStatus.PENDING, state.ModuleStatus.FAILED])
+def test_a_module_without_hooks_that_ran_is_disabled_at_once(
+    states: state.ModuleStates, told: Told, status: state.ModuleStatus
+) -> None:
+    discover(states, enabled=True)
+    states.mark(WEB, status, "its hook told nothing")
+    discover(states, enabled=False)
+    assert told.statuses[-1] == "Disabled"
+    assert (states[WEB].last_error, states[WEB].last_error_without_values) == ("", "")
+
+
+def test_a_module_whose_hooks_ran_waits_for_its_delete(states: state.ModuleStates) -> None:
+    discover(states, enabled=True)
+    states[WEB].hooks = ()
+    states.mark(WEB, state.ModuleStatus.READY, "")
+    discover(states, enabled=False)
+    assert states[WEB].status is state.ModuleStatus.READY
+
+
+def test_values_in_an_error_are_kept_for_the_log_alone(states: state.ModuleStates) -> None:
+    states.mark(WEB, state.ModuleStatus.FAILED, schemas.InvalidValuesError([VIOLATION], "not ready"))
+    assert '"eighty"' in states[WEB].last_error
+    assert states[WEB].last_error_without_values == (
+        "not ready: web.port: must be an integer (openapi/values.yaml)"
+    )
+
+
+def test_other_errors_are_shown_as_they_are(states: state.ModuleStates) -> None:
+    states.mark(WEB, state.ModuleStatus.FAILED, errors.ModuleError("web", "its chart is gone"))
+    assert states[WEB].last_error_without_values == "module web: its chart is gone"
+    states.mark(WEB, state.ModuleStatus.RUNNING)
+    assert states[WEB].last_error == "module web: its chart is gone"
+    states.mark(WEB, state.ModuleStatus.READY, "")
+    assert states[WEB].last_error == states[WEB].last_error_without_values == ""

@@ -286,7 +286,9 @@ def _masked(
 
 
 def _facets(schemas: Sequence[Mapping[str, Any]], definitions: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    return [facet for schema in schemas for facet in schema_walk.facets(schema, definitions, alternatives=True)]
+    return [
+        facet for schema in schemas for facet in schema_walk.facets(schema, definitions, alternatives=True)
+    ]
 
 
 def _is_sensitive(facets: Sequence[Mapping[str, Any]]) -> bool:

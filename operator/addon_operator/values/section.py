@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final, cast
 
 from addon_operator.kernel import json_types, names
-from addon_operator.values import json_documents, merge, origins, patch_log, patches, schemas
+from addon_operator.values import json_documents, json_pointers, merge, origins, patch_log, patches, schemas
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -104,6 +104,16 @@ class Section:
     def masked(self, value: json_types.JsonObject) -> json_types.JsonObject:
         """A copy of a state of the section that hides what is sensitive."""
         return self._schemas.masked(value)
+
+    def masked_operations(self, operations: Sequence[patches.Operation]) -> list[patches.Operation]:
+        """Operations as a log gives them, without what is sensitive."""
+        return [self._masked_operation(operation) for operation in operations]
+
+    def _masked_operation(self, operation: patches.Operation) -> patches.Operation:
+        key, *path = json_pointers.parse(str(operation["path"]))
+        if key != self.key or "value" not in operation:
+            return operation
+        return {**operation, "value": self._schemas.masked_at(path, operation["value"])}
 
     def config_violations(self, config: json_types.JsonObject) -> list[schemas.Violation]:
         """What the config schema does not allow if the ConfigMap says this."""

@@ -339,6 +339,10 @@ class ValuesStore:
             {"op": "add", "path": "/" + key, "value": value} for key, value in self._hook_switches.items()
         ]
 
+    def frozen(self, module: names.ModuleName | None) -> section.Section:
+        """A section (``None``: ``global``) as it is now, for another thread to read."""
+        return self._section(module).snapshot()
+
     def drop_patches(self, module: names.ModuleName) -> None:
         """Forget what the module's hooks changed."""
         self._section(module).drop_patches()

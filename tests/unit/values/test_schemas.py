@@ -294,6 +294,25 @@ def test_sensitive_values_are_masked_for_people() -> None:
     assert json_documents.encode(value) == before
 
 
+@pytest.mark.parametrize(
+    ("path", "value", "shown"),
+    [
+        (["password"], "p", "***"),
+        ([], {"password": "p", "other": "x"}, {"password": "***", "other": "x"}),
+        (["users", "0"], {"name": "one", "token": "t"}, {"name": "one", "token": "***"}),
+        (["users", "-", "token"], "t", "***"),
+        (["users"], [{"token": "t"}], [{"token": "***"}]),
+        (["keys", "a", "b"], "t", "***"),
+        (["mode", "pin"], 1, "***"),
+        (["other", "0", "token"], "x", "x"),
+    ],
+)
+def test_what_is_written_at_a_place_is_masked_by_where_it_stands(
+    path: list[str], value: json_types.JsonValue, shown: object
+) -> None:
+    assert load(SENSITIVE).masked_at(path, value) == shown
+
+
 def test_a_long_value_is_cut_in_a_violation() -> None:
     (found,) = violations(in_property("type: integer"), f"a: {'x' * 5_000}")
     assert len(found) < 200

@@ -226,6 +226,32 @@ def test_sensitive_config_values_are_hidden_too() -> None:
     assert values.config_values(None) == {"global": {"key": "secret"}}
 
 
+def test_a_frozen_section_hides_what_is_sensitive_in_patches_too() -> None:
+    values = make_store()
+    values.apply_values_patch(SOME, patch(add("internal", {"ca": "pem"}), add("internal/counter", 1)))
+    frozen = values.frozen(SOME)
+    masked = frozen.masked_operations(values.patches(SOME))
+    assert "pem" in json.dumps(values.patches(SOME))
+    assert "pem" not in json.dumps(masked)
+    assert json.dumps(masked).count("***") == 1
+    assert frozen.masked(frozen.present)["internal"] == {"ca": "***", "counter": 1}
+
+
+def test_a_frozen_section_stays_as_it_was() -> None:
+    values = make_store()
+    frozen = values.frozen(SOME)
+    values.apply_values_patch(SOME, patch(add("internal/counter", 7)))
+    assert frozen.present["internal"] == {"counter": 0}
+
+
+def test_operations_without_a_value_and_of_other_sections_are_shown_as_they_are() -> None:
+    operations: list[patches.Operation] = [
+        {"op": "remove", "path": "/someModule/internal/ca"},
+        {"op": "add", "path": "/otherEnabled", "value": True},
+    ]
+    assert make_store().frozen(SOME).masked_operations(operations) == operations
+
+
 def test_a_plan_that_was_made_beside_is_taken_over_as_it_is() -> None:
     values = make_store()
     change = patch(add("internal/counter", 1))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from addon_operator.engine import backoff
-from addon_operator.engine.tasks import Outcome, SupersededError, Task
+from addon_operator.engine.tasks import Outcome, PostponedError, SupersededError, Task
 from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import errors
 
@@ -31,21 +31,33 @@ class QueueObserver(Protocol):
         ...
 
 
-def pick(pending: Sequence[Task], running: Sequence[Task], now: float, parallelism: int) -> Task | None:
+def pick(
+    pending: Sequence[Task],
+    running: Sequence[Task],
+    now: float,
+    parallelism: int,
+    *,
+    is_strict: bool = False,
+) -> Task | None:
     """The task to start now, or ``None`` when all have to wait.
 
     The first task that is ready goes first. A task in its backoff is stepped over together with all later
-    tasks of its owner, so that the order within one module is kept; a ready task is never stepped over.
+    tasks of its owner, so that the order within one module is kept; a ready task is never stepped over. With
+    ``is_strict`` nothing steps over a task in its backoff. A postponed task holds up only its own hook.
     """
     busy = {task.owner for task in running}
+    postponed: set[tuple[str, str]] = set()
     for task in pending:
-        if task.owner in busy:
+        if task.owner in busy or (task.owner, task.hook) in postponed:
             continue
         if task.not_before <= now:
             return task if _may_join(running, task, parallelism) else None
-        if task.holds_queue:
+        if task.postponed:
+            postponed.add((task.owner, task.hook))
+        elif task.holds_queue or is_strict:
             return None
-        busy.add(task.owner)
+        else:
+            busy.add(task.owner)
     return None
 
 
@@ -66,9 +78,11 @@ class TaskQueue:
         observer: QueueObserver,
         clock: clocks.Clock,
         parallelism: int = 1,
+        is_strict: bool = False,
         rng: random.Random | None = None,
     ) -> None:
         self.name = name
+        self._is_strict = is_strict
         self._observer = observer
         self._clock = clock
         self._parallelism = parallelism
@@ -84,19 +98,28 @@ class TaskQueue:
         return (*self._running, *self._pending)
 
     @property
+    def pending(self) -> Sequence[Task]:
+        """The tasks that no try is under way of, in their order; changes with the queue."""
+        return self._pending
+
+    @property
     def head_age(self) -> float:
         """Seconds since the first task was queued; 0 for an empty queue."""
         return max((self._clock.monotonic() - task.queued_at for task in self.tasks[:1]), default=0.0)
 
     def add(self, task: Task) -> Task:
         """Append ``task``, or return the pending task that it duplicates."""
-        for other in self._pending:
-            if other.key == task.key and other.converge == task.converge:
-                return other
+        if (other := self._duplicate_of(task)) is not None:
+            other.wanted_again = True
+            return other
         task.queued_at = task.not_before = self._clock.monotonic()
         self._pending.append(task)
         self._changed()
         return task
+
+    def _duplicate_of(self, task: Task) -> Task | None:
+        same = (other for other in self._pending if other.key == task.key and other.converge == task.converge)
+        return None if task.is_distinct else next(same, None)
 
     def drop(self, unwanted: Callable[[Task], bool]) -> None:
         """Remove the pending tasks that are unwanted; running ones stop at their next checkpoint."""
@@ -118,21 +141,27 @@ class TaskQueue:
         finally:
             await self._cancel(self._running.values())
 
-    async def drain(self, grace: float) -> None:
-        """Start nothing more, and wait up to ``grace`` seconds for the steps that run to end."""
+    def close(self) -> None:
+        """Start nothing more; running tasks stop at their next checkpoint."""
         self._accepting = False
         for task in self._running:
             task.supersede()
+
+    async def drain(self, grace: float) -> None:
+        """Start nothing more, and wait up to ``grace`` seconds for the steps that run to end."""
+        self.close()
         if self._running:
             await asyncio.wait(list(self._running.values()), timeout=grace)
 
     def _start_ready(self) -> None:
         while self._accepting:
-            task = pick(self._pending, tuple(self._running), self._clock.monotonic(), self._parallelism)
+            now, running = self._clock.monotonic(), tuple(self._running)
+            task = pick(self._pending, running, now, self._parallelism, is_strict=self._is_strict)
             if task is None:
                 return
             self._pending.remove(task)
-            waited = self._clock.monotonic() - task.not_before
+            waited = now - task.not_before
+            task.postponed = False
             self._running[task] = asyncio.create_task(self._try(task), name=f"{self.name}: {task.kind}")
             self._observer.started(self, task, waited)
             self._observer.changed(self)
@@ -150,6 +179,8 @@ class TaskQueue:
             await task.run(task)
         except SupersededError:
             self._finish(task, Outcome.DROPPED)
+        except PostponedError as error:
+            self._postpone(task, error.delay)
         except errors.AddonOperatorError as error:
             self._fail(task, error)
         except Exception as error:  # noqa: BLE001 - a defect in one task must not end its queue
@@ -171,11 +202,21 @@ class TaskQueue:
             return
         wait = task.fixed_delay or backoff.delay(task.attempts, self._rng)
         self._observer.failed(self, task, error, wait)
-        task.not_before = self._clock.monotonic() + wait
-        del self._running[task]
-        self._pending.insert(0, task)
         if not task.tried.done():
             task.tried.set_result(None)
+        self._put_back(task, wait)
+
+    def _postpone(self, task: Task, delay: float) -> None:
+        if task.superseded:
+            self._finish(task, Outcome.DROPPED)
+            return
+        task.postponed = True
+        self._put_back(task, delay)
+
+    def _put_back(self, task: Task, delay: float) -> None:
+        task.not_before = self._clock.monotonic() + delay
+        del self._running[task]
+        self._pending.insert(0, task)
         self._changed()
 
     def _changed(self) -> None:

@@ -18,6 +18,7 @@ class TaskKind(enum.StrEnum):
     GLOBAL_HOOK_RUN = "GlobalHookRun"
     MODULE_HOOK_RUN = "ModuleHookRun"
     DISCOVER_MODULES = "DiscoverModules"
+    MODULE_ENSURE_CRDS = "ModuleEnsureCRDs"
     MODULE_RUN = "ModuleRun"
     MODULE_DELETE = "ModuleDelete"
     MODULE_PURGE = "ModulePurge"
@@ -34,6 +35,15 @@ class Outcome(enum.Enum):
 
 class SupersededError(errors.AddonOperatorError):
     """Raised inside a task at a step's border when a newer intent made the rest of it pointless."""
+
+
+class PostponedError(Exception):
+    """Raised inside a task that is not to run yet: it is tried again later, and that is no failure."""
+
+    def __init__(self, delay: float) -> None:
+        super().__init__(f"not before {delay:.3f} s from now")
+        self.delay = delay
+        """Seconds."""
 
 
 def _future() -> "asyncio.Future[Any]":
@@ -63,17 +73,27 @@ class Task:
     holds_queue: bool = False
     """While this task waits for its next try nothing behind it runs."""
 
+    is_distinct: bool = False
+    """It is no duplicate of any other task, whatever its key is."""
+
     attempts: int = 0
     """Failed tries so far."""
+    wanted_again: bool = False
+    """Whether it was asked for once more since its last try: what that try did may be out of date."""
     queued_at: float = 0.0
     not_before: float = 0.0
     """Monotonic seconds before which it is not tried again."""
     last_error: str = ""
-    superseded: bool = False
+    postponed: bool = False
+    """It waits for ``not_before`` although it has not failed; only tasks of the same hook wait for it."""
+    stopping: asyncio.Event = dataclasses.field(default_factory=asyncio.Event)
+    """Set by :meth:`supersede`, for steps that wait for something."""
     done: "asyncio.Future[Outcome]" = dataclasses.field(default_factory=_future)
     """Set when the task leaves its queue."""
     tried: "asyncio.Future[None]" = dataclasses.field(default_factory=_future)
     """Set when the task ended its first try, whether or not that succeeded, or left its queue."""
+    aside: "asyncio.Event" = dataclasses.field(default_factory=asyncio.Event)
+    """Set when what follows in its converge need not wait for it, or when it left its queue."""
 
     @property
     def key(self) -> tuple[str, str, str, str]:
@@ -85,17 +105,27 @@ class Task:
         self.converge = number
         return self
 
+    @property
+    def superseded(self) -> bool:
+        """Whether a newer intent wants the task to stop."""
+        return self.stopping.is_set()
+
     def supersede(self) -> None:
         """Tell a running task to stop at its next checkpoint."""
-        self.superseded = True
+        self.stopping.set()
 
     def checkpoint(self) -> None:
         """A step's border: raises :class:`SupersededError` when a newer intent wants the task to stop."""
         if self.superseded:
             raise SupersededError(f"{self.kind} {self.owner}{self.hook}: stopped for a newer intent")
 
+    def step_aside(self) -> None:
+        """Let what follows in the converge go on without this task, which fails for a reason of its own."""
+        self.aside.set()
+
     def leave(self, outcome: Outcome) -> None:
         """Tell all who wait that the task is out of its queue."""
+        self.aside.set()
         if not self.tried.done():
             self.tried.set_result(None)
         if not self.done.done():

@@ -1,8 +1,8 @@
 """Binding contexts: what a hook is told about the reason of its run, as items of ``BINDING_CONTEXT_PATH``.
 
 The shapes are those of the Go operator ("Binding context" of its documentation, and its code where that is
-silent). Objects stay the JSON text that the watch made of them: a context is written to a file piece by piece,
-and no part of it is ever parsed, or held twice.
+silent). Objects stay the JSON text that the watch made of them: a context is written to a file piece by
+piece, and no part of it is ever parsed, or held twice.
 """
 
 import itertools

@@ -24,13 +24,17 @@ class Bench:
         self.ran: list[str] = []
         self.fail: collections.Counter[str] = collections.Counter()
         self.gates: dict[str, asyncio.Event] = {}
+        self.postpone: dict[str, float] = {}
 
     def task(self, name: str, owner: str = "", lane: int | None = None, **more: object) -> tasks.Task:
         async def run(task: tasks.Task) -> None:
             self.ran.append(name)
             if name in self.gates:
                 await self.gates[name].wait()
-                task.checkpoint()
+                if name not in self.postpone:
+                    task.checkpoint()
+            if name in self.postpone:
+                raise tasks.PostponedError(self.postpone[name])
             if self.fail[name] > 0:
                 self.fail[name] -= 1
                 raise errors.AddonOperatorError(f"{name} failed")
@@ -210,3 +214,37 @@ def test_the_backoff_grows_from_5_to_30_seconds(attempt: int) -> None:
         assert len(set(waits)) > 1, "jitter"
     if attempt > 6:
         assert min(waits) == 30
+
+
+async def test_a_postponed_task_holds_up_its_own_hook_only_and_has_not_failed(working: Start) -> None:
+    bench = await working()
+    bench.postpone["a"] = 3.0
+    first = bench.add("a", "one", is_distinct=True)
+    bench.add("b", "one")
+    bench.add("a", "one", is_distinct=True)
+    await fakes.settle()
+    assert bench.ran == ["a", "b"]
+    assert (first.attempts, bench.observer.failures) == (0, [])
+    del bench.postpone["a"]
+    await bench.clock.advance(3.0, bench.queue)
+    assert bench.ran == ["a", "b", "a", "a"]
+
+
+async def test_a_postponed_task_that_is_dropped_while_it_runs_does_not_come_back(working: Start) -> None:
+    bench = await working()
+    bench.postpone["a"] = 3.0
+    bench.gates["a"] = asyncio.Event()
+    task = bench.add("a", "one")
+    await fakes.settle()
+    bench.queue.drop(lambda _: True)
+    bench.gates.pop("a").set()
+    assert await task.done is tasks.Outcome.DROPPED
+
+
+async def test_a_strict_queue_waits_for_its_failing_head() -> None:
+    bench = Bench()
+    first, second = bench.task("a", "one"), bench.task("b", "two")
+    first.not_before = 5.0
+    assert task_queue.pick([first, second], [], 0.0, 1) is second
+    assert task_queue.pick([first, second], [], 0.0, 1, is_strict=True) is None
+    assert task_queue.pick([first, second], [], 5.0, 1, is_strict=True) is first

@@ -18,6 +18,7 @@ from addon_operator.engine import (
     hook_run,
     hook_runner,
     kopf_source,
+    module_crds,
     module_files,
     module_releases,
     module_run,
@@ -27,7 +28,7 @@ from addon_operator.engine import (
 )
 from addon_operator.helm import releases
 from addon_operator.kernel import clock
-from addon_operator.kube import client, config_maps, object_patches, own_deletions
+from addon_operator.kube import client, config_maps, crds, object_patches, own_deletions
 from addon_operator.kube import discovery as discovery_of_kinds
 from addon_operator.modules import plan
 from addon_operator.process import children
@@ -97,6 +98,7 @@ class Graph:
         self._config = self._config_state()
         self._executor = self._hook_executor()
         self._releases = module_releases.ModuleReleases(parts.releases, self._values, told)
+        self._definitions = self._module_crds()
 
     async def build(self) -> Operator:
         """All objects; asks global hooks for their configuration and reads the ConfigMap.
@@ -173,8 +175,15 @@ class Graph:
             self._discovery(),
             runner,
             self._releases,
+            self._definitions,
             self._told,
         )
+
+    def _module_crds(self) -> module_crds.ModuleCrds:
+        installer = crds.CrdInstaller(
+            self._parts.kube, self._kinds, self._settings.crd_extra_labels, self._clock
+        )
+        return module_crds.ModuleCrds(installer, self._told, self._settings.crd_filter_prefixes)
 
     def _discovery(self) -> discovery.Discovery:
         return discovery.Discovery(

@@ -177,6 +177,10 @@ class ModuleObserver:
             f"release {outcome.action}: {outcome.reason}", module=module, revision=outcome.revision
         )
 
+    def crd_applied(self, module: names.ModuleName, crd: str) -> None:
+        """Log a written definition."""
+        self._log.info(f"CustomResourceDefinition {crd} applied", module=module)
+
     def release_removed(self, release: str) -> None:
         """Log an uninstallation."""
         self._log.info("release uninstalled", module=release)

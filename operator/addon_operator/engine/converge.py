@@ -43,6 +43,10 @@ class Steps(Protocol):
         """Discovery of modules; ``found`` gets the plan."""
         ...
 
+    def ensure_crds(self, enabled: Sequence[names.ModuleName], activation: str) -> Sequence[tasks.Task]:
+        """One task per enabled module whose CustomResourceDefinitions are to be applied."""
+        ...
+
     def delete(self, module: names.ModuleName, activation: str) -> tasks.Task:
         """Removal of a disabled module."""
         ...
@@ -57,6 +61,10 @@ class Steps(Protocol):
 
     def after_all(self, activation: str) -> Sequence[tasks.Task]:
         """One task per global hook with ``afterAll``, in order."""
+        ...
+
+    def end_unwanted(self) -> None:
+        """End Helm calls of modules that are disabled meanwhile."""
         ...
 
     def global_values(self) -> object:
@@ -86,6 +94,8 @@ class _Progress:
     activation: str
     planned: set[names.ModuleName] = dataclasses.field(default_factory=set)
     """Modules whose run in this converge is still to be queued."""
+    runs: list[tasks.Task] = dataclasses.field(default_factory=list)
+    """The module runs whose success the converge needs."""
 
 
 class Converger:
@@ -129,6 +139,7 @@ class Converger:
         """Converge to what the sources say now; a running converge gives way. Many requests make one."""
         self._wanted = activation
         self._queue.drop(lambda task: task.converge is not None or task.kind is tasks.TaskKind.MODULE_RUN)
+        self._steps.end_unwanted()
         self._wake.set()
 
     def will_run(self, module: names.ModuleName) -> bool:
@@ -164,16 +175,26 @@ class Converger:
     async def _converge(self, progress: _Progress) -> None:
         await self._each(progress, self._steps.before_all(progress.activation))
         made = await self._discover(progress)
+        crds = self._steps.ensure_crds(made.enabled, progress.activation)
+        await self._together(progress, crds, wait=_first_try)
         deletes = [self._steps.delete(module, progress.activation) for module in made.deletes]
         await self._together(progress, deletes, wait=_first_try)
+        held = frozenset(task.owner for task in crds if not task.done.done())
         for stage in made.stages:
-            await self._stage(progress, stage)
+            await self._stage(progress, stage, held)
         purges = [self._steps.purge(release, progress.activation) for release in made.purges]
         await self._together(progress, purges, wait=_first_try)
         before = self._steps.global_values()
         await self._each(progress, self._steps.after_all(progress.activation))
         if self._steps.global_values() != before:
             self.request("AfterAllHooksChangeGlobalValues")
+        else:
+            await self._stragglers(progress)
+
+    async def _stragglers(self, progress: _Progress) -> None:
+        """Modules that nothing had to wait for still have to succeed before the converge counts as done."""
+        if not all([await _success(run) for run in progress.runs]):
+            raise _SupersededError
 
     async def _discover(self, progress: _Progress) -> plan.ConvergePlan:
         found: list[plan.ConvergePlan] = []
@@ -182,12 +203,19 @@ class Converger:
         progress.planned = {module for stage in made.stages for module in stage.modules}
         return made
 
-    async def _stage(self, progress: _Progress, stage: plan.Stage) -> None:
+    async def _stage(self, progress: _Progress, stage: plan.Stage, held: frozenset[str]) -> None:
+        """Run the modules; those that are ``held`` up by their definitions have failed already."""
         runs = [self._steps.run(module, progress.activation) for module in stage.modules]
         for run in runs:
             run.lane = stage.order
         progress.planned -= set(stage.modules)
-        wait = _first_try if self._on_failure is OnFailure.CONTINUE else _success
+        if self._on_failure is OnFailure.WAIT:
+            progress.runs += await self._together(progress, runs, wait=_success_or_aside)
+            return
+
+        async def wait(run: tasks.Task) -> bool:
+            return run.owner in held or await _first_try(run)
+
         await self._together(progress, runs, wait=wait)
 
     async def _each(self, progress: _Progress, wanted: Iterable[tasks.Task]) -> None:
@@ -200,13 +228,14 @@ class Converger:
         wanted: Iterable[tasks.Task],
         *,
         wait: "Callable[[tasks.Task], Awaitable[bool]]",
-    ) -> None:
+    ) -> list[tasks.Task]:
         self._give_way()
         queued = [self._queue.add(task.of_converge(progress.number)) for task in wanted]
         kept = [await wait(task) for task in queued]
         self._give_way()
         if not all(kept):
             raise _SupersededError
+        return queued
 
     def _give_way(self) -> None:
         if self._wanted is not None:
@@ -217,6 +246,15 @@ async def _success(task: tasks.Task) -> bool:
     return await task.done is tasks.Outcome.DONE
 
 
+async def _success_or_aside(task: tasks.Task) -> bool:
+    await task.aside.wait()
+    return not _is_dropped(task)
+
+
 async def _first_try(task: tasks.Task) -> bool:
     await task.tried
-    return not (task.done.done() and task.done.result() is tasks.Outcome.DROPPED)
+    return not _is_dropped(task)
+
+
+def _is_dropped(task: tasks.Task) -> bool:
+    return task.done.done() and task.done.result() is tasks.Outcome.DROPPED

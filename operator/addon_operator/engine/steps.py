@@ -1,13 +1,16 @@
 """The tasks that a converge is made of, and those that events make."""
 
 from collections.abc import Callable, Sequence
+from typing import Final
 
-from addon_operator.engine import discovery, global_hooks, module_run, state, tasks
+from addon_operator.engine import discovery, global_hooks, module_crds, module_run, state, tasks
 from addon_operator.hooks import config
-from addon_operator.kernel import names
+from addon_operator.kernel import errors, names
 from addon_operator.modules import plan
 from addon_operator.values import store
 
+_CRDS_LANE: Final = -1
+"""Modules' definitions are applied side by side, whatever the modules' orders."""
 DISCOVERY_RETRY = 5.0
 """Seconds between tries of a failing discovery."""
 
@@ -23,6 +26,7 @@ class EngineSteps:
         discover: discovery.Discovery,
         runner: module_run.ModuleRunner,
         releases: module_run.Releases,
+        definitions: module_crds.ModuleCrds,
         observer: module_run.RunObserver,
     ) -> None:
         self._states = states
@@ -31,6 +35,7 @@ class EngineSteps:
         self._discovery = discover
         self._runner = runner
         self._releases = releases
+        self._definitions = definitions
         self._observer = observer
 
     def on_startup(self) -> Sequence[tasks.Task]:
@@ -66,12 +71,37 @@ class EngineSteps:
             holds_queue=True,
         )
 
+    def ensure_crds(self, enabled: Sequence[names.ModuleName], activation: str) -> Sequence[tasks.Task]:
+        """One task per enabled module whose CustomResourceDefinitions are to be applied."""
+        due = self._definitions.due([self._states[name].module for name in enabled])
+        return [self._ensure_crds(name, activation) for name in due]
+
+    def _ensure_crds(self, module: names.ModuleName, activation: str) -> tasks.Task:
+        async def run(_task: tasks.Task) -> None:
+            await self._define(module)
+
+        kind = tasks.TaskKind.MODULE_ENSURE_CRDS
+        return tasks.Task(kind, run, owner=module, activation=activation, lane=_CRDS_LANE)
+
+    async def _define(self, module: names.ModuleName) -> None:
+        """Apply the module's definitions if that is due; a failure is the module's."""
+        try:
+            await self._definitions.ensure(self._states[module].module)
+        except errors.AddonOperatorError as error:
+            self._states.mark(module, state.ModuleStatus.FAILED, error)
+            self._observer.module_run_failed(module)
+            raise
+
     def run(self, module: names.ModuleName, activation: str) -> tasks.Task:
-        """A module run."""
+        """A module run, before which changed definitions of the module are applied."""
+
+        async def run(task: tasks.Task) -> None:
+            await self._define(module)
+            task.checkpoint()
+            await self._runner.run(task)
+
         order = self._states[module].module.order
-        return tasks.Task(
-            tasks.TaskKind.MODULE_RUN, self._runner.run, owner=module, activation=activation, lane=order
-        )
+        return tasks.Task(tasks.TaskKind.MODULE_RUN, run, owner=module, activation=activation, lane=order)
 
     def delete(self, module: names.ModuleName, activation: str) -> tasks.Task:
         """Removal of a disabled module."""
@@ -86,6 +116,13 @@ class EngineSteps:
             await self._releases.remove(task.owner)
 
         return tasks.Task(tasks.TaskKind.MODULE_PURGE, run, owner=release, activation=activation)
+
+    def end_unwanted(self) -> None:
+        """End Helm calls of modules that are disabled meanwhile."""
+        for found in self._states:
+            name = found.module.name
+            if found.status is state.ModuleStatus.RUNNING and not self._values.flag(name).enabled:
+                self._releases.stop(name)
 
     def global_values(self) -> object:
         """Equal as long as global values and Enabled flags are the same."""

@@ -20,10 +20,13 @@ class FakeSteps:
     def __init__(self) -> None:
         self.ran: list[str] = []
         self.broken: set[str] = set()
+        self.misconfigured: set[str] = set()
         self.gates: dict[str, asyncio.Event] = {}
         self.plan = make_plan()
         self.values: list[object] = [0]
+        self.with_crds: tuple[str, ...] = ()
         self.after_all_changes: list[object] = []
+        self.ends = 0
 
     def task(self, name: str, kind: tasks.TaskKind, owner: str = "", **more: object) -> tasks.Task:
         async def run(task: tasks.Task) -> None:
@@ -31,7 +34,9 @@ class FakeSteps:
             if name in self.gates:
                 await self.gates[name].wait()
                 task.checkpoint()
-            if name in self.broken:
+            if name in self.misconfigured:
+                task.step_aside()
+            if name in self.broken | self.misconfigured:
                 raise errors.AddonOperatorError(f"{name} is broken")
             if name == "afterAll" and self.after_all_changes:
                 self.values.append(self.after_all_changes.pop())
@@ -55,6 +60,14 @@ class FakeSteps:
         task.run = discover
         return task
 
+    def ensure_crds(self, enabled: Sequence[ModuleName], activation: str) -> Sequence[tasks.Task]:
+        kind = tasks.TaskKind.MODULE_ENSURE_CRDS
+        return [
+            self.task(f"crds {module}", kind, module, lane=-1)
+            for module in enabled
+            if module in self.with_crds
+        ]
+
     def run(self, module: ModuleName, activation: str) -> tasks.Task:
         return self.task(f"run {module}", tasks.TaskKind.MODULE_RUN, module)
 
@@ -63,6 +76,9 @@ class FakeSteps:
 
     def purge(self, release: str, activation: str) -> tasks.Task:
         return self.task(f"purge {release}", tasks.TaskKind.MODULE_PURGE, release)
+
+    def end_unwanted(self) -> None:
+        self.ends += 1
 
     def global_values(self) -> object:
         return self.values[-1]
@@ -133,6 +149,28 @@ async def test_the_steps_come_in_the_documented_order(working: Start) -> None:
     assert bench.told.ended == [("onStartup", False)]
 
 
+async def test_definitions_come_between_discovery_and_deletes(working: Start) -> None:
+    bench = working()
+    bench.steps.plan = make_plan((10, ["db"]), (20, ["web"]), deletes=["old"])
+    bench.steps.with_crds = ("web",)
+    bench.converger.request("onStartup")
+    await bench.converger.first_done.wait()
+    assert bench.ran[1:4] == ["discover", "crds web", "delete old"]
+
+
+async def test_failing_definitions_hold_their_own_module_only(working: Start) -> None:
+    bench = working(converge.OnFailure.CONTINUE)
+    bench.steps.plan = make_plan((10, ["db"]), (20, ["web"]), deletes=["old"])
+    bench.steps.with_crds = ("db",)
+    bench.steps.broken = {"crds db"}
+    bench.converger.request("onStartup")
+    await fakes.settle()
+    assert bench.ran == ["beforeAll", "discover", "crds db", "delete old", "run web", "afterAll"]
+    bench.steps.broken.clear()
+    await bench.clock.advance(10, bench.queue)
+    assert bench.ran[6:] == ["crds db", "run db"]
+
+
 async def test_modules_of_one_number_run_side_by_side(working: Start) -> None:
     bench = working()
     bench.steps.plan = make_plan((10, ["a", "b"]), (20, ["c"]))
@@ -158,6 +196,53 @@ async def test_a_failing_module_holds_up_higher_numbers_and_nothing_of_its_own_n
     await bench.clock.advance(30, bench.queue)
     assert bench.converger.first_done.is_set()
     assert bench.ran[-3:] == ["run a", "run c", "afterAll"]
+
+
+async def test_a_module_with_a_hook_that_cannot_be_asked_holds_up_nothing_but_itself_and_the_end(
+    working: Start,
+) -> None:
+    bench = working()
+    bench.steps.plan = make_plan((10, ["a"]), (20, ["c"]), purges=["gone"])
+    bench.steps.misconfigured.add("run a")
+    bench.converger.request("onStartup")
+    await fakes.settle()
+    assert bench.ran[-4:] == ["run a", "run c", "purge gone", "afterAll"]
+    assert not bench.converger.first_done.is_set()
+    bench.steps.misconfigured.clear()
+    await bench.clock.advance(30, bench.queue)
+    assert bench.ran[-1] == "run a"
+    assert bench.converger.first_done.is_set()
+
+
+async def test_a_newer_intent_gives_up_a_module_that_the_converge_still_waits_for(working: Start) -> None:
+    bench = working()
+    bench.steps.plan = make_plan((10, ["a"]))
+    bench.steps.misconfigured.add("run a")
+    bench.converger.request("onStartup")
+    await fakes.settle()
+    bench.steps.plan = make_plan(deletes=["a"])
+    bench.converger.request("ConfigMapChanged")
+    await bench.converger.first_done.wait()
+    assert bench.told.ended == [("onStartup", True), ("ConfigMapChanged", False)]
+
+
+async def test_each_newer_intent_ends_the_helm_calls_of_modules_that_are_disabled(working: Start) -> None:
+    bench = working()
+    bench.converger.request("onStartup")
+    bench.converger.request("ConfigMapChanged")
+    assert bench.steps.ends == 2
+
+
+async def test_deletes_come_in_the_order_of_the_plan_one_after_another(working: Start) -> None:
+    bench = working()
+    bench.steps.plan = make_plan(deletes=["c", "b", "a"])
+    bench.steps.gates["delete c"] = asyncio.Event()
+    bench.converger.request("onStartup")
+    await fakes.settle()
+    assert bench.ran[-1] == "delete c"
+    bench.steps.gates["delete c"].set()
+    await bench.converger.first_done.wait()
+    assert bench.ran[-4:] == ["delete c", "delete b", "delete a", "afterAll"]
 
 
 async def test_a_failing_module_lets_higher_numbers_go_when_the_policy_says_so(working: Start) -> None:

@@ -1,0 +1,162 @@
+"""What has to be written so that a CustomResourceDefinition of the cluster becomes that of a file.
+
+Pure functions over the file's definition and the live one. Sources: "CustomResourceDefinition versioning" of
+the Kubernetes documentation, and what the Go operator does: labels and annotations are added and never taken
+away, the live ``spec.conversion`` stays, and extensions of schemas that the API does not know are left out.
+"""
+
+import dataclasses
+import enum
+from collections.abc import Mapping
+from typing import Any, Final
+
+from addon_operator.kernel.json_types import JsonObject, JsonValue
+from addon_operator.modules import crd_files
+
+_SCHEMA: Final = "openAPIV3Schema"
+_KNOWN_EXTENSIONS: Final = "x-kubernetes-"
+_NAMED_SCHEMAS: Final = frozenset({"properties", "patternProperties", "definitions", "dependencies"})
+_LISTED_SCHEMAS: Final = frozenset({"allOf", "anyOf", "oneOf"})
+_ONE_SCHEMA: Final = frozenset({"items", "additionalItems", "additionalProperties", "not"})
+
+
+class Phase(enum.Enum):
+    """Where the API server is with a definition."""
+
+    PENDING = "pending"
+    ESTABLISHED = "established"
+    REFUSED = "refused"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Progress:
+    """What the conditions of a live definition say."""
+
+    phase: Phase
+    message: str = ""
+    """Why it is refused."""
+
+
+def desired(crd: crd_files.Crd, labels: Mapping[str, str], live: JsonObject | None) -> JsonObject:
+    """The object to apply: the file's with the extra ``labels``, and the live conversion if there is one."""
+    metadata: JsonObject = {"name": crd.name, "labels": {**crd.labels, **labels}}
+    if crd.annotations:
+        metadata["annotations"] = crd.annotations
+    spec: JsonObject = {**crd.spec, "versions": [_without_extensions(v) for v in _versions(crd.spec)]}
+    conversion = _conversion(live)
+    if conversion is not None:
+        spec["conversion"] = conversion
+    return {
+        "apiVersion": crd_files.API_VERSION,
+        "kind": crd_files.KIND,
+        "metadata": metadata,
+        "spec": spec,
+    }
+
+
+def differs(wanted: JsonObject, live: JsonObject) -> bool:
+    """Whether applying ``wanted`` would change ``live``, apart from what the server fills in itself."""
+    metadata, spec = _part(wanted, "metadata"), _part(wanted, "spec")
+    live_spec = _part(live, "spec")
+    if _versions(spec) != _versions(live_spec):
+        return True
+    rest: JsonObject = {key: value for key, value in spec.items() if key != "versions"}
+    live_metadata: JsonObject = _part(live, "metadata")
+    return not (_contains(live_metadata, metadata) and _contains(live_spec, rest))
+
+
+def lost_versions(crd: crd_files.Crd, live: JsonObject | None) -> tuple[str, ...]:
+    """Versions in which objects may be stored (``status.storedVersions``) and that the file has no more."""
+    stored = _part(live or {}, "status").get("storedVersions")
+    names = [str(name) for name in stored] if isinstance(stored, list) else []
+    return tuple(name for name in names if name not in crd.versions)
+
+
+def keeping(wanted: JsonObject, live: JsonObject, versions: tuple[str, ...]) -> JsonObject:
+    """``wanted`` with those versions of ``live`` besides, not served and not stored any more.
+
+    So the API server can still read what is stored in them.
+    """
+    spec = _part(wanted, "spec")
+    kept: list[JsonValue] = [
+        {**version, "served": False, "storage": False}
+        for version in _versions(_part(live, "spec"))
+        if version.get("name") in versions
+    ]
+    return {**wanted, "spec": {**spec, "versions": [*_versions(spec), *kept]}}
+
+
+def storage_version(crd: crd_files.Crd) -> str:
+    """The version in which the file wants objects stored."""
+    return next((str(v.get("name")) for v in _versions(crd.spec) if v.get("storage") is True), "")
+
+
+def served_versions(crd: crd_files.Crd) -> tuple[str, ...]:
+    """The versions that the file wants served."""
+    return tuple(str(v.get("name")) for v in _versions(crd.spec) if v.get("served") is True)
+
+
+def progress(live: Mapping[str, Any]) -> Progress:
+    """Whether the API server serves the definition."""
+    status = live.get("status") or {}
+    found = {condition.get("type"): condition for condition in status.get("conditions") or []}
+    for type_, wrong in (("NamesAccepted", "False"), ("NonStructuralSchema", "True")):
+        condition = found.get(type_) or {}
+        if condition.get("status") == wrong:
+            return Progress(Phase.REFUSED, str(condition.get("message") or condition.get("reason") or type_))
+    if (found.get("Established") or {}).get("status") == "True":
+        return Progress(Phase.ESTABLISHED)
+    return Progress(Phase.PENDING)
+
+
+def _conversion(live: JsonObject | None) -> JsonValue:
+    """The live conversion; the strategy ``None``, the default, is no setting that somebody made."""
+    conversion = _part(live or {}, "spec").get("conversion")
+    if isinstance(conversion, dict) and conversion.get("strategy") != "None":
+        return conversion
+    return None
+
+
+def _versions(spec: JsonObject) -> list[JsonObject]:
+    return crd_files.versions_of(spec)
+
+
+def _part(document: JsonObject, key: str) -> JsonObject:
+    found = document.get(key)
+    return found if isinstance(found, dict) else {}
+
+
+def _contains(live: JsonValue, wanted: JsonValue) -> bool:
+    """Whether every field of ``wanted`` stands in ``live``; lists have to be equal."""
+    if isinstance(wanted, dict) and isinstance(live, dict):
+        return all(_contains(live.get(key), value) for key, value in wanted.items())
+    return live == wanted or (live is None and wanted is False)
+
+
+def _without_extensions(version: JsonObject) -> JsonObject:
+    schema = version.get("schema")
+    if not isinstance(schema, dict) or _SCHEMA not in schema:
+        return version
+    return {**version, "schema": {**schema, _SCHEMA: _cleaned(schema[_SCHEMA])}}
+
+
+def _cleaned(schema: JsonValue) -> JsonValue:
+    """The schema without ``x-…`` keys that the API does not know; properties may be called as they like."""
+    if not isinstance(schema, dict):
+        return schema
+    known = {key: value for key, value in schema.items() if not _is_foreign(key)}
+    return {key: _cleaned_part(key, value) for key, value in known.items()}
+
+
+def _is_foreign(key: str) -> bool:
+    return key.startswith("x-") and not key.startswith(_KNOWN_EXTENSIONS)
+
+
+def _cleaned_part(key: str, value: JsonValue) -> JsonValue:
+    if key in _NAMED_SCHEMAS and isinstance(value, dict):
+        return {name: _cleaned(schema) for name, schema in value.items()}
+    if key in _LISTED_SCHEMAS and isinstance(value, list):
+        return [_cleaned(schema) for schema in value]
+    if key in _ONE_SCHEMA:
+        return [_cleaned(item) for item in value] if isinstance(value, list) else _cleaned(value)
+    return value

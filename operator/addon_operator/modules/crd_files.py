@@ -1,0 +1,116 @@
+"""CustomResourceDefinitions in the files of a module's ``crds/``: which files count, and what they define.
+
+Source: ``ADDON_OPERATOR_CRD_FILTER_PREFIXES`` and "Module structure" of the addon-operator documentation.
+"""
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+from typing import Final, cast
+
+from addon_operator.kernel import errors
+from addon_operator.kernel.json_types import JsonObject, JsonValue
+from addon_operator.values import yaml_reading
+
+DIRECTORY: Final = "crds"
+SUFFIX: Final = ".yaml"
+API_VERSION: Final = "apiextensions.k8s.io/v1"
+KIND: Final = "CustomResourceDefinition"
+PLURAL: Final = "customresourcedefinitions"
+
+_GROUP: Final = "apiextensions.k8s.io/"
+_ADVICE: Final = "move it to templates/, or leave the file out by a name that begins with a filter prefix"
+
+
+class CrdFileError(errors.ConfigurationError):
+    """A file in ``crds/`` holds something else than CustomResourceDefinitions."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Crd:
+    """One definition as a file has it."""
+
+    name: str
+    """``plural.group``"""
+    source: str
+    """File and number of the document."""
+    labels: JsonObject
+    annotations: JsonObject
+    spec: JsonObject
+
+    @property
+    def versions(self) -> tuple[str, ...]:
+        """Names of the versions that the file defines."""
+        return tuple(str(version.get("name", "")) for version in versions_of(self.spec))
+
+
+def is_selected(file_name: str, filter_prefixes: Iterable[str]) -> bool:
+    """Whether a file of ``crds/`` counts: its name ends in ``.yaml`` and begins with no filter prefix."""
+    prefixes = tuple(prefix for prefix in filter_prefixes if prefix)
+    return file_name.endswith(SUFFIX) and not file_name.startswith((".", *prefixes))
+
+
+def parse(text: str, source: str) -> list[Crd]:
+    """The definitions of a file; empty documents are passed over.
+
+    Raises :class:`CrdFileError` for a document that is no CustomResourceDefinition, and
+    :class:`~addon_operator.values.yaml_reading.YamlError` for a file that is no YAML; both say file and
+    document.
+    """
+    documents = yaml_reading.load_documents(text, source)
+    return [_crd(document.value, document.source) for document in documents if document.value is not None]
+
+
+def check_unique(crds: Sequence[Crd]) -> None:
+    """Raises :class:`CrdFileError` when two documents of a module define the same."""
+    seen: dict[str, str] = {}
+    for crd in crds:
+        other = seen.setdefault(crd.name, crd.source)
+        if other != crd.source:
+            raise CrdFileError(f"{crd.source}: {crd.name} is defined by {other} already; keep one of them")
+
+
+def versions_of(spec: JsonObject) -> list[JsonObject]:
+    """The versions of a definition's ``spec``."""
+    versions = spec.get("versions")
+    listed = versions if isinstance(versions, list) else []
+    return [version for version in listed if isinstance(version, dict)]
+
+
+def _crd(value: JsonValue, source: str) -> Crd:
+    if not isinstance(value, dict):
+        raise CrdFileError(f"{source}: not a {KIND} but {_type_name(value)}; {_ADVICE}")
+    kind, api_version = value.get("kind"), value.get("apiVersion")
+    if kind != KIND or not str(api_version).startswith(_GROUP):
+        raise CrdFileError(f"{source}: not a {KIND} but {_described(kind, api_version)}; {_ADVICE}")
+    if api_version != API_VERSION:
+        raise CrdFileError(f"{source}: apiVersion {api_version} is served no more; write {API_VERSION}")
+    metadata = _mapping(value, "metadata", source)
+    name = metadata.get("name")
+    if not isinstance(name, str) or not name or "/" in name:
+        raise CrdFileError(f"{source}: metadata.name is missing; write the plural name, a dot and the group")
+    spec = _mapping(value, "spec", source)
+    if not versions_of(spec):
+        raise CrdFileError(f"{source}: {name} has no spec.versions; define at least one version")
+    return Crd(name, source, _texts(metadata, "labels"), _texts(metadata, "annotations"), spec)
+
+
+def _mapping(value: JsonObject, key: str, source: str) -> JsonObject:
+    found = value.get(key)
+    if not isinstance(found, dict):
+        raise CrdFileError(f"{source}: the {KIND} has no mapping {key!r}; add it")
+    return found
+
+
+def _texts(metadata: JsonObject, key: str) -> JsonObject:
+    found = metadata.get(key)
+    return cast("JsonObject", dict(found)) if isinstance(found, dict) else {}
+
+
+def _described(kind: JsonValue, api_version: JsonValue) -> str:
+    if not kind:
+        return "a document without kind"
+    return f"{kind} of {api_version}" if api_version else str(kind)
+
+
+def _type_name(value: JsonValue) -> str:
+    return "a list" if isinstance(value, list) else f"the value {value!r}"

@@ -1,0 +1,90 @@
+"""Which files of ``crds/`` count, and what is told of documents that define no kind."""
+
+import pytest
+
+from addon_operator.modules import crd_files
+from addon_operator.values import yaml_reading
+
+CRD = """\
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: crontabs.example.com
+  labels: {team: web}
+  creationTimestamp: null
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {plural: crontabs, kind: CronTab}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+status: {storedVersions: []}
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "selected"),
+    [
+        ("projects.yaml", True),
+        ("doc-ru-projects.yaml", False),
+        ("_draft.yaml", False),
+        (".hidden.yaml", False),
+        ("projects.yml", False),
+        ("README.md", False),
+        ("my-doc-projects.yaml", True),
+    ],
+)
+def test_files_count_by_their_name(name: str, selected: bool) -> None:
+    assert crd_files.is_selected(name, ("doc-", "_")) is selected
+
+
+def test_without_prefixes_every_yaml_file_counts() -> None:
+    assert crd_files.is_selected("doc-x.yaml", ("",))
+
+
+def test_a_definition_is_read_without_what_only_the_server_writes() -> None:
+    [crd] = crd_files.parse(f"---\n{CRD}---\n# nothing\n", "crds/x.yaml")
+    assert (crd.name, crd.versions) == ("crontabs.example.com", ("v1",))
+    assert crd.labels == {"team": "web"}
+    assert crd.annotations == {}
+    assert crd.source == "crds/x.yaml, document 1"
+
+
+@pytest.mark.parametrize(
+    ("document", "told"),
+    [
+        ("- a\n", "not a CustomResourceDefinition but a list"),
+        ("7\n", "not a CustomResourceDefinition but the value 7"),
+        ("a: 1\n", "not a CustomResourceDefinition but a document without kind"),
+        ("apiVersion: v1\nkind: Service\n", "not a CustomResourceDefinition but Service of v1"),
+        ("kind: CustomResourceDefinition\napiVersion: v1\n", "but CustomResourceDefinition of v1"),
+        (CRD.replace("k8s.io/v1", "k8s.io/v1beta1"), "apiVersion apiextensions.k8s.io/v1beta1 is served no"),
+        (CRD.replace("  name: crontabs.example.com\n", ""), "metadata.name is missing"),
+        (CRD.replace("crontabs.example.com", "a/b"), "metadata.name is missing"),
+        (CRD.replace("spec:", "specs:"), "has no mapping 'spec'; add it"),
+        (CRD.replace("versions:", "version:"), "crontabs.example.com has no spec.versions"),
+    ],
+    ids=[
+        "list", "scalar", "no kind", "service", "foreign group", "old version", "nameless", "bad name",
+        "no spec", "no versions",
+    ],
+)  # fmt: skip
+def test_a_document_that_defines_nothing_is_told_with_file_and_index(document: str, told: str) -> None:
+    with pytest.raises(crd_files.CrdFileError) as caught:
+        crd_files.parse(f"{CRD}---\n{document}", "crds/x.yaml")
+    assert str(caught.value).startswith("crds/x.yaml, document 2: ")
+    assert told in str(caught.value)
+
+
+def test_broken_yaml_is_told_with_its_position() -> None:
+    with pytest.raises(yaml_reading.YamlError, match=r"crds/x\.yaml, line 2, column 3: "):
+        crd_files.parse("a: [\n  }\n", "crds/x.yaml")
+
+
+def test_two_definitions_of_one_name_are_an_error_that_names_both_places() -> None:
+    found = [*crd_files.parse(CRD, "a.yaml"), *crd_files.parse(CRD, "b.yaml")]
+    with pytest.raises(crd_files.CrdFileError, match=r"b\.yaml, document 1: .* by a\.yaml, document 1"):
+        crd_files.check_unique(found)
+    crd_files.check_unique(found[:1])

@@ -51,6 +51,10 @@ class Status(Protocol):
         """Why the operator is not ready, or ``None``."""
         ...
 
+    def admission_unready_reason(self) -> str | None:
+        """Why pods cannot be admitted now, or ``None``, whatever the converge does."""
+        ...
+
     def converge(self) -> tuple[str, int]:
         """State of the converge, one of this module's words, and how many tasks remain."""
         ...
@@ -103,6 +107,7 @@ def application(meters: MetricsSource, status: Status) -> web.Application:
     app.router.add_get("/metrics", handlers.metrics)
     app.router.add_get("/healthz", handlers.healthz)
     app.router.add_get("/readyz", handlers.readyz)
+    app.router.add_get("/readyz/admission", handlers.readyz_admission)
     app.router.add_get("/status/converge", handlers.converge)
     return app
 
@@ -126,6 +131,9 @@ class _Handlers:
 
     async def readyz(self, _: web.Request) -> web.Response:
         return _probe(self._status.unready_reason)
+
+    async def readyz_admission(self, _: web.Request) -> web.Response:
+        return _probe(self._status.admission_unready_reason)
 
     async def converge(self, request: web.Request) -> web.Response:
         state, tasks = self._status.converge()

@@ -75,6 +75,7 @@ class _Process:
         served = await stack.enter_async_context(part)
         if served is not None:
             self._status.require(served.unready_reason)
+        self._status.admit()
 
     async def _end_background(self) -> None:
         if self._recorder is not None:

@@ -13,10 +13,15 @@ class Status:
         self._watch_alive: Callable[[], bool] = lambda: True
         self._stopping = False
         self._conditions: list[Callable[[], str | None]] = []
+        self._admits = False
 
     def require(self, unready_reason: Callable[[], str | None]) -> None:
         """A further part has to be ready: it gives the reason why it is not, or ``None``."""
         self._conditions.append(unready_reason)
+
+    def admit(self) -> None:
+        """Everything that was required and answers pods has been started."""
+        self._admits = True
 
     def serve(self, running: engine.Engine, watch_alive: Callable[[], bool]) -> None:
         """The engine is there now."""
@@ -39,13 +44,21 @@ class Status:
             return "the operator is stopping"
         if self._engine is None:
             return "the operator is starting"
-        reasons = (reason() for reason in self._conditions)
-        if (first := next((reason for reason in reasons if reason), None)) is not None:
+        if (first := self._unmet_condition()) is not None:
             return first
         if self._engine.converger.first_done.is_set():
             return None
         waiting = "; ".join(self._engine.waiting_for())
         return "the first converge is not done" + (f": {waiting}" if waiting else "")
+
+    def admission_unready_reason(self) -> str | None:
+        """Why pods cannot be admitted now, or ``None``; the first converge is no matter."""
+        if self._stopping:
+            return "the operator is stopping"
+        return self._unmet_condition() if self._admits else "the operator is starting"
+
+    def _unmet_condition(self) -> str | None:
+        return next((text for reason in self._conditions if (text := reason())), None)
 
     def converge(self) -> tuple[str, int]:
         """The original's word for the state of the converge, and the number of tasks that remain."""

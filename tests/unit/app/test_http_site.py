@@ -20,6 +20,7 @@ class Told:
 
     unhealthy: str | None = None
     unready: str | None = None
+    admission_unready: str | None = None
     state: tuple[str, int] = (http_site.NOT_STARTED, 0)
 
     def unhealthy_reason(self) -> str | None:
@@ -27,6 +28,9 @@ class Told:
 
     def unready_reason(self) -> str | None:
         return self.unready
+
+    def admission_unready_reason(self) -> str | None:
+        return self.admission_unready
 
     def converge(self) -> tuple[str, int]:
         return self.state
@@ -68,6 +72,15 @@ async def test_readiness_has_its_reason(session: aiohttp.ClientSession, told: To
     assert await get(session, "/readyz") == (503, "the first converge is not done\n")
     told.unready = None
     assert await get(session, "/readyz") == (200, "ok\n")
+
+
+async def test_whether_pods_are_admitted_is_a_question_of_its_own(
+    session: aiohttp.ClientSession, told: Told
+) -> None:
+    told.unready = "the first converge is not done"
+    assert await get(session, "/readyz/admission") == (200, "ok\n")
+    told.admission_unready = "the PodPresets have not been listed yet"
+    assert await get(session, "/readyz/admission") == (503, "the PodPresets have not been listed yet\n")
 
 
 CONVERGE = [

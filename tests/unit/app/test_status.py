@@ -67,3 +67,24 @@ def test_a_stopping_operator_is_not_ready_and_not_unhealthy() -> None:
     found.stop()
     assert found.unready_reason() == "the operator is stopping"
     assert found.unhealthy_reason() is None
+
+
+def test_pods_are_admitted_long_before_the_first_converge_is_done() -> None:
+    found = status.Status()
+    assert found.admission_unready_reason() == "the operator is starting"
+    found.admit()
+    assert found.admission_unready_reason() is None
+
+
+def test_pods_are_not_admitted_before_the_presets_are_known() -> None:
+    found = status.Status()
+    found.require(lambda: "the PodPresets have not been listed yet")
+    found.admit()
+    assert found.admission_unready_reason() == "the PodPresets have not been listed yet"
+
+
+def test_an_operator_that_stops_wants_no_more_pods() -> None:
+    found = serving(done=True)
+    found.admit()
+    found.stop()
+    assert found.admission_unready_reason() == "the operator is stopping"

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterator
 from typing import Protocol
 
-from addon_operator.engine import converge, reactions, state, steps, task_queue
+from addon_operator.engine import converge, reactions, state, steps, task_queue, tasks
 from addon_operator.kernel import names
 from addon_operator.values import sources, store
 
@@ -74,6 +74,7 @@ class Engine:
         if reaction.converge:
             self._converger.request(ACTIVATION_CONFIG_MAP)
         for module in reaction.runs:
+            self._drop_run(module)
             self.run_module(module, ACTIVATION_CONFIG_MAP)
 
     def config_invalid(self, error: sources.ConfigMapError, uid: str) -> None:
@@ -84,6 +85,10 @@ class Engine:
         """Queue a run of the module, unless one that will see the same values is on its way."""
         if not self._converger.will_run(module):
             self._queue.add(self._steps.run(module, activation))
+
+    def _drop_run(self, module: names.ModuleName) -> None:
+        """A failing run does not wait for its next try, and one under way stops at its next step."""
+        self._queue.drop(lambda task: task.kind is tasks.TaskKind.MODULE_RUN and task.owner == module)
 
     def waiting_for(self) -> Iterator[str]:
         """One phrase per module or hook that keeps the first converge from being done."""

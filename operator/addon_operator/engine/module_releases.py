@@ -1,8 +1,11 @@
 """The releases of modules, as the engine sees them."""
 
+import asyncio
+import contextlib
 from collections.abc import Mapping
 from typing import Protocol
 
+from addon_operator.engine import tasks
 from addon_operator.helm import release_types, releases
 from addon_operator.kernel import names
 from addon_operator.modules import model
@@ -33,6 +36,7 @@ class ModuleReleases:
         self._values = values
         self._observer = observer
         self._known: set[str] = set()
+        self._working: dict[names.ModuleName, asyncio.Task[release_types.ReleaseOutcome]] = {}
 
     async def observe_all(self) -> Mapping[str, bool]:
         """Name of each release in the operator's namespace, and whether an addon-operator made it."""
@@ -54,12 +58,43 @@ class ModuleReleases:
         request = release_types.ReleaseRequest(
             module.name, module.path, self._values.helm_values(module.name), fresh=fresh
         )
-        outcome = await self._manager.ensure(request)
+        outcome = await self._interruptible(request)
         self._known.add(module.name)
         self._observer.release_ensured(module.name, activation, outcome)
+
+    def stop(self, module: names.ModuleName) -> None:
+        """End a running :meth:`ensure` of the module: Helm's processes are ended, and then it raises
+        :class:`~addon_operator.engine.tasks.SupersededError`.
+        """
+        if (work := self._working.get(module)) is not None:
+            work.cancel()
+
+    async def _interruptible(self, request: release_types.ReleaseRequest) -> release_types.ReleaseOutcome:
+        work = asyncio.create_task(self._manager.ensure(request), name=f"release {request.module}")
+        self._working[request.module] = work
+        try:
+            await asyncio.wait([work])
+        except asyncio.CancelledError:
+            await _end(work)
+            raise
+        finally:
+            del self._working[request.module]
+        if work.cancelled():
+            raise tasks.SupersededError(f"the work on release {request.module} was ended: it is disabled")
+        return work.result()
 
     async def remove(self, release: str) -> None:
         """Uninstall the release; one that is not there is fine."""
         if await self._manager.remove(names.ModuleName(release)):
             self._observer.release_removed(release)
         self._known.discard(release)
+
+
+async def _end(work: "asyncio.Task[release_types.ReleaseOutcome]") -> None:
+    """However often this is cancelled: Helm's processes are gone when it returns."""
+    while not work.done():
+        work.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.wait([work])
+    if not work.cancelled():
+        work.exception()

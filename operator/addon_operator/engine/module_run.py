@@ -33,6 +33,10 @@ class Releases(Protocol):
         """Uninstall the release; one that is not there is fine."""
         ...
 
+    def stop(self, module: names.ModuleName) -> None:
+        """End a running :meth:`ensure` of the module, which then raises :class:`tasks.SupersededError`."""
+        ...
+
     def exists(self, release: str) -> bool:
         """Whether the release was there when it was last looked at."""
         ...

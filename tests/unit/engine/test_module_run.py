@@ -74,6 +74,9 @@ class Releases:
             raise self.error
         self.there.discard(release)
 
+    def stop(self, module: ModuleName) -> None:
+        raise AssertionError("no run stops its own release")
+
     def exists(self, release: str) -> bool:
         return release in self.there
 
@@ -142,6 +145,10 @@ class Bench:
     @property
     def log(self) -> list[str]:
         return [line for line in (self.root / "log").read_text().splitlines() if line]
+
+    def runs(self, binding: str) -> list[str]:
+        """The hooks that ran with that binding, in their order."""
+        return [line.split(" ", 1)[0] for line in self.log if f'"{binding}"' in line]
 
     def task(self, run: Callable[[tasks.Task], object], **more: object) -> tasks.Task:
         return tasks.Task(tasks.TaskKind.MODULE_RUN, run, owner=WEB, **more)  # type: ignore[arg-type] # as given
@@ -221,6 +228,94 @@ async def test_a_retry_after_a_failed_helm_call_does_not_repeat_start_up(bench: 
     assert sum("onStartup" in line for line in bench.log) == 1
     assert bench.observer.failed == ["run web"]
     assert bench.observer.statuses == ["Running", "Failed", "Running", "Ready"]
+
+
+FAILS_ONCE = "[[ -e $LOG.once ]] || { touch $LOG.once; exit 3; }"
+
+
+async def test_a_retry_repeats_only_the_hooks_that_had_not_succeeded(bench: Bench) -> None:
+    bench.hook("a", config(onStartup=1, beforeHelm=1))
+    bench.hook("b", config(onStartup=2, beforeHelm=2), FAILS_ONCE)
+    task = bench.task(bench.runner.run)
+    with pytest.raises(hook_runner.HookFailed):
+        await bench.runner.run(task)
+    task.attempts = 1
+    await bench.runner.run(task)
+    assert bench.runs("onStartup") == ["a", "b", "b"]
+    assert bench.runs("beforeHelm") == ["a", "b"]
+
+
+async def test_a_retry_that_was_asked_for_again_meanwhile_repeats_every_hook(bench: Bench) -> None:
+    bench.hook("a", config(onStartup=1, beforeHelm=1))
+    bench.hook("b", config(beforeHelm=2), FAILS_ONCE)
+    task = bench.task(bench.runner.run)
+    with pytest.raises(hook_runner.HookFailed):
+        await bench.runner.run(task)
+    task.attempts, task.wanted_again = 1, True
+    await bench.runner.run(task)
+    assert bench.runs("onStartup") == ["a"]
+    assert bench.runs("beforeHelm") == ["a", "b", "a", "b"], "they have not seen what changed meanwhile"
+
+
+async def test_values_changed_by_after_helm_before_another_hook_failed_are_not_forgotten(
+    bench: Bench,
+) -> None:
+    bench.hook("a", config(afterHelm=1), PATCH % ("x", "5"))
+    await bench.run()
+    bench.hook("a", config(afterHelm=1), PATCH % ("x", "6"))
+    bench.hook("b", config(afterHelm=2), FAILS_ONCE)
+    bench.states[WEB].hooks = None
+    task = bench.task(bench.runner.run)
+    with pytest.raises(hook_runner.HookFailed):
+        await bench.runner.run(task)
+    task.attempts = 1
+    before = len(bench.helm)
+    await bench.runner.run(task)
+    assert len(bench.helm) - before == 2, "the release is looked at again, and again with the new values"
+
+
+async def test_a_retried_delete_repeats_only_what_had_not_succeeded(bench: Bench) -> None:
+    bench.hook("a", config(beforeDeleteHelm=1, afterDeleteHelm=1))
+    bench.releases.there.add("web")
+    bench.releases.error = errors.ModuleError("web", "helm says no")
+    task = bench.task(bench.runner.delete)
+    with pytest.raises(errors.ModuleError):
+        await bench.runner.delete(task)
+    bench.releases.error, task.attempts = None, 1
+    await bench.runner.delete(task)
+    assert bench.runs("beforeDeleteHelm") == ["a"]
+    assert bench.runs("afterDeleteHelm") == ["a"]
+
+
+async def test_a_delete_that_gives_way_is_no_failure_and_the_module_starts_up_again_when_enabled(
+    bench: Bench,
+) -> None:
+    bench.hook("a", config(onStartup=1, beforeDeleteHelm=1, afterDeleteHelm=1))
+    await bench.run()
+    task = bench.task(bench.runner.delete)
+    bench.observer.then = task.supersede
+    with pytest.raises(tasks.SupersededError):
+        await bench.runner.delete(task)
+    bench.observer.then = lambda: None
+    assert bench.observer.failed == []
+    await bench.run()
+    assert bench.runs("onStartup") == ["a", "a"]
+
+
+async def test_a_module_whose_hooks_cannot_be_registered_lets_others_go_before_it(bench: Bench) -> None:
+    bench.hook("a", "configVersion: v1\nbeforeHlem: 1")
+    task = bench.task(bench.runner.run)
+    with pytest.raises(errors.ConfigurationError):
+        await bench.runner.run(task)
+    assert task.aside.is_set()
+
+
+async def test_a_module_that_fails_in_a_hook_does_not_let_others_go(bench: Bench) -> None:
+    bench.hook("a", config(beforeHelm=1), "exit 1")
+    task = bench.task(bench.runner.run)
+    with pytest.raises(hook_runner.HookFailed):
+        await bench.runner.run(task)
+    assert not task.aside.is_set()
 
 
 async def test_a_first_run_that_fails_in_after_helm_is_repeated_from_start_up(bench: Bench) -> None:

@@ -1,0 +1,139 @@
+"""The engine's view of releases: what is known of them, and how a call is ended."""
+
+import asyncio
+import pathlib
+from collections.abc import Mapping
+
+import pytest
+
+from addon_operator.engine import module_releases, tasks
+from addon_operator.helm import release_types
+from addon_operator.kernel import errors
+from addon_operator.kernel.names import ModuleName
+from addon_operator.modules import model, release
+from addon_operator.values import store
+from tests.unit.engine import fakes
+
+WEB = ModuleName("web")
+MODULE = model.Module(WEB, 1, pathlib.Path("010-web"), has_chart=True)
+
+
+class Manager:
+    """Releases in memory; ``gate`` holds up each work on one."""
+
+    def __init__(self) -> None:
+        self.gate = asyncio.Event()
+        self.ended: list[str] = []
+        self.error: errors.AddonOperatorError | None = None
+        self.last_breath = 0
+
+    async def observe_all(self) -> Mapping[str, release.Revision]:
+        return {"web": release.Revision("web", 1, "deployed", {release.GO_OPERATOR_LABEL: "x"})}
+
+    async def ensure(self, request: release_types.ReleaseRequest) -> release_types.ReleaseOutcome:
+        try:
+            await self.gate.wait()
+        except asyncio.CancelledError:
+            try:
+                for _ in range(self.last_breath):
+                    await asyncio.sleep(0)
+            finally:
+                self.ended.append(request.module)
+            raise
+        if self.error is not None:
+            raise self.error
+        return release_types.ReleaseOutcome(
+            release_types.Action.INSTALLED, "as the test says", 1, release.Checksum("x")
+        )
+
+    async def remove(self, module: ModuleName) -> bool:
+        return True
+
+
+class Told:
+    def __init__(self) -> None:
+        self.ensured: list[str] = []
+        self.removed: list[str] = []
+
+    def release_ensured(
+        self, module: ModuleName, activation: str, outcome: release_types.ReleaseOutcome
+    ) -> None:
+        self.ensured.append(module)
+
+    def release_removed(self, release: str) -> None:
+        self.removed.append(release)
+
+
+@pytest.fixture
+def manager() -> Manager:
+    return Manager()
+
+
+@pytest.fixture
+def told() -> Told:
+    return Told()
+
+
+@pytest.fixture
+def releases(manager: Manager, told: Told) -> module_releases.ModuleReleases:
+    values = store.ValuesStore([store.ModuleValues(WEB)])
+    return module_releases.ModuleReleases(manager, values, told)
+
+
+async def test_a_release_exists_once_it_was_seen_or_made(
+    releases: module_releases.ModuleReleases, manager: Manager, told: Told
+) -> None:
+    manager.gate.set()
+    await releases.ensure(MODULE, "onStartup", fresh=False)
+    assert releases.exists("web")
+    await releases.remove("web")
+    assert not releases.exists("web")
+    assert (told.ensured, told.removed) == (["web"], ["web"])
+    assert await releases.observe_all() == {"web": True}
+    assert releases.exists("web")
+
+
+async def test_a_stopped_call_is_ended_and_gives_way(
+    releases: module_releases.ModuleReleases, manager: Manager, told: Told
+) -> None:
+    work = asyncio.create_task(releases.ensure(MODULE, "onStartup", fresh=False))
+    await fakes.settle()
+    releases.stop(WEB)
+    with pytest.raises(tasks.SupersededError, match="release web"):
+        await work
+    assert manager.ended == ["web"]
+    assert told.ensured == []
+
+
+async def test_stopping_what_does_not_run_changes_nothing(
+    releases: module_releases.ModuleReleases, manager: Manager, told: Told
+) -> None:
+    releases.stop(WEB)
+    manager.gate.set()
+    await releases.ensure(MODULE, "onStartup", fresh=False)
+    assert told.ensured == ["web"]
+
+
+@pytest.mark.parametrize("cancellations", [1, 3])
+async def test_a_cancelled_run_has_no_helm_left_when_it_ends(
+    releases: module_releases.ModuleReleases, manager: Manager, cancellations: int
+) -> None:
+    manager.last_breath = 10
+    work = asyncio.create_task(releases.ensure(MODULE, "onStartup", fresh=False))
+    await fakes.settle()
+    for _ in range(cancellations):
+        work.cancel()
+        await asyncio.sleep(0)
+    with pytest.raises(asyncio.CancelledError):
+        await work
+    assert manager.ended == ["web"]
+
+
+async def test_an_error_of_helm_is_passed_on(
+    releases: module_releases.ModuleReleases, manager: Manager
+) -> None:
+    manager.gate.set()
+    manager.error = errors.ModuleError("web", "helm says no")
+    with pytest.raises(errors.ModuleError, match="helm says no"):
+        await releases.ensure(MODULE, "onStartup", fresh=False)
+    releases.stop(WEB)

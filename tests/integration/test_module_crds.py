@@ -1,0 +1,180 @@
+"""CustomResourceDefinitions of modules, seen in the cluster."""
+
+import json
+import pathlib
+import textwrap
+from collections.abc import Callable
+from typing import Any, Final
+
+import pytest
+
+from tests.integration import operator_site
+
+pytestmark = pytest.mark.integration
+
+_TEMPLATE: Final = """\
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: {plural}.{group}
+spec:
+  group: {group}
+  scope: Namespaced
+  names: {{plural: {plural}, singular: {singular}, kind: {kind}}}
+  versions:
+"""
+_VERSION: Final = """\
+- name: {name}
+  served: true
+  storage: {storage}
+  schema:
+    openAPIV3Schema:
+      type: object
+      x-examples: [1]
+      properties:
+        size: {{type: integer, x-doc: how large}}
+"""
+
+
+def definition(group: str, plural: str, *versions: str) -> str:
+    """A definition whose last version is the stored one."""
+    kind = plural[:-1].capitalize()
+    head = _TEMPLATE.format(group=group, plural=plural, singular=plural[:-1], kind=kind)
+    entries = (_VERSION.format(name=name, storage=str(name == versions[-1]).lower()) for name in versions)
+    return head + textwrap.indent("".join(entries), "  ")
+
+
+def custom_object(group: str, version: str, kind: str, name: str) -> str:
+    return f"apiVersion: {group}/{version}\nkind: {kind}\nmetadata: {{name: {name}}}\nsize: 3\n"
+
+
+@pytest.fixture
+def group(site: operator_site.Site) -> str:
+    """An API group of this test's own: definitions belong to the whole cluster."""
+    return f"{site.namespace}.example.com"
+
+
+@pytest.fixture
+def read(site: operator_site.Site, group: str) -> Callable[[str], dict[str, Any]]:
+    def read(plural: str) -> dict[str, Any]:
+        found = json.loads(site.kubectl("get", "crd", f"{plural}.{group}", "--output=json"))
+        assert isinstance(found, dict)
+        return found
+
+    return read
+
+
+def write(module: pathlib.Path, name: str, text: str) -> None:
+    (module / "crds").mkdir(exist_ok=True)
+    (module / "crds" / name).write_text(text)
+
+
+def test_definitions_are_there_before_hooks_and_charts_and_survive_the_module(
+    site: operator_site.Site, group: str, read: Callable[[str], dict[str, Any]]
+) -> None:
+    module = site.module("010-crons", {"a": "b"}, values="cronsEnabled: true")
+    write(module, "b.yaml", definition(group, "widgets", "v1") + "---\n" + definition(group, "gadgets", "v1"))
+    write(module, "doc-ru.yaml", "translated: true\n")
+    (module / "templates" / "widget.yaml").write_text(custom_object(group, "v1", "Widget", "from-chart"))
+    site.hook(
+        module,
+        "start.sh",
+        {"onStartup": 1},
+        f"""
+        cat > "$KUBERNETES_PATCH_PATH" <<'PATCH'
+        {{"operation": "CreateOrUpdate", "object": {{"apiVersion": "{group}/v1", "kind": "Gadget",
+          "metadata": {{"name": "from-hook", "namespace": "{site.namespace}"}}}}}}
+        PATCH
+        """,
+    )
+    site.values("global: {}")
+    operator = site.start().wait_ready()
+    assert set(site.kubectl("get", f"widgets.{group},gadgets.{group}", "--output=name").split()) == {
+        f"widget.{group}/from-chart",
+        f"gadget.{group}/from-hook",
+    }
+    crd = read("widgets")
+    assert crd["metadata"]["labels"]["heritage"] == "addon-operator"
+    assert site.labels().count("start.sh onStartup") == 1
+
+    # A change of the files comes with the next run of the module; what does not differ is not written.
+    before = read("gadgets")["metadata"]["resourceVersion"]
+    changed = definition(group, "widgets", "v1").replace("size:", "length:")
+    write(module, "b.yaml", changed + "---\n" + definition(group, "gadgets", "v1"))
+    site.config(crons="a: 1")
+    operator.wait_logged("widgets", "applied", "module=crons")
+    operator.wait_idle()
+    schema = read("widgets")["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    assert set(schema["properties"]) == {"length"}
+    assert read("gadgets")["metadata"]["resourceVersion"] == before
+
+    # Never deleted with the module; a restart writes nothing.
+    before = read("widgets")["metadata"]["resourceVersion"]
+    operator.stop()
+    again = site.start(LOG_LEVEL="debug").wait_ready()
+    assert read("widgets")["metadata"]["resourceVersion"] == before
+    site.config(cronsEnabled="false")
+    again.wait_until(lambda: "crons" not in site.revisions(), "uninstalled")
+    assert read("widgets")["metadata"]["resourceVersion"] == before
+    again.stop()
+
+
+def test_a_wrong_definition_holds_up_its_own_module_only_and_is_told(
+    site: operator_site.Site, group: str, read: Callable[[str], dict[str, Any]]
+) -> None:
+    broken = site.module("020-broken", {"a": "b"}, values="brokenEnabled: true")
+    write(broken, "x.yaml", definition(group, "doors", "v1") + "---\nkind: Service\napiVersion: v1\n")
+    site.module("020-web", {"a": "b"}, values="webEnabled: true")
+    site.values("global: {}")
+    operator = site.start()
+    line = operator.wait_logged("broken", "x.yaml, document 2", "Service of v1")
+    assert "next try in" in line
+    operator.wait_until(lambda: site.data("web"), "the other module is installed")
+    assert site.data("broken") is None
+    assert "ModuleEnsureCRDs" in line
+    # The mistake is mended on disk: the retry finds it.
+    write(broken, "x.yaml", definition(group, "doors", "v1"))
+    operator.wait_ready()
+    assert site.data("broken") == {"a": "b"}
+    assert read("doors")["status"]["storedVersions"] == ["v1"]
+    operator.stop()
+
+
+def test_a_dropped_version_is_left_by_its_objects_and_the_live_conversion_stays(
+    site: operator_site.Site, group: str, read: Callable[[str], dict[str, Any]]
+) -> None:
+    old = site.root / "old.yaml"
+    old.write_text(definition(group, "lamps", "v1alpha1"))
+    site.kubectl("apply", "--validate=false", f"--filename={old}")
+    site.kubectl("wait", "--for=condition=Established", f"crd/lamps.{group}")
+    lamp = site.root / "lamp.yaml"
+    lamp.write_text(custom_object(group, "v1alpha1", "Lamp", "old"))
+    site.kubectl("create", f"--filename={lamp}")
+    module = site.module("010-lamps", values="lampsEnabled: true")
+    write(module, "lamps.yaml", definition(group, "lamps", "v1"))
+    site.values("global: {}")
+    operator = site.start("--crd-extra-labels=heritage=mine,scope=x").wait_ready()
+    crd = read("lamps")
+    assert crd["status"]["storedVersions"] == ["v1"]
+    assert [version["name"] for version in crd["spec"]["versions"]] == ["v1"]
+    assert crd["metadata"]["labels"] == {"heritage": "mine", "scope": "x"}
+    moved = json.loads(site.kubectl("get", f"lamps.{group}", "old", "--output=json"))
+    assert (moved["apiVersion"], moved["size"]) == (f"{group}/v1", 3)
+    operator.stop()
+
+    webhook = {
+        "strategy": "Webhook",
+        "webhook": {
+            "conversionReviewVersions": ["v1"],
+            "clientConfig": {"url": "https://127.0.0.1:1/convert"},
+        },
+    }
+    patch = json.dumps({"spec": {"conversion": webhook}})
+    site.kubectl("patch", "crd", f"lamps.{group}", "--type=merge", f"--patch={patch}")
+    changed = definition(group, "lamps", "v1").replace("integer", "number")
+    write(module, "lamps.yaml", changed)
+    site.start().wait_ready().stop()
+    crd = read("lamps")
+    assert crd["spec"]["conversion"] == webhook
+    schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    assert schema["properties"]["size"] == {"type": "number"}

@@ -84,6 +84,13 @@ class ReleaseRun:
         async with self._private_files(given) as files:
             return await self._render_and_act(given, files)
 
+    async def render(self) -> bytes:
+        """The manifest alone; see :meth:`addon_operator.helm.releases.ReleaseManager.render`."""
+        given = await self._read_inputs()
+        async with self._private_files(given) as files:
+            request = await self._template_request(given, files)
+            return await template.template(self._tools.helm, self._call, request)
+
     async def _read_inputs(self) -> _Inputs:
         found = await asyncio.to_thread(self._tools.files.read, self._request.module, self._request.directory)
         values = inputs.encode_values(self._request.values)

@@ -36,6 +36,14 @@ class ReleaseManager:
         async with self._alone(request.module):
             return await release_run.ReleaseRun(self._tools, request).run()
 
+    async def render(self, request: release_types.ReleaseRequest) -> str:
+        """What the module's chart renders to with these values, hooks included; no release is touched.
+
+        Raises what :meth:`ensure` raises.
+        """
+        manifest = await release_run.ReleaseRun(self._tools, request).render()
+        return manifest.decode(errors="replace")
+
     async def remove(self, module: names.ModuleName) -> bool:
         """Uninstall a release; ``False`` if there is none, which is found out without Helm.
 

@@ -334,3 +334,12 @@ async def test_relative_directories_do_for_helm(
     for call in world.helm.calls:
         assert call[2] == str(module_dir)
         assert pathlib.Path(call[call.index("--values") + 1]).is_absolute()
+
+
+async def test_a_render_gives_the_manifest_and_touches_no_release(
+    world: fakes.World, module_dir: pathlib.Path
+) -> None:
+    world.helm.render = lambda _: "kind: ConfigMap\n"
+    assert await world.manager().render(asked(module_dir)) == "kind: ConfigMap\n"
+    assert world.helm.verbs == ["template"]
+    assert world.api.lists == []

@@ -15,7 +15,7 @@ PYTEST := $(BIN)/python -m pytest
 # Integration tests mostly wait: more of them than cores go at once, each worker with a control plane of its own.
 SIDE_BY_SIDE := --numprocesses 3 --dist worksteal
 
-.PHONY: help demo test test-all check format unit integration bench lock clean
+.PHONY: help demo test test-all check format unit integration bench manifests lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  \033[1mmake %-12s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -64,6 +64,9 @@ test-all: test ## test, and the tests that take long
 
 bench: $(STAMP) ## Benchmarks of admission and expansion; takes a minute
 	@$(BIN)/python -m tests.benchmarks
+
+manifests: $(STAMP) ## Render deploy/manifests from the chart
+	@$(BIN)/python scripts/manifests.py
 
 lock: ## Resolve the dependencies anew (needs uv)
 	@uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-emit-find-links --python-version 3.11 \

@@ -1,0 +1,124 @@
+{{/* Name of all objects: the chart's, together with the release's unless that already has it. */}}
+{{- define "addon-operator.fullname" -}}
+{{- $name := default .Chart.Name .Values.nameOverride -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 52 | trimSuffix "-" -}}
+{{- else if contains $name .Release.Name -}}
+{{- .Release.Name | trunc 52 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name $name | trunc 52 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Name of objects of the whole cluster, where operators of several namespaces must get along. */}}
+{{- define "addon-operator.clusterName" -}}
+{{- printf "%s-%s" .Release.Namespace (include "addon-operator.fullname" .) -}}
+{{- end -}}
+
+{{- define "addon-operator.selectorLabels" -}}
+app.kubernetes.io/name: {{ default .Chart.Name .Values.nameOverride }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{- define "addon-operator.labels" -}}
+{{ include "addon-operator.selectorLabels" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end -}}
+
+{{- define "addon-operator.serviceAccount" -}}
+{{- default (include "addon-operator.fullname" .) .Values.serviceAccount.name -}}
+{{- end -}}
+
+{{- define "addon-operator.image" -}}
+{{- with .Values.image -}}
+{{- if .digest -}}
+{{ .repository }}@{{ .digest }}
+{{- else -}}
+{{ .repository }}:{{ default $.Chart.AppVersion .tag }}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Service in front of the admission server; the certificate is made for its name. */}}
+{{- define "addon-operator.webhookService" -}}
+{{- include "addon-operator.fullname" . }}-webhook
+{{- end -}}
+
+{{- define "addon-operator.certificateSecret" -}}
+{{- if eq .Values.webhook.certificates.source "secret" -}}
+{{- required "webhook.certificates.secretName is needed for the source \"secret\": name a Secret with tls.crt, tls.key and ca.crt" .Values.webhook.certificates.secretName -}}
+{{- else -}}
+{{- include "addon-operator.fullname" . }}-webhook-tls
+{{- end -}}
+{{- end -}}
+
+{{- define "addon-operator.certificatesAreMounted" -}}
+{{- if and .Values.podPresets.enabled (ne .Values.webhook.certificates.source "operator") -}}true{{- end -}}
+{{- end -}}
+
+{{/* The operator's environment as YAML: what the chart sets, and over it what the user set. */}}
+{{- define "addon-operator.settings" -}}
+{{- $set := dict
+  "ADDON_OPERATOR_CONFIG_MAP" .Values.valuesConfigMap.name
+  "ADDON_OPERATOR_HA" (toString .Values.highAvailability.enabled)
+  "ADDON_OPERATOR_LISTEN_PORT" (toString .Values.service.port)
+  "ADDON_OPERATOR_TMP_DIR" "/tmp/addon-operator"
+  "ADMISSION_SERVER_ENABLED" (toString .Values.podPresets.enabled)
+  "DEBUG_UNIX_SOCKET" "/var/run/addon-operator/debug.socket"
+  "GLOBAL_HOOKS_DIR" .Values.globalHooksDir
+  "HELM_IGNORE_RELEASE" .Release.Name
+  "MODULES_DIR" .Values.modulesDir
+  "SHUTDOWN_GRACE" (printf "%ds" (int .Values.shutdownGraceSeconds))
+-}}
+{{- if .Values.podPresets.enabled -}}
+{{- $_ := set $set "ADMISSION_SERVER_LISTEN_PORT" (toString .Values.service.webhookPort) -}}
+{{- $_ := set $set "EXPANSION_EVENTS" (toString .Values.podPresets.expansionEvents) -}}
+{{- $_ := set $set "WEBHOOK_FAILURE_POLICY" .Values.podPresets.failurePolicy -}}
+{{- $_ := set $set "WEBHOOK_SERVICE" (include "addon-operator.webhookService" .) -}}
+{{- end -}}
+{{- if include "addon-operator.certificatesAreMounted" . -}}
+{{- $_ := set $set "ADMISSION_SERVER_CERTS_DIR" "/etc/addon-operator/certificates" -}}
+{{- end -}}
+{{- range $name, $value := .Values.settings -}}
+{{- /* A whole number is read as a float, which would be written as 1e+06. */ -}}
+{{- if kindIs "float64" $value -}}
+{{- if eq $value (floor $value) -}}{{- $value = int64 $value -}}{{- end -}}
+{{- end -}}
+{{- $text := toString $value -}}
+{{- if hasSuffix "HELM_IGNORE_RELEASE" $name -}}
+{{- $text = printf "%s,%s" $.Release.Name $text -}}
+{{- end -}}
+{{- $_ := set $set $name $text -}}
+{{- end -}}
+{{- toYaml $set -}}
+{{- end -}}
+
+{{/* Prefix of all metrics. */}}
+{{- define "addon-operator.metricsPrefix" -}}
+{{- $set := .Values.settings -}}
+{{- default "addon_operator_" (coalesce (get $set "ADDON_OPERATOR_PROMETHEUS_METRICS_PREFIX") (get $set "PROMETHEUS_METRICS_PREFIX")) -}}
+{{- end -}}
+
+{{/* Where Helm keeps its records, as a resource. */}}
+{{- define "addon-operator.records" -}}
+{{- $set := .Values.settings -}}
+{{- if hasPrefix "configmap" (default "secret" (coalesce (get $set "ADDON_OPERATOR_HELM_DRIVER") (get $set "HELM_DRIVER"))) -}}configmaps{{- else -}}secrets{{- end -}}
+{{- end -}}
+
+{{/* The Lease by which replicas agree on who leads. */}}
+{{- define "addon-operator.lease" -}}
+{{- $set := .Values.settings -}}
+{{- default "addon-operator-leader-election" (coalesce (get $set "ADDON_OPERATOR_LEASE_NAME") (get $set "LEASE_NAME")) -}}
+{{- end -}}
+
+{{/* Mistakes that a schema cannot find. */}}
+{{- define "addon-operator.check" -}}
+{{- if and (gt (int .Values.replicas) 1) (not .Values.highAvailability.enabled) -}}
+{{- fail "replicas is more than 1 and highAvailability.enabled is false: two operators would work at once; set replicas to 1 or elect a leader" -}}
+{{- end -}}
+{{- if and .Values.metrics.serviceMonitor.enabled .Values.metrics.podMonitor.enabled -}}
+{{- fail "metrics.serviceMonitor.enabled and metrics.podMonitor.enabled are both true: everything would be scraped twice; enable one of them" -}}
+{{- end -}}
+{{- end -}}

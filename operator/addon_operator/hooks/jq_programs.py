@@ -24,7 +24,7 @@ class JqProgram:
             # The library hands numbers over as doubles; as JSON text they keep all their digits.
             self._program = jq.compile(f"(\n{text}\n) | tojson")
         except ValueError as error:
-            raise JqError(_reason(error)) from error
+            raise error_of(str(error)) from error
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, JqProgram) and other.text == self.text
@@ -40,10 +40,11 @@ class JqProgram:
         try:
             written = self._program.input_text(json.dumps(value)).all()
         except ValueError as error:
-            raise JqError(_reason(error)) from error
+            raise error_of(str(error)) from error
         return [cast("JsonValue", json.loads(text)) for text in written]
 
 
-def _reason(error: ValueError) -> str:
-    first = str(error).strip().splitlines()[0] if str(error).strip() else "it fails without a message"
-    return first.removeprefix("jq: error: ").strip()
+def error_of(text: str) -> JqError:
+    """The error for what libjq says."""
+    first = text.strip().splitlines()[0] if text.strip() else "it fails without a message"
+    return JqError(first.removeprefix("jq: error: ").strip())

@@ -29,8 +29,8 @@ class Change:
     type: ChangeType
     key: ObjectKey
     entry: bytes = dataclasses.field(repr=False)
-    """What the subscriber's projection made of the object: a JSON document. Of a deleted one its last state, as
-    far as it is known."""
+    """What the subscriber's projection made of the object, a JSON document; of a deleted one the last that is
+    known."""
     resource_version: str
     """Of the object in that state."""
 

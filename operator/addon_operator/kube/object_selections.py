@@ -24,7 +24,8 @@ class ObjectSelection:
     namespaces: tuple[str, ...] | None = None
     """Names of namespaces, one watch each; ``None`` is the whole cluster."""
     namespace_labels: str | None = None
-    """Label selector of namespaces; those that match are followed besides ``namespaces``, as they come and go."""
+    """Label selector of namespaces: those that match are followed as they come and go, besides ``namespaces``
+    (with ``None`` there, they alone)."""
     metadata_only: bool = False
     """Whether to transfer the metadata of the objects alone."""
 

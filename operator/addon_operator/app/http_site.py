@@ -23,6 +23,7 @@ STARTING: Final = "STARTUP_CONVERGE_IN_PROGRESS"
 DONE: Final = "STARTUP_CONVERGE_DONE"
 RUNNING: Final = "CONVERGE_IN_PROGRESS"
 WAITING: Final = "CONVERGE_WAIT_TASK"
+STANDBY: Final = "STANDBY"
 
 _SHUTDOWN_SECONDS: Final = 1.0
 _HOW_TO_MOVE: Final = (
@@ -56,7 +57,10 @@ class Status(Protocol):
         ...
 
     def converge(self) -> tuple[str, int]:
-        """State of the converge, one of this module's words, and how many tasks remain."""
+        """State of the converge and how many tasks remain.
+
+        The state is one of this module's words; after ``STANDBY`` follows a colon and who leads.
+        """
         ...
 
 
@@ -160,8 +164,10 @@ def _lines(state: str, tasks: int) -> tuple[str, ...]:
     return by_state.get(state, (state,))
 
 
-def _document(state: str, tasks: int) -> dict[str, bool | int | None]:
-    return {
+def _document(state: str, tasks: int) -> dict[str, bool | int | str | None]:
+    word, _, leader = state.partition(": ")
+    standing_by = {STANDBY: leader} if word == STANDBY else {}
+    return standing_by | {
         NOT_STARTED: state == NOT_STARTED,
         STARTING: tasks if state == STARTING else None,
         DONE: state in (DONE, RUNNING, WAITING),

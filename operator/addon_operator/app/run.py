@@ -2,33 +2,43 @@
 
 import asyncio
 import contextlib
+import dataclasses
 import functools
 import os
 import shutil
-import signal
-from collections.abc import AsyncIterator, Mapping
-from typing import Final
+from collections.abc import Coroutine, Mapping
+from typing import Any, Final
 
 import structlog
 
 import addon_operator
-from addon_operator.app import admission, graph, http_site, observers, preflight, release_setup
+from addon_operator.app import (
+    admission,
+    graph,
+    http_site,
+    leadership,
+    observers,
+    preflight,
+    release_setup,
+    stopping,
+)
 from addon_operator.app import settings as settings_module
 from addon_operator.app import status as status_module
 from addon_operator.helm import binary
 from addon_operator.kernel import clock, errors
 from addon_operator.kube import auth, client, events, paths
 from addon_operator.kube import errors as kube_errors
-from addon_operator.process import children, launcher
+from addon_operator.process import children, fenced, launcher
 from addon_operator.telemetry import heartbeat, logs, metrics
 
-_LAST_EVENTS_SECONDS: Final = 2.0
+_LAST_EVENTS_SECONDS: Final = 1.0
 
 
 def run(settings: settings_module.Settings, environ: Mapping[str, str]) -> None:
     """Run the operator until it gets SIGTERM or SIGINT.
 
-    Raises an :class:`~addon_operator.kernel.errors.AddonOperatorError` when it cannot start.
+    Raises an :class:`~addon_operator.kernel.errors.AddonOperatorError` when it cannot start, loses its Lease
+    (:class:`addon_operator.kube.lease.LeaseLostError`) or ends because of a defect.
     """
     logs.configure(settings.log_level, settings.log_type, no_time=settings.log_no_time)
     asyncio.run(_Process(settings, environ).live())
@@ -43,17 +53,18 @@ class _Process:
             settings.prometheus_metrics_prefix, queue_actions=settings.queue_actions_metrics
         )
         self._status = status_module.Status()
-        self._stop = asyncio.Event()
+        self._stop = stopping.StopRequest(clock.SystemClock())
+        self._leadership: leadership.Leadership = leadership.Alone(self._meters)
         self._background: list[asyncio.Task[None]] = []
         self._recorder: events.EventRecorder | None = None
-        self._starting: asyncio.Task[None] | None = None
 
     async def live(self) -> None:
-        self._handle_signals()
+        starting = asyncio.current_task()
+        self._stop.listen(lambda: starting and starting.cancel())
         try:
             await self._live()
         except asyncio.CancelledError:
-            if not self._stop.is_set():
+            if not self._stop.asked.is_set():
                 raise
         self._log.info("addon-operator stopped")
 
@@ -65,10 +76,21 @@ class _Process:
             parts = await self._parts(stack)
             await stack.enter_async_context(http_site.serving(self._settings, self._meters, self._status))
             stack.push_async_callback(self._end_background)
+            self._begin("ticks", heartbeat.tick(self._meters))
+            self._begin("lag", heartbeat.watch_lag(self._meters, clock.SystemClock()))
             await self._admit(stack, parts.kube.access)
-            operator = await self._build(parts)
-            self._starting = None
+            parts = await self._lead(parts)
+            operator = await stopping.unless(self._build(parts), self._leadership.lost())
+            self._stop.started()
             await self._serve(operator)
+
+    async def _stand(
+        self, stack: contextlib.AsyncExitStack, access: auth.ClusterAccess, spawner: launcher.Launcher
+    ) -> None:
+        part = leadership.standing(
+            self._settings, access, spawner, self._status, self._meters, self._log, self._environ
+        )
+        self._leadership = await stack.enter_async_context(part)
 
     async def _admit(self, stack: contextlib.AsyncExitStack, access: auth.ClusterAccess) -> None:
         part = admission.serving(self._settings, access, self._meters, self._log, self._environ)
@@ -77,25 +99,23 @@ class _Process:
             self._status.require(served.unready_reason)
         self._status.admit()
 
+    async def _lead(self, parts: graph.Parts) -> graph.Parts:
+        """Wait until this replica leads; the modules are read again if that took its time."""
+        if not await self._leadership.acquire():
+            return parts
+        return dataclasses.replace(parts, modules=preflight.load_modules(self._settings))
+
+    def _begin(self, name: str, work: Coroutine[Any, Any, None]) -> None:
+        self._background.append(asyncio.create_task(work, name=name))
+
     async def _end_background(self) -> None:
+        await self._tell_last_events()
+        await stopping.end(self._background)
+
+    async def _tell_last_events(self) -> None:
         if self._recorder is not None:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._recorder.flush(), _LAST_EVENTS_SECONDS)
-        for task in self._background:
-            task.cancel()
-        await asyncio.gather(*self._background, return_exceptions=True)
-
-    def _handle_signals(self) -> None:
-        self._starting = asyncio.current_task()
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._asked_to_stop)
-
-    def _asked_to_stop(self) -> None:
-        self._stop.set()
-        if self._starting is not None:
-            self._starting.cancel()
-            self._starting = None
 
     async def _parts(self, stack: contextlib.AsyncExitStack) -> graph.Parts:
         settings = self._settings
@@ -105,9 +125,14 @@ class _Process:
             self._log.warning(warning)
         configured = str(settings.helm_bin_path) if settings.helm_bin_path else None
         spawner = stack.enter_context(launcher.Launcher())
-        run_child = functools.partial(children.run_child, spawner=spawner)
-        helm = await binary.find(configured, self._environ, run_child)
-        kube = await stack.enter_async_context(self._client())
+        helm = await binary.find(
+            configured, self._environ, functools.partial(children.run_child, spawner=spawner)
+        )
+        access = self._access()
+        await self._stand(stack, access, spawner)
+        fence = self._leadership.fence
+        run_child = functools.partial(children.run_child, spawner=fenced.FencedSpawner(spawner, fence))
+        kube = await stack.enter_async_context(self._client(access))
         await check_namespace(kube, settings.namespace)
         workspace = preflight.make_workspace(settings)
         if not settings.debug_keep_tmp_files:
@@ -127,25 +152,29 @@ class _Process:
             environ=self._environ,
         )
 
-    @contextlib.asynccontextmanager
-    async def _client(self) -> AsyncIterator[client.KubeClient]:
+    def _access(self) -> auth.ClusterAccess:
         settings = self._settings
         access = auth.load_access(
             settings.kube_config, settings.kube_context, settings.kube_server, self._environ
         )
         self._log.info(f"API server {access.server}", credentials=access.description)
-        kube = client.KubeClient(
-            access, qps=settings.kube_client_qps, burst=settings.kube_client_burst, observer=self._meters
+        return access
+
+    def _client(self, access: auth.ClusterAccess) -> client.KubeClient:
+        return client.KubeClient(
+            access,
+            qps=self._settings.kube_client_qps,
+            burst=self._settings.kube_client_burst,
+            observer=self._meters,
+            fence=self._leadership.fence,
         )
-        async with kube:
-            yield kube
 
     async def _build(self, parts: graph.Parts) -> graph.Operator:
         recorder = events.EventRecorder(
             parts.kube, clock.SystemClock(), instance=self._environ.get("HOSTNAME", "")
         )
         self._recorder = recorder
-        self._background.append(asyncio.create_task(recorder.run(), name="events"))
+        self._begin("events", recorder.run())
         config_map = events.ObjectReference(
             "v1", "ConfigMap", self._settings.config_map, self._settings.namespace
         )
@@ -153,32 +182,45 @@ class _Process:
         return await graph.Graph(parts, edits, observers.ModuleObserver(self._meters, self._log)).build()
 
     async def _serve(self, operator: graph.Operator) -> None:
+        """Run the engine until something ends it, then give up the Lease, which others may wait for."""
         self._status.serve(operator.engine, lambda: operator.source.alive)
-        self._background += [
-            asyncio.create_task(heartbeat.tick(self._meters), name="ticks"),
-            asyncio.create_task(heartbeat.watch_lag(self._meters, clock.SystemClock()), name="lag"),
-            asyncio.create_task(operator.queue_observer.keep_ages(operator.engine.queues), name="ages"),
-            asyncio.create_task(operator.config.keep_in_step(), name="config"),
-        ]
+        self._begin("ages", operator.queue_observer.keep_ages(operator.engine.queues))
+        self._begin("config", operator.config.keep_in_step())
         work = asyncio.create_task(operator.engine.work(), name="engine")
+        lost = asyncio.create_task(self._leadership.lost(), name="lease")
         operator.source.start()
-        stopped = asyncio.create_task(self._stop.wait(), name="stop")
-        await asyncio.wait({work, stopped}, return_when=asyncio.FIRST_COMPLETED)
-        stopped.cancel()
-        await self._shut_down(operator, work)
+        try:
+            await self._until_the_end(operator, work, lost)
+        finally:
+            await stopping.end({work, lost})
+            await self._tell_last_events()
+            await self._leadership.release()
+            await operator.source.stop()
 
-    async def _shut_down(self, operator: graph.Operator, work: asyncio.Task[None]) -> None:
+    async def _until_the_end(
+        self, operator: graph.Operator, work: asyncio.Task[None], lost: asyncio.Task[None]
+    ) -> None:
+        asked = asyncio.create_task(self._stop.asked.wait(), name="stop")
+        vital = [lost, work, *self._background]
+        await asyncio.wait({asked, *vital}, return_when=asyncio.FIRST_COMPLETED)
         self._status.stop()
+        await stopping.end({asked})
+        if self._stop.asked.is_set():
+            await self._drain(operator, vital)
+        for task in vital:
+            if task.done():
+                raise stopping.defect_of(task, self._log)
+
+    async def _drain(self, operator: graph.Operator, vital: list[asyncio.Task[None]]) -> None:
+        """Give what runs its time, unless a second signal or a loss of the Lease cuts it short."""
         grace = self._settings.shutdown_grace
         self._log.info("stopping: running hooks and Helm calls get their time", seconds=grace)
-        try:
-            if not work.done():
-                await operator.engine.drain(grace)
-                work.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await work
-        finally:
-            await operator.source.stop()
+        draining = asyncio.create_task(operator.engine.drain(grace), name="drain")
+        hurried = asyncio.create_task(self._stop.hurried.wait(), name="hurry")
+        await asyncio.wait({draining, hurried, *vital}, return_when=asyncio.FIRST_COMPLETED)
+        if self._stop.hurried.is_set():
+            self._log.info("stopping at once: asked again")
+        await stopping.end({draining, hurried})
 
 
 async def check_namespace(kube: client.KubeClient, namespace: str) -> None:

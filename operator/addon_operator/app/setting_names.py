@@ -11,7 +11,7 @@ from addon_operator.app import setting_fields
 RESERVED: Final = frozenset(
     {
         # Parts of the contract whose settings get a field together with the part.
-        "DEBUG_HTTP_SERVER_ADDR", "HA", "POD", "STRICT_CHECK_VALUES_MODE_ENABLED", "WATCH_MODULES",
+        "DEBUG_HTTP_SERVER_ADDR", "STRICT_CHECK_VALUES_MODE_ENABLED", "WATCH_MODULES",
         # Read by the local control plane, not by the operator.
         "DEVCLUSTER_CACHE", "DEVCLUSTER_STATE",
     }

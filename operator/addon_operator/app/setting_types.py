@@ -92,6 +92,9 @@ NAMESPACE: Final = SettingType(
 CONFIG_MAP: Final = SettingType(
     _matching(_SUBDOMAIN), "the name of a ConfigMap (lower-case letters, digits, dashes, dots)", _same, "NAME"
 )
+LEASE: Final = SettingType(
+    _matching(_SUBDOMAIN), "the name of a Lease (lower-case letters, digits, dashes, dots)", _same, "NAME"
+)
 METRIC_PREFIX: Final = SettingType(
     _matching(_METRIC_PREFIX), "letters, digits, underscores and colons, no digit first", _same, "PREFIX"
 )
@@ -194,6 +197,18 @@ DURATION: Final = SettingType(
 )
 POSITIVE_DURATION: Final = SettingType(
     _duration(0, open_bound=True), f"a duration {_DURATION_HELP}, more than 0", durations.text_of, "DURATION"
+)
+
+
+def _whole_seconds(text: str) -> float:
+    seconds = durations.parse(text)
+    if seconds < 1 or not seconds.is_integer():
+        raise ValueError
+    return seconds
+
+
+WHOLE_SECONDS: Final = SettingType(
+    _whole_seconds, "a duration of whole seconds such as 15s, 1s or more", durations.text_of, "DURATION"
 )
 
 

@@ -20,6 +20,7 @@ from addon_operator.app import setting_types as t
 _OPERATOR: Final = "Operator"
 _HTTP: Final = "HTTP and metrics"
 _ADMISSION: Final = "Admission"
+_AVAILABILITY: Final = "Availability"
 _KUBE: Final = "Kubernetes client"
 _HELM: Final = "Helm"
 _LOGGING: Final = "Logging"
@@ -209,6 +210,51 @@ class Settings:
         "true",
         "Whether unresolved $(VAR) references of pods are told as Events.",
         _ADMISSION,
+    )
+
+    ha: bool = fields.setting(
+        "HA",
+        t.BOOLEAN,
+        "false",
+        "Whether several replicas run, of which one leads.",
+        _AVAILABILITY,
+        prefixed=True,
+    )
+    pod: str | None = fields.setting(
+        "POD",
+        t.OPTIONAL_TEXT,
+        "",
+        "Name of the operator's pod, which stands in the Lease; else HOSTNAME.",
+        _AVAILABILITY,
+        prefixed=True,
+    )
+    lease_name: str = fields.setting(
+        "LEASE_NAME",
+        t.LEASE,
+        "addon-operator-leader-election",
+        "Lease in the operator's namespace by which replicas agree on who leads.",
+        _AVAILABILITY,
+    )
+    lease_duration: float = fields.setting(
+        "LEASE_DURATION",
+        t.WHOLE_SECONDS,
+        "15s",
+        "Time after the last renewal when another replica may lead.",
+        _AVAILABILITY,
+    )
+    lease_renew_deadline: float = fields.setting(
+        "LEASE_RENEW_DEADLINE",
+        t.POSITIVE_DURATION,
+        "10s",
+        "Time after the last renewal when the leader gives up; less than LEASE_DURATION.",
+        _AVAILABILITY,
+    )
+    lease_retry_period: float = fields.setting(
+        "LEASE_RETRY_PERIOD",
+        t.POSITIVE_DURATION,
+        "2s",
+        "Time between two renewals; less than half of LEASE_RENEW_DEADLINE.",
+        _AVAILABILITY,
     )
 
     kube_config: pathlib.Path | None = fields.setting(

@@ -12,6 +12,7 @@ class Status:
         self._engine: engine.Engine | None = None
         self._watch_alive: Callable[[], bool] = lambda: True
         self._stopping = False
+        self._leader: Callable[[], str] | None = None
         self._conditions: list[Callable[[], str | None]] = []
         self._admits = False
 
@@ -22,6 +23,10 @@ class Status:
     def admit(self) -> None:
         """Everything that was required and answers pods has been started."""
         self._admits = True
+
+    def stand_by(self, leader: Callable[[], str] | None) -> None:
+        """Another replica leads, which ``leader`` names; ``None`` when that is over."""
+        self._leader = leader
 
     def serve(self, running: engine.Engine, watch_alive: Callable[[], bool]) -> None:
         """The engine is there now."""
@@ -42,11 +47,11 @@ class Status:
         """Why the operator is not ready, or ``None``."""
         if self._stopping:
             return "the operator is stopping"
-        if self._engine is None:
+        if self._engine is None and self._leader is None:
             return "the operator is starting"
         if (first := self._unmet_condition()) is not None:
             return first
-        if self._engine.converger.first_done.is_set():
+        if self._engine is None or self._engine.converger.first_done.is_set():
             return None
         waiting = "; ".join(self._engine.waiting_for())
         return "the first converge is not done" + (f": {waiting}" if waiting else "")
@@ -61,7 +66,12 @@ class Status:
         return next((text for reason in self._conditions if (text := reason())), None)
 
     def converge(self) -> tuple[str, int]:
-        """The original's word for the state of the converge, and the number of tasks that remain."""
+        """The original's word for the state of the converge, and the number of tasks that remain.
+
+        A replica that stands by says so instead, and who leads.
+        """
+        if self._leader is not None:
+            return f"STANDBY: {self._leader() or 'nobody'} leads", 0
         if self._engine is None:
             return "STARTUP_CONVERGE_NOT_STARTED", 0
         converger = self._engine.converger

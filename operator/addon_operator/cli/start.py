@@ -1,6 +1,8 @@
 """``addon-operator start``: run the operator."""
 
 import os
+import signal
+import sys
 from collections.abc import Mapping
 
 import click
@@ -18,6 +20,8 @@ def start(flags: Mapping[str, str | None]) -> None:
     """
     # The operator's parts take time to import: wrong settings are told first.
     loaded = app_settings.load(flags, os.environ)
+    # As the first process of a container this one would ignore SIGTERM until it has a handler.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     from addon_operator.app import run
 
     run.run(loaded, os.environ)

@@ -26,3 +26,8 @@ class SystemClock:
     def time(self) -> float:
         """Seconds since the epoch, UTC."""
         return time.time()
+
+
+def boottime() -> float:
+    """Seconds since the machine was started, those in which it was suspended included."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)

@@ -2,8 +2,8 @@
 
 Objects are plain mappings as the API writes them. All methods raise
 :class:`addon_operator.kube.errors.ApiError` (by status: ``NotFound``, ``Conflict``, ``Forbidden`` …) when the
-server refuses, ``Unreachable`` when no answer came, ``BrokenAnswer`` for one that is no JSON object, and
-``AccessError`` when credentials cannot be had.
+server refuses, ``Unreachable`` when no answer came, ``BrokenAnswer`` for one that is no JSON object,
+``AccessError`` when credentials cannot be had, and ``Fenced`` for a write of a replica that does not lead.
 
 Retries: credentials that are refused (401) are read anew once; an overloaded server (429) is asked again;
 reads are repeated after 5xx and broken connections. A create or patch is never sent twice unless the server
@@ -13,13 +13,14 @@ said that it did not take it; a replace or delete may be, by HTTP itself, when a
 import asyncio
 import dataclasses
 import enum
+import math
 import random
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol, Self
 
 import orjson
 
-from addon_operator.kernel import clock
+from addon_operator.kernel import clock, fencing
 from addon_operator.kube import auth, connection, credentials, errors, paths, rate_limit, retries
 
 Object = dict[str, Any]
@@ -31,6 +32,7 @@ _JSON: Final = "application/json"
 _METADATA: Final = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 _METADATA_LIST: Final = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 _NO_ANSWER: Final = "<error>"
+_READS: Final = frozenset({"GET", "HEAD"})
 
 
 class PatchType(enum.StrEnum):
@@ -74,16 +76,18 @@ class KubeClient:
         qps: float = 0,
         burst: int = 1,
         observer: RequestObserver | None = None,
+        fence: fencing.Fence = fencing.OPEN,
         time: clock.Clock | None = None,
         sleep: rate_limit.Sleep = asyncio.sleep,
         jitter: Callable[[], float] = random.random,
     ) -> None:
-        """``qps`` 0 lifts the limit of requests per second."""
+        """``qps`` 0 lifts the limit of requests per second; ``fence`` is asked before each write."""
         self.access = access
         self._clock = time or clock.SystemClock()
         self._connection = connection.Connection(access, self._clock)
         self._limiter = rate_limit.RateLimiter(qps, burst, self._clock, sleep)
         self._observer = observer or _NoObserver()
+        self._fence = fence
         self._sleep = sleep
         self._jitter = jitter
 
@@ -239,6 +243,7 @@ class KubeClient:
     async def _try(
         self, request: connection.Request, target: paths.Target, using: credentials.Credentials
     ) -> connection.Response | errors.Unreachable:
+        request = self._fenced(request)
         started = self._clock.monotonic()
         outcome: connection.Response | errors.Unreachable
         try:
@@ -248,6 +253,19 @@ class KubeClient:
         code = str(_status(outcome) or _NO_ANSWER)
         self._observer.request_done(target, request.method, code, self._clock.monotonic() - started)
         return outcome
+
+    def _fenced(self, request: connection.Request) -> connection.Request:
+        """A write ends before the right to write does: it could wait for a connection until then."""
+        if request.method in _READS:
+            return request
+        try:
+            self._fence.check()
+        except fencing.FencedError as error:
+            raise errors.Fenced(str(error)) from error
+        left = self._fence.remaining()
+        if left == math.inf:
+            return request
+        return dataclasses.replace(request, timeout=min(left, request.timeout or left))
 
     async def _pause_or_raise(
         self,

@@ -26,6 +26,10 @@ class Unreachable(KubernetesError):
     """No answer came from the API server: connection, TLS, time."""
 
 
+class Fenced(KubernetesError):
+    """A write that was not sent, because this replica does not lead."""
+
+
 class BrokenAnswer(KubernetesError):
     """An answer came that is not what the API promises."""
 

@@ -33,6 +33,7 @@ class Launcher:
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         self._socket: socket.socket | None = None
+        self._limit = b""
 
     def __enter__(self) -> Self:
         return self
@@ -77,6 +78,19 @@ class Launcher:
             answer["exit_code"], answer["user"], answer["system"], answer["max_rss"] * _BYTES_PER_RSS_UNIT
         )
 
+    def limit(self, term_at: float, kill_at: float) -> None:
+        """Until when children may run, in seconds of ``CLOCK_BOOTTIME``: SIGTERM then, and SIGKILL later.
+
+        The launcher sees to it even if this process is stopped meanwhile. The limit can be moved on until it
+        has passed; after that no child can be started.
+        """
+        self._limit = b"%s %r %r" % (launcher_main.LIMIT, term_at, kill_at)
+        if self._socket is not None:
+            try:
+                self._ask(self._limit)
+            except OSError:
+                self._drop()
+
     def close(self) -> None:
         """End the launcher and, first, all of its children that still run."""
         process, self._process = self._process, None
@@ -111,6 +125,8 @@ class Launcher:
                 self._process = _start_launcher(theirs.fileno())
             ours.settimeout(_ANSWER_TIMEOUT)
             self._socket = ours
+            if self._limit:
+                self._ask(self._limit)
         return self._socket
 
     def _drop(self) -> None:

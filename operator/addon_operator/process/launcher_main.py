@@ -2,7 +2,8 @@
 
 Why: on Linux a process that executes a program carries over the peak memory of the process it came from.
 Children of a large operator would all report its size; children of this small process report their own. When
-the operator dies without a word, the launcher ends the process groups that it has started.
+the operator dies without a word, the launcher ends the process groups that it has started. It does the same
+when a time limit passes that the operator has set and not moved on, as one that is stopped or hangs cannot.
 
 It runs as a script of its own, without the package and site-packages and with few imports, so that it stays
 small, and holds no state but the children that are not reaped. One request at a time comes over the socket
@@ -12,12 +13,14 @@ whose number is its argument; see :mod:`addon_operator.process.launcher` for the
 import errno
 import json
 import os
+import select
 import signal
 import socket
 import sys
 import time
 
 REQUEST_FDS = 3
+LIMIT = b"limit"
 MAX_MESSAGE = 4096
 _GRACE = 5.0
 _POLL = 0.05
@@ -26,19 +29,69 @@ _DEFAULT_SIGNALS = (*_IGNORED, signal.SIGPIPE, signal.SIGXFSZ)
 _NOT_HERE = (errno.ENOENT, errno.ENOTDIR)
 
 
+class Limit:
+    """Until when children may run, on the clock that goes on while the machine is suspended.
+
+    Once it has passed it stays so: no child is started any more.
+    """
+
+    def __init__(self) -> None:
+        self._term_at = self._kill_at = float("inf")
+        self._signalled: list[signal.Signals] = []
+
+    @property
+    def passed(self) -> bool:
+        """Whether children may not run any more."""
+        return bool(self._signalled) or _now() >= self._term_at
+
+    def move(self, term_at: float, kill_at: float) -> None:
+        """Set the times of SIGTERM and SIGKILL."""
+        if not self.passed:
+            self._term_at, self._kill_at = term_at, kill_at
+
+    def seconds_left(self) -> float | None:
+        """Until there is something to do; ``None`` for never."""
+        if signal.SIGKILL in self._signalled:
+            return None
+        due = self._kill_at if self._signalled else self._term_at
+        return None if due == float("inf") else max(0.0, due - _now())
+
+    def enforce(self, children: set[int]) -> None:
+        """Send what is due."""
+        if _now() >= self._kill_at:
+            self._send(children, signal.SIGKILL)
+        elif _now() >= self._term_at:
+            self._send(children, signal.SIGTERM)
+
+    def _send(self, children: set[int], number: signal.Signals) -> None:
+        if number not in self._signalled:
+            self._signalled.append(number)
+            _signal(children, number)
+            # A stopped process acts on SIGTERM only when it goes on.
+            _signal(children, signal.SIGCONT)
+
+
+def _now() -> float:
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
 def main(descriptor: int) -> None:
     """Serve requests until the operator closes its end or is gone."""
     for number in _IGNORED:
         signal.signal(number, signal.SIG_IGN)
     children: set[int] = set()
+    limit = Limit()
     with socket.socket(fileno=descriptor) as connection:
         connection.set_inheritable(False)
-        while _serve(connection, children):
-            pass
+        while True:
+            asked, _, _ = select.select([connection], [], [], limit.seconds_left())
+            limit.enforce(children)
+            if asked and not _serve(connection, children, limit):
+                break
     _end(children)
 
 
-def _serve(connection: socket.socket, children: set[int]) -> bool:
+def _serve(connection: socket.socket, children: set[int], limit: Limit) -> bool:
     try:
         message, fds, _, _ = socket.recv_fds(connection, MAX_MESSAGE, REQUEST_FDS)
         if not message:
@@ -46,13 +99,23 @@ def _serve(connection: socket.socket, children: set[int]) -> bool:
         # MSG_CMSG_CLOEXEC would do it, but recv_fds passes no flags on.
         for fd in fds:
             os.set_inheritable(fd, False)
-        reply = _start(fds, children) if fds else _reap(int(message), children)
+        reply = _reply(message, fds, children, limit)
         for fd in fds:
             os.close(fd)
         connection.send(json.dumps(reply).encode())
     except ConnectionError:
         return False
     return True
+
+
+def _reply(message: bytes, fds: list[int], children: set[int], limit: Limit) -> dict[str, int | float]:
+    word, *times = message.split()
+    if word == LIMIT:
+        limit.move(*map(float, times))
+        return {}
+    if not fds:
+        return _reap(int(word), children)
+    return {"errno": errno.EPERM} if limit.passed else _start(fds, children)
 
 
 def _start(fds: list[int], children: set[int]) -> dict[str, int | float]:

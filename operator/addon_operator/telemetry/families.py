@@ -229,6 +229,7 @@ class ProcessMetrics:
     """The operator's process and its requests."""
 
     live_ticks: series.PlainCounter
+    leader: Gauge
     loop_lag_seconds: Histogram
     request_result_total: Counter
     """``code``, ``method``"""
@@ -240,6 +241,7 @@ def process_metrics(make: Factory) -> ProcessMetrics:
     """The families about the process."""
     return ProcessMetrics(
         live_ticks=make.plain_counter("live_ticks", "Goes up every 10 seconds."),
+        leader=make.gauge("leader", "1 if this replica leads, 0 if it stands by."),
         loop_lag_seconds=make.histogram(
             "event_loop_lag_seconds", "How late the event loop wakes.", (), (*SHORT_BUCKETS, 1, 2, 5)
         ),

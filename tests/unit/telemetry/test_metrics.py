@@ -98,6 +98,7 @@ DOCUMENTED = [
     ("tasks_queue_length", {"queue"}),
     ("task_wait_in_queue_seconds_total", {"module", "hook", "binding", "queue"}),
     ("live_ticks", set()),
+    ("leader", set()),
     ("kubernetes_client_request_result_total", {"code", "method"}),
     ("kubernetes_client_request_latency_seconds_count", {"verb", "url"}),
     ("tasks_queue_action_duration_seconds_count", {"queue_name", "queue_action"}),

@@ -1,0 +1,203 @@
+"""Which replica leads: with ``ADDON_OPERATOR_HA`` the holder of a Lease, without it this one."""
+
+import asyncio
+import contextlib
+import ipaddress
+import socket
+import uuid
+from collections.abc import AsyncIterator, Mapping
+from typing import Final, Protocol
+
+import structlog
+
+from addon_operator.admission import reporting
+from addon_operator.app import settings as settings_module
+from addon_operator.app import status as status_module
+from addon_operator.kernel import durations, errors, fencing
+from addon_operator.kube import auth, client, lease
+from addon_operator.telemetry import metrics
+
+_TERM_SHARE: Final = 0.2
+_KILL_SHARE: Final = 0.8
+_SHORT_ID: Final = 8
+
+Logger = structlog.typing.FilteringBoundLogger
+
+
+class ChildLimit(Protocol):
+    """What ends children that outlive the leadership, as the :class:`~.process.launcher.Launcher` does."""
+
+    def limit(self, term_at: float, kill_at: float) -> None:
+        """Until when children may run."""
+        ...
+
+
+class Leadership(Protocol):
+    """The part of this replica in the question of who leads."""
+
+    @property
+    def fence(self) -> fencing.Fence:
+        """What is asked before each effect."""
+        ...
+
+    async def acquire(self) -> bool:
+        """Wait until this replica leads; whether it had to wait for another one."""
+        ...
+
+    async def lost(self) -> None:
+        """Never return; raises :class:`addon_operator.kube.lease.LeaseLostError` when another may lead."""
+        ...
+
+    async def release(self) -> None:
+        """Let another replica lead; nothing that leads runs any more."""
+        ...
+
+
+class Alone:
+    """The leadership of an operator without replicas."""
+
+    def __init__(self, meters: metrics.Metrics) -> None:
+        self._meters = meters
+        self.fence = fencing.OPEN
+
+    async def acquire(self) -> bool:
+        """At once."""
+        self._meters.process.leader.set(1)
+        return False
+
+    async def lost(self) -> None:
+        """Wait for ever: nobody else wants to lead."""
+        await asyncio.get_running_loop().create_future()
+
+    async def release(self) -> None:
+        """Tell that it is over."""
+        self._meters.process.leader.set(0)
+
+
+class Candidate:
+    """A replica that leads while it holds the Lease, and stands by until then."""
+
+    def __init__(
+        self, held: lease.Lease, status: status_module.Status, meters: metrics.Metrics, log: Logger
+    ) -> None:
+        self._lease = held
+        self._status = status
+        self._meters = meters
+        self._log = log
+        self._keeping: asyncio.Task[None] | None = None
+        self.fence: fencing.Fence = held
+
+    async def acquire(self) -> bool:
+        """Wait for the Lease, and renew it from then on; whether another replica held it at first."""
+        self._meters.process.leader.set(0)
+        self._status.stand_by(lambda: self._lease.holder)
+        waited = await self._lease.acquire()
+        self._keeping = asyncio.create_task(self._lease.keep(), name="lease")
+        self._status.stand_by(None)
+        self._meters.process.leader.set(1)
+        self._log.info("this replica leads")
+        return waited
+
+    async def lost(self) -> None:
+        """Raise :class:`addon_operator.kube.lease.LeaseLostError` when the Lease is lost."""
+        if self._keeping is None:
+            raise RuntimeError("the Lease was never held")
+        await asyncio.shield(self._keeping)
+
+    async def release(self) -> None:
+        """Give the Lease up if it is held."""
+        self._meters.process.leader.set(0)
+        if self._keeping is not None:
+            self._keeping.cancel()
+            await asyncio.gather(self._keeping, return_exceptions=True)
+        await self._lease.release()
+
+
+class LeaseLog:
+    """Implements :class:`addon_operator.kube.lease.LeaseObserver`: the log, and the limit for children."""
+
+    def __init__(self, timing: lease.Timing, children: ChildLimit, log: Logger) -> None:
+        self._deadline = timing.renew_deadline
+        self._margin = timing.duration - timing.renew_deadline
+        self._children = children
+        self._log = log
+        self._trouble = reporting.Trouble(log)
+
+    def waiting(self, holder: str) -> None:
+        """Tell who leads."""
+        self._log.info(f"standing by: {holder} leads")
+
+    def held(self, since: float) -> None:
+        """Let children run on: they must be gone before another replica may lead."""
+        end = since + self._deadline
+        self._children.limit(end + _TERM_SHARE * self._margin, end + _KILL_SHARE * self._margin)
+        self._trouble.over("the Lease can be renewed again")
+
+    def troubled(self, problem: str) -> None:
+        """Tell of a failed try, once."""
+        self._trouble.report(problem)
+
+
+def timing_of(settings: settings_module.Settings) -> lease.Timing:
+    """The durations of the settings.
+
+    Raises :class:`addon_operator.kernel.errors.ConfigurationError` when they do not fit each other.
+    """
+    timing = lease.Timing(settings.lease_duration, settings.lease_renew_deadline, settings.lease_retry_period)
+    if timing.renew_deadline >= timing.duration:
+        raise errors.ConfigurationError(
+            f"LEASE_RENEW_DEADLINE is {durations.text_of(timing.renew_deadline)} and LEASE_DURATION "
+            f"{durations.text_of(timing.duration)}: make the deadline shorter, as the leader has to give up "
+            "before another replica may lead"
+        )
+    if 2 * timing.retry_period >= timing.renew_deadline:
+        raise errors.ConfigurationError(
+            f"LEASE_RETRY_PERIOD is {durations.text_of(timing.retry_period)} and LEASE_RENEW_DEADLINE "
+            f"{durations.text_of(timing.renew_deadline)}: make the period less than half of the deadline, "
+            "so that one failed renewal is no loss"
+        )
+    return timing
+
+
+def identity(settings: settings_module.Settings, environ: Mapping[str, str]) -> str:
+    """What this replica calls itself in the Lease.
+
+    With the pod's address as ``LISTEN_ADDRESS`` it is the pod's DNS name, as a replica of the Go operator
+    writes it and looks it up; otherwise the pod's or machine's name and something that no other process has.
+    """
+    pod = settings.pod or environ.get("HOSTNAME") or socket.gethostname()
+    with contextlib.suppress(ValueError):
+        address = ipaddress.ip_address(settings.listen_address)
+        if not address.is_unspecified and not address.is_loopback:
+            dashed = settings.listen_address.replace(".", "-").replace(":", "-")
+            return f"{pod}.{dashed}.{settings.namespace}.pod"
+    return f"{pod}_{uuid.uuid4().hex[:_SHORT_ID]}"
+
+
+@contextlib.asynccontextmanager
+async def standing(
+    settings: settings_module.Settings,
+    access: auth.ClusterAccess,
+    children: ChildLimit,
+    status: status_module.Status,
+    meters: metrics.Metrics,
+    log: Logger,
+    environ: Mapping[str, str],
+) -> AsyncIterator[Leadership]:
+    """The leadership that the settings ask for, given up at the end of the context.
+
+    Raises :class:`addon_operator.kernel.errors.ConfigurationError` for durations that do not fit each other.
+    """
+    if not settings.ha:
+        yield Alone(meters)
+        return
+    timing = timing_of(settings)
+    # A client of its own: renewals must not wait behind the requests of modules.
+    async with client.KubeClient(access, observer=meters) as kube:
+        which = lease.LeaseName(settings.namespace, settings.lease_name, identity(settings, environ))
+        held = lease.Lease(kube, which, timing, LeaseLog(timing, children, log))
+        candidate = Candidate(held, status, meters, log)
+        try:
+            yield candidate
+        finally:
+            await candidate.release()

@@ -1,0 +1,40 @@
+"""Fences: what keeps a replica that no longer leads from changing anything.
+
+Everything with an effect outside the process asks its fence right before it acts: writes to the API server
+and starts of children.
+"""
+
+import math
+from typing import Protocol
+
+from addon_operator.kernel import errors
+
+
+class FencedError(errors.AddonOperatorError):
+    """Something was to be done by a replica that does not lead, or no longer."""
+
+
+class Fence(Protocol):
+    """Says whether this process may act."""
+
+    def check(self) -> None:
+        """Return if the process may act now; raises :class:`FencedError` otherwise."""
+        ...
+
+    def remaining(self) -> float:
+        """Seconds for which it may act without asking again: 0 if it may not, infinite without a limit."""
+        ...
+
+
+class OpenFence:
+    """The fence of an operator that is the only one."""
+
+    def check(self) -> None:
+        """It may always act."""
+
+    def remaining(self) -> float:
+        """For ever."""
+        return math.inf
+
+
+OPEN: Fence = OpenFence()

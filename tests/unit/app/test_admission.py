@@ -3,7 +3,6 @@
 import pathlib
 
 import pytest
-import yaml
 
 from addon_operator.admission import pod_handler, preset_status, registration_specs
 from addon_operator.app import admission, admission_crd, admission_observers, admission_webhooks, settings
@@ -117,23 +116,6 @@ def test_operators_in_different_namespaces_have_configurations_of_their_own() ->
     names = {each.name for each in admission_webhooks.configurations(load())}
     others = admission_webhooks.configurations(settings.load({}, {"NAMESPACE": "other"}))
     assert names.isdisjoint(each.name for each in others)
-
-
-def test_the_definition_of_a_checkout_is_found() -> None:
-    assert (
-        yaml.safe_load(admission_crd.file().read_text())["metadata"]["name"] == "podpresets.settings.k8s.io"
-    )
-
-
-def test_the_definition_of_an_installed_package_is_found(tmp_path: pathlib.Path) -> None:
-    (tmp_path / "crds").mkdir()
-    (tmp_path / "crds" / "podpresets.yaml").write_text("")
-    assert admission_crd.file(tmp_path) == tmp_path / "crds" / "podpresets.yaml"
-
-
-def test_a_missing_definition_is_one_sentence(tmp_path: pathlib.Path) -> None:
-    with pytest.raises(errors.ConfigurationError, match="install the package anew"):
-        admission_crd.file(tmp_path / "a" / "b")
 
 
 async def test_the_definition_is_applied_with_force() -> None:

@@ -1,0 +1,296 @@
+"""What is told of a module in the cluster: the status of its object, and the Events about it; no requests.
+
+The conditions are read by kstatus, ``kubectl wait`` and most dashboards: ``Ready`` says whether the last run
+succeeded, ``Reconciling`` that something is under way, ``Stalled`` that it failed and is tried again later.
+Nothing here holds values.
+Source: "kstatus" of cli-utils, and the conventions for conditions of the Kubernetes API.
+"""
+
+import dataclasses
+import datetime as dt
+import enum
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Literal, NotRequired, TypedDict
+
+from addon_operator.engine import state
+
+API_VERSION: Final = "addon-operator.io/v1alpha1"
+KIND: Final = "Module"
+PLURAL: Final = "modules"
+
+_ERROR_MAX: Final = 1024
+_MESSAGE_MAX: Final = 2048
+_TYPES: Final = ("Enabled", "Ready", "Reconciling", "Stalled")
+
+ConditionStatus = Literal["True", "False", "Unknown"]
+
+
+class Condition(TypedDict):
+    """One condition as the API writes it."""
+
+    type: str
+    status: ConditionStatus
+    reason: str
+    message: str
+    observedGeneration: int
+    lastTransitionTime: str
+
+
+class Release(TypedDict):
+    """A Helm release."""
+
+    revision: int
+    checksum: str
+
+
+class ModuleStatusDocument(TypedDict):
+    """``status`` of the object."""
+
+    observedGeneration: int
+    state: str
+    order: int
+    hooks: list[str]
+    conditions: list[Condition]
+    release: NotRequired[Release]
+    lastRun: NotRequired[str]
+    lastError: NotRequired[str]
+
+
+Stored = Mapping[str, Any]
+"""``status`` as it stands in the cluster; others may have added to it."""
+
+
+def document(
+    module: state.ModuleState, release: Release | None, stored: Stored, generation: int, now: float
+) -> ModuleStatusDocument:
+    """The status of a module; a condition keeps its time as long as its status stays as it is stored."""
+    made = ModuleStatusDocument(
+        observedGeneration=generation,
+        state=str(module.status),
+        order=module.module.order,
+        hooks=_hooks(module, stored),
+        conditions=_conditions(module, stored, generation, now),
+    )
+    if (installed := release or _left_by_another(module, stored, "release")) is not None:
+        made["release"] = installed
+    last_run = timestamp(module.last_run) if module.last_run is not None else stored.get("lastRun")
+    if last_run:
+        made["lastRun"] = last_run
+    if module.last_error_without_values:
+        made["lastError"] = one_line(module.last_error_without_values, _ERROR_MAX)
+    return made
+
+
+def _hooks(module: state.ModuleState, stored: Stored) -> list[str]:
+    if module.hooks is None:
+        return list(_left_by_another(module, stored, "hooks") or ())
+    return sorted(hook.name for hook in module.hooks)
+
+
+def _left_by_another(module: state.ModuleState, stored: Stored, key: str) -> Any:  # noqa: ANN401 - JSON
+    """What an operator before this one told, until this one knows; nothing of a disabled module."""
+    return None if module.status is _Status.DISABLED else stored.get(key)
+
+
+def is_stored(wanted: ModuleStatusDocument, stored: Stored) -> bool:
+    """Whether the cluster has this status already; conditions of others do not count."""
+    ours = [each for each in stored.get("conditions") or () if each.get("type") in _TYPES]
+    by_type = {each["type"]: each for each in ours}
+    return by_type == {each["type"]: each for each in wanted["conditions"]} and all(
+        stored.get(key) == wanted.get(key) for key in _COMPARED
+    )
+
+
+_COMPARED: Final = tuple(key for key in ModuleStatusDocument.__annotations__ if key != "conditions")
+
+
+def timestamp(seconds: float) -> str:
+    """A time since the epoch as the API writes it."""
+    return dt.datetime.fromtimestamp(seconds, tz=dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def one_line(text: str, longest: int) -> str:
+    """The text without line breaks, cut to a length; what cannot be written in UTF-8 is replaced."""
+    flat = " ".join(text.encode("utf-8", "replace").decode().split())
+    return flat if len(flat) <= longest else flat[: longest - 1] + "…"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Said:
+    """A condition before it has a time."""
+
+    status: ConditionStatus
+    reason: str
+    message: str
+
+
+def _conditions(module: state.ModuleState, stored: Stored, generation: int, now: float) -> list[Condition]:
+    before = {each.get("type"): each for each in stored.get("conditions") or ()}
+    said = (_enabled(module), _ready(module), _reconciling(module), _stalled(module))
+    return [
+        Condition(
+            type=type_,
+            status=each.status,
+            reason=each.reason,
+            message=one_line(each.message, _MESSAGE_MAX),
+            observedGeneration=generation,
+            lastTransitionTime=_since(before.get(type_, {}), each.status) or timestamp(now),
+        )
+        for type_, each in zip(_TYPES, said, strict=True)
+    ]
+
+
+def _since(before: Stored, status: ConditionStatus) -> str | None:
+    return before.get("lastTransitionTime") if before.get("status") == status else None
+
+
+_Status = state.ModuleStatus
+_OFF: Final = (_Status.DISABLED, _Status.DELETING)
+_RUN_FAILED: Final = "RunFailed"
+_DELETE_FAILED: Final = "DeleteFailed"
+_UNDER_WAY: Final = {
+    _Status.PENDING: "The run of the module is still to begin.",
+    _Status.RUNNING: "The module is being run.",
+    _Status.DELETING: "The module is being removed.",
+}
+
+
+def _enabled(module: state.ModuleState) -> _Said:
+    if module.status in _OFF:
+        return _Said("False", "Disabled", module.reason)
+    return _Said("True", "Enabled", module.reason)
+
+
+def _ready(module: state.ModuleState) -> _Said:
+    error = module.last_error_without_values
+    if module.status is _Status.READY:
+        return _Said("True", "RunSucceeded", "The last run succeeded.")
+    if module.status is _Status.DISABLED:
+        return _Said("False", "Disabled", f"The module is disabled: {module.reason}")
+    if module.status is _Status.DELETING:
+        return _Said("False", _DELETE_FAILED if error else "Deleting", error or _UNDER_WAY[module.status])
+    if error:
+        # It is tried again: until that succeeds, it stays as unready as it was.
+        return _Said("False", _RUN_FAILED, error)
+    return _Said("Unknown", str(module.status), _UNDER_WAY.get(module.status, "The last run failed."))
+
+
+def _reconciling(module: state.ModuleState) -> _Said:
+    if module.status in _UNDER_WAY and not _is_stuck_in_delete(module):
+        return _Said("True", str(module.status), _UNDER_WAY[module.status])
+    return _Said("False", str(module.status), "Nothing is under way.")
+
+
+def _stalled(module: state.ModuleState) -> _Said:
+    if module.status is _Status.FAILED:
+        return _Said("True", _RUN_FAILED, module.last_error_without_values or "The last run failed.")
+    if _is_stuck_in_delete(module):
+        return _Said("True", _DELETE_FAILED, module.last_error_without_values)
+    return _Said("False", str(module.status), "The last run did not fail, or is being tried again.")
+
+
+def _is_stuck_in_delete(module: state.ModuleState) -> bool:
+    return module.status is _Status.DELETING and bool(module.last_error_without_values)
+
+
+class Phase(enum.Enum):
+    """What Events tell apart; being run again is no news."""
+
+    ENABLED = enum.auto()
+    READY = enum.auto()
+    FAILED = enum.auto()
+    DELETE_FAILED = enum.auto()
+    DISABLED = enum.auto()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Moment:
+    """A phase, and the error that it began with."""
+
+    phase: Phase
+    error: str = ""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Notice:
+    """An Event about a module."""
+
+    type: Literal["Normal", "Warning"]
+    reason: str
+    message: str
+
+
+def moment(module: state.ModuleState) -> Moment | None:
+    """The phase that a module is in now; ``None`` while something is under way that decides about it."""
+    error = one_line(module.last_error_without_values, _ERROR_MAX)
+    if module.status is _Status.DELETING:
+        return Moment(Phase.DELETE_FAILED, error) if error else None
+    phase = _PHASES.get(module.status)
+    return None if phase is None else Moment(phase, error if phase is Phase.FAILED else "")
+
+
+_PHASES: Final = {
+    _Status.PENDING: Phase.ENABLED,
+    _Status.READY: Phase.READY,
+    _Status.FAILED: Phase.FAILED,
+    _Status.DISABLED: Phase.DISABLED,
+}
+
+
+def stored_moment(stored: Stored) -> Moment | None:
+    """The phase that the cluster tells of, as an operator before this one left it."""
+    conditions = {each.get("type"): each for each in stored.get("conditions") or ()}
+    if not conditions:
+        return None
+    ready = conditions.get("Ready", {})
+    if ready.get("status") == "True":
+        return Moment(Phase.READY)
+    by_reason = {
+        _RUN_FAILED: Phase.FAILED,
+        _DELETE_FAILED: Phase.DELETE_FAILED,
+        "Disabled": Phase.DISABLED,
+    }
+    phase = by_reason.get(ready.get("reason", ""), Phase.ENABLED)
+    return Moment(phase, str(stored.get("lastError") or ""))
+
+
+def notices(before: Moment | None, moments: Sequence[Moment]) -> tuple[list[Notice], Moment | None]:
+    """The Events that tell of these moments, and the phase at their end."""
+    told: list[Notice] = []
+    for each in moments:
+        if before is not None and each.phase is Phase.ENABLED and before.phase not in _BEGINNINGS:
+            # Enabled all the time; only a run is still to come.
+            continue
+        if each != before and not (before is None and each.phase is Phase.DISABLED):
+            told.append(_notice(before, each))
+        before = each
+    return told, before
+
+
+_BEGINNINGS: Final = (Phase.DISABLED, Phase.DELETE_FAILED)
+
+
+def _notice(before: Moment | None, now: Moment) -> Notice:
+    if now.phase is Phase.READY:
+        again = " again, after a failure" if before is not None and before.phase is Phase.FAILED else ""
+        return Notice("Normal", "Ready", f"The module is ready{again}.")
+    return _NOTICES[now.phase]
+
+
+# Errors may tell of values, and Events never do.
+_NOTICES: Final = {
+    Phase.ENABLED: Notice("Normal", "Enabled", "The module is enabled."),
+    Phase.DISABLED: Notice(
+        "Normal", "Disabled", "The module is disabled, and what it had installed is removed."
+    ),
+    Phase.FAILED: Notice(
+        "Warning",
+        "Failed",
+        "A run of the module failed and is tried again: see its status and the operator's log.",
+    ),
+    Phase.DELETE_FAILED: Notice(
+        "Warning",
+        "DeleteFailed",
+        "The removal of the module failed and is tried again: see its status and the operator's log.",
+    ),
+}

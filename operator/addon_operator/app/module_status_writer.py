@@ -1,0 +1,283 @@
+"""Keeps the Module objects of the cluster true, in the background and never on the path of a run.
+
+Changes are gathered for a moment and written together. What is stored is remembered, and only what differs is
+sent. From time to time all objects are listed: what others changed is put right, and the objects of modules
+that are gone are deleted. Without the definition or the rights there is one warning, and a look now and then.
+"""
+
+import asyncio
+import collections
+import contextlib
+import dataclasses
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from typing import Any, Final
+
+from addon_operator.admission import reporting
+from addon_operator.app import module_status, own_crds
+from addon_operator.engine import state
+from addon_operator.helm import release_types
+from addon_operator.kernel import clock, names
+from addon_operator.kube import client, errors, events, paths, rate_limit
+
+OPERATOR_LABEL: Final = "addon-operator.io/operator-namespace"
+"""Label of a Module: the namespace of the operator that keeps it."""
+
+GATHER_SECONDS: Final = 0.5
+"""From the first change of a batch until it is written."""
+PAUSE_SECONDS: Final = 1.0
+"""Between two batches at least."""
+RESYNC_SECONDS: Final = 300.0
+"""Between two looks at all objects."""
+RETRY_SECONDS: Final = 10.0
+"""After an error of the API server."""
+MISSING_SECONDS: Final = 60.0
+"""While the definition or a right is missing."""
+
+_MOMENTS_MAX: Final = 8
+_SERVED_ATTEMPTS: Final = 30
+_SERVED_PAUSE_SECONDS: Final = 0.1
+_COLLECTION: Final = paths.of(module_status.API_VERSION, module_status.PLURAL)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Stored:
+    """A Module as it stands in the cluster."""
+
+    owner: str
+    uid: str
+    generation: int
+    status: module_status.Stored
+
+    @classmethod
+    def of(cls, body: Mapping[str, Any]) -> "_Stored":
+        metadata = body.get("metadata") or {}
+        return cls(
+            str((metadata.get("labels") or {}).get(OPERATOR_LABEL, "")),
+            str(metadata.get("uid") or ""),
+            int(metadata.get("generation") or 0),
+            body.get("status") or {},
+        )
+
+
+class ModuleStatusWriter:
+    """Is told of modules by the engine, which never waits for it."""
+
+    def __init__(
+        self,
+        kube: client.KubeClient,
+        recorder: events.EventRecorder,
+        namespace: str,
+        log: reporting.Log,
+        *,
+        known: Callable[[], Collection[str]],
+        time: clock.Clock,
+        sleep: rate_limit.Sleep = asyncio.sleep,
+    ) -> None:
+        """``known`` gives the names of all modules on disk, ``namespace`` is that of the operator."""
+        self._kube = kube
+        self._recorder = recorder
+        self._namespace = namespace
+        self._log = log
+        self._known = known
+        self._clock = time
+        self._sleep = sleep
+        self._trouble = reporting.Trouble(log)
+        self._states: dict[str, state.ModuleState] = {}
+        self._releases: dict[str, module_status.Release] = {}
+        self._moments: dict[str, collections.deque[module_status.Moment]] = {}
+        self._phases: dict[str, module_status.Moment | None] = {}
+        self._stored: dict[str, _Stored] = {}
+        self._dirty: dict[str, None] = {}
+        self._changed = asyncio.Event()
+        self._synced_at: float | None = None
+
+    def module_changed(self, module: state.ModuleState) -> None:
+        """The status of a module changed; returns at once."""
+        name = module.module.name
+        self._states[name] = module
+        if module.status is state.ModuleStatus.DISABLED:
+            self._releases.pop(name, None)
+        now = module_status.moment(module)
+        waiting = self._moments.setdefault(name, collections.deque(maxlen=_MOMENTS_MAX))
+        if now is not None and (not waiting or waiting[-1] != now):
+            waiting.append(now)
+        self._wake(name)
+
+    def release_ensured(self, module: names.ModuleName, outcome: release_types.ReleaseOutcome) -> None:
+        """The release of a module is as it should be; returns at once."""
+        self._releases[module] = module_status.Release(
+            revision=outcome.revision, checksum=outcome.manifest_checksum
+        )
+        if module in self._states:
+            self._wake(module)
+
+    def _wake(self, name: str) -> None:
+        self._dirty[name] = None
+        self._changed.set()
+
+    async def prepare(self) -> None:
+        """Apply the definition and wait until it is served; whatever hinders that becomes one warning."""
+        try:
+            await own_crds.apply(self._kube, own_crds.MODULES)
+            await self._served()
+        except errors.Forbidden as error:
+            self._log.info(f"the CustomResourceDefinition of Modules is not kept up to date: {error}")
+        except errors.KubernetesError as error:
+            self._trouble.report(f"the CustomResourceDefinition of Modules was not applied: {error}")
+
+    async def _served(self) -> client.ObjectList:
+        """All objects as soon as the definition is served; raises ``NotFound`` if it never is."""
+        for _ in range(_SERVED_ATTEMPTS):
+            with contextlib.suppress(errors.NotFound):
+                return await self._list()
+            await self._sleep(_SERVED_PAUSE_SECONDS)
+        return await self._list()
+
+    async def run(self) -> None:
+        """Write, until cancelled."""
+        while True:
+            pause = await self.turn()
+            if pause:
+                await self._sleep(pause)
+            else:
+                await self._sleep(PAUSE_SECONDS)
+                await self._wait(self._changed.wait())
+                await self._sleep(GATHER_SECONDS)
+
+    async def _wait(self, change: Awaitable[object]) -> None:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(change, RESYNC_SECONDS)
+
+    async def turn(self) -> float:
+        """Write what waits, after a look at all objects when that is due; seconds to rest after trouble."""
+        try:
+            await self._bring_in_step()
+        except (errors.NotFound, errors.Forbidden) as error:
+            self._synced_at = None
+            self._trouble.report(f"the status of modules is not shown as Module objects: {error}")
+            return MISSING_SECONDS
+        except errors.KubernetesError as error:
+            self._synced_at = None
+            self._trouble.report(f"the status of modules waits: {error}")
+            return RETRY_SECONDS
+        self._trouble.over("the status of modules is shown as Module objects")
+        return 0.0
+
+    async def _bring_in_step(self) -> None:
+        if self._is_sync_due():
+            await self._sync()
+        self._changed.clear()
+        for name in list(self._dirty):
+            # What changes while it is written is written again.
+            del self._dirty[name]
+            try:
+                await self._write(name)
+            except errors.Invalid as error:
+                self._trouble.report(f"the status of module {name} is not shown: {error}")
+            except errors.KubernetesError:
+                self._dirty[name] = None
+                raise
+
+    async def finish(self) -> None:
+        """Write what waits for the last time, unless that did not work before."""
+        if self._synced_at is not None:
+            await self.turn()
+
+    def _is_sync_due(self) -> bool:
+        return self._synced_at is None or self._clock.monotonic() - self._synced_at >= RESYNC_SECONDS
+
+    async def _sync(self) -> None:
+        """Look at what is stored, mark what has to be written, and delete what nobody needs."""
+        first = self._synced_at is None
+        listed = await self._listed()
+        self._stored = {str(body["metadata"]["name"]): _Stored.of(body) for body in listed.items}
+        known = {str(name) for name in self._known()}
+        for name, stored in self._stored.items():
+            if name not in known and stored.owner == self._namespace:
+                await self._delete(name, stored)
+        for name in self._states:
+            # That of another operator is taken over when there is something new to tell, not again and again.
+            if first or self._is_ours(name):
+                self._dirty[name] = None
+        self._synced_at = self._clock.monotonic()
+
+    async def _listed(self) -> client.ObjectList:
+        try:
+            return await self._list()
+        except errors.NotFound:
+            # Somebody has removed the definition.
+            await own_crds.apply(self._kube, own_crds.MODULES)
+            return await self._served()
+
+    async def _list(self) -> client.ObjectList:
+        return await self._kube.list_all(_COLLECTION)
+
+    def _is_ours(self, name: str) -> bool:
+        stored = self._stored.get(name)
+        return stored is None or stored.owner == self._namespace
+
+    async def _delete(self, name: str, stored: _Stored) -> None:
+        with contextlib.suppress(errors.NotFound, errors.Conflict):
+            await self._kube.delete(_path(name), uid=stored.uid)
+        self._forget(name)
+
+    def _forget(self, name: str) -> None:
+        for kept in (self._states, self._releases, self._moments, self._phases, self._dirty):
+            kept.pop(name, None)
+
+    async def _write(self, name: str) -> None:
+        stored = self._stored.get(name)
+        if stored is None or stored.owner != self._namespace:
+            if stored is not None and stored.owner:
+                self._log.info(f"Module {name} was kept by an operator in namespace {stored.owner} until now")
+            stored = await self._create(name)
+        self._phases.setdefault(name, module_status.stored_moment(stored.status))
+        try:
+            await self._write_status(name, stored)
+        except errors.NotFound:
+            # Somebody has deleted the object.
+            await self._write_status(name, await self._create(name))
+        self._tell(name)
+
+    async def _create(self, name: str) -> _Stored:
+        body = _body(name) | {"metadata": {"name": name, "labels": {OPERATOR_LABEL: self._namespace}}}
+        return self._keep(name, await self._kube.apply(_path(name), body, force=True))
+
+    async def _write_status(self, name: str, stored: _Stored) -> None:
+        wanted = module_status.document(
+            self._states[name],
+            self._releases.get(name),
+            stored.status,
+            stored.generation,
+            self._clock.time(),
+        )
+        if not module_status.is_stored(wanted, stored.status):
+            body = _body(name) | {"status": wanted}
+            self._keep(name, await self._kube.apply(f"{_path(name)}/status", body, force=True))
+
+    def _keep(self, name: str, body: Mapping[str, Any]) -> _Stored:
+        self._stored[name] = _Stored.of(body)
+        return self._stored[name]
+
+    def _tell(self, name: str) -> None:
+        """Write Events for what happened since the last time."""
+        moments = list(self._moments.get(name, ()))
+        self._moments.pop(name, None)
+        told, self._phases[name] = module_status.notices(self._phases.get(name), moments)
+        about = events.ObjectReference(
+            module_status.API_VERSION, module_status.KIND, name, uid=self._stored[name].uid
+        )
+        for notice in told:
+            self._recorder.record(about, notice.type, notice.reason, notice.message)
+
+
+def _path(name: str) -> str:
+    return paths.of(module_status.API_VERSION, module_status.PLURAL, name=name)
+
+
+def _body(name: str) -> dict[str, Any]:
+    return {
+        "apiVersion": module_status.API_VERSION,
+        "kind": module_status.KIND,
+        "metadata": {"name": name},
+    }

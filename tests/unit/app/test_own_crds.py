@@ -1,0 +1,41 @@
+"""The operator's own definitions: found in a checkout and in an installed package."""
+
+import pathlib
+
+import pytest
+import yaml
+
+from addon_operator.app import own_crds
+from addon_operator.kernel import errors
+from tests.fakes import api_server
+
+DEFINITIONS = {
+    own_crds.PODPRESETS: "podpresets.settings.k8s.io",
+    own_crds.MODULES: "modules.addon-operator.io",
+}
+
+
+@pytest.mark.parametrize(("file", "name"), DEFINITIONS.items(), ids=DEFINITIONS.values())
+def test_the_definition_of_a_checkout_is_found(file: str, name: str) -> None:
+    assert yaml.safe_load(own_crds.file(file).read_text())["metadata"]["name"] == name
+
+
+def test_the_definition_of_an_installed_package_is_found(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "crds").mkdir()
+    (tmp_path / "crds" / "modules.yaml").write_text("")
+    assert own_crds.file(own_crds.MODULES, tmp_path) == tmp_path / "crds" / "modules.yaml"
+
+
+def test_a_missing_definition_is_one_sentence(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(errors.ConfigurationError, match=r"modules\.yaml is missing .* install the package"):
+        own_crds.file(own_crds.MODULES, tmp_path / "a" / "b")
+
+
+async def test_a_definition_is_applied_whole() -> None:
+    path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/modules.addon-operator.io"
+    async with api_server.running() as server, api_server.client_of(server.url, api_server.Pauses()) as kube:
+        server.on("PATCH", path, {})
+        await own_crds.apply(kube, own_crds.MODULES)
+    (asked,) = server.asked
+    assert asked.query == {"fieldManager": "addon-operator", "force": "true"}
+    assert asked.body == yaml.safe_load(own_crds.file(own_crds.MODULES).read_text())

@@ -112,7 +112,8 @@ def test_what_makes_a_difference_to_the_cluster_is_seen(rendered: str) -> None:
 
 def test_new_changed_and_removed_objects_are_told_apart() -> None:
     other = WEB.replace("name: web", "name: other")
-    found = diff(f"{WEB}---\n{other}", f"{WEB.replace('"1"', '"2"')}---\n{SECRET}")
+    larger = WEB.replace('"1"', '"2"')
+    found = diff(f"{WEB}---\n{other}", f"{larger}---\n{SECRET}")
     assert [(change.kind, str(change.key)) for change in found] == [
         ("changed", "ConfigMap web"),
         ("added", "Secret keys"),

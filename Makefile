@@ -15,7 +15,7 @@ PYTEST := $(BIN)/python -m pytest
 # Integration tests mostly wait: more of them than cores go at once, each worker with a control plane of its own.
 SIDE_BY_SIDE := --numprocesses 3 --dist worksteal
 
-.PHONY: help demo test test-all check format unit integration bench manifests lock clean
+.PHONY: help demo test test-all check format unit integration bench manifests lock audit clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  \033[1mmake %-12s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -71,6 +71,10 @@ manifests: $(STAMP) ## Render deploy/manifests from the chart
 lock: ## Resolve the dependencies anew (needs uv)
 	@uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-emit-find-links --python-version 3.11 \
 		--custom-compile-command "make lock" --extra dev -o requirements-dev.lock pyproject.toml
+	@$(BIN)/python scripts/image_lock.py
+
+audit: $(STAMP) ## Look for known vulnerabilities of the locked dependencies (needs the network)
+	@scripts/audit
 
 clean: ## Remove the environment and the tools' caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .demo

@@ -1,0 +1,89 @@
+"""The recipe of the image: no container engine is at hand in the tests, so it is read instead of built."""
+
+import re
+
+import pytest
+
+from tests.unit.deploy import dockerfile
+
+INSTRUCTIONS = dockerfile.read()
+FINAL = dockerfile.last_stage(INSTRUCTIONS)
+ARGUMENTS = dict(one.arguments.split("=", 1) for one in INSTRUCTIONS if one.name == "ARG")
+CHECKSUMS = (dockerfile.PATH.parent / "checksums").read_text("utf-8").splitlines()
+
+
+def of(name: str, instructions: list[dockerfile.Instruction] = INSTRUCTIONS) -> list[str]:
+    return [one.arguments for one in instructions if one.name == name]
+
+
+@pytest.mark.parametrize("source", dockerfile.copied(INSTRUCTIONS))
+def test_everything_that_is_copied_is_there(source: str) -> None:
+    assert (dockerfile.ROOT / source).exists()
+
+
+@pytest.mark.parametrize("source", dockerfile.copied(INSTRUCTIONS))
+def test_what_is_copied_is_not_kept_out_of_the_build(source: str) -> None:
+    lines = (dockerfile.ROOT / ".dockerignore").read_text("utf-8").splitlines()
+    let_in = [line[1:] for line in lines if line.startswith("!")]
+    assert "*" in lines
+    assert any(f"{source.rstrip('/')}/".startswith(f"{entry}/") for entry in let_in)
+
+
+@pytest.mark.parametrize("name", ["PYTHON_IMAGE", "GO_IMAGE"])
+def test_a_base_image_has_a_version_and_can_be_given_by_digest(name: str) -> None:
+    assert re.fullmatch(r"[a-z]+:\d+\.\d+[a-z0-9.-]*", ARGUMENTS[name])
+    assert any(f"${{{name}}}" in line for line in of("FROM"))
+
+
+def test_no_stage_names_an_image_otherwise() -> None:
+    images = [one.words[0] for one in INSTRUCTIONS if one.name == "FROM"]
+    assert set(images) <= {"${PYTHON_IMAGE}", "${GO_IMAGE}"}
+
+
+def test_the_go_image_is_new_enough_for_the_pins() -> None:
+    major_minor = re.match(r"golang:(\d+\.\d+)", ARGUMENTS["GO_IMAGE"])
+    assert major_minor is not None
+    for component in ("helm4", "kubernetes"):
+        text = (dockerfile.ROOT / "deploy" / "devcluster" / component / "go.mod").read_text("utf-8")
+        assert f"\ngo {major_minor[1]}." in text
+
+
+def test_downloaded_programs_are_held_to_their_checksums() -> None:
+    downloads = " ".join(of("RUN"))
+    assert "sha256sum --check --strict" in downloads
+    files = set(re.findall(r"/([a-z-]+)-\$\{TARGETARCH\}\"", downloads))
+    listed = {line.split()[1].rsplit("-", 1)[0] for line in CHECKSUMS}
+    assert files == listed == {"jq-linux", "tini-static"}
+
+
+@pytest.mark.parametrize("architecture", ["amd64", "arm64"])
+def test_each_architecture_has_a_checksum_of_each_program(architecture: str) -> None:
+    sums = [line.split() for line in CHECKSUMS if line.endswith(f"-{architecture}")]
+    assert len(sums) == 2
+    assert all(re.fullmatch("[0-9a-f]{64}", checksum) for checksum, _ in sums)
+
+
+def test_python_packages_are_held_to_their_hashes() -> None:
+    installs = [part for line in of("RUN") for part in line.split("&&") if "pip install" in part]
+    assert installs
+    assert all("--require-hashes" in part or "--no-deps dist/" in part for part in installs)
+
+
+def test_the_image_runs_as_a_numeric_user_that_is_not_root() -> None:
+    (user,) = of("USER", FINAL)
+    number, group = user.split(":")
+    assert int(number) >= 10_000
+    assert int(group) >= 10_000
+    after = FINAL[[one.name for one in FINAL].index("USER") :]
+    assert not {"RUN", "COPY", "ADD"} & {one.name for one in after}
+
+
+def test_the_image_starts_the_operator_behind_an_init() -> None:
+    assert of("ENTRYPOINT", FINAL) == ['["/usr/local/bin/tini", "--", "addon-operator"]']
+    assert of("CMD", FINAL) == ['["start"]']
+
+
+def test_the_image_has_the_tools_that_hooks_expect() -> None:
+    tools = " ".join(of("RUN"))
+    assert all(f"/out/{tool}" in tools for tool in ("helm", "kubectl", "jq", "tini"))
+    assert any(one.arguments == "--from=tools /out/ /usr/local/bin/" for one in FINAL)

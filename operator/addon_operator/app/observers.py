@@ -3,7 +3,7 @@
 import asyncio
 import dataclasses
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, Protocol
 
 import structlog
 
@@ -114,15 +114,30 @@ def _cost(family: families.HookMetrics, values: dict[str, str], result: children
     family.max_rss_bytes.labels(**values).set(result.max_rss_bytes)
 
 
+class ModuleListener(Protocol):
+    """Who else is told of modules: their objects in the cluster."""
+
+    def module_changed(self, module: state.ModuleState) -> None:
+        """The status of a module changed."""
+        ...
+
+    def release_ensured(self, module: names.ModuleName, outcome: release_types.ReleaseOutcome) -> None:
+        """The release of a module is as it should be."""
+        ...
+
+
 class ModuleObserver:
     """Implements the observers of states, runs, releases, and converges."""
 
-    def __init__(self, meters: metrics.Metrics, log: Logger) -> None:
+    def __init__(self, meters: metrics.Metrics, log: Logger, listener: ModuleListener | None = None) -> None:
         self._meters = meters
         self._log = log
+        self._listener = listener
 
     def module_changed(self, state_: state.ModuleState) -> None:
         """Show the module's status."""
+        if self._listener is not None:
+            self._listener.module_changed(state_)
         name, disabled = state_.module.name, state_.status is state.ModuleStatus.DISABLED
         self._meters.module_state(name, state_.status)
         self._meters.modules.enabled.labels(module=name).set(0 if disabled else 1)
@@ -161,6 +176,8 @@ class ModuleObserver:
         self, module: names.ModuleName, activation: str, outcome: release_types.ReleaseOutcome
     ) -> None:
         """Measure Helm, count what was skipped, and log every revision."""
+        if self._listener is not None:
+            self._listener.release_ensured(module, outcome)
         for operation, seconds in outcome.seconds.items():
             self._meters.modules.helm_operation_seconds.labels(
                 module=module, activation=activation, operation=operation

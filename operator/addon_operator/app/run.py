@@ -17,6 +17,7 @@ from addon_operator.app import (
     graph,
     http_site,
     leadership,
+    module_objects,
     observers,
     preflight,
     release_setup,
@@ -57,6 +58,7 @@ class _Process:
         self._leadership: leadership.Leadership = leadership.Alone(self._meters)
         self._background: list[asyncio.Task[None]] = []
         self._recorder: events.EventRecorder | None = None
+        self._objects: module_objects.ModuleObjects | None = None
 
     async def live(self) -> None:
         starting = asyncio.current_task()
@@ -80,6 +82,8 @@ class _Process:
             self._begin("lag", heartbeat.watch_lag(self._meters, clock.SystemClock()))
             await self._admit(stack, parts.kube.access)
             parts = await self._lead(parts)
+            objects = module_objects.keeping(parts, self._leadership.fence)
+            self._objects = await stack.enter_async_context(objects)
             operator = await stopping.unless(self._build(parts), self._leadership.lost())
             self._stop.started()
             await self._serve(operator)
@@ -113,6 +117,8 @@ class _Process:
         await stopping.end(self._background)
 
     async def _tell_last_events(self) -> None:
+        if self._objects is not None:
+            await self._objects.finish()
         if self._recorder is not None:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._recorder.flush(), _LAST_EVENTS_SECONDS)
@@ -179,7 +185,9 @@ class _Process:
             "v1", "ConfigMap", self._settings.config_map, self._settings.namespace
         )
         edits = observers.EditObserver(self._meters, self._log, recorder, config_map)
-        return await graph.Graph(parts, edits, observers.ModuleObserver(self._meters, self._log)).build()
+        writer = None if self._objects is None else self._objects.writer
+        told = observers.ModuleObserver(self._meters, self._log, writer)
+        return await graph.Graph(parts, edits, told).build()
 
     async def _serve(self, operator: graph.Operator) -> None:
         """Run the engine until something ends it, then give up the Lease, which others may wait for."""

@@ -74,6 +74,8 @@ class Helm:
     ) -> None:
         self.binary = binary
         self.workspace = workspace.absolute()
+        self.namespace = target.namespace
+        """Of all releases."""
         self._target = target
         self._environ = child_environment(environ, target, self.workspace)
         self._run_child = run_child

@@ -72,9 +72,13 @@ class ObservedReleases:
         await self._source.drop(record)
         return await self.refresh(record.revision.release)
 
-    async def manifest(self, record: release_records.Record) -> str:
+    async def before(self, record: release_records.Record) -> release_records.Record | None:
+        """The revision before one, read now."""
+        return await self._source.read_before(record)
+
+    async def manifest(self, record: release_records.Record, *, with_hooks: bool = False) -> str:
         """What Helm applied with a revision."""
-        return await self._source.manifest(record)
+        return await self._source.manifest(record, with_hooks=with_hooks)
 
     def _keep(self, name: str, record: release_records.Record | None) -> None:
         self._touched.add(name)

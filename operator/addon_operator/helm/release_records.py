@@ -108,14 +108,22 @@ class ReleaseRecords:
         with contextlib.suppress(kube_errors.NotFound, kube_errors.Conflict):
             await self._api.delete(self._object_path(record), resource_version=record.resource_version)
 
-    async def manifest(self, record: Record) -> str:
-        """What Helm applied with this revision, without hooks.
+    async def read_before(self, record: Record) -> Record | None:
+        """The revision before this one; ``None`` if it is the first that is kept."""
+        revision = record.revision
+        found = await self._list(f"{_OWNED_BY_HELM},name={revision.release}")
+        older = (each for each in found if _number(each) < revision.number)
+        return _last_revisions(older).get(revision.release)
+
+    async def manifest(self, record: Record, *, with_hooks: bool = False) -> str:
+        """What Helm applied with this revision; with the manifests of its hooks behind it if they are wanted.
 
         Raises :class:`errors.ReleaseRecordError` when the record cannot be decoded.
         """
         stored = await self._api.get(self._object_path(record))
         try:
-            return _decode(stored.get("data", {})["release"], is_secret=self._resource == "secrets")
+            content = _decode(stored.get("data", {})["release"], is_secret=self._resource == "secrets")
+            return _whole_manifest(content) if with_hooks else _manifest(content)
         except (KeyError, TypeError, ValueError, OSError, EOFError, zlib.error) as error:
             raise errors.ReleaseRecordError(
                 f"the record {record.object_name} of release {record.revision.release} cannot be decoded "
@@ -158,14 +166,29 @@ def _record(found: json_types.KubernetesObject) -> Record | None:
     return Record(revision, metadata["name"], metadata.get("resourceVersion", ""))
 
 
-def _decode(stored: str, *, is_secret: bool) -> str:
-    """The manifest in Helm's storage format: base64 of gzipped JSON, and base64 again in a Secret."""
+def _number(found: json_types.KubernetesObject) -> int:
+    record = _record(found)
+    return record.revision.number if record else 0
+
+
+def _decode(stored: str, *, is_secret: bool) -> Mapping[str, Any]:
+    """A release in Helm's storage format: base64 of gzipped JSON, and base64 again in a Secret."""
     content = base64.b64decode(stored, validate=True)
     if is_secret:
         content = base64.b64decode(content, validate=True)
     if content[:2] == b"\x1f\x8b":
         content = gzip.decompress(content)
-    manifest = orjson.loads(content)["manifest"]
+    decoded: Mapping[str, Any] = orjson.loads(content)
+    return decoded
+
+
+def _manifest(content: Mapping[str, Any]) -> str:
+    manifest = content["manifest"]
     if not isinstance(manifest, str):
         raise binascii.Error("the manifest is no text")
     return manifest
+
+
+def _whole_manifest(content: Mapping[str, Any]) -> str:
+    hooks = (str(hook.get("manifest") or "") for hook in content.get("hooks") or ())
+    return "\n---\n".join((_manifest(content), *hooks))

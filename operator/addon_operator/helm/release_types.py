@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from addon_operator.helm import command
 from addon_operator.kernel import json_types, names
-from addon_operator.modules import release
+from addon_operator.modules import manifest_diff, release
 
 
 class Action(enum.StrEnum):
@@ -34,6 +34,10 @@ class Options:
     """Revisions that are kept; 0 for all (``HELM_HISTORY_MAX``)."""
     timeout: float = 20 * 60.0
     """Seconds for each single step of Helm (``HELM_TIMEOUT``)."""
+    go_operator_labels: Mapping[str, str] = dataclasses.field(
+        default_factory=lambda: {"heritage": "addon-operator"}
+    )
+    """Labels that the Go operator puts on each object (``CRD_EXTRA_LABELS``): they are no difference."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -67,3 +71,26 @@ class ReleaseOutcome:
     """What had to be repaired first, for a person."""
     seconds: Mapping[Operation, float] = dataclasses.field(default_factory=dict)
     """What took place and how long it took."""
+
+
+class PlannedAction(enum.StrEnum):
+    """What would be done to a release."""
+
+    INSTALL = "install"
+    UPGRADE = "upgrade"
+    NOTHING = "nothing"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ReleasePlan:
+    """What would be done to a release, and why: the decisions of a run, without their effects."""
+
+    action: PlannedAction
+    reason: str
+    """For a person."""
+    revision: int | None
+    """The last revision; ``None`` if there is no release."""
+    recoveries: tuple[str, ...] = ()
+    """What would have to be repaired first, for a person."""
+    changes: tuple[manifest_diff.Change, ...] = ()
+    """Of the manifest, hooks included."""

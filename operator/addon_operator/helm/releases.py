@@ -5,7 +5,7 @@ import collections
 import contextlib
 from collections.abc import AsyncIterator
 
-from addon_operator.helm import command, release_run, release_types, uninstall
+from addon_operator.helm import command, release_planning, release_run, release_types, rendering, uninstall
 from addon_operator.kernel import names
 from addon_operator.modules import release
 
@@ -13,7 +13,7 @@ from addon_operator.modules import release
 class ReleaseManager:
     """The releases of one namespace; each is worked on by one caller at a time."""
 
-    def __init__(self, tools: release_run.Tools) -> None:
+    def __init__(self, tools: rendering.Tools) -> None:
         self._tools = tools
         self._locks: dict[str, asyncio.Lock] = collections.defaultdict(asyncio.Lock)
 
@@ -41,8 +41,13 @@ class ReleaseManager:
 
         Raises what :meth:`ensure` raises.
         """
-        manifest = await release_run.ReleaseRun(self._tools, request).render()
+        manifest = await rendering.Rendering(self._tools, request).manifest()
         return manifest.decode(errors="replace")
+
+    async def plan(self, request: release_types.ReleaseRequest) -> release_types.ReleasePlan:
+        """What :meth:`ensure` would do, and why; nothing is changed. Raises what that raises."""
+        async with self._alone(request.module):
+            return await release_planning.ReleasePlanner(self._tools, request).plan()
 
     async def remove(self, module: names.ModuleName) -> bool:
         """Uninstall a release; ``False`` if there is none, which is found out without Helm.

@@ -13,9 +13,9 @@ from addon_operator.helm import (
     command,
     observed_releases,
     release_records,
-    release_run,
     release_types,
     releases,
+    rendering,
 )
 from addon_operator.kernel import clock
 from addon_operator.process import children
@@ -52,7 +52,7 @@ async def release_manager(
         prefix="helm-", dir=around.tmp_dir, ignore_cleanup_errors=True
     ) as workspace:
         yield releases.ReleaseManager(
-            release_run.Tools(
+            rendering.Tools(
                 helm=command.Helm(
                     helm, target, around.environ, pathlib.Path(workspace), around.run_child, around.on_warning
                 ),

@@ -107,6 +107,9 @@ class ReleaseState:
     """What this process itself rendered for exactly this revision, if it did."""
     absent: tuple[str, ...] = ()
     """Resources of the release that are missing in the cluster, as a person would name them."""
+    applied: bool = False
+    """Whether the rendered manifest is that of the last revision, as its record shows: asked only for a
+    revision that carries no checksums of ours."""
 
     @property
     def known(self) -> Rendered | None:
@@ -201,7 +204,7 @@ def _cause_whatever_the_inputs(state: ReleaseState, revision: Revision) -> str |
         return f"revision {revision.number} is {revision.status}"
     if state.absent:
         return _absence(state.absent)
-    if state.known is None:
+    if state.known is None and not state.applied:
         return f"revision {revision.number} was not made by this operator"
     return None
 

@@ -18,9 +18,9 @@ from addon_operator.helm import (
     command,
     observed_releases,
     release_records,
-    release_run,
     release_types,
     releases,
+    rendering,
 )
 from addon_operator.kernel import names
 from addon_operator.kube import errors as kube_errors
@@ -31,9 +31,10 @@ NAMESPACE = "addons"
 SECRETS = f"/api/v1/namespaces/{NAMESPACE}/secrets"
 
 
-def storage_text(manifest: str) -> str:
+def storage_text(manifest: str, hooks: Sequence[str] = ()) -> str:
     """A release as Helm stores it in a Secret."""
-    inner = base64.b64encode(gzip.compress(json.dumps({"manifest": manifest}).encode()))
+    content = {"manifest": manifest, "hooks": [{"manifest": hook} for hook in hooks]}
+    inner = base64.b64encode(gzip.compress(json.dumps(content).encode()))
     return base64.b64encode(inner).decode()
 
 
@@ -51,11 +52,19 @@ class FakeApi:
         self.patch_error: Exception | None = None
         self._versions = itertools.count(1)
 
-    def put(self, name: str, number: int, status: str, labels: Mapping[str, str], manifest: str = "") -> None:
+    def put(
+        self,
+        name: str,
+        number: int,
+        status: str,
+        labels: Mapping[str, str],
+        manifest: str = "",
+        hooks: Sequence[str] = (),
+    ) -> None:
         system = {"name": name, "owner": "helm", "status": status, "version": str(number)}
         object_name = f"sh.helm.release.v1.{name}.v{number}"
         metadata = {"name": object_name, "labels": dict(labels) | system, "resourceVersion": self._version()}
-        self.objects[object_name] = {"metadata": metadata, "data": {"release": storage_text(manifest)}}
+        self.objects[object_name] = {"metadata": metadata, "data": {"release": storage_text(manifest, hooks)}}
 
     def labels(self, name: str, number: int) -> dict[str, str]:
         labels: dict[str, str] = self.objects[f"sh.helm.release.v1.{name}.v{number}"]["metadata"]["labels"]
@@ -219,13 +228,13 @@ class World:
         """A new manager, as a restarted operator has it."""
         return releases.ReleaseManager(self.tools())
 
-    def tools(self) -> release_run.Tools:
+    def tools(self) -> rendering.Tools:
         major, minor = (int(part) for part in self.version.removeprefix("v").split(".")[:2])
         found = binary.HelmBinary(pathlib.Path("/bin/helm"), self.version, major, minor)
         target = command.Target(NAMESPACE)
         helm = command.Helm(found, target, {}, self.workspace, self.helm, self._warn)
         clock = FakeClock()
-        return release_run.Tools(
+        return rendering.Tools(
             helm=helm,
             observed=observed_releases.ObservedReleases(release_records.ReleaseRecords(self.api, NAMESPACE)),
             files=chart_files.ChartFilesReader(clock),

@@ -1,0 +1,151 @@
+"""What a module's chart renders to: its inputs, the files that Helm reads, and the call itself."""
+
+import asyncio
+import contextlib
+import dataclasses
+import pathlib
+import tempfile
+from collections.abc import AsyncIterator
+
+from addon_operator.helm import (
+    capabilities,
+    chart,
+    chart_files,
+    command,
+    errors,
+    inputs,
+    observed_releases,
+    release_records,
+    release_types,
+    template,
+)
+from addon_operator.kernel import clock
+from addon_operator.modules import manifest_diff, release
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Tools:
+    """What all work on releases is done with."""
+
+    helm: command.Helm
+    observed: observed_releases.ObservedReleases
+    files: chart_files.ChartFilesReader
+    capabilities: capabilities.CapabilityReader
+    options: release_types.Options
+    clock: clock.Clock
+    on_warning: command.WarningHandler
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Inputs:
+    """Everything that the manifest is made from."""
+
+    chart: chart_files.ChartFiles
+    values: bytes
+    cluster: capabilities.Capabilities | None
+    """Only if the chart may see it."""
+    checksum: release.Checksum
+
+    def rendered_to(self, manifest: release.Checksum) -> release.Rendered:
+        """What is saved with a revision of that manifest."""
+        return release.Rendered(self.checksum, manifest, self.chart.checksum)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Files:
+    """What Helm reads."""
+
+    chart: pathlib.Path
+    values: pathlib.Path
+
+
+class Rendering:
+    """Renders the chart of one request."""
+
+    def __init__(self, tools: Tools, request: release_types.ReleaseRequest) -> None:
+        self._tools = tools
+        self._request = request
+        self.call = command.Call(request.module, request.redact, request.directory)
+        """For whom Helm runs."""
+
+    async def inputs(self) -> Inputs:
+        """Read what the manifest depends on; no process is started.
+
+        Raises :class:`errors.ChartError`, and the errors of the API client.
+        """
+        found = await asyncio.to_thread(self._tools.files.read, self._request.module, self._request.directory)
+        values = inputs.encode_values(self._request.values)
+        is_seen = inputs.sees_capabilities(found, values)
+        cluster = await self._tools.capabilities.now() if is_seen else None
+        version = self._tools.helm.binary.version
+        return Inputs(found, values, cluster, inputs.checksum(found, values, version, cluster))
+
+    def state(
+        self, given: Inputs, record: release_records.Record | None, *, applied: bool = False
+    ) -> release.ReleaseState:
+        """What the decisions about the release depend on."""
+        return release.ReleaseState(
+            revision=record.revision if record else None,
+            inputs=given.checksum,
+            chart=given.chart.checksum,
+            rendered=self._tools.observed.rendered(record),
+            absent=self._request.absent,
+            applied=applied,
+        )
+
+    @contextlib.asynccontextmanager
+    async def files(self, given: Inputs) -> AsyncIterator[Files]:
+        """The values and the chart in a directory that only the operator can read, gone afterwards."""
+        self._tools.helm.workspace.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(
+            prefix=f"{self._request.module}-", dir=self._tools.helm.workspace, ignore_cleanup_errors=True
+        ) as private:
+            yield await asyncio.to_thread(self._write_files, given, pathlib.Path(private))
+
+    async def manifest(self) -> bytes:
+        """What the chart renders to now; raises :class:`errors.ChartError` and :class:`errors.HelmError`."""
+        given = await self.inputs()
+        async with self.files(given) as files:
+            return await self.render(given, files)
+
+    async def render(self, given: Inputs, files: Files) -> bytes:
+        """The manifest; raises :class:`errors.HelmError`."""
+        request = template.TemplateRequest(
+            chart=files.chart,
+            values=files.values,
+            capabilities=given.cluster or await self._tools.capabilities.recent(),
+            with_api_versions=given.cluster is not None,
+            with_lookup=inputs.looks_up(given.chart, given.values),
+            timeout=command.time_limit(self._tools.options.timeout),
+        )
+        return await template.template(self._tools.helm, self.call, request)
+
+    async def is_applied(self, record: release_records.Record | None, manifest: bytes) -> bool:
+        """Whether a revision that carries no checksums of ours asks for the same as the manifest."""
+        if record is None or record.revision.status != release.DEPLOYED:
+            return False
+        if self._tools.observed.rendered(record) or record.revision.saved:
+            return False
+        try:
+            applied = await self._tools.observed.manifest(record, with_hooks=True)
+        except errors.ReleaseRecordError:
+            return False
+        return await asyncio.to_thread(self._same, applied, manifest)
+
+    def _same(self, applied: str, rendered: bytes) -> bool:
+        return manifest_diff.same(
+            manifest_diff.parse(applied),
+            manifest_diff.parse(rendered.decode(errors="replace")),
+            extra_labels=self._tools.options.go_operator_labels,
+            namespace=self._tools.helm.namespace,
+        )
+
+    def _write_files(self, given: Inputs, private: pathlib.Path) -> Files:
+        module, directory = self._request.module, self._request.directory
+        try:
+            values = inputs.write_values(given.values, private)
+        except OSError as error:
+            raise errors.HelmError(
+                module, f"cannot write the values for Helm to {private}: {error.strerror}; see to TMP_DIR"
+            ) from error
+        return Files(chart.prepare(module, directory, private), values)

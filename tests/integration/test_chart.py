@@ -1,0 +1,239 @@
+"""The chart: what it renders to, what it refuses, and what the API server says to it."""
+
+import copy
+import json
+import pathlib
+import subprocess
+import sys
+from collections.abc import Mapping
+
+import pytest
+
+from addon_operator.devcluster import handle
+from tests.integration import charts
+
+pytestmark = pytest.mark.integration
+
+MONITORING = {
+    "metrics.serviceMonitor.enabled": True,
+    "metrics.rules.enabled": True,
+    "metrics.dashboard.enabled": True,
+}
+EVERYTHING = {
+    "networkPolicy.enabled": True,
+    "metrics.dashboard.enabled": True,
+    "valuesConfigMap.create": True,
+    "valuesConfigMap.data": {"global": "a: 1\n", "someModuleEnabled": "false"},
+    "rbac.modules": "cluster-admin",
+    "rbac.moduleCRDs": True,
+    "rbac.extraRules": [{"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["get"]}],
+    "serviceAccount.annotations": {"example.com/role": "add-ons"},
+    "settings": {"LOG_LEVEL": "debug", "KUBE_CLIENT_QPS": 1000000},
+    "tmp.medium": "Memory",
+    "tolerations": [{"operator": "Exists"}],
+    "priorityClassName": "system-cluster-critical",
+}
+OFF = {
+    "podPresets.enabled": False,
+    "moduleStatus.enabled": False,
+    "highAvailability.enabled": False,
+    "replicas": 1,
+}
+RESTRICTED = "pod-security.kubernetes.io/{}=restricted"
+
+
+@pytest.fixture(scope="module")
+def helms() -> Mapping[str, pathlib.Path]:
+    return charts.helm_binaries()
+
+
+@pytest.fixture(params=["helm3", "helm4"])
+def helm(request: pytest.FixtureRequest, helms: Mapping[str, pathlib.Path]) -> pathlib.Path:
+    return helms[request.param]
+
+
+def env_of(deployment: charts.Object) -> dict[str, str]:
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    return {entry["name"]: entry.get("value", "") for entry in container["env"]}
+
+
+def rights(objects: list[charts.Object]) -> set[str]:
+    rules = [
+        rule
+        for kind in ("Role", "ClusterRole")
+        for role in charts.of_kind(objects, kind)
+        for rule in role["rules"]
+    ]
+    return {resource for rule in rules for resource in rule["resources"]}
+
+
+def test_the_chart_passes_the_linter(helm: pathlib.Path) -> None:
+    for values in ({}, EVERYTHING | MONITORING, OFF):
+        argv = [str(helm), "lint", "--strict", str(charts.CHART), *charts.flags(values)]
+        done = subprocess.run(argv, check=False, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_both_versions_of_helm_render_the_same(helms: Mapping[str, pathlib.Path]) -> None:
+    for values in ({}, EVERYTHING | MONITORING, OFF):
+        rendered = [
+            sorted(charts.render(helm, values), key=lambda found: (found["kind"], found["metadata"]["name"]))
+            for helm in helms.values()
+        ]
+        assert rendered[0] == rendered[1]
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"replica": 2}, ["replica"]),
+        ({"replicas": 0}, ["replicas"]),
+        ({"image.digest": "abc"}, ["digest"]),
+        ({"rbac.modules": "all"}, ["modules", "namespace-admin"]),
+        ({"settings": {"ADDON_OPERATOR_NAMESPACE": "x"}}, ["/settings/ADDON_OPERATOR_NAMESPACE"]),
+        ({"settings": {"log-level": "debug"}}, ["/settings", "log-level"]),
+        ({"podPresets.failurePolicy": "ignore"}, ["failurePolicy", "Ignore"]),
+        ({"rbac.extraRules": [{"resources": ["pods"]}]}, ["extraRules", "verbs"]),
+        ({"highAvailability.enabled": False}, ["replicas", "elect a leader"]),
+        ({"webhook.certificates.source": "secret"}, ["webhook.certificates.secretName", "tls.crt"]),
+        ({"metrics.serviceMonitor.enabled": True, "metrics.podMonitor.enabled": True}, ["scraped twice"]),
+    ],
+    ids=lambda found: "+".join(found) if isinstance(found, dict) else None,
+)
+def test_wrong_values_are_refused_with_the_name_of_the_value(
+    helms: Mapping[str, pathlib.Path], values: dict[str, object], words: list[str]
+) -> None:
+    said = charts.refusal(helms["helm3"], values)
+    assert all(word in said for word in words), said
+
+
+@pytest.mark.parametrize("values", [{}, EVERYTHING, OFF], ids=["default", "everything", "off"])
+def test_every_object_is_accepted_by_the_api_server_without_a_warning(
+    devcluster: handle.DevCluster, namespace: str, values: dict[str, object]
+) -> None:
+    devcluster.run_kubectl(
+        "label", "namespace", namespace, RESTRICTED.format("enforce"), RESTRICTED.format("warn")
+    )
+    objects = charts.render(devcluster.helm, values, namespace)
+    bundle = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
+    done = devcluster.run_kubectl("apply", "--dry-run=server", "-f", "-", stdin=bundle)
+    assert done.stdout.count("(server dry run)") == len(objects)
+    assert "Warning" not in done.stderr
+
+
+def test_the_pod_fits_the_restricted_pod_security_standard(
+    devcluster: handle.DevCluster, namespace: str
+) -> None:
+    devcluster.run_kubectl("label", "namespace", namespace, RESTRICTED.format("enforce"))
+    objects = charts.render(
+        devcluster.helm, {"serviceAccount.create": False, "serviceAccount.name": "default"}, namespace
+    )
+    template = copy.deepcopy(charts.only(objects, "Deployment")["spec"]["template"])
+    pod = {"apiVersion": "v1", "kind": "Pod", **template}
+    pod["metadata"]["name"] = "operator"
+    done = devcluster.run_kubectl(
+        "create", "--dry-run=server", "-n", namespace, "-o", "json", "-f", "-", stdin=json.dumps(pod)
+    )
+    (container,) = json.loads(done.stdout)["spec"]["containers"]
+    assert container["securityContext"]["readOnlyRootFilesystem"] is True
+
+
+def test_monitoring_is_rendered_only_when_it_is_asked_for(devcluster: handle.DevCluster) -> None:
+    plain = {found["apiVersion"] for found in charts.render(devcluster.helm)}
+    assert not any(version.startswith("monitoring.coreos.com") for version in plain)
+    objects = charts.render(devcluster.helm, {**MONITORING, "settings": {"PROMETHEUS_METRICS_PREFIX": "ao_"}})
+    assert charts.only(objects, "ServiceMonitor")["spec"]["endpoints"][0]["port"] == "http"
+    (group,) = charts.only(objects, "PrometheusRule")["spec"]["groups"]
+    assert {rule["annotations"]["runbook_url"].split("/")[-1] for rule in group["rules"]} == {
+        f"{rule['alert']}.md" for rule in group["rules"]
+    }
+    dashboard = json.loads(charts.only(objects, "ConfigMap")["data"]["addon-operator.json"])
+    assert dashboard["title"] == "addon-operator"
+    assert "addon_operator_" not in json.dumps([group, dashboard])
+    assert "ao_module_enabled" in json.dumps(dashboard)
+
+
+def test_each_part_that_is_switched_off_takes_its_rights_along(devcluster: handle.DevCluster) -> None:
+    everything = rights(charts.render(devcluster.helm))
+    assert {"podpresets", "modules", "leases", "secrets", "services", "pods"} <= everything
+    assert rights(charts.render(devcluster.helm, OFF)) == {"namespaces", "configmaps", "secrets", "events"}
+    without = {"podPresets.expansionEvents": False, "moduleStatus.enabled": False, "crds.update": False}
+    assert everything - rights(charts.render(devcluster.helm, without)) == {
+        "services", "modules", "modules/status", "customresourcedefinitions",
+    }  # fmt: skip
+
+
+def test_secrets_of_the_cluster_are_out_of_reach_when_the_value_says_so(
+    devcluster: handle.DevCluster,
+) -> None:
+    role = charts.only(charts.render(devcluster.helm, {"podPresets.readSecrets": False}), "ClusterRole")
+    assert "secrets" not in {resource for rule in role["rules"] for resource in rule["resources"]}
+
+
+def test_settings_win_over_what_the_chart_sets_but_its_own_release_stays_out_of_reach(
+    devcluster: handle.DevCluster,
+) -> None:
+    settings = {"HELM_IGNORE_RELEASE": "other", "KUBE_CLIENT_QPS": 1000000, "SHUTDOWN_GRACE": "5s"}
+    env = env_of(charts.only(charts.render(devcluster.helm, {"settings": settings}), "Deployment"))
+    assert env["HELM_IGNORE_RELEASE"] == "addon-operator,other"
+    assert env["KUBE_CLIENT_QPS"] == "1000000"
+    assert env["SHUTDOWN_GRACE"] == "5s"
+
+
+def test_certificates_of_cert_manager_are_mounted_and_no_secret_is_written(
+    devcluster: handle.DevCluster,
+) -> None:
+    objects = charts.render(devcluster.helm, {"webhook.certificates.source": "cert-manager"})
+    certificate = charts.only(objects, "Certificate")["spec"]
+    deployment = charts.only(objects, "Deployment")
+    (volume,) = [one for one in deployment["spec"]["template"]["spec"]["volumes"] if "secret" in one]
+    assert volume["secret"]["secretName"] == certificate["secretName"]
+    env = env_of(deployment)
+    assert f"{env['WEBHOOK_SERVICE']}.addons.svc" in certificate["dnsNames"]
+    assert env["ADMISSION_SERVER_CERTS_DIR"]
+    assert charts.only(objects, "Issuer")["metadata"]["name"] == certificate["issuerRef"]["name"]
+
+
+def test_without_a_lease_the_old_operator_ends_before_a_new_one_begins(
+    devcluster: handle.DevCluster,
+) -> None:
+    deployment = charts.only(charts.render(devcluster.helm, OFF), "Deployment")
+    assert deployment["spec"]["strategy"] == {"type": "Recreate"}
+    assert env_of(deployment)["ADDON_OPERATOR_HA"] == "false"
+
+
+def test_edits_of_the_values_configmap_outlive_upgrades_and_the_release(
+    devcluster: handle.DevCluster, namespace: str
+) -> None:
+    where = ("-n", namespace)
+    given = {"valuesConfigMap.create": True, "valuesConfigMap.data": {"global": "a: 1\n"}, "replicas": 1}
+
+    def stored() -> str:
+        return devcluster.run_kubectl(
+            "get", "configmap", "addon-operator", *where, "-o", "jsonpath={.data.global}"
+        ).stdout
+
+    def helm(*arguments: str) -> None:
+        devcluster.run_helm(*arguments, *where)
+
+    chart = ("addon-operator", str(charts.CHART), "--skip-crds")
+    helm("install", *chart, *charts.flags(given))
+    assert stored() == "a: 1\n"
+    patch = json.dumps({"data": {"global": "a: 2\n"}})
+    devcluster.run_kubectl("patch", "configmap", "addon-operator", *where, "-p", patch)
+    for port in (9650, 9750):
+        helm("upgrade", *chart, *charts.flags(given | {"service.port": port}))
+        assert stored() == "a: 2\n"
+    helm("uninstall", "addon-operator")
+    assert stored() == "a: 2\n"
+    helm("install", *chart, *charts.flags(given))
+    assert stored() == "a: 2\n"
+    helm("uninstall", "addon-operator")
+
+
+def test_the_rendered_manifests_are_in_step_with_the_chart() -> None:
+    script = charts.ROOT / "scripts" / "manifests.py"
+    done = subprocess.run(
+        [sys.executable, str(script), "--check"], check=False, capture_output=True, text=True
+    )
+    assert (done.returncode, done.stdout) == (0, "")

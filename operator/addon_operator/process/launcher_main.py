@@ -115,7 +115,7 @@ def _reply(message: bytes, fds: list[int], children: set[int], limit: Limit) -> 
         return {}
     if not fds:
         return _reap(int(word), children)
-    return {"errno": errno.EPERM} if limit.passed else _start(fds, children)
+    return {"errno": errno.ECANCELED} if limit.passed else _start(fds, children)
 
 
 def _start(fds: list[int], children: set[int]) -> dict[str, int | float]:

@@ -1,10 +1,12 @@
 """The API client against a loopback server."""
 
+import dataclasses
 import socket
 
 import pytest
 
 from addon_operator.kernel import errors as kernel_errors
+from addon_operator.kernel import fencing
 from addon_operator.kube import auth, client, connection, credentials, errors, paths
 from tests.fakes import api_server
 from tests.fakes.api_server import Answer, ApiServer, Pauses, status
@@ -314,3 +316,45 @@ async def test_a_name_with_special_characters_reaches_the_server_unchanged(
 def test_access_tells_no_secret() -> None:
     access = auth.ClusterAccess("x", "https://x", credentials.AnonymousSource("https://x", {}))
     assert access.kubeconfig == ()
+
+
+@dataclasses.dataclass
+class Fence:
+    left: float = 0.0
+
+    def check(self) -> None:
+        if not self.left:
+            raise fencing.FencedError("this replica does not lead")
+
+    def remaining(self) -> float:
+        return self.left
+
+
+def fenced(server: ApiServer, fence: Fence) -> client.KubeClient:
+    return client.KubeClient(api_server.access_to(server.url), fence=fence)
+
+
+async def test_a_replica_that_does_not_lead_writes_nothing_and_reads_all(server: ApiServer) -> None:
+    server.on("GET", PATH, {"kind": "ConfigMap"})
+    async with fenced(server, Fence()) as kube:
+        for write in (kube.create, kube.replace, kube.patch):
+            with pytest.raises(errors.Fenced, match="does not lead"):
+                await write(PATH, {})
+        with pytest.raises(errors.Fenced):
+            await kube.delete(PATH)
+        assert await kube.get(PATH) == {"kind": "ConfigMap"}
+    assert server.requests == [f"GET {PATH}"]
+
+
+async def test_a_write_is_given_up_when_the_right_to_write_ends() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        async with client.KubeClient(api_server.access_to(url), fence=Fence(0.05)) as kube:
+            with pytest.raises(errors.Unreachable, match="did not answer in time"):
+                await kube.create(COLLECTION, {})
+
+
+async def test_a_leader_writes(server: ApiServer) -> None:
+    server.on("POST", COLLECTION, {"kind": "ConfigMap"})
+    async with fenced(server, Fence(10.0)) as kube:
+        assert await kube.create(COLLECTION, {}) == {"kind": "ConfigMap"}

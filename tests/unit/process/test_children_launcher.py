@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from addon_operator.process import children, launcher
+from addon_operator.kernel import clock, fencing
+from addon_operator.process import children, fenced, launcher
 
 ENV = {"PATH": os.environ["PATH"]}
 
@@ -215,3 +216,78 @@ def test_children_do_not_outlive_an_operator_that_is_killed(tmp_path: pathlib.Pa
     )
     assert died.returncode == -signal.SIGKILL
     wait_for_end(int(died.stdout))
+
+
+def boottime_in(seconds: float) -> float:
+    return clock.boottime() + seconds
+
+
+async def test_children_run_until_the_limit_and_get_sigterm_then(
+    spawner: launcher.Launcher, script: Callable[..., pathlib.Path]
+) -> None:
+    path = script("trap 'exit 7' TERM\necho $$\nwhile :; do sleep 0.01; done")
+    task, _ = await first_line(spawner, path)
+    spawner.limit(boottime_in(0.05), boottime_in(60))
+    result = await asyncio.wait_for(task, 10)
+    assert isinstance(result, children.ChildResult)
+    assert result.exit_code == 7
+
+
+async def test_children_that_ignore_sigterm_are_killed_at_the_end_of_the_limit(
+    spawner: launcher.Launcher, script: Callable[..., pathlib.Path]
+) -> None:
+    task, _ = await first_line(spawner, script("trap '' TERM\necho $$\nsleep 60"))
+    spawner.limit(boottime_in(0.02), boottime_in(0.1))
+    result = await asyncio.wait_for(task, 10)
+    assert isinstance(result, children.ChildResult)
+    assert result.exit_code == -signal.SIGKILL
+
+
+async def test_a_limit_that_is_moved_on_ends_nothing(
+    spawner: launcher.Launcher, script: Callable[..., pathlib.Path]
+) -> None:
+    go_on = script("echo $$\nsleep 0.2\nexit 3")
+    spawner.limit(boottime_in(0.1), boottime_in(0.15))
+    task, _ = await first_line(spawner, go_on)
+    spawner.limit(boottime_in(60), boottime_in(60))
+    result = await asyncio.wait_for(task, 10)
+    assert isinstance(result, children.ChildResult)
+    assert result.exit_code == 3
+
+
+async def test_no_child_is_started_once_the_limit_has_passed_and_it_cannot_be_moved_any_more(
+    spawner: launcher.Launcher, script: Callable[..., pathlib.Path]
+) -> None:
+    path = script("exit 0")
+    assert (await children.run_child([path], env=ENV, spawner=spawner)).exit_code == 0
+    spawner.limit(boottime_in(0), boottime_in(0))
+    spawner.limit(boottime_in(60), boottime_in(60))
+    with pytest.raises(children.ChildStartError, match="canceled"):
+        await children.run_child([path], env=ENV, spawner=spawner)
+
+
+async def test_a_limit_holds_for_a_launcher_that_is_started_later(
+    spawner: launcher.Launcher, script: Callable[..., pathlib.Path]
+) -> None:
+    spawner.limit(boottime_in(0), boottime_in(0))
+    with pytest.raises(children.ChildStartError):
+        await children.run_child([script("exit 0")], env=ENV, spawner=spawner)
+
+
+class Refusing:
+    def check(self) -> None:
+        raise fencing.FencedError("not now")
+
+    def remaining(self) -> float:
+        return 0.0
+
+
+async def test_a_fence_is_asked_before_each_start(
+    spawner: launcher.Launcher, script: Callable[..., pathlib.Path], tmp_path: pathlib.Path
+) -> None:
+    path = script(f"touch {tmp_path}/started")
+    with pytest.raises(fencing.FencedError, match="not now"):
+        await children.run_child([path], env=ENV, spawner=fenced.FencedSpawner(spawner, Refusing()))
+    assert not (tmp_path / "started").exists()
+    open_one = fenced.FencedSpawner(spawner, fencing.OPEN)
+    assert (await children.run_child([path], env=ENV, spawner=open_one)).exit_code == 0

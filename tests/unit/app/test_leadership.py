@@ -1,0 +1,187 @@
+"""Leading and standing by, as the operator's other parts see it."""
+
+import contextlib
+from collections.abc import AsyncIterator
+
+import pytest
+import structlog
+from structlog.testing import capture_logs
+
+from addon_operator.app import leadership, settings, status
+from addon_operator.kernel import errors, fencing
+from addon_operator.kube import lease
+from addon_operator.telemetry import metrics
+from tests.fakes import api_server
+from tests.fakes.api_server import Answer, ApiServer, Asked
+
+COLLECTION = "/apis/coordination.k8s.io/v1/namespaces/addons/leases"
+PATH = f"{COLLECTION}/addon-operator-leader-election"
+
+
+class Limits:
+    def __init__(self) -> None:
+        self.set: list[tuple[float, float]] = []
+
+    def limit(self, term_at: float, kill_at: float) -> None:
+        self.set.append((term_at, kill_at))
+
+
+class World:
+    """A fake API server with a Lease that nobody has yet, and what a replica tells."""
+
+    def __init__(self, server: ApiServer) -> None:
+        self.server = server
+        self.status = status.Status()
+        self.meters = metrics.Metrics()
+        self.limits = Limits()
+        server.on(
+            "POST", COLLECTION, lambda asked: Answer(asked.body | {"metadata": {"resourceVersion": "1"}})
+        )
+        server.on("PUT", PATH, self.put)
+        self.written: list[str] = []
+
+    def put(self, asked: Asked) -> Answer:
+        self.written.append(asked.body["spec"]["holderIdentity"])
+        self.server.on("GET", PATH, asked.body)
+        return Answer(asked.body)
+
+    @property
+    def leads(self) -> float | None:
+        return self.meters.registry.get_sample_value("addon_operator_leader")
+
+    def standing(self, **environ: str) -> contextlib.AbstractAsyncContextManager[leadership.Leadership]:
+        return leadership.standing(
+            loaded(**environ),
+            api_server.access_to(self.server.url),
+            self.limits,
+            self.status,
+            self.meters,
+            structlog.get_logger(),
+            {"HOSTNAME": "pod-1"},
+        )
+
+
+@pytest.fixture
+async def world() -> AsyncIterator[World]:
+    async with api_server.running() as server:
+        yield World(server)
+
+
+def loaded(**environ: str) -> settings.Settings:
+    return settings.load({}, {"ADDON_OPERATOR_NAMESPACE": "addons"} | environ)
+
+
+async def test_an_operator_without_replicas_leads_at_once_and_asks_nobody(world: World) -> None:
+    async with world.standing() as part:
+        assert await part.acquire() is False
+        assert world.leads == 1
+        assert part.fence is fencing.OPEN
+        await part.release()
+    assert world.leads == 0
+    assert world.server.requests == []
+
+
+async def test_a_replica_that_gets_the_lease_leads_and_gives_it_up_at_the_end(world: World) -> None:
+    async with world.standing(ADDON_OPERATOR_HA="true") as part:
+        with pytest.raises(fencing.FencedError):
+            part.fence.check()
+        await part.acquire()
+        assert world.leads == 1
+        part.fence.check()
+        world.server.on("GET", PATH, last_lease(world))
+    assert world.leads == 0
+    assert world.written == [""]
+
+
+def last_lease(world: World) -> dict[str, object]:
+    (asked,) = [asked for asked in world.server.asked if asked.method == "POST"]
+    body: dict[str, object] = asked.body | {"metadata": {"resourceVersion": "1"}}
+    return body
+
+
+async def test_children_end_between_the_leaders_deadline_and_the_next_leader(world: World) -> None:
+    async with world.standing(ADDON_OPERATOR_HA="true") as part:
+        await part.acquire()
+        remaining = part.fence.remaining()
+    ((term_at, kill_at),) = world.limits.set
+    assert kill_at - term_at == pytest.approx(3)
+    assert 9 < remaining <= 10
+
+
+def observed(timing: lease.Timing) -> tuple[leadership.LeaseLog, Limits]:
+    limits = Limits()
+    return leadership.LeaseLog(timing, limits, structlog.get_logger()), limits
+
+
+def test_the_limit_of_children_moves_with_each_renewal() -> None:
+    told, limits = observed(lease.Timing(duration=15, renew_deadline=10, retry_period=2))
+    told.held(100)
+    told.held(102)
+    assert limits.set == [(111, 114), (113, 116)]
+
+
+def test_trouble_is_told_once_and_when_it_is_over() -> None:
+    told, _ = observed(lease.Timing())
+    with capture_logs() as lines:
+        told.troubled("it cannot be renewed")
+        told.troubled("it cannot be renewed")
+        told.held(1)
+        told.held(2)
+    assert [line["event"] for line in lines] == ["it cannot be renewed", "the Lease can be renewed again"]
+
+
+@pytest.mark.parametrize(
+    ("environ", "said"),
+    [
+        ({"LEASE_RENEW_DEADLINE": "15s"}, "LEASE_RENEW_DEADLINE is 15s and LEASE_DURATION 15s"),
+        ({"LEASE_RETRY_PERIOD": "5s"}, "LEASE_RETRY_PERIOD is 5s and LEASE_RENEW_DEADLINE 10s"),
+    ],
+)
+async def test_durations_that_do_not_fit_are_refused_at_the_start(
+    world: World, environ: dict[str, str], said: str
+) -> None:
+    with pytest.raises(errors.ConfigurationError, match=said):
+        async with world.standing(ADDON_OPERATOR_HA="true", **environ):
+            pytest.fail("it started")
+
+
+def test_durations_of_the_settings_count() -> None:
+    given = loaded(LEASE_DURATION="35s", LEASE_RENEW_DEADLINE="30s", LEASE_RETRY_PERIOD="10s")
+    assert leadership.timing_of(given) == lease.Timing(35, 30, 10)
+
+
+def test_the_identity_is_the_pods_dns_name_where_the_address_is_known() -> None:
+    given = loaded(ADDON_OPERATOR_POD="op-1", ADDON_OPERATOR_LISTEN_ADDRESS="10.0.3.7")
+    assert leadership.identity(given, {}) == "op-1.10-0-3-7.addons.pod"
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0", "127.0.0.1", "::", "localhost"])
+def test_without_a_pods_address_each_process_has_a_name_of_its_own(address: str) -> None:
+    given = loaded(ADDON_OPERATOR_LISTEN_ADDRESS=address)
+    names = {leadership.identity(given, {"HOSTNAME": "op-1"}) for _ in range(5)}
+    assert len(names) == 5
+    assert all(name.startswith("op-1_") for name in names)
+
+
+async def test_a_standby_says_who_leads() -> None:
+    found = status.Status()
+    found.stand_by(lambda: "op-1")
+    assert found.converge() == ("STANDBY: op-1 leads", 0)
+    found.stand_by(lambda: "")
+    assert found.converge() == ("STANDBY: nobody leads", 0)
+
+
+async def test_a_standby_is_ready_when_it_admits_pods() -> None:
+    found = status.Status()
+    found.stand_by(lambda: "op-1")
+    assert found.unready_reason() is None
+    found.require(lambda: "the PodPresets have not been listed yet")
+    assert found.unready_reason() == "the PodPresets have not been listed yet"
+
+
+async def test_a_replica_that_begins_to_lead_is_no_longer_ready_by_standing_by() -> None:
+    found = status.Status()
+    found.stand_by(lambda: "op-1")
+    found.stand_by(None)
+    assert found.unready_reason() == "the operator is starting"
+    assert found.converge() == ("STARTUP_CONVERGE_NOT_STARTED", 0)

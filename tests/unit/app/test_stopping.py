@@ -1,0 +1,167 @@
+"""How an operator is asked to end, and what becomes of a part that ends by itself."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+
+import pytest
+
+from addon_operator.app import stopping
+from addon_operator.kernel import errors
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def time(self) -> float:
+        return self.now
+
+
+class Log:
+    def __init__(self) -> None:
+        self.errors: list[tuple[str, object]] = []
+
+    def error(self, event: str, *, exc_info: object) -> None:
+        self.errors.append((event, exc_info))
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def log() -> Log:
+    return Log()
+
+
+async def test_the_first_signal_asks_to_stop(clock: Clock) -> None:
+    request = stopping.StopRequest(clock)
+    request.ask()
+    assert (request.asked.is_set(), request.hurried.is_set()) == (True, False)
+
+
+@pytest.mark.parametrize(("seconds", "hurries"), [(0.0, False), (0.9, False), (1.0, True), (20.0, True)])
+async def test_a_further_signal_hurries_unless_it_is_the_same_key_press(
+    clock: Clock, seconds: float, hurries: bool
+) -> None:
+    request = stopping.StopRequest(clock)
+    request.ask()
+    clock.now += seconds
+    request.ask()
+    assert request.hurried.is_set() == hurries
+
+
+async def test_a_signal_during_the_start_interrupts_it_once(clock: Clock) -> None:
+    calls: list[str] = []
+    request = stopping.StopRequest(clock)
+    request.listen(lambda: calls.append("interrupted"))
+    request.ask()
+    request.ask()
+    assert calls == ["interrupted"]
+
+
+async def test_a_signal_after_the_start_interrupts_nothing(clock: Clock) -> None:
+    calls: list[str] = []
+    request = stopping.StopRequest(clock)
+    request.listen(lambda: calls.append("interrupted"))
+    request.started()
+    request.ask()
+    assert calls == []
+    assert request.asked.is_set()
+
+
+async def forever() -> None:
+    await asyncio.get_running_loop().create_future()
+
+
+async def fail() -> None:
+    raise errors.AddonOperatorError("the Lease was lost")
+
+
+async def give(value: int) -> int:
+    return value
+
+
+async def test_work_gives_its_result_while_nothing_ends_it() -> None:
+    assert await stopping.unless(give(7), forever()) == 7
+
+
+async def test_work_is_cancelled_by_what_ends_it() -> None:
+    cancelled = asyncio.Event()
+
+    async def work() -> None:
+        try:
+            await forever()
+        finally:
+            cancelled.set()
+
+    with pytest.raises(errors.AddonOperatorError, match="the Lease was lost"):
+        await stopping.unless(work(), fail())
+    assert cancelled.is_set()
+
+
+async def test_work_is_cancelled_together_with_who_waits_for_it() -> None:
+    cancelled = asyncio.Event()
+    began = asyncio.Event()
+
+    async def work() -> None:
+        began.set()
+        try:
+            await forever()
+        finally:
+            cancelled.set()
+
+    waiting = asyncio.create_task(stopping.unless(work(), forever()))
+    await began.wait()
+    waiting.cancel()
+    await asyncio.gather(waiting, return_exceptions=True)
+    assert cancelled.is_set()
+
+
+async def ended(work: asyncio.Task[None]) -> "asyncio.Task[None]":
+    await asyncio.wait([work])
+    return work
+
+
+async def crash() -> None:
+    raise ValueError("no such\nthing")
+
+
+async def grouped() -> None:
+    async with asyncio.TaskGroup() as group:
+        group.create_task(crash())
+        group.create_task(forever())
+
+
+async def idle() -> None:
+    return
+
+
+@pytest.mark.parametrize("work", [crash, grouped], ids=lambda work: work.__name__)
+async def test_a_crash_is_one_sentence_and_the_log_gets_the_cause(
+    work: Callable[[], Coroutine[None, None, None]], log: Log
+) -> None:
+    task = await ended(asyncio.create_task(work(), name="engine"))
+    error = stopping.defect_of(task, log)
+    assert str(error) == (
+        "the operator ends because of a defect in its part engine (ValueError: no such thing); "
+        "report it with the log"
+    )
+    ((event, cause),) = log.errors
+    assert event == "a part of the operator failed: engine"
+    assert isinstance(cause, ValueError)
+
+
+async def test_an_error_for_people_is_passed_on(log: Log) -> None:
+    task = await ended(asyncio.create_task(fail(), name="lease"))
+    assert str(stopping.defect_of(task, log)) == "the Lease was lost"
+    assert log.errors == []
+
+
+async def test_a_part_that_just_ends_is_a_defect_too(log: Log) -> None:
+    task = await ended(asyncio.create_task(idle(), name="ticks"))
+    assert "its part ticks (it ended)" in str(stopping.defect_of(task, log))

@@ -44,6 +44,6 @@ def release_manager(
     return setup.release_manager(
         helm,
         command.Target(settings.namespace, access.kubeconfig, access.context, access.server_override),
-        release_types.Options(settings.helm_history_max, settings.helm_timeout),
+        release_types.Options(settings.helm_history_max, settings.helm_timeout, settings.crd_extra_labels),
         around,
     )

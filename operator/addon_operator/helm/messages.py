@@ -6,6 +6,16 @@ from typing import Final
 _ERROR_START: Final = re.compile(r"^Error: ", re.MULTILINE)
 _ADVICE_FOR_A_TERMINAL: Final = "Use --debug flag to render out invalid YAML"
 _MISSING_DEPENDENCIES: Final = "missing in charts/"
+# Of the API server for the record of a release, of etcd for any request, and of both for a message.
+_TOO_LARGE: Final = re.compile(
+    r"sh\.helm\.release\.v1\..*Too long: may not be more than|[Rr]equest (entity )?(is )?too large|"
+    r"trying to send message larger than max"
+)
+_FORBIDDEN_RECORD: Final = re.compile(
+    r'cannot (?P<verb>\w+) resource "(?P<resource>secrets|configmaps)" in API group "" '
+    r'in the namespace "(?P<namespace>[^"]+)"'
+)
+_RECORD_VERBS: Final = "get, list, create, update, patch, delete"
 _SHOWN_LENGTH: Final = 2000
 
 _WARNINGS: Final = (
@@ -36,6 +46,16 @@ def advice(text: str, chart: str) -> str:
     """What to do about an error whose text does not say it itself, to be put behind it; else nothing."""
     if _MISSING_DEPENDENCIES in text:
         return f"; run 'helm dependency build {chart}'"
+    if _TOO_LARGE.search(text):
+        return (
+            "; a release can hold about 1 MiB, compressed: leave files out of the chart with .helmignore, "
+            "or split the module"
+        )
+    if (denied := _FORBIDDEN_RECORD.search(text)) is not None:
+        return (
+            f"; Helm keeps its releases in {denied['resource']}: allow the operator to {_RECORD_VERBS} them "
+            f"in namespace {denied['namespace']}"
+        )
     return ""
 
 

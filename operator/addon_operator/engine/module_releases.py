@@ -9,7 +9,7 @@ from addon_operator.engine import tasks
 from addon_operator.helm import release_types, releases
 from addon_operator.kernel import names
 from addon_operator.modules import model
-from addon_operator.values import store
+from addon_operator.values import redaction, store
 
 
 class ReleaseObserver(Protocol):
@@ -24,6 +24,17 @@ class ReleaseObserver(Protocol):
     def release_removed(self, release: str) -> None:
         """The release was uninstalled."""
         ...
+
+
+def request_of(
+    values: store.ValuesStore, module: model.Module, *, fresh: bool = False, absent: tuple[str, ...] = ()
+) -> release_types.ReleaseRequest:
+    """The module's release as its values ask for it; what schemas call sensitive stays out of messages."""
+    given = values.helm_values(module.name)
+    hidden = redaction.sensitive_texts(given, values.masked_values(module.name))
+    return release_types.ReleaseRequest(
+        module.name, module.path, given, absent=absent, fresh=fresh, redact=redaction.redactor(hidden)
+    )
 
 
 class ModuleReleases:
@@ -49,18 +60,30 @@ class ModuleReleases:
         return release in self._known
 
     async def ensure(self, module: model.Module, activation: str, *, fresh: bool) -> None:
-        """Install or upgrade the module's release if that is needed.
+        """Install or upgrade the module's release if that is needed; raises what :meth:`renew` raises."""
+        await self.renew(module, activation, fresh=fresh)
+
+    async def renew(
+        self, module: model.Module, activation: str, *, fresh: bool, absent: tuple[str, ...] = ()
+    ) -> release_types.ReleaseOutcome:
+        """Install or upgrade the module's release if that is needed, as it is when resources are ``absent``.
 
         Raises :class:`~addon_operator.values.schemas.InvalidValuesError` for values that the schemas do not
         allow, and what :meth:`addon_operator.helm.releases.ReleaseManager.ensure` raises.
         """
         self._values.check_helm_values(module.name)
-        request = release_types.ReleaseRequest(
-            module.name, module.path, self._values.helm_values(module.name), fresh=fresh
-        )
+        request = request_of(self._values, module, fresh=fresh, absent=absent)
         outcome = await self._interruptible(request)
         self._known.add(module.name)
         self._observer.release_ensured(module.name, activation, outcome)
+        return outcome
+
+    async def manifest(self, release: str) -> str:
+        """What Helm applied with the last revision, without hooks; empty if there is none.
+
+        Raises what :meth:`addon_operator.helm.releases.ReleaseManager.manifest` raises.
+        """
+        return await self._manager.manifest(names.ModuleName(release)) or ""
 
     def stop(self, module: names.ModuleName) -> None:
         """End a running :meth:`ensure` of the module: Helm's processes are ended, and then it raises

@@ -1,0 +1,138 @@
+"""One watch of a kind's objects, shared by all modules whose releases have such objects."""
+
+import dataclasses
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
+
+from addon_operator.kernel import names
+from addon_operator.kube import api_resources, object_changes, object_selections
+
+ObjectKey = object_changes.ObjectKey
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Scope:
+    """What a watch covers."""
+
+    resource: api_resources.Resource
+    namespace: str | None = None
+    """One namespace, where the operator may not list the whole cluster."""
+
+    @property
+    def selection(self) -> object_selections.ObjectSelection:
+        """The objects of the scope, for :mod:`addon_operator.kube.informers`."""
+        return object_selections.ObjectSelection(
+            self.resource.kind,
+            self.resource.api_version,
+            namespaces=None if self.namespace is None else (self.namespace,),
+            metadata_only=True,
+        )
+
+
+class Watches(Protocol):
+    """Where objects are followed; see :mod:`addon_operator.kube.informers`."""
+
+    def subscribe(
+        self, selection: object_selections.ObjectSelection, listener: object_changes.Listener
+    ) -> object_changes.Subscription:
+        """Follow the objects, of which nothing but their names is wanted."""
+        ...
+
+
+class KindWatch:
+    """Which objects of a scope are there, and which of those that modules want are not.
+
+    Implements :class:`addon_operator.kube.object_changes.Listener`.
+    """
+
+    def __init__(
+        self,
+        scope: Scope,
+        *,
+        missing: Callable[[Iterable[names.ModuleName]], None],
+        returned: Callable[[ObjectKey], None],
+        trouble: Callable[["KindWatch"], None],
+    ) -> None:
+        """``missing`` is told of the modules that an object is missing of, ``returned`` of every new object
+        that some module wants, and ``trouble`` when the objects cannot be followed.
+        """
+        self.scope = scope
+        self.reason: str | None = None
+        """Why objects cannot be followed just now."""
+        self.is_synced = False
+        """Whether what is missing is known."""
+        self._missing = missing
+        self._returned = returned
+        self._trouble = trouble
+        self._wanted: dict[ObjectKey, set[names.ModuleName]] = {}
+        self._present: set[ObjectKey] = set()
+        self._subscription: object_changes.Subscription | None = None
+
+    def open(self, watches: Watches) -> None:
+        """Begin to follow the objects."""
+        self._subscription = watches.subscribe(self.scope.selection, self)
+
+    def close(self) -> None:
+        """Let go of the objects."""
+        if self._subscription is not None:
+            self._subscription.close()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no module wants an object any more."""
+        return not self._wanted
+
+    @property
+    def modules(self) -> frozenset[names.ModuleName]:
+        """All modules that want an object of this scope."""
+        return frozenset[names.ModuleName]().union(*self._wanted.values())
+
+    def want(self, module: names.ModuleName, keys: Iterable[ObjectKey]) -> None:
+        """The module has these objects."""
+        for key in keys:
+            self._wanted.setdefault(key, set()).add(module)
+
+    def drop(self, module: names.ModuleName, keys: Iterable[ObjectKey]) -> None:
+        """The module has these objects no more."""
+        for key in keys:
+            wanting = self._wanted.get(key, set())
+            wanting.discard(module)
+            if not wanting:
+                self._wanted.pop(key, None)
+
+    def is_missing(self, key: ObjectKey) -> bool:
+        """Whether the object is known not to be there."""
+        return self.is_synced and key not in self._present
+
+    def synced(self) -> None:
+        """The first complete list is there."""
+        if self._subscription is not None:
+            self._present = set(self._subscription.keys())
+        self.is_synced = True
+        self._tell_missing(self._wanted)
+
+    def changed(self, changes: Sequence[object_changes.Change]) -> None:
+        """Objects came or went."""
+        gone: list[ObjectKey] = []
+        for change in changes:
+            if change.type is object_changes.ChangeType.DELETED:
+                self._present.discard(change.key)
+                gone.append(change.key)
+            elif change.key not in self._present:
+                self._present.add(change.key)
+                if change.key in self._wanted:
+                    self._returned(change.key)
+        self._tell_missing(gone)
+
+    def trouble(self, reason: str | None) -> None:
+        """Objects cannot be followed just now, or can be again."""
+        self.reason = reason
+        if reason is not None:
+            self._trouble(self)
+
+    def _tell_missing(self, keys: Iterable[ObjectKey]) -> None:
+        concerned = {
+            module for key in keys if key not in self._present for module in self._wanted.get(key, ())
+        }
+        if concerned:
+            self._missing(concerned)

@@ -1,0 +1,147 @@
+"""Releases whose resources are watched and healed, but for those of modules in maintenance."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Mapping
+from typing import Final, Protocol
+
+from addon_operator.engine import healing, module_releases, watched_resources
+from addon_operator.kernel import clock as clocks
+from addon_operator.kernel import errors, names
+from addon_operator.modules import manifests, model
+
+RETRY: Final = 10.0
+"""Seconds until a manifest that could not be read is read again."""
+UNKNOWN_KIND_RETRY: Final = 60.0
+"""Seconds until kinds that the API server does not have are looked up again."""
+
+
+class MaintenanceObserver(Protocol):
+    """Who is told of the maintenance of modules: status, the log and metrics."""
+
+    def maintenance_changed(self, module: names.ModuleName, mode: str) -> None:
+        """Helm and healing leave the module alone from now on; with an empty ``mode`` no longer."""
+        ...
+
+
+class WatchedReleases:
+    """Implements the releases of :mod:`addon_operator.engine.module_run`, with healing."""
+
+    def __init__(
+        self,
+        releases: module_releases.ModuleReleases,
+        resources: watched_resources.WatchedResources,
+        heal: healing.Healing,
+        observer: MaintenanceObserver,
+        *,
+        maintenance: Callable[[names.ModuleName], str],
+        warn: Callable[[str], None],
+        clock: clocks.Clock,
+    ) -> None:
+        """``maintenance`` gives a module's maintenance mode; empty if it is managed as usual."""
+        self._releases = releases
+        self._resources = resources
+        self._healing = heal
+        self._observer = observer
+        self._maintenance = maintenance
+        self._warn = warn
+        self._clock = clock
+        self._modes: dict[names.ModuleName, str] = {}
+        self._wanted: dict[names.ModuleName, int] = {}
+        self._followed: dict[names.ModuleName, int] = {}
+        self._not_before: dict[names.ModuleName, float] = {}
+        self._wake = asyncio.Event()
+
+    async def observe_all(self) -> Mapping[str, bool]:
+        """Name of each release in the operator's namespace, and whether an addon-operator made it."""
+        return await self._releases.observe_all()
+
+    def exists(self, release: str) -> bool:
+        """Whether the release was there when it was last looked at."""
+        return self._releases.exists(release)
+
+    def stop(self, module: names.ModuleName) -> None:
+        """End a running :meth:`ensure` of the module; see :class:`module_releases.ModuleReleases`."""
+        self._releases.stop(module)
+
+    async def ensure(self, module: model.Module, activation: str, *, fresh: bool) -> None:
+        """Install or upgrade the module's release if that is needed or resources of it are absent.
+
+        Nothing is done for a module in maintenance. Raises what
+        :meth:`addon_operator.engine.module_releases.ModuleReleases.renew` raises.
+        """
+        name = module.name
+        if self._is_in_maintenance(name):
+            self._leave(name)
+            return
+        with self._healing.helm_at_work(name):
+            absent = await self._healing.absent(name)
+            outcome = await self._releases.renew(
+                module, activation, fresh=fresh or bool(absent), absent=absent
+            )
+        if absent:
+            self._healing.healed(name, absent)
+        self._wanted[name] = outcome.revision
+        self._wake.set()
+
+    async def remove(self, release: str) -> None:
+        """Uninstall the release; one that is not there is fine."""
+        self._leave(names.ModuleName(release))
+        await self._releases.remove(release)
+
+    async def work(self) -> None:
+        """Read the manifests of new revisions and follow their resources, until cancelled."""
+        while True:
+            self._wake.clear()
+            await self.follow_new()
+            await self._sleep()
+
+    async def follow_new(self) -> None:
+        """Follow the resources of every release whose revision is another one than before."""
+        for module in self._to_follow(self._clock.monotonic()):
+            try:
+                await self._follow(module)
+            except errors.AddonOperatorError as error:
+                self._warn(f"module {module}: resources are not watched yet: {error}")
+                self._not_before[module] = self._clock.monotonic() + RETRY
+
+    async def _follow(self, module: names.ModuleName) -> None:
+        revision = self._wanted.get(module)
+        manifest = await self._releases.manifest(module)
+        resources = await asyncio.to_thread(manifests.resources, manifest)
+        if module not in self._wanted:
+            return
+        complete = await self._resources.follow(module, resources)
+        if module not in self._wanted:
+            self._resources.unfollow(module)
+        elif complete and revision is not None:
+            self._followed[module] = revision
+            self._not_before.pop(module, None)
+        else:
+            self._not_before[module] = self._clock.monotonic() + UNKNOWN_KIND_RETRY
+
+    def _to_follow(self, now: float) -> list[names.ModuleName]:
+        return [name for name in self._pending() if self._not_before.get(name, now) <= now]
+
+    def _pending(self) -> list[names.ModuleName]:
+        return [name for name, number in self._wanted.items() if self._followed.get(name) != number]
+
+    async def _sleep(self) -> None:
+        soonest = min((self._not_before.get(name, 0.0) for name in self._pending()), default=None)
+        timeout = None if soonest is None else max(0.0, soonest - self._clock.monotonic())
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._wake.wait(), timeout)
+
+    def _leave(self, module: names.ModuleName) -> None:
+        self._wanted.pop(module, None)
+        self._followed.pop(module, None)
+        self._not_before.pop(module, None)
+        self._resources.unfollow(module)
+        self._healing.forget(module)
+
+    def _is_in_maintenance(self, module: names.ModuleName) -> bool:
+        mode = self._maintenance(module)
+        if mode != self._modes.get(module, ""):
+            self._modes[module] = mode
+            self._observer.maintenance_changed(module, mode)
+        return bool(mode)

@@ -1,0 +1,113 @@
+"""The resources in a release's manifest, as far as they matter for watching them.
+
+Manifests may be megabytes of YAML of which three fields are wanted: only those parts of a document are parsed
+that hold them. Documents that are not laid out in the usual way are parsed whole.
+"""
+
+import dataclasses
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+import yaml
+
+_HOOK: Final = "helm.sh/hook"
+_DOCUMENT_START: Final = re.compile(r"^---(?:[ \t].*)?$", re.MULTILINE)
+_TOP_KEY: Final = re.compile(r"^([A-Za-z][A-Za-z0-9]*):(?:[ \t\r].*)?$", re.MULTILINE)
+_UNUSUAL: Final = re.compile(r"^[^\sA-Za-z#\-.]", re.MULTILINE)
+_WANTED: Final = ("apiVersion", "kind", "metadata")
+_LIST: Final = "List"
+_KEPT_TAGS: Final = frozenset({"tag:yaml.org,2002:null", "tag:yaml.org,2002:merge"})
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ManifestResource:
+    """What a manifest calls an object."""
+
+    api_version: str
+    kind: str
+    namespace: str | None
+    """As written; ``None`` means the release's, if the kind has namespaces."""
+    name: str
+
+    def __str__(self) -> str:
+        """For a person: ``ConfigMap x/y``."""
+        return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
+
+
+def resources(manifest: str) -> tuple[ManifestResource, ...]:
+    """The objects that Helm keeps for a release, each once; items of lists one by one.
+
+    Helm's hooks are not among them: Helm creates and deletes them as it likes. Neither is what has no name
+    of its own, such as objects with ``generateName``, nor what cannot be read: Helm would not have taken it.
+    ``helm.sh/resource-policy: keep`` makes no difference: Helm creates such a resource again as any other.
+    """
+    found = (resource for text in _DOCUMENT_START.split(manifest) for resource in _of_document(text))
+    return tuple(dict.fromkeys(found))
+
+
+def _of_document(text: str) -> Iterator[ManifestResource]:
+    if not text.strip():
+        return
+    parts = _wanted_parts(text)
+    is_whole = parts is None or str(parts.get("kind")).endswith(_LIST)
+    yield from _of_object(_parse(text) if is_whole else parts)
+
+
+def _of_object(document: object) -> Iterator[ManifestResource]:
+    if not isinstance(document, dict):
+        return
+    items = document.get("items")
+    if str(document.get("kind")).endswith(_LIST) and isinstance(items, list):
+        for item in items:
+            yield from _of_object(item)
+        return
+    resource = _resource(document)
+    if resource is not None:
+        yield resource
+
+
+def _resource(document: dict[Any, Any]) -> ManifestResource | None:
+    metadata = document.get("metadata")
+    if not isinstance(metadata, dict) or _is_hook(metadata):
+        return None
+    api_version, kind, name = document.get("apiVersion"), document.get("kind"), metadata.get("name")
+    if not (api_version and kind and name):
+        return None
+    namespace = metadata.get("namespace")
+    return ManifestResource(str(api_version), str(kind), str(namespace) if namespace else None, str(name))
+
+
+def _is_hook(metadata: dict[Any, Any]) -> bool:
+    annotations = metadata.get("annotations")
+    return isinstance(annotations, dict) and _HOOK in annotations
+
+
+def _wanted_parts(text: str) -> dict[Any, Any] | None:
+    """A document with the wanted keys alone, or ``None`` when it has to be parsed whole."""
+    starts = [(match[1], match.start()) for match in _TOP_KEY.finditer(text)]
+    if not starts or _UNUSUAL.search(text):
+        return None
+    ends = [start for _, start in starts[1:]] + [len(text)]
+    parts = [(key, text[start:end]) for (key, start), end in zip(starts, ends, strict=True) if key in _WANTED]
+    if sorted(key for key, _ in parts) != sorted(_WANTED):
+        return None
+    parsed = _parse("".join(part if part.endswith("\n") else part + "\n" for _, part in parts))
+    return parsed if isinstance(parsed, dict) else None
+
+
+def _parse(text: str) -> object:
+    try:
+        return yaml.load(text, Loader=_Loader)  # noqa: S506 - a safe loader
+    except yaml.YAMLError:
+        return None
+
+
+class _Loader(yaml.CSafeLoader):
+    """Scalars stay texts: names that look like numbers or dates keep their spelling."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag in _KEPT_TAGS]
+    for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
+}

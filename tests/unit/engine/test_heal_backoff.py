@@ -1,0 +1,35 @@
+"""How soon a module is healed that somebody damages again and again."""
+
+from addon_operator.engine import heal_backoff
+
+
+def test_the_first_healings_come_at_once() -> None:
+    backoff = heal_backoff.HealBackoff()
+    for _ in range(heal_backoff.FREE):
+        assert backoff.wait(100.0) == 0
+        backoff.healed(100.0)
+    assert backoff.wait(100.0) == heal_backoff.FIRST_PAUSE
+
+
+def test_the_pause_doubles_up_to_a_limit() -> None:
+    backoff, pauses = heal_backoff.HealBackoff(count=heal_backoff.FREE, last=0.0), []
+    now = 0.0
+    for _ in range(8):
+        pauses.append(backoff.wait(now))
+        now += pauses[-1]
+        backoff.healed(now)
+    assert pauses == [5, 10, 20, 40, 80, 160, 300, 300]
+
+
+def test_time_that_passed_counts() -> None:
+    backoff = heal_backoff.HealBackoff(count=heal_backoff.FREE, last=100.0)
+    assert backoff.wait(103.0) == 2
+    assert backoff.wait(106.0) == 0
+
+
+def test_after_a_calm_time_the_count_begins_anew() -> None:
+    backoff = heal_backoff.HealBackoff(count=50, last=0.0)
+    assert backoff.wait(heal_backoff.CALM - 1) == 0
+    assert backoff.count == 50
+    assert backoff.wait(heal_backoff.CALM + 1) == 0
+    assert backoff.count == 0

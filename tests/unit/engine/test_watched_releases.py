@@ -1,0 +1,225 @@
+"""Releases with healing: what is followed when, what absent resources lead to, and maintenance."""
+
+import pathlib
+from collections.abc import Sequence
+
+import pytest
+
+from addon_operator.engine import healing, watched_releases
+from addon_operator.helm import release_types
+from addon_operator.kernel import errors
+from addon_operator.kernel.names import ModuleName
+from addon_operator.kube import own_deletions
+from addon_operator.modules import model, release
+from tests.unit.engine import fakes, watching
+
+WEB = watching.WEB
+MODULE = model.Module(WEB, 1, pathlib.Path("web"), has_chart=True)
+
+
+class Releases:
+    """Helm as far as the wrapper sees it."""
+
+    def __init__(self, cluster: watching.Cluster) -> None:
+        self.cluster = cluster
+        self.revision = 1
+        self.names: tuple[str, ...] = ("a",)
+        self.calls: list[tuple[str, bool, tuple[str, ...]]] = []
+        self.manifests_read = 0
+        self.error: errors.AddonOperatorError | None = None
+
+    async def observe_all(self) -> dict[str, bool]:
+        return {WEB: True}
+
+    def exists(self, release: str) -> bool:
+        return release == WEB
+
+    def stop(self, module: ModuleName) -> None:
+        self.calls.append(("stop", False, ()))
+
+    async def renew(
+        self, module: model.Module, activation: str, *, fresh: bool, absent: tuple[str, ...] = ()
+    ) -> release_types.ReleaseOutcome:
+        self.calls.append((activation, fresh, absent))
+        if absent:
+            self.revision += 1
+            self.cluster.put(*self.names)
+        action = release_types.Action.UPGRADED if absent else release_types.Action.SKIPPED
+        return release_types.ReleaseOutcome(action, "because", self.revision, release.Checksum("x"))
+
+    async def manifest(self, release: str) -> str:
+        self.manifests_read += 1
+        if self.error is not None:
+            raise self.error
+        document = "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {}}}\n"
+        return "---\n".join(map(document.format, self.names))
+
+    async def remove(self, release: str) -> None:
+        self.calls.append(("remove", False, ()))
+
+
+class Bench:
+    def __init__(self) -> None:
+        self.clock = fakes.Clock()
+        self.cluster = watching.Cluster()
+        self.resources = watching.resources_of(self.cluster)
+        self.runs: list[str] = []
+        self.told: list[tuple[str, ...]] = []
+        self.warnings: list[str] = []
+        self.mode = ""
+        self.helm = Releases(self.cluster)
+        self.healing = healing.Healing(
+            self.resources, self.cluster, own_deletions.OwnDeletions(), self, self._run, self.clock
+        )
+        self.releases = watched_releases.WatchedReleases(
+            self.helm,
+            self.resources,
+            self.healing,
+            self,
+            maintenance=lambda module: self.mode,
+            warn=self.warnings.append,
+            clock=self.clock,
+        )
+
+    def _run(self, module: ModuleName, activation: str) -> None:
+        self.runs.append(module)
+
+    def absent_found(self, module: ModuleName, resources: Sequence[str]) -> None:
+        pass
+
+    def healed(self, module: ModuleName, resources: Sequence[str]) -> None:
+        self.told.append(("healed", *resources))
+
+    def heal_postponed(self, module: ModuleName, resources: Sequence[str], seconds: float) -> None:
+        pass
+
+    def maintenance_changed(self, module: ModuleName, mode: str) -> None:
+        self.told.append(("maintenance", mode))
+
+    async def run(self) -> None:
+        await self.releases.ensure(MODULE, "x", fresh=False)
+        await self.releases.follow_new()
+        self.cluster.sync()
+
+    async def after(self, seconds: float) -> None:
+        self.clock.now += seconds
+        await self.releases.follow_new()
+        self.cluster.sync()
+        await self.healing.look()
+
+    @property
+    def watched(self) -> list[str]:
+        return [row.name for row in self.resources.view(WEB)]
+
+
+@pytest.fixture
+def bench() -> Bench:
+    return Bench()
+
+
+async def test_the_resources_of_a_release_are_followed_after_a_run(bench: Bench) -> None:
+    bench.cluster.put("a")
+    await bench.run()
+    assert bench.watched == ["a"]
+    await bench.after(10)
+    assert bench.runs == []
+
+
+async def test_the_manifest_is_read_once_for_each_revision(bench: Bench) -> None:
+    bench.cluster.put("a")
+    await bench.run()
+    await bench.run()
+    assert bench.helm.manifests_read == 1
+    bench.helm.revision, bench.helm.names = 2, ("a", "b")
+    bench.cluster.put("b")
+    await bench.run()
+    assert bench.helm.manifests_read == 2
+    assert bench.watched == ["a", "b"]
+
+
+async def test_a_run_tells_helm_what_is_absent_and_counts_it_as_healed(bench: Bench) -> None:
+    bench.cluster.put("a")
+    await bench.run()
+    bench.cluster.remove("a")
+    await bench.after(1)
+    assert bench.runs == [WEB]
+    await bench.run()
+    assert bench.helm.calls[-1] == ("x", True, ("ConfigMap addons/a",))
+    assert bench.told == [("healed", "ConfigMap addons/a")]
+    await bench.after(100)
+    assert bench.runs == [WEB]
+
+
+async def test_a_manifest_that_cannot_be_read_is_read_again_later(bench: Bench) -> None:
+    bench.helm.error = errors.AddonOperatorError("no answer")
+    await bench.run()
+    assert bench.warnings == ["module web: resources are not watched yet: no answer"]
+    bench.helm.error = None
+    await bench.after(watched_releases.RETRY / 2)
+    assert bench.watched == []
+    await bench.after(watched_releases.RETRY)
+    assert bench.watched == ["a"]
+
+
+async def test_unknown_kinds_are_looked_up_again_later(bench: Bench) -> None:
+    bench.cluster.kinds = []
+    await bench.run()
+    await bench.after(1)
+    assert bench.cluster.open == []
+    bench.cluster.kinds = list(watching.KINDS)
+    await bench.after(watched_releases.UNKNOWN_KIND_RETRY)
+    assert len(bench.cluster.open) == 1
+
+
+async def test_a_removed_release_is_followed_no_more(bench: Bench) -> None:
+    bench.cluster.put("a")
+    await bench.run()
+    await bench.releases.remove(WEB)
+    assert bench.cluster.open == []
+    bench.cluster.remove("a")
+    await bench.after(10)
+    assert bench.runs == []
+    await bench.run()
+    assert bench.watched == ["a"]
+
+
+async def test_a_release_that_is_removed_while_its_manifest_is_read_is_not_followed(bench: Bench) -> None:
+    await bench.releases.ensure(MODULE, "x", fresh=False)
+    original = bench.helm.manifest
+
+    async def removed_meanwhile(release: str) -> str:
+        await bench.releases.remove(WEB)
+        return await original(release)
+
+    bench.helm.manifest = removed_meanwhile  # type: ignore[method-assign] # the fake's
+    await bench.releases.follow_new()
+    assert bench.cluster.subscriptions == []
+
+
+async def test_in_maintenance_neither_helm_nor_healing_does_anything(bench: Bench) -> None:
+    bench.cluster.put("a")
+    await bench.run()
+    bench.mode = "NoResourceReconciliation"
+    for _ in range(2):
+        await bench.run()
+    bench.cluster.remove("a")
+    await bench.after(100)
+    assert (len(bench.helm.calls), bench.runs, bench.cluster.open) == (1, [], [])
+    assert bench.told == [("maintenance", "NoResourceReconciliation")]
+
+
+async def test_after_maintenance_what_disappeared_meanwhile_is_healed(bench: Bench) -> None:
+    bench.mode = "NoResourceReconciliation"
+    await bench.run()
+    bench.mode = ""
+    await bench.run()
+    await bench.after(1)
+    assert bench.told == [("maintenance", "NoResourceReconciliation"), ("maintenance", "")]
+    assert bench.runs == [WEB]
+
+
+async def test_everything_else_is_helms(bench: Bench) -> None:
+    assert await bench.releases.observe_all() == {WEB: True}
+    assert bench.releases.exists(WEB)
+    bench.releases.stop(WEB)
+    assert bench.helm.calls == [("stop", False, ())]

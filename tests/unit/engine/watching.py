@@ -1,0 +1,141 @@
+"""A cluster whose objects are put and removed by hand, and everything that healing asks of it."""
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+
+from addon_operator.engine import kind_watch, watched_resources
+from addon_operator.kernel import errors
+from addon_operator.kernel.names import ModuleName
+from addon_operator.kube import api_resources, discovery, object_changes, object_selections
+from addon_operator.modules import manifests
+
+ALL = frozenset({"get", "list", "watch"})
+CONFIG_MAP = api_resources.Resource("v1", "ConfigMap", "configmaps", True, ALL)
+DEPLOYMENT = api_resources.Resource("apps/v1", "Deployment", "deployments", True, ALL)
+ROLE = api_resources.Resource("rbac.authorization.k8s.io/v1", "ClusterRole", "clusterroles", False, ALL)
+REVIEW = api_resources.Resource(
+    "authorization.k8s.io/v1", "SubjectAccessReview", "reviews", False, frozenset({"create"})
+)
+KINDS = (CONFIG_MAP, DEPLOYMENT, ROLE, REVIEW)
+WEB, DB = ModuleName("web"), ModuleName("db")
+
+
+def wanted(
+    *names: str, resource: api_resources.Resource = CONFIG_MAP, namespace: str | None = None
+) -> list[manifests.ManifestResource]:
+    return [
+        manifests.ManifestResource(resource.api_version, resource.kind, namespace, name) for name in names
+    ]
+
+
+@dataclasses.dataclass
+class Subscription:
+    """One open watch, driven by hand."""
+
+    selection: object_selections.ObjectSelection
+    listener: object_changes.Listener
+    cluster: "Cluster"
+    is_open: bool = True
+    synced: bool = False
+    reason: str | None = None
+
+    def keys(self) -> list[object_changes.ObjectKey]:
+        scope = self.selection.namespaces
+        found = self.cluster.objects.get(self.selection.kind, set())
+        return sorted(key for key in found if scope is None or key.namespace in scope)
+
+    def snapshot(self) -> list[bytes]:
+        return [b"{}" for _ in self.keys()]
+
+    def lazy_snapshot(self) -> Sequence[bytes]:
+        return self.snapshot()
+
+    def sync(self) -> None:
+        self.synced = True
+        self.listener.synced()
+
+    def close(self) -> None:
+        self.is_open = False
+
+
+class Cluster:
+    """Implements what :mod:`watched_resources` and :mod:`healing` need of a cluster."""
+
+    def __init__(self) -> None:
+        self.objects: dict[str, set[object_changes.ObjectKey]] = {}
+        self.kinds: list[api_resources.Resource] = list(KINDS)
+        self.subscriptions: list[Subscription] = []
+        self.may_list = True
+        self.told: list[tuple[tuple[str, ...], str, str]] = []
+        self.behind: set[str] = set()
+        """Names that the API server has although no watch has told of them yet."""
+        self.may_get = True
+        self.error: errors.AddonOperatorError | None = None
+        self.probed: list[str] = []
+
+    def subscribe(
+        self, selection: object_selections.ObjectSelection, listener: object_changes.Listener
+    ) -> Subscription:
+        self.subscriptions.append(Subscription(selection, listener, self))
+        return self.subscriptions[-1]
+
+    async def find(self, kind: str, api_version: str | None = None) -> api_resources.Resource:
+        found = (each for each in self.kinds if (each.kind, each.api_version) == (kind, api_version))
+        if (resource := next(found, None)) is None:
+            raise discovery.NoSuchKind(kind, api_version)
+        return resource
+
+    async def may_list_everywhere(self, resource: api_resources.Resource) -> bool:
+        return self.may_list
+
+    def not_watched(self, modules: Sequence[ModuleName], kind: str, reason: str) -> None:
+        self.told.append((tuple(modules), kind, reason))
+
+    async def exists(self, resource: api_resources.Resource, namespace: str, name: str) -> bool | None:
+        self.probed.append(name)
+        if self.error is not None:
+            raise self.error
+        key = object_changes.ObjectKey(namespace, name)
+        there = name in self.behind or key in self.objects.get(resource.kind, set())
+        return there if self.may_get else None
+
+    @property
+    def open(self) -> list[Subscription]:
+        return [each for each in self.subscriptions if each.is_open]
+
+    def sync(self) -> None:
+        for each in self.open:
+            if not each.synced:
+                each.sync()
+
+    def put(
+        self, *names: str, resource: api_resources.Resource = CONFIG_MAP, namespace: str = "addons"
+    ) -> None:
+        self._change(object_changes.ChangeType.ADDED, resource, namespace, names)
+
+    def remove(
+        self, *names: str, resource: api_resources.Resource = CONFIG_MAP, namespace: str = "addons"
+    ) -> None:
+        self._change(object_changes.ChangeType.DELETED, resource, namespace, names)
+
+    def _change(
+        self,
+        type_: object_changes.ChangeType,
+        resource: api_resources.Resource,
+        namespace: str,
+        names: Iterable[str],
+    ) -> None:
+        keys = [object_changes.ObjectKey(namespace if resource.namespaced else "", name) for name in names]
+        objects = self.objects.setdefault(resource.kind, set())
+        is_added = type_ is object_changes.ChangeType.ADDED
+        (objects.update if is_added else objects.difference_update)(keys)
+        changes = [object_changes.Change(type_, key, b"{}", "1") for key in keys]
+        for each in self.open:
+            scope = each.selection.namespaces
+            if each.synced and each.selection.kind == resource.kind and (not scope or namespace in scope):
+                each.listener.changed(changes)
+
+
+def resources_of(cluster: Cluster) -> watched_resources.WatchedResources:
+    watches: kind_watch.Watches = cluster
+    return watched_resources.WatchedResources(watches, cluster, cluster, cluster, namespace="addons")

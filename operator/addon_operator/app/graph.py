@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import structlog
 
-from addon_operator.app import kopf_login, observers
+from addon_operator.app import debug_api, debug_render, kopf_login, observers
 from addon_operator.app import settings as settings_module
 from addon_operator.engine import (
     config_state,
@@ -17,6 +17,7 @@ from addon_operator.engine import (
     global_hooks,
     hook_run,
     hook_runner,
+    introspection,
     kopf_source,
     module_crds,
     module_files,
@@ -63,6 +64,7 @@ class Operator:
     config: config_state.ConfigState
     source: kopf_source.ConfigMapSource
     queue_observer: observers.QueueObserver
+    inspected: debug_api.Inspected
 
 
 class _LateEngine:
@@ -120,7 +122,21 @@ class Graph:
         converger = converge.Converger(queue, made_of, self._told, on_failure=on_failure)
         running = engine.Engine(queue, converger, made_of, self._states, self._edits)
         self._late_engine.target = running
-        return Operator(running, self._config, self._source(), queue_observer)
+        return Operator(
+            running, self._config, self._source(), queue_observer, self._inspected(running, hooks)
+        )
+
+    def _inspected(self, running: engine.Engine, hooks: tuple[state.Hook, ...]) -> debug_api.Inspected:
+        parts = self._parts
+        renderer = debug_render.Renderer(
+            parts.releases, self._values, parts.kube, self._kinds, self._settings.namespace
+        )
+        return debug_api.Inspected(
+            introspection.Introspection(self._states, lambda: running.queues, hooks, self._clock),
+            self._values,
+            {files.module.name: files.module for files in parts.modules.modules},
+            renderer,
+        )
 
     def _hook_runner(self) -> hook_runner.HookRunner:
         return hook_runner.HookRunner(

@@ -14,6 +14,8 @@ import structlog
 import addon_operator
 from addon_operator.app import (
     admission,
+    debug_api,
+    debugging,
     graph,
     http_site,
     leadership,
@@ -59,6 +61,7 @@ class _Process:
         self._background: list[asyncio.Task[None]] = []
         self._recorder: events.EventRecorder | None = None
         self._objects: module_objects.ModuleObjects | None = None
+        self._debug: debug_api.DebugApi | None = None
 
     async def live(self) -> None:
         starting = asyncio.current_task()
@@ -75,6 +78,8 @@ class _Process:
         for warning in self._settings.warnings:
             self._log.warning(warning)
         async with contextlib.AsyncExitStack() as stack:
+            served = debugging.serving(self._settings, self._status, self._log)
+            self._debug = await stack.enter_async_context(served)
             parts = await self._parts(stack)
             await stack.enter_async_context(http_site.serving(self._settings, self._meters, self._status))
             stack.push_async_callback(self._end_background)
@@ -192,6 +197,8 @@ class _Process:
     async def _serve(self, operator: graph.Operator) -> None:
         """Run the engine until something ends it, then give up the Lease, which others may wait for."""
         self._status.serve(operator.engine, lambda: operator.source.alive)
+        if self._debug is not None:
+            self._debug.serve(operator.inspected)
         self._begin("ages", operator.queue_observer.keep_ages(operator.engine.queues))
         self._begin("config", operator.config.keep_in_step())
         work = asyncio.create_task(operator.engine.work(), name="engine")

@@ -56,6 +56,14 @@ class Status:
         waiting = "; ".join(self._engine.waiting_for())
         return "the first converge is not done" + (f": {waiting}" if waiting else "")
 
+    def absent_reason(self) -> str:
+        """What this replica does as long as it has no engine."""
+        if self._stopping:
+            return "the operator is stopping"
+        if self._leader is not None:
+            return f"this replica stands by, {self._leader() or 'nobody'} leads"
+        return "the operator is starting"
+
     def admission_unready_reason(self) -> str | None:
         """Why pods cannot be admitted now, or ``None``; the first converge is no matter."""
         if self._stopping:

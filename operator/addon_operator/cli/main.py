@@ -7,13 +7,20 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
 import click
+from click import shell_completion
 
 import addon_operator
 from addon_operator.kernel import errors
 
 COMMANDS: Final[Mapping[str, str]] = {
+    "completion": "addon_operator.cli.completion:completion",
+    "config": "addon_operator.cli.config:config",
     "devcluster": "addon_operator.cli.devcluster:devcluster",
+    "global": "addon_operator.cli.global_:global_",
+    "module": "addon_operator.cli.module:module",
     "preview": "addon_operator.cli.preview:preview",
+    "queue": "addon_operator.cli.queue_:queue",
+    "raw": "addon_operator.cli.raw:raw",
     "settings": "addon_operator.cli.settings:settings",
     "start": "addon_operator.cli.start:start",
     "values": "addon_operator.cli.values:values",
@@ -21,6 +28,7 @@ COMMANDS: Final[Mapping[str, str]] = {
 }
 """Name of each verb and where its click command is."""
 
+PROGRAM: Final = "addon-operator"
 DEFAULT_COMMAND: Final = "start"
 EXIT_ERROR: Final = 1
 
@@ -38,6 +46,14 @@ class LazyGroup(click.Group):
             return super().get_command(ctx, cmd_name)
         module, _, attribute = COMMANDS[cmd_name].partition(":")
         return cast("click.Command", getattr(importlib.import_module(module), attribute))
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[shell_completion.CompletionItem]:
+        """Names of commands for the shell, without importing one: their help would cost a second."""
+        names = [name for name in self.list_commands(ctx) if name.startswith(incomplete)]
+        return [
+            *map(shell_completion.CompletionItem, names),
+            *click.Command.shell_complete(self, ctx, incomplete),
+        ]
 
 
 @click.group(
@@ -61,7 +77,9 @@ def cli(ctx: click.Context) -> None:
 def main(args: Sequence[str] | None = None) -> None:
     """Run the command line; an error of the user's ends it with one sentence and exit code 1."""
     try:
-        result: Any = cli.main(args=None if args is None else list(args), standalone_mode=False)
+        result: Any = cli.main(
+            args=None if args is None else list(args), prog_name=PROGRAM, standalone_mode=False
+        )
         sys.exit(result if isinstance(result, int) else 0)
     except errors.AddonOperatorError as error:
         _fail(str(error))

@@ -1,0 +1,99 @@
+"""Objects and manifests as people are shown them: without what Secrets hold."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from addon_operator.kernel import json_types
+from addon_operator.values import schemas, yaml_reading, yaml_writing
+
+HIDDEN: Final = schemas.HIDDEN
+_HOLDERS: Final = ("data", "stringData")
+_LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+_KIND: Final = "Secret"
+_SEPARATOR: Final = re.compile(r"^---[ \t]*$", re.MULTILINE)
+_UNREADABLE: Final = "\n# A document that mentions Secrets and cannot be read is not shown.\n"
+
+Object = Mapping[str, Any]
+
+
+def is_secret_kind(name: str) -> bool:
+    """Whether a binding's ``kind`` (or plural) means Secrets."""
+    return name.lower() in ("secret", "secrets")
+
+
+def without_secret_data(found: Object) -> json_types.JsonObject:
+    """A copy of the object with what a Secret holds hidden; in a list, of its items."""
+    if isinstance(found.get("items"), list):
+        items = [without_secret_data(item) if isinstance(item, dict) else item for item in found["items"]]
+        return {**found, "items": items}
+    if found.get("kind") != _KIND:
+        return dict(found)
+    return _masked_secret(found)
+
+
+def _masked_secret(secret: Object) -> json_types.JsonObject:
+    shown: dict[str, Any] = dict(secret)
+    for holder in _HOLDERS:
+        if isinstance(secret.get(holder), dict):
+            shown[holder] = dict.fromkeys(secret[holder], HIDDEN)
+    metadata = secret.get("metadata") or {}
+    annotations = metadata.get("annotations") or {}
+    if _LAST_APPLIED in annotations:
+        shown["metadata"] = {**metadata, "annotations": {**annotations, _LAST_APPLIED: HIDDEN}}
+    return shown
+
+
+def masked_pair(before: Object, after: Object) -> tuple[json_types.JsonObject, json_types.JsonObject]:
+    """Two states of an object for a diff: hidden, but a value that changed is seen to have changed."""
+    left, right = without_secret_data(before), without_secret_data(after)
+    if before.get("kind") == after.get("kind") == _KIND:
+        for holder in _HOLDERS:
+            _mark_changes(before, after, left.get(holder), right.get(holder), holder)
+    return left, right
+
+
+def _mark_changes(before: Object, after: Object, left: object, right: object, holder: str) -> None:
+    if isinstance(left, dict) and isinstance(right, dict):
+        for key in left.keys() & right.keys():
+            if before[holder][key] != after[holder][key]:
+                left[key], right[key] = f"{HIDDEN} (before)", f"{HIDDEN} (after)"
+
+
+def masked_manifest(text: str) -> str:
+    """A manifest of several documents with what its Secrets hold hidden; the rest stays as it is written."""
+    return "---".join(_masked_document(document) for document in _SEPARATOR.split(text))
+
+
+def _masked_document(text: str) -> str:
+    if _KIND not in text:
+        return text
+    try:
+        found = yaml_reading.load(text, "the manifest")
+    except yaml_reading.YamlError:
+        return _UNREADABLE
+    if not isinstance(found, dict) or not _holds_secret(found):
+        return text
+    comments = "".join(line + "\n" for line in text.splitlines() if line.startswith("# Source:"))
+    return "\n" + comments + yaml_writing.dump(without_secret_data(found))
+
+
+def _holds_secret(found: Object) -> bool:
+    items = found.get("items")
+    inner = items if isinstance(items, list) else []
+    return found.get("kind") == _KIND or any(_holds_secret(item) for item in inner if isinstance(item, dict))
+
+
+def masked_snapshot(kind: str, entry: Object) -> json_types.JsonObject:
+    """An entry of a binding's snapshot; of Secrets neither data nor what a filter made of them is shown."""
+    return dict(_masked_entry(kind, entry))
+
+
+def _masked_entry(kind: str, entry: Object) -> Iterator[tuple[str, json_types.JsonValue]]:
+    for key, value in entry.items():
+        if key == "object" and isinstance(value, dict):
+            yield key, without_secret_data({"kind": _KIND, **value} if is_secret_kind(kind) else value)
+        elif key == "filterResult" and is_secret_kind(kind):
+            yield key, HIDDEN
+        else:
+            yield key, value

@@ -1,0 +1,254 @@
+"""The debug endpoint: JSON over HTTP on a unix socket.
+
+Paths are those of the Go operator: most end in the format that is wanted, ``.json``, ``.yaml`` or ``.text``.
+"""
+
+import asyncio
+import contextlib
+import pathlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from typing import Any, Final
+
+import orjson
+import structlog
+import yaml
+from aiohttp import web
+
+from addon_operator.app import debug_api, debug_socket, debug_texts, runtime_config
+from addon_operator.app import settings as app_settings
+from addon_operator.kernel import durations, errors
+
+SHOW_SENSITIVE: Final = "showSensitive"
+_FORMAT: Final = ".{format:json|yaml|text}"
+_SHUTDOWN_SECONDS: Final = 1.0
+_TRUE: Final = frozenset({"1", "t", "true", "yes"})
+_FALSE: Final = frozenset({"", "0", "f", "false", "no"})
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Logger = structlog.typing.FilteringBoundLogger
+
+
+class BadRequestError(errors.AddonOperatorError):
+    """A request is not written as it has to be."""
+
+
+@contextlib.asynccontextmanager
+async def serving(
+    settings: app_settings.Settings, api: debug_api.DebugApi, log: Logger
+) -> AsyncIterator[None]:
+    """Serve the endpoint at the socket of the settings, until the context ends.
+
+    At its default place it is not worth a failing start: then there is a warning.
+
+    Raises :class:`~addon_operator.app.debug_socket.DebugSocketError` if somebody named a path that cannot be
+    had.
+    """
+    async with contextlib.AsyncExitStack() as stack:
+        try:
+            await stack.enter_async_context(_listening(settings.debug_unix_socket, api, log))
+        except debug_socket.DebugSocketError as error:
+            if settings.origins.get("debug_unix_socket", "default") != "default":
+                raise
+            log.warning(f"debug commands will not reach this operator: {error}")
+        yield
+
+
+@contextlib.asynccontextmanager
+async def _listening(path: pathlib.Path, api: debug_api.DebugApi, log: Logger) -> AsyncIterator[None]:
+    with debug_socket.listening(path) as listener:
+        runner = web.AppRunner(application(api, log), access_log=None, shutdown_timeout=_SHUTDOWN_SECONDS)
+        await runner.setup()
+        try:
+            await web.SockSite(runner, listener).start()
+            yield
+        finally:
+            await runner.cleanup()
+
+
+def application(api: debug_api.DebugApi, log: Logger) -> web.Application:
+    """The routes."""
+    app = web.Application(middlewares=[_told_in_sentences(log)])
+    handlers = _Handlers(api)
+    for path, handler in handlers.documents():
+        app.router.add_get(path + _FORMAT, handler)
+    app.router.add_get("/", handlers.alive)
+    app.router.add_get("/discovery", handlers.discovery)
+    app.router.add_get("/module/{name}/render", handlers.render)
+    app.router.add_post("/config/set", handlers.set_parameter)
+    return app
+
+
+class _Handlers:
+    def __init__(self, api: debug_api.DebugApi) -> None:
+        self._api = api
+
+    def documents(self) -> Iterator[tuple[str, Handler]]:
+        """Paths without the format, and what answers them."""
+        yield from {
+            "/global/list": self.global_list,
+            "/global/values": self.global_values,
+            "/global/config": self.global_config,
+            "/global/patches": self.global_patches,
+            "/global/snapshots": self.global_snapshots,
+            "/module/list": self.module_list,
+            "/module/resource-monitor": self.resource_monitor,
+            "/module/{name}/values": self.module_values,
+            "/module/{name}/config": self.module_config,
+            "/module/{name}/patches": self.module_patches,
+            "/module/{name}/snapshots": self.module_snapshots,
+            "/queue/main": self.queue_main,
+            "/queue/list": self.queue_list,
+            "/config/list": self.config_list,
+        }.items()
+
+    async def alive(self, _: web.Request) -> web.Response:
+        return web.Response(text="debug endpoint is alive\n")
+
+    async def discovery(self, request: web.Request) -> web.Response:
+        return web.Response(text=endpoints(request.app))
+
+    async def global_list(self, request: web.Request) -> web.Response:
+        return await _answer(request, self._api.global_list())
+
+    async def global_values(self, request: web.Request) -> web.Response:
+        shown = _flag(request, SHOW_SENSITIVE)
+        return await _answer(request, await self._api.values(None, with_global=False, show_sensitive=shown))
+
+    async def global_config(self, request: web.Request) -> web.Response:
+        shown = _flag(request, SHOW_SENSITIVE)
+        return await _answer(request, await self._api.config(None, with_global=False, show_sensitive=shown))
+
+    async def global_patches(self, request: web.Request) -> web.Response:
+        shown = _flag(request, SHOW_SENSITIVE)
+        return await _answer(request, await self._api.patches(None, show_sensitive=shown))
+
+    async def global_snapshots(self, request: web.Request) -> web.Response:
+        shown = _flag(request, SHOW_SENSITIVE)
+        return await _answer(request, await self._api.snapshots(None, show_sensitive=shown))
+
+    async def module_list(self, request: web.Request) -> web.Response:
+        return await _answer(request, self._api.modules(), debug_texts.modules)
+
+    async def resource_monitor(self, request: web.Request) -> web.Response:
+        return await _answer(request, self._api.resource_monitor())
+
+    async def module_values(self, request: web.Request) -> web.Response:
+        document = await self._api.values(
+            request.match_info["name"],
+            with_global=_flag(request, "global"),
+            show_sensitive=_flag(request, SHOW_SENSITIVE),
+        )
+        return await _answer(request, document)
+
+    async def module_config(self, request: web.Request) -> web.Response:
+        document = await self._api.config(
+            request.match_info["name"],
+            with_global=_flag(request, "global"),
+            show_sensitive=_flag(request, SHOW_SENSITIVE),
+        )
+        return await _answer(request, document)
+
+    async def module_patches(self, request: web.Request) -> web.Response:
+        name, shown = request.match_info["name"], _flag(request, SHOW_SENSITIVE)
+        return await _answer(request, await self._api.patches(name, show_sensitive=shown))
+
+    async def module_snapshots(self, request: web.Request) -> web.Response:
+        name, shown = request.match_info["name"], _flag(request, SHOW_SENSITIVE)
+        return await _answer(request, await self._api.snapshots(name, show_sensitive=shown))
+
+    async def render(self, request: web.Request) -> web.Response:
+        text = await self._api.render(
+            request.match_info["name"],
+            diff=_flag(request, "diff"),
+            show_sensitive=_flag(request, SHOW_SENSITIVE),
+        )
+        return web.Response(text=text)
+
+    async def queue_main(self, request: web.Request) -> web.Response:
+        return await _answer(request, self._api.main_queue(), debug_texts.queue)
+
+    async def queue_list(self, request: web.Request) -> web.Response:
+        found = self._api.queues(show_empty=_flag(request, "showEmpty"))
+        return await _answer(request, found, debug_texts.queues)
+
+    async def config_list(self, request: web.Request) -> web.Response:
+        return await _answer(request, self._api.parameters(), debug_texts.parameters)
+
+    async def set_parameter(self, request: web.Request) -> web.Response:
+        form = await request.post()
+        given = {key: value for key, value in form.items() if isinstance(value, str)}
+        for key in ("name", "value"):
+            if not given.get(key):
+                raise BadRequestError(f"{key!r} is missing: give 'name', 'value' and perhaps 'duration'")
+        row = self._api.set_parameter(given["name"], given["value"], given.get("duration", ""))
+        return web.json_response(row)
+
+
+def endpoints(app: web.Application) -> str:
+    """One line for each path that an application answers, with its method."""
+    found = {
+        f"{route.method} {route.resource.canonical}"
+        for route in app.router.routes()
+        if route.resource is not None and route.method != "HEAD"
+    }
+    return "".join(f"{line}\n" for line in sorted(found))
+
+
+async def _answer(
+    request: web.Request, document: object, text: Callable[[Any], str] | None = None
+) -> web.Response:
+    match request.match_info["format"]:
+        case "json":
+            body = await asyncio.to_thread(orjson.dumps, document)
+            return web.Response(body=body, content_type="application/json")
+        case "text" if text is not None:
+            return web.Response(text=text(document))
+        case wanted:
+            type_ = "application/yaml" if wanted == "yaml" else "text/plain"
+            return web.Response(text=await asyncio.to_thread(_yaml, document), content_type=type_)
+
+
+def _yaml(document: object) -> str:
+    # Rows may share parts; anchors would tell nobody anything.
+    plain = orjson.loads(orjson.dumps(document))
+    return yaml.safe_dump(plain, sort_keys=False, allow_unicode=True)
+
+
+def _flag(request: web.Request, name: str) -> bool:
+    text = request.query.get(name, "").lower()
+    if text not in _TRUE | _FALSE:
+        raise BadRequestError(f"{name}={text}: give true or false")
+    return text in _TRUE
+
+
+_STATUS: Final[dict[type[errors.AddonOperatorError], int]] = {
+    debug_api.NotReadyError: 503,
+    debug_api.UnknownModuleError: 404,
+    runtime_config.RuntimeConfigError: 400,
+    durations.DurationError: 400,
+    BadRequestError: 400,
+}
+
+
+def _told_in_sentences(log: Logger) -> Any:  # noqa: ANN401  # aiohttp's type of middlewares is private
+    @web.middleware
+    async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
+        try:
+            return await handler(request)
+        except web.HTTPNotFound:
+            return _error(404, f"there is nothing at {request.path}; /discovery lists what there is")
+        except web.HTTPMethodNotAllowed as error:
+            return _error(405, f"{request.path} takes {', '.join(sorted(error.allowed_methods))} only")
+        except errors.AddonOperatorError as error:
+            return _error(_STATUS.get(type(error), 500), str(error))
+        except web.HTTPException:
+            raise
+        except Exception:
+            log.exception("a debug request failed", path=request.path)
+            return _error(500, "the operator failed to answer; its log says why")
+
+    return middleware
+
+
+def _error(status: int, text: str) -> web.Response:
+    return web.json_response({"error": text}, status=status)

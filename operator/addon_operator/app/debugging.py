@@ -1,0 +1,30 @@
+"""The debug endpoint of one process: there from the beginning, with answers once the engine is."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+
+import structlog
+
+from addon_operator.app import debug_api, debug_site, runtime_config, status
+from addon_operator.app import settings as app_settings
+from addon_operator.kernel import clock
+
+
+@contextlib.asynccontextmanager
+async def serving(
+    settings: app_settings.Settings,
+    status_: status.Status,
+    log: structlog.typing.FilteringBoundLogger,
+) -> AsyncIterator[debug_api.DebugApi]:
+    """Serve the endpoint until the context ends.
+
+    Raises :class:`~addon_operator.app.debug_socket.DebugSocketError` if somebody named a path that cannot be
+    had.
+    """
+    runtime = runtime_config.RuntimeConfig(
+        settings.log_level, asyncio.get_running_loop().call_later, clock=clock.SystemClock()
+    )
+    api = debug_api.DebugApi(runtime, status_.absent_reason)
+    async with debug_site.serving(settings, api, log):
+        yield api

@@ -1,0 +1,64 @@
+"""``addon-operator config``: parameters of a running operator that can be changed."""
+
+from typing import Final
+
+import click
+
+from addon_operator.cli import debug
+
+_COLUMNS: Final = ("NAME", "VALUE", "DEFAULT", "FOR", "description")
+_PARAMETERS: Final = ("log.level",)
+_LEVELS: Final = ("debug", "info", "warn", "error")
+
+
+def _complete_value(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
+    return [level for level in _LEVELS if level.startswith(incomplete)]
+
+
+def _complete_name(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
+    return [name for name in _PARAMETERS if name.startswith(incomplete)]
+
+
+@click.group()
+def config() -> None:
+    """See and change parameters of a running operator."""
+
+
+@config.command("list")
+@debug.output_option("text")
+@debug.socket_option
+def list_(output: str, socket: str | None) -> None:
+    """List the parameters that can be changed."""
+    debug.show(debug.client(socket).get("/config/list.json"), output, _parameters)
+
+
+@config.command("set")
+@click.argument("name", shell_complete=_complete_name)
+@click.argument("value", shell_complete=_complete_value)
+@click.argument("duration", type=debug.Seconds(), required=False)
+@debug.socket_option
+def set_(name: str, value: str, duration: float | None, socket: str | None) -> None:
+    """Set the parameter NAME to VALUE, for DURATION (such as 10m) or until the operator ends.
+
+    The level debug, without DURATION, lasts 30m.
+    """
+    form = {"name": name, "value": value}
+    if duration is not None:
+        form["duration"] = f"{duration}s"
+    row = debug.client(socket).post("/config/set", form)
+    click.echo(f"{row['name']} is {row['value']}{_until(row)}")
+
+
+def _until(row: debug.Document) -> str:
+    if row["expiresIn"] is None:
+        return ""
+    return f" for {debug.age(row['expiresIn'])}, then {row['default']}"
+
+
+def _parameters(rows: debug.Document) -> str:
+    return debug.table(_COLUMNS, [_cells(row) for row in rows])
+
+
+def _cells(row: debug.Document) -> tuple[str, ...]:
+    left = "-" if row["expiresIn"] is None else debug.age(row["expiresIn"])
+    return (row["name"], row["value"], row["default"], left, row["description"])

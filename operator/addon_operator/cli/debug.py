@@ -1,0 +1,272 @@
+"""What the debug commands have in common: options, asking the operator, formats and tables."""
+
+import datetime as dt
+import os
+import pathlib
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+import orjson
+
+from addon_operator.kernel import durations, errors
+
+if TYPE_CHECKING:
+    import rich.console
+    import rich.table
+
+    from addon_operator.app import debug_client
+
+FORMATS: Final = ("text", "yaml", "json")
+SHOW_SENSITIVE: Final = "showSensitive"
+_PLAIN_WIDTH: Final = 200
+_COMPLETION_SECONDS: Final = 1.0
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+Document = Any
+"""Decoded JSON."""
+
+
+def socket_option(function: Command) -> Command:
+    """Option of a command that asks the operator."""
+    return click.option(
+        "--debug-unix-socket",
+        "socket",
+        metavar="PATH",
+        help="Socket of the operator. [DEBUG_UNIX_SOCKET]",
+    )(function)
+
+
+def output_option(default: str) -> Callable[[Command], Command]:
+    """Option of a command that prints a document."""
+    return click.option(
+        "-o",
+        "--output",
+        type=click.Choice(FORMATS),
+        default=default,
+        show_default=True,
+        help="Format of the output.",
+    )
+
+
+def sensitive_option(function: Command) -> Command:
+    """Option of a command that prints values."""
+    return click.option(
+        "--show-sensitive", is_flag=True, help="Show what is marked x-sensitive, and what Secrets hold."
+    )(function)
+
+
+def watch_options(function: Command) -> Command:
+    """Options of a command that can be watched."""
+    watch = click.option("-w", "--watch", is_flag=True, help="Show it again and again, until Ctrl-C.")
+    interval = click.option(
+        "-t",
+        "--interval",
+        "--watch-interval",
+        type=Seconds(),
+        default="1s",
+        show_default=True,
+        metavar="DURATION",
+        help="Time between two looks.",
+    )
+    return watch(interval(function))
+
+
+class Seconds(click.ParamType[float]):
+    """A duration as Go writes it, more than 0."""
+
+    name = "duration"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Seconds."""
+        if isinstance(value, float):
+            return value
+        try:
+            seconds = durations.parse(str(value))
+        except durations.DurationError as error:
+            self.fail(str(error), param, ctx)
+        if seconds <= 0:
+            self.fail(f"{value!r} must be more than 0", param, ctx)
+        return seconds
+
+
+def client(socket: str | None, *, is_slow: bool = False) -> "debug_client.DebugClient":
+    """The way to the operator; ``is_slow``: it may take long to answer.
+
+    Raises :class:`~addon_operator.app.setting_resolution.SettingsError` for a path that is none.
+    """
+    from addon_operator.app import debug_client
+
+    timeout = debug_client.RENDER_SECONDS if is_slow else debug_client.TIMEOUT_SECONDS
+    return debug_client.DebugClient(_socket_path(socket), timeout)
+
+
+def _socket_path(socket: str | None) -> pathlib.Path:
+    from addon_operator.app import setting_resolution
+    from addon_operator.app import settings as app_settings
+
+    field = "debug_unix_socket"
+    table = {field: app_settings.TABLE[field]}
+    resolution = setting_resolution.resolve(table, {field: socket}, os.environ)
+    resolution.check()
+    path: pathlib.Path = resolution.values[field]
+    return path
+
+
+def complete_module(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
+    """Names of modules for the shell; none if no operator answers at once."""
+    from addon_operator.app import debug_client
+
+    try:
+        path = _socket_path(ctx.params.get("socket"))
+        document = debug_client.DebugClient(path, _COMPLETION_SECONDS).get("/module/list.json")
+    except errors.AddonOperatorError:
+        return []
+    return [row["name"] for row in document["modules"] if row["name"].startswith(incomplete)]
+
+
+def query(**flags: bool) -> dict[str, str]:
+    """The flags of a request that are set."""
+    return {name: "true" for name, is_set in flags.items() if is_set}
+
+
+def show(document: Document, output: str, text: "Callable[[Document], str] | None" = None) -> None:
+    """Print a document in a format; ``text`` makes its text, which is YAML otherwise."""
+    click.echo(rendered(document, output, text), nl=False)
+
+
+def rendered(document: Document, output: str, text: "Callable[[Document], str] | None" = None) -> str:
+    """The document in a format."""
+    if output == "json":
+        return orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE).decode()
+    if output == "text" and text is not None:
+        return text(document)
+    return _yaml(document)
+
+
+def _yaml(document: Document) -> str:
+    import yaml
+
+    return yaml.dump(document, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True)
+
+
+def look_or_watch(look: Callable[[], str], *, watch: bool, interval: float) -> None:
+    """Show what ``look`` gives, once or again and again."""
+    if watch:
+        watched(look, interval)
+    else:
+        click.echo(look(), nl=False)
+
+
+def watched(look: Callable[[], str], interval: float) -> None:
+    """Show what ``look`` gives again and again, in place on a terminal, until Ctrl-C.
+
+    Raises what ``look`` raises the first time; later it is shown instead.
+    """
+    import rich.live
+    import rich.text
+
+    shown = look()
+    console = _console()
+    if not console.is_terminal:
+        _repeat(look, shown, interval)
+        return
+    with rich.live.Live(console=console, screen=True, auto_refresh=False) as live:
+        try:
+            while True:
+                moment = dt.datetime.now().astimezone().isoformat(timespec="seconds")
+                text = rich.text.Text.from_ansi(f"{moment}\n\n{shown}", no_wrap=True)
+                live.update(text, refresh=True)
+                time.sleep(interval)
+                shown = _look_again(look)
+        except KeyboardInterrupt:
+            return
+
+
+def _repeat(look: Callable[[], str], first: str, interval: float) -> None:
+    shown = first
+    try:
+        while True:
+            click.echo(shown)
+            time.sleep(interval)
+            shown = _look_again(look)
+    except KeyboardInterrupt:
+        return
+
+
+def _look_again(look: Callable[[], str]) -> str:
+    try:
+        return look()
+    except errors.AddonOperatorError as error:
+        return f"{error}\n"
+
+
+def _console() -> "rich.console.Console":
+    import rich.console
+
+    is_terminal = sys.stdout.isatty()
+    return rich.console.Console(
+        width=None if is_terminal else _PLAIN_WIDTH, markup=False, highlight=False, emoji=False
+    )
+
+
+def table(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    style: Callable[[Sequence[str]], str] = lambda _: "",
+) -> str:
+    """A table as wide as the terminal, plain where there is none; ``style`` gives the style of a row.
+
+    Only columns whose names are written in lower case may be folded.
+    """
+    import rich.table
+    import rich.text
+
+    made = rich.table.Table(box=None, pad_edge=False, header_style="bold")
+    for name in columns:
+        made.add_column(name.upper(), overflow="fold", no_wrap=not name.islower())
+    for row in rows:
+        made.add_row(*map(rich.text.Text, row), style=style(row))
+    return to_text(made)
+
+
+def to_text(made: "rich.table.Table") -> str:
+    """A table as text."""
+    console = _console()
+    with console.capture() as captured:
+        console.print(made)
+    return "".join(f"{line.rstrip()}\n" for line in captured.get().splitlines())
+
+
+def lines(texts: Sequence[str], nothing: str) -> str:
+    """One text a line, or ``nothing`` if there are none."""
+    return "".join(f"{text}\n" for text in texts or [nothing])
+
+
+def age(seconds: float) -> str:
+    """A time span for people: ``0.3s``, ``12s``, ``3m5s``, ``4h10m``, ``2d3h``."""
+    if seconds < 10:
+        return f"{seconds:.1f}s"
+    minutes, rest = divmod(int(seconds), 60)
+    if not minutes:
+        return f"{rest}s"
+    hours, minutes = divmod(minutes, 60)
+    if not hours:
+        return f"{minutes}m{rest}s"
+    days, hours = divmod(hours, 24)
+    return f"{days}d{hours}h" if days else f"{hours}h{minutes}m"
+
+
+def ago(moment: str | None) -> str:
+    """How long ago a moment (RFC 3339) was; ``-`` for never."""
+    if moment is None:
+        return "-"
+    then = dt.datetime.fromisoformat(moment)
+    return f"{age(max(0.0, (dt.datetime.now(dt.UTC) - then).total_seconds()))} ago"
+
+
+def one_line(text: str) -> str:
+    """A text without line breaks; ``-`` for an empty one."""
+    return " ".join(text.split()) or "-"

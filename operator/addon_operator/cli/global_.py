@@ -1,0 +1,60 @@
+"""``addon-operator global``: global hooks and values of a running operator."""
+
+import click
+
+from addon_operator.cli import debug
+
+
+@click.group("global")
+def global_() -> None:
+    """Look at global hooks and values of a running operator."""
+
+
+@global_.command("list")
+@debug.output_option("text")
+@debug.socket_option
+def list_(output: str, socket: str | None) -> None:
+    """List the global hooks."""
+    document = debug.client(socket).get("/global/list.json")
+    debug.show(document, output, lambda found: debug.lines(found["globalHooks"], "no global hooks"))
+
+
+@global_.command()
+@debug.output_option("yaml")
+@debug.sensitive_option
+@debug.socket_option
+def values(output: str, *, show_sensitive: bool, socket: str | None) -> None:
+    """Dump the current global values."""
+    _dump("values", output, socket, show_sensitive=show_sensitive)
+
+
+@global_.command()
+@debug.output_option("yaml")
+@debug.sensitive_option
+@debug.socket_option
+def config(output: str, *, show_sensitive: bool, socket: str | None) -> None:
+    """Dump what the ConfigMap says of global values."""
+    _dump("config", output, socket, show_sensitive=show_sensitive)
+
+
+@global_.command()
+@debug.output_option("json")
+@debug.sensitive_option
+@debug.socket_option
+def patches(output: str, *, show_sensitive: bool, socket: str | None) -> None:
+    """Dump the JSON patches of global hooks."""
+    _dump("patches", output, socket, show_sensitive=show_sensitive)
+
+
+@global_.command()
+@debug.output_option("yaml")
+@debug.sensitive_option
+@debug.socket_option
+def snapshots(output: str, *, show_sensitive: bool, socket: str | None) -> None:
+    """Dump the objects that bindings of global hooks hold."""
+    _dump("snapshots", output, socket, show_sensitive=show_sensitive)
+
+
+def _dump(what: str, output: str, socket: str | None, *, show_sensitive: bool) -> None:
+    query = debug.query(**{debug.SHOW_SENSITIVE: show_sensitive})
+    debug.show(debug.client(socket).get(f"/global/{what}.json", query), output)

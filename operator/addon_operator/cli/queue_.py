@@ -1,0 +1,104 @@
+"""``addon-operator queue``: what the operator has to do."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import click
+
+from addon_operator.cli import debug
+
+SHOWN_TASKS: Final = 50
+"""Of each queue, in a table; the other formats show all."""
+_COLUMNS: Final = ("QUEUE", "#", "TASK", "AGE", "TRIES", "STATE", "last error")
+
+
+@click.group()
+def queue() -> None:
+    """Look at the tasks of a running operator."""
+
+
+@queue.command("list")
+@debug.output_option("text")
+@click.option("-e", "--show-empty", is_flag=True, help="Show empty queues, too.")
+@debug.watch_options
+@debug.socket_option
+def list_(output: str, *, show_empty: bool, watch: bool, interval: float, socket: str | None) -> None:
+    """Dump the tasks in all queues."""
+    asked = debug.client(socket)
+
+    def look() -> str:
+        document = asked.get("/queue/list.json", debug.query(showEmpty=show_empty))
+        return debug.rendered(document, output, _queues)
+
+    debug.look_or_watch(look, watch=watch, interval=interval)
+
+
+@queue.command()
+@debug.output_option("text")
+@debug.watch_options
+@debug.socket_option
+def main(output: str, *, watch: bool, interval: float, socket: str | None) -> None:
+    """Dump the tasks in the main queue."""
+    asked = debug.client(socket)
+
+    def look() -> str:
+        return debug.rendered(asked.get("/queue/main.json"), output, lambda row: _table([row]))
+
+    debug.look_or_watch(look, watch=watch, interval=interval)
+
+
+def _queues(document: debug.Document) -> str:
+    table = _table(document["active"]) if document["active"] else ""
+    empty = ", ".join(row["name"] for row in document["empty"])
+    empty = f"Empty queues: {empty}\n" if empty else ""
+    return "\n".join(part for part in (table, empty, _summary(document["summary"])) if part)
+
+
+def _table(rows: list[debug.Document]) -> str:
+    made = debug.table(_COLUMNS, (line for row in rows for line in _lines(row)), _style)
+    hidden = {row["name"]: len(row["tasks"]) - SHOWN_TASKS for row in rows}
+    more = [f"{count} more in {name}\n" for name, count in hidden.items() if count > 0]
+    return made + "".join(more)
+
+
+def _lines(row: debug.Document) -> Iterator[tuple[str, ...]]:
+    for task in row["tasks"][:SHOWN_TASKS]:
+        yield (
+            row["name"],
+            str(task["index"]),
+            _subject(task),
+            debug.age(task["age"]),
+            str(task["tries"]),
+            _state(task),
+            debug.one_line(task["lastError"]),
+        )
+
+
+def _style(row: Sequence[str]) -> str:
+    tries, state = row[4], row[5]
+    return "green" if state == "running" else "yellow" if tries != "0" else ""
+
+
+def _subject(task: debug.Document) -> str:
+    owner = "/".join(part for part in (task["module"], task["hook"]) if part)
+    return " ".join(part for part in (task["kind"], owner, task["binding"]) if part)
+
+
+def _state(task: debug.Document) -> str:
+    if task["nextTryIn"] > 0:
+        return f"next try in {debug.age(task['nextTryIn'])}"
+    return str(task["state"])
+
+
+def _summary(summary: debug.Document) -> str:
+    others = summary["otherQueues"]
+    count = others["active"] + others["empty"]
+    told = f"main: {_tasks(summary['mainQueueTasks'])}"
+    if count:
+        noun = "queue" if count == 1 else "queues"
+        told += f"; {count} other {noun}, {others['empty']} of them empty: {_tasks(others['tasks'])}"
+    return told + "\n"
+
+
+def _tasks(count: int) -> str:
+    return "no tasks" if count == 0 else "1 task" if count == 1 else f"{count} tasks"

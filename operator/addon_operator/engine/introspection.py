@@ -1,0 +1,225 @@
+"""The engine as people look at it: rows of modules and queues. Nothing here changes anything.
+
+The names of the fields are those of the Go operator's debug endpoint where it has them.
+"""
+
+import datetime as dt
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, Protocol, TypedDict
+
+from addon_operator.engine import state, task_queue, tasks
+from addon_operator.kernel import clock as clocks
+from addon_operator.kernel import json_types, names
+
+MAIN_QUEUE: Final = "main"
+
+RUNNING: Final = "running"
+WAITING: Final = "waiting"
+"""Behind another task."""
+BACKOFF: Final = "backoff"
+"""It failed, and the time of its next try has not come."""
+POSTPONED: Final = "postponed"
+"""It runs too often, and waits until it may run again."""
+
+
+class ModuleRow(TypedDict):
+    """One module."""
+
+    name: str
+    order: int
+    enabled: bool
+    state: str
+    """A value of :class:`~addon_operator.engine.state.ModuleStatus`."""
+    reason: str
+    """Why it is enabled or disabled."""
+    hooks: int | None
+    """``None`` until they told their configuration."""
+    lastRun: str | None
+    """When the last run ended; RFC 3339, UTC."""
+    lastError: str
+
+
+class TaskRow(TypedDict):
+    """One task of a queue; times are seconds."""
+
+    index: int
+    """Its place; 1 is the head."""
+    description: str
+    """All that says what it is, in one word without spaces, as the Go operator writes it."""
+    kind: str
+    module: str
+    hook: str
+    binding: str
+    activation: str
+    state: str
+    age: float
+    tries: int
+    """Failed ones."""
+    nextTryIn: float
+    """0 if it may run now."""
+    lastError: str
+
+
+class QueueRow(TypedDict):
+    """One queue."""
+
+    name: str
+    tasksCount: int
+    status: str
+    headAge: float
+    """Seconds since the head was queued."""
+    headTries: int
+    tasks: list[TaskRow]
+
+
+class OtherQueues(TypedDict):
+    """Queues that are not ``main``, and how many tasks they hold."""
+
+    active: int
+    empty: int
+    tasks: int
+
+
+class Summary(TypedDict):
+    """All queues in numbers."""
+
+    mainQueueTasks: int
+    otherQueues: OtherQueues
+    totalTasks: int
+
+
+class QueueList(TypedDict):
+    """All queues, ``main`` first, the others by name."""
+
+    active: list[QueueRow]
+    empty: list[QueueRow]
+    summary: Summary
+
+
+class SnapshotSource(Protocol):
+    """Who knows the objects that hooks' bindings hold."""
+
+    def snapshots_of(self, hook: state.Hook) -> Mapping[str, Sequence[json_types.JsonObject]]:
+        """The entries of each kubernetes binding of the hook that runs, by the binding's name."""
+        ...
+
+
+class Introspection:
+    """Views of a running engine."""
+
+    def __init__(
+        self,
+        states: state.ModuleStates,
+        queues: Callable[[], Sequence[task_queue.TaskQueue]],
+        global_hooks: Sequence[state.Hook],
+        clock: clocks.Clock,
+    ) -> None:
+        self._states = states
+        self._queues = queues
+        self._global_hooks = tuple(global_hooks)
+        self._clock = clock
+
+    @property
+    def global_hooks(self) -> tuple[state.Hook, ...]:
+        """All global hooks."""
+        return self._global_hooks
+
+    @property
+    def enabled(self) -> tuple[names.ModuleName, ...]:
+        """Enabled modules in run order."""
+        return self._states.enabled
+
+    def hooks_of(self, module: names.ModuleName) -> tuple[state.Hook, ...]:
+        """The hooks of a module that told their configuration."""
+        return self._states[module].hooks or ()
+
+    def modules(self) -> list[ModuleRow]:
+        """All modules in run order."""
+        return [self._module(found) for found in self._states]
+
+    def queue(self, name: str = MAIN_QUEUE) -> QueueRow | None:
+        """One queue, or ``None`` if there is none of that name."""
+        return next((self._queue(found) for found in self._queues() if found.name == name), None)
+
+    def queues(self) -> QueueList:
+        """All queues."""
+        rows = sorted(
+            map(self._queue, self._queues()), key=lambda row: (row["name"] != MAIN_QUEUE, row["name"])
+        )
+        return {
+            "active": [row for row in rows if row["tasksCount"]],
+            "empty": [row for row in rows if not row["tasksCount"]],
+            "summary": _summary(rows),
+        }
+
+    def _module(self, found: state.ModuleState) -> ModuleRow:
+        return {
+            "name": found.module.name,
+            "order": found.module.order,
+            "enabled": found.module.name in self._states.enabled,
+            "state": str(found.status),
+            "reason": found.reason,
+            "hooks": None if found.hooks is None else len(found.hooks),
+            "lastRun": None if found.last_run is None else _rfc3339(found.last_run),
+            "lastError": found.last_error,
+        }
+
+    def _queue(self, queue: task_queue.TaskQueue) -> QueueRow:
+        waiting = frozenset(queue.pending)
+        rows = [self._task(queue, number, task, waiting) for number, task in enumerate(queue.tasks, 1)]
+        return {
+            "name": queue.name,
+            "tasksCount": len(rows),
+            "status": rows[0]["state"] if rows else "",
+            "headAge": rows[0]["age"] if rows else 0.0,
+            "headTries": rows[0]["tries"] if rows else 0,
+            "tasks": rows,
+        }
+
+    def _task(
+        self, queue: task_queue.TaskQueue, number: int, task: tasks.Task, waiting: frozenset[tasks.Task]
+    ) -> TaskRow:
+        now = self._clock.monotonic()
+        remaining = max(0.0, task.not_before - now) if task in waiting else 0.0
+        return {
+            "index": number,
+            "description": _description(queue.name, task),
+            "kind": str(task.kind),
+            "module": task.owner,
+            "hook": task.hook,
+            "binding": task.binding,
+            "activation": task.activation,
+            "state": RUNNING if task not in waiting else _waiting_state(task, remaining),
+            "age": round(max(0.0, now - task.queued_at), 3),
+            "tries": task.attempts,
+            "nextTryIn": round(remaining, 3),
+            "lastError": task.last_error,
+        }
+
+
+def _waiting_state(task: tasks.Task, remaining: float) -> str:
+    if task.postponed:
+        return POSTPONED
+    return BACKOFF if remaining > 0 and task.attempts else WAITING
+
+
+def _description(queue: str, task: tasks.Task) -> str:
+    parts = (str(task.kind), queue, task.owner, task.hook, task.binding, task.activation)
+    failures = (f"failures {task.attempts}",) if task.attempts else ()
+    return ":".join(part for part in (*parts, *failures) if part)
+
+
+def _summary(rows: Sequence[QueueRow]) -> Summary:
+    main = sum(row["tasksCount"] for row in rows if row["name"] == MAIN_QUEUE)
+    others = [row["tasksCount"] for row in rows if row["name"] != MAIN_QUEUE]
+    active = sum(count > 0 for count in others)
+    return {
+        "mainQueueTasks": main,
+        "otherQueues": {"active": active, "empty": len(others) - active, "tasks": sum(others)},
+        "totalTasks": main + sum(others),
+    }
+
+
+def _rfc3339(seconds: float) -> str:
+    moment = dt.datetime.fromtimestamp(seconds, dt.UTC)
+    return moment.isoformat(timespec="seconds").replace("+00:00", "Z")

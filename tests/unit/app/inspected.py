@@ -1,0 +1,138 @@
+"""A small operator to look at: two modules, one with hooks, one task that fails, and no cluster."""
+
+import asyncio
+import dataclasses
+import json
+import pathlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from addon_operator.app import debug_api, runtime_config
+from addon_operator.engine import introspection, state, task_queue, tasks
+from addon_operator.hooks import bindings, config
+from addon_operator.kernel import errors, json_types, names
+from addon_operator.modules import model
+from addon_operator.values import patches, schemas, sources, store
+from tests.unit.engine import fakes
+
+WEB = names.ModuleName("web")
+KUBE_DNS = names.ModuleName("kube-dns")
+SECRET = "hunter2-and-more"
+_SCHEMA = "properties: {password: {type: string, x-sensitive: true}, size: {type: integer}}"
+_GLOBAL_SCHEMA = "properties: {token: {type: string, x-sensitive: true}, domain: {type: string}}"
+
+
+class _Deaf:
+    def module_changed(self, state: state.ModuleState) -> None:
+        pass
+
+
+class _Timer:
+    def cancel(self) -> None:
+        pass
+
+
+class Renderer:
+    def __init__(self) -> None:
+        self.error: errors.AddonOperatorError | None = None
+
+    async def render(self, module: model.Module, *, show_sensitive: bool) -> str:
+        if self.error is not None:
+            raise self.error
+        return f"manifest of {module.name}, sensitive: {show_sensitive}\n"
+
+    async def diff(self, module: model.Module, *, show_sensitive: bool) -> str:
+        return f"diff of {module.name}, sensitive: {show_sensitive}\n"
+
+
+class Snapshots:
+    def snapshots_of(self, hook: state.Hook) -> Mapping[str, Sequence[json_types.JsonObject]]:
+        secret: json_types.JsonObject = {"kind": "Secret", "data": {"key": SECRET}}
+        pod: json_types.JsonObject = {"kind": "Pod", "metadata": {"name": "one"}}
+        return {
+            "secrets": [{"object": secret, "filterResult": SECRET}],
+            "pods": [{"object": pod, "filterResult": "one"}],
+        }
+
+
+class Monitor:
+    def resources_of(self, module: names.ModuleName) -> Sequence[Mapping[str, json_types.JsonValue]] | None:
+        return [{"resource": "v1/ConfigMap addons/web", "state": "present"}] if module == WEB else None
+
+
+@dataclasses.dataclass(frozen=True)
+class World:
+    """The operator, and what a test may change of it."""
+
+    api: debug_api.DebugApi
+    inspected: debug_api.Inspected
+    renderer: Renderer
+    levels: list[str]
+    queue: task_queue.TaskQueue
+    states: state.ModuleStates
+
+
+def make() -> World:
+    """An operator whose engine is not there yet; ``world.api.serve(world.inspected)`` gives it one."""
+    clock = fakes.Clock()
+    modules = [
+        model.Module(WEB, 20, pathlib.Path("020-web")),
+        model.Module(KUBE_DNS, 10, pathlib.Path("010-d")),
+    ]
+    states = state.ModuleStates(modules, _Deaf())
+    states.enabled = (WEB, KUBE_DNS)
+    hook = state.Hook("pods.sh", pathlib.Path("pods.sh"), _hook_config())
+    states[WEB].hooks = (hook,)
+    queue = task_queue.TaskQueue("main", observer=fakes.QueueLog(), clock=clock)
+    idle = task_queue.TaskQueue("idle", observer=fakes.QueueLog(), clock=clock)
+    renderer, levels = Renderer(), list[str]()
+    inspected = debug_api.Inspected(
+        introspection.Introspection(states, lambda: (queue, idle), (hook,), clock),
+        _values(),
+        {module.name: module for module in modules},
+        renderer,
+        Snapshots(),
+        Monitor(),
+    )
+    runtime = runtime_config.RuntimeConfig("info", lambda *_: _Timer(), clock=clock, set_level=levels.append)
+    api = debug_api.DebugApi(runtime, lambda: "the operator is starting")
+    return World(api, inspected, renderer, levels, queue, states)
+
+
+def _hook_config() -> config.HookConfig:
+    return config.HookConfig(
+        kubernetes=(
+            bindings.KubernetesBinding("secret", name="secrets"),
+            bindings.KubernetesBinding("Pod", name="pods"),
+        )
+    )
+
+
+def _values() -> store.ValuesStore:
+    section = schemas.load_schemas((_SCHEMA, "config-values.yaml"), (_SCHEMA, "values.yaml"))
+    global_schemas = schemas.load_schemas((_GLOBAL_SCHEMA, "config-values.yaml"))
+    made = store.ValuesStore(
+        [store.ModuleValues(WEB, schemas=section), store.ModuleValues(KUBE_DNS)], (), global_schemas
+    )
+    data = {"global": f"domain: example.org\ntoken: {SECRET}", "web": "size: 2"}
+    made.set_config(sources.parse_config_map(data, made.modules))
+    made.apply_values_patch(WEB, _patch({"op": "add", "path": "/web/password", "value": SECRET}))
+    made.apply_values_patch(None, _patch({"op": "add", "path": "/global/zone", "value": "a"}))
+    return made
+
+
+def _patch(*operations: dict[str, Any]) -> patches.ValuesPatch:
+    return patches.parse_patch(json.dumps(operations), "patch")
+
+
+async def fail_a_task(world: World) -> None:
+    """Put a task at the head of the main queue that has failed once."""
+
+    async def run(_: tasks.Task) -> None:
+        raise errors.AddonOperatorError("the chart is broken")
+
+    world.queue.add(tasks.Task(tasks.TaskKind.MODULE_RUN, run, owner="web", fixed_delay=5.0))
+    worker = asyncio.create_task(world.queue.work())
+    await fakes.settle()
+    worker.cancel()
+    await asyncio.gather(worker, return_exceptions=True)

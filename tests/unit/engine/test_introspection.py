@@ -1,0 +1,142 @@
+"""What people are shown of modules and queues."""
+
+import asyncio
+import contextlib
+import pathlib
+from collections.abc import AsyncIterator
+
+import pytest
+
+from addon_operator.engine import introspection, state, task_queue, tasks
+from addon_operator.kernel import errors, names
+from addon_operator.modules import model
+from tests.unit.engine import fakes
+
+WEB = names.ModuleName("web")
+DNS = names.ModuleName("dns")
+
+
+class Deaf:
+    def module_changed(self, state: state.ModuleState) -> None:
+        pass
+
+
+def states() -> state.ModuleStates:
+    modules = [model.Module(WEB, 20, pathlib.Path("web")), model.Module(DNS, 10, pathlib.Path("dns"))]
+    return state.ModuleStates(modules, Deaf())
+
+
+def make_queue(name: str, clock: fakes.Clock) -> task_queue.TaskQueue:
+    return task_queue.TaskQueue(name, observer=fakes.QueueLog(), clock=clock)
+
+
+class Bench:
+    def __init__(self) -> None:
+        self.clock = fakes.Clock()
+        self.states = states()
+        self.main = make_queue("main", self.clock)
+        self.others = [make_queue(name, self.clock) for name in ("slow", "fast")]
+        self.gate = asyncio.Event()
+        self.views = introspection.Introspection(
+            self.states, lambda: [*self.others, self.main], (), self.clock
+        )
+
+    def task(self, *, fails: bool = False, **more: object) -> tasks.Task:
+        async def run(_: tasks.Task) -> None:
+            if fails:
+                raise errors.AddonOperatorError("the chart is broken")
+            await self.gate.wait()
+
+        return tasks.Task(tasks.TaskKind.MODULE_RUN, run, **more)  # type: ignore[arg-type] # as the dataclass
+
+    def rows(self) -> list[introspection.TaskRow]:
+        row = self.views.queue()
+        assert row is not None
+        return row["tasks"]
+
+
+@pytest.fixture
+async def bench() -> AsyncIterator[Bench]:
+    made = Bench()
+    worker = asyncio.create_task(made.main.work())
+    yield made
+    worker.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await worker
+
+
+async def test_modules_stand_in_run_order_with_what_is_known_of_them(bench: Bench) -> None:
+    bench.states.enabled = (WEB,)
+    found = bench.states[WEB]
+    found.reason, found.hooks, found.last_run = "the ConfigMap says so", (), 0.0
+    bench.states.mark(WEB, state.ModuleStatus.FAILED, "helm failed")
+    dns, web = bench.views.modules()
+    assert web == {
+        "name": "web",
+        "order": 20,
+        "enabled": True,
+        "state": "Failed",
+        "reason": "the ConfigMap says so",
+        "hooks": 0,
+        "lastRun": "1970-01-01T00:00:00Z",
+        "lastError": "helm failed",
+    }
+    assert (dns["name"], dns["enabled"], dns["hooks"], dns["lastRun"]) == ("dns", False, None, None)
+
+
+async def test_a_running_task_is_the_head_and_the_others_wait_behind_it(bench: Bench) -> None:
+    bench.main.add(bench.task(owner="web", activation="OperatorStartup"))
+    bench.main.add(bench.task(owner="dns"))
+    await fakes.settle()
+    bench.clock.now += 2.5
+    head, behind = bench.rows()
+    assert (head["index"], head["module"], head["state"], head["age"]) == (1, "web", "running", 2.5)
+    assert head["description"] == "ModuleRun:main:web:OperatorStartup"
+    assert (behind["index"], behind["module"], behind["state"]) == (2, "dns", "waiting")
+
+
+async def test_a_failed_task_shows_its_tries_its_error_and_when_it_is_tried_again(bench: Bench) -> None:
+    bench.main.add(bench.task(fails=True, owner="web", fixed_delay=5.0))
+    await fakes.settle()
+    bench.clock.now += 1.0
+    (head,) = bench.rows()
+    assert (head["state"], head["tries"], head["nextTryIn"]) == ("backoff", 1, 4.0)
+    assert head["lastError"] == "the chart is broken"
+    assert head["description"].endswith(":failures 1")
+
+
+async def test_a_queue_shows_age_and_tries_of_its_head(bench: Bench) -> None:
+    bench.main.add(bench.task(fails=True, owner="web", fixed_delay=5.0))
+    await fakes.settle()
+    bench.clock.now += 3.0
+    row = bench.views.queue("main")
+    assert row is not None
+    assert (row["headAge"], row["headTries"], row["status"], row["tasksCount"]) == (3.0, 1, "backoff", 1)
+
+
+async def test_all_queues_are_listed_main_first_and_counted(bench: Bench) -> None:
+    for queue in (bench.main, *bench.others):
+        queue.add(bench.task(owner="web"))
+    bench.others.append(make_queue("idle", bench.clock))
+    found = bench.views.queues()
+    assert [row["name"] for row in found["active"]] == ["main", "fast", "slow"]
+    assert [row["name"] for row in found["empty"]] == ["idle"]
+    assert found["summary"] == {
+        "mainQueueTasks": 1,
+        "otherQueues": {"active": 2, "empty": 1, "tasks": 2},
+        "totalTasks": 3,
+    }
+
+
+async def test_an_empty_queue_has_no_head(bench: Bench) -> None:
+    assert bench.views.queue("main") == {
+        "name": "main", "tasksCount": 0, "status": "", "headAge": 0.0, "headTries": 0, "tasks": [],
+    }  # fmt: skip
+
+
+async def test_a_queue_of_another_name_is_not_there(bench: Bench) -> None:
+    assert bench.views.queue("nowhere") is None
+
+
+async def test_the_hooks_of_a_module_are_those_that_told_their_configuration(bench: Bench) -> None:
+    assert bench.views.hooks_of(WEB) == ()

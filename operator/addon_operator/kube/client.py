@@ -11,13 +11,15 @@ said that it did not take it; a replace or delete may be, by HTTP itself, when a
 """
 
 import asyncio
+import contextlib
 import dataclasses
 import enum
 import math
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any, Final, Protocol, Self
 
+import aiohttp
 import orjson
 
 from addon_operator.kernel import clock, fencing
@@ -187,6 +189,33 @@ class KubeClient:
         ``limited=False`` keeps it out of the rate limit, as discovery is.
         """
         return await self._exchange(request, limited=limited)
+
+    @contextlib.asynccontextmanager
+    async def stream(self, request: connection.Request) -> AsyncIterator[aiohttp.StreamReader]:
+        """The answer to a watch, while it comes in.
+
+        Nothing is retried; credentials that were refused are renewed for the next try. ``Unreachable`` is
+        raised also when the stream breaks.
+        """
+        await self._limiter.wait()
+        using = await self._connection.current()
+        target = paths.target(request.method, request.path, watch=True)
+        started, answered = self._clock.monotonic(), False
+        try:
+            async with self._connection.open(request, using) as answer:
+                answered = True
+                seconds = self._clock.monotonic() - started
+                self._observer.request_done(target, request.method, str(answer.status), seconds)
+                if answer.status == 401:
+                    await self._connection.renew(using)
+                if answer.status >= 400:
+                    raise errors.from_answer(target, answer.status, await answer.read())
+                yield answer.content
+        except errors.Unreachable:
+            if not answered:
+                seconds = self._clock.monotonic() - started
+                self._observer.request_done(target, request.method, _NO_ANSWER, seconds)
+            raise
 
     async def _pages(self, request: connection.Request, page_size: int) -> ObjectList:
         items: list[Object] = []

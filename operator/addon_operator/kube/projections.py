@@ -1,9 +1,22 @@
 """What a subscriber keeps of each object, and what counts as a change of it."""
 
+import asyncio
+import dataclasses
+import hashlib
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
+import orjson
+
+from addon_operator.hooks import jq_programs
 from addon_operator.kernel import errors
+from addon_operator.kube import packed_entries
+
+JQ_SECONDS: Final = 10.0
+"""How long a jqFilter may take for one object."""
+_DIGEST_BYTES: Final = 8
+_INLINE_BYTES: Final = 1 << 15
+"""Below this much JSON a thread costs more than it spares the event loop."""
 
 
 class ProjectionError(errors.AddonOperatorError):
@@ -14,7 +27,7 @@ class Reduced(NamedTuple):
     """What is kept of an object."""
 
     entry: bytes
-    """A JSON document."""
+    """A JSON document, as it is or packed by :mod:`addon_operator.kube.packed_entries`."""
     digest: bytes
     """Equal digests mean that nothing changed for this subscriber."""
 
@@ -29,3 +42,100 @@ class Projection(Protocol):
     def __hash__(self) -> int: ...
 
     def __eq__(self, other: object, /) -> bool: ...
+
+
+class JqRunner(Protocol):
+    """Runs jq programs; see :class:`addon_operator.process.jq_workers.JqWorkers`."""
+
+    async def run(
+        self, program: str, documents: Sequence[bytes], timeout: float
+    ) -> list[bytes | jq_programs.JqError]:
+        """For each document a JSON array of the program's results, or why there is none."""
+        ...
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class FullObject:
+    """Keeps ``{"object": …}``; a change is one of the object apart from what every write changes.
+
+    That is ``resourceVersion`` and ``managedFields`` of its metadata.
+    """
+
+    async def reduce(self, objects: Sequence[bytes]) -> Sequence[Reduced]:
+        """See :class:`Projection`."""
+        if sum(map(len, objects)) < _INLINE_BYTES:
+            return _full(objects)
+        return await asyncio.to_thread(_full, objects)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class JqFiltered:
+    """Keeps ``{"filterResult": …}``, with the object before it if wanted; a change is one of the result.
+
+    One result of the program stands for itself, several are an array, none is ``null``.
+    """
+
+    program: str
+    keep_full: bool
+    pool: JqRunner = dataclasses.field(compare=False, repr=False)
+    timeout: float = dataclasses.field(default=JQ_SECONDS, compare=False)
+
+    async def reduce(self, objects: Sequence[bytes]) -> Sequence[Reduced | ProjectionError]:
+        """See :class:`Projection`."""
+        results = await self.pool.run(self.program, objects, self.timeout)
+        if self.keep_full and sum(map(len, objects)) >= _INLINE_BYTES:
+            return await asyncio.to_thread(self._entries, objects, results)
+        return self._entries(objects, results)
+
+    def _entries(
+        self, objects: Sequence[bytes], results: Sequence[bytes | jq_programs.JqError]
+    ) -> list[Reduced | ProjectionError]:
+        return [self._entry(*pair) for pair in zip(objects, results, strict=True)]
+
+    def _entry(self, data: bytes, result: bytes | jq_programs.JqError) -> Reduced | ProjectionError:
+        if isinstance(result, jq_programs.JqError):
+            return ProjectionError(f"jqFilter: {result}")
+        value = filter_result(result)
+        if self.keep_full:
+            entry = packed_entries.pack(b'{"object":%b,"filterResult":%b}' % (data, value))
+        else:
+            entry = b'{"filterResult":%b}' % value
+        return Reduced(entry, _digest(value))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Presence:
+    """Keeps nothing but that the object is there; a change is another object of the same name."""
+
+    async def reduce(self, objects: Sequence[bytes]) -> Sequence[Reduced]:
+        """See :class:`Projection`."""
+        return [_PRESENT] * len(objects)
+
+
+_PRESENT: Final = Reduced(b"{}", b"")
+
+
+def filter_result(results: bytes) -> bytes:
+    """What stands as ``filterResult`` for a JSON array of results."""
+    values = orjson.loads(results)
+    if not values:
+        return b"null"
+    return results[1:-1] if len(values) == 1 else results
+
+
+def _full(objects: Sequence[bytes]) -> list[Reduced]:
+    return [
+        Reduced(packed_entries.pack(b'{"object":%b}' % data), _digest_of_object(data)) for data in objects
+    ]
+
+
+def _digest_of_object(data: bytes) -> bytes:
+    document = orjson.loads(data)
+    metadata = document.get("metadata") or {}
+    metadata.pop("resourceVersion", None)
+    metadata.pop("managedFields", None)
+    return _digest(orjson.dumps(document, option=orjson.OPT_SORT_KEYS))
+
+
+def _digest(data: bytes) -> bytes:
+    return hashlib.blake2b(data, digest_size=_DIGEST_BYTES).digest()

@@ -63,7 +63,11 @@ class ModuleState:
     module: model.Module
     status: ModuleStatus = ModuleStatus.DISABLED
     reason: str = "not discovered yet"
-    """Why it is enabled or disabled."""
+    """Why it is enabled or disabled, and whether it is left alone."""
+    verdict: str = ""
+    """What the last discovery said of it."""
+    maintenance: str = ""
+    """The mode in which Helm and healing leave it alone; empty if it is managed as usual."""
     hooks: tuple[Hook, ...] | None = None
     """``None`` until its hooks told their configuration."""
     started: bool = False
@@ -87,6 +91,11 @@ class ModuleState:
         self.progress = RunProgress()
         self.status = ModuleStatus.DISABLED
         self.last_error = self.last_error_without_values = ""
+
+    def explain(self) -> None:
+        """Make the reason anew."""
+        left_alone = f"; in maintenance ({self.maintenance}): Helm and healing leave it alone"
+        self.reason = self.verdict + (left_alone if self.maintenance else "")
 
 
 class StateObserver(Protocol):
@@ -139,6 +148,13 @@ class ModuleStates:
             state.last_error_without_values = errors.without_values(error)
         self._observer.module_changed(state)
 
+    def maintain(self, name: names.ModuleName, mode: str) -> None:
+        """Helm and healing leave the module alone from now on; with an empty ``mode`` no longer."""
+        state = self._states[name]
+        state.maintenance = mode
+        state.explain()
+        self._observer.module_changed(state)
+
     def discovered(
         self, verdicts: Mapping[names.ModuleName, model.Verdict], enabled: Sequence[names.ModuleName]
     ) -> None:
@@ -148,8 +164,9 @@ class ModuleStates:
             self._take(state, verdicts[state.module.name])
 
     def _take(self, state: ModuleState, verdict: model.Verdict) -> None:
-        is_news = not state.discovered or state.reason != verdict.reason
-        state.discovered, state.reason = True, verdict.reason
+        is_news = not state.discovered or state.verdict != verdict.reason
+        state.discovered, state.verdict = True, verdict.reason
+        state.explain()
         if verdict.enabled and state.status is ModuleStatus.DISABLED:
             self.mark(state.module.name, ModuleStatus.PENDING)
         elif not verdict.enabled and state.hooks is None and state.status is not ModuleStatus.DISABLED:

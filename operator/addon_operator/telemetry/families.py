@@ -115,6 +115,10 @@ class ModuleMetrics:
     """``module``, ``state``; set through :meth:`addon_operator.telemetry.metrics.Metrics.module_state`."""
     enabled: Gauge
     """``module``; 1 or 0"""
+    maintenance: Gauge
+    """``module``, ``state``: the maintenance mode; there only while the module is in maintenance"""
+    resources_healed_total: Counter
+    """``module``"""
     convergence_seconds: series.PlainCounter
     """``activation``"""
     convergence_total: Counter
@@ -142,6 +146,14 @@ def module_metrics(make: Factory) -> ModuleMetrics:
         ),
         info=make.gauge("module_info", "The state of each module; always 1.", ("module", "state")),
         enabled=make.gauge("module_enabled", "Whether each module is enabled.", module),
+        maintenance=make.gauge(
+            "mm_module_maintenance",
+            "Modules that Helm and healing leave alone; always 1.",
+            ("module", "state"),
+        ),
+        resources_healed_total=make.counter(
+            "resources_healed_total", "Absent resources of releases that were brought back.", module
+        ),
         convergence_seconds=make.plain_counter("convergence_seconds", "Time of converges.", ("activation",)),
         convergence_total=make.counter("convergence_total", "Converges.", ("activation",)),
         config_values_errors_total=make.counter(
@@ -192,6 +204,30 @@ def queue_metrics(make: Factory, *, actions: bool) -> QueueMetrics:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class BindingMetrics:
+    """Objects of kubernetes bindings. Labels: ``module`` (empty for global hooks), ``hook``, ``binding``,
+    ``queue``; the last one ``kind``, too.
+    """
+
+    snapshot_objects: Gauge
+    waiting: Gauge
+    """1 as long as the objects cannot be followed"""
+    event_seconds: Histogram
+
+
+def binding_metrics(make: Factory) -> BindingMetrics:
+    """The families about kubernetes bindings."""
+    labels = ("module", "hook", "binding", "queue")
+    return BindingMetrics(
+        snapshot_objects=make.gauge("kube_snapshot_objects", "Objects in each binding's snapshot.", labels),
+        waiting=make.gauge("kube_binding_waiting", "Whether a binding's objects cannot be followed.", labels),
+        event_seconds=make.histogram(
+            "kube_event_duration_seconds", "Time to handle an event.", (*labels, "kind"), SHORT_BUCKETS
+        ),
+    )
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class AdmissionMetrics:
     """Pods that are admitted with presets, and what is told of them."""
 
@@ -235,6 +271,8 @@ class ProcessMetrics:
     """``code``, ``method``"""
     request_latency_seconds: Histogram
     """``verb``, ``url``"""
+    watch_errors_total: Counter
+    """``kind``, ``reason``"""
 
 
 def process_metrics(make: Factory) -> ProcessMetrics:
@@ -253,5 +291,8 @@ def process_metrics(make: Factory) -> ProcessMetrics:
             "Time of requests to the API server.",
             ("verb", "url"),
             REQUEST_BUCKETS,
+        ),
+        watch_errors_total=make.counter(
+            "watch_errors_total", "Lists and watches that failed or broke.", ("kind", "reason")
         ),
     )

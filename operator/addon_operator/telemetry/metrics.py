@@ -49,6 +49,7 @@ class Metrics:
         self.module_hooks = families.hook_metrics(make, "module", "module")
         self.modules = families.module_metrics(make)
         self.queues = families.queue_metrics(make, actions=queue_actions)
+        self.bindings = families.binding_metrics(make)
         self.admission = families.admission_metrics(make)
         self.process = families.process_metrics(make)
         prometheus_client.ProcessCollector(registry=self.registry)
@@ -69,6 +70,10 @@ class Metrics:
         """A try of a request ended; see :class:`addon_operator.kube.client.RequestObserver`."""
         self.process.request_result_total.labels(code=code, method=method).inc()
         self.process.request_latency_seconds.labels(verb=target.verb, url=target.template).observe(seconds)
+
+    def watch_failed(self, kind: str, reason: str) -> None:
+        """A watch failed; see :class:`addon_operator.kube.object_feeds.WatchObserver`."""
+        self.process.watch_errors_total.labels(kind=kind, reason=reason).inc()
 
     def forget_module(self, module: str) -> None:
         """Remove all series of a module that went away."""

@@ -93,3 +93,17 @@ def test_other_errors_are_shown_as_they_are(states: state.ModuleStates) -> None:
     assert states[WEB].last_error == "module web: its chart is gone"
     states.mark(WEB, state.ModuleStatus.READY, "")
     assert states[WEB].last_error == states[WEB].last_error_without_values == ""
+
+
+def test_maintenance_is_part_of_the_reason_until_it_ends(states: state.ModuleStates, told: Told) -> None:
+    discover(states, enabled=True)
+    states.maintain(WEB, "NoResourceReconciliation")
+    assert states[WEB].reason == (
+        "because; in maintenance (NoResourceReconciliation): Helm and healing leave it alone"
+    )
+    discover(states, enabled=True)
+    assert len(told.statuses) == 2
+    assert "in maintenance" in states[WEB].reason
+    states.maintain(WEB, "")
+    assert states[WEB].reason == "because"
+    assert len(told.statuses) == 3

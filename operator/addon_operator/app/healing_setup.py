@@ -1,0 +1,104 @@
+"""The objects that watch the resources of releases and bring them back."""
+
+import asyncio
+import dataclasses
+from collections.abc import Callable
+
+import structlog
+
+from addon_operator.app import healing_observer
+from addon_operator.engine import healing, module_releases, state, watched_releases, watched_resources
+from addon_operator.kernel import clock as clocks
+from addon_operator.kernel import names
+from addon_operator.kube import (
+    client,
+    discovery,
+    informers,
+    object_changes,
+    object_selections,
+    own_deletions,
+    presence,
+    projections,
+)
+from addon_operator.telemetry import metrics
+from addon_operator.values import store
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Cluster:
+    """What is needed of the cluster."""
+
+    kube: client.KubeClient
+    kinds: discovery.Catalog
+    informers: informers.Informers
+    deletions: own_deletions.OwnDeletions
+    namespace: str
+    """That of the releases."""
+
+
+class LateRuns:
+    """Breaks a circle: healing asks the engine for runs, which is made later."""
+
+    def __init__(self) -> None:
+        self.target: Callable[[names.ModuleName, str], None] = lambda _module, _activation: None
+
+    def request(self, module: names.ModuleName, activation: str) -> None:
+        """Ask for a run of the module."""
+        self.target(module, activation)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class HealingParts:
+    """What the rest of the operator sees of healing."""
+
+    releases: watched_releases.WatchedReleases
+    resources: watched_resources.WatchedResources
+    """For ``module resource-monitor``."""
+    heal: healing.Healing
+    runs: LateRuns
+
+    async def work(self) -> None:
+        """Follow and heal, until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.releases.work(), name="follow resources")
+            group.create_task(self.heal.work(), name="heal")
+
+
+class _Watches:
+    """Implements :class:`addon_operator.engine.kind_watch.Watches`."""
+
+    def __init__(self, watches: informers.Informers) -> None:
+        self._watches = watches
+
+    def subscribe(
+        self, selection: object_selections.ObjectSelection, listener: object_changes.Listener
+    ) -> object_changes.Subscription:
+        return self._watches.subscribe(selection, projections.Presence(), listener)
+
+
+def heal(
+    cluster: Cluster,
+    releases: module_releases.ModuleReleases,
+    values: store.ValuesStore,
+    states: state.ModuleStates,
+    meters: metrics.Metrics,
+    log: structlog.typing.FilteringBoundLogger,
+    clock: clocks.Clock,
+) -> HealingParts:
+    """Make them."""
+    observer = healing_observer.HealingObserver(states, meters, log)
+    probe, runs = presence.ObjectProbe(cluster.kube), LateRuns()
+    resources = watched_resources.WatchedResources(
+        _Watches(cluster.informers), cluster.kinds, probe, observer, namespace=cluster.namespace
+    )
+    healer = healing.Healing(resources, probe, cluster.deletions, observer, runs.request, clock)
+    watched = watched_releases.WatchedReleases(
+        releases,
+        resources,
+        healer,
+        observer,
+        maintenance=values.maintenance,
+        warn=log.warning,
+        clock=clock,
+    )
+    return HealingParts(watched, resources, healer, runs)

@@ -1,0 +1,74 @@
+"""What healing and maintenance tell: metrics, log records, the state of the module."""
+
+import pathlib
+
+import pytest
+import structlog
+from structlog.testing import capture_logs
+
+from addon_operator.app import healing_observer
+from addon_operator.engine import state
+from addon_operator.kernel import names
+from addon_operator.modules import model
+from addon_operator.telemetry import metrics
+
+WEB = names.ModuleName("web")
+MODE = "NoResourceReconciliation"
+
+
+class Bench:
+    def __init__(self) -> None:
+        self.meters = metrics.Metrics()
+        self.changes: list[str] = []
+        self.states = state.ModuleStates([model.Module(WEB, 1, pathlib.Path("web"))], self)
+        self.observer = healing_observer.HealingObserver(self.states, self.meters, structlog.get_logger())
+
+    def module_changed(self, state: state.ModuleState) -> None:
+        self.changes.append(state.maintenance)
+
+    def value(self, name: str, **labels: str) -> float | None:
+        return self.meters.registry.get_sample_value(f"addon_operator_{name}", {"module": WEB, **labels})
+
+
+@pytest.fixture
+def bench() -> Bench:
+    return Bench()
+
+
+def test_what_is_brought_back_is_counted_by_resource(bench: Bench) -> None:
+    with capture_logs() as logs:
+        bench.observer.healed(WEB, [f"ConfigMap x/{number}" for number in range(7)])
+    assert bench.value("resources_healed_total") == 7
+    assert logs[0]["event"].endswith("ConfigMap x/4 and 2 more")
+
+
+def test_what_is_absent_is_logged_with_the_module(bench: Bench) -> None:
+    with capture_logs() as logs:
+        bench.observer.absent_found(WEB, ["ConfigMap x/a"])
+    assert logs[0]["event"] == "absent in the cluster: ConfigMap x/a; the module is run"
+    assert logs[0]["module"] == WEB
+
+
+def test_who_is_healed_again_and_again_is_warned_of(bench: Bench) -> None:
+    with capture_logs() as logs:
+        bench.observer.heal_postponed(WEB, ["ConfigMap x/a"], 4.6)
+    assert logs[0]["log_level"] == "warning"
+    assert "ConfigMap x/a disappears again and again; the module is healed in 5 s" in logs[0]["event"]
+
+
+def test_kinds_without_a_watch_are_warned_of_with_their_modules(bench: Bench) -> None:
+    with capture_logs() as logs:
+        bench.observer.not_watched([WEB, names.ModuleName("db")], "Secret", "no right")
+    assert logs[0]["log_level"] == "warning"
+    assert logs[0]["event"].startswith("resources of the kind Secret of module web, db are not watched")
+    assert logs[0]["event"].endswith("no right")
+
+
+def test_maintenance_has_a_series_as_long_as_it_lasts(bench: Bench) -> None:
+    with capture_logs() as logs:
+        bench.observer.maintenance_changed(WEB, MODE)
+        assert bench.value("mm_module_maintenance", state=MODE) == 1
+        bench.observer.maintenance_changed(WEB, "")
+    assert bench.value("mm_module_maintenance", state=MODE) is None
+    assert bench.changes == [MODE, ""]
+    assert [record["log_level"] for record in logs] == ["warning", "info"]

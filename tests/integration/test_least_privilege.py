@@ -1,0 +1,148 @@
+"""The operator under the chart's own ServiceAccount: every part works, and nothing more is asked for."""
+
+import json
+import pathlib
+import re
+from typing import Final
+
+import pytest
+
+from addon_operator.devcluster import api, handle, layout
+from tests.integration import admitting, charts, operator_process, operator_site
+
+pytestmark = pytest.mark.integration
+
+_FORBIDDEN: Final = re.compile(r"forbidden|may not|not permitted|no right", re.IGNORECASE)
+_WIDGETS: Final = """\
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: widgets.example.com
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {kind: Widget, plural: widgets, singular: widget, listKind: WidgetList}
+  versions:
+    - name: v1
+      served: true
+      storage: true
+      schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+"""
+_MAKE: Final = """\
+cat > "$KUBERNETES_PATCH_PATH" <<'PATCH'
+{"operation": "CreateOrUpdate", "object":
+  {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "made", "namespace": "NAMESPACE"}}}
+PATCH
+echo '[{"op": "add", "path": "/web/discovered", "value": "yes"}]' > "$CONFIG_VALUES_JSON_PATCH_PATH"
+"""
+
+
+def write_modules(site: operator_site.Site) -> None:
+    """A module that uses everything a module can."""
+    site.hook(site.global_hooks, "start.sh", {"onStartup": 1})
+    module = site.module(
+        "010-web",
+        {"size": "{{ .Values.web.size | quote }}"},
+        values="webEnabled: true\nweb:\n  size: small\n",
+    )
+    (module / "crds").mkdir()
+    (module / "crds" / "widgets.yaml").write_text(_WIDGETS)
+    site.hook(module, "make.sh", {"afterHelm": 1}, _MAKE.replace("NAMESPACE", site.namespace))
+
+
+def denials(operator: operator_process.OperatorProcess) -> list[str]:
+    """Lines of the log about missing rights."""
+    return [line for line in operator.log.splitlines() if _FORBIDDEN.search(line)]
+
+
+def shop_of(
+    operator: operator_process.OperatorProcess, cluster: handle.DevCluster, namespace: str
+) -> admitting.Shop:
+    """A namespace whose pods that operator admits."""
+    client = api.ApiClient(layout.Layout(cluster.kubeconfig.parent), cluster.url)
+    return admitting.Shop(namespace, operator, cluster, client)
+
+
+def test_every_part_works_with_the_rights_that_the_chart_gives(
+    devcluster: handle.DevCluster, site: operator_site.Site
+) -> None:
+    write_modules(site)
+    values = {"rbac.modules": "namespace-admin", "rbac.moduleCRDs": True}
+    namespace = devcluster.namespace("shop")
+    with (
+        charts.installed(devcluster, site, values) as installation,
+        charts.operating(installation) as operator,
+    ):
+        operator.wait_ready()
+        see_modules_at_work(site, operator)
+        see_reactions(site, operator)
+        see_pods_admitted(shop_of(operator, devcluster, namespace))
+        see_status(devcluster, site, operator)
+        assert denials(operator) == []
+        assert operator.metrics().total("kubernetes_client_request_result_total", code="403") == 0
+        operator.stop()
+    devcluster.delete_namespace(namespace)
+
+
+def see_modules_at_work(site: operator_site.Site, operator: operator_process.OperatorProcess) -> None:
+    """Hooks, a release, a definition, an object made by a hook."""
+    assert site.revisions()["web"] >= 1
+    assert site.data("made") is not None
+    assert site.kubectl("get", "widgets.example.com") == ""
+    config = site.data(operator_site.CONFIG_MAP)
+    assert config is not None
+    assert "discovered" in config["web"]
+
+
+def see_reactions(site: operator_site.Site, operator: operator_process.OperatorProcess) -> None:
+    """An edit of the ConfigMap."""
+    operator.wait_idle()
+    site.config(web="size: large\n")
+    operator.wait_until(lambda: (site.data("web") or {}).get("size") == "large", "the edit is in the release")
+
+
+def see_pods_admitted(shop: admitting.Shop) -> None:
+    """Presets, conflicts and references."""
+    shop.preset()
+    shop.preset("other", env=[{"name": "DB_PORT", "value": "1"}], selector={"matchLabels": {"role": "odd"}})
+    shop.operator.wait_until(lambda: admitting.is_injected(shop, shop.operator), "a pod was injected")
+    shop.pod(admitting.container(env=[{"name": "DB_PORT", "value": "other"}]))
+    shop.wait_events("conflict", 1)
+    shop.pod(admitting.container(args=["$(NOWHERE)"]))
+    shop.wait_events("UnresolvedVariable", 1)
+    shop.operator.wait_until(
+        lambda: shop.stored_preset().get("status", {}).get("injected", 0) >= 1, "the preset's status"
+    )
+
+
+def see_status(
+    devcluster: handle.DevCluster, site: operator_site.Site, operator: operator_process.OperatorProcess
+) -> None:
+    """The Lease, the Module object and its Events."""
+    holder = site.kubectl(
+        "get", "lease", "addon-operator-leader-election", "-o", "jsonpath={.spec.holderIdentity}"
+    )
+    assert holder
+    devcluster.run_kubectl("wait", "--for=condition=Ready", "module/web", "--timeout=30s")
+    told = "--field-selector=involvedObject.kind=Module,involvedObject.name=web"
+    operator.wait_until(
+        lambda: json.loads(devcluster.run_kubectl("get", "events", told, "-o", "json").stdout)["items"],
+        "an Event about the module",
+    )
+
+
+def test_without_rights_for_modules_a_release_fails_with_the_right_that_is_missing(
+    devcluster: handle.DevCluster, site: operator_site.Site, tmp_path: pathlib.Path
+) -> None:
+    site.module("010-web", {"size": "small"}, values="webEnabled: true\n")
+    site.hook(site.module("020-plain", values="plainEnabled: true\n"), "run.sh", {"beforeHelm": 1})
+    with (
+        charts.installed(devcluster, site, {"podPresets.enabled": False}) as installation,
+        charts.operating(
+            installation, CONVERGE_ON_FAILURE="continue", ADMISSION_SERVER_ENABLED="false"
+        ) as operator,
+    ):
+        line = operator.wait_logged("web", "forbidden", "configmaps")
+        assert "addon-operator" in line
+        operator.wait_until(lambda: "run.sh beforeHelm" in site.labels(), "the other module runs")
+        operator.stop()

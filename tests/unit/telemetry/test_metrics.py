@@ -68,6 +68,7 @@ def touch_everything(meters: metrics.Metrics) -> None:
     meters.queue_action("main", "add", 0.001)
     meters.admission.podpreset_admissions_total.labels(namespace="shop", result="injected").inc()
     meters.request_done(paths.target("GET", "/api/v1/namespaces/x/pods/y"), "GET", "200", 0.1)
+    meters.watch_failed("Pod", "expired")
 
 
 DOCUMENTED = [
@@ -101,6 +102,7 @@ DOCUMENTED = [
     ("leader", set()),
     ("kubernetes_client_request_result_total", {"code", "method"}),
     ("kubernetes_client_request_latency_seconds_count", {"verb", "url"}),
+    ("watch_errors_total", {"kind", "reason"}),
     ("tasks_queue_action_duration_seconds_count", {"queue_name", "queue_action"}),
     ("tasks_queue_head_age_seconds", {"queue"}),
     ("tasks_queue_retries", {"queue"}),

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 
 import structlog
 
-from addon_operator.app import debug_api, debug_render, kopf_login, observers
+from addon_operator.app import binding_setup, debug_api, debug_render, kopf_login, observers
 from addon_operator.app import settings as settings_module
 from addon_operator.engine import (
+    binding_selections,
     config_state,
     converge,
     discovery,
@@ -23,16 +24,16 @@ from addon_operator.engine import (
     module_files,
     module_releases,
     module_run,
+    queue_set,
     state,
     steps,
-    task_queue,
 )
 from addon_operator.helm import releases
 from addon_operator.kernel import clock
-from addon_operator.kube import client, config_maps, crds, object_patches, own_deletions
+from addon_operator.kube import client, config_maps, crds, informers, object_patches, own_deletions
 from addon_operator.kube import discovery as discovery_of_kinds
 from addon_operator.modules import plan
-from addon_operator.process import children
+from addon_operator.process import children, jq_workers
 from addon_operator.telemetry import hook_metrics, metrics
 from addon_operator.values import sources, store
 
@@ -47,6 +48,7 @@ class Parts:
     releases: releases.ReleaseManager
     workspace: pathlib.Path
     run_child: children.RunChild
+    jq: jq_workers.JqWorkers
     meters: metrics.Metrics
     log: structlog.typing.FilteringBoundLogger
     environ: Mapping[str, str]
@@ -61,6 +63,7 @@ class Operator:
     """The ends of the graph that the start and the stop work with."""
 
     engine: engine.Engine
+    watches: informers.Informers
     config: config_state.ConfigState
     source: kopf_source.ConfigMapSource
     queue_observer: observers.QueueObserver
@@ -92,6 +95,7 @@ class Graph:
         self._told = told
         self._clock = clock.SystemClock()
         self._kinds = discovery_of_kinds.Catalog(parts.kube, self._clock)
+        self._watches = informers.Informers(parts.kube, self._kinds, self._clock, parts.meters)
         self._own_deletions = own_deletions.OwnDeletions()
         self._values = parts.modules.store()
         self._states = state.ModuleStates([files.module for files in parts.modules.modules], told)
@@ -99,6 +103,21 @@ class Graph:
         self._late_engine = _LateEngine()
         self._config = self._config_state()
         self._executor = self._hook_executor()
+        self._queue_observer = observers.QueueObserver(parts.meters, parts.log)
+        self._queues = queue_set.QueueSet(
+            self._queue_observer,
+            parts.meters.forget_queue,
+            clock=self._clock,
+            parallelism=self._settings.modules_parallelism,
+        )
+        self._bound = binding_setup.bind(
+            self._queues,
+            self._executor,
+            binding_selections.InformerBindings(self._watches, parts.jq),
+            parts.meters,
+            parts.log,
+            self._clock,
+        )
         self._releases = module_releases.ModuleReleases(parts.releases, self._values, told)
         self._definitions = self._module_crds()
 
@@ -110,20 +129,19 @@ class Graph:
         hooks = await global_hooks.load(self._settings.global_hooks_dir, self._runner, self._parts.warn)
         self._told.hooks_registered(None, hooks)
         await self._config.load()
-        made_of = self._steps(hooks)
-        queue_observer = observers.QueueObserver(self._parts.meters, self._parts.log)
-        queue = task_queue.TaskQueue(
-            module_run.MAIN_QUEUE,
-            observer=queue_observer,
-            clock=self._clock,
-            parallelism=self._settings.modules_parallelism,
-        )
+        bound, made_of = self._bound, self._steps(hooks)
         on_failure = converge.OnFailure(self._settings.converge_on_failure)
-        converger = converge.Converger(queue, made_of, self._told, on_failure=on_failure)
-        running = engine.Engine(queue, converger, made_of, self._states, self._edits)
-        self._late_engine.target = running
+        converger = converge.Converger(self._queues.main, made_of, self._told, on_failure=on_failure)
+        sources = engine.Sources(hooks, bound.bindings, bound.schedules)
+        running = engine.Engine(self._queues, sources, converger, made_of, self._states, self._edits)
+        self._late_engine.target = bound.tasks.reactor = running
         return Operator(
-            running, self._config, self._source(), queue_observer, self._inspected(running, hooks)
+            running,
+            self._watches,
+            self._config,
+            self._source(),
+            self._queue_observer,
+            self._inspected(running, hooks),
         )
 
     def _inspected(self, running: engine.Engine, hooks: tuple[state.Hook, ...]) -> debug_api.Inspected:
@@ -136,6 +154,7 @@ class Graph:
             self._values,
             {files.module.name: files.module for files in parts.modules.modules},
             renderer,
+            snapshots=self._bound.bindings,
         )
 
     def _hook_runner(self) -> hook_runner.HookRunner:
@@ -176,8 +195,7 @@ class Graph:
     def _steps(self, hooks: tuple[state.Hook, ...]) -> steps.EngineSteps:
         runner = module_run.ModuleRunner(
             self._states,
-            self._runner,
-            self._executor,
+            module_run.Hooks(self._runner, self._executor, self._bound.bindings),
             self._releases,
             self._told,
             drop_values=self._values.drop_patches,
@@ -187,7 +205,7 @@ class Graph:
         return steps.EngineSteps(
             self._states,
             self._values,
-            global_hooks.GlobalHooks(hooks, self._executor),
+            global_hooks.GlobalHooks(hooks, self._executor, self._bound.bindings.snapshots),
             self._discovery(),
             runner,
             self._releases,

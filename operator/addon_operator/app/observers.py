@@ -2,7 +2,7 @@
 
 import asyncio
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 import structlog
@@ -37,11 +37,11 @@ class QueueObserver:
         self._meters.queues.head_age_seconds.labels(queue=queue.name).set(queue.head_age)
         self._meters.queues.retries.labels(queue=queue.name).set(pending[0].attempts if pending else 0)
 
-    async def keep_ages(self, queues: Sequence[task_queue.TaskQueue]) -> None:
+    async def keep_ages(self, queues: Callable[[], Sequence[task_queue.TaskQueue]]) -> None:
         """Keep the age of heads true while nothing happens, until cancelled."""
         while True:
             await asyncio.sleep(AGES_SECONDS)
-            for queue in queues:
+            for queue in queues():
                 self.changed(queue)
 
     def started(self, queue: task_queue.TaskQueue, task: tasks.Task, waited: float) -> None:

@@ -31,7 +31,7 @@ from addon_operator.helm import binary
 from addon_operator.kernel import clock, errors
 from addon_operator.kube import auth, client, events, paths
 from addon_operator.kube import errors as kube_errors
-from addon_operator.process import children, fenced, launcher
+from addon_operator.process import children, fenced, jq_workers, launcher
 from addon_operator.telemetry import heartbeat, logs, metrics
 
 _LAST_EVENTS_SECONDS: Final = 1.0
@@ -158,6 +158,7 @@ class _Process:
             releases=await stack.enter_async_context(manager),
             workspace=workspace,
             run_child=run_child,
+            jq=await stack.enter_async_context(jq_workers.JqWorkers()),
             meters=self._meters,
             log=self._log,
             environ=self._environ,
@@ -199,7 +200,7 @@ class _Process:
         self._status.serve(operator.engine, lambda: operator.source.alive)
         if self._debug is not None:
             self._debug.serve(operator.inspected)
-        self._begin("ages", operator.queue_observer.keep_ages(operator.engine.queues))
+        self._begin("ages", operator.queue_observer.keep_ages(lambda: operator.engine.queues))
         self._begin("config", operator.config.keep_in_step())
         work = asyncio.create_task(operator.engine.work(), name="engine")
         lost = asyncio.create_task(self._leadership.lost(), name="lease")
@@ -208,6 +209,7 @@ class _Process:
             await self._until_the_end(operator, work, lost)
         finally:
             await stopping.end({work, lost})
+            await operator.watches.close()
             await self._tell_last_events()
             await self._leadership.release()
             await operator.source.stop()

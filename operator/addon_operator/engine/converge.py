@@ -128,6 +128,16 @@ class Converger:
         return ConvergeState.IDLE if self.first_done.is_set() else ConvergeState.NOT_STARTED
 
     @property
+    def is_stalled(self) -> bool:
+        """Whether nothing but retries of failing modules is left to be done now."""
+        if self._progress is None:
+            return False
+        queued = [task for task in self._queue.tasks if task.converge == self._progress.number]
+        return bool(queued) and all(
+            task.kind is tasks.TaskKind.MODULE_RUN and task.attempts > 0 for task in queued
+        )
+
+    @property
     def remaining(self) -> int:
         """Number of tasks that the running converge has queued or planned."""
         if self._progress is None:

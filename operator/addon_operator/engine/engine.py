@@ -1,15 +1,30 @@
-"""The engine: the ``main`` queue, the converger, and the reactions to edits."""
+"""The engine: queues, the converger, and the reactions to edits and to hooks."""
 
 import asyncio
-from collections.abc import Iterator
-from typing import Protocol
+import dataclasses
+from collections.abc import Iterator, Sequence
+from typing import Final, Protocol
 
-from addon_operator.engine import converge, reactions, state, steps, task_queue, tasks
+from addon_operator.engine import (
+    converge,
+    hook_bindings,
+    queue_set,
+    reactions,
+    schedules,
+    state,
+    steps,
+    task_queue,
+    tasks,
+)
 from addon_operator.kernel import names
 from addon_operator.values import sources, store
 
 ACTIVATION_STARTUP = "onStartup"
 ACTIVATION_CONFIG_MAP = "ConfigMapChanged"
+ACTIVATION_GLOBAL_VALUES = "GlobalValuesChanged"
+ACTIVATION_MODULE_VALUES = "ModuleValuesChanged"
+_LOOK_AGAIN: Final = 0.5
+"""Seconds between two looks at whether the first converge got stuck."""
 
 
 class EditObserver(Protocol):
@@ -24,18 +39,34 @@ class EditObserver(Protocol):
         ...
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Sources:
+    """What wakes hooks: the bindings of all hooks, and the schedules among them."""
+
+    global_hooks: Sequence[state.Hook]
+    bindings: hook_bindings.HookBindings
+    schedules: schedules.Schedules
+
+
 class Engine:
-    """Runs until cancelled; implements :class:`addon_operator.engine.config_state.ConfigObserver`."""
+    """Runs until cancelled.
+
+    Implements :class:`addon_operator.engine.config_state.ConfigObserver` and
+    :class:`addon_operator.engine.hook_tasks.ChangeObserver`.
+    """
 
     def __init__(
         self,
-        queue: task_queue.TaskQueue,
+        queues: queue_set.QueueSet,
+        sources: Sources,
         converger: converge.Converger,
         made_of: steps.EngineSteps,
         states: state.ModuleStates,
         edits: EditObserver,
     ) -> None:
-        self._queue = queue
+        self._queues = queues
+        self._queue = queues.main
+        self._sources = sources
         self._converger = converger
         self._steps = made_of
         self._states = states
@@ -49,18 +80,24 @@ class Engine:
     @property
     def queues(self) -> tuple[task_queue.TaskQueue, ...]:
         """All queues."""
-        return (self._queue,)
+        return self._queues.all
+
+    @property
+    def bindings(self) -> hook_bindings.HookBindings:
+        """The bindings of all hooks, for status pages."""
+        return self._sources.bindings
 
     async def work(self) -> None:
-        """Run the global ``onStartup`` hooks, then converge, then react, until cancelled."""
+        """Run the global ``onStartup`` hooks and Synchronizations, converge, then react, until cancelled."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._queue.work(), name="queue main")
+            group.create_task(self._queues.work(), name="queues")
+            group.create_task(self._sources.schedules.work(), name="schedules")
             group.create_task(self._converger.work(), name="converge")
             group.create_task(self._start(), name="startup")
 
     async def drain(self, grace: float) -> None:
         """Begin nothing more, and wait up to ``grace`` seconds for what runs."""
-        await self._queue.drain(grace)
+        await self._queues.drain(grace)
 
     def config_changed(self, change: store.ConfigChange) -> None:
         """React to an edit; the store has the new values already."""
@@ -77,6 +114,19 @@ class Engine:
             self._drop_run(module)
             self.run_module(module, ACTIVATION_CONFIG_MAP)
 
+    def hook_changed(self, hook: state.Hook) -> None:
+        """React to values or flags that a hook changed on an event or a tick."""
+        reaction = reactions.to_hook_effects(
+            hook.module,
+            state=self._converger.state,
+            modules=self._states.modules,
+            enabled=self._states.enabled,
+        )
+        if reaction.converge:
+            self._converger.request(ACTIVATION_MODULE_VALUES if hook.module else ACTIVATION_GLOBAL_VALUES)
+        for module in reaction.runs:
+            self.run_module(module, ACTIVATION_MODULE_VALUES)
+
     def config_invalid(self, error: sources.ConfigMapError, uid: str) -> None:
         """Tell of a wrong edit."""
         self._edits.config_refused(error, uid)
@@ -92,7 +142,7 @@ class Engine:
 
     def waiting_for(self) -> Iterator[str]:
         """One phrase per module or hook that keeps the first converge from being done."""
-        for task in self._queue.tasks:
+        for task in (task for queue in self.queues for task in queue.tasks):
             subject = (
                 f"module {task.owner}" if task.owner else f"hook {task.hook}" if task.hook else task.kind
             )
@@ -102,4 +152,24 @@ class Engine:
     async def _start(self) -> None:
         for task in self._steps.on_startup():
             await self._queue.add(task).done
+        await self._bind_global_hooks()
         self._converger.request(ACTIVATION_STARTUP)
+        await self._first_converge()
+        self._sources.bindings.tick(tasks.GLOBAL_OWNER)
+        self._sources.schedules.open()
+
+    async def _bind_global_hooks(self) -> None:
+        bindings, never = self._sources.bindings, asyncio.Event()
+        batches = await bindings.start(tasks.GLOBAL_OWNER, self._sources.global_hooks, never)
+        for queued in [bindings.queue(batch, ACTIVATION_STARTUP) for batch in batches]:
+            await queued.done
+        await bindings.wait(tasks.GLOBAL_OWNER, never, patient=True)
+
+    async def _first_converge(self) -> None:
+        """Wait for it, unless a failing module keeps it from its end: that must not stop other hooks."""
+        done = self._converger.first_done
+        while not done.is_set() and not self._converger.is_stalled:
+            try:
+                await asyncio.wait_for(done.wait(), _LOOK_AGAIN)
+            except TimeoutError:
+                continue

@@ -32,9 +32,15 @@ async def load(
 class GlobalHooks:
     """Makes tasks of global hooks."""
 
-    def __init__(self, hooks: Sequence[state.Hook], executor: hook_run.HookExecutor) -> None:
+    def __init__(
+        self,
+        hooks: Sequence[state.Hook],
+        executor: hook_run.HookExecutor,
+        snapshots: Callable[[state.Hook], contexts.Snapshots],
+    ) -> None:
         self._hooks = tuple(hooks)
         self._executor = executor
+        self._snapshots = snapshots
 
     def bound(self, binding: config.LifecycleBinding, activation: str) -> Sequence[tasks.Task]:
         """One task per hook with that binding, in order."""
@@ -43,7 +49,7 @@ class GlobalHooks:
     def _task(self, hook: state.Hook, binding: config.LifecycleBinding, activation: str) -> tasks.Task:
         async def run(_task: tasks.Task) -> None:
             labels = hook_run.HookLabels(hook.name, binding, MAIN_QUEUE, activation)
-            context = contexts.lifecycle(binding, {})
+            context = contexts.lifecycle(binding, self._snapshots(hook))
             await self._executor.run(hook, [context], labels)
 
         return tasks.Task(

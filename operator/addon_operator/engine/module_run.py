@@ -3,11 +3,13 @@
 Source: steps 5 and 6 of "Steps of addon-operator lifecycle" in the documentation.
 """
 
+import asyncio
+import dataclasses
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
-from addon_operator.engine import hook_files, hook_run, hook_runner, state, tasks
+from addon_operator.engine import hook_bindings, hook_files, hook_run, hook_runner, state, tasks
 from addon_operator.hooks import config, contexts
 from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import errors, names
@@ -42,6 +44,44 @@ class Releases(Protocol):
         ...
 
 
+class Bindings(Protocol):
+    """The ``schedule`` and ``kubernetes`` bindings; see :mod:`addon_operator.engine.hook_bindings`."""
+
+    async def start(
+        self, owner: str, hooks: Sequence[state.Hook], stopping: asyncio.Event
+    ) -> Sequence[hook_bindings.Batch]:
+        """Begin all of them; the Synchronization runs in ``main`` that are still to be made."""
+        ...
+
+    async def run(self, batch: hook_bindings.Batch, activation: str) -> None:
+        """Make one of these."""
+        ...
+
+    async def wait(self, owner: str, stopping: asyncio.Event) -> None:
+        """Wait for those in other queues."""
+        ...
+
+    def tick(self, owner: str) -> None:
+        """Switch the schedules on."""
+        ...
+
+    def begin_again(self, owner: str) -> None:
+        """The next start makes all Synchronization runs anew."""
+        ...
+
+    def mute(self, owner: str) -> None:
+        """Make no more runs for events and ticks."""
+        ...
+
+    def end(self, owner: str) -> None:
+        """End all of them."""
+        ...
+
+    def snapshots(self, hook: state.Hook) -> contexts.Snapshots:
+        """The snapshots of all kubernetes bindings of a hook."""
+        ...
+
+
 class RunObserver(Protocol):
     """Who is told of runs: metrics."""
 
@@ -66,14 +106,22 @@ class RunObserver(Protocol):
         ...
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Hooks:
+    """How hooks are asked, run and bound."""
+
+    runner: hook_runner.HookRunner
+    executor: hook_run.HookExecutor
+    bindings: Bindings
+
+
 class ModuleRunner:
     """Runs and deletes modules; the order among modules is not its concern."""
 
     def __init__(
         self,
         states: state.ModuleStates,
-        runner: hook_runner.HookRunner,
-        executor: hook_run.HookExecutor,
+        hooks: Hooks,
         releases: Releases,
         observer: RunObserver,
         *,
@@ -82,8 +130,9 @@ class ModuleRunner:
         clock: clocks.Clock,
     ) -> None:
         self._states = states
-        self._runner = runner
-        self._executor = executor
+        self._runner = hooks.runner
+        self._executor = hooks.executor
+        self._bindings = hooks.bindings
         self._releases = releases
         self._observer = observer
         self._drop_values = drop_values
@@ -130,9 +179,14 @@ class ModuleRunner:
             self._states.mark(name, state.ModuleStatus.DELETING, error)
             self._observer.module_delete_failed(name)
             raise
+        self._bindings.end(name)
         self._drop_values(name)
         module.reset()
         self._states.mark(name, state.ModuleStatus.DISABLED, "")
+
+    def mute(self, module: names.ModuleName) -> None:
+        """Run no hooks of the module for events and ticks any more: it is about to be removed."""
+        self._bindings.mute(module)
 
     async def _steps(self, task: tasks.Task, module: state.ModuleState) -> None:
         await self._start(task, module)
@@ -160,6 +214,18 @@ class ModuleRunner:
         if not module.started:
             await self._hooks(task, module, config.LifecycleBinding.ON_STARTUP)
             module.started = True
+        await self._bind(task, module)
+
+    async def _bind(self, task: tasks.Task, module: state.ModuleState) -> None:
+        """Begin the bindings, with the Synchronization runs that have not succeeded yet."""
+        name = module.module.name
+        for batch in await self._bindings.start(name, module.hooks or (), task.stopping):
+            task.checkpoint()
+            await self._bindings.run(batch, task.activation)
+        task.checkpoint()
+        await self._bindings.wait(name, task.stopping)
+        task.checkpoint()
+        self._bindings.tick(name)
 
     async def _register(self, module: state.ModuleState) -> None:
         if module.hooks is not None:
@@ -198,6 +264,7 @@ class ModuleRunner:
                 # The documents: a first run that fails in afterHelm is repeated from onStartup.
                 module.started = False
                 module.progress = state.RunProgress()
+                self._bindings.begin_again(module.module.name)
             raise
         module.settled = True
 
@@ -218,7 +285,7 @@ class ModuleRunner:
                 continue
             task.checkpoint()
             labels = hook_run.HookLabels(hook.name, binding, MAIN_QUEUE, task.activation, module.module.name)
-            context = contexts.lifecycle(binding, {})
+            context = contexts.lifecycle(binding, self._bindings.snapshots(hook))
             effects = await self._executor.run(hook, [context], labels)
             progress.hooks.add((binding, hook.name))
             if binding is config.LifecycleBinding.AFTER_HELM:

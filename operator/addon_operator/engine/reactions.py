@@ -20,6 +20,27 @@ class Reaction:
     runs: tuple[names.ModuleName, ...] = ()
 
 
+def to_hook_effects(
+    owner: names.ModuleName | None,
+    *,
+    state: converge.ConvergeState,
+    modules: Sequence[model.Module],
+    enabled: Sequence[names.ModuleName],
+) -> Reaction:
+    """The reaction to a run of a hook for an event or a tick that changed values or flags.
+
+    A global hook asks for a converge, and so does a module's hook if the module has an ``enabled`` script;
+    otherwise the module is run. Before the first converge nothing is needed, and a disabled module is left
+    alone.
+    """
+    if state is converge.ConvergeState.NOT_STARTED or (owner is not None and owner not in enabled):
+        return Reaction()
+    scripted = {module.name for module in modules if module.enabled_script is not None}
+    if owner is None or owner in scripted:
+        return Reaction(converge=True)
+    return Reaction(runs=(owner,))
+
+
 def to_config_change(
     change: store.ConfigChange,
     *,

@@ -1,6 +1,6 @@
 """The tasks that a converge is made of, and those that events make."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from addon_operator.engine import discovery, global_hooks, module_crds, module_run, state, tasks
@@ -61,6 +61,7 @@ class EngineSteps:
                 raise
             task.checkpoint()
             self._states.discovered(made.verdicts, made.enabled)
+            self._mute(set(self._states.started) - set(made.enabled))
             found(made)
 
         return tasks.Task(
@@ -118,11 +119,16 @@ class EngineSteps:
         return tasks.Task(tasks.TaskKind.MODULE_PURGE, run, owner=release, activation=activation)
 
     def end_unwanted(self) -> None:
-        """End Helm calls of modules that are disabled meanwhile."""
+        """End Helm calls and runs for events of modules that are disabled meanwhile."""
+        self._mute(name for name in self._states.started if not self._values.flag(name).enabled)
         for found in self._states:
             name = found.module.name
             if found.status is state.ModuleStatus.RUNNING and not self._values.flag(name).enabled:
                 self._releases.stop(name)
+
+    def _mute(self, modules: Iterable[names.ModuleName]) -> None:
+        for name in modules:
+            self._runner.mute(name)
 
     def global_values(self) -> object:
         """Equal as long as global values and Enabled flags are the same."""

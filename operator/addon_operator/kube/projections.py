@@ -61,11 +61,20 @@ class FullObject:
     That is ``resourceVersion`` and ``managedFields`` of its metadata.
     """
 
+    keep: bool = True
+    """Whether to keep the object, or ``{}`` in its place."""
+
     async def reduce(self, objects: Sequence[bytes]) -> Sequence[Reduced]:
         """See :class:`Projection`."""
         if sum(map(len, objects)) < _INLINE_BYTES:
-            return _full(objects)
-        return await asyncio.to_thread(_full, objects)
+            return self._entries(objects)
+        return await asyncio.to_thread(self._entries, objects)
+
+    def _entries(self, objects: Sequence[bytes]) -> list[Reduced]:
+        return [Reduced(self._entry(data), _digest_of_object(data)) for data in objects]
+
+    def _entry(self, data: bytes) -> bytes:
+        return packed_entries.pack(b'{"object":%b}' % data) if self.keep else b"{}"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -121,12 +130,6 @@ def filter_result(results: bytes) -> bytes:
     if not values:
         return b"null"
     return results[1:-1] if len(values) == 1 else results
-
-
-def _full(objects: Sequence[bytes]) -> list[Reduced]:
-    return [
-        Reduced(packed_entries.pack(b'{"object":%b}' % data), _digest_of_object(data)) for data in objects
-    ]
 
 
 def _digest_of_object(data: bytes) -> bytes:

@@ -1,6 +1,7 @@
 """Fakes that the engine's tests share: a clock that is moved by hand, a log of what queues tell."""
 
 import asyncio
+import pathlib
 from collections.abc import Sequence
 
 from addon_operator.engine import hook_run, task_queue, tasks
@@ -8,6 +9,8 @@ from addon_operator.hooks import object_operations
 from addon_operator.kernel import errors
 from addon_operator.kube import own_deletions
 from addon_operator.telemetry import hook_metrics, series
+
+NOWHERE = pathlib.Path("/nowhere")
 
 
 async def settle() -> None:

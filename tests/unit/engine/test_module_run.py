@@ -12,7 +12,7 @@ from addon_operator.kernel.names import ModuleName
 from addon_operator.modules import model
 from addon_operator.process import children
 from addon_operator.values import patches, store
-from tests.unit.engine import fakes
+from tests.unit.engine import bound_fakes, fakes
 
 WEB = ModuleName("web")
 
@@ -118,10 +118,13 @@ class Bench:
         )
         self.helm: list[str] = []
         self.releases = Releases(self.helm)
+        self.cluster = bound_fakes.Cluster()
+        self.queues, self.bindings, self.ticks = bound_fakes.bound(
+            executor, self.cluster, clock.SystemClock(), self.write
+        )
         self.runner = module_run.ModuleRunner(
             self.states,
-            runner,
-            executor,
+            module_run.Hooks(runner, executor, self.bindings),
             self.releases,
             self.observer,
             drop_values=self.values.drop_patches,

@@ -1,0 +1,57 @@
+"""What happens to kubernetes bindings, as metrics and log records."""
+
+import structlog
+
+from addon_operator.engine import state
+from addon_operator.hooks import bindings
+from addon_operator.telemetry import metrics
+
+
+class BindingObserver:
+    """Implements :class:`addon_operator.engine.bound_kubernetes.BindingObserver`."""
+
+    def __init__(self, meters: metrics.Metrics, log: structlog.typing.FilteringBoundLogger) -> None:
+        self._meters = meters
+        self._log = log
+
+    def binding_waits(self, hook: state.Hook, binding: bindings.KubernetesBinding, reason: str) -> None:
+        """Log why its objects cannot be followed, and show that it is so."""
+        self._log.warning(f"binding {binding.name} of hook {hook.name} waits: {reason}", **_fields(hook))
+        self._meters.bindings.waiting.labels(**_labels(hook, binding)).set(1)
+
+    def binding_follows(self, hook: state.Hook, binding: bindings.KubernetesBinding) -> None:
+        """Log that all is well again."""
+        self._log.info(f"binding {binding.name} of hook {hook.name} waits no more", **_fields(hook))
+        self._meters.bindings.waiting.labels(**_labels(hook, binding)).set(0)
+
+    def objects_counted(self, hook: state.Hook, binding: bindings.KubernetesBinding, count: int) -> None:
+        """Show the number of objects."""
+        self._meters.bindings.snapshot_objects.labels(**_labels(hook, binding)).set(count)
+
+    def events_handled(
+        self, hook: state.Hook, binding: bindings.KubernetesBinding, count: int, seconds: float
+    ) -> None:
+        """Measure how long an event took on average."""
+        family = self._meters.bindings.event_seconds.labels(**_labels(hook, binding), kind=binding.kind)
+        for _ in range(count):
+            family.observe(seconds / count)
+
+    def binding_gone(self, hook: state.Hook, binding: bindings.KubernetesBinding) -> None:
+        """Remove its series."""
+        labels = _labels(hook, binding)
+        for gauge in (self._meters.bindings.waiting, self._meters.bindings.snapshot_objects):
+            gauge.remove_by_labels(labels)
+        self._meters.bindings.event_seconds.remove_by_labels(labels)
+
+
+def _labels(hook: state.Hook, binding: bindings.KubernetesBinding) -> dict[str, str]:
+    return {
+        "module": hook.module or "",
+        "hook": hook.name,
+        "binding": binding.name,
+        "queue": binding.queue,
+    }
+
+
+def _fields(hook: state.Hook) -> dict[str, str]:
+    return {"hook": hook.name} | ({"module": hook.module} if hook.module else {})

@@ -1,0 +1,47 @@
+"""The objects that make hooks run for ``schedule`` and ``kubernetes`` bindings."""
+
+import dataclasses
+
+import structlog
+
+from addon_operator.app import binding_observer
+from addon_operator.engine import (
+    bound_kubernetes,
+    hook_bindings,
+    hook_rates,
+    hook_run,
+    hook_tasks,
+    queue_set,
+    schedules,
+)
+from addon_operator.kernel import clock as clocks
+from addon_operator.telemetry import metrics
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class BindingParts:
+    """They know each other, and the engine knows them."""
+
+    bindings: hook_bindings.HookBindings
+    tasks: hook_tasks.HookTasks
+    schedules: schedules.Schedules
+
+
+def bind(
+    queues: queue_set.QueueSet,
+    executor: hook_run.HookExecutor,
+    subscribe: bound_kubernetes.Subscribe,
+    meters: metrics.Metrics,
+    log: structlog.typing.FilteringBoundLogger,
+    clock: clocks.Clock,
+) -> BindingParts:
+    """Make them; ``subscribe`` follows the objects of a binding."""
+    bound = hook_bindings.Bound()
+    rates = hook_rates.HookRates(clock)
+    tasks = hook_tasks.HookTasks(queues, executor, bound, rates)
+    ticks = schedules.Schedules(clock)
+    observer = binding_observer.BindingObserver(meters, log)
+    sources = hook_bindings.BindingSources(subscribe, ticks, observer)
+    return BindingParts(
+        hook_bindings.HookBindings(bound, tasks, queues, rates, sources, log.warning), tasks, ticks
+    )

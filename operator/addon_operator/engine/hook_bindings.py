@@ -1,0 +1,293 @@
+"""The ``schedule`` and ``kubernetes`` bindings of all hooks: begun with their module, ended with it."""
+
+import asyncio
+import dataclasses
+import functools
+import itertools
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+from addon_operator.engine import (
+    bound_kubernetes,
+    causes,
+    hook_rates,
+    hook_tasks,
+    queue_set,
+    schedules,
+    state,
+    tasks,
+    timetable,
+)
+from addon_operator.hooks import bindings, contexts
+from addon_operator.kernel import errors
+from addon_operator.kernel.json_types import JsonObject
+
+
+class BindingError(errors.AddonOperatorError):
+    """A Synchronization run for which a start has to wait has failed."""
+
+
+class Bound:
+    """All kubernetes bindings that are begun; implements :class:`addon_operator.engine.causes.Objects`."""
+
+    def __init__(self) -> None:
+        self._by_owner: dict[str, list[bound_kubernetes.BoundKubernetes]] = {}
+
+    def of(self, owner: str) -> Sequence[bound_kubernetes.BoundKubernetes]:
+        """Those of a module, or of all global hooks, in the order of their hooks."""
+        return self._by_owner.get(owner, ())
+
+    def __iter__(self) -> Iterator[bound_kubernetes.BoundKubernetes]:
+        return itertools.chain.from_iterable(self._by_owner.values())
+
+    def put(self, owner: str, begun: Iterable[bound_kubernetes.BoundKubernetes]) -> None:
+        """Remember them."""
+        self._by_owner[owner] = list(begun)
+
+    def remove(self, owner: str) -> None:
+        """Forget them."""
+        self._by_owner.pop(owner, None)
+
+    def entries(self, hook: state.Hook, binding: bindings.KubernetesBinding) -> contexts.Entries:
+        """The objects of a binding now; none as long as it does not follow them."""
+        for found in self.of(hook.module or tasks.GLOBAL_OWNER):
+            if found.binding == binding and found.hook == hook:
+                return found.entries
+        return ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Batch:
+    """Bindings of one hook whose Synchronization is one run in ``main``."""
+
+    hook: state.Hook
+    bound: tuple[bound_kubernetes.BoundKubernetes, ...]
+
+    @property
+    def told(self) -> list[causes.Cause]:
+        """What the run tells the hook."""
+        return [causes.Synchronization(one, is_awaited=True) for one in self.bound]
+
+    @property
+    def allow_failure(self) -> bool:
+        """Whether the run may fail."""
+        return all(one.binding.allow_failure for one in self.bound)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class BindingSources:
+    """What bindings learn of the world through, and whom they tell."""
+
+    subscribe: bound_kubernetes.Subscribe
+    ticks: schedules.Schedules
+    observer: bound_kubernetes.BindingObserver
+
+
+class HookBindings:
+    """Begins and ends bindings; ``owner`` is a module, or ``tasks.GLOBAL_OWNER`` for the global hooks."""
+
+    def __init__(
+        self,
+        bound: Bound,
+        hook_tasks: hook_tasks.HookTasks,
+        queues: queue_set.QueueSet,
+        rates: hook_rates.HookRates,
+        sources: BindingSources,
+        warn: Callable[[str], None],
+    ) -> None:
+        self._bound = bound
+        self._tasks = hook_tasks
+        self._queues = queues
+        self._rates = rates
+        self._ticks = sources.ticks
+        self._subscribe = sources.subscribe
+        self._observer = sources.observer
+        self._warn = warn
+        self._hooks: dict[str, tuple[state.Hook, ...]] = {}
+        self._ticking: set[str] = set()
+
+    async def start(
+        self, owner: str, hooks: Sequence[state.Hook], stopping: asyncio.Event
+    ) -> Sequence[Batch]:
+        """Begin all kubernetes bindings; the Synchronization runs in ``main`` that are still to be made.
+
+        Those in named queues are queued here. Waits for the objects, unless they cannot be followed for now:
+        such a binding catches up on its own. Returns at once when ``stopping`` is set.
+        """
+        self._begin(owner, tuple(hooks))
+        due = [one for one in self._bound.of(owner) if _is_due(one)]
+        for one in due:
+            await _watch(one, stopping, _is_listed_or_late)
+            if not one.is_listed:
+                one.go_late()
+        due = [one for one in due if _is_due(one)]
+        for one in due:
+            if one.binding.queue != queue_set.MAIN:
+                one.request_synchronization()
+        in_main = [one for one in due if one.binding.queue == queue_set.MAIN]
+        grouped = itertools.groupby(in_main, key=lambda one: one.hook)
+        return [Batch(hook, tuple(one)) for hook, one in grouped]
+
+    async def run(self, batch: Batch, activation: str) -> None:
+        """Make a Synchronization run now.
+
+        Raises what the run raises, unless it may fail.
+        """
+        allowed = batch.allow_failure
+        try:
+            await self._tasks.run(batch.hook, batch.told, activation, allow_failure=allowed)
+        except errors.AddonOperatorError as error:
+            if not allowed:
+                raise
+            self._warn(f"{error}; failure is allowed")
+
+    def queue(self, batch: Batch, activation: str) -> tasks.Task:
+        """Queue a Synchronization run in ``main``."""
+        queued = [self._tasks.add(batch.hook, cause, activation) for cause in batch.told]
+        for one in batch.bound:
+            one.is_queued = True
+        return queued[-1]
+
+    async def wait(self, owner: str, stopping: asyncio.Event, *, patient: bool = False) -> None:
+        """Wait for the Synchronization runs in named queues on which the next step of life depends.
+
+        Raises :class:`BindingError` when one has failed, unless ``patient``: it is tried again in its queue.
+        """
+        for one in self._bound.of(owner):
+            await _watch(one, stopping, _is_synchronized if patient else _has_been_tried)
+            if one.error and _is_due(one) and not stopping.is_set():
+                raise BindingError(
+                    f"hook {one.hook.name}: the Synchronization run of binding {one.binding.name} "
+                    f"in queue {one.binding.queue} has failed: {one.error}"
+                )
+
+    def tick(self, owner: str) -> None:
+        """Switch the schedules of the owner's hooks on."""
+        if owner in self._ticking:
+            return
+        self._ticking.add(owner)
+        for hook in self._hooks.get(owner, ()):
+            for binding in hook.config.schedules:
+                due = functools.partial(self._tasks.add, hook, causes.Tick(binding))
+                self._ticks.add(owner, binding.crontab, due)
+
+    def begin_again(self, owner: str) -> None:
+        """The next start makes all Synchronization runs anew."""
+        for one in self._bound.of(owner):
+            one.begin_again()
+
+    def mute(self, owner: str) -> None:
+        """Make no more runs of the owner's hooks for events and ticks; snapshots are kept up to date.
+
+        A :meth:`start` after that makes all Synchronization runs anew.
+        """
+        self._stop_ticks(owner)
+        for one in self._bound.of(owner):
+            one.mute()
+        self._tasks.drop(owner)
+
+    def end(self, owner: str) -> None:
+        """End the owner's watches, schedules and waiting runs, and queues that nobody else uses."""
+        self.mute(owner)
+        for one in self._bound.of(owner):
+            one.close()
+        self._bound.remove(owner)
+        for hook in self._hooks.pop(owner, ()):
+            self._rates.forget(hook)
+            for name in _queues_of(hook):
+                self._queues.leave(name)
+
+    def snapshots(self, hook: state.Hook) -> contexts.Snapshots:
+        """The snapshots of all kubernetes bindings of a hook, as its steps of life see them."""
+        return causes.lifecycle_snapshots(hook, self._bound)
+
+    def snapshots_of(self, hook: state.Hook) -> Mapping[str, Sequence[JsonObject]]:
+        """The same as documents, for people who look at them."""
+        return {
+            name: [json.loads(entry) for entry in entries] for name, entries in self.snapshots(hook).items()
+        }
+
+    def troubles(self) -> Mapping[str, str]:
+        """Why objects of a binding cannot be followed just now, by ``[module/]hook/binding``."""
+        return {
+            "/".join(filter(None, (one.hook.module, one.hook.name, one.binding.name))): one.reason
+            for one in self._bound
+            if one.reason is not None
+        }
+
+    def _begin(self, owner: str, hooks: tuple[state.Hook, ...]) -> None:
+        if self._hooks.get(owner, hooks) != hooks:
+            self.end(owner)
+        if owner in self._hooks:
+            for one in self._bound.of(owner):
+                if one.phase is bound_kubernetes.Phase.MUTED:
+                    one.begin_again()
+            return
+        self._hooks[owner] = hooks
+        for hook in hooks:
+            for name in _queues_of(hook):
+                self._queues.use(name)
+        self._bound.put(owner, [self._bind(hook, each) for hook in hooks for each in hook.config.kubernetes])
+        for one in self._bound.of(owner):
+            one.start(self._subscribe)
+
+    def _bind(
+        self, hook: state.Hook, binding: bindings.KubernetesBinding
+    ) -> bound_kubernetes.BoundKubernetes:
+        return bound_kubernetes.BoundKubernetes(
+            hook, binding, self._tasks.add, self._went_live, self._observer
+        )
+
+    def _went_live(self, one: bound_kubernetes.BoundKubernetes) -> None:
+        period = one.binding.resynchronization_period
+        if period:
+            self._ticks.remove(one)
+            self._ticks.add(one, timetable.Period(period), one.resynchronize)
+
+    def _stop_ticks(self, owner: str) -> None:
+        self._ticking.discard(owner)
+        self._ticks.remove(owner)
+        for one in self._bound.of(owner):
+            self._ticks.remove(one)
+
+
+def _is_due(one: bound_kubernetes.BoundKubernetes) -> bool:
+    """Whether a start waits for its Synchronization run, or for its objects alone."""
+    return one.is_awaited and one.phase in (
+        bound_kubernetes.Phase.WAITING,
+        bound_kubernetes.Phase.SYNCHRONIZING,
+    )
+
+
+def _is_listed_or_late(one: bound_kubernetes.BoundKubernetes) -> bool:
+    return one.is_listed or one.reason is not None
+
+
+def _is_synchronized(one: bound_kubernetes.BoundKubernetes) -> bool:
+    return not _is_due(one)
+
+
+def _has_been_tried(one: bound_kubernetes.BoundKubernetes) -> bool:
+    return not _is_due(one) or bool(one.error)
+
+
+def _queues_of(hook: state.Hook) -> list[str]:
+    kubernetes = [each.queue for each in hook.config.kubernetes]
+    return kubernetes + [each.queue for each in hook.config.schedules]
+
+
+async def _watch(
+    one: bound_kubernetes.BoundKubernetes,
+    stopping: asyncio.Event,
+    seen: Callable[[bound_kubernetes.BoundKubernetes], bool],
+) -> None:
+    """Wait until ``seen``, looking whenever there is news, or until ``stopping`` is set."""
+    stopped = asyncio.ensure_future(stopping.wait())
+    try:
+        while not seen(one) and not stopping.is_set():
+            one.news.clear()
+            news = asyncio.ensure_future(one.news.wait())
+            await asyncio.wait({stopped, news}, return_when=asyncio.FIRST_COMPLETED)
+            news.cancel()
+    finally:
+        stopped.cancel()

@@ -1,0 +1,208 @@
+"""A cluster whose objects are put and removed by hand, and bindings that follow them."""
+
+import asyncio
+import dataclasses
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from addon_operator.engine import (
+    hook_bindings,
+    hook_rates,
+    hook_run,
+    hook_tasks,
+    queue_set,
+    schedules,
+    state,
+)
+from addon_operator.hooks import bindings, config, contexts
+from addon_operator.kernel import clock as clocks
+from addon_operator.kernel import errors
+from addon_operator.kernel.names import ModuleName
+from addon_operator.kube import object_changes
+from tests.unit.engine import fakes
+
+ADDED, MODIFIED, DELETED = object_changes.ChangeType
+
+
+def entry(name: str, **more: object) -> bytes:
+    metadata = {"name": name, "namespace": "n"}
+    return contexts.entry(json.dumps({"kind": "Pod", "metadata": metadata, **more}).encode())
+
+
+@dataclasses.dataclass(eq=False)
+class Subscription:
+    """What one binding sees."""
+
+    cluster: "Cluster"
+    kind: str
+    listener: object_changes.Listener
+    synced: bool = False
+    reason: str | None = None
+
+    def snapshot(self) -> list[bytes]:
+        return [found for _, found in sorted(self.cluster.objects.get(self.kind, {}).items())]
+
+    def lazy_snapshot(self) -> Sequence[bytes]:
+        return tuple(self.snapshot())
+
+    def keys(self) -> list[object_changes.ObjectKey]:
+        return [
+            object_changes.ObjectKey("n", name) for name in sorted(self.cluster.objects.get(self.kind, {}))
+        ]
+
+    def close(self) -> None:
+        self.cluster.subscriptions.remove(self)
+
+
+class Cluster:
+    """Follows by kind; a kind is listed at once unless it is in ``slow`` or in ``unknown``."""
+
+    def __init__(self) -> None:
+        self.objects: dict[str, dict[str, bytes]] = {}
+        self.subscriptions: list[Subscription] = []
+        self.slow: set[str] = set()
+        self.unknown: dict[str, str] = {}
+
+    def follow(self, binding: bindings.KubernetesBinding, listener: object_changes.Listener) -> Subscription:
+        made = Subscription(self, binding.kind, listener)
+        self.subscriptions.append(made)
+        if binding.kind in self.unknown:
+            made.reason = self.unknown[binding.kind]
+            asyncio.get_running_loop().call_soon(listener.trouble, made.reason)
+        elif binding.kind not in self.slow:
+            asyncio.get_running_loop().call_soon(self._list, made)
+        return made
+
+    def appear(self, kind: str) -> None:
+        """The kind can be listed now."""
+        self.unknown.pop(kind, None)
+        for found in self._of(kind):
+            if found.reason is not None:
+                found.reason = None
+                found.listener.trouble(None)
+            self._list(found)
+
+    def put(self, kind: str, name: str, **more: object) -> None:
+        known = self.objects.setdefault(kind, {})
+        change = MODIFIED if name in known else ADDED
+        known[name] = entry(name, **more)
+        self._tell(kind, change, name, known[name])
+
+    def remove(self, kind: str, name: str) -> None:
+        self._tell(kind, DELETED, name, self.objects[kind].pop(name))
+
+    def _list(self, subscription: Subscription) -> None:
+        subscription.synced = True
+        subscription.listener.synced()
+
+    def _tell(self, kind: str, change: object_changes.ChangeType, name: str, found: bytes) -> None:
+        told = object_changes.Change(change, object_changes.ObjectKey("n", name), found, "1")
+        for subscription in self._of(kind):
+            if subscription.synced:
+                subscription.listener.changed([told])
+
+    def _of(self, kind: str) -> list[Subscription]:
+        return [found for found in self.subscriptions if found.kind == kind]
+
+
+class BindingLog:
+    def __init__(self) -> None:
+        self.waits: list[str] = []
+        self.counts: dict[str, int] = {}
+        self.gone: list[str] = []
+
+    def binding_waits(self, hook: state.Hook, binding: bindings.KubernetesBinding, reason: str) -> None:
+        self.waits.append(f"{binding.name}: {reason}")
+
+    def binding_follows(self, hook: state.Hook, binding: bindings.KubernetesBinding) -> None:
+        self.waits.append(f"{binding.name}: no more")
+
+    def objects_counted(self, hook: state.Hook, binding: bindings.KubernetesBinding, count: int) -> None:
+        self.counts[binding.name] = count
+
+    def events_handled(
+        self, hook: state.Hook, binding: bindings.KubernetesBinding, count: int, seconds: float
+    ) -> None:
+        assert count > 0
+        assert seconds >= 0
+
+    def binding_gone(self, hook: state.Hook, binding: bindings.KubernetesBinding) -> None:
+        self.gone.append(binding.name)
+
+
+def bound(
+    executor: hook_tasks.Executor,
+    cluster: Cluster,
+    clock: clocks.Clock,
+    warn: Callable[[str], None],
+    log: BindingLog | None = None,
+    queue_log: fakes.QueueLog | None = None,
+) -> tuple[queue_set.QueueSet, hook_bindings.HookBindings, schedules.Schedules]:
+    """Everything around bindings but the hooks' processes and the cluster."""
+    queues = queue_set.QueueSet(queue_log or fakes.QueueLog(), lambda _: None, clock=clock)
+    registry, rates, ticks = hook_bindings.Bound(), hook_rates.HookRates(clock), schedules.Schedules(clock)
+    tasks = hook_tasks.HookTasks(queues, executor, registry, rates)
+    sources = hook_bindings.BindingSources(cluster.follow, ticks, log or BindingLog())
+    return queues, hook_bindings.HookBindings(registry, tasks, queues, rates, sources, warn), ticks
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """What a hook was told."""
+
+    hook: str
+    contexts: list[dict[str, Any]]
+    labels: hook_run.HookLabels
+    allow_failure: bool
+
+    def __str__(self) -> str:
+        """``hook: binding Synchronization a b, binding Added c``."""
+        return f"{self.hook}: " + ", ".join(map(_brief, self.contexts))
+
+
+def _brief(context: dict[str, Any]) -> str:
+    words = [context["binding"], context.get("watchEvent") or context.get("type", "")]
+    listed = context.get("objects", [context] if "object" in context else [])
+    return " ".join([*words, *(item["object"]["metadata"]["name"] for item in listed)]).strip()
+
+
+class Hooks:
+    """Instead of processes: notes runs, which fail or wait when they are told to."""
+
+    def __init__(self) -> None:
+        self.runs: list[Run] = []
+        self.fail: dict[str, int] = {}
+        self.gates: dict[str, asyncio.Event] = {}
+        self.effects = hook_run.HookEffects()
+
+    async def run(
+        self,
+        hook: state.Hook,
+        contexts_: Sequence[contexts.Context],
+        labels: hook_run.HookLabels,
+        *,
+        allow_failure: bool = False,
+    ) -> hook_run.HookEffects:
+        told = json.loads(b"".join(contexts.document(contexts_)))
+        self.runs.append(Run(hook.name, told, labels, allow_failure))
+        if hook.name in self.gates:
+            await self.gates[hook.name].wait()
+        if self.fail.get(hook.name, 0) > 0:
+            self.fail[hook.name] -= 1
+            raise errors.AddonOperatorError(f"hook {hook.name} failed")
+        return self.effects
+
+    @property
+    def told(self) -> list[str]:
+        """All runs in brief; forgets them."""
+        found = [str(run) for run in self.runs]
+        self.runs.clear()
+        return found
+
+
+def hook(name: str, document: Mapping[str, object], module: str | None = None) -> state.Hook:
+    text = json.dumps({"configVersion": "v1", **document})
+    kind = config.HookKind.GLOBAL if module is None else config.HookKind.MODULE
+    owner = None if module is None else ModuleName(module)
+    return state.Hook(name, fakes.NOWHERE / name, config.parse(text, kind, name), owner)

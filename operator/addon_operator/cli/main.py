@@ -18,6 +18,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "devcluster": "addon_operator.cli.devcluster:devcluster",
     "global": "addon_operator.cli.global_:global_",
     "module": "addon_operator.cli.module:module",
+    "plan": "addon_operator.cli.plan:plan",
     "preview": "addon_operator.cli.preview:preview",
     "queue": "addon_operator.cli.queue_:queue",
     "raw": "addon_operator.cli.raw:raw",

@@ -1,0 +1,220 @@
+"""Makes the plan that ``addon-operator plan`` shows: what the operator would do if it started now.
+
+It is the plan of the engine (:mod:`addon_operator.modules.plan`) with the decisions of the release manager,
+over the same observations; hooks are not run, and nothing is changed.
+"""
+
+import asyncio
+import contextlib
+import dataclasses
+import difflib
+import functools
+import shutil
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final
+
+import structlog
+
+from addon_operator.app import environment, plan_presence, preflight, release_setup, run
+from addon_operator.app import settings as settings_module
+from addon_operator.engine import config_state, discovery, hook_runner, module_files, module_releases, state
+from addon_operator.helm import binary, release_types, releases
+from addon_operator.kernel import clock, errors, names
+from addon_operator.kube import auth, client, config_maps
+from addon_operator.kube import discovery as discovery_of_kinds
+from addon_operator.modules import model, outlook, plan
+from addon_operator.process import children, launcher
+from addon_operator.values import sources, store
+
+_STEPS: Final = {
+    release_types.PlannedAction.INSTALL: outlook.Step.INSTALL,
+    release_types.PlannedAction.UPGRADE: outlook.Step.UPGRADE,
+    release_types.PlannedAction.NOTHING: outlook.Step.NOTHING,
+}
+_HOOKS_NOTE: Final = (
+    "hooks were not run: values and flags that they set are not known, nor what would follow from them"
+)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Report:
+    """A plan and what has to be said about it."""
+
+    namespace: str
+    outlook: outlook.Outlook
+    notes: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Tools:
+    kube: client.KubeClient
+    manager: releases.ReleaseManager
+    runner: hook_runner.HookRunner
+
+
+async def make(
+    settings: settings_module.Settings, environ: Mapping[str, str], only: Collection[str]
+) -> Report:
+    """Look at files and cluster, and plan; ``only``: names of the modules to look at, all if there are none.
+
+    Raises what keeps the operator from starting, and an
+    :class:`~addon_operator.kernel.errors.AddonOperatorError` when the discovery fails.
+    """
+    preflight.check_global_hooks_directory(settings)
+    loaded = preflight.load_modules(settings)
+    chosen = _chosen(only, [files.module.name for files in loaded.modules])
+    notes: list[str] = [*settings.warnings, *loaded.warnings]
+    async with contextlib.AsyncExitStack() as stack:
+        tools = await _tools(settings, environ, stack)
+        values = await _values(settings, loaded, tools.kube, notes)
+        return await _Planner(settings, loaded, values, tools, notes).make(chosen)
+
+
+async def _tools(
+    settings: settings_module.Settings, environ: Mapping[str, str], stack: contextlib.AsyncExitStack
+) -> _Tools:
+    log: structlog.typing.FilteringBoundLogger = structlog.get_logger("addon-operator")
+    run_child = functools.partial(children.run_child, spawner=stack.enter_context(launcher.Launcher()))
+    configured = str(settings.helm_bin_path) if settings.helm_bin_path else None
+    helm = await binary.find(configured, environ, run_child)
+    access = auth.load_access(settings.kube_config, settings.kube_context, settings.kube_server, environ)
+    kube = client.KubeClient(access, qps=settings.kube_client_qps, burst=settings.kube_client_burst)
+    await stack.enter_async_context(kube)
+    await run.check_namespace(kube, settings.namespace)
+    workspace = preflight.make_workspace(settings)
+    stack.callback(shutil.rmtree, workspace, ignore_errors=True)
+    manager = release_setup.release_manager(settings, helm, kube, workspace, environ, run_child, log)
+    runner = hook_runner.HookRunner(
+        tmp_dir=workspace,
+        environment=environment.of_children(environ, access),
+        default_timeout=settings.hook_timeout,
+        logger=log,
+        run_child=run_child,
+    )
+    return _Tools(kube, await stack.enter_async_context(manager), runner)
+
+
+def _chosen(only: Collection[str], known: Sequence[names.ModuleName]) -> frozenset[names.ModuleName]:
+    for name in only:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known) or 'none'}"
+            raise errors.ConfigurationError(f"there is no module {name!r}; {hint}")
+    return frozenset(names.ModuleName(name) for name in only) or frozenset(known)
+
+
+async def _values(
+    settings: settings_module.Settings,
+    loaded: module_files.LoadedModules,
+    kube: client.KubeClient,
+    notes: list[str],
+) -> store.ValuesStore:
+    values = loaded.store()
+    config = config_state.ConfigState(
+        values,
+        config_maps.ConfigMap(kube, settings.namespace, settings.config_map),
+        _Nobody(),
+        modules=values.modules,
+        source=f"ConfigMap {settings.namespace}/{settings.config_map}",
+        warn=notes.append,
+    )
+    await config.load()
+    return values
+
+
+class _Nobody:
+    """Who is told of edits and of modules' states: nobody, as nothing runs."""
+
+    def config_changed(self, change: store.ConfigChange) -> None:
+        pass
+
+    def config_invalid(self, error: sources.ConfigMapError, uid: str) -> None:
+        pass
+
+    def module_changed(self, state: state.ModuleState) -> None:
+        pass
+
+
+class _Planner:
+    def __init__(
+        self,
+        settings: settings_module.Settings,
+        loaded: module_files.LoadedModules,
+        values: store.ValuesStore,
+        tools: _Tools,
+        notes: list[str],
+    ) -> None:
+        self._settings = settings
+        self._modules = {files.module.name: files.module for files in loaded.modules}
+        self._values = values
+        self._manager = tools.manager
+        self._runner = tools.runner
+        self._notes = notes
+        self._turns = asyncio.Semaphore(settings.modules_parallelism)
+        kinds = discovery_of_kinds.Catalog(tools.kube, clock.SystemClock())
+        self._presence = plan_presence.Presence(tools.kube, kinds, settings.namespace, notes.append)
+
+    async def make(self, chosen: Collection[names.ModuleName]) -> Report:
+        observed = await self._observe()
+        made = plan.plan_converge(observed)
+        looked_at = [module for name, module in self._modules.items() if name in chosen]
+        modules = await asyncio.gather(*(self._module(module, made) for module in looked_at))
+        purges = outlook.purges(observed, made) if len(chosen) == len(self._modules) else ()
+        if self._has_hooks(looked_at):
+            self._notes.append(_HOOKS_NOTE)
+        return Report(
+            namespace=self._settings.namespace,
+            outlook=outlook.Outlook(outlook.in_order(made, tuple(modules)), purges),
+            notes=tuple(dict.fromkeys(self._notes)),
+        )
+
+    async def _observe(self) -> plan.Observed:
+        found = discovery.Discovery(
+            state.ModuleStates(list(self._modules.values()), _Nobody()),
+            self._values,
+            self._runner,
+            self,
+            purge=plan.PurgePolicy(self._settings.helm_purge),
+            ignored_releases=frozenset(self._settings.helm_ignore_release),
+            log_verdict=lambda _: None,
+        )
+        return await found.observe()
+
+    async def observe_all(self) -> Mapping[str, bool]:
+        """As :class:`~addon_operator.engine.discovery.ReleaseLister`."""
+        revisions = await self._manager.observe_all()
+        return {name: revision.ours for name, revision in revisions.items()}
+
+    async def _module(self, module: model.Module, made: plan.ConvergePlan) -> outlook.ModuleOutlook:
+        verdict = made.verdicts[module.name]
+        release = outlook.without_release(module, made, self._values.maintenance(module.name))
+        if release is None:
+            async with self._turns:
+                release = await self._release(module)
+        return outlook.ModuleOutlook(module.name, module.order, verdict.enabled, verdict.reason, release)
+
+    async def _release(self, module: model.Module) -> outlook.ReleaseOutlook:
+        try:
+            self._values.check_helm_values(module.name)
+            made = await self._manager.plan(module_releases.request_of(self._values, module))
+            if made.action is release_types.PlannedAction.NOTHING:
+                made = await self._plan_with_absent(module, made)
+        except errors.AddonOperatorError as error:
+            return outlook.ReleaseOutlook(outlook.Step.UNKNOWN, str(error))
+        return outlook.ReleaseOutlook(
+            _STEPS[made.action], made.reason, made.revision, made.recoveries, made.changes
+        )
+
+    async def _plan_with_absent(
+        self, module: model.Module, made: release_types.ReleasePlan
+    ) -> release_types.ReleasePlan:
+        """A release that is as it should be is upgraded all the same if something of it is gone."""
+        manifest = await self._manager.manifest(module.name)
+        absent = await self._presence.absent(manifest or "")
+        if not absent:
+            return made
+        return await self._manager.plan(module_releases.request_of(self._values, module, absent=absent))
+
+    def _has_hooks(self, modules: Collection[model.Module]) -> bool:
+        directories = [self._settings.global_hooks_dir, *(module.path for module in modules)]
+        return any((directory / "hooks").is_dir() for directory in directories)

@@ -1,0 +1,170 @@
+"""``addon-operator plan``: what the operator would do if it started now."""
+
+import asyncio
+import collections
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+import orjson
+import rich.console
+import rich.syntax
+import rich.table
+
+from addon_operator.app import settings as app_settings
+from addon_operator.cli import settings
+
+if TYPE_CHECKING:
+    # Imported when the command runs: the client of the cluster takes time to load.
+    from addon_operator.app import planning
+    from addon_operator.modules import manifest_diff, outlook
+
+EXIT_ERROR: Final = 1
+EXIT_CHANGES: Final = 2
+_PLAIN_WIDTH: Final = 200
+_THEME: Final = "ansi_dark"
+_STYLES: Final = {
+    "install": "green",
+    "upgrade": "yellow",
+    "delete": "red",
+    "purge": "red",
+    "unknown": "bold red",
+}
+_SUMMARY: Final = {
+    "install": "to install",
+    "upgrade": "to upgrade",
+    "delete": "to delete",
+    "purge": "to purge",
+    "unknown": "not known",
+}
+
+Document = dict[str, Any]
+
+
+@click.command()
+@click.option("-m", "--module", "modules", multiple=True, metavar="NAME",
+              help="Look at this module only. May be repeated; purges are left out then.")  # fmt: skip
+@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True,
+              help="Format of the output.")  # fmt: skip
+@settings.settings_options
+def plan(modules: Sequence[str], output: str, flags: Mapping[str, str | None]) -> int:
+    """Show what the operator would do if it started now, and why. Nothing is changed.
+
+    Modules are discovered (their enabled scripts run), releases are compared with what the charts render to,
+    and the differences of manifests are shown. Hooks are not run.
+
+    Takes the same options and variables as 'start'. The exit code is 0 if nothing would change, 2 if
+    something would, and 1 after an error.
+    """
+    loaded = app_settings.load(flags, os.environ)
+    from addon_operator.app import planning
+    from addon_operator.telemetry import logs
+
+    logs.configure("error" if loaded.log_level == "error" else "warn", loaded.log_type, no_time=True)
+    report = asyncio.run(planning.make(loaded, os.environ, modules))
+    _RENDERERS[output](report)
+    if report.outlook.is_failed:
+        return EXIT_ERROR
+    return EXIT_CHANGES if report.outlook.is_change else 0
+
+
+def _print_json(report: "planning.Report") -> None:
+    found = report.outlook
+    document = {
+        "namespace": report.namespace,
+        "changes": found.is_change,
+        "modules": [_module(each) for each in found.modules],
+        "purges": [{"release": each.release, "reason": each.reason} for each in found.purges],
+        "notes": list(report.notes),
+    }
+    click.echo(orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE), nl=False)
+
+
+def _module(each: "outlook.ModuleOutlook") -> Document:
+    return {
+        "name": each.name,
+        "order": each.order,
+        "enabled": each.enabled,
+        "enabledReason": each.verdict,
+        "action": each.release.step,
+        "reason": each.release.reason,
+        "revision": each.release.revision,
+        "recoveries": list(each.release.recoveries),
+        "changes": [_change(change) for change in each.release.changes],
+    }
+
+
+def _change(change: "manifest_diff.Change") -> Document:
+    key = change.key
+    return {
+        "change": change.kind,
+        "apiVersion": key.api_version,
+        "kind": key.kind,
+        "namespace": key.namespace or None,
+        "name": key.name,
+        "diff": "".join(f"{line}\n" for line in change.diff),
+    }
+
+
+def _print_text(report: "planning.Report") -> None:
+    console = rich.console.Console(markup=False, highlight=False, emoji=False)
+    if not console.is_terminal:
+        console = rich.console.Console(width=_PLAIN_WIDTH, markup=False, highlight=False, emoji=False)
+    _print_table(report, console)
+    for module in report.outlook.modules:
+        _print_release(module, console)
+    click.echo(_summary(report.outlook))
+    for note in report.notes:
+        click.echo(f"{click.style('Note:', fg='yellow')} {note}", err=True)
+
+
+def _print_table(report: "planning.Report", console: rich.console.Console) -> None:
+    table = rich.table.Table(box=None, pad_edge=False, header_style="bold")
+    for column in ("MODULE", "ORDER", "STATE", "WHY", "ACTION", "BECAUSE"):
+        table.add_column(column, overflow="fold", no_wrap=column in ("ORDER", "STATE", "ACTION"))
+    for row in _rows(report.outlook):
+        table.add_row(*row, style=_STYLES.get(row[4]))
+    with console.capture() as captured:
+        console.print(table)
+    text = "\n".join(line.rstrip() for line in captured.get().splitlines())
+    click.echo(text.strip("\n") + "\n")
+
+
+def _rows(found: "outlook.Outlook") -> Iterator[tuple[str, ...]]:
+    for module in found.modules:
+        state = "enabled" if module.enabled else "disabled"
+        release = module.release
+        because = "; ".join((*release.recoveries, release.reason))
+        yield module.name, str(module.order), state, module.verdict, release.step, because
+    for purge in found.purges:
+        yield purge.release, "", "", "", "purge", purge.reason
+
+
+def _print_release(module: "outlook.ModuleOutlook", console: rich.console.Console) -> None:
+    changes = module.release.changes
+    if not changes:
+        return
+    counts = collections.Counter(str(change.kind) for change in changes)
+    told = ", ".join(f"{number} {kind}" for kind, number in counts.items())
+    click.secho(f"{module.name}: {told}", bold=True)
+    text = "".join(f"{line}\n" for change in changes for line in change.diff)
+    if console.is_terminal and not console.no_color:
+        highlighted = rich.syntax.Syntax("", "diff", theme=_THEME).highlight(text)
+        console.print(highlighted, soft_wrap=True, end="")
+    else:
+        click.echo(text, nl=False)
+    click.echo()
+
+
+def _summary(found: "outlook.Outlook") -> str:
+    counts = collections.Counter(str(module.release.step) for module in found.modules)
+    counts["purge"] = len(found.purges)
+    told = [f"{counts[step]} {words}" for step, words in _SUMMARY.items() if counts[step]]
+    return f"Releases: {', '.join(told)}." if told else "No release would change."
+
+
+_RENDERERS: Final[Mapping[str, Callable[["planning.Report"], None]]] = {
+    "text": _print_text,
+    "json": _print_json,
+}

@@ -1,0 +1,114 @@
+"""What a converge would do, told for people: the plan that the engine executes, with the reason of each step.
+
+It is made of :class:`addon_operator.modules.plan.ConvergePlan` and of what would become of each release.
+"""
+
+import dataclasses
+import enum
+
+from addon_operator.kernel import names
+from addon_operator.modules import manifest_diff, model, plan
+
+
+class Step(enum.StrEnum):
+    """What would be done for a module."""
+
+    INSTALL = "install"
+    UPGRADE = "upgrade"
+    DELETE = "delete"
+    HOOKS = "hooks"
+    """Only its hooks run: it has no chart."""
+    NOTHING = "nothing"
+    UNKNOWN = "unknown"
+    """It cannot be told because of an error."""
+
+
+CHANGING = frozenset({Step.INSTALL, Step.UPGRADE, Step.DELETE})
+"""Steps that change releases."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ReleaseOutlook:
+    """What would become of a module's release."""
+
+    step: Step
+    reason: str
+    revision: int | None = None
+    """The last one that there is."""
+    recoveries: tuple[str, ...] = ()
+    """What would have to be repaired first."""
+    changes: tuple[manifest_diff.Change, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ModuleOutlook:
+    """What would become of a module."""
+
+    name: names.ModuleName
+    order: int
+    enabled: bool
+    verdict: str
+    """Why it is enabled or disabled."""
+    release: ReleaseOutlook
+
+    @property
+    def is_change(self) -> bool:
+        """Whether a release would change."""
+        return self.release.step in CHANGING
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Purge:
+    """A release that would be uninstalled although no module directory explains it."""
+
+    release: str
+    reason: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Outlook:
+    """What a converge would do."""
+
+    modules: tuple[ModuleOutlook, ...]
+    """Deletes first, as they come, then modules in run order."""
+    purges: tuple[Purge, ...]
+
+    @property
+    def is_change(self) -> bool:
+        """Whether something in the cluster would change."""
+        return bool(self.purges) or any(module.is_change for module in self.modules)
+
+    @property
+    def is_failed(self) -> bool:
+        """Whether something could not be told."""
+        return any(module.release.step is Step.UNKNOWN for module in self.modules)
+
+
+def without_release(module: model.Module, made: plan.ConvergePlan, maintenance: str) -> ReleaseOutlook | None:
+    """The outlook of a module whose release need not be looked at; ``None`` if it has to be."""
+    if module.name in made.deletes:
+        return ReleaseOutlook(Step.DELETE, "the module is disabled and has a release")
+    if module.name not in made.enabled:
+        return ReleaseOutlook(Step.NOTHING, "the module is disabled and has no release")
+    if not module.has_chart:
+        return ReleaseOutlook(Step.HOOKS, "the module has no chart")
+    if maintenance:
+        return ReleaseOutlook(Step.NOTHING, f"the module is in maintenance: {maintenance}")
+    return None
+
+
+def purges(observed: plan.Observed, made: plan.ConvergePlan) -> tuple[Purge, ...]:
+    """The purges of a plan with their reasons."""
+    return tuple(Purge(name, _purge_reason(observed.releases[name])) for name in made.purges)
+
+
+def _purge_reason(is_ours: bool) -> str:
+    made_by = "an addon-operator made it" if is_ours else "HELM_PURGE is all"
+    return f"no module directory explains it, and {made_by}"
+
+
+def in_order(made: plan.ConvergePlan, modules: tuple[ModuleOutlook, ...]) -> tuple[ModuleOutlook, ...]:
+    """Deletes first, as they come, then the others in run order."""
+    position = {name: number for number, name in enumerate(made.deletes)}
+    last = len(position)
+    return tuple(sorted(modules, key=lambda each: (position.get(each.name, last), each.order, each.name)))

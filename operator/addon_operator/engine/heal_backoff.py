@@ -3,12 +3,13 @@
 import dataclasses
 from typing import Final
 
-FREE: Final = 5
+FREE: Final = 10
 """So many times in a row without a pause."""
 FIRST_PAUSE: Final = 5.0
 MAX_PAUSE: Final = 300.0
-CALM: Final = 600.0
-"""Seconds without healing after which the count begins anew."""
+CALM: Final = 60.0
+"""Seconds without healing after which the count begins anew; with pauses it takes some of them."""
+_CALM_PAUSES: Final = 3
 
 
 @dataclasses.dataclass(slots=True)
@@ -28,7 +29,7 @@ class HealBackoff:
 
     def wait(self, now: float) -> float:
         """Seconds to wait from ``now`` on; 0 when the module may be healed at once."""
-        if now - self.last > CALM:
+        if now - self.last > max(CALM, _CALM_PAUSES * self.pause):
             self.count = 0
         return max(0.0, self.last + self.pause - now)
 

@@ -28,8 +28,16 @@ def test_time_that_passed_counts() -> None:
 
 
 def test_after_a_calm_time_the_count_begins_anew() -> None:
-    backoff = heal_backoff.HealBackoff(count=50, last=0.0)
+    backoff = heal_backoff.HealBackoff(count=heal_backoff.FREE - 1, last=0.0)
     assert backoff.wait(heal_backoff.CALM - 1) == 0
-    assert backoff.count == 50
+    assert backoff.count == heal_backoff.FREE - 1
     assert backoff.wait(heal_backoff.CALM + 1) == 0
+    assert backoff.count == 0
+
+
+def test_a_pause_is_no_calm_time() -> None:
+    backoff = heal_backoff.HealBackoff(count=50, last=0.0)
+    assert backoff.wait(2 * heal_backoff.MAX_PAUSE) == 0
+    assert backoff.count == 50
+    assert backoff.wait(4 * heal_backoff.MAX_PAUSE) == 0
     assert backoff.count == 0

@@ -1,0 +1,177 @@
+"""Resources of releases that disappear come back; what is removed on purpose does not."""
+
+import json
+import pathlib
+from typing import Final
+
+import pytest
+
+from tests.integration import operator_process, operator_site
+
+pytestmark = pytest.mark.integration
+
+_RESOURCES: Final = """\
+apiVersion: v1
+kind: List
+items:
+- apiVersion: v1
+  kind: Secret
+  metadata: {{name: listed}}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: kept
+  annotations: {{helm.sh/resource-policy: keep}}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {{name: elsewhere, namespace: {namespace}-other}}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {{name: {namespace}-role}}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: helm-hook
+  annotations: {{helm.sh/hook: pre-install}}
+"""
+_DELETE: Final = """
+cat > "$KUBERNETES_PATCH_PATH" <<PATCH
+{{"operation": "Delete", "kind": "ConfigMap", "name": "{name}", "namespace": "{namespace}"}}
+PATCH
+"""
+
+
+def add(module: pathlib.Path, name: str, text: str) -> None:
+    (module / "templates" / name).write_text(text)
+
+
+def config_map(name: str) -> str:
+    return f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\n"
+
+
+def healed(operator: operator_process.OperatorProcess, module: str) -> float:
+    return operator.metrics().total("resources_healed_total", module=module)
+
+
+def test_every_kind_of_resource_comes_back_and_helms_own_hooks_do_not(site: operator_site.Site) -> None:
+    module = site.module("010-web", {"a": "b"}, values="webEnabled: true")
+    add(module, "more.yaml", _RESOURCES.format(namespace=site.namespace))
+    other = site.module("020-db", {"a": "b"}, values="dbEnabled: true")
+    site.hook(module, "before.sh", {"beforeHelm": 1})
+    site.kubectl("create", "namespace", f"{site.namespace}-other")
+    operator = site.start().wait_ready().wait_idle()
+    try:
+        before = site.revisions()
+        site.kubectl("delete", "configmap", "helm-hook", "--ignore-not-found")
+        removals = [
+            ("configmap", "web"),
+            ("secret", "listed"),
+            ("configmap", "kept"),
+            ("configmap", "elsewhere", f"--namespace={site.namespace}-other"),
+            ("clusterrole", f"{site.namespace}-role"),
+        ]
+        for count, removal in enumerate(removals, start=1):
+            site.kubectl("delete", *removal)
+            operator.wait_metric(count, "resources_healed_total", module="web")
+            site.kubectl("get", *removal)
+        operator.wait_idle()
+        assert site.revisions() == {"web": before["web"] + len(removals), "db": before["db"]}
+        assert healed(operator, "db") == 0
+        assert site.labels().count("before.sh beforeHelm") == 1 + len(removals)
+        assert (other / "templates").is_dir()
+
+        # A burst makes one run, and what disappears while the operator is away comes back when it starts.
+        site.kubectl("delete", "configmap", "web", "kept")
+        operator.wait_metric(len(removals) + 2, "resources_healed_total", module="web")
+        operator.wait_idle()
+        assert site.revisions()["web"] <= before["web"] + len(removals) + 2
+        operator.stop()
+        site.kubectl("delete", "configmap", "db")
+        again = site.start().wait_ready()
+        again.wait_metric(1, "resources_healed_total", module="db")
+        assert site.data("db") == {"a": "b"}
+        assert healed(again, "web") == 0
+        again.stop()
+    finally:
+        site.kubectl("delete", "namespace", f"{site.namespace}-other", "--wait=false")
+
+
+def test_what_a_modules_hook_or_helm_removes_stays_away_and_a_global_hooks_deletion_is_healed(
+    site: operator_site.Site,
+) -> None:
+    module = site.module("010-web", {"a": "b"}, values="webEnabled: true")
+    add(module, "mine.yaml", config_map("mine"))
+    add(module, "extra.yaml", "{{ if not .Values.web.small }}\n" + config_map("extra") + "{{ end }}\n")
+    site.hook(module, "after.sh", {"afterHelm": 1}, _DELETE.format(name="mine", namespace=site.namespace))
+    site.module("020-db", {"a": "b"}, values="dbEnabled: true")
+    site.hook(
+        site.global_hooks,
+        "last.sh",
+        {"afterAll": 1},
+        '[[ "$config" == *remove* ]] || exit 0' + _DELETE.format(name="db", namespace=site.namespace),
+    )
+    operator = site.start().wait_ready().wait_idle()
+    before = site.revisions()
+    assert site.data("mine") is None
+    # An upgrade that drops a resource is no reason, and the hook goes on to remove its own.
+    site.config(web="small: true")
+    operator.wait_until(lambda: site.revisions()["web"] == before["web"] + 1, "upgraded")
+    operator.wait_idle()
+    assert site.data("extra") is None
+    assert site.data("mine") is None
+    site.config(**{"global": "remove: 1"})
+    operator.wait_metric(1, "resources_healed_total", module="db")
+    assert site.data("db") == {"a": "b"}
+    assert healed(operator, "web") == 0
+    assert site.revisions()["web"] == before["web"] + 1
+    operator.stop()
+
+
+def test_without_rights_for_the_whole_cluster_the_namespace_is_watched(site: operator_site.Site) -> None:
+    module = site.module("010-web", {"a": "b"}, values="webEnabled: true")
+    add(module, "account.yaml", "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: robot}\n")
+    kubeconfig = limited(site, forbidden=("serviceaccounts",))
+    operator = site.start(KUBE_CONFIG=str(kubeconfig)).wait_ready()
+    warning = operator.wait_logged("ServiceAccount", "of module web", "are not watched")
+    assert "serviceaccounts" in warning
+    operator.wait_idle()
+    site.kubectl("delete", "configmap", "web")
+    operator.wait_metric(1, "resources_healed_total", module="web")
+    assert operator.log.count("are not watched") == 1
+    operator.stop()
+
+
+def limited(site: operator_site.Site, forbidden: tuple[str, ...]) -> pathlib.Path:
+    """A kubeconfig of somebody with all rights in the site's namespace but to list and watch some kinds."""
+    names = ["configmaps", "secrets", "events", *forbidden]
+    rules = [
+        {"apiGroups": ["", "apps"], "resources": [name], "verbs": verbs}
+        for name in names
+        for verbs in [
+            ["get", "create", "patch", "update", "delete"] + ([] if name in forbidden else ["list", "watch"])
+        ]
+    ]
+    role = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "Role",
+        "metadata": {"name": "limited"},
+        "rules": rules,
+    }
+    path = site.root / "role.json"
+    path.write_text(json.dumps(role))
+    site.kubectl("apply", f"--filename={path}")
+    site.kubectl("create", "serviceaccount", "limited")
+    account = f"--serviceaccount={site.namespace}:limited"
+    site.kubectl("create", "rolebinding", "limited", "--role=limited", account)
+    token = site.kubectl("create", "token", "limited").strip()
+    view = json.loads(site.kubectl("config", "view", "--raw", "--output=json"))
+    view["users"] = [{"name": "limited", "user": {"token": token}}]
+    for context in view["contexts"]:
+        context["context"]["user"] = "limited"
+    written = site.root / "limited.kubeconfig"
+    written.write_text(json.dumps(view))
+    return written

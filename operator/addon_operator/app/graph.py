@@ -1,13 +1,20 @@
 """The objects of a running operator, and how they know each other."""
 
 import dataclasses
-import os
 import pathlib
 from collections.abc import Mapping
 
 import structlog
 
-from addon_operator.app import binding_setup, debug_api, debug_render, kopf_login, observers
+from addon_operator.app import (
+    binding_setup,
+    debug_api,
+    debug_render,
+    environment,
+    healing_setup,
+    kopf_login,
+    observers,
+)
 from addon_operator.app import settings as settings_module
 from addon_operator.engine import (
     binding_selections,
@@ -67,6 +74,7 @@ class Operator:
     config: config_state.ConfigState
     source: kopf_source.ConfigMapSource
     queue_observer: observers.QueueObserver
+    healing: healing_setup.HealingParts
     inspected: debug_api.Inspected
 
 
@@ -118,7 +126,8 @@ class Graph:
             parts.log,
             self._clock,
         )
-        self._releases = module_releases.ModuleReleases(parts.releases, self._values, told)
+        self._healing = self._healing_parts()
+        self._releases = self._healing.releases
         self._definitions = self._module_crds()
 
     async def build(self) -> Operator:
@@ -135,12 +144,14 @@ class Graph:
         sources = engine.Sources(hooks, bound.bindings, bound.schedules)
         running = engine.Engine(self._queues, sources, converger, made_of, self._states, self._edits)
         self._late_engine.target = bound.tasks.reactor = running
+        self._healing.runs.target = running.run_module
         return Operator(
             running,
             self._watches,
             self._config,
             self._source(),
             self._queue_observer,
+            self._healing,
             self._inspected(running, hooks),
         )
 
@@ -160,7 +171,7 @@ class Graph:
     def _hook_runner(self) -> hook_runner.HookRunner:
         return hook_runner.HookRunner(
             tmp_dir=self._parts.workspace,
-            environment=child_environment(self._parts),
+            environment=environment.of_children(self._parts.environ, self._parts.kube.access),
             default_timeout=self._settings.hook_timeout,
             logger=self._parts.log,
             log_proxy_hook_json=self._settings.log_proxy_hook_json,
@@ -213,6 +224,16 @@ class Graph:
             self._told,
         )
 
+    def _healing_parts(self) -> healing_setup.HealingParts:
+        parts = self._parts
+        cluster = healing_setup.Cluster(
+            parts.kube, self._kinds, self._watches, self._own_deletions, self._settings.namespace
+        )
+        releases = module_releases.ModuleReleases(parts.releases, self._values, self._told)
+        return healing_setup.heal(
+            cluster, releases, self._values, self._states, parts.meters, parts.log, self._clock
+        )
+
     def _module_crds(self) -> module_crds.ModuleCrds:
         installer = crds.CrdInstaller(
             self._parts.kube, self._kinds, self._settings.crd_extra_labels, self._clock
@@ -242,13 +263,3 @@ class Graph:
         self._parts.log.warning(
             f"the watch of the values ConfigMap is started again in {delay:.1f} s: {reason}"
         )
-
-
-def child_environment(parts: Parts) -> dict[str, str]:
-    """What hooks inherit: the operator's environment, with kubectl pointed at the operator's cluster."""
-    environment = dict(parts.environ)
-    if parts.kube.access.kubeconfig:
-        environment["KUBECONFIG"] = os.pathsep.join(
-            str(path.absolute()) for path in parts.kube.access.kubeconfig
-        )
-    return environment

@@ -2,6 +2,7 @@
 
 import pathlib
 import tempfile
+from collections.abc import Sequence
 
 from addon_operator.app import settings as settings_module
 from addon_operator.engine import module_files
@@ -10,9 +11,20 @@ from addon_operator.kernel import errors
 
 def load_modules(settings: settings_module.Settings) -> module_files.LoadedModules:
     """The modules on disk; raises a :class:`ConfigurationError` for whatever is wrong with them."""
+    if settings.strict_check_values_mode_enabled:
+        _check_common_values(settings.modules_dirs)
     return module_files.load(
         settings.modules_dirs, settings.unnumbered_module_order, settings.global_hooks_dir
     )
+
+
+def _check_common_values(directories: Sequence[pathlib.Path]) -> None:
+    missing = [path for path in directories if not (path / module_files.VALUES_FILE).is_file()]
+    if missing:
+        raise errors.ConfigurationError(
+            f"{missing[0] / module_files.VALUES_FILE} does not exist, and STRICT_CHECK_VALUES_MODE_ENABLED "
+            "demands it; write the file, which may be empty, or leave that setting out"
+        )
 
 
 def check_global_hooks_directory(settings: settings_module.Settings) -> None:

@@ -11,7 +11,7 @@ from addon_operator.app import setting_fields
 RESERVED: Final = frozenset(
     {
         # Parts of the contract whose settings get a field together with the part.
-        "DEBUG_HTTP_SERVER_ADDR", "STRICT_CHECK_VALUES_MODE_ENABLED", "WATCH_MODULES",
+        "WATCH_MODULES",
         # Read by the local control plane, not by the operator.
         "DEVCLUSTER_CACHE", "DEVCLUSTER_STATE",
     }
@@ -21,7 +21,15 @@ RESERVED: Final = frozenset(
 WITHOUT_MEANING: Final[Mapping[str, str]] = MappingProxyType(
     {
         "APPLIED_MODULE_EXTENDERS": "the sources of a module's switch and their order are fixed",
+        "DEBUG_HTTP_SERVER_ADDR": "the debug endpoint is on its unix socket only, which asks who you are",
         "DEBUG_KUBERNETES_API": "LOG_LEVEL=debug logs the requests",
+        "DEDUP_CLIENT_ENABLED": "all bindings share their watches, and objects are kept reduced",
+        "DEDUP_CLIENT_GC_INTERVAL": "all bindings share their watches, and objects are kept reduced",
+        "DEDUP_CLIENT_HELM_RESOURCES_CACHE": "all bindings share their watches, and objects are kept reduced",
+        "DEDUP_CLIENT_NAMESPACES": "all bindings share their watches, and objects are kept reduced",
+        "DEDUP_CLIENT_RECONSTRUCT_LRU_SIZE": "all bindings share their watches, and objects are kept reduced",
+        "DEDUP_CLIENT_SNAPSHOT_STORE": "all bindings share their watches, and objects are kept reduced",
+        "DEDUP_CLIENT_WATCH_GVKS": "all bindings share their watches, and objects are kept reduced",
         "HELM3": "the version of Helm is detected by running it",
         "HELM_MONITOR_KUBE_CLIENT_BURST": "resources are watched, not polled",
         "HELM_MONITOR_KUBE_CLIENT_QPS": "resources are watched, not polled",
@@ -38,6 +46,16 @@ WITHOUT_MEANING: Final[Mapping[str, str]] = MappingProxyType(
 )
 """Settings of the Go operator that do nothing here, and why."""
 
+FLAGS_WITHOUT_MEANING: Final[Mapping[str, str]] = MappingProxyType(
+    {"--" + name.lower().replace("_", "-"): reason for name, reason in WITHOUT_MEANING.items()}
+    | {
+        "--debug-http-addr": WITHOUT_MEANING["DEBUG_HTTP_SERVER_ADDR"],
+        "--dedup-client-namespace": WITHOUT_MEANING["DEDUP_CLIENT_NAMESPACES"],
+        "--dedup-client-watch-gvk": WITHOUT_MEANING["DEDUP_CLIENT_WATCH_GVKS"],
+    }
+)
+"""The same as flags of ``start``: known, so that the arguments of a Go operator are understood."""
+
 _HELM2: Final = re.compile(rf"({setting_fields.PREFIX})?(HELM2|TILLER_[A-Z0-9_]*)")
 # Kubernetes puts variables into every pod for each Service of the namespace: a Service "addon-operator" gives
 # ADDON_OPERATOR_SERVICE_HOST, ADDON_OPERATOR_PORT_9650_TCP_ADDR and so on.
@@ -47,14 +65,24 @@ _SERVICE_LINK: Final = re.compile(
 _SERVICE_URL: Final = re.compile(r"(tcp|udp|sctp)://.*")
 
 
-def warnings(rows: Iterable[setting_fields.Setting], environ: Mapping[str, str]) -> tuple[str, ...]:
-    """One sentence for each variable that looks like a setting and is none."""
+def warnings(
+    rows: Iterable[setting_fields.Setting], environ: Mapping[str, str], flags: Mapping[str, str | None]
+) -> tuple[str, ...]:
+    """One sentence for each variable that looks like a setting and is none, and each flag without meaning.
+
+    ``flags`` has the texts of :data:`FLAGS_WITHOUT_MEANING` that were given, beside those of settings.
+    """
     known = {variable for row in rows for variable in row.variables}
     checks = (
         _helm2(name) or _without_meaning(name) or _unknown(name, value, known)
         for name, value in environ.items()
     )
-    return tuple(sorted(warning for warning in checks if warning))
+    flagged = (
+        f"{flag} has no meaning here: {reason}"
+        for flag, reason in FLAGS_WITHOUT_MEANING.items()
+        if flags.get(flag) is not None
+    )
+    return tuple(sorted([*(warning for warning in checks if warning), *flagged]))
 
 
 def _helm2(name: str) -> str | None:

@@ -70,6 +70,13 @@ class Settings:
         flags=("--unnumbered-modules-order",),
         aliases=("UNNUMBERED_MODULES_ORDER",),
     )
+    strict_check_values_mode_enabled: bool = fields.setting(
+        "STRICT_CHECK_VALUES_MODE_ENABLED",
+        t.BOOLEAN,
+        "false",
+        "Whether a modules directory must have its values.yaml.",
+        _OPERATOR,
+    )
     tmp_dir: pathlib.Path = fields.setting(
         "TMP_DIR",
         t.PATH,
@@ -351,14 +358,16 @@ def load(flags: Mapping[str, str | None], environ: Mapping[str, str]) -> Setting
     Raises :class:`addon_operator.app.setting_resolution.SettingsError` with one line for each setting that is
     wrong or missing.
     """
-    return settings_of(setting_resolution.resolve(TABLE, flags, environ), environ)
+    return settings_of(setting_resolution.resolve(TABLE, flags, environ), environ, flags)
 
 
-def settings_of(resolution: setting_resolution.Resolution, environ: Mapping[str, str]) -> Settings:
+def settings_of(
+    resolution: setting_resolution.Resolution, environ: Mapping[str, str], flags: Mapping[str, str | None]
+) -> Settings:
     """The settings of a resolution without problems; raises ``SettingsError`` otherwise."""
     resolution.check()
     return Settings(
         **resolution.values,
         origins=resolution.origins,
-        warnings=setting_names.warnings(TABLE.values(), environ),
+        warnings=setting_names.warnings(TABLE.values(), environ, flags),
     )

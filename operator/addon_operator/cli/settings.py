@@ -34,12 +34,21 @@ def settings_options(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def with_flags(*args: object, **kwargs: object) -> object:
         flags = {field: kwargs.pop(field) for field in app_settings.TABLE}
+        unused = {flag: kwargs.pop(_parameter(flag)) for flag in setting_names.FLAGS_WITHOUT_MEANING}
+        flags |= {flag: text for flag, text in unused.items() if text is not None}
         return function(*args, flags=flags, **kwargs)
 
     command: Callable[..., Any] = with_flags
+    for flag in setting_names.FLAGS_WITHOUT_MEANING:
+        hidden = click.option(flag, _parameter(flag), hidden=True, is_flag=False, flag_value="true")
+        command = hidden(command)
     for field, row in reversed(list(app_settings.TABLE.items())):
         command = _option(field, row)(command)
     return command
+
+
+def _parameter(flag: str) -> str:
+    return "without_meaning_" + flag.removeprefix("--").replace("-", "_")
 
 
 def _option(field: str, row: setting_fields.Setting) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -67,7 +76,7 @@ def settings(output: str, flags: Mapping[str, str | None]) -> None:
     resolution = setting_resolution.resolve(app_settings.TABLE, flags, os.environ)
     if resolution.problems:
         raise setting_resolution.SettingsError(resolution.problems)
-    for warning in setting_names.warnings(app_settings.TABLE.values(), os.environ):
+    for warning in setting_names.warnings(app_settings.TABLE.values(), os.environ, flags):
         click.echo(f"Warning: {warning}", err=True)
     click.echo(_RENDERERS[output](list(_rows(resolution))), nl=False)
 

@@ -29,6 +29,7 @@ def problems(flags: Mapping[str, str | None] | None = None, **environ: str) -> t
         ("modules_dirs", (pathlib.Path("modules"),)),
         ("global_hooks_dir", pathlib.Path("global-hooks")),
         ("unnumbered_module_order", 1),
+        ("strict_check_values_mode_enabled", False),
         ("tmp_dir", pathlib.Path("/tmp/addon-operator")),
         ("modules_parallelism", 4),
         ("converge_on_failure", "wait"),
@@ -238,6 +239,16 @@ def test_a_setting_of_the_go_operator_without_meaning_says_so_once(name: str, pr
     (warning,) = load(**{prefix + name: "1"}).warnings
     assert prefix + name in warning
     assert "no meaning" in warning
+
+
+@pytest.mark.parametrize("flag", sorted(setting_names.FLAGS_WITHOUT_MEANING))
+def test_a_flag_of_the_go_operator_without_meaning_says_so_once(flag: str) -> None:
+    (warning,) = load({flag: "1"}).warnings
+    assert warning.startswith(f"{flag} has no meaning here: ")
+
+
+def test_flags_of_the_go_operator_that_were_not_given_raise_no_warning() -> None:
+    assert load(dict.fromkeys(setting_names.FLAGS_WITHOUT_MEANING)).warnings == ()
 
 
 @pytest.mark.parametrize(

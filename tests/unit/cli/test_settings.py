@@ -93,3 +93,14 @@ def test_a_switch_may_stand_alone_or_have_a_value(args: list[str], value: str | 
     testing.CliRunner().invoke(command, args, catch_exceptions=False)
     assert set(seen) == set(settings.TABLE)
     assert seen["log_no_time"] == value
+
+
+def test_arguments_of_a_go_operator_are_understood_and_told() -> None:
+    result = run("--shell-chroot-dir", "/chroot", "--debug-kubernetes-api", "--namespace", "addons")
+    assert result.exit_code == 0
+    assert "Warning: --shell-chroot-dir has no meaning here: " in result.stderr
+    assert "Warning: --debug-kubernetes-api has no meaning here: " in result.stderr
+
+
+def test_flags_without_meaning_stand_in_no_help() -> None:
+    assert "shell-chroot-dir" not in run("--help").stdout

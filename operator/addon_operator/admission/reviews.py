@@ -55,6 +55,18 @@ class Review:
     """The object as it is to be; ``None`` on DELETE."""
     old_object: Mapping[str, Any] | None
     """The object as it is stored; ``None`` on CREATE."""
+    field_manager: str = ""
+    """What the client calls itself, if it does."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Cause:
+    """One thing that is wrong with an object."""
+
+    field: str
+    """Where."""
+    message: str
+    """The rule, and what to do."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -66,6 +78,8 @@ class Verdict:
     """Operations of a JSON patch; only of a mutating webhook that allows."""
     message: str = ""
     """Why it is refused, for the user."""
+    causes: Sequence[Cause] = ()
+    """All that is wrong with an object that is refused as invalid; ``kubectl edit`` shows it and goes on."""
     warnings: Sequence[str] = ()
     """Sentences that ``kubectl`` shows; the API server cuts those over 256 characters."""
 
@@ -122,6 +136,7 @@ def _review(request: Mapping[str, Any]) -> Review:
         user=_text(_mapping(request, "userInfo") or {}, "username"),
         object=_mapping(request, "object"),
         old_object=_mapping(request, "oldObject"),
+        field_manager=_text(_mapping(request, "options") or {}, "fieldManager"),
     )
 
 
@@ -158,14 +173,25 @@ def _type_of(value: object) -> str:
     return names.get(type(value), "an object")
 
 
-def answer(uid: str, verdict: Verdict) -> bytes:
-    """The body of the answer to the review with this uid."""
-    response: dict[str, Any] = {"uid": uid, "allowed": verdict.allowed}
+def answer(review: Review, verdict: Verdict) -> bytes:
+    """The body of the answer to a review."""
+    response: dict[str, Any] = {"uid": review.uid, "allowed": verdict.allowed}
     if verdict.allowed and verdict.patch:
         response["patchType"] = "JSONPatch"
         response["patch"] = base64.b64encode(orjson.dumps(list(verdict.patch), default=dict)).decode()
     if not verdict.allowed:
-        response["status"] = {"code": 403, "reason": "Forbidden", "message": verdict.message}
+        response["status"] = _refusal(review, verdict)
     if verdict.warnings:
         response["warnings"] = list(verdict.warnings)
     return orjson.dumps({"apiVersion": API_VERSION, "kind": KIND, "response": response})
+
+
+def _refusal(review: Review, verdict: Verdict) -> dict[str, Any]:
+    if not verdict.causes:
+        return {"code": 403, "reason": "Forbidden", "message": verdict.message}
+    causes = [
+        {"reason": "FieldValueInvalid", "field": cause.field, "message": cause.message}
+        for cause in verdict.causes
+    ]
+    details = {"name": review.name, "group": review.kind.group, "kind": review.kind.name, "causes": causes}
+    return {"code": 422, "reason": "Invalid", "message": verdict.message, "details": details}

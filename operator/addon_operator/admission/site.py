@@ -221,10 +221,10 @@ class AdmissionSite:
         try:
             async with asyncio.timeout(seconds):
                 verdict = await route.handler(review)
-            return reviews.answer(review.uid, verdict)
+            return reviews.answer(review, verdict)
         except Exception as error:  # noqa: BLE001 - whatever it is, the API server gets its answer
             self._observer.failed(path, error)
-        return reviews.answer(review.uid, _AFTER_ERROR[route.on_error])
+        return reviews.answer(review, _AFTER_ERROR[route.on_error])
 
 
 def _announced_bytes(request: web.Request) -> int:

@@ -16,6 +16,7 @@ from addon_operator.admission import (
     certificate_store,
     certificate_store_files,
     certificate_store_secret,
+    config_check,
     env_sources_reader,
     expansion_check,
     pod_check,
@@ -63,12 +64,14 @@ class Admission:
         self,
         settings: settings_module.Settings,
         kube: client.KubeClient,
+        checker: config_check.Checker,
         meters: metrics.Metrics,
         log: Logger,
         instance: str = "",
     ) -> None:
         """``kube`` should have no limit of requests; ``instance`` is the pod's name."""
         self._settings = settings
+        self._config = config_check.ConfigCheck(settings.namespace, settings.config_map, checker)
         self._kube = kube
         self._log = log
         self._clock = clock.SystemClock()
@@ -159,6 +162,7 @@ class Admission:
             admission_webhooks.MUTATE_PODS: site.Route(handler, "allow"),
             admission_webhooks.CHECK_PODS: site.Route(self._check, "allow", timeout=1.5),
             admission_webhooks.NOTICE_PRESETS: site.Route(self._notices, "allow", timeout=1.5),
+            admission_webhooks.CHECK_CONFIG: site.Route(self._config, "allow"),
         }
         return site.AdmissionSite(
             routes,
@@ -225,6 +229,7 @@ class Admission:
 async def serving(
     settings: settings_module.Settings,
     access: auth.ClusterAccess,
+    checker: config_check.Checker,
     meters: metrics.Metrics,
     log: Logger,
     environ: Mapping[str, str],
@@ -238,7 +243,7 @@ async def serving(
         yield None
         return
     async with client.KubeClient(access, observer=meters) as kube:
-        part = Admission(settings, kube, meters, log, environ.get("HOSTNAME", ""))
+        part = Admission(settings, kube, checker, meters, log, environ.get("HOSTNAME", ""))
         await part.start()
         try:
             yield part

@@ -1,14 +1,17 @@
 """Which webhooks are registered, and at which paths the admission site serves them."""
 
+from collections.abc import Iterator
 from typing import Final, Literal
 
 from addon_operator.admission import preset_notices, registration_specs
 from addon_operator.app import settings as settings_module
+from addon_operator.kube import client
 from addon_operator.podpreset import annotations
 
 MUTATE_PODS: Final = "/mutate-pods"
 CHECK_PODS: Final = "/check-pods"
 NOTICE_PRESETS: Final = "/notice-podpresets"
+CHECK_CONFIG: Final = "/check-config"
 
 _SYSTEM_NAMESPACE: Final = "kube-system"
 _DOMAIN: Final = "admission.addon-operator.io"
@@ -40,9 +43,16 @@ def configurations(settings: settings_module.Settings) -> tuple[registration_spe
     return (
         registration_specs.Configuration(registration_specs.Kind.MUTATING, name, (_mutate_pods(settings),)),
         registration_specs.Configuration(
-            registration_specs.Kind.VALIDATING, name, (_check_pods(settings), _notice_presets(settings))
+            registration_specs.Kind.VALIDATING, name, tuple(_validating(settings))
         ),
     )
+
+
+def _validating(settings: settings_module.Settings) -> Iterator[registration_specs.WebhookSpec]:
+    yield _check_pods(settings)
+    yield _notice_presets(settings)
+    if settings.config_validation:
+        yield _check_config(settings)
 
 
 def _mutate_pods(settings: settings_module.Settings) -> registration_specs.WebhookSpec:
@@ -85,6 +95,28 @@ def _notice_presets(settings: settings_module.Settings) -> registration_specs.We
         rules=(rule,),
         timeout_seconds=_NOTICE_TIMEOUT,
         namespace_selector=_exempting(settings),
+    )
+
+
+def _check_config(settings: settings_module.Settings) -> registration_specs.WebhookSpec:
+    """Only the values ConfigMap, and not what hooks have the operator write to it."""
+    rule = registration_specs.Rule(("CREATE", "UPDATE"), ("",), ("v1",), ("configmaps",), "Namespaced")
+    manager = "request.options.fieldManager"
+    return registration_specs.WebhookSpec(
+        name=f"config.{_DOMAIN}",
+        path=CHECK_CONFIG,
+        rules=(rule,),
+        timeout_seconds=_TIMEOUT,
+        namespace_selector={"matchLabels": {"kubernetes.io/metadata.name": settings.namespace}},
+        match_conditions=(
+            registration_specs.MatchCondition(
+                "values-config-map", f"object.metadata.name == '{settings.config_map}'"
+            ),
+            registration_specs.MatchCondition(
+                "not-by-the-operator",
+                f"!has(request.options) || !has({manager}) || {manager} != '{client.FIELD_MANAGER}'",
+            ),
+        ),
     )
 
 

@@ -14,6 +14,7 @@ import structlog
 import addon_operator
 from addon_operator.app import (
     admission,
+    config_checks,
     debug_api,
     debugging,
     graph,
@@ -85,11 +86,13 @@ class _Process:
             stack.push_async_callback(self._end_background)
             self._begin("ticks", heartbeat.tick(self._meters))
             self._begin("lag", heartbeat.watch_lag(self._meters, clock.SystemClock()))
-            await self._admit(stack, parts.kube.access)
+            checks = config_checks.ConfigChecks(parts.modules, self._settings)
+            await self._admit(stack, parts.kube.access, checks)
             parts = await self._lead(parts)
             objects = module_objects.keeping(parts, self._leadership.fence)
             self._objects = await stack.enter_async_context(objects)
             operator = await stopping.unless(self._build(parts), self._leadership.lost())
+            checks.serve(operator.config)
             self._stop.started()
             await self._serve(operator)
 
@@ -101,8 +104,10 @@ class _Process:
         )
         self._leadership = await stack.enter_async_context(part)
 
-    async def _admit(self, stack: contextlib.AsyncExitStack, access: auth.ClusterAccess) -> None:
-        part = admission.serving(self._settings, access, self._meters, self._log, self._environ)
+    async def _admit(
+        self, stack: contextlib.AsyncExitStack, access: auth.ClusterAccess, checks: config_checks.ConfigChecks
+    ) -> None:
+        part = admission.serving(self._settings, access, checks, self._meters, self._log, self._environ)
         served = await stack.enter_async_context(part)
         if served is not None:
             self._status.require(served.unready_reason)

@@ -264,6 +264,14 @@ class Settings:
         _AVAILABILITY,
     )
 
+    config_validation: bool = fields.setting(
+        "CONFIG_VALIDATION",
+        t.BOOLEAN,
+        "true",
+        "Whether wrong edits of the values ConfigMap are refused by the admission server.",
+        _ADMISSION,
+    )
+
     kube_config: pathlib.Path | None = fields.setting(
         "KUBE_CONFIG", t.OPTIONAL_PATH, "", "Path of the kubeconfig.", _KUBE
     )

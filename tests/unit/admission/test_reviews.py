@@ -86,7 +86,8 @@ def test_a_wrong_field_is_named(changes: dict[str, Any], says: str) -> None:
 
 
 def answer(verdict: reviews.Verdict) -> dict[str, Any]:
-    document = json.loads(reviews.answer("some-uid", verdict))
+    review = parse(uid="some-uid", name="web-1", kind={"group": "", "version": "v1", "kind": "Pod"})
+    document = json.loads(reviews.answer(review, verdict))
     assert (document["apiVersion"], document["kind"]) == ("admission.k8s.io/v1", "AdmissionReview")
     assert document["response"].pop("uid") == "some-uid"
     response: dict[str, Any] = document["response"]
@@ -117,3 +118,31 @@ def test_a_refusal_says_why_and_changes_nothing() -> None:
 
 def test_warnings_reach_the_user() -> None:
     assert answer(reviews.Verdict(warnings=("mind this",)))["warnings"] == ["mind this"]
+
+
+def test_what_is_invalid_is_listed_for_kubectl_edit() -> None:
+    causes = [reviews.Cause("web.port", "must be an integer"), reviews.Cause("web.host", "must be a string")]
+    response = answer(reviews.Verdict(allowed=False, message="two things", causes=causes))
+    assert response["status"] == {
+        "code": 422,
+        "reason": "Invalid",
+        "message": "two things",
+        "details": {
+            "name": "web-1",
+            "group": "",
+            "kind": "Pod",
+            "causes": [
+                {"reason": "FieldValueInvalid", "field": "web.port", "message": "must be an integer"},
+                {"reason": "FieldValueInvalid", "field": "web.host", "message": "must be a string"},
+            ],
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    ("options", "manager"),
+    [({"kind": "PatchOptions", "fieldManager": "kubectl-edit"}, "kubectl-edit"), ({}, ""), (None, "")],
+    ids=["named", "unnamed", "no-options"],
+)
+def test_the_field_manager_is_that_of_the_options(options: dict[str, str] | None, manager: str) -> None:
+    assert parse(options=options).field_manager == manager

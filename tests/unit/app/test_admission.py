@@ -88,6 +88,7 @@ def test_the_failure_policy_is_that_of_the_setting_for_what_changes_pods_alone()
         admission_webhooks.MUTATE_PODS: "Fail",
         admission_webhooks.CHECK_PODS: "Ignore",
         admission_webhooks.NOTICE_PRESETS: "Ignore",
+        admission_webhooks.CHECK_CONFIG: "Ignore",
     }
 
 
@@ -110,6 +111,18 @@ def test_references_of_excluded_pods_are_checked_unless_switched_off(
 ) -> None:
     webhook = webhooks(EXPANSION_EVENTS=events_wanted)[path]
     assert [each.name for each in webhook.match_conditions] == conditions
+
+
+def test_of_all_config_maps_only_that_with_values_is_checked() -> None:
+    webhook = webhooks(CONFIG_MAP="settings")[admission_webhooks.CHECK_CONFIG]
+    assert webhook.namespace_selector == {"matchLabels": {"kubernetes.io/metadata.name": "addons"}}
+    assert [each.name for each in webhook.match_conditions] == ["values-config-map", "not-by-the-operator"]
+    assert "== 'settings'" in webhook.match_conditions[0].expression
+    assert (webhook.rules[0].operations, webhook.side_effects) == (("CREATE", "UPDATE"), "None")
+
+
+def test_edits_of_values_are_not_checked_if_that_is_not_wanted() -> None:
+    assert admission_webhooks.CHECK_CONFIG not in webhooks(CONFIG_VALIDATION="no")
 
 
 def test_operators_in_different_namespaces_have_configurations_of_their_own() -> None:

@@ -129,6 +129,15 @@ async def test_a_missing_config_map_is_created(server: ApiServer, config_map: co
     assert created["kind"] == "ConfigMap"
 
 
+@pytest.mark.parametrize("data", [{"a": "0"}, None], ids=["change", "create"])
+async def test_a_write_says_that_it_is_the_operators(
+    server: ApiServer, config_map: config_maps.ConfigMap, data: dict[str, str] | None
+) -> None:
+    Stored(server, data)
+    await config_map.update(later(lambda _: {"a": "1"}))
+    assert server.asked[-1].query == {"fieldManager": "addon-operator"}
+
+
 async def test_a_missing_config_map_is_not_created_for_nothing(
     server: ApiServer, config_map: config_maps.ConfigMap
 ) -> None:

@@ -1,0 +1,75 @@
+"""Checks edits of the values ConfigMap before they are stored, and refuses them with all that is wrong."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Protocol
+
+from addon_operator.admission import reviews
+from addon_operator.kube import client
+
+_WARNING_MAX: Final = 256
+"""The API server cuts longer ones."""
+
+Data = Mapping[str, str]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Findings:
+    """What is to be said of a state of the ConfigMap."""
+
+    violations: Sequence[str] = ()
+    """All that is wrong, one sentence each, which begins with the place and a colon."""
+    warnings: Sequence[str] = ()
+    """What is allowed and hardly meant."""
+
+
+class Checker(Protocol):
+    """Who knows the schemas of values."""
+
+    async def findings(self, data: Data, before: Data) -> Findings:
+        """What is to be said of ``data``, which would take the place of ``before``."""
+        ...
+
+
+class ConfigCheck:
+    """A handler of reviews of ConfigMaps."""
+
+    def __init__(self, namespace: str, name: str, checker: Checker) -> None:
+        self._place = (namespace, name)
+        self._checker = checker
+
+    async def __call__(self, review: reviews.Review) -> reviews.Verdict:
+        """Refuse an edit of the values ConfigMap that is wrong; everything else is no concern of ours."""
+        if not self._is_edit(review):
+            return reviews.ALLOWED
+        data, before = _data(review.object), _data(review.old_object)
+        if review.operation == "UPDATE" and data == before:
+            # Labels and finalizers may change, however wrong the values are.
+            return reviews.ALLOWED
+        found = await self._checker.findings(data, before)
+        warnings = [text[:_WARNING_MAX] for text in found.warnings]
+        if not found.violations:
+            return reviews.Verdict(warnings=warnings)
+        message = f"the values ConfigMap would not be usable: {'; '.join(found.violations)}"
+        causes = [_cause(violation) for violation in found.violations]
+        return reviews.Verdict(allowed=False, message=message, causes=causes, warnings=warnings)
+
+    def _is_edit(self, review: reviews.Review) -> bool:
+        stored = review.object or {}
+        name = review.name or (stored.get("metadata") or {}).get("name")
+        return (
+            review.operation in ("CREATE", "UPDATE")
+            and not review.sub_resource
+            and (review.namespace, name) == self._place
+            # What hooks have it write was checked, and must not fail because of somebody else's mistake.
+            and review.field_manager != client.FIELD_MANAGER
+        )
+
+
+def _data(body: Mapping[str, Any] | None) -> Data:
+    return {key: str(text) for key, text in ((body or {}).get("data") or {}).items()}
+
+
+def _cause(violation: str) -> reviews.Cause:
+    place, _, rule = violation.partition(": ")
+    return reviews.Cause(place, rule) if rule else reviews.Cause("data", violation)

@@ -1,0 +1,152 @@
+"""Edits of the values ConfigMap that a real API server asks the operator about."""
+
+import json
+import os
+import pathlib
+import subprocess
+from collections.abc import Iterator, Sequence
+
+import pytest
+
+from addon_operator.devcluster import handle
+from tests.integration import admitting, operator_process, operator_site
+
+pytestmark = pytest.mark.integration
+
+SCHEMA = """\
+type: object
+properties:
+  color: {type: string, enum: [green, red]}
+  size: {type: integer}
+  password: {type: string, minLength: 12, x-sensitive: true}
+"""
+
+
+def module(site: operator_site.Site, directory: str) -> pathlib.Path:
+    name = directory.lstrip("0123456789-")
+    path = site.module(directory, values=f"{name}Enabled: true\n")
+    (path / "openapi").mkdir()
+    (path / "openapi" / "config-values.yaml").write_text(SCHEMA)
+    return path
+
+
+class Kubectl:
+    """kubectl as a user runs it: its refusals are what is tested."""
+
+    def __init__(self, cluster: handle.DevCluster, site: operator_site.Site) -> None:
+        self._command = [
+            os.fspath(cluster.kubectl),
+            f"--kubeconfig={cluster.kubeconfig}",
+            "-n",
+            site.namespace,
+        ]
+
+    def run(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*self._command, *arguments],
+            env=dict(os.environ) | environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+
+    def set(self, *options: str, **data: str | None) -> subprocess.CompletedProcess[str]:
+        patch = json.dumps({"data": data})
+        return self.run("patch", "configmap", "addon-operator", "--type=merge", f"-p={patch}", *options)
+
+
+@pytest.fixture
+def kubectl(devcluster: handle.DevCluster, site: operator_site.Site) -> Kubectl:
+    return Kubectl(devcluster, site)
+
+
+@pytest.fixture
+def operator(
+    site: operator_site.Site, devcluster: handle.DevCluster, kubectl: Kubectl
+) -> Iterator[operator_process.OperatorProcess]:
+    hook = 'if [ -e "$TRACE.write" ]; then echo \'{"op": "add", "path": "/web/size", "value": 7}\' '
+    site.hook(
+        module(site, "010-web"),
+        "write.sh",
+        {"beforeHelm": 1},
+        f'{hook} > "$CONFIG_VALUES_JSON_PATCH_PATH"; fi',
+    )
+    module(site, "020-api")
+    site.config(web="color: green")
+    with admitting.admitting(site, devcluster) as running:
+        # The API server takes notice of a registration within a second or two.
+        running.wait_until(
+            lambda: kubectl.set("--dry-run=server", web="color: no").returncode != 0, "edits are checked"
+        )
+        yield running
+
+
+def refusal(done: subprocess.CompletedProcess[str], words: Sequence[str]) -> None:
+    assert done.returncode != 0, done.stdout
+    for word in words:
+        assert word in done.stderr
+
+
+def test_a_wrong_edit_is_refused_with_all_that_is_wrong(
+    site: operator_site.Site,
+    operator: operator_process.OperatorProcess,
+    kubectl: Kubectl,
+    tmp_path: pathlib.Path,
+) -> None:
+    wrong = kubectl.set(web="color: blue\nsize: ten\npassword: s3cret", api="[", webEnabled="maybe")
+    refusal(
+        wrong, ["web.color: must be one of", "web.size: must be an integer", "key 'api', line", "webEnabled"]
+    )
+    assert "web.password: must have at least 12 characters, not ***" in wrong.stderr
+    assert "s3cret" not in wrong.stderr
+    assert site.data("addon-operator") == {"web": "color: green"}
+
+    typo = kubectl.set(wep="color: red")
+    assert typo.returncode == 0
+    assert "did you mean 'web'?" in typo.stderr
+
+    # kubectl edit shows what is wrong and lets the user go on.
+    editor = site.script(
+        tmp_path / "editor",
+        'cp "$1" "$0.seen.$(ls "$0".seen.* 2>/dev/null | wc -l)"; sed -i "s/green/blue/" "$1"',
+    )
+    kubectl.run("edit", "configmap", "addon-operator", EDITOR=os.fspath(editor))
+    again = pathlib.Path(f"{editor}.seen.1").read_text()
+    assert '# configmaps "addon-operator" was not valid:' in again
+    assert "web.color: must be one of" in again
+
+    assert kubectl.set(web="color: red").returncode == 0
+    operator.wait_logged("values ConfigMap changed", "web")
+    assert operator.metrics().total("config_values_errors_total") == 0
+
+
+def test_nothing_but_wrong_edits_is_held_up(
+    site: operator_site.Site, operator: operator_process.OperatorProcess, kubectl: Kubectl
+) -> None:
+    # Another ConfigMap may hold anything.
+    other = kubectl.run("create", "configmap", "other", "--from-literal=web=color: blue")
+    assert other.returncode == 0, other.stderr
+    # Labels may change, hooks may write, and a ConfigMap may go, however wrong it is.
+    forced = kubectl.set("--field-manager=addon-operator", api="color: blue")
+    assert forced.returncode == 0, forced.stderr
+    assert kubectl.run("label", "configmap", "addon-operator", "a=b").returncode == 0
+    writes = pathlib.Path(site.environment()["TRACE"] + ".write")
+    writes.touch()
+    operator.wait_logged("not usable", "api.color")
+    refusal(kubectl.set(web="color: red"), ["api.color"])
+    assert kubectl.set(api=None, web="color: red").returncode == 0
+    operator.wait_until(
+        lambda: "size: 7" in (site.data("addon-operator") or {}).get("web", ""), "the hook's write passes"
+    )
+    writes.unlink()
+    operator.wait_idle()
+    assert kubectl.run("delete", "configmap", "addon-operator").returncode == 0
+    refusal(
+        kubectl.run("create", "configmap", "addon-operator", "--from-literal=web=color: no"), ["web.color"]
+    )
+
+    # An operator that is down blocks nothing.
+    operator.stop()
+    down = kubectl.run("create", "configmap", "addon-operator", "--from-literal=web=color: no")
+    assert down.returncode == 0, down.stderr

@@ -1,0 +1,94 @@
+"""Reviews of ConfigMaps: which are looked at, and what is answered."""
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from addon_operator.admission import config_check, reviews
+
+WRONG = ("web.port: must be an integer, not true (a.yaml)", "key 'api': line 2: this is no YAML")
+
+
+class Checker:
+    def __init__(self, *violations: str, warnings: tuple[str, ...] = ()) -> None:
+        self._findings = config_check.Findings(violations, warnings)
+        self.asked: list[tuple[config_check.Data, config_check.Data]] = []
+
+    async def findings(self, data: config_check.Data, before: config_check.Data) -> config_check.Findings:
+        self.asked.append((data, before))
+        return self._findings
+
+
+def body(data: dict[str, str] | None) -> dict[str, Any]:
+    return {"metadata": {"name": "values"}} | ({"data": data} if data is not None else {})
+
+
+EDIT = reviews.Review(
+    uid="u",
+    kind=reviews.GroupVersionName("", "v1", "ConfigMap"),
+    resource=reviews.GroupVersionName("", "v1", "configmaps"),
+    sub_resource="",
+    name="values",
+    namespace="addons",
+    operation="UPDATE",
+    dry_run=False,
+    user="somebody",
+    object=body({"web": "port: true"}),
+    old_object=body({"web": "port: 1"}),
+)
+
+
+async def verdict(checker: Checker, **changes: Any) -> reviews.Verdict:  # noqa: ANN401 - of any field
+    check = config_check.ConfigCheck("addons", "values", checker)
+    return await check(dataclasses.replace(EDIT, **changes))
+
+
+async def test_a_right_edit_is_allowed_with_its_warnings() -> None:
+    checker = Checker(warnings=("w" * 300,))
+    found = await verdict(checker)
+    assert (found.allowed, found.warnings) == (True, ["w" * 256])
+    assert checker.asked == [({"web": "port: true"}, {"web": "port: 1"})]
+
+
+async def test_a_wrong_edit_is_refused_with_all_that_is_wrong() -> None:
+    found = await verdict(Checker(*WRONG))
+    assert not found.allowed
+    assert found.message == f"the values ConfigMap would not be usable: {WRONG[0]}; {WRONG[1]}"
+    assert list(found.causes) == [
+        reviews.Cause("web.port", "must be an integer, not true (a.yaml)"),
+        reviews.Cause("key 'api'", "line 2: this is no YAML"),
+    ]
+
+
+async def test_a_sentence_without_a_place_is_told_whole() -> None:
+    assert list((await verdict(Checker("it is wrong"))).causes) == [reviews.Cause("data", "it is wrong")]
+
+
+async def test_a_wrong_config_map_cannot_be_created() -> None:
+    checker = Checker(*WRONG)
+    assert not (await verdict(checker, operation="CREATE", old_object=None)).allowed
+    assert checker.asked[0][1] == {}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"name": "other"},
+        {"namespace": "other"},
+        {"operation": "DELETE"},
+        {"sub_resource": "status"},
+        {"field_manager": "addon-operator"},
+        {"object": body({"web": "port: 1"})},
+        {"object": body(None), "old_object": body({})},
+    ],
+    ids=["name", "namespace", "delete", "sub-resource", "operator", "same-data", "no-data"],
+)
+async def test_what_is_no_edit_of_values_is_not_looked_at(changes: dict[str, Any]) -> None:
+    checker = Checker(*WRONG)
+    assert (await verdict(checker, **changes)).allowed
+    assert checker.asked == []
+
+
+async def test_a_name_that_stands_in_the_object_alone_counts() -> None:
+    assert not (await verdict(Checker(*WRONG), operation="CREATE", name="")).allowed

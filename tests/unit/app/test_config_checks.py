@@ -1,0 +1,91 @@
+"""What is said of a proposed ConfigMap: by the files and schemas, and by the engine once it runs."""
+
+import pathlib
+import textwrap
+from collections.abc import Callable
+
+import pytest
+
+from addon_operator.admission import config_check
+from addon_operator.app import config_checks, settings
+from addon_operator.engine import config_state, module_files
+
+SCHEMA = """
+    type: object
+    properties:
+      port: {type: integer}
+      password: {type: string, minLength: 8, x-sensitive: true}
+      size:
+        type: integer
+        x-kubernetes-validations:
+        - {rule: self >= oldSelf, message: must not shrink}
+"""
+Check = Callable[..., config_check.Findings]
+
+
+class Engine:
+    def __init__(self, *violations: str) -> None:
+        self._violations = violations
+
+    def violations(self, data: config_check.Data) -> tuple[str, ...]:
+        return self._violations
+
+
+@pytest.fixture
+def checks(tmp_path: pathlib.Path) -> config_checks.ConfigChecks:
+    for name, enabled in (("010-web", "true"), ("020-off", "false")):
+        openapi = tmp_path / name / "openapi"
+        openapi.mkdir(parents=True)
+        (openapi / "config-values.yaml").write_text(textwrap.dedent(SCHEMA))
+        (tmp_path / name / "values.yaml").write_text(f"{name[4:]}Enabled: {enabled}\n")
+    loaded = settings.load({}, {"ADDON_OPERATOR_NAMESPACE": "addons"})
+    return config_checks.ConfigChecks(module_files.load([tmp_path], 1), loaded)
+
+
+async def test_all_that_is_wrong_is_told_with_its_place(checks: config_checks.ConfigChecks) -> None:
+    found = await checks.findings({"global": "[", "web": "port: yes\nhost: x", "webEnabled": "maybe"}, {})
+    places = [violation.partition(": ")[0] for violation in found.violations]
+    assert sorted(places) == ["key 'global', line 2, column 1", "key 'webEnabled'", "web.host", "web.port"]
+
+
+async def test_sensitive_values_are_hidden(checks: config_checks.ConfigChecks) -> None:
+    (violation,) = (await checks.findings({"web": "password: s3cret"}, {})).violations
+    assert "not ***" in violation
+    assert "s3cret" not in violation
+
+
+async def test_a_module_that_is_off_may_be_configured_wrongly(checks: config_checks.ConfigChecks) -> None:
+    assert (await checks.findings({"off": "port: yes"}, {})).violations == ()
+    switched_on = await checks.findings({"off": "port: yes", "offEnabled": "true"}, {"off": "port: yes"})
+    assert len(switched_on.violations) == 1
+
+
+async def test_rules_about_transitions_compare_with_what_is_stored(
+    checks: config_checks.ConfigChecks,
+) -> None:
+    assert (await checks.findings({"web": "size: 2"}, {"web": "size: 1"})).violations == ()
+    (violation,) = (await checks.findings({"web": "size: 1"}, {"web": "size: 2"})).violations
+    assert violation.startswith("web.size: must not shrink")
+
+
+async def test_what_was_stored_may_be_unreadable(checks: config_checks.ConfigChecks) -> None:
+    assert (await checks.findings({"web": "port: 1"}, {"web": "["})).violations == ()
+
+
+async def test_an_unknown_key_is_a_warning_when_it_is_new(checks: config_checks.ConfigChecks) -> None:
+    (warning,) = (await checks.findings({"wep": "port: 1"}, {})).warnings
+    assert "did you mean 'web'?" in warning
+    assert (await checks.findings({"wep": "port: 2"}, {"wep": "port: 1"})).warnings == []
+
+
+async def test_the_running_engine_knows_better(checks: config_checks.ConfigChecks) -> None:
+    checks.serve(Engine("web.port: a hook wants another one"))
+    assert (await checks.findings({"web": "port: 1"}, {})).violations == (
+        "web.port: a hook wants another one",
+    )
+
+
+async def test_large_values_are_checked_as_well(checks: config_checks.ConfigChecks) -> None:
+    comment = "#" + "x" * config_state.LARGE_BYTES
+    (violation,) = (await checks.findings({"web": f"port: yes\n{comment}"}, {})).violations
+    assert violation.startswith("web.port:")

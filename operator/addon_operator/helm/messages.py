@@ -3,6 +3,8 @@
 import re
 from typing import Final
 
+from addon_operator.kube import errors as kube_errors
+
 _ERROR_START: Final = re.compile(r"^Error: ", re.MULTILINE)
 _ADVICE_FOR_A_TERMINAL: Final = "Use --debug flag to render out invalid YAML"
 _MISSING_DEPENDENCIES: Final = "missing in charts/"
@@ -36,6 +38,8 @@ def error_text(stderr: str, exit_code: int) -> str:
     starts = list(_ERROR_START.finditer(stderr))
     explanation = stderr[starts[-1].end() :] if starts else stderr
     text = " ".join(explanation.replace(_ADVICE_FOR_A_TERMINAL, "").split())
+    if "Secret" in text:
+        text = kube_errors.without_values(text)
     if not text:
         ended = f"ended by signal {-exit_code}" if exit_code < 0 else f"exit code {exit_code}"
         return f"helm failed without a message ({ended})"

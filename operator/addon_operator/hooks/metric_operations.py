@@ -58,7 +58,13 @@ class Expire:
 Operation: TypeAlias = Change | Expire
 
 _NAME: Final = {"type": "string", "minLength": 1, "format": "metric-name"}
-_NUMBER: Final = {"type": "number", "minimum": -sys.float_info.max, "maximum": sys.float_info.max}
+# What is no number was not meant for people: it may be anything that the hook had at hand.
+_NUMBER: Final = {
+    "type": "number",
+    "minimum": -sys.float_info.max,
+    "maximum": sys.float_info.max,
+    "x-secret": True,
+}
 _SCHEMA: Final[Mapping[str, Any]] = {
     "type": "object",
     "additionalProperties": False,

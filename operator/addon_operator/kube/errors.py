@@ -11,6 +11,12 @@ from addon_operator.kernel import errors
 from addon_operator.kube import paths
 
 _SHOWN_LENGTH: Final = 500
+_SECRETS: Final = "secrets"
+_HIDDEN: Final = "***"
+# The value is quoted as in Go, or it goes up to the explanation behind it.
+_QUOTED_VALUE: Final = re.compile(
+    r'((?:Invalid|Duplicate|Unsupported) value: )(?:"(?:[^"\\]|\\.)*"|`[^`]*`|[^"`].*?(?=: |$))', re.DOTALL
+)
 _RBAC_MESSAGE: Final = re.compile(r'User "(?P<user>[^"]+)" cannot ')
 
 
@@ -132,7 +138,13 @@ def from_answer(target: paths.Target, status: int, body: bytes) -> ApiError:
     reason = answer.get("reason") or ""
     class_ = AlreadyExists if reason == "AlreadyExists" else _BY_STATUS.get(status, ApiError)
     message = answer.get("message") or _plain(body) or "no explanation was given"
-    return class_(target, status, reason, message)
+    shown = without_values(message) if target.resource == _SECRETS else message
+    return class_(target, status, reason, shown)
+
+
+def without_values(message: str) -> str:
+    """A refusal as the API server words it, without the fields, or the whole object, that it quotes."""
+    return _QUOTED_VALUE.sub(rf"\g<1>{_HIDDEN}", message)
 
 
 def _status_of(body: bytes) -> Status:

@@ -82,3 +82,9 @@ def test_warnings_are_recognised(line: str, text: str) -> None:
 )
 def test_other_lines_are_no_warnings(line: str) -> None:
     assert messages.warning_text(line) is None
+
+
+def test_a_secret_that_the_api_server_refuses_is_not_quoted() -> None:
+    said = 'Error: X: Secret "web" is invalid: patch: Invalid value: "{\\"data\\":\\"s3cret\\"}": odd\n'
+    text = messages.error_text(said, 1)
+    assert text == 'X: Secret "web" is invalid: patch: Invalid value: ***: odd'

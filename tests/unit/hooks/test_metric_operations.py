@@ -70,7 +70,7 @@ REFUSED = {
         {"name": "m", "set": 1, "lables": {}},
         ", the key 'lables' is not known here; did you mean 'labels'?",
     ),
-    "value-as-text": ({"name": "m", "action": "set", "value": "1"}, ', value: "1" is not a number'),
+    "value-as-text": ({"name": "m", "action": "set", "value": "1"}, ", value: a text is not a number"),
     "value-as-flag": ({"name": "m", "set": True}, ", set: true is not a number"),
     "value-too-large": ({"name": "m", "set": 10**400}, ", set: 1000000000000"),
     "two-shortcuts": ({"name": "m", "add": 1, "set": 1}, ", set: there is another value"),

@@ -63,3 +63,37 @@ def test_already_existing_counts_as_a_conflict_too() -> None:
     error = errors.from_answer(paths.target("POST", "/api/v1/nodes"), 409, b'{"reason": "AlreadyExists"}')
     assert isinstance(error, errors.AlreadyExists)
     assert isinstance(error, errors.Conflict)
+
+
+INVALID = [
+    (
+        'Secret "a" is invalid: data[k]: Invalid value: "s3cr\\"et": too long',
+        "data[k]: Invalid value: ***: too long",
+    ),
+    (
+        '"" is invalid: patch: Invalid value: "{\\"data\\":{\\"k\\":\\"s3cret\\"}}": illegal base64',
+        "Invalid value: ***: illegal",
+    ),
+    ("Secret is invalid: data: Invalid value: `s3cret`: odd", "Invalid value: ***: odd"),
+    (
+        "Secret is invalid: [a: Duplicate value: 5s3cret: odd, b: Invalid value: s3cret]",
+        "Duplicate value: ***: odd",
+    ),
+]
+
+
+@pytest.mark.parametrize(("message", "shown"), INVALID, ids=["quoted", "object", "raw", "bare"])
+def test_a_refused_secret_is_not_quoted(message: str, shown: str) -> None:
+    body = json.dumps({"reason": "Invalid", "message": message}).encode()
+    target = paths.target("PATCH", "/api/v1/namespaces/addons/secrets/a")
+    text = str(errors.from_answer(target, 422, body))
+    assert shown in text
+    assert "s3cr" not in text
+
+
+def test_a_refused_object_of_another_kind_is_quoted() -> None:
+    body = json.dumps(
+        {"reason": "Invalid", "message": 'spec.size: Invalid value: "many": no number'}
+    ).encode()
+    error = errors.from_answer(paths.target("POST", "/apis/example.io/v1/things"), 422, body)
+    assert 'Invalid value: "many": no number' in str(error)

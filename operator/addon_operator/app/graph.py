@@ -77,6 +77,10 @@ class Operator:
     healing: healing_setup.HealingParts
     inspected: debug_api.Inspected
 
+    def unhealthy_reason(self) -> str | None:
+        """Why the operator should be restarted, or ``None``."""
+        return None if self.watches.alive else "a watch of objects has broken down, and begins anew"
+
 
 class _LateEngine:
     """Breaks the one circle of the graph: the ConfigMap's state tells the engine, which is made later."""
@@ -166,6 +170,7 @@ class Graph:
             {files.module.name: files.module for files in parts.modules.modules},
             renderer,
             snapshots=self._bound.bindings,
+            monitor=self._healing,
         )
 
     def _hook_runner(self) -> hook_runner.HookRunner:

@@ -9,7 +9,7 @@ import structlog
 from addon_operator.app import healing_observer
 from addon_operator.engine import healing, module_releases, state, watched_releases, watched_resources
 from addon_operator.kernel import clock as clocks
-from addon_operator.kernel import names
+from addon_operator.kernel import json_types, names
 from addon_operator.kube import (
     client,
     discovery,
@@ -57,11 +57,31 @@ class HealingParts:
     heal: healing.Healing
     runs: LateRuns
 
+    def resources_of(self, module: names.ModuleName) -> list[dict[str, json_types.JsonValue]] | None:
+        """The resources of a module's release and their state, as ``module resource-monitor`` shows them.
+
+        ``None`` if they are not watched: the module is in maintenance, or its release is not there yet.
+        """
+        rows = self.resources.view(module)
+        return None if rows is None else [_shown(row) for row in rows]
+
     async def work(self) -> None:
         """Follow and heal, until cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self.releases.work(), name="follow resources")
             group.create_task(self.heal.work(), name="heal")
+
+
+def _shown(row: watched_resources.ResourceView) -> dict[str, json_types.JsonValue]:
+    shown: dict[str, json_types.JsonValue] = {
+        "resource": str(row),
+        "apiVersion": row.api_version,
+        "kind": row.kind,
+        "namespace": row.namespace,
+        "name": row.name,
+        "state": row.state.value,
+    }
+    return shown | ({"reason": row.reason} if row.reason else {})
 
 
 class _Watches:

@@ -54,6 +54,10 @@ class ResourceView:
     reason: str = ""
     """Why it is not watched."""
 
+    def __str__(self) -> str:
+        """For a person: ``ConfigMap x/y``."""
+        return f"{self.kind} {'/'.join(filter(None, (self.namespace, self.name)))}"
+
 
 class Listener(Protocol):
     """Who is told what the watches tell."""
@@ -149,9 +153,11 @@ class WatchedResources:
             if watch is not None and watch.is_missing(watched.key):
                 yield watched
 
-    def view(self, module: names.ModuleName) -> list[ResourceView]:
-        """What is known of the module's resources, for ``module resource-monitor``."""
-        followed = self._followed.get(module, _Followed())
+    def view(self, module: names.ModuleName) -> list[ResourceView] | None:
+        """What is known of the module's resources; ``None`` if they are not followed."""
+        followed = self._followed.get(module)
+        if followed is None:
+            return None
         rows = [self._row(watched) for watched in followed.watched]
         rows += [
             ResourceView(

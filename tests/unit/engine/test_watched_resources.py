@@ -34,7 +34,7 @@ class Bench:
         return [str(each) for each in self.resources.missing_of(module)]
 
     def states(self, module: ModuleName) -> dict[str, str]:
-        return {row.name: row.state for row in self.resources.view(module)}
+        return {row.name: row.state for row in self.resources.view(module) or ()}
 
 
 @pytest.fixture
@@ -100,6 +100,14 @@ async def test_deletions_and_returns_are_told_of_objects_that_some_module_has(be
     assert bench.missing(WEB) == []
 
 
+async def test_of_a_module_that_is_not_followed_nothing_is_shown(bench: Bench) -> None:
+    assert bench.resources.view(WEB) is None
+    await bench.resources.follow(WEB, watching.wanted("a") + watching.wanted("r", resource=watching.ROLE))
+    assert list(map(str, bench.resources.view(WEB) or ())) == ["ClusterRole r", "ConfigMap addons/a"]
+    bench.resources.unfollow(WEB)
+    assert bench.resources.view(WEB) is None
+
+
 async def test_a_resource_that_left_the_manifest_is_missed_no_more(bench: Bench) -> None:
     bench.cluster.put("a", "b")
     await bench.resources.follow(WEB, watching.wanted("a", "b"))
@@ -136,7 +144,7 @@ async def test_a_kind_that_cannot_be_followed_is_told_once_with_all_its_modules(
     for _ in range(2):
         watch.listener.trouble("configmaps may not be listed")
     assert bench.cluster.told == [((DB, WEB), "ConfigMap", "configmaps may not be listed")]
-    [row] = bench.resources.view(WEB)
+    [row] = bench.resources.view(WEB) or ()
     assert (row.state, row.reason) == ("not watched", "configmaps may not be listed")
     watch.listener.trouble(None)
     watch.sync()
@@ -150,7 +158,7 @@ async def test_kinds_that_are_unknown_or_have_no_watch_are_shown_with_the_reason
     review = watching.wanted("r", resource=watching.REVIEW)
     for _ in range(2):
         assert not await bench.resources.follow(WEB, [*odd, *review, *watching.wanted("a")])
-    rows = {row.name: (row.state, row.reason) for row in bench.resources.view(WEB) if row.reason}
+    rows = {row.name: (row.state, row.reason) for row in bench.resources.view(WEB) or () if row.reason}
     assert rows["o"][0] == "not watched"
     assert "no kind 'Odd'" in rows["o"][1]
     assert "cannot be listed and watched" in rows["r"][1]

@@ -1,0 +1,87 @@
+"""A module in maintenance is left alone by Helm and healing, and looked after again afterwards."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from tests.integration import operator_site
+
+pytestmark = pytest.mark.integration
+
+MODE = "NoResourceReconciliation"
+
+
+def resource_monitor(site: operator_site.Site) -> dict[str, object]:
+    """What ``addon-operator module resource-monitor`` shows."""
+    done = subprocess.run(
+        [sys.executable, "-m", "addon_operator", "module", "resource-monitor", "--output=json"],
+        env=site.environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=30,
+    )
+    shown = json.loads(done.stdout)
+    assert isinstance(shown, dict)
+    return shown
+
+
+def test_a_module_in_maintenance_is_left_alone_until_that_ends(site: operator_site.Site) -> None:
+    module = site.module(
+        "010-web", {"size": '"{{ .Values.web.size }}"'}, values="webEnabled: true\nweb: {size: 1}"
+    )
+    site.hook(module, "before.sh", {"beforeHelm": 1})
+    site.module("010-db", {"a": "b"}, values="dbEnabled: true")
+    operator = site.start().wait_ready().wait_idle()
+    rows = resource_monitor(site)["web"]
+    assert isinstance(rows, list)
+    [row] = rows
+    assert (row["resource"], row["state"]) == (f"ConfigMap {site.namespace}/web", "present")
+
+    site.config(webMaintenance=MODE)
+    operator.wait_metric(1, "mm_module_maintenance", module="web", state=MODE)
+    operator.wait_idle()
+    runs = site.labels().count("before.sh beforeHelm")
+    helm = len(site.helm_calls())
+    # New values reach the hooks and not the cluster; what is deleted stays away.
+    site.config(web="size: 2")
+    operator.wait_until(lambda: site.labels().count("before.sh beforeHelm") == runs + 1, "the hooks go on")
+    site.kubectl("delete", "configmap", "web", "db")
+    operator.wait_metric(1, "resources_healed_total", module="db")
+    operator.wait_idle()
+    assert site.data("web") is None
+    assert site.revisions()["web"] == 1
+    assert [call for call in site.helm_calls()[helm:] if call == "upgrade"] == ["upgrade"]
+    assert isinstance(resource_monitor(site)["web"], str)
+    operator.wait_logged("in maintenance", "module=web")
+
+    # A restart leaves the module alone, too, and the end of the maintenance brings everything back.
+    operator.stop()
+    again = site.start().wait_ready().wait_idle()
+    assert again.metrics().total("mm_module_maintenance", module="web", state=MODE) == 1
+    assert site.data("web") is None
+    site.config(webMaintenance=None)
+    again.wait_until(lambda: site.data("web") == {"size": "2"}, "reconciled")
+    again.wait_idle()
+    assert "mm_module_maintenance" not in again.metrics().names()
+    assert site.revisions()["web"] == 2
+    site.kubectl("delete", "configmap", "web")
+    again.wait_metric(1, "resources_healed_total", module="web")
+    again.stop()
+
+
+def test_a_deleted_resource_comes_back_when_maintenance_ends_without_any_other_change(
+    site: operator_site.Site,
+) -> None:
+    site.module("010-web", {"a": "b"}, values="webEnabled: true")
+    operator = site.start().wait_ready().wait_idle()
+    site.config(webMaintenance=MODE.lower())
+    operator.wait_metric(1, "mm_module_maintenance", module="web")
+    operator.wait_idle()
+    site.kubectl("delete", "configmap", "web")
+    site.config(webMaintenance="")
+    operator.wait_metric(1, "resources_healed_total", module="web")
+    assert site.data("web") == {"a": "b"}
+    operator.stop()

@@ -1,0 +1,216 @@
+"""Secrets that are put into everything the operator reads, and looked for in everything that it shows."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Final
+
+import pytest
+
+from addon_operator.devcluster import handle
+from tests.integration import operator_process, operator_site
+
+pytestmark = pytest.mark.integration
+
+CANARY: Final = "canary-5up3r-{}"
+_SCHEMA: Final = """\
+type: object
+properties:
+  password: {type: string, x-sensitive: true, maxLength: 60}
+  number: {type: integer, x-sensitive: true}
+  users:
+    type: array
+    items:
+      type: object
+      properties:
+        name: {type: string}
+        key: {type: string, x-sensitive: true, pattern: '^[a-z0-9-]*$'}
+"""
+_SECRET_TEMPLATE: Final = """\
+apiVersion: v1
+kind: Secret
+metadata:
+  name: {{ .Release.Name }}
+stringData:
+  password: {{ .Values.NAME.password | quote }}
+"""
+_FAILING_TEMPLATE: Final = '{{ fail (printf "the password %s is too weak" .Values.NAME.password) }}\n'
+
+
+def module(site: operator_site.Site, name: str, *, template: str = "", values: str = "") -> pathlib.Path:
+    """A module whose schemas call its password sensitive."""
+    path = site.module(
+        f"010-{name}", {} if template else None, values=f"{name}Enabled: true\n{name}: {{{values}}}\n"
+    )
+    (path / "openapi").mkdir()
+    for file in ("config-values.yaml", "values.yaml"):
+        (path / "openapi" / file).write_text(_SCHEMA)
+    if template:
+        (path / "templates" / "configmap.yaml").write_text(template.replace("NAME", name))
+    return path
+
+
+def write_modules(site: operator_site.Site) -> None:
+    """Modules that work, and modules whose every kind of output is wrong, each with a canary in it."""
+    good = module(site, "good", template=_SECRET_TEMPLATE)
+    good_patch = [
+        {"op": "add", "path": "/good/password", "value": CANARY.format("from-hook")},
+        {"op": "add", "path": "/good/users", "value": [{"name": "a", "key": CANARY.format("in-list")}]},
+    ]
+    site.hook(
+        good, "values.sh", {"beforeHelm": 1}, f"echo '{json.dumps(good_patch)}' > $VALUES_JSON_PATCH_PATH"
+    )
+    stored = {
+        "operation": "CreateOrUpdate",
+        "object": {
+            "apiVersion": "v1", "kind": "Secret",
+            "metadata": {"name": "by-hook", "namespace": site.namespace},
+            "stringData": {"key": CANARY.format("stored")},
+        },
+    }  # fmt: skip
+    site.hook(good, "store.sh", {"afterHelm": 1}, f"echo '{json.dumps(stored)}' > $KUBERNETES_PATCH_PATH")
+    module(site, "helm", template=_FAILING_TEMPLATE, values=f"password: {CANARY.format('helm')}")
+    for name, file, text in wrong_outputs(site.namespace):
+        body = f"cat > ${file} <<'OUTPUT'\n{text}\nOUTPUT\n"
+        site.hook(module(site, name), "wrong.sh", {"beforeHelm": 1}, body)
+
+
+def wrong_outputs(namespace: str) -> Iterator[tuple[str, str, str]]:
+    """Module, output file, content: each is refused, and says something about a canary."""
+    values, objects = "VALUES_JSON_PATCH_PATH", "KUBERNETES_PATCH_PATH"
+    secret = {"kind": "Secret", "apiVersion": "v1", "name": "source", "namespace": namespace}
+    yield "cut", values, f'[{{"op": "add", "path": "/cut/password", "value": "{CANARY.format("cut")}'
+    yield (
+        "test",
+        values,
+        json.dumps([{"op": "test", "path": "/test/password", "value": CANARY.format("test")}]),
+    )
+    yield "type", values, json.dumps([{"op": "add", "path": "/type/number", "value": CANARY.format("type")}])
+    yield (
+        "nested",
+        values,
+        json.dumps([{"op": "add", "path": "/nested/users", "value": [{"key": CANARY.format("UPPER")}]}]),
+    )
+    yield (
+        "config",
+        "CONFIG_VALUES_JSON_PATCH_PATH",
+        json.dumps([{"op": "add", "path": "/config/password", "value": CANARY.format("long" * 20)}]),
+    )
+    yield "jq", objects, json.dumps({"operation": "JQPatch", "jqFilter": ".data.key - 1", **secret})
+    yield "jsonpatch", objects, json.dumps(
+        {
+            "operation": "JSONPatch", **secret,
+            "jsonPatch": [{"op": "test", "path": "/data/key", "value": CANARY.format("jsonpatch")}],
+        }
+    )  # fmt: skip
+    yield (
+        "merge",
+        objects,
+        json.dumps(
+            {"operation": "MergePatch", **secret, "mergePatch": {"data": {"key": CANARY.format("merge")}}}
+        ),
+    )
+    yield "create", objects, json.dumps(
+        {
+            "operation": "Create",
+            "object": {
+                "apiVersion": "v1", "kind": "Secret",
+                "metadata": {"name": "Wrong", "namespace": namespace},
+                "stringData": {"key": CANARY.format("create")},
+            },
+        }
+    )  # fmt: skip
+    yield (
+        "field",
+        objects,
+        json.dumps(
+            {
+                "operation": "Create",
+                "object": {"kind": "Secret", "stringData": {"key": CANARY.format("field")}},
+                "extra": 1,
+            }
+        ),
+    )
+    yield "metric", "METRICS_PATH", json.dumps({"name": "x y", "set": CANARY.format("metric")})
+
+
+def shown_by(
+    operator: operator_process.OperatorProcess, site: operator_site.Site, cluster: handle.DevCluster
+) -> Iterator[tuple[str, str]]:
+    """Every place where people look, and what it shows."""
+    yield "the log", operator.log
+    for path in ("/metrics", "/status/converge", "/status/converge?output=json", "/readyz", "/healthz", "/"):
+        yield path, operator.get(path).text
+    yield "Events", cluster.run_kubectl("get", "events", "-A", "-o", "yaml").stdout
+    yield "modules", cluster.run_kubectl("get", "modules", "-o", "yaml").stdout
+    for arguments in (
+        ("module", "list"), ("module", "values", "good"), ("module", "config", "good"),
+        ("module", "patches", "good"),
+        ("module", "render", "good"), ("module", "render", "helm"), ("module", "values", "-g", "good"),
+        ("module", "snapshots", "good"), ("module", "resource-monitor"),
+        ("global", "values"), ("global", "config"), ("queue", "list"),
+    ):  # fmt: skip
+        yield " ".join(arguments), debugged(site, *arguments)
+
+
+def debugged(site: operator_site.Site, *arguments: str) -> str:
+    """What a debug command prints, on both outputs."""
+    argv = [sys.executable, "-m", "addon_operator", *arguments, "-o", "yaml"]
+    done = subprocess.run(argv, check=False, capture_output=True, text=True, env=site.environment())
+    return done.stdout + done.stderr
+
+
+def leaks(text: str) -> list[str]:
+    """Lines that show a canary."""
+    return [line for line in text.splitlines() if "5up3r" in line or "NXVwM3" in line]
+
+
+def test_no_secret_is_shown_anywhere_and_none_is_left_behind(
+    devcluster: handle.DevCluster, site: operator_site.Site
+) -> None:
+    write_modules(site)
+    site.kubectl("create", "secret", "generic", "source", f"--from-literal=key={CANARY.format('source')}")
+    site.config(good=f"password: {CANARY.format('configured')}\n")
+    operator = site.start(CONVERGE_ON_FAILURE="continue", LOG_LEVEL="debug")
+    names = ["helm", *(name for name, _, _ in wrong_outputs(site.namespace))]
+    for name in names:
+        operator.wait_metric(1, "module_run_errors_total", module=name)
+    operator.wait_until(lambda: "good" in site.revisions(), "the module that works is released")
+    for wrong in (
+        f"password: [{CANARY.format('broken')}\n",
+        f"number: {CANARY.format('number')}\n",
+        f"password: {CANARY.format('dup')}\npassword: {CANARY.format('dup')}\n",
+    ):
+        before = operator.metrics().total("config_values_errors_total")
+        site.config(good=wrong)
+        operator.wait_metric(before + 1, "config_values_errors_total")
+    found = [
+        f"{place}: {line[:600]}"
+        for place, text in shown_by(operator, site, devcluster)
+        for line in leaks(text)
+    ]
+    assert not found, "\n".join(found)
+    operator.stop()
+    assert leaks(operator.log) == []
+    assert [str(path) for path in files_below(site.root / "tmp")] == []
+
+
+def test_temporary_files_are_for_the_operator_alone(site: operator_site.Site) -> None:
+    slow = "stat --format '%a %n' $VALUES_PATH $BINDING_CONTEXT_PATH $(dirname $VALUES_PATH) > $TRACE.modes\n"
+    site.hook(site.module("010-web", values="webEnabled: true\n"), "look.sh", {"beforeHelm": 1}, slow)
+    operator = site.start()
+    operator.wait_ready()
+    modes = [line.split()[0] for line in (site.root / "trace.modes").read_text().splitlines()]
+    assert modes == ["600", "600", "700"]
+    for directory in (path for path in (site.root / "tmp").rglob("*") if path.is_dir()):
+        assert directory.stat().st_mode & 0o077 == 0, directory
+    operator.stop()
+
+
+def files_below(directory: pathlib.Path) -> Iterator[pathlib.Path]:
+    """All files, at any depth."""
+    for root, _, names in os.walk(directory):
+        yield from (pathlib.Path(root) / name for name in names)

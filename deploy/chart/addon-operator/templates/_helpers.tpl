@@ -74,6 +74,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 -}}
 {{- if .Values.podPresets.enabled -}}
 {{- $_ := set $set "ADMISSION_SERVER_LISTEN_PORT" (toString .Values.service.webhookPort) -}}
+{{- $_ := set $set "CONFIG_VALIDATION" (toString .Values.valuesConfigMap.validate) -}}
 {{- $_ := set $set "EXPANSION_EVENTS" (toString .Values.podPresets.expansionEvents) -}}
 {{- $_ := set $set "WEBHOOK_FAILURE_POLICY" .Values.podPresets.failurePolicy -}}
 {{- $_ := set $set "WEBHOOK_SERVICE" (include "addon-operator.webhookService" .) -}}

@@ -13,6 +13,7 @@ _TOO_LARGE: Final = re.compile(
     r"sh\.helm\.release\.v1\..*Too long: may not be more than|[Rr]equest (entity )?(is )?too large|"
     r"trying to send message larger than max"
 )
+_TIMED_OUT: Final = re.compile(r"timed out waiting for|context deadline exceeded|resource .* not ready")
 _FORBIDDEN_RECORD: Final = re.compile(
     r'cannot (?P<verb>\w+) resource "(?P<resource>secrets|configmaps)" in API group "" '
     r'in the namespace "(?P<namespace>[^"]+)"'
@@ -55,6 +56,8 @@ def advice(text: str, chart: str) -> str:
             "; a release can hold about 1 MiB, compressed: leave files out of the chart with .helmignore, "
             "or split the module"
         )
+    if _TIMED_OUT.search(text):
+        return "; HELM_TIMEOUT says how long a step of Helm may take"
     if (denied := _FORBIDDEN_RECORD.search(text)) is not None:
         return (
             f"; Helm keeps its releases in {denied['resource']}: allow the operator to {_RECORD_VERBS} them "

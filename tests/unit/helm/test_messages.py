@@ -43,6 +43,34 @@ def test_missing_dependencies_come_with_the_command_that_brings_them() -> None:
     assert messages.advice(text, "/modules/010-web") == "; run 'helm dependency build /modules/010-web'"
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        pytest.param(
+            'create: failed to create: Secret "sh.helm.release.v1.web.v1" is invalid: data: Too long: '
+            "may not be more than 1048576 bytes",
+            "about 1 MiB, compressed",
+            id="record refused by the API server",
+        ),
+        pytest.param("create: failed to create: etcdserver: request is too large", ".helmignore", id="etcd"),
+        pytest.param("failed pre-install: timed out waiting for the condition", "HELM_TIMEOUT", id="helm 3"),
+        pytest.param(
+            "failed pre-install: resource Job/a/slow not ready. status: InProgress context deadline exceeded",
+            "HELM_TIMEOUT",
+            id="helm 4",
+        ),
+        pytest.param(
+            'create: failed to create: secrets is forbidden: User "x" cannot create resource "secrets" '
+            'in API group "" in the namespace "addons"',
+            "allow the operator to get, list, create, update, patch, delete them in namespace addons",
+            id="no right to keep releases",
+        ),
+    ],
+)
+def test_what_helm_leaves_open_is_told(text: str, words: str) -> None:
+    assert words in messages.advice(text, "/modules/010-web")
+
+
 def test_other_errors_need_no_advice() -> None:
     assert messages.advice("no matches for kind", "/modules/010-web") == ""
 

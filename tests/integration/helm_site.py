@@ -1,0 +1,170 @@
+"""A module, a namespace and a real helm 3 or 4: the release manager without an operator around it."""
+
+import asyncio
+import base64
+import contextlib
+import gzip
+import json
+import os
+import pathlib
+import subprocess
+from collections.abc import AsyncIterator
+from typing import Any, Final
+
+import pytest
+
+from addon_operator.devcluster import binaries, components, locations, pytest_plugin, reporters
+from addon_operator.helm import binary, capabilities, command, release_types, releases, setup
+from addon_operator.kernel import clock, json_types, names
+from addon_operator.kube import auth, client
+from addon_operator.process import children
+
+WEB: Final = names.ModuleName("web")
+SLOW_HOOK = """\
+apiVersion: batch/v1
+kind: Job
+metadata:
+  name: slow
+  annotations: {helm.sh/hook: 'pre-install,pre-upgrade'}
+spec:
+  suspend: true
+  template:
+    spec:
+      restartPolicy: Never
+      containers: [{name: slow, image: example.com/slow}]
+"""
+CONFIG = """\
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: {{ .Release.Name }}
+data:
+  size: "{{ .Values.web.size }}"
+"""
+
+
+class Site:
+    """A module, a namespace and a helm whose calls are counted."""
+
+    def __init__(
+        self, cluster: pytest_plugin.DevCluster, helm: pathlib.Path, namespace: str, root: pathlib.Path
+    ) -> None:
+        self.cluster = cluster
+        self.namespace = namespace
+        self.root = root
+        self.module = root / "modules" / "010-web"
+        self.calls = root / "calls"
+        self.pid = root / "pid"
+        self.real_helm = helm
+        self.helm = root / "helm"
+        self.helm.write_text(
+            f'#!/bin/sh\necho "$*" >> {self.calls}\necho $$ > {self.pid}\nexec {helm} "$@"\n'
+        )
+        self.helm.chmod(0o755)
+        self.warnings: list[str] = []
+
+    def write(self, name: str, text: str) -> None:
+        path = self.module / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    @property
+    def verbs(self) -> list[str]:
+        """What helm was called for, without the look at its version."""
+        lines = self.calls.read_text().splitlines() if self.calls.exists() else []
+        return [verb for verb in (line.split()[0] for line in lines) if verb != "version"]
+
+    @contextlib.asynccontextmanager
+    async def manager(
+        self, *, timeout: float = 60.0, kubeconfig: pathlib.Path | None = None, **environ: str
+    ) -> AsyncIterator[releases.ReleaseManager]:
+        """A new manager, as a started operator has it."""
+        found = await binary.find(str(self.helm), os.environ, children.run_child)
+        access = auth.load_access(kubeconfig or self.cluster.kubeconfig, None, None, os.environ)
+        async with client.KubeClient(access) as api:
+
+            async def read_capabilities() -> capabilities.Capabilities:
+                version = await api.get("/version")
+                return capabilities.Capabilities(version["gitVersion"], frozenset({"v1", "v1/ConfigMap"}))
+
+            around = setup.Surroundings(
+                environ={**os.environ, **environ},
+                tmp_dir=self.root,
+                run_child=children.run_child,
+                records=api,
+                capabilities=read_capabilities,
+                clock=clock.SystemClock(),
+                on_warning=lambda _, text: self.warnings.append(text),
+            )
+            target = command.Target(self.namespace, access.kubeconfig, access.context)
+            options = release_types.Options(history_max=3, timeout=timeout)
+            async with setup.release_manager(found, target, options, around) as made:
+                yield made
+
+    def asked(
+        self, size: int = 1, absent: tuple[str, ...] = (), fresh: bool = False, **more: str
+    ) -> release_types.ReleaseRequest:
+        values: json_types.JsonObject = {"global": {}, "web": {"size": size} | more}
+        return release_types.ReleaseRequest(WEB, self.module, values, absent, fresh)
+
+    def kubectl(self, *arguments: str, given: str | None = None) -> str:
+        argv = [self.cluster.kubectl, "--namespace", self.namespace, *arguments]
+        environ = {**os.environ, "KUBECONFIG": str(self.cluster.kubeconfig)}
+        return subprocess.run(
+            argv, env=environ, check=True, capture_output=True, text=True, input=given
+        ).stdout
+
+    def get(self, kind: str, name: str) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.kubectl("get", kind, name, "-o", "json"))
+        return found
+
+    def revisions(self) -> dict[int, str]:
+        """Number and status of the revisions that helm has stored."""
+        found = json.loads(self.kubectl("get", "secrets", "-l", "owner=helm,name=web", "-o", "json"))
+        labels = [each["metadata"]["labels"] for each in found["items"]]
+        return {int(each["version"]): each["status"] for each in labels}
+
+    async def wait_for_slow_hook(self) -> None:
+        """Until helm waits for the Job of ``SLOW_HOOK``."""
+        await asyncio.to_thread(self.kubectl, "wait", "--for=create", "job/slow", "--timeout=30s")
+
+    def set_status(self, number: int, status: str) -> None:
+        """Leave a revision as a helm that was killed does: in its record and in the record's label."""
+        name = f"sh.helm.release.v1.web.v{number}"
+        content = base64.b64decode(base64.b64decode(self.get("secret", name)["data"]["release"]))
+        record = json.loads(gzip.decompress(content))
+        record["info"]["status"] = status
+        stored = base64.b64encode(base64.b64encode(gzip.compress(json.dumps(record).encode()))).decode()
+        patch = json.dumps({"data": {"release": stored}, "metadata": {"labels": {"status": status}}})
+        self.kubectl("patch", "secret", name, "--type=merge", f"--patch={patch}")
+
+    def run_helm(self, *arguments: str) -> None:
+        """Do something by hand; the operator's own calls are not counted."""
+        environ = {**os.environ, "KUBECONFIG": str(self.cluster.kubeconfig)}
+        argv = [self.real_helm, *arguments, "--namespace", self.namespace]
+        subprocess.run(argv, env=environ, check=True, capture_output=True, text=True)
+
+
+@pytest.fixture(scope="session")
+def helm4() -> pathlib.Path:
+    wanted = binaries.Wanted(components.HELM4)
+    where = locations.locate(os.environ)
+    with binaries.Workshop(where, os.environ, reporters.SilentReporter()) as store:
+        return store.ensure([wanted])[components.HELM]
+
+
+@pytest.fixture(params=["helm3", "helm4"])
+def helm(
+    request: pytest.FixtureRequest, devcluster: pytest_plugin.DevCluster, helm4: pathlib.Path
+) -> pathlib.Path:
+    return devcluster.helm if request.param == "helm3" else helm4
+
+
+@pytest.fixture
+def helm_site(
+    devcluster: pytest_plugin.DevCluster, helm: pathlib.Path, namespace: str, tmp_path: pathlib.Path
+) -> Site:
+    made = Site(devcluster, helm, namespace, tmp_path)
+    made.write("Chart.yaml", "apiVersion: v2\nname: something-else\nversion: 0.0.1\n")
+    made.write("templates/config.yaml", CONFIG)
+    return made

@@ -1,0 +1,115 @@
+"""Charts and releases out of the ordinary, with helm 3 and 4: stuck, too large, slow, without rights."""
+
+import base64
+import os
+import pathlib
+import textwrap
+
+import pytest
+import yaml
+
+from addon_operator.helm import errors, release_types
+from addon_operator.kube import errors as kube_errors
+from tests.integration.helm_site import CONFIG, SLOW_HOOK, WEB, Site
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+def site(helm_site: Site) -> Site:
+    return helm_site
+
+
+async def test_a_release_stuck_in_any_state_is_recovered(site: Site) -> None:
+    size = 0
+    for status in ("pending-install", "pending-upgrade", "pending-rollback", "uninstalling", "failed"):
+        async with site.manager() as manager:
+            if status != "pending-install":
+                await manager.ensure(site.asked(size := size + 1))
+            await manager.ensure(site.asked(size := size + 1))
+        site.set_status(max(site.revisions()), status)
+        async with site.manager() as restarted:
+            outcome = await restarted.ensure(site.asked(size := size + 1))
+        assert outcome.action is not release_types.Action.SKIPPED, status
+        told = [text for text in outcome.recovered if f"is stuck in {status}" in text]
+        assert len(told) == (status != "failed"), status
+        assert site.get("configmap", "web")["data"] == {"size": str(size)}, status
+        assert "deployed" in site.revisions().values(), status
+
+
+async def test_a_release_stuck_in_any_state_can_be_removed(site: Site) -> None:
+    for status in ("pending-install", "pending-upgrade", "pending-rollback", "uninstalling", "failed"):
+        async with site.manager() as manager:
+            await manager.ensure(site.asked(1))
+            site.set_status(max(site.revisions()), status)
+            assert await manager.remove(WEB) is True, status
+        assert site.revisions() == {}, status
+        assert site.kubectl("get", "configmap", "web", "--ignore-not-found") == "", status
+
+
+async def test_a_hook_that_takes_too_long_is_an_error_and_the_next_try_recovers(site: Site) -> None:
+    site.write("templates/slow.yaml", SLOW_HOOK)
+    async with site.manager(timeout=2.0) as manager:
+        with pytest.raises(errors.HelmError, match="HELM_TIMEOUT"):
+            await manager.ensure(site.asked(1))
+        (site.module / "templates" / "slow.yaml").unlink()
+        await manager.ensure(site.asked(1))
+    assert site.get("configmap", "web")["data"] == {"size": "1"}
+
+
+async def test_a_release_that_is_too_large_is_refused_with_what_to_do(site: Site) -> None:
+    blob = site.module / "files" / "blob.txt"
+    blob.parent.mkdir()
+    blob.write_text(base64.b64encode(os.urandom(1_200_000)).decode())
+    async with site.manager() as manager:
+        with pytest.raises(errors.HelmError, match=r"about 1 MiB, compressed: .*\.helmignore"):
+            await manager.ensure(site.asked(1))
+        site.write(".helmignore", "files/\n")
+        assert (await manager.ensure(site.asked(1))).action is release_types.Action.INSTALLED
+
+
+async def test_subcharts_in_charts_are_part_of_the_chart(site: Site) -> None:
+    chart = (site.module / "Chart.yaml").read_text()
+    site.write(
+        "Chart.yaml",
+        chart
+        + textwrap.dedent("""\
+        dependencies:
+        - {name: dep, version: 1.0.0, repository: 'https://example.com', condition: web.withDep}
+        """),
+    )
+    site.write("charts/dep/Chart.yaml", "apiVersion: v2\nname: dep\nversion: 1.0.0\n")
+    site.write("charts/dep/templates/config.yaml", CONFIG.replace("{{ .Release.Name }}", "dep")
+               .replace("{{ .Values.web.size }}", "{{ .Values.size }}"))  # fmt: skip
+    site.write("charts/dep/values.yaml", "size: of the subchart\n")
+    async with site.manager() as manager:
+        assert (await manager.ensure(site.asked(1))).action is release_types.Action.INSTALLED
+        assert site.get("configmap", "dep")["data"] == {"size": "of the subchart"}
+        site.write("charts/dep/values.yaml", "size: changed\n")
+        outcome = await manager.ensure(site.asked(1))
+        assert outcome.reason == "the chart's files changed"
+        assert site.get("configmap", "dep")["data"] == {"size": "changed"}
+
+
+async def test_missing_rights_in_the_namespace_are_told_with_what_to_allow(site: Site) -> None:
+    site.kubectl("create", "serviceaccount", "weak")
+    token = site.kubectl("create", "token", "weak").strip()
+    weak = kubeconfig(site, token)
+    async with site.manager(kubeconfig=weak) as manager:
+        with pytest.raises(kube_errors.Forbidden, match=r'add to its Role the rule .*"secrets".*"list"'):
+            await manager.observe_all()
+    site.kubectl("create", "role", "reads", "--verb=get,list", "--resource=secrets")
+    site.kubectl("create", "rolebinding", "reads", "--role=reads", f"--serviceaccount={site.namespace}:weak")
+    async with site.manager(kubeconfig=weak) as manager:
+        with pytest.raises(errors.HelmError, match=f"allow the operator to .* in namespace {site.namespace}"):
+            await manager.ensure(site.asked(1))
+
+
+def kubeconfig(site: Site, token: str) -> pathlib.Path:
+    """That of the cluster, with a token."""
+    config = yaml.safe_load(site.cluster.kubeconfig.read_text())
+    for user in config["users"]:
+        user["user"] = {"token": token}
+    path = site.root / "kubeconfig"
+    path.write_text(yaml.safe_dump(config))
+    return path

@@ -1,0 +1,74 @@
+"""Releases that the Go operator made are gone on with: no revision unless something differs."""
+
+import hashlib
+import pathlib
+import shutil
+from typing import Any
+
+import pytest
+
+from tests.integration import operator_site
+
+pytestmark = pytest.mark.integration
+
+DATA = {"color": "{{ .Values.web.color }}"}
+
+
+def made_by_the_go_operator(site: operator_site.Site, module: pathlib.Path, values: str) -> None:
+    """Install a module's release as the Go operator leaves it.
+
+    It puts its label on each object after rendering, and the checksum of that manifest on the release.
+    """
+    name = module.name.lstrip("0123456789-")
+    chart = site.root / "go-operator" / name
+    shutil.copytree(module, chart)
+    template = chart / "templates" / "configmap.yaml"
+    labelled = template.read_text().replace(
+        "metadata:\n", "metadata:\n  labels: {heritage: addon-operator}\n"
+    )
+    template.write_text(labelled)
+    given = site.root / "values.yaml"
+    given.write_text(values)
+    checksum = hashlib.md5(labelled.encode(), usedforsecurity=False).hexdigest()
+    site._cluster.run_helm(
+        f"--namespace={site.namespace}", "install", name, str(chart), "--values", str(given),
+        "--labels", f"moduleChecksum={checksum}",
+    )  # fmt: skip
+
+
+def labels(site: operator_site.Site, release: str) -> dict[str, Any]:
+    (record,) = site.objects("secrets", labelSelector=f"owner=helm,name={release},status=deployed")
+    found: dict[str, Any] = record["metadata"]["labels"]
+    return found
+
+
+def test_releases_of_the_go_operator_are_gone_on_with(site: operator_site.Site) -> None:
+    site.values("webEnabled: true\napiEnabled: true\nbareEnabled: true\nweb: {color: green}")
+    web = site.module("010-web", DATA)
+    api = site.module("020-api", {"color": "green"})
+    bare = site.module("030-bare", {"color": "green"})
+    idle = site.module("040-idle", {"color": "green"})
+    gone = site.module("050-gone", {"color": "green"})
+    for module in (web, api, bare, idle, gone):
+        made_by_the_go_operator(site, module, "global: {}\nweb: {color: green}\n")
+    (bare / "Chart.yaml").unlink()
+    site.chart(api, {"color": "red"})
+    gone.rename(site.root / "elsewhere")
+    site.install("foreign", site.root / "elsewhere")
+
+    operator = site.start().wait_ready()
+
+    assert site.revisions() == {"web": 1, "api": 2, "bare": 1, "foreign": 1}
+    assert operator.metrics().total("helm_upgrades_skipped_total", module="web", by="manifest") == 1
+    assert labels(site, "web")["addon-operator.io/managed"] == "true"
+    assert "moduleChecksum" in labels(site, "web"), "the way back is left open"
+    assert site.data("api") == {"color": "red"}
+    assert site.data("idle") is None
+    operator.stop()
+
+    before = site.helm_calls()
+    again = site.start().wait_ready()
+    assert site.helm_calls() == before, "the next start knows them as its own"
+    site.config(web="color: blue")
+    again.wait_until(lambda: site.data("web") == {"color": "blue"}, "an edit is applied")
+    assert site.revisions()["web"] == 2

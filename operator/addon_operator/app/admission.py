@@ -113,6 +113,13 @@ class Admission:
         """Why pods cannot be admitted yet, or ``None``."""
         return self._feed.unready_reason
 
+    def unhealthy_reason(self) -> str | None:
+        """Why the operator should be restarted, or ``None``."""
+        if self._watch is not None and self._watch.ended:
+            return "the watch of PodPresets has ended"
+        ended = next((task.get_name() for task in self._tasks if task.done()), None)
+        return None if ended is None else f"the task {ended} has ended"
+
     async def start(self) -> None:
         """Listen and begin to serve; whatever needs the API server goes on in the background.
 

@@ -14,7 +14,7 @@ import structlog
 import yaml
 from aiohttp import web
 
-from addon_operator.app import debug_api, debug_socket, debug_texts, runtime_config
+from addon_operator.app import debug_api, debug_socket, debug_texts, http_site, runtime_config
 from addon_operator.app import settings as app_settings
 from addon_operator.kernel import durations, errors
 
@@ -105,7 +105,7 @@ class _Handlers:
         return web.Response(text="debug endpoint is alive\n")
 
     async def discovery(self, request: web.Request) -> web.Response:
-        return web.Response(text=endpoints(request.app))
+        return web.Response(text=http_site.endpoints(request.app))
 
     async def global_list(self, request: web.Request) -> web.Response:
         return await _answer(request, self._api.global_list())
@@ -182,16 +182,6 @@ class _Handlers:
                 raise BadRequestError(f"{key!r} is missing: give 'name', 'value' and perhaps 'duration'")
         row = self._api.set_parameter(given["name"], given["value"], given.get("duration", ""))
         return web.json_response(row)
-
-
-def endpoints(app: web.Application) -> str:
-    """One line for each path that an application answers, with its method."""
-    found = {
-        f"{route.method} {route.resource.canonical}"
-        for route in app.router.routes()
-        if route.resource is not None and route.method != "HEAD"
-    }
-    return "".join(f"{line}\n" for line in sorted(found))
 
 
 async def _answer(

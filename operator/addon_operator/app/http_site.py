@@ -26,6 +26,11 @@ WAITING: Final = "CONVERGE_WAIT_TASK"
 STANDBY: Final = "STANDBY"
 
 _SHUTDOWN_SECONDS: Final = 1.0
+_PAGE_HEADERS: Final = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+}
 _HOW_TO_MOVE: Final = (
     "choose others with ADDON_OPERATOR_LISTEN_ADDRESS and ADDON_OPERATOR_LISTEN_PORT "
     "(--prometheus-listen-address, --prometheus-listen-port)"
@@ -54,6 +59,10 @@ class Status(Protocol):
 
     def admission_unready_reason(self) -> str | None:
         """Why pods cannot be admitted now, or ``None``, whatever the converge does."""
+        ...
+
+    def page(self) -> str:
+        """The status page, as HTML."""
         ...
 
     def converge(self) -> tuple[str, int]:
@@ -113,7 +122,19 @@ def application(meters: MetricsSource, status: Status) -> web.Application:
     app.router.add_get("/readyz", handlers.readyz)
     app.router.add_get("/readyz/admission", handlers.readyz_admission)
     app.router.add_get("/status/converge", handlers.converge)
+    app.router.add_get("/discovery", handlers.discovery)
+    app.router.add_get("/", handlers.page)
     return app
+
+
+def endpoints(app: web.Application) -> str:
+    """One line for each path that an application answers, with its method."""
+    found = {
+        f"{route.method} {route.resource.canonical}"
+        for route in app.router.routes()
+        if route.resource is not None and route.method != "HEAD"
+    }
+    return "".join(f"{line}\n" for line in sorted(found))
 
 
 class _Handlers:
@@ -129,6 +150,12 @@ class _Handlers:
         if document.gzipped:
             headers["Content-Encoding"] = "gzip"
         return web.Response(body=document.body, headers=headers)
+
+    async def page(self, _: web.Request) -> web.Response:
+        return web.Response(text=self._status.page(), content_type="text/html", headers=_PAGE_HEADERS)
+
+    async def discovery(self, request: web.Request) -> web.Response:
+        return web.Response(text=endpoints(request.app))
 
     async def healthz(self, _: web.Request) -> web.Response:
         return _probe(self._status.unhealthy_reason)

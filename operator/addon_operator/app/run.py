@@ -84,6 +84,9 @@ class _Process:
             parts = await self._parts(stack)
             await stack.enter_async_context(http_site.serving(self._settings, self._meters, self._status))
             stack.push_async_callback(self._end_background)
+            beat = heartbeat.Heartbeat(clock.SystemClock())
+            self._status.live_while(beat.unhealthy_reason)
+            self._begin("heartbeat", beat.keep())
             self._begin("ticks", heartbeat.tick(self._meters))
             self._begin("lag", heartbeat.watch_lag(self._meters, clock.SystemClock()))
             checks = config_checks.ConfigChecks(parts.modules, self._settings)
@@ -111,6 +114,7 @@ class _Process:
         served = await stack.enter_async_context(part)
         if served is not None:
             self._status.require(served.unready_reason)
+            self._status.live_while(served.unhealthy_reason)
         self._status.admit()
 
     async def _lead(self, parts: graph.Parts) -> graph.Parts:
@@ -203,6 +207,8 @@ class _Process:
     async def _serve(self, operator: graph.Operator) -> None:
         """Run the engine until something ends it, then give up the Lease, which others may wait for."""
         self._status.serve(operator.engine, lambda: operator.source.alive)
+        self._status.live_while(operator.unhealthy_reason)
+        self._status.show(operator.inspected.views)
         if self._debug is not None:
             self._debug.serve(operator.inspected)
         self._begin("ages", operator.queue_observer.keep_ages(lambda: operator.engine.queues))

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable
 
-from addon_operator.engine import converge, engine
+from addon_operator.app import status_page
+from addon_operator.engine import converge, engine, introspection
 
 
 class Status:
@@ -10,11 +11,17 @@ class Status:
 
     def __init__(self) -> None:
         self._engine: engine.Engine | None = None
+        self._views: introspection.Introspection | None = None
         self._watch_alive: Callable[[], bool] = lambda: True
         self._stopping = False
         self._leader: Callable[[], str] | None = None
         self._conditions: list[Callable[[], str | None]] = []
+        self._vital: list[Callable[[], str | None]] = []
         self._admits = False
+
+    def live_while(self, unhealthy_reason: Callable[[], str | None]) -> None:
+        """A further part has to live: it gives the reason why it does not, or ``None``."""
+        self._vital.append(unhealthy_reason)
 
     def require(self, unready_reason: Callable[[], str | None]) -> None:
         """A further part has to be ready: it gives the reason why it is not, or ``None``."""
@@ -33,15 +40,21 @@ class Status:
         self._engine = running
         self._watch_alive = watch_alive
 
+    def show(self, views: introspection.Introspection) -> None:
+        """The status page shows these from now on."""
+        self._views = views
+
     def stop(self) -> None:
         """From now on the operator is not ready."""
         self._stopping = True
 
     def unhealthy_reason(self) -> str | None:
         """Why the operator should be restarted, or ``None``: the event loop answers by answering at all."""
-        if self._stopping or self._watch_alive():
+        if self._stopping:
             return None
-        return "the watch of the values ConfigMap has ended"
+        if not self._watch_alive():
+            return "the watch of the values ConfigMap has ended"
+        return next((text for reason in self._vital if (text := reason())), None)
 
     def unready_reason(self) -> str | None:
         """Why the operator is not ready, or ``None``."""
@@ -72,6 +85,14 @@ class Status:
 
     def _unmet_condition(self) -> str | None:
         return next((text for reason in self._conditions if (text := reason())), None)
+
+    def page(self) -> str:
+        """The status page."""
+        is_ready = self.unready_reason() is None
+        state, _ = self.converge()
+        if self._views is None:
+            return status_page.render(status_page.Overview(state, is_ready=is_ready))
+        return status_page.render(status_page.overview(state, self._views, is_ready=is_ready))
 
     def converge(self) -> tuple[str, int]:
         """The original's word for the state of the converge, and the number of tasks that remain.

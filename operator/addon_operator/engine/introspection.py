@@ -137,6 +137,14 @@ class Introspection:
         """All modules in run order."""
         return [self._module(found) for found in self._states]
 
+    def errors_without_values(self) -> dict[names.ModuleName, str]:
+        """The last error of each module that has one, for places where no values may be shown."""
+        return {
+            found.module.name: found.last_error_without_values
+            for found in self._states
+            if found.last_error_without_values
+        }
+
     def queue(self, name: str = MAIN_QUEUE) -> QueueRow | None:
         """One queue, or ``None`` if there is none of that name."""
         return next((self._queue(found) for found in self._queues() if found.name == name), None)

@@ -54,6 +54,11 @@ class KopfThread:
         """Whether the watch goes on, if need be after a pause."""
         return self._thread is not None and self._thread.is_alive()
 
+    @property
+    def ended(self) -> bool:
+        """Whether the watch has ended for good although nobody stopped it."""
+        return self._thread is not None and not self._thread.is_alive() and not self._stopping.is_set()
+
     def start(self) -> None:
         """Begin to watch; logins are made, and deliveries come, in the running loop."""
         self._home = asyncio.get_running_loop()

@@ -9,8 +9,30 @@ from addon_operator.telemetry import metrics
 
 TICK_SECONDS: Final = 10.0
 LAG_SECONDS: Final = 0.5
+BEAT_SECONDS: Final = 1.0
+STALE_SECONDS: Final = 30.0
+"""Without a beat for so long, the event loop counts as stuck."""
 
 Sleep = Callable[[float], Awaitable[None]]
+
+
+class Heartbeat:
+    """Knows when the event loop last came round."""
+
+    def __init__(self, time: clock.Clock) -> None:
+        self._clock = time
+        self._last = time.monotonic()
+
+    async def keep(self, sleep: Sleep = asyncio.sleep) -> None:
+        """Beat every second, until cancelled."""
+        while True:
+            self._last = self._clock.monotonic()
+            await sleep(BEAT_SECONDS)
+
+    def unhealthy_reason(self) -> str | None:
+        """Why the event loop counts as stuck, or ``None``."""
+        age = self._clock.monotonic() - self._last
+        return f"the event loop has been stuck for {age:.0f} s" if age > STALE_SECONDS else None
 
 
 async def tick(meters: metrics.Metrics, sleep: Sleep = asyncio.sleep) -> None:

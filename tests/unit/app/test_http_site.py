@@ -32,6 +32,9 @@ class Told:
     def admission_unready_reason(self) -> str | None:
         return self.admission_unready
 
+    def page(self) -> str:
+        return "<!doctype html>\n<p>fine</p>\n"
+
     def converge(self) -> tuple[str, int]:
         return self.state
 
@@ -163,6 +166,27 @@ async def test_metrics_are_rendered_beside_the_event_loop(told: Told) -> None:
 @pytest.mark.parametrize("path", ["/nothing", "/status"])
 async def test_other_paths_are_not_found(session: aiohttp.ClientSession, path: str) -> None:
     assert (await get(session, path))[0] == 404
+
+
+async def test_the_root_is_a_page_that_runs_nothing(session: aiohttp.ClientSession) -> None:
+    async with session.get("/") as answer:
+        assert answer.content_type == "text/html"
+        assert answer.headers["Content-Security-Policy"].startswith("default-src 'none'")
+        assert "<p>fine</p>" in await answer.text()
+
+
+async def test_all_paths_are_discovered(session: aiohttp.ClientSession) -> None:
+    status, text = await get(session, "/discovery")
+    assert status == 200
+    assert text.splitlines() == [
+        "GET /",
+        "GET /discovery",
+        "GET /healthz",
+        "GET /metrics",
+        "GET /readyz",
+        "GET /readyz/admission",
+        "GET /status/converge",
+    ]
 
 
 async def test_nothing_can_be_posted(session: aiohttp.ClientSession) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from addon_operator.app import status
 from addon_operator.engine import converge, engine
+from tests.unit.app import inspected
 
 
 @dataclasses.dataclass
@@ -88,3 +89,40 @@ def test_an_operator_that_stops_wants_no_more_pods() -> None:
     found.admit()
     found.stop()
     assert found.admission_unready_reason() == "the operator is stopping"
+
+
+def test_each_part_that_has_to_live_can_be_the_reason_of_a_restart() -> None:
+    found = serving(done=True)
+    found.live_while(lambda: None)
+    assert found.unhealthy_reason() is None
+    found.live_while(lambda: "the event loop has been stuck for 31 s")
+    assert found.unhealthy_reason() == "the event loop has been stuck for 31 s"
+    found.stop()
+    assert found.unhealthy_reason() is None, "a stopping operator ends anyway"
+
+
+def test_a_dead_watch_of_the_config_map_is_a_reason_of_a_restart() -> None:
+    found = status.Status()
+    found.serve(cast("engine.Engine", Engine(Converger(Done(True)))), lambda: False)
+    assert found.unhealthy_reason() == "the watch of the values ConfigMap has ended"
+
+
+def test_an_operator_without_an_engine_says_what_it_does() -> None:
+    found = status.Status()
+    assert found.absent_reason() == "the operator is starting"
+    found.stand_by(lambda: "pod-1")
+    assert found.absent_reason() == "this replica stands by, pod-1 leads"
+    found.stop()
+    assert found.absent_reason() == "the operator is stopping"
+
+
+def test_the_page_of_a_starting_operator_has_its_state() -> None:
+    assert "not ready, STARTUP_CONVERGE_NOT_STARTED" in status.Status().page()
+
+
+def test_the_page_shows_the_engine() -> None:
+    found = serving(done=True)
+    found.show(inspected.make().inspected.views)
+    page = found.page()
+    assert "<p>ready, " in page
+    assert "kube-dns" in page

@@ -53,6 +53,8 @@ class Parts:
     modules: module_files.LoadedModules
     kube: client.KubeClient
     releases: releases.ReleaseManager
+    ignored_releases: frozenset[str]
+    """Those that are never removed."""
     workspace: pathlib.Path
     run_child: children.RunChild
     jq: jq_workers.JqWorkers
@@ -234,7 +236,9 @@ class Graph:
         cluster = healing_setup.Cluster(
             parts.kube, self._kinds, self._watches, self._own_deletions, self._settings.namespace
         )
-        releases = module_releases.ModuleReleases(parts.releases, self._values, self._told)
+        releases = module_releases.ModuleReleases(
+            parts.releases, self._values, self._told, ignored=parts.ignored_releases
+        )
         return healing_setup.heal(
             cluster, releases, self._values, self._states, parts.meters, parts.log, self._clock
         )
@@ -252,7 +256,7 @@ class Graph:
             self._runner,
             self._releases,
             purge=plan.PurgePolicy(self._settings.helm_purge),
-            ignored_releases=frozenset(self._settings.helm_ignore_release),
+            ignored_releases=self._parts.ignored_releases,
             log_verdict=self._told.verdict,
         )
 

@@ -15,7 +15,7 @@ from typing import Final
 
 import structlog
 
-from addon_operator.app import environment, plan_presence, preflight, release_setup, run
+from addon_operator.app import environment, own_release, plan_presence, preflight, release_setup, run
 from addon_operator.app import settings as settings_module
 from addon_operator.engine import config_state, discovery, hook_runner, module_files, module_releases, state
 from addon_operator.helm import binary, release_types, releases
@@ -49,6 +49,8 @@ class Report:
 class _Tools:
     kube: client.KubeClient
     manager: releases.ReleaseManager
+    ignored: frozenset[str]
+    """Releases that are never removed."""
     runner: hook_runner.HookRunner
 
 
@@ -91,7 +93,8 @@ async def _tools(
         logger=log,
         run_child=run_child,
     )
-    return _Tools(kube, await stack.enter_async_context(manager), runner)
+    ignored = await own_release.ignored(kube, settings, environ)
+    return _Tools(kube, await stack.enter_async_context(manager), ignored, runner)
 
 
 def _chosen(only: Collection[str], known: Sequence[names.ModuleName]) -> frozenset[names.ModuleName]:
@@ -148,6 +151,7 @@ class _Planner:
         self._modules = {files.module.name: files.module for files in loaded.modules}
         self._values = values
         self._manager = tools.manager
+        self._ignored = tools.ignored
         self._runner = tools.runner
         self._notes = notes
         self._turns = asyncio.Semaphore(settings.modules_parallelism)
@@ -175,7 +179,7 @@ class _Planner:
             self._runner,
             self,
             purge=plan.PurgePolicy(self._settings.helm_purge),
-            ignored_releases=frozenset(self._settings.helm_ignore_release),
+            ignored_releases=self._ignored,
             log_verdict=lambda _: None,
         )
         return await found.observe()

@@ -41,11 +41,18 @@ class ModuleReleases:
     """Gives modules' values to Helm, and remembers which releases there are."""
 
     def __init__(
-        self, manager: releases.ReleaseManager, values: store.ValuesStore, observer: ReleaseObserver
+        self,
+        manager: releases.ReleaseManager,
+        values: store.ValuesStore,
+        observer: ReleaseObserver,
+        *,
+        ignored: frozenset[str] = frozenset(),
     ) -> None:
+        """``ignored``: releases that are never removed."""
         self._manager = manager
         self._values = values
         self._observer = observer
+        self._ignored = ignored
         self._known: set[str] = set()
         self._working: dict[names.ModuleName, asyncio.Task[release_types.ReleaseOutcome]] = {}
 
@@ -56,8 +63,8 @@ class ModuleReleases:
         return {name: revision.ours for name, revision in revisions.items()}
 
     def exists(self, release: str) -> bool:
-        """Whether the release was there when it was last looked at."""
-        return release in self._known
+        """Whether the release was there when it was last looked at, and may be removed."""
+        return release in self._known and release not in self._ignored
 
     async def ensure(self, module: model.Module, activation: str, *, fresh: bool) -> None:
         """Install or upgrade the module's release if that is needed; raises what :meth:`renew` raises."""
@@ -107,7 +114,9 @@ class ModuleReleases:
         return work.result()
 
     async def remove(self, release: str) -> None:
-        """Uninstall the release; one that is not there is fine."""
+        """Uninstall the release; one that is not there is fine, and one that is ignored stays."""
+        if release in self._ignored:
+            return
         if await self._manager.remove(names.ModuleName(release)):
             self._observer.release_removed(release)
         self._known.discard(release)

@@ -11,7 +11,7 @@ from addon_operator.helm import release_types
 from addon_operator.kernel import errors
 from addon_operator.kernel.names import ModuleName
 from addon_operator.modules import model, release
-from addon_operator.values import store
+from addon_operator.values import cel_rules, schemas, sources, store
 from tests.unit.engine import fakes
 
 WEB = ModuleName("web")
@@ -137,3 +137,22 @@ async def test_an_error_of_helm_is_passed_on(
     with pytest.raises(errors.ModuleError, match="helm says no"):
         await releases.ensure(MODULE, "onStartup", fresh=False)
     releases.stop(WEB)
+
+
+async def test_an_ignored_release_is_never_removed(manager: Manager, told: Told) -> None:
+    values = store.ValuesStore([store.ModuleValues(WEB)])
+    releases = module_releases.ModuleReleases(manager, values, told, ignored=frozenset({"web"}))
+    await releases.observe_all()
+    assert not releases.exists("web"), "its module is deleted without Helm"
+    await releases.remove("web")
+    assert told.removed == []
+
+
+def test_sensitive_values_stay_out_of_messages() -> None:
+    schema = "type: object\nproperties: {password: {type: string, x-sensitive: true}}\n"
+    own = sources.parse_module_values(WEB, "web: {password: hunter2, size: small}", "values.yaml")
+    read = schemas.load_schemas(None, (schema, "values.yaml"), cel_rules.CelEvaluator())
+    values = store.ValuesStore([store.ModuleValues(WEB, own=own, schemas=read)])
+    request = module_releases.request_of(values, MODULE)
+    assert request.redact("hunter2 is small") == "*** is small"
+    assert request.values["web"] == {"password": "hunter2", "size": "small"}

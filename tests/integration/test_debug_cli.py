@@ -1,9 +1,16 @@
 """The debug commands against an operator at work."""
 
+import contextlib
+import fcntl
 import json
+import os
+import pty
+import signal
 import stat
+import struct
 import subprocess
 import sys
+import termios
 from typing import Any
 
 import pytest
@@ -134,6 +141,29 @@ def check_renders(ask: Commands, site: operator_site.Site) -> None:
     difference = ask.text("module", "render", "web", "--diff")
     assert "-  size: '3'\n+  size: '9'\n" in difference
     assert SECRET not in difference
+
+
+def test_a_list_is_watched_on_a_terminal_until_ctrl_c(site: operator_site.Site) -> None:
+    site.module("020-web", values="webEnabled: true\n")
+    operator = site.start().wait_ready()
+    terminal, inside = pty.openpty()
+    fcntl.ioctl(inside, termios.TIOCSWINSZ, struct.pack("HHHH", 20, 60, 0, 0))
+    command = [sys.executable, "-m", "addon_operator", "module", "list", "--watch", "-t", "100ms"]
+    environment = site.environment({"TERM": "xterm", "NO_COLOR": "1"})
+    with subprocess.Popen(command, env=environment, cwd=site.root, stdout=inside, stderr=inside) as watching:
+        os.close(inside)
+        shown = b""
+        while shown.count(b"MODULE") < 3:
+            shown += os.read(terminal, 4096)
+        watching.send_signal(signal.SIGINT)
+        with contextlib.suppress(OSError):
+            while rest := os.read(terminal, 4096):
+                shown += rest
+        assert watching.wait(10) == 0
+    os.close(terminal)
+    assert b"Traceback" not in shown
+    assert b"\x1b[?1049l" in shown, "the screen is given back"
+    operator.stop()
 
 
 def test_a_failing_module_shows_in_module_and_queue(site: operator_site.Site) -> None:

@@ -76,7 +76,8 @@ class DebugClient:
             except OSError as error:
                 raise DebugClientError(self._unreachable(error)) from None
             except (http.client.HTTPException, ValueError) as error:
-                raise DebugClientError(f"the request {target!r} or its answer is broken: {error}") from None
+                reason = " ".join(str(error).split())
+                raise DebugClientError(f"the request {target!r} or its answer is broken: {reason}") from None
         if answer.status >= http.HTTPStatus.BAD_REQUEST:
             raise DebugClientError(_error_of(text, answer.status))
         return text

@@ -1,0 +1,275 @@
+"""The debug commands, and what they print."""
+
+import json
+import pathlib
+import tempfile
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import yaml
+from click import shell_completion, testing
+
+from addon_operator.cli import completion, debug, main
+from addon_operator.kernel import errors
+from tests.unit.app import inspected
+from tests.unit.cli import debug_server
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[tuple[pathlib.Path, inspected.World]]:
+    with tempfile.TemporaryDirectory(prefix="ao-") as directory:
+        path = pathlib.Path(directory) / "debug.socket"
+        with debug_server.running(path) as world:
+            yield path, world
+
+
+@pytest.fixture(autouse=True)
+def socket(served: tuple[pathlib.Path, inspected.World], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DEBUG_UNIX_SOCKET", str(served[0]))
+
+
+def invoke(*arguments: str) -> testing.Result:
+    return testing.CliRunner().invoke(main.cli, arguments)
+
+
+def text(*arguments: str) -> str:
+    result = invoke(*arguments)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def document(*arguments: str) -> Any:  # noqa: ANN401  # JSON
+    return json.loads(text(*arguments, "-o", "json"))
+
+
+def error(*arguments: str) -> str:
+    result = invoke(*arguments)
+    assert isinstance(result.exception, errors.AddonOperatorError)
+    return str(result.exception)
+
+
+def test_modules_are_a_table() -> None:
+    lines = text("module", "list").splitlines()
+    assert lines[0].split() == ["MODULE", "ORDER", "STATE", "LAST", "RUN", "REASON", "LAST", "ERROR"]
+    assert [line.split()[:3] for line in lines[1:]] == [
+        ["kube-dns", "10", "Disabled"],
+        ["web", "20", "Disabled"],
+    ]
+
+
+def test_queues_are_a_table_with_age_tries_and_the_last_error() -> None:
+    lines = text("queue", "list").splitlines()
+    assert lines[0].split() == ["QUEUE", "#", "TASK", "AGE", "TRIES", "STATE", "LAST", "ERROR"]
+    assert lines[1].split() == [
+        *("main", "1", "ModuleRun", "web", "0.0s", "1", "next", "try", "in", "5.0s"),
+        *("the", "chart", "is", "broken"),
+    ]  # fmt: skip
+    assert lines[-1] == "main: 1 task; 1 other queue, 1 of them empty: no tasks"
+    assert "Empty queues: idle" in text("queue", "list", "-e")
+
+
+def test_the_main_queue_stands_alone() -> None:
+    assert "the chart is broken" in text("queue", "main")
+    assert document("queue", "main")["name"] == "main"
+
+
+def test_every_format_says_the_same() -> None:
+    as_json = document("module", "list")
+    assert yaml.safe_load(text("module", "list", "-o", "yaml")) == as_json
+    assert [row["name"] for row in as_json["modules"]] == ["kube-dns", "web"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (("global", "list"), "pods.sh\n"),
+        (("global", "values"), "domain: example.org\ntoken: '***'\nzone: a\n"),
+        (("global", "config"), "domain: example.org\ntoken: '***'\n"),
+        (("global", "values", "-o", "text"), "domain: example.org\ntoken: '***'\nzone: a\n"),
+        (("module", "config", "web"), "size: 2\n"),
+        (("module", "values", "web"), "size: 2\npassword: '***'\n"),
+        (("module", "snapshots", "kube-dns"), "{}\n"),
+        (("module", "render", "web"), "manifest of web, sensitive: False\n"),
+        (("module", "render", "--diff", "--debug", "web"), "diff of web, sensitive: False\n"),
+        (("raw", "/"), "debug endpoint is alive\n"),
+        (("raw", "module/web/config.json"), '{"size":2}\n'),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_a_command_prints_what_the_operator_says(arguments: tuple[str, ...], expected: str) -> None:
+    assert text(*arguments) == expected
+
+
+def test_patches_are_json_unless_something_else_is_wanted() -> None:
+    patches = json.loads(text("module", "patches", "web"))
+    assert patches == [{"op": "add", "path": "/web/password", "value": "***"}]
+    assert yaml.safe_load(text("module", "patches", "web", "-o", "yaml")) == patches
+    assert json.loads(text("global", "patches")) == [{"op": "add", "path": "/global/zone", "value": "a"}]
+
+
+def test_global_values_are_shown_beside_those_of_a_module() -> None:
+    assert set(document("module", "values", "-g", "web")) == {"global", "web"}
+    assert set(document("module", "config", "--global", "web")) == {"global", "web"}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("global", "values"),
+        ("global", "config"),
+        ("global", "snapshots"),
+        ("module", "values", "web"),
+        ("module", "patches", "web"),
+        ("module", "snapshots", "web"),
+    ],
+    ids=" ".join,
+)
+def test_what_is_sensitive_is_shown_only_on_demand(arguments: tuple[str, ...]) -> None:
+    assert inspected.SECRET not in text(*arguments)
+    assert inspected.SECRET in text(*arguments, "--show-sensitive")
+
+
+def test_watched_resources_are_a_table() -> None:
+    lines = text("module", "resource-monitor").splitlines()
+    assert lines[0].split() == ["MODULE", "STATE", "RESOURCE", "REASON"]
+    assert lines[1].split() == ["web", "present", "v1/ConfigMap", "addons/web", "-"]
+    assert lines[2].split() == ["kube-dns", "No", "monitor", "-", "-"]
+
+
+def test_the_level_of_the_log_is_set_and_listed() -> None:
+    assert text("config", "set", "log.level", "debug", "90s") == "log.level is debug for 1m30s, then info\n"
+    row = document("config", "list")[0]
+    assert (row["name"], row["value"], row["expiresIn"]) == ("log.level", "debug", 90.0)
+    assert text("config", "list").splitlines()[1].split()[:4] == ["log.level", "debug", "info", "1m30s"]
+    assert text("config", "set", "log.level", "info") == "log.level is info\n"
+
+
+def test_an_unknown_module_is_told_with_the_nearest_name() -> None:
+    assert error("module", "values", "kube-dsn") == "there is no module 'kube-dsn'; did you mean 'kube-dns'?"
+
+
+@pytest.mark.parametrize("name", ["a/b", "..", "a b?c#d", "%2f"])
+def test_no_name_of_a_module_leads_elsewhere(name: str) -> None:
+    assert "there is no" in error("module", "values", name) or "nothing at" in error("module", "values", name)
+
+
+def test_a_wrong_parameter_is_told() -> None:
+    assert "did you mean 'log.level'?" in error("config", "set", "log.leve", "debug")
+
+
+def test_a_wrong_duration_is_a_mistake_in_the_arguments() -> None:
+    result = invoke("config", "set", "log.level", "debug", "soon")
+    assert result.exit_code == 2
+    assert "'soon' is no duration" in result.stderr
+
+
+def test_without_an_operator_there_is_one_sentence(tmp_path: pathlib.Path) -> None:
+    missing = tmp_path / "none.socket"
+    sentence = error("queue", "list", "--debug-unix-socket", str(missing))
+    assert sentence.startswith(f"no operator runs: there is no socket {missing}; start one with ")
+    assert "\n" not in sentence
+
+
+def test_tables_have_no_colours_where_there_is_no_terminal() -> None:
+    assert "\x1b" not in text("module", "list") + text("queue", "list")
+
+
+def test_a_watched_list_is_printed_until_ctrl_c(monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(debug.time, "sleep", sleep)
+    printed = text("module", "list", "--watch", "-t", "250ms")
+    assert pauses == [0.25, 0.25, 0.25]
+    assert printed.count("MODULE") == 3
+
+
+def test_a_watch_goes_on_when_the_operator_is_away_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = iter(["first\n", errors.AddonOperatorError("no operator runs"), "third\n"])
+    shown: list[str] = []
+
+    def look() -> str:
+        answer = next(answers)
+        if isinstance(answer, errors.AddonOperatorError):
+            raise answer
+        return answer
+
+    def sleep(_: float) -> None:
+        if len(shown) == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(debug.time, "sleep", sleep)
+    monkeypatch.setattr(debug.click, "echo", shown.append)
+    debug.watched(look, 1.0)
+    assert shown == ["first\n", "no operator runs\n", "third\n"]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [
+        (0.04, "0.0s"),
+        (9.94, "9.9s"),
+        (12.7, "12s"),
+        (185, "3m5s"),
+        (15_000, "4h10m"),
+        (183_600, "2d3h"),
+    ],
+)
+def test_ages_are_short(seconds: float, shown: str) -> None:
+    assert debug.age(seconds) == shown
+
+
+def completions(*words: str) -> list[str]:
+    """What the shell offers for the last word."""
+    *before, incomplete = words
+    completer = shell_completion.ShellComplete(main.cli, {}, main.PROGRAM, completion.VARIABLE)
+    return [item.value for item in completer.get_completions(before, incomplete)]
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        (("q",), ["queue"]),
+        (("module", "re"), ["render", "resource-monitor"]),
+        (("module", "values", ""), ["kube-dns", "web"]),
+        (("module", "values", "k"), ["kube-dns"]),
+        (("module", "values", "--show"), ["--show-sensitive"]),
+        (("queue", "list", "-o", ""), ["text", "yaml", "json"]),
+        (("config", "set", ""), ["log.level"]),
+        (("config", "set", "log.level", "d"), ["debug"]),
+        (("completion", ""), ["bash", "zsh", "fish"]),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_the_shell_is_offered_what_fits(words: tuple[str, ...], offered: list[str]) -> None:
+    assert completions(*words) == offered
+
+
+def test_without_an_operator_no_module_is_offered(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
+    monkeypatch.setenv("DEBUG_UNIX_SOCKET", str(tmp_path / "none"))
+    assert completions("module", "values", "") == []
+
+
+def test_commands_are_offered_without_being_imported() -> None:
+    assert completions("") == sorted(main.COMMANDS)
+
+
+@pytest.mark.parametrize(
+    ("shell", "words"),
+    [
+        ("bash", ("complete", "-F")),
+        ("zsh", ("#compdef addon-operator",)),
+        ("fish", ("complete --no-files --command addon-operator",)),
+    ],
+)
+def test_a_shell_gets_a_script_that_asks_us(shell: str, words: tuple[str, ...]) -> None:
+    script = text("completion", shell)
+    assert f"{completion.VARIABLE}={shell}_complete" in script
+    assert all(word in script for word in words)

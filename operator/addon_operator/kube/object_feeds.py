@@ -87,6 +87,7 @@ class Feed:
         self._stream_tries = _STREAM_TRIES if around.tuning.stream_lists else 0
         self._page_size = around.tuning.page_size
         self._failures = 0
+        self._was_answered = False
         self._missing_since: float | None = None
 
     def add(self, view: views.View) -> None:
@@ -136,6 +137,7 @@ class Feed:
 
     async def _follow(self, source: AsyncGenerator[Part, None], *, is_list: bool = False) -> None:
         must_list = is_list
+        self._was_answered = False
         async with read_ahead.ReadAhead(source) as parts:
             self._reading = parts
             try:
@@ -193,6 +195,7 @@ class Feed:
             self._reading.stop()
 
     def _answered(self) -> None:
+        self._was_answered = True
         self._missing_since = None
         for view in self.views:
             view.set_trouble(None)
@@ -229,7 +232,7 @@ class Feed:
             self._change_way_to_list(failure)
         if failure.starts_anew:
             self._version = ""
-        if failure.is_lasting or self._failures > 1:
+        if failure.is_lasting or (self._failures > 1 and not self._was_answered):
             for view in self.views:
                 view.set_trouble(str(error))
         self._note_absence(is_missing=failure.reason == "not_found")

@@ -1,0 +1,99 @@
+"""Informers on a fake API server, for the tests of this directory."""
+
+import asyncio
+import contextlib
+import dataclasses
+from collections.abc import AsyncIterator, Sequence
+
+import orjson
+
+from addon_operator.hooks import jq_programs
+from addon_operator.kube import client, discovery, informers, object_feeds, projections
+from tests.fakes import api_server, listeners, object_server
+
+CONFIG_MAPS = informers.ObjectSelection("ConfigMap", "v1")
+
+
+class JqHere:
+    """Runs jq in this process: tests of informers need no worker."""
+
+    async def run(
+        self, program: str, documents: Sequence[bytes], timeout: float
+    ) -> list[bytes | jq_programs.JqError]:
+        compiled = jq_programs.JqProgram(program)
+        answers: list[bytes | jq_programs.JqError] = []
+        for document in documents:
+            try:
+                answers.append(orjson.dumps(compiled.results(orjson.loads(document))))
+            except jq_programs.JqError as error:
+                answers.append(error)
+        return answers
+
+
+def jq(program: str, *, keep_full: bool = False) -> projections.JqFiltered:
+    return projections.JqFiltered(program, keep_full, JqHere())
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class World:
+    """A server, informers on it, and what they count."""
+
+    server: object_server.ObjectServer
+    informers: informers.Informers
+    failures: listeners.Failures
+    pauses: api_server.Pauses
+
+    def subscribe(
+        self,
+        selection: informers.ObjectSelection = CONFIG_MAPS,
+        projection: projections.Projection | None = None,
+    ) -> tuple[informers.Subscription, listeners.Recorder]:
+        recorder = listeners.Recorder()
+        chosen = projection or projections.FullObject()
+        return self.informers.subscribe(selection, chosen, recorder), recorder
+
+    async def synced(
+        self,
+        selection: informers.ObjectSelection = CONFIG_MAPS,
+        projection: projections.Projection | None = None,
+    ) -> tuple[informers.Subscription, listeners.Recorder]:
+        subscription, recorder = self.subscribe(selection, projection)
+        await recorder.until_synced()
+        # A stream that the server has not opened yet would miss what a test does with all of them.
+        await self.server.until(lambda: len(self.server.streams) >= len(self.informers.watches))
+        return subscription, recorder
+
+
+@contextlib.asynccontextmanager
+async def world(tuning: object_feeds.Tuning | None = None) -> AsyncIterator[World]:
+    pauses = api_server.Pauses()
+    async with object_server.running() as server, api_server.client_of(server.url, pauses) as kube:
+        opened = _world(server, kube, pauses, tuning)
+        try:
+            yield opened
+        finally:
+            await opened.informers.close()
+
+
+def _world(
+    server: object_server.ObjectServer,
+    kube: client.KubeClient,
+    pauses: api_server.Pauses,
+    tuning: object_feeds.Tuning | None,
+) -> World:
+    failures = listeners.Failures()
+
+    async def pause(seconds: float) -> None:
+        await pauses.sleep(seconds)
+        await asyncio.sleep(0)
+
+    made = informers.Informers(
+        kube,
+        discovery.Catalog(kube, pauses),
+        pauses,
+        failures,
+        tuning=tuning or object_feeds.Tuning(silence=5.0),
+        sleep=pause,
+        jitter=lambda: 0.5,
+    )
+    return World(server, made, failures, pauses)

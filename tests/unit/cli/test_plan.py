@@ -1,0 +1,133 @@
+"""How a plan is shown."""
+
+import pathlib
+from collections.abc import Sequence
+
+import orjson
+import pytest
+from click import testing
+
+from addon_operator.app import planning
+from addon_operator.cli import main
+from addon_operator.kernel import errors
+from addon_operator.kernel.names import ModuleName
+from addon_operator.modules import manifest_diff, outlook
+from addon_operator.telemetry import logs
+
+PAGE = pathlib.Path(__file__).parents[3] / "docs" / "how-to" / "plan-a-change.md"
+CHANGE = manifest_diff.Change(
+    manifest_diff.ChangeKind.CHANGED,
+    manifest_diff.ObjectKey("ConfigMap", "web", "", "v1"),
+    ("--- applied ConfigMap web", "+++ rendered ConfigMap web", "-  color: green", "+  color: red"),
+)
+
+
+def module(
+    name: str, step: outlook.Step, changes: tuple[manifest_diff.Change, ...] = ()
+) -> outlook.ModuleOutlook:
+    release = outlook.ReleaseOutlook(step, f"because of {name}", 3, (), changes)
+    return outlook.ModuleOutlook(ModuleName(name), 10, True, "enabled in values.yaml", release)
+
+
+UPGRADE = module("web", outlook.Step.UPGRADE, (CHANGE,))
+NOTHING = module("db", outlook.Step.NOTHING)
+UNKNOWN = module("bad", outlook.Step.UNKNOWN)
+
+
+@pytest.fixture
+def planned(monkeypatch: pytest.MonkeyPatch) -> list[outlook.ModuleOutlook]:
+    """The modules of the plan that the command gets."""
+    modules = [UPGRADE, NOTHING]
+
+    async def make(_settings: object, _environ: object, only: Sequence[str]) -> planning.Report:
+        if only:
+            raise errors.ConfigurationError(f"there is no module {only[0]!r}; there are none")
+        purges = (outlook.Purge("gone", "no directory"),) if UNKNOWN not in modules else ()
+        return planning.Report("addons", outlook.Outlook(tuple(modules), purges), ("hooks were not run",))
+
+    monkeypatch.setattr(planning, "make", make)
+    monkeypatch.setattr(logs, "configure", lambda *_, **__: None)
+    return modules
+
+
+def run(*arguments: str) -> testing.Result:
+    return testing.CliRunner().invoke(
+        main.cli, ["plan", "--namespace", "addons", *arguments], standalone_mode=False
+    )
+
+
+def test_the_text_has_a_row_for_each_module_and_purge_then_the_differences(
+    planned: list[outlook.ModuleOutlook],
+) -> None:
+    result = run()
+    rows = [line.split() for line in result.stdout.splitlines()]
+    assert rows[0] == ["MODULE", "ORDER", "STATE", "WHY", "ACTION", "BECAUSE"]
+    assert rows[1][:3] == ["web", "10", "enabled"]
+    assert rows[1][-4:] == ["upgrade", "because", "of", "web"]
+    assert rows[3] == ["gone", "purge", "no", "directory"]
+    assert "web: 1 changed\n--- applied ConfigMap web\n" in result.stdout
+    assert result.stdout.endswith("Releases: 1 to upgrade, 1 to purge.\n")
+    assert result.stderr == "Note: hooks were not run\n"
+
+
+def test_the_json_is_one_document(planned: list[outlook.ModuleOutlook]) -> None:
+    result = run("-o", "json")
+    document = orjson.loads(result.stdout)
+    assert (document["namespace"], document["changes"]) == ("addons", True)
+    assert document["modules"][0]["changes"][0] == {
+        "change": "changed",
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "namespace": None,
+        "name": "web",
+        "diff": "--- applied ConfigMap web\n+++ rendered ConfigMap web\n-  color: green\n+  color: red\n",
+    }
+    assert document["purges"] == [{"release": "gone", "reason": "no directory"}]
+    assert document["notes"] == ["hooks were not run"]
+
+
+@pytest.mark.parametrize(
+    ("modules", "exit_code"),
+    [([NOTHING], 2), ([UPGRADE, UNKNOWN], 1), ([NOTHING, UNKNOWN], 1)],
+    ids=["a purge", "an error beside a change", "an error alone"],
+)
+def test_the_exit_code_tells_changes_and_errors(
+    planned: list[outlook.ModuleOutlook], modules: list[outlook.ModuleOutlook], exit_code: int
+) -> None:
+    planned[:] = modules
+    assert run().return_value == exit_code
+
+
+def test_a_plan_without_changes_says_so(
+    planned: list[outlook.ModuleOutlook], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def make(*_: object) -> planning.Report:
+        return planning.Report("addons", outlook.Outlook((NOTHING,), ()), ())
+
+    monkeypatch.setattr(planning, "make", make)
+    result = run()
+    assert result.return_value == 0
+    assert result.stdout.endswith("No release would change.\n")
+
+
+def test_single_modules_are_passed_on(planned: list[outlook.ModuleOutlook]) -> None:
+    result = run("--module", "wbe")
+    assert isinstance(result.exception, errors.ConfigurationError)
+    assert "'wbe'" in str(result.exception)
+
+
+def test_wrong_settings_are_told_before_anything_is_asked() -> None:
+    result = testing.CliRunner(env={"ADDON_OPERATOR_NAMESPACE": ""}).invoke(
+        main.cli, ["plan"], standalone_mode=False
+    )
+    assert isinstance(result.exception, errors.AddonOperatorError)
+    assert "NAMESPACE" in str(result.exception)
+
+
+def test_the_page_names_every_action_and_every_key(planned: list[outlook.ModuleOutlook]) -> None:
+    page = PAGE.read_text()
+    actions = {*map(str, outlook.Step), "purge"}
+    assert all(f"| `{action}` |" in page for action in actions)
+    document = orjson.loads(run("-o", "json").stdout)
+    keys = {*document, *document["modules"][0], *document["modules"][0]["changes"][0], *document["purges"][0]}
+    assert all(f'"{key}"' in page for key in keys)

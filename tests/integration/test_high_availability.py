@@ -38,7 +38,8 @@ def lease(site: operator_site.Site) -> dict[str, Any]:
 
 
 def replica(site: operator_site.Site, name: str, **extra: str) -> operator_process.OperatorProcess:
-    return site.start(**({"ADDON_OPERATOR_HA": "true", "ADDON_OPERATOR_POD": name} | extra))
+    own = {"ADDON_OPERATOR_POD": name, "DEBUG_UNIX_SOCKET": str(site.root / f"{name}.socket")}
+    return site.start(**({"ADDON_OPERATOR_HA": "true"} | own | extra))
 
 
 def leads(operator: operator_process.OperatorProcess) -> bool:

@@ -45,6 +45,22 @@ _AFTER_ERROR: Final = {
 _Endpoint = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Leaving:
+    """How a site that was used says goodbye, in seconds, so that no review meets a closing connection.
+
+    First every answer ends its connection, while new ones are still taken: the Service learns only by and by
+    that this replica goes. Then no new ones are taken, but those that were are answered.
+    """
+
+    accepting: float = 0.0
+    answering: float = 0.0
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+
+
+GRADUALLY: Final = Leaving(accepting=2.0, answering=0.5)
+
+
 class ListenError(errors.ConfigurationError):
     """The address and port of the admission server cannot be listened on."""
 
@@ -105,6 +121,7 @@ class AdmissionSite:
         *,
         ready: Callable[[], bool] = lambda: True,
         limits: site_load.Limits | None = None,
+        leaving: Leaving | None = None,
     ) -> None:
         """Until ``ready`` says yes, reviews are answered 503: for the API server a call that failed."""
         self._routes = routes
@@ -116,6 +133,8 @@ class AdmissionSite:
         self._load = site_load.Load(limits or site_load.Limits())
         self._runner: web.AppRunner | None = None
         self._listener: asyncio.Server | None = None
+        self._leaving = leaving or Leaving()
+        self._was_asked = False
         self._stopping = False
 
     @property
@@ -148,9 +167,14 @@ class AdmissionSite:
 
     async def stop(self) -> None:
         """Take no further connections, answer what is being asked, then close all."""
+        leaves = self._was_asked and not self._stopping
         self._stopping = True
+        if leaves:
+            await self._leaving.sleep(self._leaving.accepting)
         if self._listener is not None:
             self._listener.close()
+        if leaves:
+            await self._leaving.sleep(self._leaving.answering)
         if self._runner is not None:
             await self._runner.cleanup()
 
@@ -183,6 +207,7 @@ class AdmissionSite:
     def _endpoint(self, path: str, route: Route) -> _Endpoint:
         async def respond(request: web.Request) -> web.Response:
             began = time.perf_counter()
+            self._was_asked = True
             response = await self._respond(path, route, request)
             if self._stopping:
                 response.force_close()

@@ -178,6 +178,7 @@ class Admission:
             self._settings.admission_server_listen_port,
             self._observer,
             ready=lambda: self._cache.filled,
+            leaving=site.GRADUALLY,
         )
 
     def _certificates(self) -> certificate_store.Source:

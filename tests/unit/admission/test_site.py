@@ -204,6 +204,44 @@ async def test_stopping_answers_what_was_asked_and_takes_nothing_more() -> None:
             await run.ask()
 
 
+class Goodbye:
+    """What happens in the pauses of a site that leaves, and for how long they were to be."""
+
+    def __init__(self) -> None:
+        self.pauses: list[float] = []
+        self.run: tls_clients.Running
+        self.seen: list[object] = []
+
+    async def sleep(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+        try:
+            async with self.run.session.post(
+                self.run.url + PATH, json=tls_clients.review(), headers={"Connection": "keep-alive"}
+            ) as answer:
+                self.seen.append((answer.status, answer.headers.get("Connection")))
+        except aiohttp.ClientConnectorError:
+            self.seen.append("refused")
+
+
+async def test_a_site_that_was_used_ends_connections_before_it_takes_no_more() -> None:
+    goodbye = Goodbye()
+    leaving = site.Leaving(accepting=2.0, answering=0.5, sleep=goodbye.sleep)
+    async with tls_clients.running(leaving=leaving) as run:
+        goodbye.run = run
+        assert (await run.ask())[0] == 200
+        await run.site.stop()
+    assert goodbye.pauses == [2.0, 0.5]
+    assert goodbye.seen == [(200, "close"), "refused"]
+
+
+async def test_a_site_that_nobody_asked_leaves_at_once() -> None:
+    goodbye = Goodbye()
+    leaving = site.Leaving(accepting=2.0, answering=0.5, sleep=goodbye.sleep)
+    async with tls_clients.running(leaving=leaving) as run:
+        await run.site.stop()
+    assert goodbye.pauses == []
+
+
 async def test_a_port_that_is_taken_is_told() -> None:
     async with tls_clients.running() as run:
         other = site.AdmissionSite({}, run.tls, "127.0.0.1", run.site.port, run.watcher)

@@ -110,6 +110,7 @@ async def running(
     routes: Mapping[str, site.Route] | None = None,
     *,
     limits: site_load.Limits | None = None,
+    leaving: site.Leaving | None = None,
     ready: bool = True,
 ) -> AsyncIterator[Running]:
     live, watcher = tls.LiveTls(), Watcher()
@@ -122,6 +123,7 @@ async def running(
         watcher,
         ready=lambda: ready,
         limits=limits,
+        leaving=leaving,
     )
     await served.start()
     connector = aiohttp.TCPConnector(ssl=trusting(AUTHORITY), limit=0)

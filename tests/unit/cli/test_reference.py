@@ -1,0 +1,68 @@
+"""The reference of commands names each command with its arguments and options."""
+
+import pathlib
+import re
+from collections.abc import Iterator
+
+import click
+import pytest
+import structlog
+
+from addon_operator.app import debug_site, http_site, settings
+from addon_operator.cli import main
+from tests.unit.app import inspected
+
+PAGE = pathlib.Path(__file__).parents[3] / "docs" / "reference" / "cli.md"
+ROW = re.compile(r"^\| `(?P<usage>[^`]+)` \| (?P<options>.*?) ?\| (?P<text>.*) \|$", re.MULTILINE)
+COMMANDS_PART, ENDPOINT_PART = PAGE.read_text().split("## The debug endpoint")
+ROWS = {row["usage"].replace("\\|", "|"): row["options"] for row in ROW.finditer(COMMANDS_PART)}
+FLAGS_OF_SETTINGS = {flag for row in settings.TABLE.values() for flag in row.flags}
+IN_THE_TEXT = {"--debug-unix-socket"}
+
+
+def leaves(
+    command: click.Command, path: tuple[str, ...], above: click.Context | None
+) -> Iterator[tuple[str, click.Command]]:
+    context = click.Context(command, parent=above, info_name=path[-1] if path else "addon-operator")
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            inner = command.get_command(context, name)
+            assert inner is not None
+            yield from leaves(inner, (*path, name), context)
+        return
+    arguments = [param.make_metavar(context) for param in command.params if isinstance(param, click.Argument)]
+    yield " ".join([*path, *arguments]), command
+
+
+LEAVES = dict(leaves(main.cli, (), None))
+
+
+def test_the_reference_has_a_row_for_each_command_and_no_other() -> None:
+    assert set(ROWS) == set(LEAVES)
+
+
+def options(command: click.Command) -> Iterator[tuple[str, ...]]:
+    for option in command.params:
+        if isinstance(option, click.Option) and not option.hidden and not IN_THE_TEXT & set(option.opts):
+            yield tuple(option.opts)
+
+
+@pytest.mark.parametrize("usage", sorted(LEAVES))
+def test_a_row_names_all_options(usage: str) -> None:
+    covered = FLAGS_OF_SETTINGS if "all [settings]" in ROWS[usage] else set[str]()
+    for names in options(LEAVES[usage]):
+        assert covered & set(names) or any(f"`{name}`" in ROWS[usage] for name in names), names
+
+
+@pytest.mark.parametrize("usage", sorted(ROWS))
+def test_a_row_names_no_option_that_there_is_not(usage: str) -> None:
+    known = {name for names in options(LEAVES[usage]) for name in names}
+    assert set(re.findall(r"`(-[-a-z]+)`", ROWS[usage])) <= known
+
+
+def test_the_reference_has_all_paths_of_the_endpoint() -> None:
+    app = debug_site.application(inspected.make().api, structlog.get_logger())
+    for line in http_site.endpoints(app).splitlines():
+        method, _, path = line.partition(" ")
+        shown = path.replace("{name}", "MODULE").replace("{format}", "json")
+        assert f"`{shown}`" in ENDPOINT_PART or f"`{method} {shown}`" in ENDPOINT_PART, line

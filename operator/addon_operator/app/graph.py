@@ -208,7 +208,9 @@ class Graph:
         )
 
     def _object_patcher(self) -> object_patches.ObjectPatcher:
-        return object_patches.ObjectPatcher(self._parts.kube, self._kinds, self._own_deletions, self._clock)
+        return object_patches.ObjectPatcher(
+            self._parts.kube, self._kinds, self._own_deletions, self._parts.jq, self._clock
+        )
 
     def _steps(self, hooks: tuple[state.Hook, ...]) -> steps.EngineSteps:
         runner = module_run.ModuleRunner(

@@ -7,19 +7,31 @@ objects" of the shell-operator documentation; ``Apply`` is server-side apply.
 
 import asyncio
 import dataclasses
+import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 import orjson
 
 from addon_operator.hooks import jq_programs, object_operations
-from addon_operator.kernel import clock
-from addon_operator.kube import api_resources, client, discovery, errors, own_deletions, paths, rate_limit
+from addon_operator.kernel import clock, json_types
+from addon_operator.kube import (
+    api_resources,
+    client,
+    discovery,
+    errors,
+    own_deletions,
+    paths,
+    projections,
+    rate_limit,
+)
 
 DELETE_SECONDS: Final = 20.0
 """How long ``Delete`` waits until the object is gone."""
 CRD_SECONDS: Final = 10.0
 """How long an operation waits for a kind whose CustomResourceDefinition the same hook has just written."""
+JQ_SECONDS: Final = 10.0
+"""How long the expression of a ``JQPatch`` may take."""
 _ATTEMPTS: Final = 10
 _PAUSE_SECONDS: Final = 0.05
 _MAX_POLL_SECONDS: Final = 1.0
@@ -82,12 +94,14 @@ class ObjectPatcher:
         kube: client.KubeClient,
         catalog: discovery.Catalog,
         deletions: own_deletions.OwnDeletions,
+        jq: projections.JqRunner,
         time: clock.Clock,
         sleep: rate_limit.Sleep = asyncio.sleep,
     ) -> None:
         self._kube = kube
         self._catalog = catalog
         self._deletions = deletions
+        self._jq = jq
         self._clock = time
         self._sleep = sleep
 
@@ -212,7 +226,7 @@ class ObjectPatcher:
 
     async def _jq_patch(self, operation: object_operations.JqPatch, place: _Place) -> None:
         current = await self._kube.get(place.readable)
-        results = operation.program.results(current)
+        results = await self._results(operation.program, current)
         if len(results) != 1 or not isinstance(results[0], dict):
             found = f"{len(results)} results" if len(results) != 1 else "something that is no object"
             raise errors.KubernetesError(
@@ -221,6 +235,16 @@ class ObjectPatcher:
         object_operations.check_writable(results[0])
         if _canonical(results[0]) != _canonical(current):
             await self._replace(place, results[0], current)
+
+    async def _results(
+        self, program: jq_programs.JqProgram, current: Mapping[str, Any]
+    ) -> list[json_types.JsonValue]:
+        (answer,) = await self._jq.run(program.text, [orjson.dumps(current)], JQ_SECONDS)
+        if isinstance(answer, jq_programs.JqError):
+            raise jq_programs.JqError(f"jqFilter: {answer}")
+        # orjson would round integers that are to be refused.
+        results: list[json_types.JsonValue] = json.loads(answer)
+        return results
 
     async def _delete(
         self, operation: object_operations.Delete, place: _Place, owner: own_deletions.Owner

@@ -3,9 +3,8 @@
 import asyncio
 import contextlib
 import dataclasses
+import json
 from collections.abc import AsyncIterator, Sequence
-
-import orjson
 
 from addon_operator.hooks import jq_programs
 from addon_operator.kube import client, discovery, informers, object_feeds, projections
@@ -24,7 +23,7 @@ class JqHere:
         answers: list[bytes | jq_programs.JqError] = []
         for document in documents:
             try:
-                answers.append(orjson.dumps(compiled.results(orjson.loads(document))))
+                answers.append(json.dumps(compiled.results(json.loads(document))).encode())
             except jq_programs.JqError as error:
                 answers.append(error)
         return answers

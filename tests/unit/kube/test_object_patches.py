@@ -10,6 +10,7 @@ import pytest
 from addon_operator.hooks import object_operations
 from addon_operator.kube import client, discovery, object_patches, own_deletions
 from tests.fakes.api_server import Answer, ApiServer, Asked, Pauses, status
+from tests.unit.kube import informing
 
 PATH = "/api/v1/namespaces/default/configmaps"
 X = f"{PATH}/x"
@@ -123,7 +124,9 @@ class Bench:
         self.pauses = pauses
         self.deletions = own_deletions.OwnDeletions()
         catalog = discovery.Catalog(kube, pauses)
-        self.patcher = object_patches.ObjectPatcher(kube, catalog, self.deletions, pauses, pauses.sleep)
+        self.patcher = object_patches.ObjectPatcher(
+            kube, catalog, self.deletions, informing.JqHere(), pauses, pauses.sleep
+        )
         offer(server, *KINDS)
 
     async def run(self, *documents: dict[str, Any]) -> None:

@@ -1,0 +1,90 @@
+"""Whatever the admission server is sent: a status that fits, and no pod refused for an error of ours."""
+
+import json
+from typing import Any
+
+import hypothesis
+import pytest
+import yarl
+from hypothesis import strategies as st
+
+from addon_operator.admission import pod_handler, reviews, site
+from tests.fakes.api_server import Pauses
+from tests.unit.admission import test_pod_handler, tls_clients
+from tests.unit.admission.objects import pod, preset
+
+LEAVES = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=8)
+)
+JSON = st.recursive(
+    LEAVES,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+)
+SPEC_KEYS = st.sampled_from(["containers", "initContainers", "volumes", "ephemeralContainers"])
+CONTAINER_KEYS = st.sampled_from(["name", "env", "envFrom", "volumeMounts"])
+BROKEN_CONTAINER = st.dictionaries(CONTAINER_KEYS, JSON | st.just([{"name": "A"}]), max_size=4)
+BROKEN_SPEC = st.dictionaries(SPEC_KEYS, JSON | st.lists(BROKEN_CONTAINER, max_size=2), max_size=4)
+METHODS = st.sampled_from(["GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS"])
+SEGMENTS = st.sampled_from(["", "..", "mutate-pods", "%00", "%2e%2e", "a%20b", "%c3%bc", "x" * 300, "?q=1"])
+TYPES = st.sampled_from(["application/json", "text/plain", "", "application/json; charset=x", "ü"])
+REQUESTS = st.tuples(METHODS, st.lists(SEGMENTS, max_size=3), TYPES)
+FEW = hypothesis.settings(max_examples=3, suppress_health_check=[hypothesis.HealthCheck.large_base_example])
+"""A server for each example: so each one has many requests."""
+
+
+def encoded(value: object) -> bytes:
+    # Integers beyond 64 bits are no JSON that orjson writes.
+    return json.dumps(value).encode(errors="surrogatepass")
+
+
+def presetting() -> site.Route:
+    """The handler of pods with a preset that matches every pod here."""
+    presets = test_pod_handler.Presets(preset())
+    merger = pod_handler.Merger(presets, test_pod_handler.Sources())
+    return site.Route(pod_handler.PodHandler(merger, test_pod_handler.Observer(), Pauses()), "allow")
+
+
+@hypothesis.given(st.binary(max_size=200) | JSON.map(encoded))
+def test_a_body_that_is_no_review_is_refused_in_a_sentence(body: bytes) -> None:
+    with pytest.raises(reviews.MalformedReviewError, match=r"\w+ "):
+        reviews.parse(body)
+
+
+@hypothesis.given(st.dictionaries(st.sampled_from(sorted(tls_clients.review()["request"])), JSON, max_size=4))
+def test_a_review_with_odd_fields_is_taken_or_refused_in_a_sentence(changes: dict[str, Any]) -> None:
+    body = encoded(tls_clients.review(**changes))
+    try:
+        found = reviews.parse(body)
+    except reviews.MalformedReviewError as error:
+        assert len(str(error).splitlines()) == 1  # noqa: PT017 - either outcome is right
+    else:
+        assert isinstance(found.uid, str)
+
+
+@FEW
+@hypothesis.given(st.lists(BROKEN_SPEC, min_size=20, max_size=20))
+async def test_a_pod_of_any_shape_is_allowed(specs: list[dict[str, Any]]) -> None:
+    async with tls_clients.running({tls_clients.PATH: presetting()}) as run:
+        for spec in specs:
+            given = pod() | {"spec": spec}
+            status, answer = await run.ask(encoded(tls_clients.review(object=given)))
+            assert status == 200
+            assert answer["response"]["allowed"] is True
+
+
+@FEW
+@hypothesis.given(st.lists(REQUESTS, min_size=20, max_size=20))
+async def test_a_request_of_any_shape_gets_a_status_that_fits(
+    requests: list[tuple[str, list[str], str]],
+) -> None:
+    async with tls_clients.running() as run:
+        for method, segments, content_type in requests:
+            url = yarl.URL(run.url + "/" + "/".join(segments), encoded=True)
+            headers = {"Content-Type": content_type}
+            async with run.session.request(method, url, data=b"[]", headers=headers) as answer:
+                assert answer.status in {400, 404, 405, 415}
+        assert run.watcher.failures == []

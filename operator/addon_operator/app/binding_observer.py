@@ -1,5 +1,6 @@
 """What happens to kubernetes bindings, as metrics and log records."""
 
+import prometheus_client
 import structlog
 
 from addon_operator.engine import state
@@ -28,20 +29,37 @@ class BindingObserver:
         """Show the number of objects."""
         self._meters.bindings.snapshot_objects.labels(**_labels(hook, binding)).set(count)
 
+    def snapshot_measured(self, hook: state.Hook, binding: bindings.KubernetesBinding, size: int) -> None:
+        """Show the size of its snapshot."""
+        self._meters.bindings.snapshot_bytes.labels(**_labels(hook, binding)).set(size)
+
+    def objects_filtered(
+        self, hook: state.Hook, binding: bindings.KubernetesBinding, count: int, seconds: float
+    ) -> None:
+        """Measure how long an object took on average."""
+        family = self._meters.bindings.jq_filter_seconds.labels(**_labels(hook, binding), kind=binding.kind)
+        _observe(family, count, seconds)
+
     def events_handled(
         self, hook: state.Hook, binding: bindings.KubernetesBinding, count: int, seconds: float
     ) -> None:
         """Measure how long an event took on average."""
         family = self._meters.bindings.event_seconds.labels(**_labels(hook, binding), kind=binding.kind)
-        for _ in range(count):
-            family.observe(seconds / count)
+        _observe(family, count, seconds)
 
     def binding_gone(self, hook: state.Hook, binding: bindings.KubernetesBinding) -> None:
         """Remove its series."""
         labels = _labels(hook, binding)
-        for gauge in (self._meters.bindings.waiting, self._meters.bindings.snapshot_objects):
+        family = self._meters.bindings
+        for gauge in (family.waiting, family.snapshot_objects, family.snapshot_bytes):
             gauge.remove_by_labels(labels)
-        self._meters.bindings.event_seconds.remove_by_labels(labels)
+        for histogram in (family.event_seconds, family.jq_filter_seconds):
+            histogram.remove_by_labels(labels)
+
+
+def _observe(family: prometheus_client.Histogram, count: int, seconds: float) -> None:
+    for _ in range(count):
+        family.observe(seconds / count)
 
 
 def _labels(hook: state.Hook, binding: bindings.KubernetesBinding) -> dict[str, str]:

@@ -1,7 +1,12 @@
 """From a kubernetes binding to what is asked of the API server, and what is kept of the answers."""
 
-from addon_operator.hooks import bindings
-from addon_operator.kube import informers, object_changes, object_selections, projections
+import time
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from addon_operator.engine import bound_kubernetes
+from addon_operator.hooks import bindings, jq_programs
+from addon_operator.kube import object_changes, object_selections, projections
 
 
 def selection_of(binding: bindings.KubernetesBinding) -> object_selections.ObjectSelection:
@@ -26,16 +31,46 @@ def projection_of(binding: bindings.KubernetesBinding, jq: projections.JqRunner)
     return projections.FullObject(keep=binding.keep_full_objects)
 
 
+class MeasuredJq:
+    """Runs jq programs as another one does, and tells for how many documents and how long."""
+
+    def __init__(self, jq: projections.JqRunner, told: Callable[[int, float], None]) -> None:
+        self._jq = jq
+        self._told = told
+
+    async def run(
+        self, program: str, documents: Sequence[bytes], timeout: float
+    ) -> list[bytes | jq_programs.JqError]:
+        """See :class:`addon_operator.kube.projections.JqRunner`."""
+        began = time.perf_counter()
+        answers = await self._jq.run(program, documents, timeout)
+        self._told(len(documents), time.perf_counter() - began)
+        return answers
+
+
+class Watches(Protocol):
+    """Where objects are followed; see :class:`addon_operator.kube.informers.Informers`."""
+
+    def subscribe(
+        self,
+        selection: object_selections.ObjectSelection,
+        projection: projections.Projection,
+        listener: object_changes.Listener,
+    ) -> object_changes.Subscription:
+        """Begin to follow."""
+        ...
+
+
 class InformerBindings:
     """Implements :class:`addon_operator.engine.bound_kubernetes.Subscribe`."""
 
-    def __init__(self, watches: informers.Informers, jq: projections.JqRunner) -> None:
+    def __init__(self, watches: Watches, jq: projections.JqRunner) -> None:
         self._watches = watches
         self._jq = jq
 
     def __call__(
-        self, binding: bindings.KubernetesBinding, listener: object_changes.Listener
+        self, binding: bindings.KubernetesBinding, listener: bound_kubernetes.BindingListener
     ) -> object_changes.Subscription:
-        """Follow the objects of the binding."""
-        projection = projection_of(binding, self._jq)
+        """Follow the objects of the binding; where several share a filter, the first is told of its work."""
+        projection = projection_of(binding, MeasuredJq(self._jq, listener.filtered))
         return self._watches.subscribe(selection_of(binding), projection, listener)

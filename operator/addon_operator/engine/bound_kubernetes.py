@@ -22,11 +22,19 @@ _GROWTH: Final = {
 }
 
 
+class BindingListener(object_changes.Listener, Protocol):
+    """Who is told of the objects of a binding, and of the work that its filter makes."""
+
+    def filtered(self, count: int, seconds: float) -> None:
+        """The jqFilter was applied to so many objects in so much time."""
+        ...
+
+
 class Subscribe(Protocol):
     """Follows the objects of a binding; see :class:`addon_operator.kube.informers.Informers`."""
 
     def __call__(
-        self, binding: bindings.KubernetesBinding, listener: object_changes.Listener
+        self, binding: bindings.KubernetesBinding, listener: BindingListener
     ) -> object_changes.Subscription:
         """Begin to follow."""
         ...
@@ -45,6 +53,16 @@ class BindingObserver(Protocol):
 
     def objects_counted(self, hook: state.Hook, binding: bindings.KubernetesBinding, count: int) -> None:
         """So many objects are in its snapshot."""
+        ...
+
+    def snapshot_measured(self, hook: state.Hook, binding: bindings.KubernetesBinding, size: int) -> None:
+        """Its snapshot has so many bytes of JSON."""
+        ...
+
+    def objects_filtered(
+        self, hook: state.Hook, binding: bindings.KubernetesBinding, count: int, seconds: float
+    ) -> None:
+        """Its jqFilter was applied to so many objects in so much time."""
         ...
 
     def events_handled(
@@ -74,8 +92,7 @@ class Phase(enum.Enum):
 class BoundKubernetes:
     """A binding that follows its objects from :meth:`start` to :meth:`close`.
 
-    Implements :class:`addon_operator.kube.object_changes.Listener` and
-    :class:`addon_operator.engine.causes.SynchronizedBinding`.
+    Implements :class:`BindingListener` and :class:`addon_operator.engine.causes.SynchronizedBinding`.
     """
 
     def __init__(
@@ -187,6 +204,11 @@ class BoundKubernetes:
                 self._take(causes.Event(self.binding, what, contexts.PackedEntry(change.entry)))
         self._observer.events_handled(self.hook, self.binding, len(changes), time.perf_counter() - began)
 
+    def filtered(self, count: int, seconds: float) -> None:
+        """Tell of it, unless the binding has ended and only those that share its filter go on."""
+        if self._subscription is not None:
+            self._observer.objects_filtered(self.hook, self.binding, count, seconds)
+
     def trouble(self, reason: str | None) -> None:
         """Tell of it once."""
         if reason == self._reason:
@@ -245,3 +267,5 @@ class BoundKubernetes:
     def _counted(self, count: int) -> None:
         self._count = count
         self._observer.objects_counted(self.hook, self.binding, count)
+        if self._subscription is not None:
+            self._observer.snapshot_measured(self.hook, self.binding, self._subscription.size)

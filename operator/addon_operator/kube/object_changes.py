@@ -79,6 +79,11 @@ class Subscription(Protocol):
         """The same as an immutable sequence that unpacks an entry when it is read; safe in a thread."""
         ...
 
+    @property
+    def size(self) -> int:
+        """Bytes of all entries as JSON."""
+        ...
+
     def keys(self) -> list[ObjectKey]:
         """The objects that are there, sorted by namespace and name."""
         ...

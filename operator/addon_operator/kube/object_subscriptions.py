@@ -116,6 +116,11 @@ class ObjectSubscription:
         """The same as an immutable sequence that unpacks an entry when it is read; safe in a thread."""
         return packed_entries.LazyEntries([entry for _, entry in self._rows()])
 
+    @property
+    def size(self) -> int:
+        """Bytes of all entries as JSON."""
+        return sum(view.size for view in self._shown())
+
     def keys(self) -> list[object_changes.ObjectKey]:
         """The objects that are there, sorted by namespace and name."""
         return [object_changes.ObjectKey(*key) for key, _ in self._rows()]
@@ -283,8 +288,11 @@ class ObjectSubscription:
         except Exception:  # noqa: BLE001 - a mistake of one listener must not keep news from the others
             _log.exception("a listener failed")
 
+    def _shown(self) -> list[views.View]:
+        return [view for view in self._parts.values() if not self.synced or view in self._joined]
+
     def _rows(self) -> Iterator[tuple[views.Key, bytes]]:
-        shown = [view for view in self._parts.values() if not self.synced or view in self._joined]
+        shown = self._shown()
         if len(shown) == 1:
             return shown[0].rows()
         return iter(sorted(itertools.chain.from_iterable(view.rows() for view in shown)))

@@ -7,6 +7,8 @@ from typing import Final, overload
 _PACKED_FROM_BYTES: Final = 1024
 _FASTEST: Final = 1
 _ZLIB_BEGINNING: Final = b"\x78"
+_SIZE_BYTES: Final = 4
+"""At the end of a compressed entry stands how long it is."""
 
 
 def pack(entry: bytes) -> bytes:
@@ -16,12 +18,17 @@ def pack(entry: bytes) -> bytes:
     """
     if len(entry) < _PACKED_FROM_BYTES or entry.startswith(_ZLIB_BEGINNING):
         return entry
-    return zlib.compress(entry, _FASTEST)
+    return zlib.compress(entry, _FASTEST) + len(entry).to_bytes(_SIZE_BYTES)
 
 
 def unpack(kept: bytes) -> bytes:
     """The entry again."""
     return zlib.decompress(kept) if kept.startswith(_ZLIB_BEGINNING) else kept
+
+
+def size_of(kept: bytes) -> int:
+    """Bytes of the entry, without unpacking it."""
+    return int.from_bytes(kept[-_SIZE_BYTES:]) if kept.startswith(_ZLIB_BEGINNING) else len(kept)
 
 
 class LazyEntries(Sequence[bytes]):

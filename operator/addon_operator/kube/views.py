@@ -69,6 +69,7 @@ class View:
         self._label = label
         self._kept: dict[Key, Kept] = {}
         self._order: list[Key] = []
+        self._size = 0
         self._unlisted: set[Key] | None = None
         self._trouble: str | None = None
         self._failing: dict[Key, str] = {}
@@ -82,6 +83,11 @@ class View:
     def is_listing(self) -> bool:
         """Whether a list is being taken in."""
         return self._unlisted is not None
+
+    @property
+    def size(self) -> int:
+        """Bytes of all entries as JSON."""
+        return self._size
 
     def keys(self) -> list[ObjectKey]:
         """Objects, sorted."""
@@ -184,6 +190,9 @@ class View:
             # Deleted and created again while nobody watched.
             return [*self._remove(key), *self._put(key, new)]
         self._kept[key] = new
+        self._size += packed_entries.size_of(new[0])
+        if old is not None:
+            self._size -= packed_entries.size_of(old[0])
         if old is None:
             bisect.insort(self._order, key)
             return [(ChangeType.ADDED, key, new)]
@@ -196,6 +205,7 @@ class View:
         old = self._kept.pop(key, None)
         if old is None:
             return []
+        self._size -= packed_entries.size_of(old[0])
         del self._order[bisect.bisect_left(self._order, key)]
         entry = old[0] if last is None else last.entry
         return [(ChangeType.DELETED, key, (entry, old[1], old[2], version or old[3]))]

@@ -205,14 +205,16 @@ def queue_metrics(make: Factory, *, actions: bool) -> QueueMetrics:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class BindingMetrics:
-    """Objects of kubernetes bindings. Labels: ``module`` (empty for global hooks), ``hook``, ``binding``,
-    ``queue``; the last one ``kind``, too.
-    """
+    """Objects of kubernetes bindings. Labels: ``module`` (may be empty), ``hook``, ``binding``, ``queue``."""
 
     snapshot_objects: Gauge
+    snapshot_bytes: Gauge
     waiting: Gauge
     """1 as long as the objects cannot be followed"""
     event_seconds: Histogram
+    """and ``kind``"""
+    jq_filter_seconds: Histogram
+    """and ``kind``"""
 
 
 def binding_metrics(make: Factory) -> BindingMetrics:
@@ -220,9 +222,16 @@ def binding_metrics(make: Factory) -> BindingMetrics:
     labels = ("module", "hook", "binding", "queue")
     return BindingMetrics(
         snapshot_objects=make.gauge("kube_snapshot_objects", "Objects in each binding's snapshot.", labels),
+        snapshot_bytes=make.gauge("kube_snapshot_bytes", "Size of each binding's snapshot as JSON.", labels),
         waiting=make.gauge("kube_binding_waiting", "Whether a binding's objects cannot be followed.", labels),
         event_seconds=make.histogram(
             "kube_event_duration_seconds", "Time to handle an event.", (*labels, "kind"), SHORT_BUCKETS
+        ),
+        jq_filter_seconds=make.histogram(
+            "kube_jq_filter_duration_seconds",
+            "Time to apply a jqFilter to an object.",
+            (*labels, "kind"),
+            (*SHORT_BUCKETS, 1, 2, 5, 10),
         ),
     )
 

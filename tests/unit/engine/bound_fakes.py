@@ -46,6 +46,10 @@ class Subscription:
     def lazy_snapshot(self) -> Sequence[bytes]:
         return tuple(self.snapshot())
 
+    @property
+    def size(self) -> int:
+        return sum(map(len, self.snapshot()))
+
     def keys(self) -> list[object_changes.ObjectKey]:
         return [
             object_changes.ObjectKey("n", name) for name in sorted(self.cluster.objects.get(self.kind, {}))
@@ -110,6 +114,8 @@ class BindingLog:
     def __init__(self) -> None:
         self.waits: list[str] = []
         self.counts: dict[str, int] = {}
+        self.sizes: dict[str, int] = {}
+        self.filtered: dict[str, int] = {}
         self.gone: list[str] = []
 
     def binding_waits(self, hook: state.Hook, binding: bindings.KubernetesBinding, reason: str) -> None:
@@ -120,6 +126,14 @@ class BindingLog:
 
     def objects_counted(self, hook: state.Hook, binding: bindings.KubernetesBinding, count: int) -> None:
         self.counts[binding.name] = count
+
+    def snapshot_measured(self, hook: state.Hook, binding: bindings.KubernetesBinding, size: int) -> None:
+        self.sizes[binding.name] = size
+
+    def objects_filtered(
+        self, hook: state.Hook, binding: bindings.KubernetesBinding, count: int, seconds: float
+    ) -> None:
+        self.filtered[binding.name] = self.filtered.get(binding.name, 0) + count
 
     def events_handled(
         self, hook: state.Hook, binding: bindings.KubernetesBinding, count: int, seconds: float
@@ -206,3 +220,10 @@ def hook(name: str, document: Mapping[str, object], module: str | None = None) -
     kind = config.HookKind.GLOBAL if module is None else config.HookKind.MODULE
     owner = None if module is None else ModuleName(module)
     return state.Hook(name, fakes.NOWHERE / name, config.parse(text, kind, name), owner)
+
+
+def legacy_hook(document: Mapping[str, object]) -> state.Hook:
+    """A global hook whose configuration has no ``configVersion``."""
+    return state.Hook(
+        "old.sh", fakes.NOWHERE, config.parse(json.dumps(document), config.HookKind.GLOBAL, "old.sh")
+    )

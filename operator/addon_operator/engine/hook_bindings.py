@@ -51,7 +51,7 @@ class Bound:
     def entries(self, hook: state.Hook, binding: bindings.KubernetesBinding) -> contexts.Entries:
         """The objects of a binding now; none as long as it does not follow them."""
         for found in self.of(hook.module or tasks.GLOBAL_OWNER):
-            if found.binding == binding and found.hook == hook:
+            if found.hook.name == hook.name and found.binding == binding:
                 return found.entries
         return ()
 

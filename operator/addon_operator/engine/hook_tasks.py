@@ -67,7 +67,7 @@ class HookTasks:
     def add(self, hook: state.Hook, cause: causes.Cause, activation: str = "") -> HookTask:
         """Queue a run, or let the cause join one that waits; the task that will tell it."""
         queue = self._queues[cause.binding.queue]
-        waiting = [task for task in queue.pending if isinstance(task, HookTask) and task.subject == hook]
+        waiting = [task for task in queue.pending if isinstance(task, HookTask) and task.subject is hook]
         if waiting and self._may_join(waiting[-1], cause, queue.pending):
             causes.joined(waiting[-1].told, cause)
             waiting[-1].allow_failure &= cause.binding.allow_failure

@@ -1,4 +1,4 @@
-"""What an edit of the ConfigMap leads to."""
+"""What an edit of the ConfigMap, or of values by a hook, leads to."""
 
 import pathlib
 
@@ -59,3 +59,26 @@ def test_before_the_first_converge_nothing_is_needed() -> None:
         change(WEB, everywhere=True), state=converge.ConvergeState.NOT_STARTED, modules=MODULES, enabled=[]
     )
     assert decided == NOTHING
+
+
+@pytest.mark.parametrize(
+    ("owner", "reaction"),
+    [
+        pytest.param(None, CONVERGE, id="a global hook"),
+        pytest.param(WEB, reactions.Reaction(runs=(WEB,)), id="a module's hook"),
+        pytest.param(SCRIPTED, CONVERGE, id="a hook of a module with an enabled script"),
+        pytest.param(DB, NOTHING, id="a hook of a disabled module"),
+    ],
+)
+@pytest.mark.parametrize("state", [converge.ConvergeState.IDLE, converge.ConvergeState.RUNNING], ids=str)
+def test_values_that_a_hook_changed(
+    owner: ModuleName | None, reaction: reactions.Reaction, state: converge.ConvergeState
+) -> None:
+    decided = reactions.to_hook_effects(owner, state=state, modules=MODULES, enabled=[WEB, SCRIPTED])
+    assert decided == reaction
+
+
+@pytest.mark.parametrize("owner", [None, WEB], ids=["global", "module"])
+def test_values_that_a_hook_changed_before_the_first_converge_need_nothing(owner: ModuleName | None) -> None:
+    state = converge.ConvergeState.NOT_STARTED
+    assert reactions.to_hook_effects(owner, state=state, modules=MODULES, enabled=[WEB]) == NOTHING

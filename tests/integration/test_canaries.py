@@ -1,5 +1,6 @@
 """Secrets that are put into everything the operator reads, and looked for in everything that it shows."""
 
+import base64
 import json
 import os
 import pathlib
@@ -16,6 +17,7 @@ from tests.integration import operator_process, operator_site
 pytestmark = pytest.mark.integration
 
 CANARY: Final = "canary-5up3r-{}"
+_ENCODED: Final = base64.b64encode(b"canary-5up3r").decode()
 _SCHEMA: Final = """\
 type: object
 properties:
@@ -72,10 +74,25 @@ def write_modules(site: operator_site.Site) -> None:
         },
     }  # fmt: skip
     site.hook(good, "store.sh", {"afterHelm": 1}, f"echo '{json.dumps(stored)}' > $KUBERNETES_PATCH_PATH")
+    bind_secrets(site, good)
     module(site, "helm", template=_FAILING_TEMPLATE, values=f"password: {CANARY.format('helm')}")
     for name, file, text in wrong_outputs(site.namespace):
         body = f"cat > ${file} <<'OUTPUT'\n{text}\nOUTPUT\n"
         site.hook(module(site, name), "wrong.sh", {"beforeHelm": 1}, body)
+
+
+def bind_secrets(site: operator_site.Site, owner: pathlib.Path) -> None:
+    """Hooks that watch a Secret; the jq program of one fails with the value in its message."""
+    for name, program in (("plain", ".data.key | @base64d"), ("broken", ".data.key | @base64d | tonumber")):
+        watched = {
+            "name": "secrets",
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "nameSelector": {"matchNames": ["source"]},
+            "namespace": {"nameSelector": {"matchNames": [site.namespace]}},
+            "jqFilter": program,
+        }
+        site.hook(owner, f"{name}.sh", {"kubernetes": [watched]})
 
 
 def wrong_outputs(namespace: str) -> Iterator[tuple[str, str, str]]:
@@ -99,7 +116,11 @@ def wrong_outputs(namespace: str) -> Iterator[tuple[str, str, str]]:
         "CONFIG_VALUES_JSON_PATCH_PATH",
         json.dumps([{"op": "add", "path": "/config/password", "value": CANARY.format("long" * 20)}]),
     )
-    yield "jq", objects, json.dumps({"operation": "JQPatch", "jqFilter": ".data.key - 1", **secret})
+    yield (
+        "jq",
+        objects,
+        json.dumps({"operation": "JQPatch", "jqFilter": ".data.key | @base64d - 1", **secret}),
+    )
     yield "jsonpatch", objects, json.dumps(
         {
             "operation": "JSONPatch", **secret,
@@ -165,7 +186,7 @@ def debugged(site: operator_site.Site, *arguments: str) -> str:
 
 def leaks(text: str) -> list[str]:
     """Lines that show a canary."""
-    return [line for line in text.splitlines() if "5up3r" in line or "NXVwM3" in line]
+    return [line for line in text.splitlines() if "5up3r" in line or _ENCODED in line]
 
 
 def test_no_secret_is_shown_anywhere_and_none_is_left_behind(

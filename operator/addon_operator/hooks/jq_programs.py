@@ -12,6 +12,20 @@ from addon_operator.kernel.json_types import JsonValue
 class JqError(errors.AddonOperatorError):
     """An expression is no jq, or fails on a value; the text is what libjq says, on one line."""
 
+    @property
+    def discreet(self) -> str:
+        """The text for a value that must not be shown."""
+        return str(self)
+
+
+class JqFailure(JqError):  # noqa: N818 - next to JqError, of which it is one case
+    """What libjq says of an expression and a value; it may quote the value."""
+
+    @property
+    def discreet(self) -> str:
+        """The text for a value that must not be shown."""
+        return "the program fails; what jq says is not shown, since it may quote the Secret"
+
 
 class JqProgram:
     """A compiled expression."""
@@ -44,7 +58,7 @@ class JqProgram:
         return [cast("JsonValue", json.loads(text)) for text in written]
 
 
-def error_of(text: str) -> JqError:
+def error_of(text: str) -> JqFailure:
     """The error for what libjq says."""
     first = text.strip().splitlines()[0] if text.strip() else "it fails without a message"
-    return JqError(first.removeprefix("jq: error: ").strip())
+    return JqFailure(first.removeprefix("jq: error: ").strip())

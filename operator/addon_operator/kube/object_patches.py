@@ -36,6 +36,8 @@ _ATTEMPTS: Final = 10
 _PAUSE_SECONDS: Final = 0.05
 _MAX_POLL_SECONDS: Final = 1.0
 _FIELD_MANAGER: Final = {"fieldManager": client.FIELD_MANAGER}
+_CONFIDENTIAL: Final = "Secret"
+"""Kind of objects that no message may quote."""
 _WITH_OWN_KIND: Final = frozenset({"scale"})
 """Subresources that are read as another kind than their object."""
 
@@ -241,7 +243,8 @@ class ObjectPatcher:
     ) -> list[json_types.JsonValue]:
         (answer,) = await self._jq.run(program.text, [orjson.dumps(current)], JQ_SECONDS)
         if isinstance(answer, jq_programs.JqError):
-            raise jq_programs.JqError(f"jqFilter: {answer}")
+            is_secret = current.get("kind") == _CONFIDENTIAL
+            raise jq_programs.JqError(f"jqFilter: {answer.discreet if is_secret else answer}")
         # orjson would round integers that are to be refused.
         results: list[json_types.JsonValue] = json.loads(answer)
         return results

@@ -22,6 +22,11 @@ _INLINE_BYTES: Final = 1 << 15
 class ProjectionError(errors.AddonOperatorError):
     """Nothing could be made of an object: a jqFilter fails on it; the text says why."""
 
+    def __init__(self, text: str, discreet: str = "") -> None:
+        super().__init__(text)
+        self.discreet = discreet or text
+        """The text for an object whose content must not be shown."""
+
 
 class Reduced(NamedTuple):
     """What is kept of an object."""
@@ -103,7 +108,7 @@ class JqFiltered:
 
     def _entry(self, data: bytes, result: bytes | jq_programs.JqError) -> Reduced | ProjectionError:
         if isinstance(result, jq_programs.JqError):
-            return ProjectionError(f"jqFilter: {result}")
+            return ProjectionError(f"jqFilter: {result}", f"jqFilter: {result.discreet}")
         value = filter_result(result)
         if self.keep_full:
             entry = packed_entries.pack(b'{"object":%b,"filterResult":%b}' % (data, value))

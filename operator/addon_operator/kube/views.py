@@ -23,6 +23,8 @@ Difference = tuple[ChangeType, Key, Kept]
 """A change before anybody wants to read it."""
 _SLICE: Final = 200
 """How many objects are handled before others get their turn in the event loop."""
+_CONFIDENTIAL: Final = "Secret"
+"""Kind of objects that no message may quote."""
 
 
 class Member(Protocol):
@@ -218,7 +220,8 @@ class View:
         known = self._failing.get(event.key)
         removed = self._remove(event.key) if old is not None and old[2] != hash(event.uid) else []
         namespace, name = event.key
-        text = f"{self._label} {namespace}/{name}: {error}" if namespace else f"{self._label} {name}: {error}"
+        shown = error.discreet if self._label == _CONFIDENTIAL else str(error)
+        text = f"{self._label} {namespace}/{name}: {shown}" if namespace else f"{self._label} {name}: {shown}"
         self._failing[event.key] = text
         if text != known:
             _log.warning("an event is passed over: %s", text)

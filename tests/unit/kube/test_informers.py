@@ -260,6 +260,17 @@ async def test_an_object_on_which_the_filter_fails_is_passed_over_with_a_reason(
     assert recorder.told == ["Added a/bad"]
 
 
+async def test_what_jq_says_of_a_secret_is_not_told(world: informing.World) -> None:
+    world.server.kinds["secrets"] = ("Secret", True)
+    world.server.put("x", plural="secrets", data={"k": "czNjcmV0"})
+    selection = Selection("Secret", "v1")
+    subscription, _ = await world.synced(selection, informing.jq(".data.k | @base64d | tonumber"))
+    assert subscription.reason is not None
+    assert subscription.reason.startswith(
+        "Secret a/x: jqFilter: the program fails; what jq says is not shown"
+    )
+
+
 async def test_an_object_keeps_its_last_good_entry_while_the_filter_fails(world: informing.World) -> None:
     world.server.put("x", data={"k": {"in": "1"}})
     subscription, recorder = await world.synced(projection=informing.jq(".data.k.in"))

@@ -324,6 +324,15 @@ async def test_a_jq_patch_without_a_usable_object_fails(bench: Bench, expression
     assert message in text
 
 
+async def test_what_jq_says_of_a_secret_is_not_told(bench: Bench) -> None:
+    stored = Stored(bench.server, {"key": "czNjcmV0"})
+    assert stored.body is not None
+    stored.body["kind"] = "Secret"
+    text = await bench.refusal({"operation": "JQPatch", **TARGET, "jqFilter": ".data.key | @base64d - 1"})
+    assert "what jq says is not shown" in text
+    assert "s3cret" not in text
+
+
 async def test_apply_is_server_side(bench: Bench) -> None:
     stored = Stored(bench.server, None)
     await bench.run({**creation("Apply", a="1"), "fieldManager": "me", "force": True})

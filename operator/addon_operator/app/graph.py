@@ -123,6 +123,7 @@ class Graph:
             parts.meters.forget_queue,
             clock=self._clock,
             parallelism=self._settings.modules_parallelism,
+            measure=parts.meters.queue_action,
         )
         self._bound = binding_setup.bind(
             self._queues,

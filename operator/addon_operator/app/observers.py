@@ -2,7 +2,7 @@
 
 import asyncio
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Final, Protocol
 
 import structlog
@@ -114,6 +114,9 @@ def _cost(family: families.HookMetrics, values: dict[str, str], result: children
     family.max_rss_bytes.labels(**values).set(result.max_rss_bytes)
 
 
+_OFF: Final = (state.ModuleStatus.DISABLED, state.ModuleStatus.DELETING)
+
+
 class ModuleListener(Protocol):
     """Who else is told of modules: their objects in the cluster."""
 
@@ -125,6 +128,10 @@ class ModuleListener(Protocol):
         """The release of a module is as it should be."""
         ...
 
+    def module_gone(self, module: names.ModuleName) -> None:
+        """The directory of a module is gone."""
+        ...
+
 
 class ModuleObserver:
     """Implements the observers of states, runs, releases, and converges."""
@@ -133,14 +140,33 @@ class ModuleObserver:
         self._meters = meters
         self._log = log
         self._listener = listener
+        self._hooks: dict[str, set[str]] = {}
 
     def module_changed(self, state_: state.ModuleState) -> None:
         """Show the module's status."""
         if self._listener is not None:
             self._listener.module_changed(state_)
-        name, disabled = state_.module.name, state_.status is state.ModuleStatus.DISABLED
+        name = state_.module.name
+        self._meters.module_known(name)
         self._meters.module_state(name, state_.status)
-        self._meters.modules.enabled.labels(module=name).set(0 if disabled else 1)
+        self._meters.modules.enabled.labels(module=name).set(0 if state_.status in _OFF else 1)
+        if state_.status is state.ModuleStatus.DISABLED:
+            self._meters.forget_hooks_of(name)
+
+    def module_gone(self, module: names.ModuleName) -> None:
+        """Show and log that there is no such module any more."""
+        if self._listener is not None:
+            self._listener.module_gone(module)
+        self._meters.forget_module(module)
+        self._log.info("the module's directory is gone", module=module)
+
+    def modules_reloaded(self, touched: Collection[names.ModuleName]) -> None:
+        """Log which modules changed on disk."""
+        self._log.info(f"changed on disk and taken in: {', '.join(touched)}")
+
+    def reload_refused(self, problem: str) -> None:
+        """Log what is wrong on disk."""
+        self._log.error(f"a change on disk is not taken in, what was before stays in force: {problem}")
 
     def verdict(self, verdict: model.Verdict) -> None:
         """Log why a module is enabled or disabled."""
@@ -167,9 +193,14 @@ class ModuleObserver:
         self._meters.modules.discover_errors_total.inc()
 
     def hooks_registered(self, module: names.ModuleName | None, hooks: tuple[state.Hook, ...]) -> None:
-        """Count the bindings of each hook."""
+        """Count the bindings of each hook; the series of hooks that are no more go away."""
+        owner = module or ""
+        found = {hook.name for hook in hooks}
+        for gone in self._hooks.get(owner, set()) - found:
+            self._meters.forget_hook(gone, owner)
+        self._hooks[owner] = found
         for hook in hooks:
-            count = self._meters.modules.binding_count.labels(module=module or "", hook=hook.name)
+            count = self._meters.modules.binding_count.labels(module=owner, hook=hook.name)
             count.set(_bindings(hook))
 
     def release_ensured(
@@ -204,6 +235,8 @@ class ModuleObserver:
 
     def converge_started(self, activation: str) -> None:
         """Log the begin."""
+        self._meters.modules.convergence_seconds.inc(0, activation=activation)
+        self._meters.modules.convergence_total.labels(activation=activation)
         self._log.info("converge begins", activation=activation)
 
     def converge_ended(self, activation: str, seconds: float, *, superseded: bool) -> None:

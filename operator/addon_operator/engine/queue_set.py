@@ -27,8 +27,10 @@ class QueueSet:
         clock: clocks.Clock,
         parallelism: int = 1,
         rng: random.Random | None = None,
+        measure: task_queue.Measure = task_queue.unmeasured,
     ) -> None:
         self._observer = observer
+        self._measure = measure
         self._forget = forget
         self._clock = clock
         self._rng = rng
@@ -37,7 +39,7 @@ class QueueSet:
         self._workers: dict[str, asyncio.Task[None]] = {}
         self._group: asyncio.TaskGroup | None = None
         self.main = task_queue.TaskQueue(
-            MAIN, observer=self, clock=clock, parallelism=parallelism, rng=self._rng
+            MAIN, observer=self, clock=clock, parallelism=parallelism, rng=self._rng, measure=measure
         )
         """The queue that is always there."""
         self._queues = {MAIN: self.main}
@@ -98,7 +100,9 @@ class QueueSet:
         self._observer.failed(queue, task, error, delay)
 
     def _make(self, name: str) -> None:
-        queue = task_queue.TaskQueue(name, observer=self, clock=self._clock, is_strict=True, rng=self._rng)
+        queue = task_queue.TaskQueue(
+            name, observer=self, clock=self._clock, is_strict=True, rng=self._rng, measure=self._measure
+        )
         self._queues[name] = queue
         if self._is_closed:
             queue.close()

@@ -5,8 +5,10 @@ Two things differ from a plain queue. The backoff of one failing task holds up o
 """
 
 import asyncio
+import contextlib
 import random
-from collections.abc import Callable, Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol
 
 from addon_operator.engine import backoff
@@ -29,6 +31,18 @@ class QueueObserver(Protocol):
     def failed(self, queue: "TaskQueue", task: Task, error: BaseException, delay: float | None) -> None:
         """A try failed; the next comes in ``delay`` seconds, or never where failure is allowed."""
         ...
+
+
+class Measure(Protocol):
+    """Who is told how long single operations of queues take."""
+
+    def __call__(self, queue: str, action: str, seconds: float) -> None:
+        """An operation of the queue took so long; the names are those of the original."""
+        ...
+
+
+def unmeasured(queue: str, action: str, seconds: float) -> None:
+    """Nobody wants to know."""
 
 
 def pick(
@@ -80,8 +94,10 @@ class TaskQueue:
         parallelism: int = 1,
         is_strict: bool = False,
         rng: random.Random | None = None,
+        measure: Measure = unmeasured,
     ) -> None:
         self.name = name
+        self._measure = measure
         self._is_strict = is_strict
         self._observer = observer
         self._clock = clock
@@ -109,11 +125,12 @@ class TaskQueue:
 
     def add(self, task: Task) -> Task:
         """Append ``task``, or return the pending task that it duplicates."""
-        if (other := self._duplicate_of(task)) is not None:
-            other.wanted_again = True
-            return other
-        task.queued_at = task.not_before = self._clock.monotonic()
-        self._pending.append(task)
+        with self._measured("AddLast"):
+            if (other := self._duplicate_of(task)) is not None:
+                other.wanted_again = True
+                return other
+            task.queued_at = task.not_before = self._clock.monotonic()
+            self._pending.append(task)
         self._changed()
         return task
 
@@ -123,8 +140,9 @@ class TaskQueue:
 
     def drop(self, unwanted: Callable[[Task], bool]) -> None:
         """Remove the pending tasks that are unwanted; running ones stop at their next checkpoint."""
-        dropped = [task for task in self._pending if unwanted(task)]
-        self._pending = [task for task in self._pending if task not in dropped]
+        with self._measured("Filter"):
+            dropped = [task for task in self._pending if unwanted(task)]
+            self._pending = [task for task in self._pending if task not in dropped]
         for task in dropped:
             task.leave(Outcome.DROPPED)
         for task in filter(unwanted, self._running):
@@ -155,16 +173,23 @@ class TaskQueue:
 
     def _start_ready(self) -> None:
         while self._accepting:
-            now, running = self._clock.monotonic(), tuple(self._running)
-            task = pick(self._pending, running, now, self._parallelism, is_strict=self._is_strict)
+            now = self._clock.monotonic()
+            task = self._next(now)
             if task is None:
                 return
-            self._pending.remove(task)
             waited = now - task.not_before
             task.postponed = False
             self._running[task] = asyncio.create_task(self._try(task), name=f"{self.name}: {task.kind}")
             self._observer.started(self, task, waited)
             self._observer.changed(self)
+
+    def _next(self, now: float) -> Task | None:
+        with self._measured("RemoveFirst"):
+            running = tuple(self._running)
+            task = pick(self._pending, running, now, self._parallelism, is_strict=self._is_strict)
+            if task is not None:
+                self._pending.remove(task)
+        return task
 
     async def _sleep(self) -> None:
         now = self._clock.monotonic()
@@ -215,9 +240,16 @@ class TaskQueue:
 
     def _put_back(self, task: Task, delay: float) -> None:
         task.not_before = self._clock.monotonic() + delay
-        del self._running[task]
-        self._pending.insert(0, task)
+        with self._measured("AddFirst"):
+            del self._running[task]
+            self._pending.insert(0, task)
         self._changed()
+
+    @contextlib.contextmanager
+    def _measured(self, action: str) -> Iterator[None]:
+        began = time.perf_counter()
+        yield
+        self._measure(self.name, action, time.perf_counter() - began)
 
     def _changed(self) -> None:
         self._observer.changed(self)

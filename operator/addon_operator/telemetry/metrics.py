@@ -61,6 +61,18 @@ class Metrics:
         self.modules.info.remove_by_labels({"module": module})
         self.modules.info.labels(module=module, state=state).set(1)
 
+    def module_known(self, module: str) -> None:
+        """Show the counters of a module from the beginning: a rate over a series that appears is none."""
+        for counter in (
+            self.modules.run_errors_total,
+            self.modules.delete_errors_total,
+            self.modules.resources_healed_total,
+        ):
+            counter.labels(module=module)
+        for by in ("inputs", "manifest"):
+            self.modules.helm_upgrades_skipped_total.labels(module=module, by=by)
+        self.modules.run_seconds.labels(module=module)
+
     def queue_action(self, queue: str, action: str, seconds: float) -> None:
         """A single operation of a queue took ``seconds``."""
         if self.queues.action_seconds is not None:
@@ -79,6 +91,12 @@ class Metrics:
         """Remove all series of a module that went away."""
         for labels, metric in self._make.made:
             if "module" in labels:
+                metric.remove_by_labels({"module": module})
+
+    def forget_hooks_of(self, module: str) -> None:
+        """Remove all series of hooks of a module, which itself stays."""
+        for labels, metric in self._make.made:
+            if {"hook", "module"} <= labels:
                 metric.remove_by_labels({"module": module})
 
     def forget_hook(self, hook: str, module: str = "") -> None:

@@ -1,0 +1,95 @@
+"""What the engine does to modules, as series that come and go."""
+
+import json
+import pathlib
+
+import pytest
+import structlog
+
+from addon_operator.app import observers
+from addon_operator.engine import state
+from addon_operator.hooks import config
+from addon_operator.kernel import names
+from addon_operator.modules import model
+from addon_operator.telemetry import metrics
+
+WEB = names.ModuleName("web")
+Status = state.ModuleStatus
+
+
+@pytest.fixture
+def meters() -> metrics.Metrics:
+    return metrics.Metrics()
+
+
+@pytest.fixture
+def observer(meters: metrics.Metrics) -> observers.ModuleObserver:
+    return observers.ModuleObserver(meters, structlog.get_logger())
+
+
+def value(meters: metrics.Metrics, name: str, **labels: str) -> float | None:
+    return meters.registry.get_sample_value(f"addon_operator_{name}", labels)
+
+
+def module(status: state.ModuleStatus) -> state.ModuleState:
+    return state.ModuleState(model.Module(WEB, 1, pathlib.Path("web")), status)
+
+
+def hook(name: str, owner: names.ModuleName | None = WEB) -> state.Hook:
+    text = json.dumps({"configVersion": "v1", "beforeHelm": 1, "schedule": [{"crontab": "* * * * *"}]})
+    kind = config.HookKind.MODULE
+    return state.Hook(name, pathlib.Path(name), config.parse(text, kind, name), owner)
+
+
+@pytest.mark.parametrize(
+    ("status", "enabled"),
+    [
+        (Status.PENDING, 1),
+        (Status.RUNNING, 1),
+        (Status.READY, 1),
+        (Status.FAILED, 1),
+        (Status.DELETING, 0),
+        (Status.DISABLED, 0),
+    ],
+)
+def test_the_state_of_a_module_is_shown(
+    meters: metrics.Metrics, observer: observers.ModuleObserver, status: state.ModuleStatus, enabled: int
+) -> None:
+    observer.module_changed(module(Status.PENDING))
+    observer.module_changed(module(status))
+    assert value(meters, "module_info", module="web", state=status) == 1
+    assert value(meters, "module_enabled", module="web") == enabled
+    assert value(meters, "module_run_errors_total", module="web") == 0
+
+
+def test_series_of_hooks_go_when_their_module_is_disabled(
+    meters: metrics.Metrics, observer: observers.ModuleObserver
+) -> None:
+    observer.hooks_registered(WEB, (hook("a.sh"),))
+    observer.hooks_registered(None, (hook("a.sh", None),))
+    assert value(meters, "binding_count", module="web", hook="a.sh") == 2
+    observer.module_changed(module(Status.DISABLED))
+    assert value(meters, "binding_count", module="web", hook="a.sh") is None
+    assert value(meters, "binding_count", module="", hook="a.sh") == 2
+    assert value(meters, "module_enabled", module="web") == 0
+
+
+def test_series_of_a_hook_go_when_its_module_has_it_no_more(
+    meters: metrics.Metrics, observer: observers.ModuleObserver
+) -> None:
+    observer.hooks_registered(WEB, (hook("a.sh"), hook("b.sh")))
+    observer.hooks_registered(WEB, (hook("b.sh"),))
+    assert value(meters, "binding_count", module="web", hook="a.sh") is None
+    assert value(meters, "binding_count", module="web", hook="b.sh") == 2
+
+
+def test_the_time_of_converges_is_there_from_the_first_one_on(
+    meters: metrics.Metrics, observer: observers.ModuleObserver
+) -> None:
+    observer.converge_started("onStartup")
+    assert value(meters, "convergence_seconds", activation="onStartup") == 0
+    assert value(meters, "convergence_total", activation="onStartup") == 0
+    observer.converge_ended("onStartup", 2.5, superseded=False)
+    assert value(meters, "convergence_seconds", activation="onStartup") == 2.5
+    observer.converge_ended("onStartup", 1, superseded=True)
+    assert value(meters, "convergence_total", activation="onStartup") == 1

@@ -1,0 +1,104 @@
+"""The reference page and the code tell of the same metrics, and a linter has nothing to say of them."""
+
+import dataclasses
+import pathlib
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from addon_operator.telemetry import metrics, series
+
+PAGE = pathlib.Path(__file__).parents[3] / "docs" / "reference" / "metrics.md"
+ROW = re.compile(
+    r"^\| `(?P<name>\w+)` \| (?P<labels>[^|]*)\| (?P<type>\w+) \| (?P<text>.+) \|$", re.MULTILINE
+)
+PREFIX = "addon_operator_"
+DOCUMENTED_OTHERWISE = {"convergence_seconds", "live_ticks"}
+"""Counters whose documented names have no ``_total``."""
+UNBOUNDED = {"uid", "pod", "object", "path", "error", "message", "value", "ip", "user"}
+"""Labels of which there may be any number."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Metric:
+    """What a page or the code says of one metric; names are without the prefix."""
+
+    name: str
+    labels: frozenset[str]
+    type: str
+    text: str
+
+
+def on_the_page() -> dict[str, Metric]:
+    rows = (
+        Metric(row["name"], frozenset(re.findall(r"`(\w+)`", row["labels"])), row["type"], row["text"])
+        for row in ROW.finditer(PAGE.read_text())
+    )
+    return {row.name: row for row in rows}
+
+
+def in_the_code() -> dict[str, Metric]:
+    return {metric.name: metric for metric in _made(metrics.Metrics())}
+
+
+def _made(meters: metrics.Metrics) -> Iterator[Metric]:
+    for labels, made in meters._make.made:
+        kind = made._type
+        name = made._name.removeprefix(PREFIX) + ("_total" if kind == "counter" else "")
+        yield Metric(name, labels, kind, made._documentation)
+    for counter in meters.registry._collector_to_names:
+        if isinstance(counter, series.PlainCounter):
+            name = counter.name.removeprefix(PREFIX)
+            yield Metric(name, frozenset(counter._labels), "counter", counter._documentation)
+
+
+CODE, DOCUMENTS = in_the_code(), on_the_page()
+
+
+def test_the_page_has_every_metric_and_no_other() -> None:
+    assert DOCUMENTS.keys() == CODE.keys()
+
+
+@pytest.mark.parametrize("name", sorted(CODE))
+def test_the_page_tells_labels_and_type(name: str) -> None:
+    assert (DOCUMENTS[name].labels, DOCUMENTS[name].type) == (CODE[name].labels, CODE[name].type)
+
+
+def problems(metric: Metric) -> list[str]:
+    """What ``promtool check metrics`` says, and what would make too many series."""
+    found = []
+    if not re.fullmatch(r"[A-Z0-9].*[^ .]\.", metric.text):
+        found.append("its help is no sentence")
+    if (metric.type == "counter") != metric.name.endswith(
+        "_total"
+    ) and metric.name not in DOCUMENTED_OTHERWISE:
+        found.append("counters, and nothing else, end in _total")
+    if re.search(r"(_milliseconds|_minutes|_kilobytes|_megabytes|_ms|_mb|_percent)(_|$)", metric.name):
+        found.append("its unit is no base unit")
+    if metric.type == "histogram" and not metric.name.endswith("_seconds"):
+        found.append("a histogram of times ends in _seconds")
+    if re.search(r"_(histogram|gauge|counter|summary)(_|$)", metric.name) or metric.name.endswith("_count"):
+        found.append("its name says its type")
+    if not all(re.fullmatch(r"[a-z][a-z0-9_]*", text) for text in (metric.name, *metric.labels)):
+        found.append("its name or a label is no snake_case")
+    if metric.labels & {"le", "quantile", "instance", "job", "namespace_"}:
+        found.append("a label is reserved")
+    if metric.labels & UNBOUNDED:
+        found.append("a label has any number of values")
+    return found
+
+
+@pytest.mark.parametrize("name", sorted(CODE.keys() - {"binding_count"}))
+def test_a_linter_has_nothing_to_say(name: str) -> None:
+    assert problems(CODE[name]) == []
+
+
+def test_the_linter_finds_what_is_wrong() -> None:
+    bad = Metric("tasks_total_ms", frozenset({"uid", "le"}), "counter", "no sentence")
+    assert len(problems(bad)) == 5
+
+
+def test_no_two_metrics_have_the_same_help() -> None:
+    texts = [metric.text for metric in CODE.values()]
+    assert len(set(texts)) == len(texts)

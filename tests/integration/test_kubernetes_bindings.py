@@ -10,8 +10,6 @@ from tests.integration import operator_site
 
 pytestmark = pytest.mark.integration
 
-JQ_DATA = {"jqFilter": ".data", "keepFullObjectsInMemory": False}
-
 
 def config_maps(site: operator_site.Site, name: str = "maps", **more: object) -> dict[str, object]:
     """A binding to the ConfigMaps of the test that carry the label ``bound``."""
@@ -25,16 +23,19 @@ def config_maps(site: operator_site.Site, name: str = "maps", **more: object) ->
     }
 
 
+def config_map(name: str, **data: str) -> dict[str, object]:
+    metadata = {"name": name, "labels": {"bound": "yes"}}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+
+
+def apply(site: operator_site.Site, *manifests: dict[str, object]) -> None:
+    path = site.root / "applied.json"
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": manifests}))
+    site.kubectl("apply", "--server-side", f"--filename={path}")
+
+
 def put(site: operator_site.Site, name: str, **data: str) -> None:
-    manifest = {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": name, "labels": {"bound": "yes"}},
-        "data": data,
-    }
-    path = site.root / "put.json"
-    path.write_text(json.dumps(manifest))
-    site.kubectl("apply", f"--filename={path}")
+    apply(site, config_map(name, **data))
 
 
 def contexts(site: operator_site.Site, hook: str) -> list[dict[str, Any]]:
@@ -45,7 +46,7 @@ def contexts(site: operator_site.Site, hook: str) -> list[dict[str, Any]]:
 def brief(context: dict[str, Any]) -> str:
     """``maps Synchronization a b``, ``maps Added c``."""
     words = [context["binding"], context.get("watchEvent") or context.get("type", "")]
-    listed = context.get("objects", [context] if "object" in context else [])
+    listed = [item for item in context.get("objects", [context]) if "object" in item]
     return " ".join([*words, *(item["object"]["metadata"]["name"] for item in listed)]).strip()
 
 
@@ -76,3 +77,200 @@ def test_a_hook_gets_all_objects_first_and_then_every_change(site: operator_site
     assert last["binding"] == "beforeHelm"
     assert [item["object"]["metadata"]["name"] for item in last["snapshots"]["maps"]] == ["a", "c"]
     operator.stop()
+
+
+def test_only_what_a_binding_selects_makes_a_run(site: operator_site.Site) -> None:
+    web = module(site)
+    others = {"labelSelector": {"matchLabels": {"bound": "no"}}}
+    phase = {"field": "metadata.name", "operator": "NotEquals", "value": "b"}
+    site.hook(web, "named.sh", {"kubernetes": [config_maps(site, nameSelector={"matchNames": ["a", "c"]})]})
+    site.hook(
+        web, "fields.sh", {"kubernetes": [config_maps(site, fieldSelector={"matchExpressions": [phase]})]}
+    )
+    site.hook(web, "others.sh", {"kubernetes": [config_maps(site, **others)]})
+    site.hook(web, "deleted.sh", {"kubernetes": [config_maps(site, executeHookOnEvent=["Deleted"])]})
+    only = {"jqFilter": ".data.x", "keepFullObjectsInMemory": False}
+    site.hook(web, "jq.sh", {"kubernetes": [config_maps(site, **only)]})
+    put(site, "a", x="1")
+    operator = site.start().wait_ready()
+    put(site, "b", x="1")
+    put(site, "a", x="1", y="2")
+    put(site, "a", x="2", y="2")
+    put(site, "c", x="1")
+    site.kubectl("delete", "configmap", "a")
+    hooks = ("named.sh", "fields.sh", "deleted.sh")
+    operator.wait_until(
+        lambda: all(told(site, hook)[-1].endswith("Deleted a") for hook in hooks), "deletions"
+    )
+    changes = ["maps Modified a", "maps Modified a", "maps Added c", "maps Deleted a"]
+    assert told(site, "named.sh") == ["maps Synchronization a", *changes]
+    assert told(site, "fields.sh") == ["maps Synchronization a", *changes]
+    assert told(site, "others.sh") == ["maps Synchronization"]
+    assert told(site, "deleted.sh") == ["maps Synchronization a", "maps Deleted a"]
+    operator.wait_until(lambda: len(told(site, "jq.sh")) >= 5, "the filtered changes")
+    first, *events = contexts(site, "jq.sh")
+    assert first["objects"] == [{"filterResult": "1"}]
+    assert [(event["watchEvent"], event["filterResult"]) for event in events] == [
+        ("Added", "1"),
+        ("Modified", "2"),
+        ("Added", "1"),
+        ("Deleted", "2"),
+    ]
+    assert not any("object" in event for event in events)
+
+
+def test_groups_and_snapshots_of_other_bindings(site: operator_site.Site) -> None:
+    web = module(site)
+    secrets = config_maps(site, "secrets", kind="Secret")
+    grouped = [config_maps(site, group="all"), {**secrets, "group": "all"}]
+    site.hook(web, "group.sh", {"kubernetes": grouped, "beforeHelm": 1})
+    included = [config_maps(site, includeSnapshotsFrom=["secrets"]), {**secrets, "executeHookOnEvent": []}]
+    site.hook(web, "include.sh", {"kubernetes": included})
+    put(site, "a", x="1")
+    operator = site.start().wait_ready()
+    put(site, "b", x="1")
+    operator.wait_until(lambda: len(told(site, "group.sh")) + len(told(site, "include.sh")) >= 6, "events")
+    assert told(site, "group.sh") == ["secrets Group", "beforeHelm", "maps Group"]
+    last = contexts(site, "group.sh")[-1]
+    assert sorted(last) == ["binding", "groupName", "snapshots", "type"]
+    assert last["groupName"] == "all"
+    assert [item["object"]["metadata"]["name"] for item in last["snapshots"]["maps"]] == ["a", "b"]
+    assert last["snapshots"]["secrets"] == []
+    start, silent, event = contexts(site, "include.sh")
+    assert brief(start) == "maps Synchronization a"
+    assert (brief(silent), "snapshots" in silent) == ("secrets Synchronization", False)
+    assert brief(event) == "maps Added b"
+    assert start["snapshots"] == event["snapshots"] == {"secrets": []}
+
+
+def test_namespaces_come_and_go_with_their_labels(site: operator_site.Site) -> None:
+    web = module(site)
+    labels = {"namespace": {"labelSelector": {"matchLabels": {"team": site.namespace}}}}
+    site.hook(web, "maps.sh", {"kubernetes": [config_maps(site, **labels)]})
+    put(site, "a", x="1")
+    operator = site.start().wait_ready()
+    assert told(site, "maps.sh") == ["maps Synchronization"]
+    site.kubectl("label", "namespace", site.namespace, f"team={site.namespace}")
+    operator.wait_until(lambda: len(told(site, "maps.sh")) >= 2, "the namespace comes")
+    put(site, "b", x="1")
+    operator.wait_until(lambda: len(told(site, "maps.sh")) >= 3, "an object in it comes")
+    site.kubectl("label", "namespace", site.namespace, "team-")
+    operator.wait_until(lambda: len(told(site, "maps.sh")) >= 5, "the namespace goes")
+    seen = told(site, "maps.sh")
+    assert seen[1:3] == ["maps Added a", "maps Added b"]
+    assert sorted(seen[3:]) == ["maps Deleted a", "maps Deleted b"]
+
+
+def test_a_kind_that_comes_later_is_followed_then_and_holds_up_nothing(site: operator_site.Site) -> None:
+    web = module(site)
+    group = f"{site.namespace}.example.org"
+    shops = {"name": "shops", "apiVersion": f"{group}/v1", "kind": "Shop"}
+    site.hook(web, "shops.sh", {"kubernetes": [shops, config_maps(site)], "beforeHelm": 1})
+    operator = site.start().wait_ready()
+    assert told(site, "shops.sh") == ["maps Synchronization", "beforeHelm"]
+    assert "shops of hook shops.sh waits" in operator.log
+    assert operator.metrics().total("kube_binding_waiting", binding="shops") == 1
+    version = {
+        "name": "v1",
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
+    }
+    crd = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"shops.{group}"},
+        "spec": {
+            "group": group,
+            "scope": "Namespaced",
+            "names": {"plural": "shops", "singular": "shop", "kind": "Shop"},
+            "versions": [version],
+        },
+    }
+    try:
+        apply(site, crd)
+        operator.wait_until(lambda: "shops Synchronization" in told(site, "shops.sh"), "the kind is followed")
+        shop = {"apiVersion": f"{group}/v1", "kind": "Shop", "metadata": {"name": "north"}}
+        site.kubectl("wait", "--for=condition=Established", f"crd/shops.{group}")
+        apply(site, shop)
+        operator.wait_until(lambda: "shops Added north" in told(site, "shops.sh"), "its objects make events")
+        assert operator.metrics().total("kube_binding_waiting", binding="shops") == 0
+    finally:
+        site.kubectl("delete", f"crd/shops.{group}", "--ignore-not-found")
+
+
+def test_a_queue_that_is_stuck_holds_up_nobody_else_merges_what_comes_and_ends_with_its_module(
+    site: operator_site.Site,
+) -> None:
+    web = module(site)
+    gate = site.root / "gate"
+    site.hook(
+        web,
+        "stuck.sh",
+        {"kubernetes": [config_maps(site, queue="stuck", executeHookOnSynchronization=False)]},
+        body=f"test -e {gate} || exit 1",
+    )
+    site.hook(web, "free.sh", {"kubernetes": [config_maps(site, queue="free")]})
+    site.config(webEnabled="true")
+    operator = site.start().wait_ready()
+    names = [f"m{number:03}" for number in range(300)]
+    put(site, "first", x="1")
+    operator.wait_until(lambda: told(site, "stuck.sh"), "the first, failing run")
+    apply(site, *(config_map(name, x="1") for name in names))
+    operator.wait_until(lambda: len(told(site, "free.sh")) >= 302, "the other queue works")
+    assert operator.metrics().total("tasks_queue_length", queue="stuck") <= 2
+    tries = len([run for run in site.runs() if run.hook == "stuck.sh"])
+    gate.touch()
+    operator.wait_until(lambda: told(site, "stuck.sh").count("maps Added m299") >= 1, "the queue goes on")
+    operator.wait_idle()
+    later = [run for run in site.runs() if run.hook == "stuck.sh"][tries:]
+    assert len(later) <= 3
+    seen = [brief(context) for run in later for context in run.contexts]
+    assert [name for name in seen if name != "maps Added first"] == [f"maps Added {name}" for name in names]
+    assert operator.metrics().total("module_hook_run_errors_total", hook="stuck.sh", queue="stuck") >= 1
+
+    site.config(webEnabled="false")
+    operator.wait_until(
+        lambda: 'queue="stuck"} ' not in _queue_lengths(operator.get("/metrics").text), "gone"
+    )
+    runs = len(site.runs())
+    put(site, "late", x="1")
+    site.config(webEnabled="true")
+    operator.wait_until(lambda: len(told(site, "free.sh")) > 302, "the module is back")
+    assert told(site, "free.sh")[302].startswith("maps Synchronization first late m000")
+    assert [run.hook for run in site.runs()[runs:]].count("stuck.sh") == 0
+
+
+def _queue_lengths(exposition: str) -> str:
+    return "".join(line for line in exposition.splitlines() if "tasks_queue_length{" in line)
+
+
+def test_values_changed_on_events_run_the_module_and_those_of_global_hooks_converge(
+    site: operator_site.Site,
+) -> None:
+    web = module(site)
+    site.chart(web, {"seen": "{{ .Values.web.seen | default 0 | quote }}"})
+    count = "[0] | .snapshots.maps | length"
+    patch = 'jq -c \'{op: "add", path: "%s", value: (.' + count + ' | tostring)}\' "$BINDING_CONTEXT_PATH" > '
+    binding = config_maps(site, includeSnapshotsFrom=["maps"])
+    site.hook(
+        web, "maps.sh", {"kubernetes": [binding]}, body=patch % "/web/seen" + '"$VALUES_JSON_PATCH_PATH"'
+    )
+    site.hook(
+        site.global_hooks,
+        "all.sh",
+        {"kubernetes": [{**binding, "nameSelector": {"matchNames": ["g"]}}], "beforeAll": 1, "onStartup": 1},
+        body='if [[ "$contexts" != *beforeAll* && "$contexts" != *onStartup* ]]; then\n'
+        + patch % "/global/seen"
+        + '"$VALUES_JSON_PATCH_PATH"\nfi',
+    )
+    operator = site.start().wait_ready()
+    assert site.labels() == ["all.sh onStartup", "all.sh maps", "all.sh beforeAll", "maps.sh maps"]
+    assert site.data("web") == {"seen": "0"}
+    put(site, "a", x="1")
+    operator.wait_until(lambda: site.data("web") == {"seen": "1"}, "the chart has the new value")
+    assert site.labels().count("all.sh beforeAll") == 1, "a module's values are no reason to converge"
+    put(site, "g", x="1")
+    operator.wait_until(lambda: site.labels().count("all.sh beforeAll") == 2, "a converge")
+    operator.wait_idle()
+    assert site.revisions()["web"] >= 3

@@ -133,9 +133,7 @@ class Converger:
         if self._progress is None:
             return False
         queued = [task for task in self._queue.tasks if task.converge == self._progress.number]
-        return bool(queued) and all(
-            task.kind is tasks.TaskKind.MODULE_RUN and task.attempts > 0 for task in queued
-        )
+        return bool(queued) and all(task.owner and task.attempts > 0 for task in queued)
 
     @property
     def remaining(self) -> int:

@@ -260,7 +260,7 @@ def _is_due(one: bound_kubernetes.BoundKubernetes) -> bool:
 
 
 def _is_listed_or_late(one: bound_kubernetes.BoundKubernetes) -> bool:
-    return one.is_listed or one.reason is not None
+    return one.is_listed or one.reason is not None or not _is_due(one)
 
 
 def _is_synchronized(one: bound_kubernetes.BoundKubernetes) -> bool:

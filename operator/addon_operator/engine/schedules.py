@@ -19,7 +19,8 @@ class Schedules:
         self._clock = clock
         self._table = timetable.Timetable()
         self._news = asyncio.Event()
-        self._is_open = False
+        self.opened = asyncio.Event()
+        """Set by :meth:`open`."""
 
     def add(self, owner: Hashable, rhythm: timetable.Rhythm, due: Callable[[], object]) -> None:
         """Call ``due`` at each moment of ``rhythm`` from now on."""
@@ -32,14 +33,14 @@ class Schedules:
 
     def open(self) -> None:
         """Begin to tick; moments before are not made up for."""
-        if not self._is_open:
-            self._is_open = True
+        if not self.opened.is_set():
+            self.opened.set()
             self._table.restart(self._now())
             self._news.set()
 
     def tick(self) -> None:
         """Call all that is due by now."""
-        if self._is_open:
+        if self.opened.is_set():
             for due in self._table.take_due(self._now()):
                 due()
 
@@ -54,7 +55,7 @@ class Schedules:
                 continue
 
     def _pause(self) -> float | None:
-        moment = self._table.next if self._is_open else None
+        moment = self._table.next if self.opened.is_set() else None
         if moment is None:
             return None
         return min(max((moment - self._now()).total_seconds(), 0.0), LOOK_AGAIN)

@@ -65,12 +65,15 @@ class Cluster:
     def __init__(self) -> None:
         self.objects: dict[str, dict[str, bytes]] = {}
         self.subscriptions: list[Subscription] = []
+        self.followed = asyncio.Event()
+        """Set with the first subscription."""
         self.slow: set[str] = set()
         self.unknown: dict[str, str] = {}
 
     def follow(self, binding: bindings.KubernetesBinding, listener: object_changes.Listener) -> Subscription:
         made = Subscription(self, binding.kind, listener)
         self.subscriptions.append(made)
+        self.followed.set()
         if binding.kind in self.unknown:
             made.reason = self.unknown[binding.kind]
             asyncio.get_running_loop().call_soon(listener.trouble, made.reason)
@@ -145,6 +148,26 @@ class BindingLog:
         self.gone.append(binding.name)
 
 
+Bound = tuple[queue_set.QueueSet, hook_bindings.HookBindings, schedules.Schedules, hook_tasks.HookTasks]
+
+
+def bound_with_tasks(
+    executor: hook_tasks.Executor,
+    cluster: Cluster,
+    clock: clocks.Clock,
+    warn: Callable[[str], None] = print,
+    log: BindingLog | None = None,
+    queue_log: fakes.QueueLog | None = None,
+) -> Bound:
+    """Everything around bindings but the hooks' processes and the cluster."""
+    queues = queue_set.QueueSet(queue_log or fakes.QueueLog(), lambda _: None, clock=clock)
+    registry, rates, ticks = hook_bindings.Bound(), hook_rates.HookRates(clock), schedules.Schedules(clock)
+    tasks = hook_tasks.HookTasks(queues, executor, registry, rates)
+    sources = hook_bindings.BindingSources(cluster.follow, ticks, log or BindingLog())
+    made = hook_bindings.HookBindings(registry, tasks, queues, rates, sources, warn)
+    return queues, made, ticks, tasks
+
+
 def bound(
     executor: hook_tasks.Executor,
     cluster: Cluster,
@@ -153,12 +176,8 @@ def bound(
     log: BindingLog | None = None,
     queue_log: fakes.QueueLog | None = None,
 ) -> tuple[queue_set.QueueSet, hook_bindings.HookBindings, schedules.Schedules]:
-    """Everything around bindings but the hooks' processes and the cluster."""
-    queues = queue_set.QueueSet(queue_log or fakes.QueueLog(), lambda _: None, clock=clock)
-    registry, rates, ticks = hook_bindings.Bound(), hook_rates.HookRates(clock), schedules.Schedules(clock)
-    tasks = hook_tasks.HookTasks(queues, executor, registry, rates)
-    sources = hook_bindings.BindingSources(cluster.follow, ticks, log or BindingLog())
-    return queues, hook_bindings.HookBindings(registry, tasks, queues, rates, sources, warn), ticks
+    """The same without the tasks, which only their bindings need."""
+    return bound_with_tasks(executor, cluster, clock, warn, log, queue_log)[:3]
 
 
 @dataclasses.dataclass(frozen=True)

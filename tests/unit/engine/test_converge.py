@@ -360,3 +360,29 @@ async def test_the_state_and_the_number_of_remaining_tasks_are_told(working: Sta
     await bench.converger.first_done.wait()
     await fakes.settle()
     assert (bench.converger.state, bench.converger.remaining) == (converge.ConvergeState.IDLE, 0)
+
+
+async def test_a_converge_is_stalled_when_only_retries_of_modules_are_left(working: Start) -> None:
+    bench = working()
+    bench.steps.plan = make_plan((10, ["db", "web"]), (20, ["late"]))
+    bench.steps.broken = {"run db"}
+    bench.steps.gates["run web"] = asyncio.Event()
+    assert not bench.converger.is_stalled
+    bench.converger.request("onStartup")
+    await fakes.settle()
+    assert not bench.converger.is_stalled, "another module still runs"
+    bench.steps.gates.pop("run web").set()
+    await fakes.settle()
+    assert bench.converger.is_stalled
+    bench.steps.broken.clear()
+    await bench.clock.advance(10, bench.queue)
+    assert not bench.converger.is_stalled
+    assert bench.converger.first_done.is_set()
+
+
+async def test_a_failing_global_hook_is_no_stall(working: Start) -> None:
+    bench = working()
+    bench.steps.broken = {"beforeAll"}
+    bench.converger.request("onStartup")
+    await fakes.settle()
+    assert not bench.converger.is_stalled

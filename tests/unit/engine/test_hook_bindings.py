@@ -284,6 +284,15 @@ async def test_a_start_that_is_stopped_ends_at_once(bench: Bench) -> None:
     assert await bench.told() == []
 
 
+async def test_a_start_ends_when_its_module_is_ended_meanwhile(bench: Bench) -> None:
+    bench.cluster.slow.add("Pod")
+    starting = asyncio.create_task(bench.start(hook("a.sh", pods())))
+    await fakes.settle()
+    bench.bindings.end(WEB)
+    await asyncio.wait_for(starting, 5)
+    assert await bench.told() == []
+
+
 async def test_a_start_that_was_stopped_is_taken_up_again(bench: Bench) -> None:
     one = hook("a.sh", pods())
     bench.cluster.slow.add("Pod")

@@ -1,5 +1,7 @@
 """Module runs and deletes, with real hooks and real values; only Helm and the ConfigMap are fakes."""
 
+import asyncio
+import json
 import pathlib
 from collections.abc import Callable
 
@@ -430,3 +432,106 @@ async def test_hooks_that_are_bound_alike_run_by_order_and_then_by_name(bench: B
         bench.hook(name, config(beforeHelm=order))
     await bench.run()
     assert [hook for hook, _, _ in bench.observer.hooks] == ["c", "a", "b"]
+
+
+def bound(*names: str, **more: object) -> str:
+    """The configuration of a hook that is bound to Pods under these names."""
+    kubernetes = [{"name": name, "kind": "Pod", **more} for name in names]
+    return json.dumps({"configVersion": "v1", "onStartup": 1, "beforeHelm": 1, "kubernetes": kubernetes})
+
+
+def brief(bench: Bench) -> list[str]:
+    """The bindings and types that hooks were told, in their order."""
+    told = [json.loads(line.split(" ", 1)[1]) for line in bench.log if "[{" in line]
+    return [" ".join(filter(None, (item["binding"], item.get("type")))) for run in told for item in run]
+
+
+async def test_a_first_run_synchronizes_between_start_up_and_helm(bench: Bench) -> None:
+    bench.hook("a", bound("pods"))
+    bench.cluster.put("Pod", "x")
+    await bench.run()
+    await bench.run()
+    assert brief(bench) == ["onStartup", "pods Synchronization", "beforeHelm", "beforeHelm"]
+    assert '"snapshots":{"pods":[{"object":' in bench.log[-1]
+    assert bench.helm == ["helm", "helm"]
+
+
+async def test_a_retry_does_not_repeat_synchronizations_that_succeeded(bench: Bench) -> None:
+    bench.hook("a", bound("pods"))
+    bench.hook(
+        "b",
+        bound("pods"),
+        'if grep -q Synchronization "$BINDING_CONTEXT_PATH" && mkdir $LOG.once; then exit 1; fi',
+    )
+    with pytest.raises(hook_runner.HookFailed):
+        await bench.run()
+    await bench.run(attempts=1)
+    assert bench.runs("pods") == ["a", "b", "b", "a", "b"], "the last two are the snapshots of beforeHelm"
+    assert bench.runs("onStartup") == ["a", "b"]
+
+
+async def test_a_first_run_that_fails_in_after_helm_repeats_synchronizations(bench: Bench) -> None:
+    bench.hook("a", bound("pods"))
+    bench.hook("b", config(afterHelm=1), "mkdir $LOG.once && exit 3 || true")
+    with pytest.raises(hook_runner.HookFailed):
+        await bench.run()
+    await bench.run()
+    once = ["onStartup", "pods Synchronization", "beforeHelm", "afterHelm"]
+    assert brief(bench) == [*once, *once]
+
+
+async def test_a_run_that_is_stopped_while_objects_are_listed_ends(bench: Bench) -> None:
+    bench.hook("a", bound("pods"))
+    bench.cluster.slow.add("Pod")
+    task = bench.task(bench.runner.run)
+    running = asyncio.create_task(bench.runner.run(task))
+    await asyncio.wait_for(bench.cluster.followed.wait(), 5)
+    task.supersede()
+    with pytest.raises(tasks.SupersededError):
+        await asyncio.wait_for(running, 5)
+    assert bench.helm == []
+
+
+async def test_snapshots_are_there_for_the_hooks_of_a_delete_and_end_with_it(bench: Bench) -> None:
+    kubernetes = [{"name": "pods", "kind": "Pod"}]
+    bench.hook("a", json.dumps({"configVersion": "v1", "beforeDeleteHelm": 1, "kubernetes": kubernetes}))
+    await bench.run()
+    bench.runner.mute(WEB)
+    bench.cluster.put("Pod", "x")
+    await bench.delete()
+    assert '"binding":"beforeDeleteHelm","snapshots":{"pods":[{"object":' in bench.log[-1]
+    assert bench.cluster.subscriptions == []
+
+
+async def test_hooks_whose_configuration_changed_start_the_module_up_again(bench: Bench) -> None:
+    bench.hook("a", config(beforeHelm=1))
+    await bench.run()
+    bench.hook("a", config(beforeHelm=1, onStartup=1))
+    await bench.runner.renew_hooks(WEB)
+    await bench.run()
+    assert bench.runs("onStartup") == ["a"]
+
+
+async def test_hooks_of_which_only_the_text_changed_start_nothing_up(bench: Bench) -> None:
+    bench.hook("a", config(beforeHelm=1, onStartup=1))
+    await bench.run()
+    bench.hook("a", config(beforeHelm=1, onStartup=1), "true")
+    await bench.runner.renew_hooks(WEB)
+    await bench.run()
+    assert bench.runs("onStartup") == ["a"]
+
+
+async def test_hooks_that_tell_no_configuration_any_more_stay_as_they_were(bench: Bench) -> None:
+    bench.hook("a", config(beforeHelm=1))
+    await bench.run()
+    bench.hook("a", "nonsense: true")
+    with pytest.raises(errors.AddonOperatorError, match="nonsense"):
+        await bench.runner.renew_hooks(WEB)
+    await bench.run()
+    assert len(bench.runs("beforeHelm")) == 2
+
+
+async def test_hooks_that_were_never_asked_are_left_to_the_first_run(bench: Bench) -> None:
+    bench.hook("a", "nonsense: true")
+    await bench.runner.renew_hooks(WEB)
+    assert bench.states[WEB].hooks is None

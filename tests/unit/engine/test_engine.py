@@ -1,0 +1,225 @@
+"""The start of the engine, and what follows from values that hooks change."""
+
+import asyncio
+import pathlib
+from collections.abc import AsyncIterator, Sequence
+from typing import cast
+
+import pytest
+
+from addon_operator.engine import converge, engine, hook_run, state, steps, tasks
+from addon_operator.kernel.names import ModuleName
+from addon_operator.modules import model
+from tests.unit.engine import bound_fakes, fakes, test_converge
+
+WEB, SCRIPTED, OFF = ModuleName("web"), ModuleName("scripted"), ModuleName("off")
+
+
+class Steps(test_converge.FakeSteps):
+    def on_startup(self) -> Sequence[tasks.Task]:
+        return [self.task("onStartup", tasks.TaskKind.GLOBAL_HOOK_RUN)]
+
+
+class States:
+    def module_changed(self, found: state.ModuleState) -> None:
+        pass
+
+
+def module(name: ModuleName, enabled_script: pathlib.Path | None = None) -> model.Module:
+    return model.Module(name, 1, pathlib.Path(name), enabled_script=enabled_script)
+
+
+class Bench:
+    """An engine with global hooks that are told their contexts instead of being run."""
+
+    def __init__(self, *hooks: state.Hook) -> None:
+        self.clock = fakes.Clock()
+        self.hooks = bound_fakes.Hooks()
+        self.cluster = bound_fakes.Cluster()
+        queues, bindings, ticks, self.tasks = bound_fakes.bound_with_tasks(
+            self.hooks, self.cluster, self.clock
+        )
+        self.queues, self.ticks = queues, ticks
+        self.steps = Steps()
+        self.steps.plan = test_converge.make_plan((10, [WEB, SCRIPTED]))
+        self.converger = converge.Converger(queues.main, self.steps, test_converge.Told())
+        modules = [module(WEB), module(SCRIPTED, pathlib.Path("enabled")), module(OFF)]
+        states = state.ModuleStates(modules, States())
+        states.enabled = (WEB, SCRIPTED)
+        sources = engine.Sources(hooks, bindings, ticks)
+        self.engine = engine.Engine(
+            queues,
+            sources,
+            self.converger,
+            cast("steps.EngineSteps", self.steps),
+            states,
+            cast("engine.EditObserver", None),
+        )
+        self.tasks.reactor = self.engine
+        self.working: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        self.working = asyncio.create_task(self.engine.work())
+        await fakes.settle()
+
+    async def pass_time(self, seconds: float) -> None:
+        self.clock.now += seconds
+        self.ticks.tick()
+        await self.clock.advance(0, *self.queues.all)
+
+    @property
+    def story(self) -> list[str]:
+        """Steps and hooks, as far as they have run, and forget them."""
+        found = [*self.steps.ran, *self.hooks.told]
+        self.steps.ran.clear()
+        return found
+
+
+@pytest.fixture
+async def benches() -> AsyncIterator[list[Bench]]:
+    made: list[Bench] = []
+    yield made
+    for bench in made:
+        if bench.working is not None:
+            bench.working.cancel()
+            await asyncio.gather(bench.working, return_exceptions=True)
+
+
+def hook(name: str, **document: object) -> state.Hook:
+    return bound_fakes.hook(name, document)
+
+
+def pods(**more: object) -> dict[str, object]:
+    return {"name": "pods", "kind": "Pod", **more}
+
+
+CONVERGE = ["beforeAll", "discover", "run web", "run scripted", "afterAll"]
+
+
+async def started(benches: list[Bench], *hooks: state.Hook) -> Bench:
+    bench = Bench(*hooks)
+    benches.append(bench)
+    await bench.start()
+    return bench
+
+
+async def test_global_hooks_synchronize_between_start_up_and_the_first_converge(
+    benches: list[Bench],
+) -> None:
+    bench = Bench(hook("a.sh", kubernetes=[pods()]), hook("b.sh", kubernetes=[pods()]))
+    benches.append(bench)
+    bench.hooks.gates["b.sh"] = asyncio.Event()
+    await bench.start()
+    assert bench.story == ["onStartup", "a.sh: pods Synchronization", "b.sh: pods Synchronization"]
+    bench.hooks.gates.pop("b.sh").set()
+    await fakes.settle()
+    assert bench.story == CONVERGE
+
+
+async def test_a_global_synchronization_that_nobody_waits_for_runs_beside_the_converge(
+    benches: list[Bench],
+) -> None:
+    bench = Bench(hook("a.sh", kubernetes=[pods(queue="slow", waitForSynchronization=False)]))
+    benches.append(bench)
+    bench.hooks.gates["a.sh"] = asyncio.Event()
+    await bench.start()
+    assert bench.story == ["onStartup", *CONVERGE, "a.sh: pods Synchronization"]
+
+
+async def test_a_global_synchronization_in_a_named_queue_is_waited_for_however_often_it_fails(
+    benches: list[Bench],
+) -> None:
+    bench = Bench(hook("a.sh", kubernetes=[pods(queue="slow")]))
+    benches.append(bench)
+    bench.hooks.fail["a.sh"] = 2
+    await bench.start()
+    for _ in range(2):
+        assert bench.story[-1] == "a.sh: pods Synchronization"
+        await bench.pass_time(40)
+    assert bench.story == [*CONVERGE, "a.sh: pods Synchronization"]
+
+
+async def test_a_kind_that_is_not_there_does_not_hold_up_the_first_converge(benches: list[Bench]) -> None:
+    bench = Bench(hook("a.sh", kubernetes=[pods(kind="Shop")]))
+    benches.append(bench)
+    bench.cluster.unknown["Shop"] = "no such kind"
+    await bench.start()
+    assert bench.story == ["onStartup", *CONVERGE]
+    bench.cluster.appear("Shop")
+    await fakes.settle()
+    assert bench.story == ["a.sh: pods Synchronization"]
+
+
+EVERY_MINUTE = [{"name": "tick", "crontab": "* * * * *"}]
+
+
+async def test_schedules_tick_after_the_first_converge(benches: list[Bench]) -> None:
+    bench = Bench(hook("a.sh", schedule=EVERY_MINUTE))
+    benches.append(bench)
+    bench.steps.gates["run web"] = asyncio.Event()
+    await bench.start()
+    await bench.pass_time(60)
+    assert "a.sh: tick Schedule" not in bench.story
+    bench.steps.gates.pop("run web").set()
+    await bench.converger.first_done.wait()
+    await fakes.settle()
+    bench.story  # noqa: B018 - forgets the steps
+    await bench.pass_time(60)
+    assert bench.story == ["a.sh: tick Schedule"]
+
+
+async def test_schedules_tick_although_a_failing_module_keeps_the_first_converge_from_its_end(
+    benches: list[Bench],
+) -> None:
+    bench = Bench(hook("a.sh", schedule=EVERY_MINUTE))
+    benches.append(bench)
+    bench.steps.broken = {"run web"}
+    await bench.start()
+    assert bench.converger.is_stalled
+    await asyncio.wait_for(bench.ticks.opened.wait(), 5)
+    await bench.pass_time(60)
+    assert "a.sh: tick Schedule" in bench.story
+
+
+async def test_a_global_hook_that_changes_values_on_an_event_asks_for_a_converge(
+    benches: list[Bench],
+) -> None:
+    bench = await started(benches, hook("a.sh", kubernetes=[pods()]))
+    bench.story  # noqa: B018 - forgets the start
+    bench.hooks.effects = hook_run.HookEffects(values_changed=True)
+    bench.cluster.put("Pod", "x")
+    await fakes.settle()
+    assert bench.story == [*CONVERGE, "a.sh: pods Added x"]
+
+
+@pytest.mark.parametrize(
+    ("owner", "follows"),
+    [(WEB, ["run web"]), (SCRIPTED, CONVERGE), (OFF, [])],
+    ids=["a module", "one with an enabled script", "a disabled one"],
+)
+async def test_a_module_hook_that_changes_values_makes_its_module_run(
+    benches: list[Bench], owner: ModuleName, follows: list[str]
+) -> None:
+    bench = await started(benches)
+    bench.story  # noqa: B018 - forgets the start
+    bench.engine.hook_changed(bound_fakes.hook("a.sh", {"schedule": EVERY_MINUTE}, module=owner))
+    await fakes.settle()
+    assert bench.story == follows
+
+
+async def test_what_hooks_in_named_queues_wait_for_is_told(benches: list[Bench]) -> None:
+    bench = Bench(hook("a.sh", kubernetes=[pods(queue="slow")]))
+    benches.append(bench)
+    bench.hooks.fail["a.sh"] = 1
+    await bench.start()
+    assert list(bench.engine.waiting_for()) == ["hook a.sh failed 1 times: hook a.sh failed"]
+
+
+async def test_a_drain_ends_all_queues(benches: list[Bench]) -> None:
+    bench = await started(benches, hook("a.sh", kubernetes=[pods(queue="slow")]))
+    bench.story  # noqa: B018 - forgets the start
+    await bench.engine.drain(5)
+    bench.cluster.put("Pod", "x")
+    await fakes.settle()
+    assert bench.story == []
+    assert [queue.name for queue in bench.engine.queues] == ["main", "slow"]

@@ -1,5 +1,6 @@
 """The debug commands against an operator at work."""
 
+import base64
 import contextlib
 import fcntl
 import json
@@ -80,6 +81,10 @@ def make_modules(site: operator_site.Site) -> None:
     site.hook(web, "more.sh", {"beforeHelm": 10}, """\
         echo '[{"op": "add", "path": "/web/size", "value": 3}]' > "$VALUES_JSON_PATCH_PATH"
     """)  # fmt: skip
+    mine = {"namespace": {"nameSelector": {"matchNames": [site.namespace]}}}
+    secrets = {"name": "secrets", "apiVersion": "v1", "kind": "Secret", "jqFilter": ".data", **mine}
+    maps = {"name": "maps", "apiVersion": "v1", "kind": "ConfigMap", "jqFilter": ".metadata.name", **mine}
+    site.hook(web, "watches.sh", {"kubernetes": [secrets, maps]})
     site.module("030-dns", values="dnsEnabled: false\n")
     site.hook(site.global_hooks, "start.sh", {"onStartup": 1})
 
@@ -94,6 +99,7 @@ def test_an_operator_is_looked_at_from_the_outside(site: operator_site.Site) -> 
 
     check_lists(ask)
     check_values(ask)
+    check_objects(ask)
     check_renders(ask, site)
     assert ask.error("module", "values", "wbe") == "Error: there is no module 'wbe'; did you mean 'web'?"
     assert ask.text("config", "set", "log.level", "debug", "10m").startswith("log.level is debug for ")
@@ -129,6 +135,18 @@ def check_values(ask: Commands) -> None:
     assert set(ask.json("module", "values", "-g", "web")) == {"global", "web"}
     assert ask.json("module", "config", "web") == {"size": 2}
     assert ask.json("module", "patches", "web") == [{"op": "add", "path": "/web/size", "value": 3}]
+
+
+def check_objects(ask: Commands) -> None:
+    (resources,) = ask.json("module", "resource-monitor").values()
+    assert {row["kind"] for row in resources} == {"ConfigMap", "Secret"}
+    assert {row["state"] for row in resources} == {"present"}
+    held = ask.json("module", "snapshots", "web")["watches.sh"]
+    assert "web" in [entry["filterResult"] for entry in held["maps"]]
+    assert {entry["filterResult"] for entry in held["secrets"]} == {"***"}
+    encoded = base64.b64encode(SECRET.encode()).decode()
+    assert encoded not in ask.text("module", "snapshots", "web")
+    assert encoded in ask.text("module", "snapshots", "web", "--show-sensitive")
 
 
 def check_renders(ask: Commands, site: operator_site.Site) -> None:

@@ -92,3 +92,19 @@ def test_a_binding_is_followed_with_its_selection_and_its_projection() -> None:
     follow = binding_selections.InformerBindings(informers, Jq())
     follow(binding(jqFilter=".a"), listener)  # type: ignore[arg-type] # only passed on
     assert informers.asked == [(selected(), projections.JqFiltered(".a", True, Jq()), listener)]
+
+
+async def test_an_object_that_is_not_kept_still_counts_as_changed() -> None:
+    kept = binding_selections.projection_of(binding(keepFullObjectsInMemory=False), Jq())
+    first, touched, changed = await kept.reduce(
+        [
+            b'{"metadata":{"name":"a","resourceVersion":"1","managedFields":[]},"x":1}',
+            b'{"metadata":{"name":"a","resourceVersion":"2","managedFields":[1]},"x":1}',
+            b'{"metadata":{"name":"a","resourceVersion":"3"},"x":2}',
+        ]
+    )
+    assert isinstance(first, projections.Reduced)
+    assert isinstance(changed, projections.Reduced)
+    assert (first.entry, changed.entry) == (b"{}", b"{}")
+    assert first == touched
+    assert first.digest != changed.digest

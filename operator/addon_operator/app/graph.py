@@ -13,6 +13,7 @@ from addon_operator.app import (
     environment,
     healing_setup,
     kopf_login,
+    module_watching,
     observers,
 )
 from addon_operator.app import settings as settings_module
@@ -30,7 +31,9 @@ from addon_operator.engine import (
     module_crds,
     module_files,
     module_releases,
+    module_reload,
     module_run,
+    module_watch,
     queue_set,
     state,
     steps,
@@ -77,6 +80,8 @@ class Operator:
     source: kopf_source.ConfigMapSource
     queue_observer: observers.QueueObserver
     healing: healing_setup.HealingParts
+    modules: module_watch.ModuleWatch | None
+    """Who watches the modules directories, if somebody shall."""
     inspected: debug_api.Inspected
 
     def unhealthy_reason(self) -> str | None:
@@ -136,6 +141,7 @@ class Graph:
         self._healing = self._healing_parts()
         self._releases = self._healing.releases
         self._definitions = self._module_crds()
+        self._module_runner = self._make_module_runner()
 
     async def build(self) -> Operator:
         """All objects; asks global hooks for their configuration and reads the ConfigMap.
@@ -159,7 +165,16 @@ class Graph:
             self._source(),
             self._queue_observer,
             self._healing,
+            self._module_watch(running),
             self._inspected(running, hooks),
+        )
+
+    def _module_watch(self, running: engine.Engine) -> module_watch.ModuleWatch | None:
+        reload = module_reload.ModuleReload(
+            self._values, self._states, self._config, self._module_runner, self._told, end=running.forget
+        )
+        return module_watching.watch(
+            self._settings, self._parts.modules, self._values, reload, running, self._told
         )
 
     def _inspected(self, running: engine.Engine, hooks: tuple[state.Hook, ...]) -> debug_api.Inspected:
@@ -170,7 +185,7 @@ class Graph:
         return debug_api.Inspected(
             introspection.Introspection(self._states, lambda: running.queues, hooks, self._clock),
             self._values,
-            {files.module.name: files.module for files in parts.modules.modules},
+            state.ModulesByName(self._states),
             renderer,
             snapshots=self._bound.bindings,
             monitor=self._healing,
@@ -213,8 +228,8 @@ class Graph:
             self._parts.kube, self._kinds, self._own_deletions, self._parts.jq, self._clock
         )
 
-    def _steps(self, hooks: tuple[state.Hook, ...]) -> steps.EngineSteps:
-        runner = module_run.ModuleRunner(
+    def _make_module_runner(self) -> module_run.ModuleRunner:
+        return module_run.ModuleRunner(
             self._states,
             module_run.Hooks(self._runner, self._executor, self._bound.bindings),
             self._releases,
@@ -223,12 +238,14 @@ class Graph:
             warn=self._parts.warn,
             clock=self._clock,
         )
+
+    def _steps(self, hooks: tuple[state.Hook, ...]) -> steps.EngineSteps:
         return steps.EngineSteps(
             self._states,
             self._values,
             global_hooks.GlobalHooks(hooks, self._executor, self._bound.bindings.snapshots),
             self._discovery(),
-            runner,
+            self._module_runner,
             self._releases,
             self._definitions,
             self._told,

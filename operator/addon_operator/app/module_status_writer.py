@@ -90,10 +90,19 @@ class ModuleStatusWriter:
         self._dirty: dict[str, None] = {}
         self._changed = asyncio.Event()
         self._synced_at: float | None = None
+        self._gone: set[str] = set()
+
+    def module_gone(self, module: names.ModuleName) -> None:
+        """The directory of a module is gone; returns at once."""
+        self._gone.add(module)
+        self._states.pop(module, None)
+        self._synced_at = None
+        self._changed.set()
 
     def module_changed(self, module: state.ModuleState) -> None:
         """The status of a module changed; returns at once."""
         name = module.module.name
+        self._gone.discard(name)
         self._states[name] = module
         if module.status is state.ModuleStatus.DISABLED:
             self._releases.pop(name, None)
@@ -191,8 +200,8 @@ class ModuleStatusWriter:
         first = self._synced_at is None
         listed = await self._listed()
         self._stored = {str(body["metadata"]["name"]): _Stored.of(body) for body in listed.items}
-        known = {str(name) for name in self._known()}
-        for name, stored in self._stored.items():
+        known = {str(name) for name in self._known()} - self._gone | self._states.keys()
+        for name, stored in list(self._stored.items()):
             if name not in known and stored.owner == self._namespace:
                 await self._delete(name, stored)
         for name in self._states:
@@ -219,6 +228,7 @@ class ModuleStatusWriter:
     async def _delete(self, name: str, stored: _Stored) -> None:
         with contextlib.suppress(errors.NotFound, errors.Conflict):
             await self._kube.delete(_path(name), uid=stored.uid)
+        self._stored.pop(name, None)
         self._forget(name)
 
     def _forget(self, name: str) -> None:
@@ -226,6 +236,8 @@ class ModuleStatusWriter:
             kept.pop(name, None)
 
     async def _write(self, name: str) -> None:
+        if name not in self._states:
+            return
         stored = self._stored.get(name)
         if stored is None or stored.owner != self._namespace:
             if stored is not None and stored.owner:

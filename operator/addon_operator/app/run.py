@@ -216,6 +216,8 @@ class _Process:
         self._begin("ages", operator.queue_observer.keep_ages(lambda: operator.engine.queues))
         self._begin("config", operator.config.keep_in_step())
         self._begin("healing", operator.healing.work())
+        if operator.modules is not None:
+            self._begin("modules", operator.modules.work())
         work = asyncio.create_task(operator.engine.work(), name="engine")
         lost = asyncio.create_task(self._leadership.lost(), name="lease")
         operator.source.start()

@@ -10,8 +10,6 @@ from addon_operator.app import setting_fields
 
 RESERVED: Final = frozenset(
     {
-        # Parts of the contract whose settings get a field together with the part.
-        "WATCH_MODULES",
         # Read by the local control plane, not by the operator.
         "DEVCLUSTER_CACHE", "DEVCLUSTER_STATE",
     }

@@ -54,6 +54,13 @@ class Settings:
     modules_dirs: tuple[pathlib.Path, ...] = fields.setting(
         "MODULES_DIR", t.PATHS, "modules", "Directories with modules, separated by colons.", _OPERATOR
     )
+    watch_modules: bool = fields.setting(
+        "WATCH_MODULES",
+        t.BOOLEAN,
+        "false",
+        "Whether changes of module directories are taken in while the operator runs.",
+        _OPERATOR,
+    )
     global_hooks_dir: pathlib.Path = fields.setting(
         "GLOBAL_HOOKS_DIR",
         t.PATH,

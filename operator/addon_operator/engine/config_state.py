@@ -95,6 +95,18 @@ class ConfigState:
         reading = sources.ConfigMapReader(self._modules, self._source).read(data)
         return self._violations(reading)
 
+    def set_modules(self, modules: Collection[names.ModuleName]) -> None:
+        """Read the ConfigMap again for these modules, whose files the store has already."""
+        self._modules = modules
+        self._reader = sources.ConfigMapReader(modules, self._source)
+        reading = self._read(self._seen)
+        if reading.violations:
+            error = sources.ConfigMapError(self._source, reading.violations)
+            self._observer.config_invalid(error, self._seen.uid)
+            return
+        self._warn_of(reading.reading)
+        self._values.set_config(reading.reading.values)
+
     def received(self, snapshot: config_maps.Snapshot | None) -> None:
         """Take in what a watch delivered; ``None`` means that the ConfigMap was deleted."""
         # The watch may be faster than the answer to our own write, which must not look like an edit.

@@ -2,7 +2,7 @@
 
 import asyncio
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Final, Protocol
 
 from addon_operator.engine import (
@@ -20,6 +20,7 @@ from addon_operator.kernel import names
 from addon_operator.values import sources, store
 
 ACTIVATION_STARTUP = "onStartup"
+ACTIVATION_MODULES = "ModulesChanged"
 ACTIVATION_CONFIG_MAP = "ConfigMapChanged"
 ACTIVATION_GLOBAL_VALUES = "GlobalValuesChanged"
 ACTIVATION_MODULE_VALUES = "ModuleValuesChanged"
@@ -126,6 +127,31 @@ class Engine:
             self._converger.request(ACTIVATION_MODULE_VALUES if hook.module else ACTIVATION_GLOBAL_VALUES)
         for module in reaction.runs:
             self.run_module(module, ACTIVATION_MODULE_VALUES)
+
+    async def reload(self, take: Callable[[], Awaitable[reactions.Reaction]]) -> None:
+        """Take changed modules in while nothing else runs in ``main``, and do what follows from that."""
+
+        async def run(_task: tasks.Task) -> None:
+            self._modules_reloaded(await take())
+
+        kind = tasks.TaskKind.RELOAD_MODULES
+        task = tasks.Task(kind, run, activation=ACTIVATION_MODULES, is_distinct=True, allow_failure=True)
+        await self._queue.add(task).done
+
+    def forget(self, module: names.ModuleName) -> None:
+        """End what runs and waits for a module that is gone; a purge of its release is no task of its own."""
+        self._sources.bindings.end(module)
+        kept = tasks.TaskKind.MODULE_PURGE
+        self._queue.drop(lambda task: task.owner == module and task.kind is not kept)
+
+    def _modules_reloaded(self, reaction: reactions.Reaction) -> None:
+        if self._converger.state is converge.ConvergeState.NOT_STARTED:
+            return
+        if reaction.converge:
+            self._converger.request(ACTIVATION_MODULES)
+        for module in reaction.runs:
+            self._drop_run(module)
+            self.run_module(module, ACTIVATION_MODULES)
 
     def config_invalid(self, error: sources.ConfigMapError, uid: str) -> None:
         """Tell of a wrong edit."""

@@ -184,6 +184,20 @@ class ModuleRunner:
         module.reset()
         self._states.mark(name, state.ModuleStatus.DISABLED, "")
 
+    async def renew_hooks(self, name: names.ModuleName) -> None:
+        """Ask the hooks of a started module anew, whose files changed; after an error those before stay.
+
+        When their configurations are not what they were, the next run starts the module up again.
+        Raises what a hook without a valid configuration raises.
+        """
+        module = self._states[name]
+        if module.hooks is None:
+            return
+        hooks = await self._load_hooks(module.module)
+        if hooks != module.hooks:
+            module.hooks, module.started = hooks, False
+            self._observer.hooks_registered(name, hooks)
+
     def mute(self, module: names.ModuleName) -> None:
         """Run no hooks of the module for events and ticks any more: it is about to be removed."""
         self._bindings.mute(module)

@@ -148,6 +148,16 @@ class ModuleStates:
             state.last_error_without_values = errors.without_values(error)
         self._observer.module_changed(state)
 
+    def replace(self, modules: Sequence[model.Module]) -> frozenset[names.ModuleName]:
+        """Other modules on disk: those that stay keep their state; the names of those that are gone."""
+        before = self._states
+        ordered = sorted(modules, key=lambda module: module.run_order)
+        self._states = {module.name: before.get(module.name) or ModuleState(module) for module in ordered}
+        for module in ordered:
+            self._states[module.name].module = module
+        self.enabled = tuple(name for name in self.enabled if name in self._states)
+        return frozenset(before.keys() - self._states.keys())
+
     def maintain(self, name: names.ModuleName, mode: str) -> None:
         """Helm and healing leave the module alone from now on; with an empty ``mode`` no longer."""
         state = self._states[name]
@@ -175,3 +185,19 @@ class ModuleStates:
             self.mark(state.module.name, ModuleStatus.DISABLED)
         elif is_news:
             self._observer.module_changed(state)
+
+
+class ModulesByName(Mapping[names.ModuleName, model.Module]):
+    """The modules that there are now, for those who look them up."""
+
+    def __init__(self, states: ModuleStates) -> None:
+        self._states = states
+
+    def __getitem__(self, name: names.ModuleName) -> model.Module:
+        return self._states[name].module
+
+    def __iter__(self) -> Iterator[names.ModuleName]:
+        return (state.module.name for state in self._states)
+
+    def __len__(self) -> int:
+        return len(self._states.modules)

@@ -17,6 +17,7 @@ class TaskKind(enum.StrEnum):
 
     GLOBAL_HOOK_RUN = "GlobalHookRun"
     MODULE_HOOK_RUN = "ModuleHookRun"
+    RELOAD_MODULES = "ReloadModules"
     DISCOVER_MODULES = "DiscoverModules"
     MODULE_ENSURE_CRDS = "ModuleEnsureCRDs"
     MODULE_RUN = "ModuleRun"

@@ -224,6 +224,19 @@ async def test_objects_of_modules_that_are_gone_are_deleted_but_not_those_of_ano
     assert set(cluster.objects) == {"web", "foreign"}
 
 
+async def test_the_object_of_a_module_whose_directory_goes_away_is_deleted(
+    writer: writing.ModuleStatusWriter, cluster: Cluster
+) -> None:
+    writer.module_changed(module())
+    await writer.turn()
+    writer.module_gone(names.ModuleName("web"))
+    await writer.turn()
+    assert set(cluster.objects) == set()
+    writer.module_changed(module())
+    await writer.turn()
+    assert set(cluster.objects) == {"web"}
+
+
 async def test_an_object_of_another_operator_is_taken_over_once_and_told(
     writer: writing.ModuleStatusWriter, cluster: Cluster, log: logs.Lines, pauses: api_server.Pauses
 ) -> None:

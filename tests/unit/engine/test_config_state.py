@@ -343,3 +343,24 @@ async def test_the_config_map_is_looked_at_again_and_again_even_after_an_error()
 
 def fail(reason: str) -> None:
     raise errors.AddonOperatorError(reason)
+
+
+async def test_other_modules_on_disk_are_read_from_the_same_config_map() -> None:
+    bench = await loaded({"db": "a: 1", "newModule": "b: 2"})
+    assert len(bench.warnings) == 1
+    new = ModuleName("new-module")
+    bench.values.set_files([store.ModuleValues(DB), store.ModuleValues(new)], ())
+    bench.state.set_modules([DB, new])
+    assert bench.values.config_values(new) == {"global": {}, "newModule": {"b": 2}}
+    assert bench.told.changes == []
+    assert bench.state.violations({"newModule": "b: ["})
+
+
+async def test_a_config_map_that_is_wrong_for_other_modules_is_told() -> None:
+    bench = await loaded({"db": "a: 1", "newModule": "b: ["})
+    new = ModuleName("new-module")
+    bench.values.set_files([store.ModuleValues(DB), store.ModuleValues(new)], ())
+    bench.state.set_modules([DB, new])
+    [told] = bench.told.invalid
+    assert "newModule" in told
+    assert bench.values.config_values(DB) == {"global": {}, "db": {"a": 1}}

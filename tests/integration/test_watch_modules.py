@@ -1,0 +1,69 @@
+"""Modules that change on disk while the operator runs, with ``WATCH_MODULES=yes``."""
+
+import shutil
+
+import pytest
+
+from tests.integration import operator_site
+
+pytestmark = pytest.mark.integration
+
+
+def test_changes_on_disk_are_taken_in_one_module_at_a_time(site: operator_site.Site) -> None:
+    web = site.module(
+        "010-web", {"size": '"{{ .Values.web.size }}"'}, values="webEnabled: true\nweb: {size: 1}"
+    )
+    db = site.module("020-db", {"a": "b"}, values="dbEnabled: true")
+    site.hook(web, "before.sh", {"beforeHelm": 1})
+    site.hook(db, "before-db.sh", {"beforeHelm": 1})
+    operator = site.start(WATCH_MODULES="yes").wait_ready().wait_idle()
+    converges = operator.metrics().total("convergence_total")
+
+    # Values, chart and hooks: a run of that module alone.
+    (web / "values.yaml").write_text("webEnabled: true\nweb: {size: 2}")
+    operator.wait_until(lambda: site.data("web") == {"size": "2"}, "the new values are released")
+    site.chart(web, {"size": '"{{ .Values.web.size }}"', "more": '"yes"'})
+    operator.wait_until(lambda: (site.data("web") or {}).get("more"), "the new chart is released")
+    site.hook(web, "start.sh", {"onStartup": 1})
+    operator.wait_until(lambda: "start.sh onStartup" in site.labels(), "the new hook runs")
+    operator.wait_idle()
+    assert operator.metrics().total("convergence_total") == converges
+    assert site.labels().count("before-db.sh beforeHelm") == 1
+
+    # What is wrong stays as it was, and the rest goes on.
+    (web / "values.yaml").write_text("webEnabled: true\nweb: [")
+    assert "values.yaml, line" in operator.wait_logged("is not taken in", "010-web")
+    site.config(web="colour: red")
+    operator.wait_until(
+        lambda: site.runs()[-1].values["web"] == {"size": 2, "colour": "red"}, "the last good values count"
+    )
+    (web / "values.yaml").write_text("webEnabled: true\nweb: {size: 3}")
+    operator.wait_until(lambda: (site.data("web") or {}).get("size") == "3", "the mended file counts")
+    operator.stop()
+
+
+def test_module_directories_come_and_go(site: operator_site.Site) -> None:
+    db = site.module("020-db", {"a": "b"}, values="dbEnabled: true")
+    site.hook(db, "tick.sh", {"schedule": [{"crontab": "* * * * * *", "name": "tick"}]})
+    site.config(laterEnabled="true", later="size: 5")
+    operator = site.start(WATCH_MODULES="yes").wait_ready().wait_idle()
+    operator.wait_until(lambda: "tick.sh tick" in site.labels(), "the schedule ticks")
+
+    later = site.module("030-later", {"size": '"{{ .Values.later.size }}"'})
+    site.hook(later, "before.sh", {"beforeHelm": 1})
+    operator.wait_until(lambda: site.data("later") == {"size": "5"}, "the new module is released")
+    assert operator.metrics().total("module_enabled", module="later") == 1
+    operator.wait_idle()
+
+    shutil.rmtree(db)
+    operator.wait_until(lambda: "db" not in site.revisions(), "the release of the gone module is purged")
+    operator.wait_idle()
+    assert site.data("db") is None
+    ticks = site.labels().count("tick.sh tick")
+    assert operator.metrics().total("module_enabled", module="db") == 0
+    # A schedule of a gone module ticks no more: another run of the other module gives it its second.
+    site.config(later="size: 6")
+    operator.wait_until(lambda: site.data("later") == {"size": "6"}, "the other module goes on")
+    assert site.labels().count("tick.sh tick") == ticks
+    assert "Traceback" not in operator.log
+    operator.stop()

@@ -15,6 +15,7 @@ from addon_operator.kube import (
     client,
     errors,
     feed_paths,
+    list_pages,
     rate_limit,
     read_ahead,
     views,
@@ -22,9 +23,9 @@ from addon_operator.kube import (
     watch_lines,
 )
 
-_BATCH_OBJECTS: Final = 200
+_BATCH_OBJECTS: Final = 100
 _BATCH_BYTES: Final = 1 << 19
-_PAGE_BYTES: Final = 2 << 20
+_PAGE_BYTES: Final = 8 << 20
 _SHORT_WATCH_SECONDS: Final = 1.0
 _STREAM_TRIES: Final = 2
 
@@ -213,16 +214,18 @@ class Feed:
         limit, token = self._page_size, ""
         while True:
             response = await self._around.kube.request(self.path.list_request(limit, token))
-            page = watch_lines.read_page(self.path.target, response.body)
+            page = list_pages.read(self.path.target, response.body)
+            count = 0
             yield ()
-            for events in _slices(page.items):
+            for events in _slices(page.events()):
                 yield events
+                count += len(events)
                 await asyncio.sleep(0)
             token = page.next
             if not token:
                 yield watch_lines.Bookmark(page.version, ends_initial_events=True)
                 return
-            limit = _next_limit(self._page_size, page.size, len(response.body))
+            limit = _next_limit(self._page_size, count, len(response.body))
 
     async def _fail(self, error: errors.KubernetesError) -> None:
         failure = watch_failures.assess(error)
@@ -303,7 +306,7 @@ def _slices(events: Iterable[watch_lines.ObjectEvent]) -> Iterator[list[watch_li
 
 
 def _next_limit(limit: int, count: int, size: int) -> int:
-    """Fewer objects when they are large: decoding a page holds up the event loop."""
+    """Fewer objects when they are large: a page is held whole."""
     if not limit or not count:
         return limit
     return max(1, min(limit, _PAGE_BYTES * count // max(size, 1)))

@@ -6,12 +6,12 @@ Source: "Efficient detection of changes" and "Streaming lists" in "Kubernetes AP
 import asyncio
 import dataclasses
 import re
-from collections.abc import AsyncIterable, AsyncIterator, Iterable
+from collections.abc import AsyncIterable, AsyncIterator
 from typing import Any, Final, NamedTuple
 
 import orjson
 
-from addon_operator.kube import errors, paths
+from addon_operator.kube import errors
 
 DELETED: Final = "DELETED"
 _CHANGES: Final = frozenset({"ADDED", "MODIFIED", DELETED})
@@ -121,44 +121,21 @@ def object_event(data: bytes, *, deleted: bool = False) -> ObjectEvent:
         name, namespace, uid, version = found.groups(b"")
         return ObjectEvent(deleted, (namespace.decode(), name.decode()), uid.decode(), version.decode(), data)
     try:
-        return _event(orjson.loads(data)["metadata"], data, deleted=deleted)
-    except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
-        raise errors.BrokenAnswer(
-            f"the API server sent an object without metadata: {data[:100]!r}"
-        ) from error
+        document = orjson.loads(data)
+    except orjson.JSONDecodeError as error:
+        raise errors.BrokenAnswer(f"the API server sent what is no JSON: {data[:100]!r}") from error
+    return event_of(document, data, deleted=deleted)
+
+
+def event_of(document: dict[str, Any], data: bytes, *, deleted: bool = False) -> ObjectEvent:
+    """The same for an object that is decoded already."""
+    try:
+        return _event(document["metadata"], data, deleted=deleted)
+    except (KeyError, TypeError, AttributeError) as error:
+        text = f"the API server sent an object without metadata: {data[:100]!r}"
+        raise errors.BrokenAnswer(text) from error
 
 
 def _event(metadata: dict[str, Any], data: bytes, *, deleted: bool) -> ObjectEvent:
     key = (metadata.get("namespace") or "", metadata["name"])
     return ObjectEvent(deleted, key, metadata.get("uid") or "", metadata["resourceVersion"], data)
-
-
-class ListPage(NamedTuple):
-    """One page of a list."""
-
-    items: Iterable[ObjectEvent]
-    """Decoded while they are read."""
-    version: str
-    """Where a watch goes on from."""
-    next: str
-    """The ``continue`` token; empty on the last page."""
-    size: int
-
-
-def read_page(target: paths.Target, body: bytes) -> ListPage:
-    """The objects of an answer to a list; raises ``BrokenAnswer`` when it is none."""
-    try:
-        document = orjson.loads(body)
-        metadata = document["metadata"]
-        items = document.get("items") or []
-        missing = {"kind": document["kind"].removesuffix("List"), "apiVersion": document["apiVersion"]}
-        events = _items(items, missing)
-        return ListPage(events, metadata["resourceVersion"], metadata.get("continue") or "", len(items))
-    except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
-        raise errors.BrokenAnswer(f"the answer of the API server to list {target} is no list") from error
-
-
-def _items(items: list[dict[str, Any]], missing: dict[str, str]) -> Iterable[ObjectEvent]:
-    # Items of the server's own kinds do not say what they are; the hooks' objects do.
-    for item in items:
-        yield _event(item["metadata"], orjson.dumps(missing | item), deleted=False)

@@ -185,7 +185,7 @@ def test_a_list_is_watched_on_a_terminal_until_ctrl_c(site: operator_site.Site) 
 
 
 def test_a_failing_module_shows_in_module_and_queue(site: operator_site.Site) -> None:
-    web = site.module("020-web", {"size": "1"}, values="webEnabled: true\n")
+    web = site.module("020-web", {"size": "'1'"}, values="webEnabled: true\n")
     site.hook(web, "fails.sh", {"beforeHelm": 10}, "echo 'it went wrong' >&2; exit 1")
     operator = site.start()
     ask = Commands(site)

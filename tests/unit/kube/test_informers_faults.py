@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from addon_operator.kube import informers, object_feeds, projections
-from tests.fakes import listeners, object_server
+from tests.fakes import histories, listeners, object_server
 from tests.unit.kube import informing
 
 Selection = informers.ObjectSelection
@@ -288,23 +288,6 @@ async def test_a_watch_with_a_mistake_in_it_begins_anew(
     assert world.informers.alive
 
 
-def replay(recorder: listeners.Recorder, start: dict[tuple[str, str], str]) -> dict[tuple[str, str], str]:
-    """The state that a hook has from its Synchronization and all events; fails on what cannot follow."""
-    state = dict(start)
-    versions: dict[tuple[str, str], int] = {}
-    for change in recorder.changes:
-        assert int(change.resource_version) >= versions.get(change.key, 0), f"back in time: {change}"
-        versions[change.key] = int(change.resource_version)
-        if change.type is informers.ChangeType.DELETED:
-            del state[change.key]
-            continue
-        assert (change.type is informers.ChangeType.ADDED) == (change.key not in state), change
-        result = orjson.loads(change.entry)["filterResult"]
-        assert state.get(change.key) != result, f"doubled: {change}"
-        state[tuple(change.key)] = result
-    return state
-
-
 def meddle(server: object_server.ObjectServer, dice: random.Random) -> None:
     """Do one thing that happens to clusters."""
     name, namespace = f"x{dice.randrange(6)}", dice.choice("ab")
@@ -341,7 +324,7 @@ async def test_events_lead_from_the_first_snapshot_to_what_there_is_whatever_hap
     for number in range(6):
         world.server.put(f"x{number}", data={"k": "0"})
     subscription, recorder = await world.synced(projection=informing.jq(".data.k"))
-    start = dict.fromkeys(map(tuple, subscription.keys()), "0")
+    start = dict.fromkeys(world.server.state(), "0")
     for _ in range(60):
         for _ in range(dice.randrange(4)):
             meddle(world.server, dice)
@@ -353,7 +336,7 @@ async def test_events_lead_from_the_first_snapshot_to_what_there_is_whatever_hap
     world.server.put("last", "z", data={"k": "last"})
     wanted = {key: body["data"]["k"] for key, body in world.server.state().items()}
     await recorder.until(lambda: subscription.keys() == sorted(wanted) and "Added z/last" in recorder.told)
-    assert replay(recorder, start) == wanted
+    assert histories.check_sequence(start, recorder.changes) == wanted
     assert [orjson.loads(entry)["filterResult"] for entry in subscription.snapshot()] == [
         wanted[key] for key in sorted(wanted)
     ]

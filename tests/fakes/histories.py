@@ -1,0 +1,67 @@
+"""Checks what a listener was told against a record of what was written."""
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+
+import orjson
+
+from addon_operator.kube import object_changes
+
+Key = tuple[str, str]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Write:
+    """One version of one object, as the API server confirmed it."""
+
+    key: Key
+    value: str | None
+    """``None``: deleted."""
+
+
+class HistoryError(AssertionError):
+    """What was told cannot have come from what was written."""
+
+
+def check_every_version(writes: Sequence[Write], changes: Sequence[object_changes.Change]) -> None:
+    """Every write was told once, those of an object in their order; the type fits to what was before."""
+    written = _by_key((write.key, write.value) for write in writes)
+    told = _by_key(((change.key.namespace, change.key.name), _value(change)) for change in changes)
+    for key in written.keys() | told.keys():
+        if written.get(key, []) != told.get(key, []):
+            raise HistoryError(f"{key}: written {written.get(key, [])}, told {told.get(key, [])}")
+    check_sequence({}, changes)
+
+
+def check_sequence(state: dict[Key, str], changes: Sequence[object_changes.Change]) -> dict[Key, str]:
+    """The state after the changes; each has to follow from the one before and none may go back in time."""
+    state, versions = dict(state), dict[Key, int]()
+    for change in changes:
+        key, version = (change.key.namespace, change.key.name), int(change.resource_version)
+        if version < versions.get(key, 0):
+            raise HistoryError(f"back in time: {change}")
+        versions[key] = version
+        value = _value(change)
+        if (change.type is object_changes.ChangeType.ADDED) != (key not in state):
+            raise HistoryError(f"{change} when there was {state.get(key)!r}")
+        if value is None:
+            del state[key]
+        elif state.get(key) == value:
+            raise HistoryError(f"doubled: {change}")
+        else:
+            state[key] = value
+    return state
+
+
+def _by_key(pairs: Iterable[tuple[Key, str | None]]) -> dict[Key, list[str | None]]:
+    found: dict[Key, list[str | None]] = {}
+    for key, item in pairs:
+        found.setdefault(key, []).append(item)
+    return found
+
+
+def _value(change: object_changes.Change) -> str | None:
+    if change.type is object_changes.ChangeType.DELETED:
+        return None
+    result: str = orjson.loads(change.entry)["filterResult"]
+    return result

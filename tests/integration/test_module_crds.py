@@ -122,14 +122,14 @@ def test_definitions_are_there_before_hooks_and_charts_and_survive_the_module(
 def test_a_wrong_definition_holds_up_its_own_module_only_and_is_told(
     site: operator_site.Site, group: str, read: Callable[[str], dict[str, Any]]
 ) -> None:
-    broken = site.module("020-broken", {"a": "b"}, values="brokenEnabled: true")
+    broken = site.module("010-broken", {"a": "b"}, values="brokenEnabled: true")
     write(broken, "x.yaml", definition(group, "doors", "v1") + "---\nkind: Service\napiVersion: v1\n")
     site.module("020-web", {"a": "b"}, values="webEnabled: true")
     site.values("global: {}")
     operator = site.start()
     line = operator.wait_logged("broken", "x.yaml, document 2", "Service of v1")
     assert "next try in" in line
-    operator.wait_until(lambda: site.data("web"), "the other module is installed")
+    operator.wait_until(lambda: site.data("web"), "a later module is installed")
     assert site.data("broken") is None
     assert "ModuleEnsureCRDs" in line
     # The mistake is mended on disk: the retry finds it.

@@ -133,7 +133,8 @@ class Converger:
         if self._progress is None:
             return False
         queued = [task for task in self._queue.tasks if task.converge == self._progress.number]
-        return bool(queued) and all(task.owner and task.attempts > 0 for task in queued)
+        failing = {task.owner for task in queued if task.owner and task.attempts > 0}
+        return bool(queued) and all(task.owner in failing for task in queued)
 
     @property
     def remaining(self) -> int:
@@ -212,10 +213,12 @@ class Converger:
         return made
 
     async def _stage(self, progress: _Progress, stage: plan.Stage, held: frozenset[str]) -> None:
-        """Run the modules; those that are ``held`` up by their definitions have failed already."""
+        """Run the modules; nothing waits for those that are ``held`` up by their definitions."""
         runs = [self._steps.run(module, progress.activation) for module in stage.modules]
         for run in runs:
             run.lane = stage.order
+            if run.owner in held:
+                run.step_aside()
         progress.planned -= set(stage.modules)
         if self._on_failure is OnFailure.WAIT:
             progress.runs += await self._together(progress, runs, wait=_success_or_aside)

@@ -97,7 +97,11 @@ class EngineSteps:
         """A module run, before which changed definitions of the module are applied."""
 
         async def run(task: tasks.Task) -> None:
-            await self._define(module)
+            try:
+                await self._define(module)
+            except errors.AddonOperatorError:
+                task.step_aside()
+                raise
             task.checkpoint()
             await self._runner.run(task)
 

@@ -158,14 +158,20 @@ async def test_definitions_come_between_discovery_and_deletes(working: Start) ->
     assert bench.ran[1:4] == ["discover", "crds web", "delete old"]
 
 
-async def test_failing_definitions_hold_their_own_module_only(working: Start) -> None:
-    bench = working(converge.OnFailure.CONTINUE)
+@pytest.mark.parametrize("on_failure", list(converge.OnFailure))
+async def test_failing_definitions_hold_their_own_module_only(
+    working: Start, on_failure: converge.OnFailure
+) -> None:
+    bench = working(on_failure)
     bench.steps.plan = make_plan((10, ["db"]), (20, ["web"]), deletes=["old"])
     bench.steps.with_crds = ("db",)
     bench.steps.broken = {"crds db"}
     bench.converger.request("onStartup")
     await fakes.settle()
     assert bench.ran == ["beforeAll", "discover", "crds db", "delete old", "run web", "afterAll"]
+    waits = on_failure is converge.OnFailure.WAIT
+    assert bench.converger.is_stalled is waits
+    assert bench.converger.first_done.is_set() is not waits
     bench.steps.broken.clear()
     await bench.clock.advance(10, bench.queue)
     assert bench.ran[6:] == ["crds db", "run db"]

@@ -1,0 +1,39 @@
+"""A small library for hooks in Python: what a run is given as objects, what it gives back as methods.
+
+A hook needs nothing but :func:`run`::
+
+    #!/usr/bin/env python3
+    from addon_operator import hook
+
+    CONFIG = {"configVersion": "v1", "beforeHelm": 10}
+
+    def main(run: hook.Run) -> None:
+        default = 2 if run.values.get("global.highAvailability") else 1
+        run.values.set("web.internal.replicas", run.values.get("web.replicas", default))
+
+    if __name__ == "__main__":
+        hook.run(CONFIG, main)
+
+The contract stays what ``docs/reference/hooks.md`` says of files and variables; a hook may use both. The
+library imports the standard library only, and quickly: every run of a hook is a new process.
+"""
+
+from addon_operator.hook.contexts import Context, Entry, Snapshots
+from addon_operator.hook.failures import HookError, MissingError
+from addon_operator.hook.metrics import Metrics
+from addon_operator.hook.objects import Kubernetes
+from addon_operator.hook.running import Run, run
+from addon_operator.hook.values import Values
+
+__all__ = [
+    "run",
+    "Run",
+    "Context",
+    "Entry",
+    "Snapshots",
+    "Values",
+    "Kubernetes",
+    "Metrics",
+    "HookError",
+    "MissingError",
+]

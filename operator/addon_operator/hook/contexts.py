@@ -1,0 +1,110 @@
+"""Why a hook runs: binding contexts and snapshots.
+
+Shapes: "Binding contexts" of ``docs/reference/hooks.md``.
+"""
+
+from collections.abc import Iterable
+from typing import Any, Literal, TypeAlias, cast
+
+from addon_operator.hook import failures
+from addon_operator.kernel.json_types import JsonObject
+
+ContextType: TypeAlias = Literal["", "Schedule", "Synchronization", "Event", "Group"]
+WatchEvent: TypeAlias = Literal["", "Added", "Modified", "Deleted"]
+
+
+class Entry:
+    """An object in a snapshot or a context."""
+
+    __slots__ = ("raw",)
+
+    def __init__(self, raw: JsonObject) -> None:
+        self.raw = raw
+        """As the operator wrote it."""
+
+    @property
+    def object(self) -> dict[str, Any]:
+        """The Kubernetes object.
+
+        Raises :class:`~addon_operator.hook.MissingError` where the binding does not keep it.
+        """
+        return cast("dict[str, Any]", self._member("object", "keepFullObjectsInMemory: true"))
+
+    @property
+    def filter_result(self) -> Any:  # noqa: ANN401 - the author knows what the filter gives
+        """The result of the binding's ``jqFilter``.
+
+        Raises :class:`~addon_operator.hook.MissingError` if the binding has none.
+        """
+        return self._member("filterResult", "a jqFilter")
+
+    def _member(self, key: str, remedy: str) -> Any:  # noqa: ANN401 - as above
+        if key not in self.raw:
+            raise failures.MissingError(
+                f"there is no {key!r} here; it takes a kubernetes binding with {remedy}"
+            )
+        return self.raw[key]
+
+
+class Snapshots(dict[str, list[Entry]]):
+    """Lists of objects by the name of their kubernetes binding."""
+
+    def __missing__(self, name: str) -> list[Entry]:
+        """Say which snapshots there are."""
+        known = ", ".join(map(repr, self)) or "none"
+        raise failures.MissingError(
+            f"there is no snapshot {name!r} in this run, only {known}; name it in includeSnapshotsFrom"
+        )
+
+
+class Context(Entry):
+    """One reason of a run."""
+
+    __slots__ = ("snapshots",)
+
+    def __init__(self, raw: JsonObject) -> None:
+        super().__init__(raw)
+        self.snapshots = Snapshots(
+            {
+                name: _entries(listed)
+                for name, listed in cast("dict[str, Any]", raw.get("snapshots", {})).items()
+            }
+        )
+        """The snapshots that this context brings."""
+
+    @property
+    def binding(self) -> str:
+        """Name of the binding: ``onStartup``, ``beforeHelm`` …, or the ``name`` in the configuration."""
+        return self._text("binding")
+
+    @property
+    def type(self) -> ContextType:
+        """What kind of context it is; empty for a step of life such as ``beforeHelm``."""
+        return cast("ContextType", self._text("type"))
+
+    @property
+    def watch_event(self) -> WatchEvent:
+        """What happened to the object; empty for all but events."""
+        return cast("WatchEvent", self._text("watchEvent"))
+
+    @property
+    def group(self) -> str:
+        """Name of the group; empty if the binding has none."""
+        return self._text("groupName")
+
+    @property
+    def objects(self) -> list[Entry]:
+        """All objects of the binding, at its Synchronization; empty in other contexts."""
+        return _entries(self.raw.get("objects", []))
+
+    def _text(self, key: str) -> str:
+        return str(self.raw.get(key, ""))
+
+
+def merged_snapshots(contexts: Iterable[Context]) -> Snapshots:
+    """All snapshots of a run: those of one name are the same in all of its contexts."""
+    return Snapshots({name: listed for context in contexts for name, listed in context.snapshots.items()})
+
+
+def _entries(listed: Any) -> list[Entry]:  # noqa: ANN401 - a list as the operator wrote it
+    return [Entry(item) for item in listed]

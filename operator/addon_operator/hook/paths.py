@@ -1,0 +1,44 @@
+"""Places in values: ``someModule.replicas``, ``/someModule/replicas`` or ``["someModule", "replicas"]``."""
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from addon_operator.hook import failures
+
+Path: TypeAlias = str | Sequence[str | int]
+"""Keys with dots between them, a JSON pointer (RFC 6901), or the keys one by one."""
+Tokens: TypeAlias = tuple[str, ...]
+
+
+def tokens(path: Path) -> Tokens:
+    """The keys of a path.
+
+    Raises :class:`~addon_operator.hook.HookError` for a path without a key, or an empty one between dots.
+    """
+    if not isinstance(path, str):
+        found = tuple(str(key) for key in path)
+    elif path.startswith("/"):
+        found = tuple(_unescaped(token) for token in path[1:].split("/"))
+    else:
+        found = tuple(path.split("."))
+        if "" in found:
+            raise failures.HookError(
+                f"{path!r} is no path of values; write one such as 'someModule.replicas'"
+            )
+    if not found:
+        raise failures.HookError("a path of values needs a key; write one such as 'someModule.replicas'")
+    return found
+
+
+def pointer(keys: Tokens) -> str:
+    """The keys as a JSON pointer."""
+    return "".join(f"/{key.replace('~', '~0').replace('/', '~1')}" for key in keys)
+
+
+def shown(keys: Tokens) -> str:
+    """The keys for a message."""
+    return ".".join(keys)
+
+
+def _unescaped(token: str) -> str:
+    return token.replace("~1", "/").replace("~0", "~")

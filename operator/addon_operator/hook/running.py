@@ -1,0 +1,156 @@
+"""From the start of a hook's process to its exit code."""
+
+import functools
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Final, TypeAlias
+
+from addon_operator.hook import contexts as binding_contexts
+from addon_operator.hook import failures, files, metrics, objects
+from addon_operator.hook import values as hook_values
+from addon_operator.kernel import errors
+from addon_operator.kernel.json_types import JsonObject
+
+Config: TypeAlias = Mapping[str, Any] | str
+"""A hook's configuration, also as a text of YAML or JSON."""
+Main: TypeAlias = "Callable[[Run], None]"
+
+_CONTEXTS: Final = "BINDING_CONTEXT_PATH"
+_VALUES: Final = "VALUES_PATH"
+_CONFIG_VALUES: Final = "CONFIG_VALUES_PATH"
+_OFF: Final = frozenset({"", "0", "false", "no", "off"})
+_LEVELS: Final = ("LOG_LEVEL", "ADDON_OPERATOR_LOG_LEVEL")
+
+
+class Run:
+    """One run of a hook: why it runs, what it may read, and what it gives back.
+
+    What is not given here, as tests of a hook do, is read when it is first asked for, from the files that
+    the operator names in ``environ``.
+    """
+
+    def __init__(
+        self,
+        *,
+        contexts: Sequence[JsonObject] | None = None,
+        values: JsonObject | None = None,
+        config_values: JsonObject | None = None,
+        environ: Mapping[str, str] = os.environ,
+    ) -> None:
+        self._given = {_CONTEXTS: contexts, _VALUES: values, _CONFIG_VALUES: config_values}
+        self._environ = environ
+        self._patch: list[JsonObject] = []
+        self._config_patch: list[JsonObject] = []
+        self.kubernetes = objects.Kubernetes()
+        """Changes of Kubernetes objects."""
+        self.metrics = metrics.Metrics()
+        """Operations on metrics."""
+
+    @functools.cached_property
+    def contexts(self) -> list[binding_contexts.Context]:
+        """Why the hook runs; at least one reason."""
+        return [binding_contexts.Context(raw) for raw in self._input(_CONTEXTS)]
+
+    @functools.cached_property
+    def snapshots(self) -> binding_contexts.Snapshots:
+        """The snapshots of all contexts; those of one name are the same in each."""
+        return binding_contexts.merged_snapshots(self.contexts)
+
+    @functools.cached_property
+    def values(self) -> hook_values.Values:
+        """The merged values; changes live in the operator's memory."""
+        return hook_values.Values(self._input(_VALUES), self._patch)
+
+    @functools.cached_property
+    def config_values(self) -> hook_values.Values:
+        """The values of the operator's ConfigMap; changes are written there."""
+        return hook_values.Values(self._input(_CONFIG_VALUES), self._config_patch)
+
+    def outputs(self) -> dict[str, str]:
+        """What the run gives back, as texts by the variables of their files; empty where there is nothing."""
+        return {
+            "CONFIG_VALUES_JSON_PATCH_PATH": _array(self._config_patch),
+            "VALUES_JSON_PATCH_PATH": _array(self._patch),
+            "METRICS_PATH": _stream(self.metrics.operations),
+            "KUBERNETES_PATCH_PATH": _stream(self.kubernetes.operations),
+        }
+
+    def outputs_of_failure(self) -> dict[str, str]:
+        """What the operator takes even from a hook that failed: patches of ``status`` that say so."""
+        wanted = [operation for operation in self.kubernetes.operations if operation.get("ignoreHookError")]
+        return {"KUBERNETES_PATCH_PATH": _stream(wanted)}
+
+    def _input(self, variable: str) -> Any:  # noqa: ANN401 - a list or a mapping, by the variable
+        given = self._given[variable]
+        return files.read_json(variable, self._environ) if given is None else given
+
+
+def run(config: Config, main: Main) -> None:
+    """All that a hook's process does: print its configuration if asked with ``--config``, or call ``main``.
+
+    What the run gives back is written when ``main`` has returned. A hook fails by raising an exception: the
+    process then writes one line to standard error and ends with exit code 1, and nothing is given back but
+    patches of ``status`` with ``ignore_hook_error``. The traceback is written, too, if the variable ``DEBUG``
+    is set or the operator's log level is ``debug``.
+    """
+    if "--config" in sys.argv[1:]:
+        sys.stdout.write(config if isinstance(config, str) else f"{json.dumps(config)}\n")
+        return
+    this = Run()
+    try:
+        _succeed(this, main)
+    except Exception as error:  # noqa: BLE001 - the last one who can say what happened
+        _fail(this, main, error)
+
+
+def _succeed(this: Run, main: Main) -> None:
+    try:
+        main(this)
+    except SystemExit as ended:
+        is_failure = ended.code not in (None, 0)
+        files.write_texts(this.outputs_of_failure() if is_failure else this.outputs(), os.environ)
+        raise
+    files.write_texts(this.outputs(), os.environ)
+
+
+def _fail(this: Run, main: Main, error: Exception) -> None:
+    if _is_debugging():
+        sys.excepthook(type(error), error, error.__traceback__)
+    sys.stderr.write(f"Error: {_told(error)}{_place(error.__traceback__, main)}\n")
+    try:
+        files.write_texts(this.outputs_of_failure(), os.environ)
+    except failures.HookError as second:
+        sys.stderr.write(f"Error: {_told(second)}\n")
+    sys.exit(1)
+
+
+def _told(error: Exception) -> str:
+    name = "" if isinstance(error, errors.AddonOperatorError) else f"{type(error).__name__}: "
+    return name + " ".join(str(error).split())
+
+
+def _place(trace: TracebackType | None, main: Main) -> str:
+    """The last line of the hook's own file on the way to the error."""
+    own = getattr(getattr(main, "__code__", None), "co_filename", None)
+    line = 0
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == own:
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return f" ({os.path.basename(own)}, line {line})" if own and line else ""  # noqa: PTH119 - see files
+
+
+def _is_debugging() -> bool:
+    levels = {os.environ.get(name, "").lower() for name in _LEVELS}
+    return "debug" in levels or os.environ.get("DEBUG", "").lower() not in _OFF
+
+
+def _array(operations: list[JsonObject]) -> str:
+    return f"{json.dumps(operations)}\n" if operations else ""
+
+
+def _stream(operations: list[JsonObject]) -> str:
+    return "".join(f"{json.dumps(operation)}\n" for operation in operations)

@@ -1,7 +1,8 @@
 """Checks what a listener was told against a record of what was written."""
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+import types
+from collections.abc import Iterable, Mapping, Sequence
 
 import orjson
 
@@ -23,19 +24,23 @@ class HistoryError(AssertionError):
     """What was told cannot have come from what was written."""
 
 
-def check_every_version(writes: Sequence[Write], changes: Sequence[object_changes.Change]) -> None:
+def check_every_version(
+    writes: Sequence[Write],
+    changes: Sequence[object_changes.Change],
+    before: Mapping[Key, str] = types.MappingProxyType({}),
+) -> None:
     """Every write was told once, those of an object in their order; the type fits to what was before."""
     written = _by_key((write.key, write.value) for write in writes)
     told = _by_key(((change.key.namespace, change.key.name), _value(change)) for change in changes)
     for key in written.keys() | told.keys():
         if written.get(key, []) != told.get(key, []):
             raise HistoryError(f"{key}: written {written.get(key, [])}, told {told.get(key, [])}")
-    check_sequence({}, changes)
+    check_sequence(before, changes)
 
 
-def check_sequence(state: dict[Key, str], changes: Sequence[object_changes.Change]) -> dict[Key, str]:
+def check_sequence(before: Mapping[Key, str], changes: Sequence[object_changes.Change]) -> dict[Key, str]:
     """The state after the changes; each has to follow from the one before and none may go back in time."""
-    state, versions = dict(state), dict[Key, int]()
+    state, versions = dict(before), dict[Key, int]()
     for change in changes:
         key, version = (change.key.namespace, change.key.name), int(change.resource_version)
         if version < versions.get(key, 0):

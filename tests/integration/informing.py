@@ -49,7 +49,7 @@ class Writer:
     def __init__(self, kube: client.KubeClient, namespace: str, prefix: str, seed: int) -> None:
         self._kube = kube
         self._namespace = namespace
-        self._prefix = prefix
+        self.prefix = prefix
         self._dice = random.Random(seed)
         self._serial = 0
         self.writes: list[histories.Write] = []
@@ -58,7 +58,7 @@ class Writer:
     async def write(self, times: int) -> None:
         """That many random writes, of which the API server confirms each."""
         for _ in range(times):
-            name = f"{self._prefix}{self._dice.randrange(4)}"
+            name = f"{self.prefix}{self._dice.randrange(4)}"
             if (self._namespace, name) in self.state and self._dice.randrange(4) == 0:
                 await self._delete(name)
             else:
@@ -66,7 +66,7 @@ class Writer:
 
     async def _put(self, name: str) -> None:
         self._serial += 1
-        value = f"{self._prefix}{self._serial}"
+        value = f"{self.prefix}{self._serial}"
         path = paths.of("v1", "configmaps", namespace=self._namespace, name=name)
         body = {
             "apiVersion": "v1",

@@ -164,7 +164,7 @@ def _enabled(module: state.ModuleState) -> _Said:
 def _ready(module: state.ModuleState) -> _Said:
     error = module.last_error_without_values
     if module.status is _Status.READY:
-        return _Said("True", "RunSucceeded", "The last run succeeded.")
+        return _Said("True", "RunSucceeded", f"The last run succeeded{_left_alone(module)}.")
     if module.status is _Status.DISABLED:
         return _Said("False", "Disabled", f"The module is disabled: {module.reason}")
     if module.status is _Status.DELETING:
@@ -173,6 +173,10 @@ def _ready(module: state.ModuleState) -> _Said:
         # It is tried again: until that succeeds, it stays as unready as it was.
         return _Said("False", _RUN_FAILED, error)
     return _Said("Unknown", str(module.status), _UNDER_WAY.get(module.status, "The last run failed."))
+
+
+def _left_alone(module: state.ModuleState) -> str:
+    return f"; Helm and healing leave it alone: {module.maintenance}" if module.maintenance else ""
 
 
 def _reconciling(module: state.ModuleState) -> _Said:

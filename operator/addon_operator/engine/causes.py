@@ -5,7 +5,7 @@ own time and still all events that made the task.
 """
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol, TypeAlias
 
 from addon_operator.engine import state
@@ -78,13 +78,28 @@ class Objects(Protocol):
 
 def lifecycle_snapshots(hook: state.Hook, objects: Objects) -> contexts.Snapshots:
     """The snapshots of all kubernetes bindings of a hook."""
-    return _Run(hook, objects).named(binding.name for binding in hook.config.kubernetes)
+    return _Snapshots(hook, objects).named(binding.name for binding in hook.config.kubernetes)
 
 
-def contexts_of(hook: state.Hook, caused_by: Iterable[Cause], objects: Objects) -> list[contexts.Context]:
-    """The contexts of one run; all of them see the same snapshots."""
-    run = _Run(hook, objects)
-    return contexts.collapse_groups(run.context(cause) for cause in caused_by)
+class RunContexts:
+    """The contexts of one run; all of them see the same snapshots, which are taken when this is made.
+
+    The contexts themselves are made whenever they are iterated over: there may be many, and that is done
+    where it does not hold up the event loop.
+    """
+
+    def __init__(self, hook: state.Hook, caused_by: Iterable[Cause], objects: Objects) -> None:
+        self._causes = tuple(caused_by)
+        self._make = _legacy
+        if hook.config.version != config.LEGACY_VERSION:
+            seen = _Seen(_Snapshots(hook, objects))
+            # Many causes have few bindings, and an identity is looked up faster than an equal one.
+            for cause in {id(cause.binding): cause for cause in self._causes}.values():
+                seen.look_at(cause)
+            self._make = seen.context
+
+    def __iter__(self) -> Iterator[contexts.Context]:
+        return iter(contexts.collapse_groups(map(self._make, self._causes)))
 
 
 def may_join(causes: Sequence[Cause], other: Cause) -> bool:
@@ -112,7 +127,7 @@ def _company(cause: Cause) -> tuple[bool, bool, bool]:
     return (False, False, True)
 
 
-class _Run:
+class _Snapshots:
     """Takes each snapshot once."""
 
     def __init__(self, hook: state.Hook, objects: Objects) -> None:
@@ -120,34 +135,46 @@ class _Run:
         self._objects = objects
         self._taken: dict[bindings.KubernetesBinding, contexts.Entries] = {}
 
-    def context(self, cause: Cause) -> contexts.Context:
+    def named(self, names: Iterable[str]) -> contexts.Snapshots:
+        found: Mapping[str, list[contexts.Entries]] = {name: [] for name in dict.fromkeys(names)}
+        for binding in self._hook.config.kubernetes:
+            if binding.name in found:
+                found[binding.name].append(self.of(binding))
+        return {name: _together(lists) for name, lists in found.items()}
+
+    def of(self, binding: bindings.KubernetesBinding) -> contexts.Entries:
+        if binding not in self._taken:
+            self._taken[binding] = self._objects.entries(self._hook, binding)
+        return self._taken[binding]
+
+
+class _Seen:
+    """What the contexts of each binding show of the cluster."""
+
+    def __init__(self, taken: _Snapshots) -> None:
+        self._taken = taken
+        self._snapshots: dict[int, contexts.Snapshots | None] = {}
+        self._objects: dict[int, contexts.Entries] = {}
+
+    def look_at(self, cause: Cause) -> None:
         binding = cause.binding
-        if self._hook.config.version == config.LEGACY_VERSION:
-            return _legacy(cause)
-        if binding.group is not None:
-            return contexts.group(binding.name, binding.group, self.named(binding.include_snapshots_from))
         names = binding.include_snapshots_from
-        snapshots = self.named(names) if names else None
+        self._snapshots[id(binding)] = self._taken.named(names) if names else None
+        if isinstance(cause, Synchronization):
+            self._objects[id(binding)] = self._taken.of(cause.binding)
+
+    def context(self, cause: Cause) -> contexts.Context:
+        binding, key = cause.binding, id(cause.binding)
+        snapshots = self._snapshots[key]
+        if binding.group is not None:
+            return contexts.group(binding.name, binding.group, snapshots)
         match cause:
             case Tick():
                 return contexts.schedule(binding.name, snapshots)
             case Event(change=change, entry=entry):
                 return contexts.event(binding.name, change, entry, snapshots)
             case Synchronization():
-                return contexts.synchronization(binding.name, self._take(cause.binding), snapshots)
-
-    def named(self, names: Iterable[str]) -> contexts.Snapshots:
-        wanted = dict.fromkeys(names)
-        found: Mapping[str, list[contexts.Entries]] = {name: [] for name in wanted}
-        for binding in self._hook.config.kubernetes:
-            if binding.name in found:
-                found[binding.name].append(self._take(binding))
-        return {name: _together(lists) for name, lists in found.items()}
-
-    def _take(self, binding: bindings.KubernetesBinding) -> contexts.Entries:
-        if binding not in self._taken:
-            self._taken[binding] = self._objects.entries(self._hook, binding)
-        return self._taken[binding]
+                return contexts.synchronization(binding.name, self._objects[key], snapshots)
 
 
 def _together(lists: Sequence[contexts.Entries]) -> contexts.Entries:

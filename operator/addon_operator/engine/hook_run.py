@@ -2,7 +2,7 @@
 
 import asyncio
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from addon_operator.engine import hook_runner, state
@@ -134,7 +134,7 @@ class HookExecutor:
     async def run(
         self,
         hook: state.Hook,
-        contexts: Sequence[binding_contexts.Context],
+        contexts: Iterable[binding_contexts.Context],
         labels: HookLabels,
         *,
         allow_failure: bool = False,
@@ -161,12 +161,12 @@ class HookExecutor:
         return effects
 
     def _request(
-        self, hook: state.Hook, contexts: Sequence[binding_contexts.Context], labels: HookLabels
+        self, hook: state.Hook, contexts: Iterable[binding_contexts.Context], labels: HookLabels
     ) -> hook_runner.HookRunRequest:
         fields = {"hook": labels.hook, "binding": labels.binding, "queue": labels.queue}
         return hook_runner.HookRunRequest(
             path=hook.path,
-            contexts=list(contexts),
+            contexts=contexts,
             config_values=self._values.config_values(hook.module),
             values=self._values.values(hook.module, self._visible_modules(hook)),
             log_fields=fields | ({"module": hook.module} if hook.module else {}),

@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 import pathlib
 import signal
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, ParamSpec, TypeAlias, TypeVar
 
@@ -49,7 +49,7 @@ class HookRunRequest:
     """What one run of a hook needs."""
 
     path: pathlib.Path
-    contexts: Sequence[binding_contexts.Context]
+    contexts: Iterable[binding_contexts.Context]
     config_values: JsonObject
     values: JsonObject
     log_fields: Mapping[str, str] = field(default_factory=dict)
@@ -290,7 +290,7 @@ def _prepare(files: hook_directory.HookDirectory, inputs: _Inputs, outputs: Sequ
 
 
 def _write_contexts(
-    files: hook_directory.HookDirectory, contexts: Sequence[binding_contexts.Context]
+    files: hook_directory.HookDirectory, contexts: Iterable[binding_contexts.Context]
 ) -> None:
     files.write_text(BINDING_CONTEXT, binding_contexts.document(contexts))
 

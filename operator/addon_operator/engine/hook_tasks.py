@@ -1,7 +1,7 @@
 """Runs of hooks for ``schedule`` and ``kubernetes`` bindings: how causes become tasks, and tasks runs."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, Protocol
 
 from addon_operator.engine import causes, hook_rates, hook_run, queue_set, state, tasks
@@ -38,7 +38,7 @@ class Executor(Protocol):
     async def run(
         self,
         hook: state.Hook,
-        contexts: Sequence[binding_contexts.Context],
+        contexts: Iterable[binding_contexts.Context],
         labels: hook_run.HookLabels,
         *,
         allow_failure: bool = False,
@@ -100,7 +100,7 @@ class HookTasks:
         starting = [cause.bound for cause in caused_by if isinstance(cause, causes.Synchronization)]
         for bound in starting:
             bound.synchronization_begins()
-        contexts = causes.contexts_of(hook, caused_by, self._objects)
+        contexts = causes.RunContexts(hook, caused_by, self._objects)
         try:
             effects = await self._executor.run(hook, contexts, labels, allow_failure=allow_failure)
         except BaseException as error:

@@ -78,6 +78,15 @@ def test_the_facts_stand_beside_the_conditions() -> None:
     }
 
 
+def test_maintenance_is_told_with_readiness() -> None:
+    found = module()
+    found.maintenance = "NoResourceReconciliation"
+    ready = document(found)["conditions"][1]
+    assert ready["message"] == (
+        "The last run succeeded; Helm and healing leave it alone: NoResourceReconciliation."
+    )
+
+
 def test_an_error_is_one_line_of_a_bounded_length_without_broken_characters() -> None:
     found = document(module(Status.FAILED, "a\n  b \udc80 " + "c" * 5000))
     assert found["lastError"].startswith("a b ? ccc")

@@ -3,7 +3,7 @@
 import asyncio
 import dataclasses
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from addon_operator.engine import (
@@ -212,7 +212,7 @@ class Hooks:
     async def run(
         self,
         hook: state.Hook,
-        contexts_: Sequence[contexts.Context],
+        contexts_: Iterable[contexts.Context],
         labels: hook_run.HookLabels,
         *,
         allow_failure: bool = False,

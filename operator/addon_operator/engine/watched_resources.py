@@ -90,8 +90,8 @@ class Kinds(Protocol):
 class Rights(Protocol):
     """What the operator may do; see :mod:`addon_operator.kube.presence`."""
 
-    async def may_list_everywhere(self, resource: api_resources.Resource) -> bool:
-        """Whether the operator has the right to list the objects of all namespaces."""
+    async def may_follow_everywhere(self, resource: api_resources.Resource) -> bool:
+        """Whether the operator has the rights to list and watch the objects of all namespaces."""
         ...
 
 
@@ -123,7 +123,7 @@ class WatchedResources:
         self._listener: Listener | None = None
         self._followed: dict[names.ModuleName, _Followed] = {}
         self._open: dict[kind_watch.Scope, kind_watch.KindWatch] = {}
-        self._may_list: dict[api_resources.Resource, bool] = {}
+        self._may_follow: dict[api_resources.Resource, bool] = {}
         self._told: set[tuple[str, str]] = set()
         self._busy = asyncio.Lock()
 
@@ -217,8 +217,8 @@ class WatchedResources:
 
     async def _find_rights(self, watched: Iterable[Watched]) -> None:
         for resource in {each.resource for each in watched if each.resource.namespaced}:
-            if resource not in self._may_list:
-                self._may_list[resource] = await self._rights.may_list_everywhere(resource)
+            if resource not in self._may_follow:
+                self._may_follow[resource] = await self._rights.may_follow_everywhere(resource)
 
     def _replace(self, module: names.ModuleName, now: _Followed | None) -> None:
         before = self._followed.pop(module, _Followed())
@@ -241,7 +241,7 @@ class WatchedResources:
         return found
 
     def _scope(self, watched: Watched) -> kind_watch.Scope:
-        everywhere = not watched.resource.namespaced or self._may_list.get(watched.resource, True)
+        everywhere = not watched.resource.namespaced or self._may_follow.get(watched.resource, True)
         return kind_watch.Scope(watched.resource, None if everywhere else watched.key.namespace)
 
     def _watch(self, scope: kind_watch.Scope) -> kind_watch.KindWatch:

@@ -2,9 +2,10 @@
 
 from typing import Final
 
-from addon_operator.kube import api_resources, client, connection, errors
+from addon_operator.kube import api_resources, client, connection, errors, paths
 
 _METADATA_LIST: Final = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
+_ACCESS_REVIEWS: Final = paths.of("authorization.k8s.io/v1", "selfsubjectaccessreviews")
 
 
 class ObjectProbe:
@@ -26,14 +27,29 @@ class ObjectProbe:
             return None
         return True
 
-    async def may_list_everywhere(self, resource: api_resources.Resource) -> bool:
-        """Whether the operator has the right to list the objects of all namespaces.
+    async def may_follow_everywhere(self, resource: api_resources.Resource) -> bool:
+        """Whether the operator has the rights to list and to watch the objects of all namespaces.
 
-        Raises what the client raises when there is no answer to that.
+        A role may well have only one of the two. Raises what the client raises when there is no answer.
         """
         request = connection.Request("GET", resource.path(), {"limit": "1"}, {"Accept": _METADATA_LIST})
         try:
             await self._kube.request(request)
         except errors.Forbidden:
             return False
-        return True
+        return await self._may_watch_everywhere(resource)
+
+    async def _may_watch_everywhere(self, resource: api_resources.Resource) -> bool:
+        group, _, version = resource.api_version.rpartition("/")
+        asked = {"verb": "watch", "group": group, "version": version, "resource": resource.plural}
+        review = {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SelfSubjectAccessReview",
+            "spec": {"resourceAttributes": asked},
+        }
+        try:
+            answer = await self._kube.create(_ACCESS_REVIEWS, review)
+        except (errors.Forbidden, errors.NotFound):
+            # A cluster that lets nobody ask: the watch itself will tell.
+            return True
+        return bool(answer.get("status", {}).get("allowed"))

@@ -85,7 +85,7 @@ class Cluster:
             raise discovery.NoSuchKind(kind, api_version)
         return resource
 
-    async def may_list_everywhere(self, resource: api_resources.Resource) -> bool:
+    async def may_follow_everywhere(self, resource: api_resources.Resource) -> bool:
         return self.may_list
 
     def not_watched(self, modules: Sequence[ModuleName], kind: str, reason: str) -> None:

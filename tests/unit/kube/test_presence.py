@@ -40,14 +40,37 @@ async def test_no_answer_is_no_verdict(server: api_server.ApiServer, kube: clien
         await presence.ObjectProbe(kube).exists(CONFIG_MAP, "x", "a")
 
 
+REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+
+
+def verdict(allowed: bool) -> api_server.Answer:
+    return api_server.Answer({"status": {"allowed": allowed}}, 201)
+
+
 @pytest.mark.parametrize(
     ("answer", "allowed"),
-    [(api_server.Answer({"items": []}), True), (api_server.status(403, "Forbidden"), False)],
-    ids=["allowed", "forbidden"],
+    [
+        (verdict(True), True),
+        (verdict(False), False),
+        (api_server.status(403, "Forbidden"), True),
+    ],
+    ids=["allowed", "may only list", "may not ask"],
 )
-async def test_the_right_to_list_everything_is_found_out_by_a_list_of_one(
+async def test_everything_can_be_followed_with_the_rights_to_list_and_to_watch(
     server: api_server.ApiServer, kube: client.KubeClient, answer: api_server.Answer, allowed: bool
 ) -> None:
-    server.on("GET", "/api/v1/configmaps", answer)
-    assert await presence.ObjectProbe(kube).may_list_everywhere(CONFIG_MAP) is allowed
+    server.on("GET", "/apis/apps/v1/deployments", {"items": []})
+    server.on("POST", REVIEWS, answer)
+    deployment = api_resources.Resource("apps/v1", "Deployment", "deployments", True)
+    assert await presence.ObjectProbe(kube).may_follow_everywhere(deployment) is allowed
     assert server.asked[0].query == {"limit": "1"}
+    wanted = {"verb": "watch", "group": "apps", "version": "v1", "resource": "deployments"}
+    assert server.asked[1].body["spec"] == {"resourceAttributes": wanted}
+
+
+async def test_without_the_right_to_list_nothing_more_is_asked(
+    server: api_server.ApiServer, kube: client.KubeClient
+) -> None:
+    server.on("GET", "/api/v1/configmaps", api_server.status(403, "Forbidden"))
+    assert await presence.ObjectProbe(kube).may_follow_everywhere(CONFIG_MAP) is False
+    assert server.requests == ["GET /api/v1/configmaps"]

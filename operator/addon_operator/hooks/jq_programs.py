@@ -33,8 +33,8 @@ class JqProgram:
     def __init__(self, text: str) -> None:
         """Compile ``text``; raises :class:`JqError` with the place of the mistake."""
         self.text = text
+        check(text)
         try:
-            jq.compile(text)
             # The library hands numbers over as doubles; as JSON text they keep all their digits.
             self._program = jq.compile(f"(\n{text}\n) | tojson")
         except ValueError as error:
@@ -58,7 +58,15 @@ class JqProgram:
         return [cast("JsonValue", json.loads(text)) for text in written]
 
 
+def check(text: str) -> None:
+    """Raise :class:`JqError` with the place of the mistake if ``text`` is no expression."""
+    try:
+        jq.compile(text)
+    except ValueError as error:
+        raise error_of(str(error)) from error
+
+
 def error_of(text: str) -> JqFailure:
     """The error for what libjq says."""
     first = text.strip().splitlines()[0] if text.strip() else "it fails without a message"
-    return JqFailure(first.removeprefix("jq: error: ").strip())
+    return JqFailure(first.removeprefix("jq: error: ").rstrip(": "))

@@ -65,6 +65,7 @@ _NAME: Final[Schema] = {"type": "string", "minLength": 1}
 _BOOL: Final[Schema] = {"type": "boolean"}
 _ORDER: Final[Schema] = {"type": "integer"}
 _PERIOD: Final[Schema] = {"type": "string", "format": "period"}
+_JQ: Final[Schema] = {"type": "string", "format": "jq"}
 _LABEL_KEY: Final[Schema] = {"type": "string", "format": "label-key"}
 _LABEL_VALUE: Final[Schema] = {"type": "string", "format": "label-value"}
 
@@ -155,7 +156,7 @@ _KUBERNETES: Final = _object(
         "labelSelector": _LABEL_SELECTOR,
         "fieldSelector": _FIELD_SELECTOR,
         "namespace": _NAMESPACE,
-        "jqFilter": _TEXT,
+        "jqFilter": _JQ,
     },
     required=("kind",),
     elsewhere={"namespaceSelector": "write 'namespace' with a 'nameSelector' or 'labelSelector' in it"},
@@ -171,7 +172,7 @@ _LEGACY_KUBERNETES: Final = _object(
         "selector": _LABEL_SELECTOR,
         "objectName": _TEXT,
         "namespaceSelector": _object({"matchNames": _list(_NAME), "any": _BOOL}),
-        "jqFilter": _TEXT,
+        "jqFilter": _JQ,
         "allowFailure": _BOOL,
     },
     required=("kind",),

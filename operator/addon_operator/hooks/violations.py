@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import jsonschema
 
-from addon_operator.hooks import crontab
+from addon_operator.hooks import crontab, jq_programs
 from addon_operator.kernel import durations, errors
 from addon_operator.kernel.json_types import JsonValue
 
@@ -168,12 +168,20 @@ def _check_pointer(text: str) -> None:
         raise _FormatError(f"{text!r} is no JSON pointer; write '~' in a key as '~0' and '/' as '~1'")
 
 
+def _check_jq(text: str) -> None:
+    try:
+        jq_programs.check(text or ".")
+    except jq_programs.JqError as error:
+        raise _FormatError(f"{_shown(text)} is no jq expression: {error}") from None
+
+
 _OBJECT_NAME_CHECK: Final = _matches(_OBJECT_NAME, "name that an object of Kubernetes can have")
 _API_VERSION_CHECK: Final = _matches(_API_VERSION, "apiVersion; write one such as v1 or apps/v1")
 _CHECKS: Final[Mapping[str, Callable[[str], object]]] = {
     "crontab": crontab.parse,
     "timezone": crontab.check_timezone,
     "period": _check_period,
+    "jq": _check_jq,
     "label-key": _matches(_LABEL_KEY, "label name of Kubernetes"),
     "label-value": _matches(_LABEL_VALUE, "label value of Kubernetes"),
     "object-name": _OBJECT_NAME_CHECK,

@@ -342,12 +342,19 @@ def test_a_group_shares_the_snapshots_of_its_kubernetes_bindings() -> None:
         ({"namespace": {}}, ".namespace: it needs at least 1 key"),
         ({"namespace": {"matchNames": ["x"]}}, ".namespace: the key 'matchNames' is not known here"),
         ({"jqFilter": [1]}, ".jqFilter: [1] is not a text"),
+        ({"jqFilter": ".a["}, '.jqFilter: ".a[" is no jq expression: syntax error, unexpected end of file'),
+        ({"jqFilter": ".a | frist"}, '.jqFilter: ".a | frist" is no jq expression: frist/0 is not defined'),
         ({"includeSnapshotsFrom": ["kubernete"]},
          ".includeSnapshotsFrom[0]: no kubernetes binding has the name 'kubernete'; did you mean"),
     ],
 )  # fmt: skip
 def test_a_wrong_kubernetes_binding_is_refused(keys: JsonObject, message: str) -> None:
     assert mistake_in_kubernetes(**keys).startswith(f"kubernetes[0]{message}")
+
+
+def test_an_empty_filter_is_none() -> None:
+    (read,) = parse_v1(kubernetes=[{"kind": "Pod", "jqFilter": ""}]).kubernetes
+    assert read.jq_filter is None
 
 
 def test_snapshots_of_a_name_that_two_bindings_have_are_refused() -> None:
@@ -476,6 +483,7 @@ def test_any_namespace_is_the_whole_cluster_in_a_legacy_binding() -> None:
         ({"onKubernetesEvent": [{"kind": "Pod", "event": ["Added"]}]}, "onKubernetesEvent[0].event[0]: "),
         ({"onKubernetesEvent": [{}]}, "onKubernetesEvent[0]: the key 'kind' is missing"),
         ({"schedule": [{"crontab": "x"}]}, "schedule[0].crontab: 'x' has 1 field"),
+        ({"onKubernetesEvent": [{"kind": "Pod", "jqFilter": "1 +"}]}, 'onKubernetesEvent[0].jqFilter: "1 +"'),
         ({"beforeAll": 1}, "the key 'beforeAll' is not known here; only global hooks have this binding"),
     ],
 )

@@ -105,7 +105,8 @@ class PresetFeed:
 
     async def _pause(self) -> None:
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._poked.wait(), LIST_EVERY_SECONDS)
+            async with asyncio.timeout(LIST_EVERY_SECONDS):
+                await self._poked.wait()
         self._poked.clear()
 
     async def _list(self) -> None:

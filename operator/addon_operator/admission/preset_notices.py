@@ -94,7 +94,8 @@ class PresetNotices:
             self._settle(namespace)
         if namespace in self._pending:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._refresh(namespace), LIST_SECONDS)
+                async with asyncio.timeout(LIST_SECONDS):
+                    await self._refresh(namespace)
         return self._cache.match(namespace, labels)
 
     async def close(self) -> None:

@@ -140,7 +140,8 @@ class Admission:
         await self._site.stop()
         await self._notices.close()
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._check.idle(), _LAST_CHECKS_SECONDS)
+            async with asyncio.timeout(_LAST_CHECKS_SECONDS):
+                await self._check.idle()
         await self._check.close()
         await self._finish()
         for task in self._tasks:

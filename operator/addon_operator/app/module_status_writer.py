@@ -155,7 +155,8 @@ class ModuleStatusWriter:
 
     async def _wait(self, change: Awaitable[object]) -> None:
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(change, RESYNC_SECONDS)
+            async with asyncio.timeout(RESYNC_SECONDS):
+                await change
 
     async def turn(self) -> float:
         """Write what waits, after a look at all objects when that is due; seconds to rest after trouble."""

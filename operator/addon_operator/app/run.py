@@ -136,7 +136,8 @@ class _Process:
             await self._objects.finish()
         if self._recorder is not None:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._recorder.flush(), _LAST_EVENTS_SECONDS)
+                async with asyncio.timeout(_LAST_EVENTS_SECONDS):
+                    await self._recorder.flush()
 
     async def _parts(self, stack: contextlib.AsyncExitStack) -> graph.Parts:
         settings = self._settings

@@ -196,6 +196,7 @@ class Engine:
         done = self._converger.first_done
         while not done.is_set() and not self._converger.is_stalled:
             try:
-                await asyncio.wait_for(done.wait(), _LOOK_AGAIN)
+                async with asyncio.timeout(_LOOK_AGAIN):
+                    await done.wait()
             except TimeoutError:
                 continue

@@ -143,7 +143,8 @@ class Healing:
         soonest = min(self._due.values(), default=None)
         timeout = None if soonest is None else max(0.0, soonest - self._clock.monotonic())
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._wake.wait(), timeout)
+            async with asyncio.timeout(timeout):
+                await self._wake.wait()
 
     async def _look_at(self, module: names.ModuleName) -> None:
         absent = await self.absent(module)

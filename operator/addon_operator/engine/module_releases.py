@@ -54,12 +54,17 @@ class ModuleReleases:
         self._observer = observer
         self._ignored = ignored
         self._known: set[str] = set()
+        self._half_removed: set[str] = set()
         self._working: dict[names.ModuleName, asyncio.Task[release_types.ReleaseOutcome]] = {}
 
     async def observe_all(self) -> Mapping[str, bool]:
-        """Name of each release in the operator's namespace, and whether an addon-operator made it."""
+        """Name of each release in the operator's namespace, and whether an addon-operator made it.
+
+        Those whose removal was interrupted count, too, although they do not exist.
+        """
         revisions = await self._manager.observe_all()
-        self._known = set(revisions)
+        self._known = {name for name, revision in revisions.items() if revision.exists}
+        self._half_removed = set(revisions) - self._known
         return {name: revision.ours for name, revision in revisions.items()}
 
     def exists(self, release: str) -> bool:
@@ -113,13 +118,25 @@ class ModuleReleases:
             raise tasks.SupersededError(f"the work on release {request.module} was ended: it is disabled")
         return work.result()
 
-    async def remove(self, release: str) -> None:
-        """Uninstall the release; one that is not there is fine, and one that is ignored stays."""
+    async def remove(self, release: str, *, keep_record: bool = False) -> None:
+        """Uninstall the release; one that is not there is fine, and one that is ignored stays.
+
+        With ``keep_record`` its record stays until :meth:`forget`: the next start will know that hooks have yet
+        to run, however this one ends.
+        """
         if release in self._ignored:
             return
-        if await self._manager.remove(names.ModuleName(release)):
+        if await self._manager.remove(names.ModuleName(release), keep_record=keep_record):
             self._observer.release_removed(release)
         self._known.discard(release)
+        if keep_record:
+            self._half_removed.add(release)
+
+    async def forget(self, release: str) -> None:
+        """Remove the record that a removal kept, if there is one."""
+        if release in self._half_removed:
+            await self._manager.remove(names.ModuleName(release))
+            self._half_removed.discard(release)
 
 
 async def _end(work: "asyncio.Task[release_types.ReleaseOutcome]") -> None:

@@ -31,8 +31,16 @@ class Releases(Protocol):
         """
         ...
 
-    async def remove(self, release: str) -> None:
-        """Uninstall the release; one that is not there is fine."""
+    async def remove(self, release: str, *, keep_record: bool = False) -> None:
+        """Uninstall the release; one that is not there is fine.
+
+        With ``keep_record`` the next start of the operator would know that the removal is unfinished, until
+        :meth:`forget`.
+        """
+        ...
+
+    async def forget(self, release: str) -> None:
+        """The removal is finished: remove the record that was kept of it, if there is one."""
         ...
 
     def stop(self, module: names.ModuleName) -> None:
@@ -287,8 +295,10 @@ class ModuleRunner:
         name = module.module.name
         if self._releases.exists(name):
             await self._hooks(task, module, config.LifecycleBinding.BEFORE_DELETE_HELM)
-            await self._releases.remove(name)
+            is_more = bool(state.bound(module.hooks or (), config.LifecycleBinding.AFTER_DELETE_HELM))
+            await self._releases.remove(name, keep_record=is_more)
         await self._hooks(task, module, config.LifecycleBinding.AFTER_DELETE_HELM)
+        await self._releases.forget(name)
 
     async def _hooks(
         self, task: tasks.Task, module: state.ModuleState, binding: config.LifecycleBinding

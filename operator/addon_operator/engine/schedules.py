@@ -50,7 +50,8 @@ class Schedules:
             self._news.clear()
             self.tick()
             try:
-                await asyncio.wait_for(self._news.wait(), self._pause())
+                async with asyncio.timeout(self._pause()):
+                    await self._news.wait()
             except TimeoutError:
                 continue
 

@@ -195,7 +195,8 @@ class TaskQueue:
         now = self._clock.monotonic()
         later = [task.not_before - now for task in self._pending if task.not_before > now]
         try:
-            await asyncio.wait_for(self._wake.wait(), timeout=min(later, default=None))
+            async with asyncio.timeout(min(later, default=None)):
+                await self._wake.wait()
         except TimeoutError:
             return
 

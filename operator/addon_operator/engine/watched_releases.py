@@ -84,10 +84,14 @@ class WatchedReleases:
         self._wanted[name] = outcome.revision
         self._wake.set()
 
-    async def remove(self, release: str) -> None:
-        """Uninstall the release; one that is not there is fine."""
+    async def remove(self, release: str, *, keep_record: bool = False) -> None:
+        """Uninstall the release; see :class:`module_releases.ModuleReleases`."""
         self._leave(names.ModuleName(release))
-        await self._releases.remove(release)
+        await self._releases.remove(release, keep_record=keep_record)
+
+    async def forget(self, release: str) -> None:
+        """Remove the record that a removal kept, if there is one."""
+        await self._releases.forget(release)
 
     async def work(self) -> None:
         """Read the manifests of new revisions and follow their resources, until cancelled."""
@@ -130,7 +134,8 @@ class WatchedReleases:
         soonest = min((self._not_before.get(name, 0.0) for name in self._pending()), default=None)
         timeout = None if soonest is None else max(0.0, soonest - self._clock.monotonic())
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._wake.wait(), timeout)
+            async with asyncio.timeout(timeout):
+                await self._wake.wait()
 
     def _leave(self, module: names.ModuleName) -> None:
         self._wanted.pop(module, None)

@@ -1,5 +1,7 @@
 """What the operator knows of the releases of its namespace: one list for all, then renewed one by one."""
 
+from collections.abc import Mapping
+
 from addon_operator.helm import release_records
 from addon_operator.modules import release
 
@@ -57,7 +59,13 @@ class ObservedReleases:
 
     async def add_labels(self, record: release_records.Record, rendered: release.Rendered) -> None:
         """Save with a revision what it was rendered from, so that the next start of the operator knows."""
-        labels = rendered.labels(record.revision.number)
+        await self._add_labels(record, rendered.labels(record.revision.number))
+
+    async def begin_removal(self, record: release_records.Record) -> None:
+        """Save with a release that its removal is more than its uninstallation."""
+        await self._add_labels(record, {release.REMOVAL_LABEL: release.REMOVAL_BEGUN})
+
+    async def _add_labels(self, record: release_records.Record, labels: Mapping[str, str]) -> None:
         if labels.items() <= record.revision.labels.items():
             return
         name = record.revision.release

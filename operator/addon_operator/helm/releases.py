@@ -18,12 +18,15 @@ class ReleaseManager:
         self._locks: dict[str, asyncio.Lock] = collections.defaultdict(asyncio.Lock)
 
     async def observe_all(self) -> dict[str, release.Revision]:
-        """The last revision of every release that is not uninstalled, by name; one list request."""
+        """The last revision of every release that there is or whose removal is unfinished, by name.
+
+        One list request.
+        """
         records = await self._tools.observed.read_all()
         return {
             name: record.revision
             for name, record in records.items()
-            if record.revision.status != release.UNINSTALLED
+            if record.revision.exists or record.revision.half_removed
         }
 
     async def ensure(self, request: release_types.ReleaseRequest) -> release_types.ReleaseOutcome:
@@ -49,18 +52,27 @@ class ReleaseManager:
         async with self._alone(request.module):
             return await release_planning.ReleasePlanner(self._tools, request).plan()
 
-    async def remove(self, module: names.ModuleName) -> bool:
+    async def remove(self, module: names.ModuleName, *, keep_record: bool = False) -> bool:
         """Uninstall a release; ``False`` if there is none, which is found out without Helm.
 
-        Raises :class:`addon_operator.helm.errors.HelmError` with Helm's own message.
+        With ``keep_record`` its record says that something is left to be done, until it is removed once more
+        without. Raises :class:`addon_operator.helm.errors.HelmError` with Helm's own message.
         """
         async with self._alone(module):
             record = await self._tools.observed.refresh(module)
-            if record is None or record.revision.status == release.UNINSTALLED:
+            if record is None or not (record.revision.exists or record.revision.half_removed):
                 return False
-            await uninstall.uninstall(self._tools.helm, command.Call(module), self._tools.options.timeout)
-            await self._tools.observed.refresh(module)
-            return True
+            if keep_record and not record.revision.half_removed:
+                await self._tools.observed.begin_removal(record)
+            await self._uninstall(module, keep_history=keep_record)
+            return record.revision.exists
+
+    async def _uninstall(self, module: names.ModuleName, *, keep_history: bool) -> None:
+        timeout = self._tools.options.timeout
+        await uninstall.uninstall(
+            self._tools.helm, command.Call(module), timeout, keep_history=keep_history
+        )
+        await self._tools.observed.refresh(module)
 
     async def manifest(self, module: names.ModuleName) -> str | None:
         """What Helm applied with the last revision, without hooks; ``None`` if there is no release.

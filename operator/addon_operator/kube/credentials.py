@@ -148,7 +148,8 @@ class KubeconfigSource:
         plugin = user.pop("exec")
         provider = library.ExecProvider(library.ConfigNode("exec", plugin))
         try:
-            status = await asyncio.wait_for(provider.run(), _EXEC_TIMEOUT)
+            async with asyncio.timeout(_EXEC_TIMEOUT):
+                status = await provider.run()
         except FileNotFoundError as error:
             hint = " ".join(str(plugin.get("installHint") or "install it").split())
             raise errors.AccessError(

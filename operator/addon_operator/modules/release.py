@@ -18,6 +18,9 @@ INPUTS_LABEL: Final = "addon-operator.io/inputs-checksum"
 MANIFEST_LABEL: Final = "addon-operator.io/manifest-checksum"
 CHART_LABEL: Final = "addon-operator.io/chart-checksum"
 REVISION_LABEL: Final = "addon-operator.io/revision"
+REMOVAL_LABEL: Final = "addon-operator.io/removal"
+"""On a release whose record outlives its uninstallation until the hooks that follow it succeeded."""
+REMOVAL_BEGUN: Final = "begun"
 GO_OPERATOR_LABEL: Final = "moduleChecksum"
 """What the Go operator puts on the releases that it makes."""
 
@@ -79,6 +82,16 @@ class Revision:
     def ours(self) -> bool:
         """Whether an addon-operator made the release, this one or the Go one."""
         return self.labels.get(MANAGED_LABEL) == "true" or GO_OPERATOR_LABEL in self.labels
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is something to uninstall, or at least to finish."""
+        return self.status != UNINSTALLED
+
+    @property
+    def half_removed(self) -> bool:
+        """Whether it is uninstalled, and its record only says that hooks of the module have yet to run."""
+        return not self.exists and self.labels.get(REMOVAL_LABEL) == REMOVAL_BEGUN
 
     @property
     def saved(self) -> Rendered | None:

@@ -147,7 +147,8 @@ class _Ending:
 
     async def _wait_for_exit(self, timeout: float | None) -> None:
         try:
-            await asyncio.wait_for(self._child.exited(), timeout)
+            async with asyncio.timeout(timeout):
+                await self._child.exited()
         except TimeoutError:
             self.timed_out = True
 
@@ -162,7 +163,8 @@ class _Ending:
 
     async def _group_gone_within(self, seconds: float) -> bool:
         try:
-            await asyncio.wait_for(self._group_gone(), seconds)
+            async with asyncio.timeout(seconds):
+                await self._group_gone()
         except TimeoutError:
             return False
         return True

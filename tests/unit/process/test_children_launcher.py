@@ -246,9 +246,8 @@ async def test_children_that_ignore_sigterm_are_killed_at_the_end_of_the_limit(
 async def test_a_limit_that_is_moved_on_ends_nothing(
     spawner: launcher.Launcher, script: Callable[..., pathlib.Path]
 ) -> None:
-    go_on = script("echo $$\nsleep 0.2\nexit 3")
-    spawner.limit(boottime_in(0.1), boottime_in(0.15))
-    task, _ = await first_line(spawner, go_on)
+    task, _ = await first_line(spawner, script("echo $$\nsleep 0.5\nexit 3"))
+    spawner.limit(boottime_in(0.3), boottime_in(0.35))
     spawner.limit(boottime_in(60), boottime_in(60))
     result = await asyncio.wait_for(task, 10)
     assert isinstance(result, children.ChildResult)

@@ -112,13 +112,16 @@ async def test_the_work_sleeps_while_nothing_is_due(working: Bench) -> None:
     assert working.called == []
 
 
-async def test_news_at_the_moment_of_the_end_do_not_keep_the_work_going(bench: Bench) -> None:
+@pytest.mark.parametrize("turns", range(4))
+async def test_news_at_the_moment_of_the_end_do_not_keep_the_work_going(bench: Bench, turns: int) -> None:
+    bench.schedules.open()
+    bench.add("a")
     work = asyncio.create_task(bench.schedules.work())
     for _ in range(3):
         await asyncio.sleep(0)
-    bench.add("a")
-    # Now what the work waits for is there, but it has not gone on yet.
-    await asyncio.sleep(0)
+    bench.add("b")
+    for _ in range(turns):
+        await asyncio.sleep(0)
     work.cancel()
-    await asyncio.wait({work}, timeout=1)
+    await asyncio.wait({work}, timeout=0.5)
     assert work.cancelled()

@@ -121,8 +121,8 @@ class ModuleReleases:
     async def remove(self, release: str, *, keep_record: bool = False) -> None:
         """Uninstall the release; one that is not there is fine, and one that is ignored stays.
 
-        With ``keep_record`` its record stays until :meth:`forget`: the next start will know that hooks have yet
-        to run, however this one ends.
+        With ``keep_record`` its record stays until :meth:`forget`: however this process ends, the next
+        one will know that hooks have yet to run.
         """
         if release in self._ignored:
             return

@@ -61,19 +61,20 @@ class ObservedReleases:
         """Save with a revision what it was rendered from, so that the next start of the operator knows."""
         await self._add_labels(record, rendered.labels(record.revision.number))
 
-    async def begin_removal(self, record: release_records.Record) -> None:
-        """Save with a release that its removal is more than its uninstallation."""
-        await self._add_labels(record, {release.REMOVAL_LABEL: release.REMOVAL_BEGUN})
+    async def begin_removal(self, record: release_records.Record) -> bool:
+        """Save with a release that its removal is more than its uninstallation; whether that worked."""
+        return await self._add_labels(record, {release.REMOVAL_LABEL: release.REMOVAL_BEGUN})
 
-    async def _add_labels(self, record: release_records.Record, labels: Mapping[str, str]) -> None:
+    async def _add_labels(self, record: release_records.Record, labels: Mapping[str, str]) -> bool:
         if labels.items() <= record.revision.labels.items():
-            return
+            return True
         name = record.revision.release
         changed = await self._source.add_labels(record, labels)
         if changed is None:
             self.doubt(name)
         else:
             self._keep(name, changed)
+        return changed is not None
 
     async def drop(self, record: release_records.Record) -> release_records.Record | None:
         """Remove the record of a stuck revision, and give the one before it."""

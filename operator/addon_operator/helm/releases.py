@@ -5,8 +5,17 @@ import collections
 import contextlib
 from collections.abc import AsyncIterator
 
-from addon_operator.helm import command, release_planning, release_run, release_types, rendering, uninstall
+from addon_operator.helm import (
+    command,
+    release_planning,
+    release_records,
+    release_run,
+    release_types,
+    rendering,
+    uninstall,
+)
 from addon_operator.kernel import names
+from addon_operator.kube import errors as kube_errors
 from addon_operator.modules import release
 
 
@@ -62,16 +71,24 @@ class ReleaseManager:
             record = await self._tools.observed.refresh(module)
             if record is None or not (record.revision.exists or record.revision.half_removed):
                 return False
-            if keep_record and not record.revision.half_removed:
-                await self._tools.observed.begin_removal(record)
-            await self._uninstall(module, keep_history=keep_record)
+            is_kept = keep_record and await self._begin_removal(record)
+            await self._uninstall(module, keep_history=is_kept)
             return record.revision.exists
+
+    async def _begin_removal(self, record: release_records.Record) -> bool:
+        """Let the record say that the removal is unfinished; whether it does."""
+        try:
+            return await self._tools.observed.begin_removal(record)
+        except kube_errors.KubernetesError as error:
+            self._tools.on_warning(
+                names.ModuleName(record.revision.release),
+                f"a restart during the removal will not be made up for: the record cannot say so: {error}",
+            )
+        return False
 
     async def _uninstall(self, module: names.ModuleName, *, keep_history: bool) -> None:
         timeout = self._tools.options.timeout
-        await uninstall.uninstall(
-            self._tools.helm, command.Call(module), timeout, keep_history=keep_history
-        )
+        await uninstall.uninstall(self._tools.helm, command.Call(module), timeout, keep_history=keep_history)
         await self._tools.observed.refresh(module)
 
     async def manifest(self, module: names.ModuleName) -> str | None:

@@ -26,9 +26,14 @@ class Manager:
         self.ended: list[str] = []
         self.error: errors.AddonOperatorError | None = None
         self.last_breath = 0
+        self.removals: list[str] = []
 
     async def observe_all(self) -> Mapping[str, release.Revision]:
-        return {"web": release.Revision("web", 1, "deployed", {release.GO_OPERATOR_LABEL: "x"})}
+        half = {release.REMOVAL_LABEL: release.REMOVAL_BEGUN, release.MANAGED_LABEL: "true"}
+        return {
+            "web": release.Revision("web", 1, "deployed", {release.GO_OPERATOR_LABEL: "x"}),
+            "half": release.Revision("half", 1, "uninstalled", half),
+        }
 
     async def ensure(self, request: release_types.ReleaseRequest) -> release_types.ReleaseOutcome:
         try:
@@ -46,8 +51,9 @@ class Manager:
             release_types.Action.INSTALLED, "as the test says", 1, release.Checksum("x")
         )
 
-    async def remove(self, module: ModuleName) -> bool:
-        return True
+    async def remove(self, module: ModuleName, *, keep_record: bool = False) -> bool:
+        self.removals.append(f"{module}, record kept" if keep_record else module)
+        return module != "half"
 
 
 class Told:
@@ -89,8 +95,28 @@ async def test_a_release_exists_once_it_was_seen_or_made(
     await releases.remove("web")
     assert not releases.exists("web")
     assert (told.ensured, told.removed) == (["web"], ["web"])
-    assert await releases.observe_all() == {"web": True}
+    assert await releases.observe_all() == {"web": True, "half": True}
     assert releases.exists("web")
+
+
+async def test_a_removal_that_an_earlier_process_began_is_unfinished_until_it_is_forgotten(
+    releases: module_releases.ModuleReleases, manager: Manager, told: Told
+) -> None:
+    await releases.observe_all()
+    assert not releases.exists("half"), "there is nothing to uninstall any more"
+    await releases.forget("half")
+    await releases.forget("half")
+    assert (manager.removals, told.removed) == (["half"], [])
+
+
+async def test_the_record_of_a_removal_is_kept_until_it_is_forgotten(
+    releases: module_releases.ModuleReleases, manager: Manager, told: Told
+) -> None:
+    await releases.observe_all()
+    await releases.remove("web", keep_record=True)
+    assert (told.removed, releases.exists("web")) == (["web"], False)
+    await releases.forget("web")
+    assert manager.removals == ["web, record kept", "web"]
 
 
 async def test_a_stopped_call_is_ended_and_gives_way(

@@ -60,6 +60,8 @@ class Releases:
     def __init__(self, log: list[str]) -> None:
         self.log = log
         self.there: set[str] = set()
+        self.half_removed: set[str] = set()
+        self.noted: list[str] = []
         self.error: errors.AddonOperatorError | None = None
         self.fresh: list[bool] = []
 
@@ -70,11 +72,17 @@ class Releases:
             raise self.error
         self.there.add(module.name)
 
-    async def remove(self, release: str) -> None:
+    async def remove(self, release: str, *, keep_record: bool = False) -> None:
         self.log.append("uninstall")
         if self.error is not None:
             raise self.error
         self.there.discard(release)
+        if keep_record:
+            self.half_removed.add(release)
+            self.noted.append(release)
+
+    async def forget(self, release: str) -> None:
+        self.half_removed.discard(release)
 
     def stop(self, module: ModuleName) -> None:
         raise AssertionError("no run stops its own release")
@@ -236,6 +244,7 @@ async def test_a_retry_after_a_failed_helm_call_does_not_repeat_start_up(bench: 
 
 
 FAILS_ONCE = "[[ -e $LOG.once ]] || { touch $LOG.once; exit 3; }"
+FAILS_ONCE_AFTER = f'grep -q before "$BINDING_CONTEXT_PATH" || {FAILS_ONCE}'
 
 
 async def test_a_retry_repeats_only_the_hooks_that_had_not_succeeded(bench: Bench) -> None:
@@ -409,6 +418,25 @@ async def test_a_delete_runs_hooks_around_the_uninstall_and_forgets_the_module(b
     assert bench.states[WEB].status is state.ModuleStatus.DISABLED
     await bench.run()
     assert sum("onStartup" in line for line in bench.log) == 2, "enabled again, it starts up again"
+
+
+async def test_a_removal_is_noted_as_unfinished_until_the_hooks_after_it_succeeded(bench: Bench) -> None:
+    bench.hook("a", config(beforeDeleteHelm=1, afterDeleteHelm=1), FAILS_ONCE_AFTER)
+    bench.releases.there.add("web")
+    with pytest.raises(hook_runner.HookFailed):
+        await bench.delete()
+    assert (bench.releases.there, bench.releases.half_removed) == (set(), {"web"})
+    bench.states[WEB].reset()
+    await bench.delete()
+    assert bench.releases.half_removed == set()
+    assert bench.runs("beforeDeleteHelm") == ["a"], "what comes before the removal is over"
+    assert bench.helm == ["uninstall"]
+
+
+async def test_a_removal_that_no_hooks_follow_is_not_noted(bench: Bench) -> None:
+    bench.releases.there.add("web")
+    await bench.delete()
+    assert bench.releases.noted == []
 
 
 async def test_a_failing_before_delete_hook_keeps_the_release(bench: Bench) -> None:

@@ -54,8 +54,11 @@ class Releases:
         document = "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {}}}\n"
         return "---\n".join(map(document.format, self.names))
 
-    async def remove(self, release: str) -> None:
-        self.calls.append(("remove", False, ()))
+    async def remove(self, release: str, *, keep_record: bool = False) -> None:
+        self.calls.append(("remove", keep_record, ()))
+
+    async def forget(self, release: str) -> None:
+        self.calls.append(("forget", False, ()))
 
 
 class Bench:
@@ -174,8 +177,10 @@ async def test_unknown_kinds_are_looked_up_again_later(bench: Bench) -> None:
 async def test_a_removed_release_is_followed_no_more(bench: Bench) -> None:
     bench.cluster.put("a")
     await bench.run()
-    await bench.releases.remove(WEB)
+    await bench.releases.remove(WEB, keep_record=True)
     assert bench.cluster.open == []
+    await bench.releases.forget(WEB)
+    assert bench.helm.calls[-2:] == [("remove", True, ()), ("forget", False, ())]
     bench.cluster.remove("a")
     await bench.after(10)
     assert bench.runs == []

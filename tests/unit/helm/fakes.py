@@ -180,6 +180,8 @@ class FakeHelm:
             return result(stdout=self._rendered(arguments).encode())
         if verb == "upgrade":
             self._store(name, "deployed", arguments)
+        elif "--keep-history" in arguments:
+            self.api.set_status(name, self.api.last(name), "uninstalled")
         else:
             self.api.remove(name)
         return result()

@@ -297,6 +297,42 @@ async def test_remove_uninstalls(world: fakes.World, module_dir: pathlib.Path) -
     assert (await manager.ensure(asked(module_dir))).action is release_types.Action.INSTALLED
 
 
+async def test_a_record_tells_the_next_start_that_a_removal_is_unfinished(
+    world: fakes.World, module_dir: pathlib.Path
+) -> None:
+    manager = world.manager()
+    await manager.ensure(asked(module_dir))
+    assert await manager.remove(WEB, keep_record=True) is True
+    manager = world.manager()
+    kept = (await manager.observe_all())["web"]
+    assert (kept.exists, kept.half_removed, kept.ours) == (False, True, True)
+    assert await manager.remove(WEB) is False, "the release itself was removed before"
+    assert await manager.observe_all() == {}
+    assert world.api.objects == {}
+
+
+async def test_a_module_that_is_wanted_again_before_its_removal_ended_is_installed(
+    world: fakes.World, module_dir: pathlib.Path
+) -> None:
+    manager = world.manager()
+    await manager.ensure(asked(module_dir))
+    await manager.remove(WEB, keep_record=True)
+    assert (await manager.ensure(asked(module_dir))).action is release_types.Action.INSTALLED
+    assert (await manager.observe_all())["web"].exists
+
+
+async def test_a_removal_that_cannot_be_noted_down_is_none_the_worse(
+    world: fakes.World, module_dir: pathlib.Path
+) -> None:
+    manager = world.manager()
+    await manager.ensure(asked(module_dir))
+    target = paths.target("PATCH", fakes.SECRETS)
+    world.api.patch_error = kube_errors.Forbidden(target, 403, "Forbidden", "no")
+    assert await manager.remove(WEB, keep_record=True) is True
+    assert world.api.objects == {}
+    assert any("will not be made up for" in text for _, text in world.warnings)
+
+
 @pytest.mark.parametrize("status", [None, "uninstalled"], ids=["no release", "kept history"])
 async def test_remove_starts_no_helm_when_nothing_is_installed(
     world: fakes.World, status: str | None

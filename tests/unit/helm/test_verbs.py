@@ -107,6 +107,12 @@ async def test_uninstall_does_not_mind_a_release_that_is_gone(tmp_path: pathlib.
     assert " ".join(recorder.argv) == "uninstall web --ignore-not-found --timeout 1m30s --namespace addons"
 
 
+async def test_uninstall_keeps_the_history_if_that_is_wanted(tmp_path: pathlib.Path) -> None:
+    recorder = Recorder()
+    await uninstall.uninstall(helm(recorder, tmp_path), CALL, 90, keep_history=True)
+    assert "--keep-history" in recorder.argv
+
+
 def test_blank_lines_between_documents_do_not_change_the_checksum_of_a_manifest() -> None:
     of_helm_3 = b"---\n# Source: a\na: |\n  x\n\n  y\n---\n# Source: b\nb: 1\n"
     of_helm_4 = b"---\n# Source: a\na: |\n  x\n\n  y\n\n---\n# Source: b\nb: 1\n\n"

@@ -1,6 +1,7 @@
 """Checks what a listener was told against a record of what was written."""
 
 import dataclasses
+import itertools
 import types
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -36,6 +37,19 @@ def check_every_version(
         if written.get(key, []) != told.get(key, []):
             raise HistoryError(f"{key}: written {written.get(key, [])}, told {told.get(key, [])}")
     check_sequence(before, changes)
+
+
+def gaps(writes: Iterable[Write], changes: Iterable[object_changes.Change]) -> dict[Key, int]:
+    """How many times some versions of an object in a row were not told, for each object.
+
+    Each version has a value of its own. Deletions are not looked at.
+    """
+    told = {_value(change) for change in changes if change.type is not object_changes.ChangeType.DELETED}
+    written = _by_key((write.key, write.value) for write in writes if write.value is not None)
+    return {
+        key: sum(not is_told for is_told, _ in itertools.groupby(value in told for value in values))
+        for key, values in written.items()
+    }
 
 
 def check_sequence(before: Mapping[Key, str], changes: Sequence[object_changes.Change]) -> dict[Key, str]:

@@ -5,7 +5,8 @@ import contextlib
 import dataclasses
 import pathlib
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from typing import TypeAlias
 
 from addon_operator.kernel import clock
 from addon_operator.kube import auth, client, discovery, errors, informers, object_feeds, paths, rate_limit
@@ -13,6 +14,8 @@ from addon_operator.process import jq_workers
 from tests.fakes import histories, listeners
 
 PATIENCE = 60.0
+RecordProperty: TypeAlias = Callable[[str, object], None]
+"""Keeps a figure of a test in the JUnit report of the run."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

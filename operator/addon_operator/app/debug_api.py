@@ -78,8 +78,12 @@ class DebugApi:
         return self._inspected
 
     def global_list(self) -> object:
-        """Names of all global hooks."""
-        return {"globalHooks": [hook.name for hook in self._now.views.global_hooks]}
+        """Names of all global hooks, and which of their bindings wait."""
+        views = self._now.views
+        return {
+            "globalHooks": [hook.name for hook in views.global_hooks],
+            "waitingBindings": views.waiting_global_bindings,
+        }
 
     async def values(self, module: str | None, *, with_global: bool, show_sensitive: bool) -> object:
         """The values of a module, or global ones; ``with_global`` puts both under their keys."""

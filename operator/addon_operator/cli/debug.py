@@ -245,6 +245,13 @@ def lines(texts: Sequence[str], nothing: str) -> str:
     return "".join(f"{text}\n" for text in texts or [nothing])
 
 
+def waiting_texts(waiting: Sequence[Document]) -> list[str]:
+    """One phrase per binding that waits for its objects, as the log words it."""
+    return [
+        f"binding {found['binding']} of hook {found['hook']} waits: {found['reason']}" for found in waiting
+    ]
+
+
 def age(seconds: float) -> str:
     """A time span for people: ``0.3s``, ``12s``, ``3m5s``, ``4h10m``, ``2d3h``."""
     if seconds < 10:

@@ -14,9 +14,8 @@ def global_() -> None:
 @debug.output_option("text")
 @debug.socket_option
 def list_(output: str, socket: str | None) -> None:
-    """List the global hooks."""
-    document = debug.client(socket).get("/global/list.json")
-    debug.show(document, output, lambda found: debug.lines(found["globalHooks"], "no global hooks"))
+    """List the global hooks, and which of their bindings wait for their objects."""
+    debug.show(debug.client(socket).get("/global/list.json"), output, _hooks)
 
 
 @global_.command()
@@ -53,6 +52,11 @@ def patches(output: str, *, show_sensitive: bool, socket: str | None) -> None:
 def snapshots(output: str, *, show_sensitive: bool, socket: str | None) -> None:
     """Dump the objects that bindings of global hooks hold."""
     _dump("snapshots", output, socket, show_sensitive=show_sensitive)
+
+
+def _hooks(document: debug.Document) -> str:
+    waiting = debug.waiting_texts(document["waitingBindings"])
+    return debug.lines([*document["globalHooks"], *waiting], "no global hooks")
 
 
 def _dump(what: str, output: str, socket: str | None, *, show_sensitive: bool) -> None:

@@ -118,13 +118,14 @@ def _modules(document: debug.Document) -> str:
 
 
 def _row(found: debug.Document) -> tuple[str, ...]:
+    waiting = debug.waiting_texts(found["waitingBindings"])
     return (
         found["name"],
         str(found["order"]),
         found["state"],
         debug.ago(found["lastRun"]),
         found["reason"],
-        debug.one_line(found["lastError"]),
+        debug.one_line("; ".join(filter(None, [found["lastError"], *waiting]))),
     )
 
 

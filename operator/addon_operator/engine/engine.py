@@ -167,13 +167,13 @@ class Engine:
         self._queue.drop(lambda task: task.kind is tasks.TaskKind.MODULE_RUN and task.owner == module)
 
     def waiting_for(self) -> Iterator[str]:
-        """One phrase per module or hook that keeps the first converge from being done."""
+        """One phrase, without values, per module or hook that keeps the first converge from being done."""
         for task in (task for queue in self.queues for task in queue.tasks):
             subject = (
                 f"module {task.owner}" if task.owner else f"hook {task.hook}" if task.hook else task.kind
             )
             if task.last_error:
-                yield f"{subject} failed {task.attempts} times: {task.last_error}"
+                yield f"{subject} failed {task.attempts} times: {task.last_error_without_values}"
 
     async def _start(self) -> None:
         for task in self._steps.on_startup():

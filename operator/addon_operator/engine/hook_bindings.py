@@ -12,6 +12,7 @@ from addon_operator.engine import (
     causes,
     hook_rates,
     hook_tasks,
+    introspection,
     queue_set,
     schedules,
     state,
@@ -25,6 +26,18 @@ from addon_operator.kernel.json_types import JsonObject
 
 class BindingError(errors.AddonOperatorError):
     """A Synchronization run for which a start has to wait has failed."""
+
+    def __init__(self, bound: bound_kubernetes.BoundKubernetes) -> None:
+        self._what = (
+            f"hook {bound.hook.name}: the Synchronization run of binding {bound.binding.name} "
+            f"in queue {bound.binding.queue} has failed"
+        )
+        super().__init__(f"{self._what}: {bound.error}")
+
+    @property
+    def without_values(self) -> str:
+        """Which run, without what its hook wrote."""
+        return f"{self._what}; the operator's log says why"
 
 
 class Bound:
@@ -156,10 +169,7 @@ class HookBindings:
         for one in self._bound.of(owner):
             await _watch(one, stopping, _is_synchronized if patient else _has_been_tried)
             if one.error and _is_due(one) and not stopping.is_set():
-                raise BindingError(
-                    f"hook {one.hook.name}: the Synchronization run of binding {one.binding.name} "
-                    f"in queue {one.binding.queue} has failed: {one.error}"
-                )
+                raise BindingError(one)
 
     def tick(self, owner: str) -> None:
         """Switch the schedules of the owner's hooks on."""
@@ -207,13 +217,13 @@ class HookBindings:
             name: [json.loads(entry) for entry in entries] for name, entries in self.snapshots(hook).items()
         }
 
-    def troubles(self) -> Mapping[str, str]:
-        """Why objects of a binding cannot be followed just now, by ``[module/]hook/binding``."""
-        return {
-            "/".join(filter(None, (one.hook.module, one.hook.name, one.binding.name))): one.reason
-            for one in self._bound
+    def waiting(self, owner: str) -> list[introspection.WaitingBinding]:
+        """The owner's bindings whose objects cannot be followed just now, and why."""
+        return [
+            {"hook": one.hook.name, "binding": one.binding.name, "reason": one.reason}
+            for one in self._bound.of(owner)
             if one.reason is not None
-        }
+        ]
 
     def _begin(self, owner: str, hooks: tuple[state.Hook, ...]) -> None:
         if self._hooks.get(owner, hooks) != hooks:

@@ -37,6 +37,7 @@ MAX_CONFIG_BYTES: Final = 1024 * 1024
 _VERDICT: Final = (ENABLED_RESULT, ENABLED_REASON)
 _VERDICTS: Final = {"true": True, "false": False}
 _QUOTED_LINES: Final = 3
+_SEE_LOG: Final = "the operator's log shows what it wrote"
 _SHOWN_CHARS: Final = 60
 
 _Result = TypeVar("_Result")
@@ -99,14 +100,21 @@ class HookFailed(errors.AddonOperatorError):
         """How it ended, without what it wrote."""
         if not _has_failed(self.result):
             return f"hook {self.hook} gave back nothing usable; the operator's log says more"
-        return f"hook {self.hook} {_ending(self.result, None)}; the operator's log shows what it wrote"
+        return f"hook {self.hook} {_ending(self.result, None)}; {_SEE_LOG}"
 
 
 class EnabledScriptError(errors.ModuleError):
     """A module's ``enabled`` script gave no verdict."""
 
-    def __init__(self, module: names.ModuleName, message: str) -> None:
+    def __init__(self, module: names.ModuleName, message: str, without_values: str = "") -> None:
+        """``without_values`` is the message without what the script wrote, if that is in it."""
         super().__init__(module, f"its enabled script {message}")
+        self._told = without_values or message
+
+    @property
+    def without_values(self) -> str:
+        """The same without what the script wrote."""
+        return f"module {self.module}: its enabled script {self._told}"
 
 
 def describe_failure(result: children.ChildResult, timeout: float | None = None) -> str:
@@ -167,6 +175,13 @@ class HookRunner:
         Raises :class:`~addon_operator.hooks.config.HookConfigError` when it cannot be started, fails, or
         prints a configuration that is wrong.
         """
+        return config.parse(await self.config_text(hook_path, cwd=cwd), kind, f"hook {hook_path}")
+
+    async def config_text(self, hook_path: pathlib.Path, *, cwd: pathlib.Path | None = None) -> str:
+        """What a hook prints when it is started with ``--config``.
+
+        Raises :class:`~addon_operator.hooks.config.HookConfigError` when it cannot be started or fails.
+        """
         source = f"hook {hook_path}"
         try:
             result = await self._run_child(
@@ -179,7 +194,7 @@ class HookRunner:
             )
         except children.ChildStartError as error:
             raise config.HookConfigError(source, str(error)) from error
-        return config.parse(_config_text(result, source), kind, source)
+        return _config_text(result, source)
 
     async def run(self, request: HookRunRequest) -> HookRunResult:
         """Run a hook.
@@ -231,7 +246,8 @@ class HookRunner:
             except (children.ChildStartError, hook_directory.HookFileError) as error:
                 raise EnabledScriptError(module, f"cannot be asked: {error}") from error
         if _has_failed(result):
-            raise EnabledScriptError(module, describe_failure(result, self._default_timeout))
+            told = f"{_ending(result, self._default_timeout)}; {_SEE_LOG}"
+            raise EnabledScriptError(module, describe_failure(result, self._default_timeout), told)
         return EnabledResult(
             _verdict(module, written[ENABLED_RESULT]), " ".join(written[ENABLED_REASON].split())
         )
@@ -278,9 +294,8 @@ def _verdict(module: names.ModuleName, text: str) -> bool:
     verdict = _VERDICTS.get(text.strip())
     if verdict is None:
         shown = repr(text.strip()[:_SHOWN_CHARS]) if text.strip() else "nothing"
-        raise EnabledScriptError(
-            module, f"wrote {shown} to the file of {ENABLED_RESULT}; it has to write true or false"
-        )
+        place = f"to the file of {ENABLED_RESULT}; it has to write true or false"
+        raise EnabledScriptError(module, f"wrote {shown} {place}", f"wrote no verdict {place}")
     return verdict
 
 

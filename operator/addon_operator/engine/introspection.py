@@ -22,6 +22,14 @@ POSTPONED: Final = "postponed"
 """It runs too often, and waits until it may run again."""
 
 
+class WaitingBinding(TypedDict):
+    """A ``kubernetes`` binding whose objects cannot be followed just now."""
+
+    hook: str
+    binding: str
+    reason: str
+
+
 class ModuleRow(TypedDict):
     """One module."""
 
@@ -37,6 +45,7 @@ class ModuleRow(TypedDict):
     lastRun: str | None
     """When the last run ended; RFC 3339, UTC."""
     lastError: str
+    waitingBindings: list[WaitingBinding]
 
 
 class TaskRow(TypedDict):
@@ -113,16 +122,24 @@ class Introspection:
         queues: Callable[[], Sequence[task_queue.TaskQueue]],
         global_hooks: Sequence[state.Hook],
         clock: clocks.Clock,
+        waiting: Callable[[str], Sequence[WaitingBinding]] = lambda _: (),
     ) -> None:
+        """``waiting`` gives the waiting bindings of an owner of tasks."""
         self._states = states
         self._queues = queues
         self._global_hooks = tuple(global_hooks)
         self._clock = clock
+        self._waiting = waiting
 
     @property
     def global_hooks(self) -> tuple[state.Hook, ...]:
         """All global hooks."""
         return self._global_hooks
+
+    @property
+    def waiting_global_bindings(self) -> list[WaitingBinding]:
+        """Those of global hooks whose objects cannot be followed just now."""
+        return list(self._waiting(tasks.GLOBAL_OWNER))
 
     @property
     def enabled(self) -> tuple[names.ModuleName, ...]:
@@ -170,6 +187,7 @@ class Introspection:
             "hooks": None if found.hooks is None else len(found.hooks),
             "lastRun": None if found.last_run is None else _rfc3339(found.last_run),
             "lastError": found.last_error,
+            "waitingBindings": list(self._waiting(found.module.name)),
         }
 
     def _queue(self, queue: task_queue.TaskQueue) -> QueueRow:

@@ -222,6 +222,7 @@ class TaskQueue:
     def _fail(self, task: Task, error: Exception) -> None:
         task.attempts += 1
         task.last_error = str(error)
+        task.last_error_without_values = errors.without_values(error)
         if task.allow_failure or task.superseded:
             self._observer.failed(self, task, error, None)
             self._finish(task, Outcome.DROPPED if task.superseded else Outcome.DONE)

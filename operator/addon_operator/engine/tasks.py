@@ -85,6 +85,8 @@ class Task:
     not_before: float = 0.0
     """Monotonic seconds before which it is not tried again."""
     last_error: str = ""
+    last_error_without_values: str = ""
+    """:attr:`last_error` for places where no values may be shown."""
     postponed: bool = False
     """It waits for ``not_before`` although it has not failed; only tasks of the same hook wait for it."""
     stopping: asyncio.Event = dataclasses.field(default_factory=asyncio.Event)

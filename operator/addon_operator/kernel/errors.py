@@ -14,9 +14,13 @@ class AddonOperatorError(Exception):
         return str(self)
 
 
-def without_values(error: AddonOperatorError | str) -> str:
-    """The text of an error, or a text that is one, without values."""
-    return error if isinstance(error, str) else error.without_values
+def without_values(error: BaseException | str) -> str:
+    """The text of an error, or a text that is one, without values; the class alone of any other error."""
+    if isinstance(error, str):
+        return error
+    if isinstance(error, AddonOperatorError):
+        return error.without_values
+    return f"{type(error).__name__}; the operator's log says more"
 
 
 class ConfigurationError(AddonOperatorError):

@@ -27,6 +27,12 @@ class _Deaf:
         pass
 
 
+def _waiting(owner: str) -> list[introspection.WaitingBinding]:
+    if owner != WEB:
+        return []
+    return [{"hook": "pods.sh", "binding": "pods", "reason": "the operator may not list pods"}]
+
+
 class _Timer:
     def cancel(self) -> None:
         pass
@@ -87,7 +93,7 @@ def make() -> World:
     idle = task_queue.TaskQueue("idle", observer=fakes.QueueLog(), clock=clock)
     renderer, levels = Renderer(), list[str]()
     inspected = debug_api.Inspected(
-        introspection.Introspection(states, lambda: (queue, idle), (hook,), clock),
+        introspection.Introspection(states, lambda: (queue, idle), (hook,), clock, _waiting),
         _values(),
         {module.name: module for module in modules},
         renderer,

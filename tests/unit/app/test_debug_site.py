@@ -152,7 +152,10 @@ async def test_what_is_sensitive_is_hidden_unless_it_is_asked_for(
 
 
 async def test_hooks_and_watched_resources_are_listed(session: aiohttp.ClientSession) -> None:
-    assert await json_at(session, "/global/list.json") == {"globalHooks": ["pods.sh"]}
+    assert await json_at(session, "/global/list.json") == {
+        "globalHooks": ["pods.sh"],
+        "waitingBindings": [],
+    }
     assert await json_at(session, "/module/resource-monitor.json") == {
         "web": [{"resource": "v1/ConfigMap addons/web", "state": "present"}],
         "kube-dns": "No monitor",

@@ -83,6 +83,7 @@ def test_what_looks_like_html_is_text() -> None:
         "hooks": None,
         "lastRun": None,
         "lastError": "",
+        "waitingBindings": [],
     }
     cells = Cells(status_page.render(status_page.Overview("<b>", is_ready=False, modules=[row])))
     assert cells.rows[1][3] == "<script>alert('&')</script>"

@@ -58,6 +58,17 @@ def test_modules_are_a_table() -> None:
     ]
 
 
+def test_a_binding_that_waits_for_its_objects_stands_with_its_module() -> None:
+    expected = "binding pods of hook pods.sh waits: the operator may not list pods"
+    (web,) = [line for line in text("module", "list").splitlines() if line.startswith("web")]
+    assert web.endswith(expected)
+    (row,) = [row for row in document("module", "list")["modules"] if row["name"] == "web"]
+    assert row["waitingBindings"] == [
+        {"hook": "pods.sh", "binding": "pods", "reason": "the operator may not list pods"}
+    ]
+    assert document("global", "list") == {"globalHooks": ["pods.sh"], "waitingBindings": []}
+
+
 def test_queues_are_a_table_with_age_tries_and_the_last_error() -> None:
     lines = text("queue", "list").splitlines()
     assert lines[0].split() == ["QUEUE", "#", "TASK", "AGE", "TRIES", "STATE", "LAST", "ERROR"]

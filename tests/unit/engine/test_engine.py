@@ -8,6 +8,7 @@ from typing import cast
 import pytest
 
 from addon_operator.engine import converge, engine, hook_run, state, steps, tasks
+from addon_operator.kernel import errors
 from addon_operator.kernel.names import ModuleName
 from addon_operator.modules import model
 from tests.unit.engine import bound_fakes, fakes, test_converge
@@ -213,6 +214,20 @@ async def test_what_hooks_in_named_queues_wait_for_is_told(benches: list[Bench])
     bench.hooks.fail["a.sh"] = 1
     await bench.start()
     assert list(bench.engine.waiting_for()) == ["hook a.sh failed 1 times: hook a.sh failed"]
+
+
+async def test_what_the_first_converge_waits_for_is_told_without_values(benches: list[Bench]) -> None:
+    class TellsTooMuchError(errors.AddonOperatorError):
+        @property
+        def without_values(self) -> str:
+            return "the values are not valid"
+
+    async def fail(task: tasks.Task) -> None:
+        raise TellsTooMuchError("size: 'huge' is no integer")
+
+    bench = await started(benches)
+    await bench.engine.queues[0].add(tasks.Task(tasks.TaskKind.MODULE_RUN, fail, owner="web")).tried
+    assert list(bench.engine.waiting_for()) == ["module web failed 1 times: the values are not valid"]
 
 
 async def test_a_drain_ends_all_queues(benches: list[Bench]) -> None:

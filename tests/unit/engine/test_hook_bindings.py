@@ -208,8 +208,9 @@ async def test_a_failing_synchronization_in_a_named_queue_fails_the_start_and_no
     with pytest.raises(
         hook_bindings.BindingError,
         match=r"hook a\.sh: the Synchronization run of binding pods in queue slow has failed: hook a",
-    ):
+    ) as failed:
         await bench.start(one)
+    assert failed.value.without_values.endswith("queue slow has failed; the operator's log says why")
     with pytest.raises(hook_bindings.BindingError):
         await bench.start(one)
     assert await bench.told() == ["a.sh: pods Synchronization"], "its queue tries it again, nobody else"
@@ -248,7 +249,10 @@ async def test_a_kind_that_comes_later_does_not_hold_up_the_start(bench: Bench) 
     await asyncio.wait_for(bench.start(one), 5)
     assert await bench.told() == ["a.sh: pods Synchronization"]
     assert bench.log.waits == ["shops: the API server has no kind Shop"]
-    assert bench.bindings.troubles() == {"web/a.sh/shops": "the API server has no kind Shop"}
+    assert bench.bindings.waiting(WEB) == [
+        {"hook": "a.sh", "binding": "shops", "reason": "the API server has no kind Shop"}
+    ]
+    assert bench.bindings.waiting(tasks.GLOBAL_OWNER) == []
     assert bench.bindings.snapshots(one)["shops"] == ()
     bench.cluster.put("Shop", "s")
     bench.hooks.effects = hook_run.HookEffects(values_changed=True)
@@ -256,7 +260,7 @@ async def test_a_kind_that_comes_later_does_not_hold_up_the_start(bench: Bench) 
     assert await bench.told() == ["a.sh: shops Synchronization s"]
     bench.cluster.put("Shop", "t")
     assert await bench.told() == ["a.sh: shops Added t"]
-    assert bench.bindings.troubles() == {}
+    assert bench.bindings.waiting(WEB) == []
     assert bench.log.waits[1:] == ["shops: no more"]
 
 

@@ -402,6 +402,21 @@ async def test_an_enabled_script_without_verdict_is_an_error_of_its_module(
         await runner.enabled(hook(text, name="enabled"), MODULE, {}, {})
 
 
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('echo hunter2 > "$MODULE_ENABLED_RESULT"', "wrote no verdict to the file of MODULE_ENABLED_RESULT"),
+        ("echo hunter2 >&2; exit 2", "failed with exit code 2; the operator's log shows what it wrote"),
+    ],
+)
+async def test_what_an_enabled_script_wrote_is_not_in_its_error_without_values(
+    runner: hook_runner.HookRunner, hook: WriteHook, text: str, told: str
+) -> None:
+    with pytest.raises(hook_runner.EnabledScriptError, match="hunter2") as failed:
+        await runner.enabled(hook(text, name="enabled"), MODULE, {}, {})
+    assert failed.value.without_values.startswith(f"module some-module: its enabled script {told}")
+
+
 async def test_an_enabled_script_that_cannot_be_started_is_an_error_of_its_module(
     runner: hook_runner.HookRunner, hook: WriteHook
 ) -> None:

@@ -80,8 +80,21 @@ async def test_modules_stand_in_run_order_with_what_is_known_of_them(bench: Benc
         "hooks": 0,
         "lastRun": "1970-01-01T00:00:00Z",
         "lastError": "helm failed",
+        "waitingBindings": [],
     }
     assert (dns["name"], dns["enabled"], dns["hooks"], dns["lastRun"]) == ("dns", False, None, None)
+
+
+async def test_bindings_that_wait_stand_with_their_module() -> None:
+    waiting: dict[str, list[introspection.WaitingBinding]] = {
+        "web": [{"hook": "a.sh", "binding": "pods", "reason": "it may not"}],
+        "": [{"hook": "all.sh", "binding": "shops", "reason": "no such kind"}],
+    }
+    views = introspection.Introspection(
+        states(), tuple, (), fakes.Clock(), lambda owner: waiting.get(owner, [])
+    )
+    assert [row["waitingBindings"] for row in views.modules()] == [[], waiting["web"]]
+    assert views.waiting_global_bindings == waiting[""]
 
 
 async def test_a_running_task_is_the_head_and_the_others_wait_behind_it(bench: Bench) -> None:

@@ -193,6 +193,30 @@ async def test_the_first_try_is_told_even_when_it_failed(working: Start) -> None
     assert (task.attempts, task.last_error) == (1, "a failed")
 
 
+async def test_an_error_is_kept_with_and_without_values(working: Start) -> None:
+    class TellsTooMuchError(errors.AddonOperatorError):
+        @property
+        def without_values(self) -> str:
+            return "the values are not valid"
+
+    async def fail(task: tasks.Task) -> None:
+        raise TellsTooMuchError("size: 'huge' is no integer")
+
+    async def break_down(task: tasks.Task) -> None:
+        raise KeyError("huge")
+
+    bench = await working()
+    told = bench.queue.add(tasks.Task(tasks.TaskKind.MODULE_RUN, fail, owner="a"))
+    await told.tried
+    assert (told.last_error, told.last_error_without_values) == (
+        "size: 'huge' is no integer",
+        "the values are not valid",
+    )
+    defect = bench.queue.add(tasks.Task(tasks.TaskKind.MODULE_RUN, break_down, owner="b", allow_failure=True))
+    await defect.tried
+    assert defect.last_error_without_values == "KeyError; the operator's log says more"
+
+
 async def test_draining_starts_nothing_more_and_waits_for_the_step_that_runs(working: Start) -> None:
     bench = await working()
     bench.gates["a"] = asyncio.Event()

@@ -183,7 +183,9 @@ class Graph:
             parts.releases, self._values, parts.kube, self._kinds, self._settings.namespace
         )
         return debug_api.Inspected(
-            introspection.Introspection(self._states, lambda: running.queues, hooks, self._clock),
+            introspection.Introspection(
+                self._states, lambda: running.queues, hooks, self._clock, self._bound.bindings.waiting
+            ),
             self._values,
             state.ModulesByName(self._states),
             renderer,

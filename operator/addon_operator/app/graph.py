@@ -196,7 +196,9 @@ class Graph:
     def _hook_runner(self) -> hook_runner.HookRunner:
         return hook_runner.HookRunner(
             tmp_dir=self._parts.workspace,
-            environment=environment.of_children(self._parts.environ, self._parts.kube.access),
+            environment=environment.of_hooks(
+                self._parts.environ, self._parts.kube.access, self._parts.workspace
+            ),
             default_timeout=self._settings.hook_timeout,
             logger=self._parts.log,
             log_proxy_hook_json=self._settings.log_proxy_hook_json,

@@ -88,7 +88,7 @@ async def _tools(
     manager = release_setup.release_manager(settings, helm, kube, workspace, environ, run_child, log)
     runner = hook_runner.HookRunner(
         tmp_dir=workspace,
-        environment=environment.of_children(environ, access),
+        environment=environment.of_hooks(environ, access, workspace),
         default_timeout=settings.hook_timeout,
         logger=log,
         run_child=run_child,

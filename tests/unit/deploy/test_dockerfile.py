@@ -87,3 +87,11 @@ def test_the_image_has_the_tools_that_hooks_expect() -> None:
     tools = " ".join(of("RUN"))
     assert all(f"/out/{tool}" in tools for tool in ("helm", "kubectl", "jq", "tini"))
     assert any(one.arguments == "--from=tools /out/ /usr/local/bin/" for one in FINAL)
+
+
+def test_hooks_find_the_shell_library_where_they_do_in_the_image_of_the_go_operator() -> None:
+    shell = "operator/addon_operator/shell"
+    copies = of("COPY", FINAL)
+    assert f"{shell}/shell_lib.sh /shell_lib.sh" in copies
+    assert f"{shell}/frameworks/ /frameworks/" in copies
+    assert (dockerfile.ROOT / shell / "frameworks" / "shell" / "hook.sh").is_file()

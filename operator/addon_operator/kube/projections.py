@@ -12,7 +12,7 @@ from addon_operator.hooks import jq_programs
 from addon_operator.kernel import errors
 from addon_operator.kube import packed_entries
 
-JQ_SECONDS: Final = 10.0
+JQ_SECONDS: Final = 5.0
 """How long a jqFilter may take for one object."""
 _DIGEST_BYTES: Final = 8
 _INLINE_BYTES: Final = 1 << 15

@@ -1,6 +1,7 @@
 """Runs jq programs in worker processes: neither slow nor endless ones hold up the event loop."""
 
 import asyncio
+import dataclasses
 import pathlib
 import socket
 import subprocess
@@ -18,9 +19,15 @@ MEMORY_BYTES: Final = 1 << 30
 _BATCH_DOCUMENTS: Final = 50
 _BATCH_BYTES: Final = 1 << 19
 _READ_BUFFER: Final = 1 << 20
+_START_SECONDS: Final = 30.0
 _ALARM_MARGIN: Final = 5.0
 _STRIKES: Final = 3
 """How many documents of a batch may use up their time one by one before the rest is given up."""
+_LEAST_SECONDS: Final = 0.25
+"""Time that every program gets for a document."""
+
+
+_GREETING: Final = jq_worker_main.Request(_START_SECONDS, ".", (b"null",))
 
 
 class _WorkerLostError(Exception):
@@ -59,7 +66,14 @@ class _Worker:
             process.kill()
             process.wait()
             raise
-        return cls(process, reader, writer)
+        worker = cls(process, reader, writer)
+        try:
+            # The time that a program gets does not begin before the worker can work.
+            await worker.ask(_GREETING, _START_SECONDS)
+        except BaseException:
+            await worker.end()
+            raise
+        return worker
 
     async def ask(self, request: jq_worker_main.Request, timeout: float) -> list[jq_worker_main.Answer]:
         try:
@@ -79,6 +93,26 @@ class _Worker:
         await asyncio.to_thread(self._process.wait)
 
 
+@dataclasses.dataclass(slots=True)
+class Patience:
+    """With a program that did not end in time: each time halves what it gets, each end in time doubles it."""
+
+    share: float = 1.0
+
+    def seconds(self, timeout: float) -> float:
+        """What it gets of ``timeout`` for a document."""
+        return max(timeout * self.share, min(timeout, _LEAST_SECONDS))
+
+    def was_late(self, timeout: float) -> None:
+        """It used up its time."""
+        if self.seconds(timeout) > _LEAST_SECONDS:
+            self.share /= 2
+
+    def ended(self) -> None:
+        """It ended in its time."""
+        self.share = min(1.0, self.share * 2)
+
+
 class JqWorkers:
     """A pool of worker processes, started when they are first needed; to be used in one event loop."""
 
@@ -87,7 +121,8 @@ class JqWorkers:
         self._memory_bytes = memory_bytes
         self._places = asyncio.Semaphore(workers)
         self._idle: list[_Worker] = []
-        self._slow: dict[str, asyncio.Lock] = {}
+        self._slow: dict[str, Patience] = {}
+        self._slow_place = asyncio.Lock()
         self._closed = False
 
     async def __aenter__(self) -> Self:
@@ -108,7 +143,8 @@ class JqWorkers:
         """The results of the program on each document, as a JSON array, or why there are none; in order.
 
         ``documents`` are JSON. ``timeout`` is in seconds and for one document: a program that takes longer is
-        stopped, by killing its worker. What a killed worker had in hand is run once more, one by one.
+        stopped, by killing its worker. What a killed worker had in hand is run once more, one by one. A
+        program that is stopped again and again gets less and less time, since others wait for its answers.
         """
         batches = list(_batches(documents))
         answers = await asyncio.gather(*(self._batch(program, batch, timeout) for batch in batches))
@@ -122,27 +158,33 @@ class JqWorkers:
                 return await self._ask(program, documents, timeout)
             except _WorkerLostError as error:
                 if error.late:
-                    # From now on it gets one worker at a time: the others are for programs that end.
-                    self._slow[program] = asyncio.Lock()
+                    self._slow[program] = Patience()
             except start_errors.ChildStartError as error:
                 return [jq_programs.JqError(str(error))] * len(documents)
-        async with self._slow.get(program) or asyncio.Lock():
-            return await self._one_by_one(program, documents, timeout)
+        if (patience := self._slow.get(program)) is None:
+            return await self._one_by_one(program, documents, timeout, Patience())
+        # All such programs share one worker: the others are for programs that end.
+        async with self._slow_place:
+            return await self._one_by_one(program, documents, timeout, patience)
 
     async def _one_by_one(
-        self, program: str, documents: Sequence[bytes], timeout: float
+        self, program: str, documents: Sequence[bytes], timeout: float, patience: Patience
     ) -> list[bytes | jq_programs.JqError]:
         answers: list[bytes | jq_programs.JqError] = []
         strikes = 0
         for document in documents:
+            seconds = patience.seconds(timeout)
             if strikes == _STRIKES:
-                answers.append(_too_slow(timeout))
+                answers.append(_too_slow(seconds))
                 continue
             try:
-                answers += await self._ask(program, [document], timeout)
+                answers += await self._ask(program, [document], seconds)
+                patience.ended()
             except _WorkerLostError as error:
-                strikes += error.late
-                answers.append(_too_slow(timeout) if error.late else _died())
+                answers.append(_too_slow(seconds) if error.late else _died())
+                if error.late:
+                    strikes += 1
+                    patience.was_late(timeout)
             except start_errors.ChildStartError as error:
                 answers.append(jq_programs.JqError(str(error)))
         return answers

@@ -79,12 +79,12 @@ async def test_a_program_that_never_ends_is_stopped_and_costs_only_its_own_docum
     workers: jq_workers.JqWorkers,
 ) -> None:
     program = "if .stuck then repeat(1) | empty else .n end"
-    documents = [b'{"n": 1}', b'{"stuck": true}', b'{"n": 3}']
-    first, second, third = results(await workers.run(program, documents, SHORT))
-    assert (first, third) == ([1], [3])
-    assert second == (
-        "it was stopped because it did not end within 0.5 s; look for endless recursion or repeat"
-    )
+    stuck = b'{"stuck": true}'
+    documents = [b'{"n": 1}', stuck, stuck, b'{"n": 3}']
+    first, second, third, fourth = results(await workers.run(program, documents, SHORT))
+    assert (first, fourth) == ([1], [3])
+    reason = "it was stopped because it did not end within {} s; look for endless recursion or repeat"
+    assert (second, third) == (reason.format(0.5), reason.format(0.25))
     assert results(await workers.run(".n", [b'{"n": 4}'], PATIENT)) == [[4]]
 
 
@@ -95,6 +95,31 @@ async def test_a_program_that_is_stuck_on_everything_is_given_up_after_a_few_doc
     answers = await workers.run("repeat(1) | empty", [b"{}"] * 40, 0.05)
     assert all(isinstance(answer, jq_programs.JqError) for answer in answers)
     assert time.monotonic() - began < 40 * 0.05
+
+
+def test_a_program_that_never_ends_gets_less_time_each_time_and_more_when_it_ends() -> None:
+    patience, limits = jq_workers.Patience(), []
+    for _ in range(7):
+        limits.append(patience.seconds(4.0))
+        patience.was_late(4.0)
+    assert limits == [4.0, 2.0, 1.0, 0.5, 0.25, 0.25, 0.25]
+    assert patience.seconds(0.01) == 0.01
+    for _ in range(9):
+        patience.ended()
+    assert patience.seconds(4.0) == 4.0
+
+
+async def test_however_many_programs_never_end_one_worker_is_left_for_those_that_do() -> None:
+    endless = ["repeat(1) | empty", "repeat(2) | empty"]
+    async with jq_workers.JqWorkers(workers=2) as pool:
+        await asyncio.gather(*(pool.run(program, [b"{}"], 0.05) for program in endless))
+        stuck = [asyncio.create_task(pool.run(program, [b"{}"], 2 * PATIENT)) for program in endless]
+        await asyncio.sleep(0)
+        async with asyncio.timeout(PATIENT):
+            assert results(await pool.run(".n", [b'{"n": 1}'], PATIENT)) == [[1]]
+        for task in stuck:
+            task.cancel()
+        await asyncio.gather(*stuck, return_exceptions=True)
 
 
 async def test_the_event_loop_goes_on_while_a_program_is_stuck(workers: jq_workers.JqWorkers) -> None:

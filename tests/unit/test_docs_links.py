@@ -1,0 +1,67 @@
+"""Links between pages lead somewhere, and every page can be found."""
+
+import pathlib
+import re
+from collections.abc import Iterator
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[2]
+PAGES = sorted(
+    [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "modules" / "README.md"],
+    key=lambda page: page.as_posix(),
+)
+LINK = re.compile(r"(?<!!)\[(?:[^\]\[]|\[[^\]]*\])*\]\((?P<target>[^)\s]+)\)")
+HEADING = re.compile(r"^#{1,6} +(?P<text>.+?) *#*$", re.MULTILINE)
+ELSEWHERE = ("https://", "http://", "mailto:")
+FENCE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
+
+
+def name(page: pathlib.Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+def prose(page: pathlib.Path) -> str:
+    """The page without its blocks of code."""
+    return FENCE.sub("", page.read_text("utf-8"))
+
+
+def links(page: pathlib.Path) -> Iterator[str]:
+    for found in LINK.finditer(prose(page)):
+        if not found["target"].startswith(ELSEWHERE):
+            yield found["target"]
+
+
+def anchors(page: pathlib.Path) -> set[str]:
+    """The anchors that GitHub gives to headings."""
+    return {anchor(found["text"]) for found in HEADING.finditer(prose(page))}
+
+
+def anchor(heading: str) -> str:
+    text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).strip().lower()
+    return re.sub(r"[^\w\- ]", "", text).replace(" ", "-")
+
+
+def broken(page: pathlib.Path) -> list[str]:
+    found = []
+    for target in links(page):
+        path, _, fragment = target.partition("#")
+        there = (page.parent / path).resolve() if path else page
+        if not there.exists():
+            found.append(f"{target}: there is no such file")
+        elif fragment and fragment not in anchors(there):
+            found.append(f"{target}: there is no such heading")
+    return found
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_links_lead_somewhere(page: pathlib.Path) -> None:
+    assert broken(page) == []
+
+
+def test_links_to_nowhere_are_found(tmp_path: pathlib.Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(
+        "# A `b`, c\n[a](#a-b-c) [b](#nowhere) [c](page.md#a-b-c) [d](none.md)\n```\n[e](no)\n```\n"
+    )
+    assert broken(page) == ["#nowhere: there is no such heading", "none.md: there is no such file"]

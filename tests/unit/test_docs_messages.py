@@ -1,0 +1,52 @@
+"""The messages in the pages about trouble are those of the code, word for word."""
+
+import functools
+import pathlib
+import re
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "how-to" / "troubleshoot.md"
+ROW = re.compile(r"^\| (?P<first>.*?) \| .* \|$", re.MULTILINE)
+GAP = "…"
+OF_KUBERNETES = {'cannot patch "…" … field is immutable', "Reason: OOMKilled", "Liveness probe failed"}
+
+
+def messages() -> list[str]:
+    """What stands in the first column of the tables and has words in it."""
+    cells = (row["first"] for row in ROW.finditer(PAGE.read_text("utf-8")))
+    found = {text for cell in cells for text in re.findall(r"`([^`]+)`", cell) if " " in text}
+    return sorted(found - OF_KUBERNETES)
+
+
+@functools.cache
+def code() -> str:
+    """The sources, with texts of several lines in one, and a gap for what is put into them."""
+    modules = (ROOT / "operator" / "addon_operator").rglob("*.py")
+    joined = re.sub(r'"\s*\n\s*f?"', "", "\n".join(module.read_text("utf-8") for module in modules))
+    return re.sub(r"\{[^{}\n]*\}", GAP, joined).replace('\\"', '"')
+
+
+def pieces(message: str) -> list[str]:
+    """The parts of a message that the code has to have; short ones say nothing."""
+    return [piece for piece in re.split(r"…|[;:](?: |$)", message) if len(piece.split()) > 1]
+
+
+def test_there_are_messages() -> None:
+    assert len(messages()) > 40
+
+
+@pytest.mark.parametrize("message", messages())
+def test_a_message_is_one_of_the_code(message: str) -> None:
+    parts = pieces(message)
+    assert parts
+    assert [part for part in parts if part.strip() not in code()] == []
+
+
+@pytest.mark.parametrize(
+    ("message", "is_known"),
+    [("two directories hold a module named …", True), ("two directories contain one named …", False)],
+)
+def test_a_message_that_is_worded_otherwise_is_found(message: str, is_known: bool) -> None:
+    assert all(part.strip() in code() for part in pieces(message)) is is_known

@@ -119,8 +119,13 @@ class EnabledScriptError(errors.ModuleError):
 
 def describe_failure(result: children.ChildResult, timeout: float | None = None) -> str:
     """How a process failed, with the end of its standard error: the part of a sentence after its name."""
-    said = " | ".join(result.stderr_tail.splitlines()[-_QUOTED_LINES:])
+    said = _said(result)
     return _ending(result, timeout) + (f": {said}" if said else "")
+
+
+def _said(result: children.ChildResult) -> str:
+    """The end of its standard error, on one line."""
+    return " | ".join(result.stderr_tail.splitlines()[-_QUOTED_LINES:])
 
 
 def _ending(result: children.ChildResult, timeout: float | None) -> str:
@@ -175,16 +180,29 @@ class HookRunner:
         Raises :class:`~addon_operator.hooks.config.HookConfigError` when it cannot be started, fails, or
         prints a configuration that is wrong.
         """
-        return config.parse(await self.config_text(hook_path, cwd=cwd), kind, f"hook {hook_path}")
+        result = await self._ask_for_config(hook_path, cwd)
+        source = f"hook {hook_path}"
+        text = _config_text(result, source)
+        try:
+            return config.parse(text, kind, source)
+        except config.HookConfigError as error:
+            if not (said := _said(result)):
+                raise
+            told = f"it said on standard error: {said}"
+            raise config.HookConfigError(source, *error.violations, told) from error
 
     async def config_text(self, hook_path: pathlib.Path, *, cwd: pathlib.Path | None = None) -> str:
         """What a hook prints when it is started with ``--config``.
 
         Raises :class:`~addon_operator.hooks.config.HookConfigError` when it cannot be started or fails.
         """
-        source = f"hook {hook_path}"
+        return _config_text(await self._ask_for_config(hook_path, cwd), f"hook {hook_path}")
+
+    async def _ask_for_config(
+        self, hook_path: pathlib.Path, cwd: pathlib.Path | None
+    ) -> children.ChildResult:
         try:
-            result = await self._run_child(
+            return await self._run_child(
                 [*hook_files.command(hook_path), "--config"],
                 env=self._environment,
                 cwd=cwd or hook_path.parent,
@@ -193,8 +211,7 @@ class HookRunner:
                 capture_stdout=MAX_CONFIG_BYTES,
             )
         except children.ChildStartError as error:
-            raise config.HookConfigError(source, str(error)) from error
-        return _config_text(result, source)
+            raise config.HookConfigError(f"hook {hook_path}", str(error)) from error
 
     async def run(self, request: HookRunRequest) -> HookRunResult:
         """Run a hook.

@@ -339,6 +339,7 @@ async def test_the_configuration_is_read_in_the_hooks_directory_without_run_file
         ("echo broken >&2; exit 1", "--config failed with exit code 1: broken"),
         ("exit 0", "--config printed nothing"),
         ("echo '{configVersion: v1, onStart: 1}'", "did you mean 'onStartup'"),
+        ("echo 'jq: gone' >&2; echo '{'", "neither JSON.*; it said on standard error: jq: gone"),
         ("head -c 1048577 /dev/zero", "more than 1048576 bytes"),
         ('printf "\\xff"', "no UTF-8"),
         ("kill -TERM $$", "was ended by SIGTERM"),

@@ -248,6 +248,14 @@ class ModuleObserver:
         self._meters.modules.convergence_total.labels(activation=activation).inc()
         self._log.info("converge done", activation=activation, seconds=round(seconds, 3))
 
+    def converge_unsettled(self, rounds: int, hooks: Sequence[str], delay: float) -> None:
+        """Tell that ``afterAll`` hooks do not come to an end."""
+        self._log.error(
+            f"global values still change after {rounds} converges in a row, by the afterAll hooks "
+            f"{', '.join(hooks)}: the next converge begins in {delay:.1f} s; "
+            "let the hooks stop changing values once they are as wanted"
+        )
+
 
 class EditObserver:
     """Implements :class:`addon_operator.engine.engine.EditObserver`: edits of the values ConfigMap."""

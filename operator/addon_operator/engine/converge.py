@@ -7,14 +7,17 @@ intent ends it: what has not begun is dropped, what runs stops at its next step,
 import asyncio
 import dataclasses
 import enum
+import functools
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
-from addon_operator.engine import tasks
+from addon_operator.engine import settling, tasks
 from addon_operator.engine.task_queue import TaskQueue
 from addon_operator.kernel import names
 from addon_operator.modules import plan
+
+ACTIVATION_AFTER_ALL: Final = "AfterAllHooksChangeGlobalValues"
 
 
 class ConvergeState(enum.Enum):
@@ -83,6 +86,18 @@ class ConvergeObserver(Protocol):
         """It ended after ``seconds``, or gave way to a newer intent."""
         ...
 
+    def converge_unsettled(self, rounds: int, hooks: Sequence[str], delay: float) -> None:
+        """``afterAll`` hooks changed global values ``rounds`` times in a row; the next converge waits."""
+        ...
+
+
+class Timers(Protocol):
+    """What calls something later; the event loop."""
+
+    def call_later(self, delay: float, callback: Callable[[], object], /) -> asyncio.TimerHandle:
+        """Call it after ``delay`` seconds, unless the handle is cancelled."""
+        ...
+
 
 class _SupersededError(Exception):
     """A newer intent came; never leaves this file."""
@@ -108,11 +123,15 @@ class Converger:
         observer: ConvergeObserver,
         *,
         on_failure: OnFailure = OnFailure.WAIT,
+        timers: Timers | None = None,
     ) -> None:
         self._queue = queue
         self._steps = steps
         self._observer = observer
         self._on_failure = on_failure
+        self._timers = timers
+        self._settling = settling.Settling()
+        self._later: asyncio.TimerHandle | None = None
         self._wanted: str | None = None
         self._wake = asyncio.Event()
         self._progress: _Progress | None = None
@@ -146,6 +165,11 @@ class Converger:
 
     def request(self, activation: str) -> None:
         """Converge to what the sources say now; a running converge gives way. Many requests make one."""
+        if self._later is not None:
+            self._later.cancel()
+            self._later = None
+        if activation != ACTIVATION_AFTER_ALL:
+            self._settling.reset()
         self._wanted = activation
         self._queue.drop(lambda task: task.converge is not None or task.kind is tasks.TaskKind.MODULE_RUN)
         self._steps.end_unwanted()
@@ -193,12 +217,32 @@ class Converger:
             await self._stage(progress, stage, held)
         purges = [self._steps.purge(release, progress.activation) for release in made.purges]
         await self._together(progress, purges, wait=_first_try)
-        before = self._steps.global_values()
-        await self._each(progress, self._steps.after_all(progress.activation))
-        if self._steps.global_values() != before:
-            self.request("AfterAllHooksChangeGlobalValues")
-        else:
+        changing = await self._after_all(progress)
+        if not changing:
+            self._settling.reset()
+        if not changing or not self._once_more(changing):
             await self._stragglers(progress)
+
+    async def _after_all(self, progress: _Progress) -> Sequence[str]:
+        """Run the hooks; those that changed global values if these differ in the end."""
+        before, changing = self._steps.global_values(), []
+        for task in self._steps.after_all(progress.activation):
+            earlier = self._steps.global_values()
+            await self._together(progress, [task], wait=_success)
+            if self._steps.global_values() != earlier:
+                changing.append(task.hook)
+        return changing if self._steps.global_values() != before else ()
+
+    def _once_more(self, changing: Sequence[str]) -> bool:
+        """Whether the next converge follows at once."""
+        delay = self._settling.changed()
+        if not delay:
+            self.request(ACTIVATION_AFTER_ALL)
+            return True
+        self._observer.converge_unsettled(self._settling.rounds, changing, delay)
+        timers = self._timers or asyncio.get_running_loop()
+        self._later = timers.call_later(delay, functools.partial(self.request, ACTIVATION_AFTER_ALL))
+        return False
 
     async def _stragglers(self, progress: _Progress) -> None:
         """Modules that nothing had to wait for still have to succeed before the converge counts as done."""

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 
 import pytest
 
-from addon_operator.engine import converge, task_queue, tasks
+from addon_operator.engine import converge, settling, task_queue, tasks
 from addon_operator.kernel import errors
 from addon_operator.kernel.names import ModuleName
 from addon_operator.modules import plan
@@ -99,12 +99,34 @@ def make_plan(
 class Told:
     def __init__(self) -> None:
         self.ended: list[tuple[str, bool]] = []
+        self.unsettled: list[tuple[int, tuple[str, ...], float]] = []
 
     def converge_started(self, activation: str) -> None:
         pass
 
     def converge_ended(self, activation: str, seconds: float, *, superseded: bool) -> None:
         self.ended.append((activation, superseded))
+
+    def converge_unsettled(self, rounds: int, hooks: Sequence[str], delay: float) -> None:
+        self.unsettled.append((rounds, tuple(hooks), delay))
+
+
+class Timers:
+    """An event loop's timers, fired by hand."""
+
+    def __init__(self) -> None:
+        self.pending: list[asyncio.TimerHandle] = []
+
+    def call_later(self, delay: float, callback: Callable[[], object], /) -> asyncio.TimerHandle:
+        loop = asyncio.get_running_loop()
+        self.pending.append(asyncio.TimerHandle(loop.time() + delay, callback, (), loop))
+        return self.pending[-1]
+
+    def fire(self) -> None:
+        for handle in self.pending:
+            if not handle.cancelled():
+                handle._run()
+        self.pending.clear()
 
 
 class Bench:
@@ -113,7 +135,10 @@ class Bench:
         self.queue = task_queue.TaskQueue("main", observer=fakes.QueueLog(), clock=self.clock, parallelism=4)
         self.steps = FakeSteps()
         self.told = Told()
-        self.converger = converge.Converger(self.queue, self.steps, self.told, on_failure=on_failure)
+        self.timers = Timers()
+        self.converger = converge.Converger(
+            self.queue, self.steps, self.told, on_failure=on_failure, timers=self.timers
+        )
 
     @property
     def ran(self) -> list[str]:
@@ -341,6 +366,38 @@ async def test_global_values_changed_by_after_all_converge_again_before_it_count
     await bench.converger.first_done.wait()
     assert bench.ran == ["beforeAll", "discover", "afterAll"] * 2
     assert bench.told.ended == [("onStartup", False), ("AfterAllHooksChangeGlobalValues", False)]
+
+
+async def test_after_all_hooks_that_never_agree_let_converges_follow_with_a_growing_delay(
+    working: Start,
+) -> None:
+    bench = working()
+    bench.steps.after_all_changes = list(range(100, 200))
+    bench.converger.request("onStartup")
+    await bench.converger.first_done.wait()
+    await fakes.settle()
+    assert bench.ran.count("afterAll") == settling.AT_ONCE + 1
+    assert bench.converger.state is converge.ConvergeState.IDLE
+    bench.timers.fire()
+    await fakes.settle()
+    assert bench.ran.count("afterAll") == settling.AT_ONCE + 2
+    (first, second) = bench.told.unsettled
+    assert (first[:2], second[:2]) == ((6, ("afterAll",)), (7, ("afterAll",)))
+    assert 5 <= first[2] < second[2]
+
+
+async def test_another_reason_to_converge_does_not_wait_for_hooks_that_never_agree(working: Start) -> None:
+    bench = working()
+    bench.steps.after_all_changes = list(range(100, 200))
+    bench.converger.request("onStartup")
+    await bench.converger.first_done.wait()
+    bench.steps.after_all_changes = []
+    bench.converger.request("ConfigMapChanged")
+    await fakes.settle()
+    assert bench.told.ended[-1] == ("ConfigMapChanged", False)
+    bench.timers.fire()
+    await fakes.settle()
+    assert bench.told.ended[-1] == ("ConfigMapChanged", False), "the delayed one is given up"
 
 
 async def test_a_module_whose_run_is_still_to_come_needs_no_other(working: Start) -> None:

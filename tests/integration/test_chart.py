@@ -94,6 +94,7 @@ def test_both_versions_of_helm_render_the_same(helms: Mapping[str, pathlib.Path]
         ({"settings": {"log-level": "debug"}}, ["/settings", "log-level"]),
         ({"podPresets.failurePolicy": "ignore"}, ["failurePolicy", "Ignore"]),
         ({"rbac.extraRules": [{"resources": ["pods"]}]}, ["extraRules", "verbs"]),
+        ({"settings": {"SHUTDOWN_GRACE": "5s"}}, ["settings.SHUTDOWN_GRACE", "shutdownGraceSeconds"]),
         ({"highAvailability.enabled": False}, ["replicas", "elect a leader"]),
         ({"webhook.certificates.source": "secret"}, ["webhook.certificates.secretName", "tls.crt"]),
         ({"metrics.serviceMonitor.enabled": True, "metrics.podMonitor.enabled": True}, ["scraped twice"]),
@@ -173,11 +174,17 @@ def test_secrets_of_the_cluster_are_out_of_reach_when_the_value_says_so(
 def test_settings_win_over_what_the_chart_sets_but_its_own_release_stays_out_of_reach(
     devcluster: handle.DevCluster,
 ) -> None:
-    settings = {"HELM_IGNORE_RELEASE": "other", "KUBE_CLIENT_QPS": 1000000, "SHUTDOWN_GRACE": "5s"}
+    settings = {"HELM_IGNORE_RELEASE": "other", "KUBE_CLIENT_QPS": 1000000, "EXPANSION_EVENTS": False}
     env = env_of(charts.only(charts.render(devcluster.helm, {"settings": settings}), "Deployment"))
     assert env["HELM_IGNORE_RELEASE"] == "addon-operator,other"
     assert env["KUBE_CLIENT_QPS"] == "1000000"
-    assert env["SHUTDOWN_GRACE"] == "5s"
+    assert env["EXPANSION_EVENTS"] == "false"
+
+
+def test_the_pod_has_more_time_to_end_than_what_runs_in_it(devcluster: handle.DevCluster) -> None:
+    deployment = charts.only(charts.render(devcluster.helm, {"shutdownGraceSeconds": 60}), "Deployment")
+    assert env_of(deployment)["SHUTDOWN_GRACE"] == "60s"
+    assert deployment["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] == 75
 
 
 def test_certificates_of_cert_manager_are_mounted_and_no_secret_is_written(

@@ -119,6 +119,11 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- if and (gt (int .Values.replicas) 1) (not .Values.highAvailability.enabled) -}}
 {{- fail "replicas is more than 1 and highAvailability.enabled is false: two operators would work at once; set replicas to 1 or elect a leader" -}}
 {{- end -}}
+{{- range list "SHUTDOWN_GRACE" "ADDON_OPERATOR_SHUTDOWN_GRACE" -}}
+{{- if hasKey $.Values.settings . -}}
+{{- fail (printf "settings.%s is set: the pod would be killed at another time than the operator expects; set shutdownGraceSeconds" .) -}}
+{{- end -}}
+{{- end -}}
 {{- if and .Values.metrics.serviceMonitor.enabled .Values.metrics.podMonitor.enabled -}}
 {{- fail "metrics.serviceMonitor.enabled and metrics.podMonitor.enabled are both true: everything would be scraped twice; enable one of them" -}}
 {{- end -}}

@@ -91,6 +91,8 @@ class ModuleStatusWriter:
         self._changed = asyncio.Event()
         self._synced_at: float | None = None
         self._gone: set[str] = set()
+        self._kept_here: set[str] = set()
+        self._contested: set[str] = set()
 
     def module_gone(self, module: names.ModuleName) -> None:
         """The directory of a module is gone; returns at once."""
@@ -240,10 +242,10 @@ class ModuleStatusWriter:
         if name not in self._states:
             return
         stored = self._stored.get(name)
-        if stored is None or stored.owner != self._namespace:
-            if stored is not None and stored.owner:
-                self._log.info(f"Module {name} was kept by an operator in namespace {stored.owner} until now")
+        if stored is None:
             stored = await self._create(name)
+        elif stored.owner != self._namespace:
+            stored = await self._take_over(name, stored.owner)
         self._phases.setdefault(name, module_status.stored_moment(stored.status))
         try:
             await self._write_status(name, stored)
@@ -252,7 +254,21 @@ class ModuleStatusWriter:
             await self._write_status(name, await self._create(name))
         self._tell(name)
 
+    async def _take_over(self, name: str, owner: str) -> _Stored:
+        if owner and name not in self._kept_here:
+            self._log.info(f"Module {name} was kept by an operator in namespace {owner} until now")
+        elif owner and name not in self._contested:
+            self._contested.add(name)
+            self._log.warning(
+                f"an operator in namespace {owner} has a module {name}, too: the Module object {name} shows "
+                "the one that changed last; give one of them another name"
+            )
+        stored = await self._create(name)
+        # What it tells is about a module of somebody else, but for the time before this label existed.
+        return dataclasses.replace(stored, status={}) if owner else stored
+
     async def _create(self, name: str) -> _Stored:
+        self._kept_here.add(name)
         body = _body(name) | {"metadata": {"name": name, "labels": {OPERATOR_LABEL: self._namespace}}}
         return self._keep(name, await self._kube.apply(_path(name), body, force=True))
 

@@ -251,6 +251,37 @@ async def test_an_object_of_another_operator_is_taken_over_once_and_told(
     assert cluster.writes == []
 
 
+async def test_nothing_is_taken_over_of_what_another_operator_told(
+    writer: writing.ModuleStatusWriter, cluster: Cluster
+) -> None:
+    theirs = {"release": {"revision": 7, "checksum": "theirs"}, "lastRun": "2026-01-01T00:00:00Z"}
+    cluster.add("web", owner="elsewhere", status=theirs)
+    cluster.add("api", owner="addons", status=theirs)
+    writer.module_changed(module(status=Status.PENDING))
+    writer.module_changed(module("api", status=Status.PENDING))
+    await writer.turn()
+    assert not theirs.keys() & cluster.objects["web"]["status"].keys()
+    assert theirs.items() <= cluster.objects["api"]["status"].items(), "an operator before this one"
+
+
+async def test_two_operators_with_a_module_of_the_same_name_are_told_once(
+    writer: writing.ModuleStatusWriter, cluster: Cluster, log: logs.Lines, pauses: api_server.Pauses
+) -> None:
+    web = module()
+    writer.module_changed(web)
+    await writer.turn()
+    for status in (Status.FAILED, Status.READY):
+        cluster.add("web", owner="elsewhere")
+        pauses.now += writing.RESYNC_SECONDS
+        web.status = status
+        writer.module_changed(web)
+        await writer.turn()
+        assert cluster.objects["web"]["status"]["state"] == status
+    (line,) = log.lines
+    assert line[0] == "warning"
+    assert "namespace elsewhere has a module web, too" in line[1]
+
+
 @pytest.mark.parametrize("how", ["deleted", "changed"])
 async def test_what_somebody_did_to_an_object_is_put_right(
     writer: writing.ModuleStatusWriter, cluster: Cluster, pauses: api_server.Pauses, how: str

@@ -35,7 +35,7 @@ def environment(directory: pathlib.Path, port: int) -> dict[str, str]:
     }
 
 
-def typed(script: str, directory: pathlib.Path, port: int) -> str:
+def typed(script: str, directory: pathlib.Path, port: int, seconds: float = TYPING_SECONDS) -> str:
     """What a shell prints that gets this script; its processes do not outlive it."""
     bash = shutil.which("bash") or "bash"
     ended = 'trap "kill \\$(jobs -p) 2>/dev/null || true; addon-operator devcluster down >/dev/null" EXIT\n'
@@ -46,7 +46,7 @@ def typed(script: str, directory: pathlib.Path, port: int) -> str:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=TYPING_SECONDS,
+        timeout=seconds,
         check=False,
     )
     assert done.returncode == 0, done.stdout

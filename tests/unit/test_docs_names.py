@@ -1,0 +1,146 @@
+"""Pages name only variables, commands, flags, metrics and values of the chart that there are."""
+
+import functools
+import pathlib
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import click
+import pytest
+import yaml
+
+from addon_operator.app import setting_names, settings
+from addon_operator.cli import main
+from addon_operator.telemetry import metrics
+from tests.unit import test_docs_links
+
+ROOT = test_docs_links.ROOT
+PAGES = test_docs_links.PAGES
+name = test_docs_links.name
+
+IN_CAPITALS = re.compile(r"\b[A-Z][A-Z0-9]+(?:_[A-Z0-9]+)+\b")
+PLACEHOLDER = re.compile(r"(ADDON|SHELL)_OPERATOR_X")
+OF_EXAMPLES = {"expansion.md", "preview-a-pod.md", "podpreset.md"}
+"""Pages with variables of pods."""
+COMMAND = re.compile(r"(?:^|\$ |-- |`|&& |\(|\")addon-operator (?P<rest>[a-z-][^`|#\n)]*)", re.MULTILINE)
+SERIES = re.compile(
+    r"`(?:addon_operator_)?(?P<name>[a-z]+(?:_[a-z]+)*_(?:total|seconds|bytes|objects|waiting|lag))\b"
+)
+OTHERS_SERIES = {"hooks.md", "migrate-from-the-go-operator.md", "benchmarks.md"}
+"""Pages with metrics of hooks and of the Go operator."""
+CHART_PAGES = {
+    "install.md",
+    "security.md",
+    "troubleshoot.md",
+    "upgrade.md",
+    "migrate-from-the-go-operator.md",
+}
+VALUES: dict[str, Any] = yaml.safe_load((ROOT / "deploy/chart/addon-operator/values.yaml").read_text("utf-8"))
+OPEN = {"settings", "labels", "annotations", "runbookBase"}
+"""Values below which there may be anything."""
+
+
+@functools.cache
+def code() -> str:
+    modules = (ROOT / "operator" / "addon_operator").rglob("*.py")
+    return "\n".join(module.read_text("utf-8") for module in modules)
+
+
+def variables() -> set[str]:
+    bare = {variable for row in settings.TABLE.values() for variable in row.variables}
+    return (
+        bare
+        | {f"ADDON_OPERATOR_{variable}" for variable in bare}
+        | set(setting_names.WITHOUT_MEANING)
+        | {"NO_COLOR"}
+    )
+
+
+def unknown_names(text: str) -> list[str]:
+    found = {each for each in IN_CAPITALS.findall(text) if not PLACEHOLDER.fullmatch(each)}
+    return sorted(each for each in found - variables() if each.removeprefix("ADDON_OPERATOR_") not in code())
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name not in OF_EXAMPLES], ids=name)
+def test_names_in_capitals_are_those_of_settings_and_of_the_code(page: pathlib.Path) -> None:
+    assert unknown_names(page.read_text("utf-8")) == []
+
+
+def commands(text: str) -> Iterator[list[str]]:
+    """The arguments of each command, as far as they are written on one line."""
+    for found in COMMAND.finditer(text.replace("\\\n", " ")):
+        yield re.sub(r"\$\([^)]*\)|'[^']*'|\"[^\"]*\"", "X", found["rest"]).split()
+
+
+def mistake(words: list[str]) -> str | None:
+    command: click.Command = main.cli
+    context = click.Context(command, info_name="addon-operator")
+    while isinstance(command, click.Group) and words and not words[0].startswith("-"):
+        found = command.get_command(context, words[0])
+        if found is None:
+            return f"there is no command {words[0]}"
+        command, words = found, words[1:]
+    if command.ignore_unknown_options:
+        return None
+    known = {flag for option in command.params for flag in (*option.opts, *option.secondary_opts)}
+    flags = {word.partition("=")[0] for word in words if re.match(r"--[a-z]", word)}
+    unknown = flags - known - {"--help", "--version"}
+    return f"{command.name} has no {', '.join(sorted(unknown))}" if unknown else None
+
+
+def mistakes(text: str) -> list[str]:
+    return [found for words in commands(text) if (found := mistake(words))]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_commands_and_flags_are_there(page: pathlib.Path) -> None:
+    assert mistakes(page.read_text("utf-8")) == []
+
+
+@functools.cache
+def series() -> frozenset[str]:
+    families = {family.name for family in metrics.Metrics().registry.collect()}
+    bare = {family.removeprefix("addon_operator_") for family in families}
+    return frozenset(bare | {f"{each}_total" for each in bare})
+
+
+def unknown_series(text: str) -> list[str]:
+    return sorted({found["name"] for found in SERIES.finditer(text)} - series())
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name not in OTHERS_SERIES], ids=name)
+def test_series_are_there(page: pathlib.Path) -> None:
+    text = page.read_text("utf-8").replace("container_cpu_cfs_throttled_periods_total", "")
+    assert unknown_series(text.replace("process_cpu_seconds_total", "")) == []
+
+
+def values_named(text: str) -> Iterator[str]:
+    alternatives = "|".join(VALUES)
+    yield from re.findall(rf"(?:`|--set )((?:{alternatives})(?:\.\w+)+)", text)
+
+
+def is_value(path: str, values: Mapping[str, Any] = VALUES) -> bool:
+    first, _, rest = path.partition(".")
+    if first in OPEN:
+        return True
+    if first not in values:
+        return False
+    return not rest or (isinstance(values[first], dict) and is_value(rest, values[first]))
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name in CHART_PAGES], ids=name)
+def test_values_of_the_chart_are_there(page: pathlib.Path) -> None:
+    found = list(values_named(page.read_text("utf-8")))
+    assert found
+    assert [path for path in found if not is_value(path)] == []
+
+
+def test_names_that_are_not_there_are_found() -> None:
+    assert unknown_names("`NO_SUCH_SETTING` and HELM_TIMEOUT") == ["NO_SUCH_SETTING"]
+    assert mistakes("`addon-operator module shout web`\n$ addon-operator plan --namespace x --quick\n") == [
+        "there is no command shout",
+        "plan has no --quick",
+    ]
+    assert unknown_series("`addon_operator_naps_total`, `leader`, `hook_timeouts_total`") == ["naps_total"]
+    assert not is_value("metrics.rules.anabled")

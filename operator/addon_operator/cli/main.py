@@ -17,6 +17,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "config": "addon_operator.cli.config:config",
     "devcluster": "addon_operator.cli.devcluster:devcluster",
     "global": "addon_operator.cli.global_:global_",
+    "hooks": "addon_operator.cli.hooks:hooks",
     "module": "addon_operator.cli.module:module",
     "plan": "addon_operator.cli.plan:plan",
     "preview": "addon_operator.cli.preview:preview",

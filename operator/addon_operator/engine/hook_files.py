@@ -39,6 +39,8 @@ class HookFiles:
     """Sorted by name."""
     warnings: tuple[str, ...] = ()
     """Files that look like hooks and are none, one sentence each."""
+    suspects: tuple[tuple[HookFile, str], ...] = ()
+    """The same files, each with the part of its sentence after the path."""
 
 
 def global_hooks_root(directory: pathlib.Path) -> pathlib.Path:
@@ -78,10 +80,12 @@ def discover(root: pathlib.Path) -> HookFiles:
     if not root.exists():
         return HookFiles()
     found = sorted(_files(root, "", frozenset()), key=lambda file: file.name)
-    verdicts = [(file, _warning(file)) for file in found]
+    verdicts = [(file, _verdict(file)) for file in found]
+    suspects = tuple((file, verdict) for file, verdict in verdicts if verdict is not None)
     return HookFiles(
-        executables=tuple(file for file, warning in verdicts if warning is None),
-        warnings=tuple(warning for _, warning in verdicts if warning is not None),
+        executables=tuple(file for file, verdict in verdicts if verdict is None),
+        warnings=tuple(f"{file.path} {verdict}" for file, verdict in suspects),
+        suspects=suspects,
     )
 
 
@@ -116,13 +120,13 @@ def _is_directory(entry: os.DirEntry[str]) -> bool:
         return False
 
 
-def _warning(file: HookFile) -> str | None:
+def _verdict(file: HookFile) -> str | None:
     try:
         mode = file.path.stat().st_mode
     except OSError as error:
-        return f"{file.path} is passed over: {error.strerror}"
+        return f"is passed over: {error.strerror}"
     if not stat.S_ISREG(mode):
-        return f"{file.path} is passed over: it is no regular file"
+        return "is passed over: it is no regular file"
     if not mode & _EXECUTABLE:
-        return f"{file.path} is passed over because it is not executable; run 'chmod +x {file.path}'"
+        return f"is passed over because it is not executable; run 'chmod +x {file.path}'"
     return None

@@ -9,6 +9,7 @@ from typing import Final
 from addon_operator.kernel import errors
 
 _SHEBANG_BYTES: Final = 256
+_ELF: Final = b"\x7fELF"
 
 
 class ChildStartError(errors.AddonOperatorError):
@@ -25,6 +26,21 @@ def explain(error: OSError, program: str, cwd: pathlib.Path | None) -> ChildStar
     if cwd is not None and error.errno in _ABOUT_A_PATH and not cwd.is_dir():
         return ChildStartError(program, f"its working directory {cwd} is no directory that exists")
     return ChildStartError(program, _reason(error, pathlib.Path(program)))
+
+
+def foresee(program: pathlib.Path) -> ChildStartError | None:
+    """Why an executable file could not be started, as far as its first line tells; ``None`` if it could."""
+    try:
+        with program.open("rb") as file:
+            head = file.read(len(_ELF))
+    except OSError as error:
+        return explain(error, str(program), None)
+    interpreter = _interpreter(program)
+    if interpreter is not None and not os.path.exists(interpreter):  # noqa: PTH110 - it is a text
+        return explain(OSError(errno.ENOENT, ""), str(program), None)
+    if interpreter is None and head != _ELF:
+        return explain(OSError(errno.ENOEXEC, ""), str(program), None)
+    return None
 
 
 _ABOUT_A_PATH: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EACCES})

@@ -1,0 +1,146 @@
+"""``addon-operator hooks``: what hooks say of themselves, without a cluster."""
+
+import pathlib
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+import orjson
+import rich.box
+import rich.console
+import rich.table
+import rich.text
+import yaml
+
+if TYPE_CHECKING:
+    from addon_operator.app import hooks_check
+
+EXIT_FINDINGS: Final = 1
+_PLAIN_WIDTH: Final = 160
+_STYLES: Final = {"error": "bold red", "warning": "yellow"}
+
+
+@click.group()
+def hooks() -> None:
+    """Look at hooks, without a cluster."""
+
+
+@hooks.command()
+@click.argument("directory", required=False, metavar="[DIR]", type=click.Path(path_type=pathlib.Path))
+@click.option("--modules-dir", "modules_dirs", metavar="PATHS",
+              help="Directories with modules. [MODULES_DIR, default modules]")  # fmt: skip
+@click.option("--global-hooks-dir", metavar="PATH",
+              help="Directory with global hooks. [GLOBAL_HOOKS_DIR, default global-hooks]")  # fmt: skip
+@click.option("--strict", is_flag=True, help="Take warnings for errors: exit with code 1.")
+@click.option("-o", "--output", type=click.Choice(["text", "json", "yaml"]), default="text",
+              show_default=True, help="Format of the output.")  # fmt: skip
+def check(
+    directory: pathlib.Path | None,
+    modules_dirs: str | None,
+    global_hooks_dir: str | None,
+    output: str,
+    *,
+    strict: bool,
+) -> int:
+    """Start every hook with --config, and check what it prints.
+
+    DIR is a directory of modules, a module, a directory of hooks, or one hook; without it, all modules and
+    global hooks are looked at. The exit code is 1 if the operator would refuse one.
+    """
+    from addon_operator.app import hook_places, hooks_check
+
+    configured = hook_places.configured({"modules_dirs": modules_dirs, "global_hooks_dir": global_hooks_dir})
+    places = list(configured.places()) if directory is None else configured.below(directory)
+    report = hooks_check.check(places)
+    if output == "text":
+        _print_table(report)
+    else:
+        click.echo(_RENDERERS[output]([_plain(file) for file in report.files]), nl=False)
+    return EXIT_FINDINGS if report.failed(strict=strict) else 0
+
+
+def _plain(file: "hooks_check.CheckedFile") -> dict[str, Any]:
+    return {
+        "file": str(file.path),
+        "owner": file.owner,
+        "bindings": [_plain_binding(bound) for bound in file.bindings],
+        "errors": list(file.errors),
+        "warnings": list(file.warnings),
+    }
+
+
+def _plain_binding(bound: "hooks_check.Bound") -> dict[str, Any]:
+    members = {
+        "binding": bound.binding,
+        "name": bound.name,
+        "crontab": bound.crontab,
+        "apiVersion": bound.api_version,
+        "kind": bound.kind,
+        "order": bound.order,
+        "queue": bound.queue,
+    }
+    return {key: value for key, value in members.items() if value not in ("", None)}
+
+
+def _print_table(report: "hooks_check.Report") -> None:
+    if report.files:
+        table = rich.table.Table(box=rich.box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
+        for column in ("FILE", "BINDINGS", "ORDER", "QUEUE", "ERROR"):
+            table.add_column(column, overflow="fold", justify="right" if column == "ORDER" else "left")
+        for file in report.files:
+            for row in _rows(file):
+                table.add_row(*row)
+        click.echo(_rendered(table), nl=False)
+    errors = sum(len(file.errors) for file in report.files)
+    warnings = sum(len(file.warnings) for file in report.files)
+    told = [_count(number, noun) for number, noun in ((errors, "error"), (warnings, "warning")) if number]
+    verdict = ", ".join(told) or ("nothing is wrong" if report.files else "there are no hooks")
+    click.echo(f"{_count(len(report.files), 'file')} checked: {verdict}")
+
+
+def _rows(file: "hooks_check.CheckedFile") -> Iterator[tuple[str | rich.text.Text, ...]]:
+    """A row for each binding; what is wrong stands in the first."""
+    first: tuple[str, rich.text.Text] = (str(file.path), _findings(file))
+    cells = [_cells(bound) for bound in file.bindings] or [("", "", "")]
+    for number, (binding, order, queue) in enumerate(cells):
+        path, findings = first if number == 0 else ("", rich.text.Text())
+        yield path, binding, order, queue, findings
+
+
+def _cells(bound: "hooks_check.Bound") -> tuple[str, str, str]:
+    about = bound.crontab or f"{bound.api_version} {bound.kind}".strip()
+    order = "" if bound.order is None else str(bound.order)
+    return f"{bound.binding} {bound.name}".rstrip() + (f" ({about})" if about else ""), order, bound.queue
+
+
+def _findings(file: "hooks_check.CheckedFile") -> rich.text.Text:
+    lines = [
+        *((sentence, _STYLES["error"]) for sentence in file.errors),
+        *((f"warning: {sentence}", _STYLES["warning"]) for sentence in file.warnings),
+    ]
+    return rich.text.Text("\n").join(rich.text.Text(text, style) for text, style in lines)
+
+
+def _rendered(table: rich.table.Table) -> str:
+    console = rich.console.Console(
+        width=None if sys.stdout.isatty() else _PLAIN_WIDTH, markup=False, highlight=False, emoji=False
+    )
+    with console.capture() as captured:
+        console.print(table)
+    return "".join(f"{line.rstrip()}\n" for line in captured.get().splitlines())
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _json(value: object) -> str:
+    return orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE).decode()
+
+
+def _yaml(value: object) -> str:
+    return yaml.safe_dump(value, sort_keys=False, allow_unicode=True)
+
+
+_RENDERERS: Final = {"json": _json, "yaml": _yaml}

@@ -1,0 +1,266 @@
+"""``addon-operator hooks check``: what authors see of their hooks."""
+
+import json
+import os
+import pathlib
+from typing import Any
+
+import pytest
+import yaml
+from click import testing
+
+from addon_operator.cli import main
+
+GOOD = "{configVersion: v1, beforeHelm: 5}"
+MANY = """
+configVersion: v1
+onStartup: 20
+beforeHelm: 10
+schedule:
+- {name: nightly, crontab: "0 0 3 * * *", queue: slow}
+kubernetes:
+- {name: pods, apiVersion: v1, kind: Pod, jqFilter: .metadata.name}
+"""
+
+
+class Directory:
+    """A directory with modules, in which the command runs."""
+
+    def __init__(self, root: pathlib.Path) -> None:
+        self.root = root
+
+    def file(self, path: str, text: str, mode: int = 0o755) -> pathlib.Path:
+        file = self.root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+        file.chmod(mode)
+        return file
+
+    def hook(self, path: str, config: str, more: str = "") -> None:
+        """A hook that prints a configuration."""
+        self.file(path, f"#!/bin/sh\n{more}\ncat <<'EOF'\n{config}\nEOF\n")
+
+    def run(self, *arguments: str) -> testing.Result:
+        return testing.CliRunner().invoke(main.cli, ["hooks", "check", *arguments], standalone_mode=False)
+
+    def files(self, *arguments: str, exit_code: int = 0) -> dict[str, dict[str, Any]]:
+        """What is told of each file."""
+        result = self.run("-o", "json", *arguments)
+        assert result.exception is None
+        assert result.return_value == exit_code
+        return {row["file"]: row for row in json.loads(result.stdout)}
+
+
+@pytest.fixture
+def modules(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Directory:
+    monkeypatch.chdir(tmp_path)
+    for variable in ("MODULES_DIR", "GLOBAL_HOOKS_DIR"):
+        monkeypatch.delenv(variable, raising=False)
+        monkeypatch.delenv(f"ADDON_OPERATOR_{variable}", raising=False)
+    (tmp_path / "modules").mkdir()
+    return Directory(tmp_path)
+
+
+WEB = "modules/010-web/hooks"
+
+
+def test_a_table_shows_files_bindings_orders_and_queues(modules: Directory) -> None:
+    modules.hook(f"{WEB}/many.sh", MANY)
+    modules.hook("global-hooks/hooks/last.sh", "{configVersion: v1, afterAll: -1}")
+    result = modules.run()
+    assert result.return_value == 0
+    lines = [" ".join(line.split()) for line in result.stdout.splitlines()]
+    assert lines[1:] == [
+        "FILE BINDINGS ORDER QUEUE ERROR",
+        lines[2],
+        "global-hooks/hooks/last.sh afterAll -1 main",
+        "modules/010-web/hooks/many.sh onStartup 20 main",
+        "beforeHelm 10 main",
+        "schedule nightly (0 0 3 * * *) slow",
+        "kubernetes pods (v1 Pod) main",
+        "",
+        "2 files checked: nothing is wrong",
+    ]
+
+
+@pytest.mark.parametrize("output", ["json", "yaml"])
+def test_other_formats_have_all_that_the_table_has(modules: Directory, output: str) -> None:
+    modules.hook(f"{WEB}/many.sh", MANY)
+    (row,) = yaml.safe_load(modules.run("-o", output).stdout)
+    assert row == {
+        "file": f"{WEB}/many.sh",
+        "owner": "web",
+        "bindings": [
+            {"binding": "onStartup", "order": 20, "queue": "main"},
+            {"binding": "beforeHelm", "order": 10, "queue": "main"},
+            {"binding": "schedule", "name": "nightly", "crontab": "0 0 3 * * *", "queue": "slow"},
+            {"binding": "kubernetes", "name": "pods", "apiVersion": "v1", "kind": "Pod", "queue": "main"},
+        ],
+        "errors": [],
+        "warnings": [],
+    }
+
+
+@pytest.mark.parametrize(
+    ("config", "sentence"),
+    [
+        ("{configVersion: v1, beforeHlem: 1}", "the key 'beforeHlem' is not known here; did you mean"),
+        ("{configVersion: v1, beforeAll: 1}", "only global hooks have this binding"),
+        ("{configVersion: v1, schedule: [{crontab: '61 * * * *'}]}", "schedule[0].crontab: '61 * * * *'"),
+        ("{configVersion: v1, kubernetes: [{kind: Pod, jqFilter: '.a['}]}", 'jqFilter: ".a[" is no jq'),
+        ("{configVersion: v1, kubernetes: [{}]}", "kubernetes[0]: the key 'kind' is missing"),
+        ("a: [", "line"),
+        ("", "--config printed nothing"),
+    ],
+    ids=["unknown key", "global binding", "crontab", "jq", "no kind", "no YAML", "nothing"],
+)
+def test_a_configuration_that_the_operator_would_refuse_is_an_error(
+    modules: Directory, config: str, sentence: str
+) -> None:
+    modules.hook(f"{WEB}/a.sh", config)
+    (told,) = modules.files(exit_code=1)[f"{WEB}/a.sh"]["errors"]
+    assert sentence in told
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("#!/bin/sh\necho 'no cluster' >&2; exit 3", "--config failed with exit code 3: no cluster"),
+        ("#!/nowhere/sh\n", "its first line names the interpreter /nowhere/sh, which does not exist"),
+        ("echo\n", "begin a script with a line such as '#!/usr/bin/env bash'"),
+    ],
+    ids=["failure", "no such interpreter", "no interpreter"],
+)
+def test_a_hook_that_cannot_be_asked_is_an_error(modules: Directory, text: str, sentence: str) -> None:
+    modules.file(f"{WEB}/a.sh", text)
+    (told,) = modules.files(exit_code=1)[f"{WEB}/a.sh"]["errors"]
+    assert sentence in told
+
+
+def test_all_that_is_wrong_is_told_at_once(modules: Directory) -> None:
+    modules.hook(f"{WEB}/a.sh", "{configVersion: v1, beforeHlem: 1, onStartup: x}")
+    modules.hook("modules/020-db/hooks/b.sh", GOOD, "exit 1")
+    modules.hook("modules/bad_name/hooks/c.sh", GOOD)
+    modules.hook("modules/030-ok/hooks/d.sh", GOOD)
+    files = modules.files(exit_code=1)
+    assert {file: len(row["errors"]) for file, row in files.items()} == {
+        f"{WEB}/a.sh": 2,
+        "modules/020-db/hooks/b.sh": 1,
+        "modules/030-ok/hooks/d.sh": 0,
+        "modules/bad_name": 1,
+        "modules/bad_name/hooks/c.sh": 0,
+    }
+    assert modules.run().stdout.endswith("5 files checked: 4 errors\n")
+
+
+TWIN = "{kind: Pod, name: x}"
+WARNINGS = {
+    "v0": ("{onStartup: 1}", "is read as v0"),
+    "kubernetes twins": (
+        f"{{configVersion: v1, kubernetes: [{TWIN}, {TWIN}]}}",
+        "2 bindings share the name 'x' and one snapshot",
+    ),
+    "schedule twins": (
+        "{configVersion: v1, schedule: [{crontab: '@daily'}, {crontab: '@hourly'}]}",
+        "schedule: 2 bindings share the name 'schedule'",
+    ),
+    "queue": ("{configVersion: v1, schedule: [{crontab: '@daily', queue: Main}]}", "another one than 'main'"),
+}
+
+
+@pytest.mark.parametrize(("config", "sentence"), WARNINGS.values(), ids=WARNINGS)
+def test_what_the_author_may_not_have_meant_is_a_warning_and_with_strict_an_error(
+    modules: Directory, config: str, sentence: str
+) -> None:
+    modules.hook(f"{WEB}/a.sh", config)
+    row = modules.files()[f"{WEB}/a.sh"]
+    assert (row["errors"], len(row["warnings"])) == ([], 1)
+    assert sentence in row["warnings"][0]
+    modules.files("--strict", exit_code=1)
+
+
+def test_queues_of_several_hooks_are_compared(modules: Directory) -> None:
+    modules.hook(f"{WEB}/a.sh", "{configVersion: v1, schedule: [{crontab: '@daily', queue: slow-jobs}]}")
+    modules.hook(f"{WEB}/b.sh", "{configVersion: v1, schedule: [{crontab: '@daily', queue: slow-jobs}]}")
+    modules.hook(f"{WEB}/c.sh", "{configVersion: v1, schedule: [{crontab: '@daily', queue: slow_jobs}]}")
+    files = modules.files()
+    assert [row["warnings"] for row in files.values()] == [
+        [],
+        [],
+        ["queue 'slow_jobs' is another one than 'slow-jobs'; is it meant to be?"],
+    ]
+
+
+def test_a_script_that_is_not_executable_is_a_warning_and_with_strict_an_error(modules: Directory) -> None:
+    modules.file(f"{WEB}/a.sh", "#!/bin/sh\n", 0o644)
+    modules.file(f"{WEB}/notes.md", "", 0o644)
+    modules.file(f"{WEB}/lib/common.sh", "", 0o644)
+    ((path, row),) = modules.files().items()
+    assert row["warnings"] == [f"it is passed over because it is not executable; run 'chmod +x {path}'"]
+    modules.files("--strict", exit_code=1)
+
+
+@pytest.mark.parametrize(
+    ("text", "mode", "errors", "warnings"),
+    [
+        ("#!/bin/sh\nexit 1\n", 0o755, "", ""),
+        ("#!/bin/sh\n", 0o644, "", "it is not executable; run 'chmod +x modules/010-web/enabled'"),
+        ("#!/nowhere/sh\n", 0o755, "its first line names the interpreter /nowhere/sh", ""),
+        ("exit 0\n", 0o755, "begin a script with a line such as", ""),
+    ],
+    ids=["good", "not executable", "no such interpreter", "no interpreter"],
+)
+def test_enabled_scripts_are_looked_at_and_not_run(
+    modules: Directory, text: str, mode: int, errors: str, warnings: str
+) -> None:
+    modules.file("modules/010-web/enabled", text, mode)
+    row = modules.files(exit_code=1 if errors else 0)["modules/010-web/enabled"]
+    assert [row["bindings"], len(row["errors"])] == [[{"binding": "enabled"}], 1 if errors else 0]
+    assert errors in "".join(row["errors"])
+    assert warnings in "".join(row["warnings"])
+
+
+def test_hooks_of_nobody_in_particular_are_global_if_they_are_good_as_such(modules: Directory) -> None:
+    modules.hook("mine/hooks/a.sh", "{configVersion: v1, beforeAll: 1}")
+    modules.hook("mine/hooks/b.sh", "{configVersion: v1, onStartup: 1}")
+    modules.hook("yours/a.sh", "{configVersion: v1, beforeHelm: 1}")
+    assert list(modules.files("mine")) == ["mine/hooks/a.sh", "mine/hooks/b.sh"]
+    assert list(modules.files("yours")) == ["yours/a.sh"]
+    modules.hook("yours/b.sh", "{configVersion: v1, beforeAll: 1}")
+    assert [len(row["errors"]) for row in modules.files("yours", exit_code=1).values()] == [0, 1]
+
+
+def test_one_hook_can_be_checked_by_itself(modules: Directory) -> None:
+    modules.hook(f"{WEB}/a.sh", GOOD)
+    modules.hook(f"{WEB}/b.sh", "wrong")
+    path = modules.file(f"{WEB}/notes.md", "")
+    assert list(modules.files(f"{WEB}/a.sh")) == [f"{WEB}/a.sh"]
+    assert list(modules.files(f"{WEB}/b.sh", exit_code=1)) == [f"{WEB}/b.sh"]
+    (row,) = modules.files(str(path)).values()
+    assert row["warnings"][0].startswith("it is passed over: it is a data file")
+
+
+def test_hooks_find_the_libraries_and_their_own_directory(modules: Directory) -> None:
+    checks = 'set -e; [ -f "$ADDON_OPERATOR_SHELL_LIBRARY" ]; [ -d "${PYTHONPATH##*:}/addon_operator/hook" ]'
+    modules.hook(f"{WEB}/a.sh", GOOD, f'{checks}; [ "$PWD" = "{modules.root}/{WEB}" ]')
+    assert modules.files()[f"{WEB}/a.sh"]["errors"] == []
+
+
+def test_nothing_is_left_behind(
+    modules: Directory, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tmp = tmp_path / "tmp"
+    tmp.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp))
+    modules.hook(f"{WEB}/a.sh", GOOD)
+    modules.files()
+    assert os.listdir(tmp) == []  # noqa: PTH208 - names are all that matters
+
+
+def test_a_directory_without_hooks_is_told_so(modules: Directory) -> None:
+    result = modules.run()
+    assert (result.return_value, result.stdout) == (0, "0 files checked: there are no hooks\n")
+
+
+def test_a_path_that_does_not_exist_is_an_error(modules: Directory) -> None:
+    assert "nowhere does not exist" in str(modules.run("nowhere").exception)

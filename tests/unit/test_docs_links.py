@@ -59,6 +59,23 @@ def test_links_lead_somewhere(page: pathlib.Path) -> None:
     assert broken(page) == []
 
 
+def reachable(page: pathlib.Path) -> set[pathlib.Path]:
+    """All pages that links lead to from this one, over others too."""
+    found, ahead = {page}, [page]
+    while ahead:
+        here = ahead.pop()
+        linked = {(here.parent / target.partition("#")[0]).resolve() for target in links(here)}
+        pages = {there for path in linked for there in (path.glob("*.md") if path.is_dir() else [path])}
+        new = {there for there in pages - found if there.suffix == ".md"}
+        found |= new
+        ahead += new
+    return found
+
+
+def test_every_page_can_be_found_from_the_readme() -> None:
+    assert sorted(name(page) for page in set(PAGES) - reachable(ROOT / "README.md")) == []
+
+
 def test_links_to_nowhere_are_found(tmp_path: pathlib.Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(

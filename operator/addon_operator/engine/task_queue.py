@@ -1,7 +1,8 @@
 """A task queue: first in, first out, one worker, the failing head retried with a backoff.
 
 Two things differ from a plain queue. The backoff of one failing task holds up only tasks of its own owner
-(its module), and tasks of one lane (the modules of one order in a converge) may run side by side.
+(its module), and tasks of one lane (the modules of one order in a converge) may run side by side, with the
+retries of other modules among them.
 """
 
 import asyncio
@@ -12,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol
 
 from addon_operator.engine import backoff
-from addon_operator.engine.tasks import Outcome, PostponedError, SupersededError, Task
+from addon_operator.engine.tasks import GLOBAL_OWNER, Outcome, PostponedError, SupersededError, Task
 from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import errors
 
@@ -78,8 +79,18 @@ def pick(
 def _may_join(running: Sequence[Task], task: Task, parallelism: int) -> bool:
     if not running:
         return True
-    same_lane = task.lane is not None and all(other.lane == task.lane for other in running)
-    return same_lane and len(running) < parallelism
+    return len(running) < parallelism and all(_get_along(task, other) for other in running)
+
+
+def _get_along(task: Task, other: Task) -> bool:
+    """Tasks of one lane do. So does a retry, for whose success nothing in another lane waits any more."""
+    if not all(each.lane is not None or _is_retry(each) for each in (task, other)):
+        return False
+    return task.lane == other.lane or _is_retry(task) or _is_retry(other)
+
+
+def _is_retry(task: Task) -> bool:
+    return task.attempts > 0 and task.owner != GLOBAL_OWNER
 
 
 class TaskQueue:

@@ -181,12 +181,15 @@ def _decode(stored: str, *, is_secret: bool) -> Mapping[str, Any]:
         content = base64.b64decode(content, validate=True)
     if content[:2] == b"\x1f\x8b":
         content = gzip.decompress(content)
-    decoded: Mapping[str, Any] = orjson.loads(content)
+    decoded: Mapping[str, Any] | None = orjson.loads(content)
+    if not isinstance(decoded, dict):
+        raise binascii.Error("the release is no object")
     return decoded
 
 
 def _manifest(content: Mapping[str, Any]) -> str:
-    manifest = content["manifest"]
+    # Helm leaves empty fields out: a chart whose templates are all switched off has none.
+    manifest = content.get("manifest", "")
     if not isinstance(manifest, str):
         raise binascii.Error("the manifest is no text")
     return manifest

@@ -134,6 +134,61 @@ async def test_a_task_of_another_lane_waits_until_the_lane_is_empty(working: Sta
     assert bench.ran == ["a", "b", "c"]
 
 
+async def test_a_retry_of_another_lane_runs_beside_the_tasks_of_a_lane(working: Start) -> None:
+    bench = await working(2)
+    bench.fail["crds"] = 1
+    bench.gates["slow"] = asyncio.Event()
+    bench.add("crds", "one", lane=-1)
+    for name in ("slow", "b"):
+        bench.add(name, name, lane=10)
+    await fakes.settle()
+    await bench.clock.advance(10, bench.queue)
+    assert bench.ran == ["crds", "slow", "b", "crds"]
+    bench.add("c", "c", lane=10)
+    await fakes.settle()
+    assert bench.ran[4:] == ["c"], "the slow task holds up nothing of its lane"
+
+
+@pytest.mark.parametrize("lane", [pytest.param(None, id="no lane"), pytest.param(20, id="another lane")])
+async def test_a_retry_under_way_holds_up_no_other_lane(working: Start, lane: int | None) -> None:
+    bench = await working(2)
+    bench.fail["failing"] = 1
+    bench.add("failing", "one", lane=lane)
+    await fakes.settle()
+    bench.gates["failing"] = asyncio.Event()
+    await bench.clock.advance(10, bench.queue)
+    for name in ("a", "b"):
+        bench.add(name, name, lane=10)
+    await fakes.settle()
+    assert bench.ran == ["failing", "failing", "a", "b"]
+
+
+@pytest.mark.parametrize(
+    "owner", [pytest.param("", id="of a global hook"), pytest.param("two", id="of a module")]
+)
+async def test_a_task_without_a_lane_waits_for_retries_under_way(working: Start, owner: str) -> None:
+    bench = await working(2)
+    bench.fail["failing"] = 1
+    bench.add("failing", "one")
+    await fakes.settle()
+    bench.gates["failing"] = asyncio.Event()
+    await bench.clock.advance(10, bench.queue)
+    bench.add("alone", owner)
+    await fakes.settle()
+    assert bench.ran == ["failing", "failing"]
+
+
+async def test_a_retry_of_a_global_hook_runs_alone(working: Start) -> None:
+    bench = await working(2)
+    bench.fail["hook"] = 1
+    bench.add("hook")
+    bench.gates["a"] = asyncio.Event()
+    bench.add("a", "one", lane=10)
+    await fakes.settle()
+    await bench.clock.advance(10, bench.queue)
+    assert bench.ran == ["hook", "a"]
+
+
 async def test_two_tasks_of_one_module_never_run_at_once(working: Start) -> None:
     bench = await working(4)
     bench.gates["a"] = asyncio.Event()

@@ -32,8 +32,9 @@ SECRETS = f"/api/v1/namespaces/{NAMESPACE}/secrets"
 
 
 def storage_text(manifest: str, hooks: Sequence[str] = ()) -> str:
-    """A release as Helm stores it in a Secret."""
-    content = {"manifest": manifest, "hooks": [{"manifest": hook} for hook in hooks]}
+    """A release as Helm stores it in a Secret: what is empty is left out."""
+    content = {"name": "x", "manifest": manifest, "hooks": [{"manifest": hook} for hook in hooks]}
+    content = {key: value for key, value in content.items() if value}
     inner = base64.b64encode(gzip.compress(json.dumps(content).encode()))
     return base64.b64encode(inner).decode()
 

@@ -89,11 +89,18 @@ async def test_the_manifest_is_decoded(api: fakes.FakeApi, records: release_reco
     assert await records.manifest(await read(records, "web")) == "kind: X\n"
 
 
+async def test_a_release_without_any_object_has_an_empty_manifest(
+    api: fakes.FakeApi, records: release_records.ReleaseRecords
+) -> None:
+    api.put("web", 1, "deployed", {}, "")
+    assert await records.manifest(await read(records, "web")) == ""
+
+
 @pytest.mark.parametrize(
     "data",
     [{}, None, {"release": "%%%"}, {"release": "YWJj"}, {"release": "SDRzSQ=="},
-     {"release": fakes.storage_text("x")[:40]}],
-    ids=["nothing", "no data", "no base64", "no JSON", "no gzip", "cut off"],
+     {"release": fakes.storage_text("x")[:40]}, {"release": "VzEwPQ=="}],
+    ids=["nothing", "no data", "no base64", "no JSON", "no gzip", "cut off", "no object"],
 )  # fmt: skip
 async def test_a_broken_record_is_told_by_name(
     api: fakes.FakeApi, records: release_records.ReleaseRecords, data: dict[str, str] | None

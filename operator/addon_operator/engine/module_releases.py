@@ -64,7 +64,7 @@ class ModuleReleases:
         """
         revisions = await self._manager.observe_all()
         self._known = {name for name, revision in revisions.items() if revision.exists}
-        self._half_removed = set(revisions) - self._known
+        self._half_removed = set(revisions) - self._known - self._ignored
         return {name: revision.ours for name, revision in revisions.items()}
 
     def exists(self, release: str) -> bool:

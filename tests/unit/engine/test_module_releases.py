@@ -167,11 +167,13 @@ async def test_an_error_of_helm_is_passed_on(
 
 async def test_an_ignored_release_is_never_removed(manager: Manager, told: Told) -> None:
     values = store.ValuesStore([store.ModuleValues(WEB)])
-    releases = module_releases.ModuleReleases(manager, values, told, ignored=frozenset({"web"}))
+    releases = module_releases.ModuleReleases(manager, values, told, ignored=frozenset({"web", "half"}))
     await releases.observe_all()
     assert not releases.exists("web"), "its module is deleted without Helm"
-    await releases.remove("web")
-    assert told.removed == []
+    await releases.remove("web", keep_record=True)
+    await releases.forget("web")
+    await releases.forget("half")
+    assert (manager.removals, told.removed) == ([], [])
 
 
 def test_sensitive_values_stay_out_of_messages() -> None:

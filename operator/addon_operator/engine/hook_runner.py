@@ -184,7 +184,8 @@ class HookRunner:
         source = f"hook {hook_path}"
         text = _config_text(result, source)
         try:
-            return config.parse(text, kind, source)
+            # Schemas and jqFilters take their time.
+            return await asyncio.to_thread(config.parse, text, kind, source)
         except config.HookConfigError as error:
             if not (said := _said(result)):
                 raise

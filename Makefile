@@ -62,7 +62,7 @@ test: check ## check, then unit and integration tests
 test-all: test ## test, and the tests that take long
 	@$(PYTEST) $(SIDE_BY_SIDE) -m slow tests
 
-bench: $(STAMP) ## Benchmarks of admission and expansion; takes a minute
+bench: $(STAMP) ## Benchmarks beside their baselines; takes some minutes
 	@$(BIN)/python -m tests.benchmarks
 
 manifests: $(STAMP) ## Render deploy/manifests from the chart

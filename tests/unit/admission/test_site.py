@@ -167,11 +167,11 @@ async def test_nothing_is_answered_before_the_operator_is_ready() -> None:
     assert (status, text) == (503, "the operator has not read all that it needs for an answer yet\n")
 
 
-async def test_two_hundred_reviews_at_once_are_all_answered() -> None:
+async def test_many_reviews_at_once_are_all_answered() -> None:
     gate = tls_clients.Gate()
     async with tls_clients.running({PATH: site.Route(gate, "allow", timeout=60)}) as run:
-        asked = [asyncio.create_task(run.ask()) for _ in range(200)]
-        for _ in range(200):
+        asked = [asyncio.create_task(run.ask()) for _ in range(50)]
+        for _ in range(50):
             await gate.entered.acquire()
         gate.open.set()
         answers = await asyncio.gather(*asked)

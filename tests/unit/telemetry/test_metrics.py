@@ -20,6 +20,14 @@ def meters() -> metrics.Metrics:
     return metrics.Metrics()
 
 
+@pytest.fixture(scope="module")
+def all_samples() -> dict[str, list[dict[str, str]]]:
+    """Labels of all series of an operator in which everything has happened."""
+    meters = metrics.Metrics()
+    touch_everything(meters)
+    return samples(meters)
+
+
 def samples(meters: metrics.Metrics) -> dict[str, list[dict[str, str]]]:
     """Labels of all series by name."""
     found: dict[str, list[dict[str, str]]] = {}
@@ -138,19 +146,17 @@ DOCUMENTED = [
 
 @pytest.mark.parametrize(("name", "labels"), DOCUMENTED, ids=[name for name, _ in DOCUMENTED])
 def test_a_documented_series_has_its_exact_name_and_labels(
-    meters: metrics.Metrics, name: str, labels: set[str]
+    all_samples: dict[str, list[dict[str, str]]], name: str, labels: set[str]
 ) -> None:
-    touch_everything(meters)
-    found = samples(meters)[f"addon_operator_{name}"]
+    found = all_samples[f"addon_operator_{name}"]
     assert all(set(series_labels) == labels for series_labels in found)
 
 
-def test_every_series_of_ours_is_in_the_table(meters: metrics.Metrics) -> None:
-    touch_everything(meters)
+def test_every_series_of_ours_is_in_the_table(all_samples: dict[str, list[dict[str, str]]]) -> None:
     histogram_parts = ("_bucket", "_sum", "_count")
     known = {name for name, _ in DOCUMENTED}
     known_histograms = {name.rsplit("_", 1)[0] for name in known if name.endswith(histogram_parts)}
-    for name in samples(meters):
+    for name in all_samples:
         bare = name.removeprefix("addon_operator_")
         if bare != name:
             assert bare in known or (
@@ -212,9 +218,10 @@ def test_the_document_is_compressed_for_those_who_accept_it(meters: metrics.Metr
         "module_hook_run_sys_cpu_seconds",
     ],
 )
-def test_seconds_have_the_buckets_of_the_contract(meters: metrics.Metrics, name: str) -> None:
-    touch_everything(meters)
-    assert [float(labels["le"]) for labels in samples(meters)[f"addon_operator_{name}_bucket"]] == BUCKETS
+def test_seconds_have_the_buckets_of_the_contract(
+    all_samples: dict[str, list[dict[str, str]]], name: str
+) -> None:
+    assert [float(labels["le"]) for labels in all_samples[f"addon_operator_{name}_bucket"]] == BUCKETS
 
 
 def test_counters_without_labels_are_there_from_the_beginning(meters: metrics.Metrics) -> None:

@@ -2,11 +2,7 @@
 
 from typing import Any
 
-from hypothesis import settings
 from hypothesis import strategies as st
-
-PROPERTY = settings(max_examples=30, deadline=None, derandomize=True)
-"""Fast, and the same everywhere; raise ``max_examples`` when the code under test changes."""
 
 SCALARS = st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from(["", "x", "yes", "017"])
 KEYS = st.sampled_from(["a", "b", "0", "1", "list"])

@@ -5,7 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from addon_operator.values import json_pointers
-from tests.unit.values.json_strategies import PROPERTY
 
 
 @pytest.mark.parametrize(
@@ -24,7 +23,6 @@ def test_a_pointer_is_its_tokens(pointer: str, tokens: json_pointers.Tokens) -> 
     assert json_pointers.render(tokens) == pointer
 
 
-@PROPERTY
 @given(st.lists(st.text("ab/~01-")).map(tuple))
 def test_any_tokens_survive_the_way_through_a_pointer(tokens: json_pointers.Tokens) -> None:
     assert json_pointers.parse(json_pointers.render(tokens)) == tokens

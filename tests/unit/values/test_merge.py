@@ -5,7 +5,7 @@ from hypothesis import given
 
 from addon_operator.kernel import json_types
 from addon_operator.values import json_documents, merge
-from tests.unit.values.json_strategies import OBJECTS, PROPERTY
+from tests.unit.values.json_strategies import OBJECTS
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,6 @@ def test_keys_keep_the_order_in_which_they_first_appear() -> None:
     assert list(inner) == ["q", "b", "x"]
 
 
-@PROPERTY
 @given(OBJECTS, OBJECTS)
 def test_the_result_shares_nothing_with_the_layers(
     below: json_types.JsonObject, above: json_types.JsonObject
@@ -66,7 +65,6 @@ def _scribble(value: json_types.JsonValue) -> None:
         value.append("scribble")
 
 
-@PROPERTY
 @given(OBJECTS, OBJECTS, OBJECTS)
 def test_merging_one_after_another_is_merging_all_at_once(
     first: json_types.JsonObject, second: json_types.JsonObject, third: json_types.JsonObject

@@ -5,12 +5,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from addon_operator.kernel import json_types
 from addon_operator.values import json_documents, json_pointers, patch_log, patches
-from tests.unit.values.json_strategies import KEYS, OBJECTS, PROPERTY, VALUES
+from tests.unit.values.json_strategies import KEYS, OBJECTS, VALUES
 
 Patch = Sequence[Mapping[str, Any]]
 
@@ -91,7 +91,6 @@ def _applied(document: json_types.JsonObject, operation: dict[str, Any]) -> patc
     return operation
 
 
-@settings(PROPERTY)
 @given(OBJECTS, _PATCHES, st.lists(OBJECTS, min_size=1, max_size=4))
 def test_joining_never_changes_what_a_replay_gives(
     section: json_types.JsonObject,
@@ -104,7 +103,6 @@ def test_joining_never_changes_what_a_replay_gives(
         assert json_documents.equal(replayed(log, lower), replayed_one_by_one(history, lower))
 
 
-@PROPERTY
 @given(OBJECTS, _PATCHES, _PATCHES)
 def test_folding_keeps_the_present_values_and_later_patches_work_on(
     section: json_types.JsonObject, first: list[list[dict[str, Any]]], second: list[list[dict[str, Any]]]
@@ -238,18 +236,18 @@ def test_the_patch_that_was_given_is_not_changed_by_later_ones() -> None:
     assert value == {"b": 1}
 
 
-def test_ten_thousand_writes_of_the_same_keys_are_kept_as_one_each() -> None:
+def test_thousands_of_writes_of_the_same_keys_are_kept_as_one_each() -> None:
     log = patch_log.PatchLog()
-    for number in range(10_000):
+    for number in range(5_000):
         log.append(steps([{"op": "add", "path": f"/m/k{number % 7}", "value": {"n": number}}]))
     assert len(log.operations()) == 7
     assert not log.is_excessive(100)
 
 
-def test_ten_thousand_appends_are_not_excessive_for_the_list_they_make() -> None:
-    log = log_of(*([{"op": "add", "path": "/m/l/-", "value": number}] for number in range(10_000)))
+def test_thousands_of_appends_are_not_excessive_for_the_list_they_make() -> None:
+    log = log_of(*([{"op": "add", "path": "/m/l/-", "value": number}] for number in range(5_000)))
     made = replayed(log, {"l": []})
-    assert made == {"l": list(range(10_000))}
+    assert made == {"l": list(range(5_000))}
     assert not log.is_excessive(len(json_documents.encode(made)))
 
 

@@ -5,7 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from addon_operator.values import json_pointers, region_index
-from tests.unit.values.json_strategies import PROPERTY
 
 _REGIONS = st.lists(st.sampled_from("ab"), max_size=3).map(tuple)
 
@@ -44,7 +43,6 @@ def test_an_entry_can_come_to_concern_more_places() -> None:
     assert index.latest([("m",)]) is None
 
 
-@PROPERTY
 @given(st.lists(_REGIONS, max_size=8), st.sets(st.integers(0, 7)), _REGIONS)
 def test_the_index_agrees_with_a_search_through_all_entries(
     regions: list[json_pointers.Tokens], discarded: set[int], wanted: json_pointers.Tokens

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from addon_operator.kernel import names
 from addon_operator.values import patches, sources, store
-from tests.unit.values.json_strategies import OBJECTS, PROPERTY
+from tests.unit.values.json_strategies import OBJECTS
 
 SOME = names.ModuleName("some-module")
 OTHER = names.ModuleName("other")
@@ -352,7 +352,6 @@ def test_reloaded_files_keep_patches_and_config_of_modules_that_stay() -> None:
     assert values.modules == (SOME,)
 
 
-@PROPERTY
 @given(OBJECTS, st.lists(OBJECTS, min_size=1, max_size=3))
 def test_values_are_the_same_whether_the_config_map_came_before_or_after_the_patch(
     written: dict[str, Any], configs: list[dict[str, Any]]

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from addon_operator.kernel import names
 from addon_operator.values import patches, schemas, sources, store
-from tests.unit.values.json_strategies import PROPERTY
 
 SOME = names.ModuleName("some-module")
 
@@ -146,7 +145,6 @@ _CHANGES = st.one_of(
 )
 
 
-@PROPERTY
 @given(st.lists(st.lists(_CHANGES, min_size=1, max_size=2), max_size=8))
 def test_a_replay_over_the_same_sources_gives_the_same_values(history: list[list[dict[str, Any]]]) -> None:
     values = make_store()

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from addon_operator.kernel import json_types
 from addon_operator.values import json_documents, yaml_reading, yaml_writing
-from tests.unit.values.json_strategies import KEYS, OBJECTS, PROPERTY
+from tests.unit.values.json_strategies import KEYS, OBJECTS
 
 _TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12) | st.text(
     "\n\t -:#'\"|>yes01.", max_size=12
@@ -58,13 +58,11 @@ def test_a_string_that_looks_like_something_else_is_quoted(text: str) -> None:
     assert yaml_writing.dump({"key": text, text: "value"}) == f"key: '{text}'\n'{text}': value\n"
 
 
-@PROPERTY
 @given(OBJECTS)
 def test_sections_read_back_the_same(section: json_types.JsonObject) -> None:
     assert json_documents.equal(yaml_reading.load(yaml_writing.dump(section), "f"), section)
 
 
-@PROPERTY
 @given(
     st.dictionaries(
         _TEXTS, _TEXTS | st.lists(_TEXTS, max_size=2) | st.floats(allow_nan=False, allow_infinity=False)
@@ -75,7 +73,6 @@ def test_any_text_and_number_reads_back_the_same(section: json_types.JsonObject)
     assert yaml_reading.load(written, "f") == section
 
 
-@PROPERTY
 @given(st.dictionaries(KEYS, _TEXTS))
 def test_other_readers_see_the_same_strings(section: dict[str, str]) -> None:
     assert yaml.safe_load(yaml_writing.dump({**section})) == section

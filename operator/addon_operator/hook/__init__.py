@@ -21,8 +21,9 @@ library imports the standard library only, and quickly: every run of a hook is a
 from addon_operator.hook.contexts import Context, Entry, Snapshots
 from addon_operator.hook.failures import HookError, MissingError
 from addon_operator.hook.metrics import Metrics
-from addon_operator.hook.objects import Kubernetes
-from addon_operator.hook.running import Run, run
+from addon_operator.hook.objects import Kubernetes, Object
+from addon_operator.hook.paths import Path
+from addon_operator.hook.running import Config, Main, Run, run
 from addon_operator.hook.values import Values
 
 __all__ = [
@@ -36,4 +37,8 @@ __all__ = [
     "Metrics",
     "HookError",
     "MissingError",
+    "Config",
+    "Main",
+    "Object",
+    "Path",
 ]

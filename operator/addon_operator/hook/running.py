@@ -96,14 +96,20 @@ def run(config: Config, main: Main) -> None:
     patches of ``status`` with ``ignore_hook_error``. The traceback is written, too, if the variable ``DEBUG``
     is set or the operator's log level is ``debug``.
     """
-    if "--config" in sys.argv[1:]:
-        sys.stdout.write(config if isinstance(config, str) else f"{json.dumps(config)}\n")
-        return
     this = Run()
     try:
-        _succeed(this, main)
+        if "--config" in sys.argv[1:]:
+            _print(config)
+        else:
+            _succeed(this, main)
     except Exception as error:  # noqa: BLE001 - the last one who can say what happened
         _fail(this, main, error)
+
+
+def _print(config: Config) -> None:
+    if not isinstance(config, str):
+        config = json.dumps(hook_values.json_copy(config, "the configuration"))
+    sys.stdout.write(f"{config}\n")
 
 
 def _succeed(this: Run, main: Main) -> None:
@@ -121,6 +127,7 @@ def _fail(this: Run, main: Main, error: Exception) -> None:
         sys.excepthook(type(error), error, error.__traceback__)
     sys.stderr.write(f"Error: {_told(error)}{_place(error.__traceback__, main)}\n")
     try:
+        # There is none with --config, nor is there a file for it then.
         files.write_texts(this.outputs_of_failure(), os.environ)
     except failures.HookError as second:
         sys.stderr.write(f"Error: {_told(second)}\n")

@@ -47,10 +47,7 @@ class DebugClient:
         Raises :class:`DebugClientError`.
         """
         text = self.get_text(path, query)
-        try:
-            return json.loads(text)
-        except ValueError:
-            raise DebugClientError(f"the answer on {self._path} is no JSON: is it an operator's?") from None
+        return self._decoded(text)
 
     def get_text(self, path: str, query: Mapping[str, str] | None = None) -> str:
         """The text at a path, whatever it is; raises :class:`DebugClientError`."""
@@ -59,7 +56,13 @@ class DebugClient:
 
     def post(self, path: str, form: Mapping[str, str]) -> Any:  # noqa: ANN401  # JSON
         """Send a form; raises :class:`DebugClientError`."""
-        return json.loads(self._request("POST", path, urllib.parse.urlencode(form)))
+        return self._decoded(self._request("POST", path, urllib.parse.urlencode(form)))
+
+    def _decoded(self, text: str) -> Any:  # noqa: ANN401  # JSON
+        try:
+            return json.loads(text)
+        except ValueError:
+            raise DebugClientError(f"the answer on {self._path} is no JSON: is it an operator's?") from None
 
     def _request(self, method: str, target: str, body: str | None) -> str:
         headers = {"Content-Type": "application/x-www-form-urlencoded"} if body is not None else {}

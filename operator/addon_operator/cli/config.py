@@ -45,8 +45,11 @@ def set_(name: str, value: str, duration: float | None, socket: str | None) -> N
     form = {"name": name, "value": value}
     if duration is not None:
         form["duration"] = f"{duration}s"
-    row = debug.client(socket).post("/config/set", form)
-    click.echo(f"{row['name']} is {row['value']}{_until(row)}")
+    click.echo(debug.text_of(debug.client(socket).post("/config/set", form), _set))
+
+
+def _set(row: debug.Document) -> str:
+    return f"{row['name']} is {row['value']}{_until(row)}"
 
 
 def _until(row: debug.Document) -> str:

@@ -21,12 +21,22 @@ if TYPE_CHECKING:
 
 FORMATS: Final = ("text", "yaml", "json")
 SHOW_SENSITIVE: Final = "showSensitive"
-_PLAIN_WIDTH: Final = 200
+_UNFOLDED_WIDTH: Final = 100_000
+"""Where there is no terminal, each row is one line: for ``grep`` and the like."""
 _COMPLETION_SECONDS: Final = 1.0
+
+_UNKNOWN_ANSWER: Final = (
+    "the answer is none of this version of addon-operator; use the command of the operator's own version, "
+    "or -o json to see it as it is"
+)
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 Document = Any
 """Decoded JSON."""
+
+
+class UnknownAnswerError(errors.AddonOperatorError):
+    """What answers is an operator of another version, or none at all."""
 
 
 def socket_option(function: Command) -> Command:
@@ -122,9 +132,10 @@ def complete_module(ctx: click.Context, _: click.Parameter, incomplete: str) -> 
     try:
         path = _socket_path(ctx.params.get("socket"))
         document = debug_client.DebugClient(path, _COMPLETION_SECONDS).get("/module/list.json")
-    except errors.AddonOperatorError:
+        names = [str(row["name"]) for row in document["modules"]]
+    except (errors.AddonOperatorError, KeyError, TypeError):
         return []
-    return [row["name"] for row in document["modules"] if row["name"].startswith(incomplete)]
+    return [name for name in names if name.startswith(incomplete)]
 
 
 def query(**flags: bool) -> dict[str, str]:
@@ -142,14 +153,22 @@ def rendered(document: Document, output: str, text: "Callable[[Document], str] |
     if output == "json":
         return orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE).decode()
     if output == "text" and text is not None:
-        return text(document)
+        return text_of(document, text)
     return _yaml(document)
 
 
-def _yaml(document: Document) -> str:
-    import yaml
+def text_of(document: Document, text: Callable[[Document], str]) -> str:
+    """The document as ``text`` writes it; raises :class:`UnknownAnswerError` when that does not know it."""
+    try:
+        return text(document)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise UnknownAnswerError(_UNKNOWN_ANSWER) from None
 
-    return yaml.dump(document, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True)
+
+def _yaml(document: Document) -> str:
+    from addon_operator.values import yaml_writing
+
+    return yaml_writing.dump(document)
 
 
 def look_or_watch(look: Callable[[], str], *, watch: bool, interval: float) -> None:
@@ -208,7 +227,7 @@ def _console() -> "rich.console.Console":
 
     is_terminal = sys.stdout.isatty()
     return rich.console.Console(
-        width=None if is_terminal else _PLAIN_WIDTH, markup=False, highlight=False, emoji=False
+        width=None if is_terminal else _UNFOLDED_WIDTH, markup=False, highlight=False, emoji=False
     )
 
 

@@ -55,7 +55,7 @@ def snapshots(output: str, *, show_sensitive: bool, socket: str | None) -> None:
 
 
 def _hooks(document: debug.Document) -> str:
-    waiting = debug.waiting_texts(document["waitingBindings"])
+    waiting = debug.waiting_texts(document.get("waitingBindings", ()))
     return debug.lines([*document["globalHooks"], *waiting], "no global hooks")
 
 

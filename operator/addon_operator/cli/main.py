@@ -49,6 +49,21 @@ class LazyGroup(click.Group):
         module, _, attribute = COMMANDS[cmd_name].partition(":")
         return cast("click.Command", getattr(importlib.import_module(module), attribute))
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse; options of ``start`` may stand without it, as with the Go operator."""
+        own = {"--", *(option for parameter in self.get_params(ctx) for option in parameter.opts)}
+        if args and args[0].startswith("-") and args[0] not in own:
+            args = [DEFAULT_COMMAND, *args]
+        return super().parse_args(ctx, args)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that is named; the error for an unknown one has the names that are like it."""
+        if args[0] not in self.list_commands(ctx) and not ctx.resilient_parsing:
+            raise click.exceptions.NoSuchCommand(args[0], possibilities=self.list_commands(ctx), ctx=ctx)
+        return super().resolve_command(ctx, args)
+
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[shell_completion.CompletionItem]:
         """Names of commands for the shell, without importing one: their help would cost a second."""
         names = [name for name in self.list_commands(ctx) if name.startswith(incomplete)]

@@ -118,7 +118,7 @@ def _modules(document: debug.Document) -> str:
 
 
 def _row(found: debug.Document) -> tuple[str, ...]:
-    waiting = debug.waiting_texts(found["waitingBindings"])
+    waiting = debug.waiting_texts(found.get("waitingBindings", ()))
     return (
         found["name"],
         str(found["order"]),

@@ -173,7 +173,8 @@ class Engine:
                 f"module {task.owner}" if task.owner else f"hook {task.hook}" if task.hook else task.kind
             )
             if task.last_error:
-                yield f"{subject} failed {task.attempts} times: {task.last_error_without_values}"
+                times = "once" if task.attempts == 1 else f"{task.attempts} times"
+                yield f"{subject} failed {times}: {task.last_error_without_values}"
 
     async def _start(self) -> None:
         for task in self._steps.on_startup():

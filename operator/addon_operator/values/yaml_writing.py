@@ -43,14 +43,14 @@ def _represent_quoted(dumper: _Dumper, text: str) -> yaml.ScalarNode:
 _QuotingDumper.add_representer(str, _represent_quoted)
 
 
-def dump(section: json_types.JsonObject) -> str:
-    """The section as YAML in block style, keys in their order, multi-line strings as blocks."""
+def dump(section: json_types.JsonValue) -> str:
+    """The section, or any document, as YAML in block style, keys in order, multi-line strings as blocks."""
     text = _dump(section, _Dumper, allow_unicode=True)
     # Block scalars and unusual characters have holes in the emitter.
     return text if _reads_back(text, section) else _dump(section, _QuotingDumper, allow_unicode=False)
 
 
-def _dump(section: json_types.JsonObject, dumper: type[_Dumper], *, allow_unicode: bool) -> str:
+def _dump(section: json_types.JsonValue, dumper: type[_Dumper], *, allow_unicode: bool) -> str:
     return str(
         yaml.dump(
             section,
@@ -63,7 +63,7 @@ def _dump(section: json_types.JsonObject, dumper: type[_Dumper], *, allow_unicod
     )
 
 
-def _reads_back(text: str, section: json_types.JsonObject) -> bool:
+def _reads_back(text: str, section: json_types.JsonValue) -> bool:
     try:
         return json_documents.equal(yaml_reading.load(text, "rendered YAML"), section)
     except yaml_reading.YamlError:

@@ -10,6 +10,7 @@ import pytest
 import yaml
 from click import shell_completion, testing
 
+from addon_operator.app import debug_client
 from addon_operator.cli import completion, debug, main
 from addon_operator.kernel import errors
 from tests.unit.app import inspected
@@ -173,6 +174,27 @@ def test_a_wrong_duration_is_a_mistake_in_the_arguments() -> None:
     result = invoke("config", "set", "log.level", "debug", "soon")
     assert result.exit_code == 2
     assert "'soon' is no duration" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments", [("module", "list"), ("queue", "list"), ("queue", "main"), ("global", "list")], ids=" ".join
+)
+@pytest.mark.parametrize("answer", ["{}", "[]", "3", '{"modules": [{}], "active": 5, "globalHooks": null}'])
+def test_an_operator_of_another_version_is_one_sentence(
+    monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], answer: str
+) -> None:
+    monkeypatch.setattr(debug_client.DebugClient, "_request", lambda *_: answer)
+    assert error(*arguments).startswith("the answer is none of this version of addon-operator")
+    assert document(*arguments) == json.loads(answer)
+    assert completions("module", "values", "w") == []
+
+
+def test_texts_of_several_lines_can_be_read() -> None:
+    assert debug.rendered({"a": "one\ntwo\n", "b": "off"}, "yaml") == "a: |\n  one\n  two\nb: 'off'\n"
+
+
+def test_rows_are_not_folded_where_there_is_no_terminal() -> None:
+    assert debug.table(["NAME", "last error"], [["web", "x" * 5000]]).splitlines()[1] == f"web   {'x' * 5000}"
 
 
 def test_without_an_operator_there_is_one_sentence(tmp_path: pathlib.Path) -> None:

@@ -18,3 +18,35 @@ def test_an_unknown_command_is_told_without_a_traceback(capsys: pytest.CaptureFi
         main.main(["fly"])
     assert ended.value.code == 2
     assert "No such command 'fly'" in capsys.readouterr().err
+
+
+def test_an_unknown_command_is_told_with_the_nearest_one(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main.main(["modul", "list"])
+    assert ended.value.code == 2
+    assert "Did you mean 'module'?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["--config-map", "", "--modules-dir=/nowhere"], "'' (flag --config-map) is not allowed"),
+        (["--log-levle", "debug"], "Did you mean one of: '--log-level'"),
+    ],
+    ids=["a setting", "an unknown option"],
+)
+def test_options_of_start_may_stand_alone(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], expected: str
+) -> None:
+    with pytest.raises(SystemExit):
+        main.main(arguments)
+    assert expected in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", ["-h", "--help"])
+def test_help_is_about_all_commands(capsys: pytest.CaptureFixture[str], option: str) -> None:
+    with pytest.raises(SystemExit):
+        main.main([option])
+    said = capsys.readouterr().out
+    assert "Commands:" in said
+    assert "  queue " in said

@@ -213,7 +213,7 @@ async def test_what_hooks_in_named_queues_wait_for_is_told(benches: list[Bench])
     benches.append(bench)
     bench.hooks.fail["a.sh"] = 1
     await bench.start()
-    assert list(bench.engine.waiting_for()) == ["hook a.sh failed 1 times: hook a.sh failed"]
+    assert list(bench.engine.waiting_for()) == ["hook a.sh failed once: hook a.sh failed"]
 
 
 async def test_what_the_first_converge_waits_for_is_told_without_values(benches: list[Bench]) -> None:
@@ -227,7 +227,7 @@ async def test_what_the_first_converge_waits_for_is_told_without_values(benches:
 
     bench = await started(benches)
     await bench.engine.queues[0].add(tasks.Task(tasks.TaskKind.MODULE_RUN, fail, owner="web")).tried
-    assert list(bench.engine.waiting_for()) == ["module web failed 1 times: the values are not valid"]
+    assert list(bench.engine.waiting_for()) == ["module web failed once: the values are not valid"]
 
 
 async def test_a_drain_ends_all_queues(benches: list[Bench]) -> None:

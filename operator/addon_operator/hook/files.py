@@ -3,10 +3,13 @@
 import json
 import os
 import stat
+import sys
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from addon_operator.hook import failures
+
+_STDOUT: Final = "/dev/stdout"
 
 
 def read_json(variable: str, environ: Mapping[str, str]) -> Any:  # noqa: ANN401 - the caller knows the shape
@@ -30,7 +33,7 @@ class _Output(NamedTuple):
     path: str
     text: str
     temporary: str
-    """Where it waits; empty for a terminal or a pipe, with which somebody tries the hook."""
+    """Where it waits; empty for a pipe or ``/dev/stdout``, with which somebody tries the hook."""
 
 
 def write_texts(texts: Mapping[str, str], environ: Mapping[str, str]) -> None:
@@ -63,11 +66,16 @@ def _path(variable: str, environ: Mapping[str, str]) -> str:
 
 
 def _output(path: str, text: str) -> _Output:
+    target = os.path.realpath(path)
+    # What stands there leads to files that somebody else holds open; they must not be replaced.
+    is_own = os.path.abspath(path).startswith(("/dev/", "/proc/"))  # noqa: PTH100 - as above
     try:
-        is_file = stat.S_ISREG(os.stat(path).st_mode)  # noqa: PTH116 - as above
+        is_file = stat.S_ISREG(os.stat(target).st_mode)  # noqa: PTH116 - as above
     except OSError:
         is_file = True
-    return _Output(path, text, f"{path}.{os.getpid()}" if is_file else "")
+    return (
+        _Output(path, text, "") if is_own or not is_file else _Output(target, text, f"{target}.{os.getpid()}")
+    )
 
 
 def _stage(output: _Output) -> None:
@@ -83,7 +91,11 @@ def _finish(output: _Output) -> None:
     if output.temporary:
         os.replace(output.temporary, output.path)  # noqa: PTH105 - as above
         return
-    with open(output.path, "w", encoding="utf-8") as file:  # noqa: PTH123 - as above
+    if output.path == _STDOUT:
+        # Opened once more it would be written from its beginning, if it is a file.
+        sys.stdout.write(output.text)
+        return
+    with open(output.path, "a", encoding="utf-8") as file:  # noqa: PTH123 - as above
         file.write(output.text)
 
 

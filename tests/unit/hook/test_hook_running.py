@@ -247,6 +247,33 @@ def test_a_pipe_gets_what_the_hook_gives_back(
         assert json.loads(pipe.read())["name"] == "size"
 
 
+TRIED = """
+from addon_operator import hook
+print("first", flush=True)
+hook.run({}, lambda run: run.metrics.set("size", 3))
+print("last")
+"""
+
+
+def test_a_hook_that_is_tried_by_hand_can_write_to_its_standard_output(files: Files) -> None:
+    output = files.directory.parent / "output"
+    with output.open("w") as stdout:
+        environ = {**os.environ, "METRICS_PATH": "/dev/stdout"}
+        subprocess.run([sys.executable, "-c", TRIED], check=True, stdout=stdout, env=environ)
+    assert pathlib.Path("/dev/stdout").is_symlink()
+    assert files.written() == {}
+    assert '{"name": "size", "action": "set", "value": 3}' in output.read_text()
+
+
+def test_the_file_behind_a_link_is_written(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+    link = files.directory.parent / "link"
+    link.symlink_to(files.directory / "METRICS_PATH")
+    monkeypatch.setenv("METRICS_PATH", str(link))
+    hook.run(CONFIG, lambda run: run.metrics.set("size", 3))
+    assert link.is_symlink()
+    assert list(files.written()) == ["METRICS_PATH"]
+
+
 def test_authors_can_test_a_hook_without_files() -> None:
     run = hook.Run(
         contexts=[{"binding": "x"}], values={"web": {"size": 1}}, config_values={"web": {}}, environ={}

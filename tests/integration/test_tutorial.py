@@ -1,4 +1,4 @@
-"""The tutorial works as it is written: its blocks are run one after another, like a person would."""
+"""The tutorials work as they are written: their blocks are run one after another, like a person would."""
 
 import os
 import pathlib
@@ -13,7 +13,7 @@ import pytest
 pytestmark = pytest.mark.integration
 
 ROOT = pathlib.Path(__file__).parents[2]
-TUTORIAL = ROOT / "docs" / "tutorial" / "first-module.md"
+TUTORIALS = sorted((ROOT / "docs" / "tutorial").glob("*.md"))
 BLOCK = re.compile(
     r"(?P<other><!-- second shell -->\n)?```bash\n(?P<code>.*?)```\n(?:```text\n(?P<text>.*?)```\n)?",
     re.DOTALL,
@@ -23,7 +23,7 @@ operator=""
 stop_operator() {
   if [[ -n "$operator" ]]; then kill -INT "$operator"; wait "$operator"; operator=""; fi
 }
-finish() { stop_operator; addon-operator devcluster down --name first-module; }
+finish() { stop_operator; addon-operator devcluster down --name NAME; }
 trap finish EXIT
 set -eo pipefail
 """
@@ -36,9 +36,9 @@ def free_port() -> int:
         return port
 
 
-def script(blocks: list[re.Match[str]], outputs: pathlib.Path) -> str:
+def script(name: str, blocks: list[re.Match[str]], outputs: pathlib.Path) -> str:
     """One script of all blocks; what is for the second shell runs in the background."""
-    parts = [START]
+    parts = [START.replace("NAME", name)]
     for number, block in enumerate(blocks):
         code, output = block["code"].rstrip(), shlex.quote(str(outputs / str(number)))
         if block["other"]:
@@ -56,8 +56,11 @@ def checkout(directory: pathlib.Path) -> pathlib.Path:
     return directory
 
 
-def test_the_tutorial_works_from_the_first_to_the_last_line(tmp_path: pathlib.Path) -> None:
-    blocks = list(BLOCK.finditer(TUTORIAL.read_text()))
+@pytest.mark.parametrize("tutorial", TUTORIALS, ids=lambda path: path.stem)
+def test_a_tutorial_works_from_the_first_to_the_last_line(
+    tutorial: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    blocks = list(BLOCK.finditer(tutorial.read_text()))
     outputs = tmp_path / "outputs"
     outputs.mkdir()
     (tmp_path / "checkout").mkdir()
@@ -67,7 +70,7 @@ def test_the_tutorial_works_from_the_first_to_the_last_line(tmp_path: pathlib.Pa
         "ADDON_OPERATOR_TMP_DIR": str(tmp_path / "tmp"),
     }
     done = subprocess.run(
-        ["bash", "-c", script(blocks, outputs)],
+        ["bash", "-c", script(tutorial.stem, blocks, outputs)],
         cwd=checkout(tmp_path / "checkout"),
         env=environ,
         capture_output=True,

@@ -149,19 +149,36 @@ def test_texts_of_names_and_objects_are_not_touched() -> None:
 
 
 TICK = contexts.schedule("nightly", {"pods": [contexts.entry(POD, b'{"a":1}')]})
+FILTERED = contexts.entry(POD, b'{"a":[1,"x",null]}')
+RESULT = contexts.entry(filter_result=b'"x"')
+NODE = contexts.entry(b'{"kind":"Node","metadata":{"name":"x"}}')
 DOCUMENTS = {
     "lifecycle": [contexts.lifecycle(bindings.LifecycleBinding.BEFORE_HELM, {"pods": [ENTRY], "none": []})],
+    "lifecycle-without-bindings": [contexts.lifecycle(bindings.LifecycleBinding.AFTER_ALL)],
     "startup": [contexts.lifecycle(bindings.LifecycleBinding.ON_STARTUP)],
-    "schedule": [TICK],
+    "schedule": [contexts.schedule("schedule"), TICK],
     "synchronization": [contexts.synchronization("pods", [contexts.entry(POD, b"null"), ENTRY])],
     "synchronization-of-nothing": [contexts.synchronization("pods", [], {"pods": []})],
+    "synchronization-with-snapshots": [
+        contexts.synchronization("pods", [RESULT], {"pods": [RESULT], "nodes": []}),
+    ],
     "events": [
+        contexts.event(
+            "pods", bindings.WatchEvent.ADDED, packed(FILTERED), {"pods": [FILTERED], "nodes": []}
+        ),
         contexts.event("pods", bindings.WatchEvent.MODIFIED, packed()),
         contexts.event("pods", bindings.WatchEvent.DELETED, packed(contexts.entry(None, b"[1,2]"))),
     ],
     "group": [contexts.group("pods", "all", {"pods": [ENTRY], "nodes": []})],
+    "merged": [
+        contexts.group("tick", "all"),
+        contexts.event("pods", bindings.WatchEvent.ADDED, packed(RESULT)),
+        TICK,
+    ],
     "legacy": [
+        contexts.legacy_event(bindings.WatchEvent.ADDED, "old", packed()),
         contexts.legacy_event(bindings.WatchEvent.MODIFIED, "onKubernetesEvent", packed()),
+        contexts.legacy_event(bindings.WatchEvent.DELETED, "old", packed(NODE)),
         contexts.legacy_schedule("nightly"),
     ],
 }

@@ -19,7 +19,7 @@ INSTALL: Final = "install"
 EDIT: Final = "edit"
 DISABLE: Final = "disable"
 PHASES: Final = (INSTALL, EDIT, DISABLE)
-DEADLINE: Final = 60.0
+DEADLINE: Final = 180.0
 """Seconds that a phase may take, with a kill and a new start."""
 _PAUSE: Final = 0.2
 _BY_THE_CLUSTER: Final = "kube-root-ca.crt"

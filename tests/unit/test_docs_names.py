@@ -43,7 +43,8 @@ OPEN = {"settings", "labels", "annotations", "runbookBase"}
 
 @functools.cache
 def code() -> str:
-    modules = (ROOT / "operator" / "addon_operator").rglob("*.py")
+    package = ROOT / "operator" / "addon_operator"
+    modules = (*package.rglob("*.py"), *package.rglob("*.sh"))
     return "\n".join(module.read_text("utf-8") for module in modules)
 
 

@@ -6,7 +6,17 @@ import re
 
 import pytest
 
-from addon_operator.hooks import config, metric_operations, object_operations, object_schemas, schemas
+from addon_operator.engine import hook_runner
+from addon_operator.hooks import (
+    bindings,
+    config,
+    contexts,
+    crontab,
+    metric_operations,
+    object_operations,
+    object_schemas,
+    schemas,
+)
 
 PAGE = (pathlib.Path(__file__).parents[3] / "docs" / "reference" / "hooks.md").read_text()
 EXAMPLES = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
@@ -56,3 +66,89 @@ def test_every_operation_and_its_fields_are_described() -> None:
 
 def test_every_action_on_metrics_is_described() -> None:
     assert {action for action in metric_operations.Action if f"`{action}`" not in PAGE} == set()
+
+
+def first_column(heading: str) -> list[list[str]]:
+    """The names in the first cell of each row of the table below a heading."""
+    section = PAGE.split(f"\n### {heading}\n")[1].split("\n### ")[0].split("\n## ")[0]
+    table = re.search(r"^\|.*\n\|-.*\n((?:\|.*\n)+)", section, re.MULTILINE)
+    assert table is not None
+    return [re.findall(r"`([\w.]+)`", row.split("|")[1]) for row in table[1].splitlines()]
+
+
+def named(heading: str) -> set[str]:
+    return {name.split(".")[0] for names in first_column(heading) for name in names}
+
+
+@pytest.mark.parametrize("key", ["schedule", "kubernetes"])
+def test_the_table_of_a_binding_has_its_fields_and_no_other(key: str) -> None:
+    properties = schemas.CURRENT[config.HookKind.MODULE]["properties"][key]["items"]["properties"]
+    # The old name of executeHookOnEvent stands beside it.
+    assert named(f"`{key}`") == set(properties) - {"watchEvent"}
+
+
+def test_the_table_of_settings_has_its_fields_and_no_other() -> None:
+    properties = schemas.CURRENT[config.HookKind.MODULE]["properties"]["settings"]["properties"]
+    assert named("`settings`") == set(properties) - {"executionMinPeriod"}
+
+
+def test_the_table_of_steps_has_those_of_global_hooks_and_of_modules() -> None:
+    section = PAGE.split("### Steps of life")[1].split("\n### ")[0]
+    rows = re.findall(r"^\| `(\w+)` \| (\w+) \|", section, re.MULTILINE)
+    assert {(step, kind.value) for kind, steps in schemas.LIFECYCLE.items() for step in steps} == set(rows)
+
+
+@pytest.mark.parametrize(
+    ("key", "field", "text"),
+    [
+        ("schedule", "timezone", crontab.DEFAULT_TIMEZONE),
+        ("schedule", "name", bindings.SCHEDULE_NAME),
+        ("schedule", "queue", bindings.MAIN_QUEUE),
+        ("schedule", "allowFailure", "false"),
+        ("kubernetes", "name", bindings.KUBERNETES_NAME),
+        ("kubernetes", "executeHookOnSynchronization", "true"),
+        ("kubernetes", "waitForSynchronization", "true"),
+        ("kubernetes", "keepFullObjectsInMemory", "true"),
+    ],
+)
+def test_a_default_is_that_of_the_code(key: str, field: str, text: str) -> None:
+    section = PAGE.split(f"\n### `{key}`\n")[1].split("\n### ")[0]
+    assert re.search(rf"^\| `{field}` \|.*\| `{text}` \|$", section, re.MULTILINE)
+    shortest = {"schedule": '{"crontab": "@daily"}', "kubernetes": '{"kind": "Pod"}'}[key]
+    read = config.parse(f'{{"configVersion": "v1", "{key}": [{shortest}]}}', config.HookKind.MODULE, "x")
+    found = (read.schedules or read.kubernetes)[0]
+    code = {
+        "timezone": lambda: read.schedules[0].crontab.timezone,
+        "name": lambda: found.name,
+        "queue": lambda: found.queue,
+        "allowFailure": lambda: json.dumps(found.allow_failure),
+        "executeHookOnSynchronization": lambda: json.dumps(read.kubernetes[0].execute_on_synchronization),
+        "waitForSynchronization": lambda: json.dumps(read.kubernetes[0].wait_for_synchronization),
+        "keepFullObjectsInMemory": lambda: json.dumps(read.kubernetes[0].keep_full_objects),
+    }
+    assert code[field]() == text
+
+
+CONTEXTS = {
+    "start": contexts.lifecycle(bindings.LifecycleBinding.ON_STARTUP),
+    "step": contexts.lifecycle(bindings.LifecycleBinding.BEFORE_HELM),
+    "tick": contexts.schedule("NAME"),
+    "all objects": contexts.synchronization("NAME", [contexts.entry(b"{}", b"1")]),
+    "change": contexts.event(
+        "NAME", bindings.WatchEvent.ADDED, contexts.PackedEntry(contexts.entry(b"{}", b"1"))
+    ),
+    "group": contexts.group("NAME", "GROUP"),
+}
+
+
+@pytest.mark.parametrize("context", CONTEXTS.values(), ids=CONTEXTS)
+def test_a_context_is_described_as_it_is_written(context: contexts.Context) -> None:
+    shown = re.findall(r"\| `(\{\"binding\".*?\})`(?: with| \|)", PAGE)
+    filled = [re.sub(r"\bNAME\b|\bGROUP\b", r'"\g<0>"', text) for text in shown]
+    readable = [re.sub(r"\{…\}", "{}", text).replace(", …", "").replace("…", "1") for text in filled]
+    assert json.loads(b"".join(context.pieces())) in [json.loads(text) for text in readable]
+
+
+def test_the_tables_of_variables_have_those_of_a_run_and_of_an_enabled_script() -> None:
+    names = {value for name, value in vars(hook_runner).items() if name.isupper() and isinstance(value, str)}
+    assert set(re.findall(r"^\| `([A-Z_]+)` \|", PAGE, re.MULTILINE)) == names

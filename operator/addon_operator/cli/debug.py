@@ -23,6 +23,10 @@ FORMATS: Final = ("text", "yaml", "json")
 SHOW_SENSITIVE: Final = "showSensitive"
 _UNFOLDED_WIDTH: Final = 100_000
 """Where there is no terminal, each row is one line: for ``grep`` and the like."""
+_GAP: Final = 2
+"""Between two columns."""
+_FOLDED_WIDTH: Final = 20
+"""A column is not folded to less."""
 _COMPLETION_SECONDS: Final = 1.0
 
 _UNKNOWN_ANSWER: Final = (
@@ -222,13 +226,13 @@ def _look_again(look: Callable[[], str]) -> str:
         return f"{error}\n"
 
 
-def _console() -> "rich.console.Console":
+def _console(least: int = 0) -> "rich.console.Console":
+    """A console as wide as the terminal, but not narrower than ``least``: a long line can still be read."""
     import rich.console
 
-    is_terminal = sys.stdout.isatty()
-    return rich.console.Console(
-        width=None if is_terminal else _UNFOLDED_WIDTH, markup=False, highlight=False, emoji=False
-    )
+    console = rich.console.Console(markup=False, highlight=False, emoji=False)
+    console.width = max(console.width, least) if sys.stdout.isatty() else _UNFOLDED_WIDTH
+    return console
 
 
 def table(
@@ -243,17 +247,28 @@ def table(
     import rich.table
     import rich.text
 
-    made = rich.table.Table(box=None, pad_edge=False, header_style="bold")
+    made = rich.table.Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="bold")
     for name in columns:
         made.add_column(name.upper(), overflow="fold", no_wrap=not name.islower())
-    for row in rows:
+    shown = list(rows)
+    for row in shown:
         made.add_row(*map(rich.text.Text, row), style=style(row))
-    return to_text(made)
+    return _to_text(made, _least_width(columns, shown))
 
 
-def to_text(made: "rich.table.Table") -> str:
-    """A table as text."""
-    console = _console()
+def _least_width(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
+    """What a table needs: whole words in columns that are not folded, and some room in those that are."""
+    import rich.cells
+
+    widths = [max(map(rich.cells.cell_len, cells)) + _GAP for cells in zip(columns, *rows, strict=True)]
+    folds = [name.islower() for name in columns]
+    return sum(
+        min(width, _FOLDED_WIDTH) if fold else width for width, fold in zip(widths, folds, strict=True)
+    )
+
+
+def _to_text(made: "rich.table.Table", least: int) -> str:
+    console = _console(least)
     with console.capture() as captured:
         console.print(made)
     return "".join(f"{line.rstrip()}\n" for line in captured.get().splitlines())

@@ -93,13 +93,14 @@ def cli(ctx: click.Context) -> None:
 
 def main(args: Sequence[str] | None = None) -> None:
     """Run the command line; an error of the user's ends it with one sentence and exit code 1."""
+    color = False if os.environ.get("NO_COLOR") else None
     try:
         result: Any = cli.main(
-            args=None if args is None else list(args), prog_name=PROGRAM, standalone_mode=False
+            args=None if args is None else list(args), prog_name=PROGRAM, standalone_mode=False, color=color
         )
         sys.exit(result if isinstance(result, int) else 0)
     except errors.AddonOperatorError as error:
-        _fail(str(error))
+        _fail(str(error), color=color)
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
@@ -112,6 +113,6 @@ def main(args: Sequence[str] | None = None) -> None:
         sys.exit(EXIT_ERROR)
 
 
-def _fail(message: str) -> None:
-    click.echo(f"{click.style('Error:', fg='red', bold=True)} {message}", err=True)
+def _fail(message: str, *, color: bool | None) -> None:
+    click.echo(f"{click.style('Error:', fg='red', bold=True)} {message}", err=True, color=color)
     sys.exit(EXIT_ERROR)

@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Iterator
 from typing import Any
 
+import click
 import pytest
 import yaml
 from click import shell_completion, testing
@@ -195,6 +196,19 @@ def test_texts_of_several_lines_can_be_read() -> None:
 
 def test_rows_are_not_folded_where_there_is_no_terminal() -> None:
     assert debug.table(["NAME", "last error"], [["web", "x" * 5000]]).splitlines()[1] == f"web   {'x' * 5000}"
+
+
+@pytest.mark.parametrize("columns", [30, 60, 200])
+def test_a_table_for_a_narrow_terminal_keeps_its_words(monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    words = "helm upgrade failed with a message"
+    made = debug.table(["MODULE", "STATE", "last error"], [["ingress-nginx", "Ready", words]])
+    shown = click.unstyle(made).splitlines()
+    assert shown[0].split() == ["MODULE", "STATE", "LAST", "ERROR"]
+    assert shown[1].startswith("ingress-nginx  Ready  helm upgrade")
+    assert " ".join(line[22:].strip() for line in shown[1:]) == words
+    assert max(map(len, shown)) <= max(columns, 42)
 
 
 def test_without_an_operator_there_is_one_sentence(tmp_path: pathlib.Path) -> None:

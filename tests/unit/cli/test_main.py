@@ -20,6 +20,17 @@ def test_an_unknown_command_is_told_without_a_traceback(capsys: pytest.CaptureFi
     assert "No such command 'fly'" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(("no_color", "start"), [("1", "Error: "), ("", "\x1b[31m")], ids=["obeyed", "empty"])
+def test_no_color_is_obeyed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], no_color: str, start: str
+) -> None:
+    monkeypatch.setenv("NO_COLOR", no_color)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    with pytest.raises(SystemExit):
+        main.main(["queue", "list", "--debug-unix-socket", "/nowhere/at/all"])
+    assert capsys.readouterr().err.startswith(start)
+
+
 def test_an_unknown_command_is_told_with_the_nearest_one(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main.main(["modul", "list"])

@@ -8,9 +8,6 @@ from typing import Any, Final
 
 import click
 import orjson
-import rich.box
-import rich.console
-import rich.table
 import yaml
 
 from addon_operator.app import setting_fields, setting_names, setting_resolution
@@ -92,6 +89,10 @@ def _rows(resolution: setting_resolution.Resolution) -> Iterable[Row]:
 
 
 def _text(rows: list[Row]) -> str:
+    # 'start' imports this module for its flags, and has no use for tables.
+    import rich.console
+    import rich.table
+
     table = rich.table.Table(box=None, pad_edge=False, header_style="bold")
     for column in ("NAME", "VALUE", "ORIGIN"):
         table.add_column(column, overflow="fold", no_wrap=column == "NAME")

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import click
 
+from addon_operator.app import libraries
 from addon_operator.app import settings as app_settings
 from addon_operator.cli import settings
 
@@ -22,6 +23,7 @@ def start(flags: Mapping[str, str | None]) -> None:
     loaded = app_settings.load(flags, os.environ)
     # As the first process of a container this one would ignore SIGTERM until it has a handler.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    from addon_operator.app import run
+    with libraries.quick_imports():
+        from addon_operator.app import run
 
     run.run(loaded, os.environ)

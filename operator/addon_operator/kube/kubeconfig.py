@@ -21,7 +21,25 @@ from addon_operator.kube import errors
 Entry = Mapping[str, Any]
 
 _SERVED_PROVIDERS: Final = ("gcp", "oidc")
+_PLAIN_CLUSTER: Final = frozenset(
+    {"server", "certificate-authority", "insecure-skip-tls-verify", "tls-server-name", "proxy-url"}
+)
+_PLAIN_USER: Final = frozenset({"client-certificate", "client-key", "token"})
 _FILE_KEYS: Final = ("certificate-authority", "client-certificate", "client-key", "tokenFile")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Plain:
+    """What entries say that name nothing but files and a token: nothing has to be run, asked or unpacked."""
+
+    server: str
+    token: str | None = dataclasses.field(repr=False)
+    ca_file: pathlib.Path | None
+    certificate_file: pathlib.Path | None
+    key_file: pathlib.Path | None
+    verify: bool
+    tls_server_name: str | None
+    proxy: str | None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -36,6 +54,8 @@ class Chosen:
     """The user's entry; empty for anonymous access."""
     namespace: str | None = None
     """The context's namespace."""
+    plain: Plain | None = None
+    """All that the entries say, if that is simple."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -70,7 +90,30 @@ def choose(paths: Sequence[pathlib.Path], context: str | None) -> Chosen:
         server=cluster.body["server"],
         user=user.body if user else {},
         namespace=chosen.get("namespace"),
+        plain=_plain(cluster, user),
     )
+
+
+def _plain(cluster: _Item, user: _Item | None) -> Plain | None:
+    identity = user.body if user else {}
+    if not (cluster.body.keys() <= _PLAIN_CLUSTER and identity.keys() <= _PLAIN_USER):
+        return None
+    secure = cluster.body["server"].startswith("https")
+    return Plain(
+        server=cluster.body["server"],
+        token=identity.get("token") or None,
+        ca_file=_file(cluster, "certificate-authority") if secure else None,
+        certificate_file=_file(user, "client-certificate") if secure else None,
+        key_file=_file(user, "client-key") if secure else None,
+        verify=not cluster.body.get("insecure-skip-tls-verify"),
+        tls_server_name=cluster.body.get("tls-server-name"),
+        proxy=cluster.body.get("proxy-url"),
+    )
+
+
+def _file(item: _Item | None, key: str) -> pathlib.Path | None:
+    path = item.body.get(key) if item else None
+    return item.path.parent.absolute() / str(path) if item and path else None
 
 
 def _read(path: pathlib.Path) -> Entry:

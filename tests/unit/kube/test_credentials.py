@@ -62,6 +62,35 @@ async def test_settings_of_the_cluster_are_taken_over(tmp_path: pathlib.Path) ->
     assert (found.verify, found.tls_server_name, found.proxy) == (False, "kubernetes", "http://proxy:3128")
 
 
+@pytest.mark.parametrize(
+    ("user", "cluster"),
+    [
+        pytest.param({}, {}, id="anonymous"),
+        pytest.param({"token": "t0ken"}, {"server": "https://10.0.0.1:6443/"}, id="token"),
+        pytest.param(
+            {"client-certificate": "crt", "client-key": "key"}, {"certificate-authority": "ca"}, id="files"
+        ),
+        pytest.param(
+            {"client-certificate": "crt", "client-key": "key"},
+            {"server": "http://10.0.0.1", "certificate-authority": "ca"},
+            id="files without TLS",
+        ),
+        pytest.param({}, {"insecure-skip-tls-verify": True, "tls-server-name": "api"}, id="unchecked"),
+        pytest.param({}, {"insecure-skip-tls-verify": False, "proxy-url": "http://proxy"}, id="proxy"),
+    ],
+)
+async def test_plain_entries_mean_what_the_library_makes_of_them(
+    tmp_path: pathlib.Path, user: dict[str, Any], cluster: dict[str, Any]
+) -> None:
+    for name in ("crt", "key", "ca"):
+        (tmp_path / name).touch()
+    config = kubeconfigs.document(**user)
+    config["clusters"][0]["cluster"] |= cluster
+    plain = await load(tmp_path, config)
+    config["clusters"][0]["cluster"]["extensions"] = []
+    assert plain == await load(tmp_path, config)
+
+
 async def test_the_proxy_of_the_environment_is_taken(tmp_path: pathlib.Path) -> None:
     found = await load(tmp_path, kubeconfigs.document(), HTTPS_PROXY="http://proxy")
     assert found.proxy == "http://proxy"

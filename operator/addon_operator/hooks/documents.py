@@ -33,7 +33,8 @@ class StreamError(DocumentError):
 def load(text: str) -> JsonValue:
     """The one document in a text; ``None`` for an empty one.
 
-    Keys are strings and stand once in their mapping; dates stay text.
+    Keys are strings. One may stand twice in a mapping with the same text, number or flag, since the Go
+    operator takes hooks that do that. Dates stay text.
 
     Raises :class:`DocumentError` with line and column where there is one.
     """
@@ -139,8 +140,8 @@ def _check_scalar(value: object) -> None:
 def _unique(pairs: list[tuple[str, JsonValue]]) -> JsonObject:
     mapping: JsonObject = {}
     for key, value in pairs:
-        if key in mapping:
-            raise DocumentError(f"the key {key!r} stands twice in one mapping")
+        if key in mapping and (type(mapping[key]), mapping[key]) != (type(value), value):
+            raise DocumentError(f"the key {key!r} stands twice in one mapping, with different values")
         mapping[key] = value
     return mapping
 
@@ -170,7 +171,7 @@ def _one_line(error: yaml.YAMLError) -> str:
 
 
 class _Loader(yaml.CSafeLoader):
-    """The safe loader without dates; a key that stands twice, or is no text, is an error.
+    """The safe loader without dates; a key with two values, or one that is no text, is an error.
 
     It stops at absurd nesting by itself: the C parser recurses without a guard.
     """
@@ -188,18 +189,24 @@ class _Loader(yaml.CSafeLoader):
         self._depth -= 1
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        seen: set[str] = set()
-        for key_node, _ in node.value:
+        seen: dict[str, yaml.Node] = {}
+        for key_node, value_node in node.value:
             key = self._key(key_node)
-            if key in seen:
-                raise DocumentError(f"line {key_node.start_mark.line + 1}: the key {key!r} stands twice")
-            seen.add(key)
+            if not _same(seen.setdefault(key, value_node), value_node):
+                line = key_node.start_mark.line + 1
+                raise DocumentError(f"line {line}: the key {key!r} stands twice, with different values")
         return super().construct_mapping(node, deep=deep)
 
     def _key(self, node: yaml.Node) -> str:
         if node.tag in {_TEXT, _MERGE}:
             return str(node.value)
         raise DocumentError(f"line {node.start_mark.line + 1}: the key {node.value!r} is no text; quote it")
+
+
+def _same(one: yaml.Node, other: yaml.Node) -> bool:
+    """Whether two nodes are one, or scalars of the same value."""
+    is_scalar = isinstance(one, yaml.ScalarNode)
+    return one is other or (is_scalar and (one.tag, one.value) == (other.tag, other.value))
 
 
 _TEXT: Final = "tag:yaml.org,2002:str"

@@ -19,6 +19,8 @@ from addon_operator.kernel.json_types import JsonValue
         pytest.param(
             "x: &x {a: 1}\ny: {<<: *x, b: 2}", {"x": {"a": 1}, "y": {"a": 1, "b": 2}}, id="merge key"
         ),
+        pytest.param("a: x\nb: 1\na: x", {"a": "x", "b": 1}, id="twice the same in YAML"),
+        pytest.param('{"a": 1, "a": 1}', {"a": 1}, id="twice the same in JSON"),
         pytest.param("", None, id="nothing"),
         pytest.param("# only a comment\n", None, id="a comment"),
     ],
@@ -32,6 +34,10 @@ def test_json_and_yaml_are_read(text: str, value: JsonValue) -> None:
     [
         pytest.param('{"a": 1, "a": 2}', "key 'a' stands twice", id="twice in JSON"),
         pytest.param("a: 1\nb: 2\na: 3", "line 3: the key 'a' stands twice", id="twice in YAML"),
+        pytest.param("a: [1]\na: [2]", "line 2: the key 'a' stands twice", id="two lists"),
+        pytest.param("a: {b: 1}\na: {b: 1, c: 2}", "line 2: the key 'a' stands twice", id="two mappings"),
+        pytest.param("a: 1\na: '1'", "line 2: the key 'a' stands twice", id="number and text"),
+        pytest.param('{"a": 1, "a": true}', "key 'a' stands twice", id="number and flag in JSON"),
         pytest.param("a:\n  on: 1", "line 2: the key 'on' is no text; quote it", id="key that is no text"),
         pytest.param("? [a]\n: 1", "line 1: the key .* is no text", id="key that is a list"),
         pytest.param('{"a": NaN}', "NaN is no JSON number", id="not a number"),

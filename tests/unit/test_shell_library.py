@@ -118,7 +118,7 @@ CALLS: list[tuple[dict[str, Any], list[str]]] = [
       "__on_kubernetes::pods"]),
     ({**EVENT, "watchEvent": "Deleted"}, ["__on_kubernetes::pods::deleted", "__on_kubernetes::pods"]),
     ({"binding": "pods", "type": "Group", "groupName": "all", "snapshots": {}},
-     ["__on_group::all", "__on_kubernetes::pods"]),
+     ["__on_group::all", "__on_group::pods", "__on_kubernetes::pods"]),
     ({"binding": "old", "resourceEvent": "add"},
      ["__on_kubernetes::old::added", "__on_kubernetes::old::added_or_modified", "__on_kubernetes::old"]),
     ({"binding": "hourly"}, ["__on_schedule::hourly"]),

@@ -242,7 +242,7 @@ class ModuleObserver:
     def converge_ended(self, activation: str, seconds: float, *, superseded: bool) -> None:
         """Count and measure the converge."""
         if superseded:
-            self._log.info("converge broken off: something newer is wanted, or the operator stops", activation=activation)
+            self._log.info("converge broken off: news came, or the operator stops", activation=activation)
             return
         self._meters.modules.convergence_seconds.inc(seconds, activation=activation)
         self._meters.modules.convergence_total.labels(activation=activation).inc()

@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping
 from typing import Any, Final
 
-from addon_operator.kube import errors, kubeconfig, proxies
+from addon_operator.kube import credential_files, errors, kubeconfig, proxies
 
 # Tokens in files are rotated by the kubelet; client-go reads them anew each minute as well.
 _TOKEN_FILE_SECONDS: Final = 60.0
@@ -101,6 +101,9 @@ class KubeconfigSource:
     context: str
     server_override: str | None
     environ: Mapping[str, str]
+    files: credential_files.CredentialFiles = dataclasses.field(
+        default_factory=credential_files.CredentialFiles, compare=False
+    )
 
     async def load(self) -> Credentials:
         """Credentials by the kubeconfig as it is now; runs its exec plugin if it has one."""
@@ -121,13 +124,16 @@ class KubeconfigSource:
         return Credentials(
             server=server.rstrip("/"),
             authorization=f"Bearer {plain.token.strip()}" if plain.token else None,
-            ca_file=plain.ca_file,
-            certificate_file=plain.certificate_file,
-            key_file=plain.key_file,
+            ca_file=self._as_file(plain.authority),
+            certificate_file=self._as_file(plain.certificate),
+            key_file=self._as_file(plain.key),
             verify=plain.verify,
             tls_server_name=plain.tls_server_name,
             proxy=plain.proxy or proxies.proxy_for(server, self.environ),
         )
+
+    def _as_file(self, given: pathlib.Path | bytes | None) -> pathlib.Path | None:
+        return self.files.holding(given) if isinstance(given, bytes) else given
 
     async def _by_library(self) -> Credentials:
         # Untyped, and a third of a second to import.

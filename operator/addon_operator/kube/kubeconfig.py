@@ -22,21 +22,31 @@ Entry = Mapping[str, Any]
 
 _SERVED_PROVIDERS: Final = ("gcp", "oidc")
 _PLAIN_CLUSTER: Final = frozenset(
-    {"server", "certificate-authority", "insecure-skip-tls-verify", "tls-server-name", "proxy-url"}
+    {
+        "server",
+        "certificate-authority",
+        "certificate-authority-data",
+        "insecure-skip-tls-verify",
+        "tls-server-name",
+        "proxy-url",
+    }
 )
-_PLAIN_USER: Final = frozenset({"client-certificate", "client-key", "token"})
+_PLAIN_USER: Final = frozenset(
+    {"client-certificate", "client-certificate-data", "client-key", "client-key-data", "token"}
+)
 _FILE_KEYS: Final = ("certificate-authority", "client-certificate", "client-key", "tokenFile")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Plain:
-    """What entries say that name nothing but files and a token: nothing has to be run, asked or unpacked."""
+    """What entries say that have nothing but a token and certificates: nothing has to be run or asked."""
 
     server: str
     token: str | None = dataclasses.field(repr=False)
-    ca_file: pathlib.Path | None
-    certificate_file: pathlib.Path | None
-    key_file: pathlib.Path | None
+    authority: pathlib.Path | bytes | None = dataclasses.field(repr=False)
+    """A file, or its content, as for the other two."""
+    certificate: pathlib.Path | bytes | None = dataclasses.field(repr=False)
+    key: pathlib.Path | bytes | None = dataclasses.field(repr=False)
     verify: bool
     tls_server_name: str | None
     proxy: str | None
@@ -102,18 +112,22 @@ def _plain(cluster: _Item, user: _Item | None) -> Plain | None:
     return Plain(
         server=cluster.body["server"],
         token=identity.get("token") or None,
-        ca_file=_file(cluster, "certificate-authority") if secure else None,
-        certificate_file=_file(user, "client-certificate") if secure else None,
-        key_file=_file(user, "client-key") if secure else None,
+        authority=_file_or_data(cluster, "certificate-authority") if secure else None,
+        certificate=_file_or_data(user, "client-certificate") if secure else None,
+        key=_file_or_data(user, "client-key") if secure else None,
         verify=not cluster.body.get("insecure-skip-tls-verify"),
         tls_server_name=cluster.body.get("tls-server-name"),
         proxy=cluster.body.get("proxy-url"),
     )
 
 
-def _file(item: _Item | None, key: str) -> pathlib.Path | None:
-    path = item.body.get(key) if item else None
-    return item.path.parent.absolute() / str(path) if item and path else None
+def _file_or_data(item: _Item | None, key: str) -> pathlib.Path | bytes | None:
+    if item is None:
+        return None
+    if data := item.body.get(f"{key}-data"):
+        return base64.b64decode(str(data))
+    path = item.body.get(key)
+    return item.path.parent.absolute() / str(path) if path else None
 
 
 def _read(path: pathlib.Path) -> Entry:

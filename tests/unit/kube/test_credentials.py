@@ -2,6 +2,7 @@
 
 import base64
 import datetime as dt
+import gc
 import json
 import pathlib
 import ssl
@@ -89,6 +90,26 @@ async def test_plain_entries_mean_what_the_library_makes_of_them(
     plain = await load(tmp_path, config)
     config["clusters"][0]["cluster"]["extensions"] = []
     assert plain == await load(tmp_path, config)
+
+
+async def test_certificates_in_the_kubeconfig_are_private_files_as_long_as_they_are_used(
+    tmp_path: pathlib.Path,
+) -> None:
+    data = {"client-certificate-data": b"certificate", "client-key-data": b"key"}
+    config = kubeconfigs.document(**{key: base64.b64encode(text).decode() for key, text in data.items()})
+    access = auth.load_access(kubeconfigs.write(tmp_path / "config", config), None, None, {})
+    found = await access.source.load()
+    assert found.certificate_file is not None
+    assert found.key_file is not None
+    assert (found.certificate_file.read_bytes(), found.key_file.read_bytes()) == (b"certificate", b"key")
+    assert [oct(path.stat().st_mode) for path in (found.key_file, found.key_file.parent)] == [
+        "0o100600",
+        "0o40700",
+    ]
+    assert await access.source.load() == found
+    del access
+    gc.collect()
+    assert not found.key_file.parent.exists()
 
 
 async def test_the_proxy_of_the_environment_is_taken(tmp_path: pathlib.Path) -> None:

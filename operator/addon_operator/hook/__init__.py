@@ -18,6 +18,14 @@ The contract stays what ``docs/reference/hooks.md`` says of files and variables;
 library imports the standard library only, and quickly: every run of a hook is a new process.
 """
 
+import sys
+
+if sys.version_info < (3, 11):  # noqa: UP036 - a hook is run by whichever Python it names
+    sys.exit(
+        "Error: the library for hooks needs Python 3.11 or newer, and this is "
+        f"{'.'.join(map(str, sys.version_info[:2]))}; name another one in the hook's first line"
+    )
+
 from addon_operator.hook.contexts import Context, Entry, Snapshots
 from addon_operator.hook.failures import HookError, MissingError
 from addon_operator.hook.metrics import Metrics

@@ -295,6 +295,13 @@ def test_the_example_of_the_library_does_what_it_says(files: Files) -> None:
     assert operation == {"op": "add", "path": "/web/internal", "value": {"replicas": 2}}
 
 
+def test_a_python_that_is_too_old_is_told_so_in_one_line() -> None:
+    look = "import sys; sys.version_info = (3, 9, 2); from addon_operator import hook"
+    done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert "needs Python 3.11 or newer, and this is 3.9; name another one" in done.stderr
+
+
 def test_the_library_imports_nothing_but_the_standard_library_and_not_much_of_that() -> None:
     look = "import sys; from addon_operator import hook; print(*sys.modules)"
     said = subprocess.run(

@@ -163,29 +163,40 @@ def test_a_failing_command_ends_the_hook_with_one_line_that_says_where(hook: Hoo
     )
 
 
-@pytest.mark.parametrize(
-    ("body", "sentence"),
-    [
-        ("values::set web.size", "values::set takes a path and a value, and got 1 arguments: web.size"),
-        ("values::set --yaml web.size 1", "values::set does not know the option --yaml"),
-        ("values::get --fallback 1 web.size", "values::get does not know the option --fallback"),
-        ("kubernetes::delete shop web", "for Delete takes a namespace, KIND/NAME: shop web"),
-        ("kubernetes::merge_patch shop Pod/web", "for MergePatch takes a namespace, KIND/NAME and a patch"),
-        ("kubernetes::apply --forced x", "functions for objects do not know the option --forced"),
-        ("kubernetes::delete --force a b/c", "kubernetes:: functions for patches do not know the option"),
-        ("metrics::set orders", "metrics::set takes a name and a value, and got 1 arguments: orders"),
-        ("metrics::set orders many", "metrics::set orders: 'many' is no number"),
-        ("metrics::add orders 1 north", "metrics::add orders: 'north' is no label; write NAME=TEXT"),
-        ("metrics::observe --bucket 1 orders 1", "metrics::observe does not know the option --bucket"),
-        ("hook::fail 'no such shop'", "no such shop"),
-    ],
-)  # fmt: skip
-def test_a_wrong_call_ends_the_hook_with_one_sentence(hook: Hook, body: str, sentence: str) -> None:
-    ended = hook.main(f"{body}\necho not reached")
-    assert (ended.exit_code, ended.lines) == (1, [])
-    assert ended.told.startswith("Error: ")
-    assert sentence in ended.told
-    assert ended.told.count("\n") == 1
+WRONG_CALLS = {
+    "values::set web.size": "values::set takes a path and a value, and got 1 arguments: web.size",
+    "values::set --yaml web.size 1": "values::set does not know the option --yaml",
+    "values::get --fallback 1 web.size": "values::get does not know the option --fallback",
+    "kubernetes::delete shop web": "for Delete takes a namespace, KIND/NAME: shop web",
+    "kubernetes::merge_patch shop Pod/web": "for MergePatch takes a namespace, KIND/NAME and a patch",
+    "kubernetes::apply --forced x": "functions for objects do not know the option --forced",
+    "kubernetes::delete --force a b/c": "kubernetes:: functions for patches do not know the option",
+    "metrics::set orders": "metrics::set takes a name and a value, and got 1 arguments: orders",
+    "metrics::set orders many": "metrics::set orders: 'many' is no number",
+    "metrics::add orders 1 north": "metrics::add orders: 'north' is no label; write NAME=TEXT",
+    "metrics::observe --bucket 1 orders 1": "metrics::observe does not know the option --bucket",
+    "hook::fail 'no such shop'": "no such shop",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """What each wrong call said, and its exit code; made in one run."""
+    directory = tmp_path_factory.mktemp("wrong")
+    lines = [
+        f"({call}; echo reached) > {directory}/{number} 2>&1 || echo $? >> {directory}/{number}"
+        for number, call in enumerate(WRONG_CALLS)
+    ]
+    assert Hook(directory).main("\n".join(lines)).exit_code == 0
+    return {call: (directory / str(number)).read_text() for number, call in enumerate(WRONG_CALLS)}
+
+
+@pytest.mark.parametrize("call", WRONG_CALLS)
+def test_a_wrong_call_ends_the_hook_with_one_sentence(told: dict[str, str], call: str) -> None:
+    sentence, exit_code = told[call].splitlines()
+    assert sentence.startswith("Error: ")
+    assert WRONG_CALLS[call] in sentence
+    assert exit_code == "1"
 
 
 def test_a_hook_without_a_configuration_says_which_function_to_define(hook: Hook) -> None:

@@ -1,5 +1,6 @@
 """Modules that come, fail, change and go while the operator runs, with both versions of Helm."""
 
+import json
 import pathlib
 import shutil
 
@@ -258,4 +259,52 @@ def test_a_first_run_that_fails_after_helm_is_repeated_from_its_startup_and_othe
     operator.wait_idle()
     assert site.labels()[6:] == ["a.sh beforeHelm", "b.sh afterHelm", "b.sh afterHelm"]
     assert site.revisions() == {"web": 2}
+    operator.stop()
+
+
+def test_what_a_hook_writes_after_its_module_was_removed_has_no_effect(site: operator_site.Site) -> None:
+    site.values("global: {size: 1}")
+    web = module(site, "010-web")
+    gate = site.root / "gate"
+    note = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "late", "namespace": site.namespace},
+    }
+    binding = {
+        "name": "switch",
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "queue": "slow",
+        "nameSelector": {"matchNames": ["switch"]},
+        "namespace": {"nameSelector": {"matchNames": [site.namespace]}},
+        "executeHookOnSynchronization": False,
+    }
+    site.hook(
+        web,
+        "slow.sh",
+        {"kubernetes": [binding]},
+        f"""
+        while [[ ! -e {gate} ]]; do sleep 0.05; done
+        echo '{{"op": "add", "path": "/web/color", "value": "late"}}' > "$VALUES_JSON_PATCH_PATH"
+        echo '{{"op": "add", "path": "/web/late", "value": 1}}' > "$CONFIG_VALUES_JSON_PATCH_PATH"
+        echo '{json.dumps({"operation": "CreateOrUpdate", "object": note})}' > "$KUBERNETES_PATCH_PATH"
+        """,
+    )
+    operator = site.start().wait_ready()
+    site.kubectl("create", "configmap", "switch")
+    operator.wait_until(lambda: site.labels() == ["slow.sh switch"], "the hook runs")
+    site.config(webEnabled="false")
+    operator.wait_until(lambda: site.revisions() == {}, "the module is removed")
+    operator.wait_until(lambda: "CONVERGE_DONE" in operator.get("/status/converge").text, "and settled")
+    site.config(webEnabled="true")
+    wait_data(operator, site, "web", color="green", size="1")
+    gate.touch()
+    operator.wait_idle()
+    site.config(web="other: 1")
+    operator.wait_metric(1, "helm_upgrades_skipped_total", module="web", by="manifest")
+    assert site.data("web") == {"color": "green", "size": "1"}
+    assert site.data("late") is None
+    assert (site.data(operator_site.CONFIG_MAP) or {})["web"] == "other: 1"
+    assert operator.metrics().total("module_hook_run_errors_total", hook="slow.sh") == 0
     operator.stop()

@@ -224,6 +224,7 @@ class Graph:
             hook_run.Sinks(self._object_patcher(), hook_metrics.HookMetrics(self._parts.meters.registry)),
             observers.HookObserver(self._parts.meters),
             enabled_modules=lambda: self._states.enabled,
+            is_current=self._states.is_current,
             warn=self._parts.warn,
         )
 

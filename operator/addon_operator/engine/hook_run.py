@@ -5,7 +5,7 @@ import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
-from addon_operator.engine import hook_runner, state
+from addon_operator.engine import hook_runner, state, tasks
 from addon_operator.hooks import contexts as binding_contexts
 from addon_operator.hooks import metric_operations, object_operations
 from addon_operator.kernel import errors, names
@@ -121,14 +121,17 @@ class HookExecutor:
         observer: HookObserver,
         *,
         enabled_modules: Callable[[], Sequence[names.ModuleName]],
+        is_current: Callable[[state.Hook], bool],
         warn: Callable[[str], None],
     ) -> None:
+        """``is_current``: whether there is still somebody for whom a hook has run."""
         self._runner = runner
         self._values = values
         self._config_writer = config_writer
         self._sinks = sinks
         self._observer = observer
         self._enabled_modules = enabled_modules
+        self._is_current = is_current
         self._warn = warn
 
     async def run(
@@ -143,15 +146,21 @@ class HookExecutor:
 
         Raises :class:`~addon_operator.engine.hook_runner.HookFailed` when it fails, and an
         :class:`~addon_operator.kernel.errors.AddonOperatorError` when one of its outputs is wrong; nothing of
-        a wrong output is applied.
+        a wrong output is applied. Raises :class:`~addon_operator.engine.tasks.SupersededError` when the
+        module of the hook was removed meanwhile; nothing is applied then, either.
         """
         result: children.ChildResult | None = None
         try:
             ran = await self._runner.run(self._request(hook, contexts, labels))
             result = ran.result
+            self._check_current(hook)
             outputs = await self._read(hook, ran)
+            self._check_current(hook)
             effects = await self._apply(hook, outputs)
+        except tasks.SupersededError:
+            raise
         except errors.AddonOperatorError as error:
+            self._check_current(hook)
             failed = error.result if isinstance(error, hook_runner.HookFailed) else result
             if isinstance(error, hook_runner.HookFailed):
                 await self._tell_of_failure(hook, error)
@@ -159,6 +168,10 @@ class HookExecutor:
             raise
         self._observer.hook_succeeded(labels, ran.result)
         return effects
+
+    def _check_current(self, hook: state.Hook) -> None:
+        if not self._is_current(hook):
+            raise tasks.SupersededError(f"hook {hook.name}: module {hook.module} was removed while it ran")
 
     def _request(
         self, hook: state.Hook, contexts: Iterable[binding_contexts.Context], labels: HookLabels

@@ -129,6 +129,16 @@ class ModuleStates:
         """All modules in run order."""
         return tuple(state.module for state in self)
 
+    def is_current(self, hook: Hook) -> bool:
+        """Whether the module that the hook belongs to has this very hook; a global one is always there.
+
+        A module that was removed, and perhaps enabled again, or whose hooks changed on disk, has other ones.
+        """
+        if hook.module is None:
+            return True
+        module = self._states.get(hook.module)
+        return module is not None and any(kept is hook for kept in module.hooks or ())
+
     @property
     def started(self) -> frozenset[names.ModuleName]:
         """Modules whose hooks may have done something in this process."""

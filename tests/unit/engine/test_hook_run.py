@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import structlog
 
-from addon_operator.engine import hook_run, hook_runner, state
+from addon_operator.engine import hook_run, hook_runner, state, tasks
 from addon_operator.hooks import config
 from addon_operator.kernel import errors
 from addon_operator.kernel.names import ModuleName
@@ -83,6 +83,7 @@ class Bench:
     def __init__(self, root: pathlib.Path) -> None:
         self.root = root
         self.order: list[str] = []
+        self.is_current = True
         self.warnings: list[str] = []
         self.config_map = ConfigMap(self.order)
         self.objects = Objects(self.order)
@@ -102,6 +103,7 @@ class Bench:
             hook_run.Sinks(self.objects, hook_metrics.HookMetrics(self.meters.registry)),
             self.observer,
             enabled_modules=lambda: (WEB,),
+            is_current=lambda _: self.is_current,
             warn=self.warnings.append,
         )
 
@@ -234,6 +236,17 @@ async def test_nothing_of_a_failed_hook_is_applied(bench: Bench) -> None:
     with pytest.raises(hook_runner.HookFailed, match="exit code 3"):
         await bench.run(GOOD, exit_code=3)
     assert bench.applied == set()
+
+
+@pytest.mark.parametrize("exit_code", [0, 1], ids=["it succeeded", "it failed"])
+async def test_nothing_of_a_hook_whose_module_was_removed_meanwhile_is_applied(
+    bench: Bench, exit_code: int
+) -> None:
+    bench.is_current = False
+    with pytest.raises(tasks.SupersededError, match="module web was removed while it ran"):
+        await bench.run(GOOD | {"KUBERNETES_PATCH_PATH": STATUS}, exit_code=exit_code)
+    assert bench.applied == set()
+    assert bench.observer.outcomes == [], "it is neither a success nor a failure"
 
 
 async def test_a_failed_hook_may_tell_so_in_a_status(bench: Bench) -> None:

@@ -124,6 +124,7 @@ class Bench:
             fakes.no_sinks(),
             self.observer,
             enabled_modules=lambda: (WEB,),
+            is_current=self.states.is_current,
             warn=self.write,
         )
         self.helm: list[str] = []

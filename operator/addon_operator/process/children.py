@@ -1,7 +1,6 @@
 """Running a program to its end: hooks, ``enabled`` scripts and helm all go through :func:`run_child`."""
 
 import asyncio
-import contextlib
 import pathlib
 import signal
 import time
@@ -186,10 +185,13 @@ class _Ending:
 
 
 async def _drain(streams: Sequence[drained_pipes.DrainedPipe]) -> None:
-    with contextlib.suppress(TimeoutError):
+    try:
         async with asyncio.timeout(DRAIN_GRACE):
             for stream in streams:
                 await stream.ended()
+    except TimeoutError:
+        for stream in streams:
+            await stream.finish()
 
 
 def _result(ending: _Ending, capture: output.Capture | None, tail: output.Tail) -> ChildResult:

@@ -1,15 +1,24 @@
-"""Reading what a child writes, while it writes."""
+"""Reading what a child writes, while it writes.
+
+A child may write faster than its lines can be logged. Then it has to wait, and not the event loop: lines are
+taken for a few milliseconds at a time, with a pause of the same length after each.
+"""
 
 import asyncio
 import contextlib
 import os
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Final, Self
 
 from addon_operator.process import output
 
-_PIECE_BYTES: Final = 64 * 1024
+_READ_BYTES: Final = 64 * 1024
+_PIECE_BYTES: Final = 4 * 1024
+_PIECE_LINES: Final = 16
+_SLICE_SECONDS: Final = 0.004
+_CLOSE_SECONDS: Final = 0.05
 
 
 class DrainedPipe:
@@ -19,14 +28,23 @@ class DrainedPipe:
     end of the stream never comes.
     """
 
-    def __init__(self, sinks: Sequence[output.Sink]) -> None:
+    def __init__(
+        self, sinks: Sequence[output.Sink], seconds: Callable[[], float] = time.perf_counter
+    ) -> None:
+        """``seconds`` is a clock of any beginning."""
         self._sinks = sinks
+        self._seconds = seconds
         self._loop = asyncio.get_running_loop()
         self._ended = asyncio.Event()
+        self._held = b""
+        self._taken = 0
+        self._at_end = False
+        self._is_listening = False
+        self._pause: asyncio.TimerHandle | None = None
         self._read_end, self.write_end = os.pipe2(os.O_CLOEXEC)
         self._write_end_is_open = True
         os.set_blocking(self._read_end, False)
-        self._loop.add_reader(self._read_end, self._read)
+        self._listen()
 
     def __enter__(self) -> Self:
         return self
@@ -40,6 +58,15 @@ class DrainedPipe:
         """Wait until nobody holds the writing end any more and everything is read."""
         await self._ended.wait()
 
+    async def finish(self) -> None:
+        """Read only what is in the pipe now, and wait until that is taken."""
+        if not self._at_end:
+            self._held = self._held[self._taken :] + (self._read() or b"")
+            self._taken = 0
+            self._stop_reading()
+            self._work()
+        await self._ended.wait()
+
     def close_write_end(self) -> None:
         """Give up our own copy of the writing end."""
         if self._write_end_is_open:
@@ -47,35 +74,87 @@ class DrainedPipe:
             os.close(self.write_end)
 
     def close(self) -> None:
-        """Stop reading, after taking what is already in the pipe."""
+        """Stop reading, after taking what is already in the pipe as far as that takes no time."""
         self.close_write_end()
-        # What is in the pipe now fits into its buffer; a writer that is faster than us must not keep us here.
-        for _ in range(_READS_AT_CLOSE):
-            if self._ended.is_set():
-                return
-            if not self._read():
-                break
+        self._take_for(_CLOSE_SECONDS)
         self._end()
 
-    def _read(self) -> bool:
-        """Take one piece; False when there is nothing to take right now."""
-        with contextlib.suppress(BlockingIOError):
-            data = os.read(self._read_end, _PIECE_BYTES)
-            if not data:
-                self._end()
-                return False
-            for sink in self._sinks:
-                sink.feed(data)
+    def _work(self) -> None:
+        """Take what there is, or some of it now and the rest after a pause."""
+        self._cancel_pause()
+        spent = self._take_for(_SLICE_SECONDS)
+        if spent is not None:
+            self._listen(on=False)
+            self._pause = self._loop.call_later(spent, self._work)
+        elif not self._ended.is_set():
+            self._listen()
+
+    def _take_for(self, seconds: float) -> float | None:
+        """Take pieces for so long; the time it took if there may be more, ``None`` if all is taken."""
+        began = self._seconds()
+        while self._holds_something():
+            self._take_piece()
+            spent = self._seconds() - began
+            if spent >= seconds:
+                return spent
+        return None
+
+    def _holds_something(self) -> bool:
+        """Whether there is something to take; reads more when all that was read is taken."""
+        if self._taken < len(self._held):
             return True
-        return False
+        data = b"" if self._at_end else self._read()
+        if data == b"":
+            self._end()
+        self._held, self._taken = data or b"", 0
+        return bool(data)
+
+    def _take_piece(self) -> None:
+        end = _end_of_piece(self._held, self._taken)
+        piece = self._held[self._taken : end]
+        self._taken = end
+        for sink in self._sinks:
+            sink.feed(piece)
+
+    def _read(self) -> bytes | None:
+        """What is in the pipe; ``None`` if that is nothing right now, and nothing at the end."""
+        with contextlib.suppress(BlockingIOError):
+            return os.read(self._read_end, _READ_BYTES)
+        return None
+
+    def _listen(self, *, on: bool = True) -> None:
+        if on and not self._is_listening:
+            self._loop.add_reader(self._read_end, self._work)
+        elif self._is_listening and not on:
+            self._loop.remove_reader(self._read_end)
+        self._is_listening = on
+
+    def _stop_reading(self) -> None:
+        if not self._at_end:
+            self._at_end = True
+            self._listen(on=False)
+            os.close(self._read_end)
+
+    def _cancel_pause(self) -> None:
+        if self._pause is not None:
+            self._pause.cancel()
+            self._pause = None
 
     def _end(self) -> None:
         if not self._ended.is_set():
             self._ended.set()
-            self._loop.remove_reader(self._read_end)
-            os.close(self._read_end)
+            self._stop_reading()
+            self._cancel_pause()
             for sink in self._sinks:
                 sink.close()
 
 
-_READS_AT_CLOSE: Final = 16
+def _end_of_piece(data: bytes, start: int) -> int:
+    """Where a piece ends that is neither large nor has many lines."""
+    limit = min(start + _PIECE_BYTES, len(data))
+    end = start
+    for _ in range(_PIECE_LINES):
+        end = data.find(b"\n", end, limit) + 1
+        if end == 0:
+            return limit
+    return end

@@ -132,6 +132,8 @@ class Converger:
         self._timers = timers
         self._settling = settling.Settling()
         self._later: asyncio.TimerHandle | None = None
+        self._gave_way = 0
+        self._put_off: str | None = None
         self._wanted: str | None = None
         self._wake = asyncio.Event()
         self._progress: _Progress | None = None
@@ -170,10 +172,34 @@ class Converger:
             self._later = None
         if activation != ACTIVATION_AFTER_ALL:
             self._settling.reset()
+        self._put_off = None
         self._wanted = activation
         self._queue.drop(lambda task: task.converge is not None or task.kind is tasks.TaskKind.MODULE_RUN)
         self._steps.end_unwanted()
         self._wake.set()
+
+    def request_for_hook(self, activation: str) -> None:
+        """Converge to what a hook changed.
+
+        Some converges in a row give way to that. The one after them goes on until it is done or stalled:
+        hooks that change something all the time must not keep the last modules from ever being run.
+        """
+        if self._progress is None or self._wanted is not None:
+            self.request(activation)
+        elif self._gave_way < settling.GIVE_WAY or self.is_stalled:
+            self._gave_way += 1
+            self.request(activation)
+        elif self._put_off is None:
+            self._put_off = activation
+            self._take_up()
+
+    def _take_up(self) -> None:
+        """Begin what was put off once the converge is stalled."""
+        if self._put_off is not None and self.is_stalled:
+            self.request(self._put_off)
+        elif self._put_off is not None:
+            timers = self._timers or asyncio.get_running_loop()
+            self._later = timers.call_later(settling.LOOK_AGAIN, self._take_up)
 
     def will_run(self, module: names.ModuleName) -> bool:
         """Whether a converge that is wanted or under way has yet to begin a run of the module."""
@@ -204,6 +230,9 @@ class Converger:
             self._observer.converge_ended(activation, time.monotonic() - began, superseded=superseded)
         if not superseded and self._wanted is None:
             self.first_done.set()
+            self._gave_way = 0
+            if self._put_off is not None:
+                self.request(self._put_off)
 
     async def _converge(self, progress: _Progress) -> None:
         await self._each(progress, self._steps.before_all(progress.activation))

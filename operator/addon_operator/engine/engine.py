@@ -124,7 +124,8 @@ class Engine:
             enabled=self._states.enabled,
         )
         if reaction.converge:
-            self._converger.request(ACTIVATION_MODULE_VALUES if hook.module else ACTIVATION_GLOBAL_VALUES)
+            activation = ACTIVATION_MODULE_VALUES if hook.module else ACTIVATION_GLOBAL_VALUES
+            self._converger.request_for_hook(activation)
         for module in reaction.runs:
             self.run_module(module, ACTIVATION_MODULE_VALUES)
 

@@ -1,4 +1,4 @@
-"""Global values that ``afterAll`` hooks change round after round.
+"""How often converges are begun anew for what hooks change all the time.
 
 The documents converge again whenever an ``afterAll`` hook changed global values. Hooks that never agree would
 keep every module running and could upgrade every release again and again; so only some rounds follow at once,
@@ -12,6 +12,10 @@ from addon_operator.engine import backoff
 
 AT_ONCE: Final = 5
 """Rounds in a row that follow without a delay."""
+GIVE_WAY: Final = 3
+"""Converges in a row that give way to what hooks change on events and ticks."""
+LOOK_AGAIN: Final = 1.0
+"""Seconds between two looks at whether a converge that does not give way is stalled."""
 
 
 class Settling:

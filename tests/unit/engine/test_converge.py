@@ -123,10 +123,10 @@ class Timers:
         return self.pending[-1]
 
     def fire(self) -> None:
-        for handle in self.pending:
+        due, self.pending = self.pending, []
+        for handle in due:
             if not handle.cancelled():
                 handle._run()
-        self.pending.clear()
 
 
 class Bench:
@@ -398,6 +398,57 @@ async def test_another_reason_to_converge_does_not_wait_for_hooks_that_never_agr
     bench.timers.fire()
     await fakes.settle()
     assert bench.told.ended[-1] == ("ConfigMapChanged", False), "the delayed one is given up"
+
+
+async def gives_way(bench: Bench) -> None:
+    """A converge that has as often as it may given way to hooks, and waits for the module ``a``."""
+    bench.steps.plan = make_plan((10, ["a"]), (20, ["b"]))
+    bench.converger.request("onStartup")
+    for _ in range(settling.GIVE_WAY):
+        gate = bench.steps.gates["run a"] = asyncio.Event()
+        await fakes.settle()
+        bench.converger.request_for_hook("GlobalValuesChanged")
+        bench.steps.gates["run a"] = asyncio.Event()
+        gate.set()
+    await fakes.settle()
+
+
+async def test_hooks_that_change_values_all_the_time_let_a_converge_end_now_and_then(working: Start) -> None:
+    bench = working()
+    await gives_way(bench)
+    assert "run b" not in bench.ran
+    bench.converger.request_for_hook("GlobalValuesChanged")
+    bench.steps.gates.pop("run a").set()
+    await fakes.settle()
+    assert bench.ran.count("run b") == 2, "one of the converge that went on, one of the one that was put off"
+    changed = "GlobalValuesChanged"
+    gave_way = [("onStartup", True), *[(changed, True)] * (settling.GIVE_WAY - 1)]
+    assert bench.told.ended == [*gave_way, (changed, False), (changed, False)]
+
+
+async def test_an_edit_is_never_put_off(working: Start) -> None:
+    bench = working()
+    await gives_way(bench)
+    bench.converger.request("ConfigMapChanged")
+    bench.steps.gates.pop("run a").set()
+    await fakes.settle()
+    assert bench.told.ended[-2:] == [("GlobalValuesChanged", True), ("ConfigMapChanged", False)]
+
+
+async def test_what_hooks_changed_is_not_put_off_until_a_failing_module_succeeds(working: Start) -> None:
+    bench = working()
+    bench.steps.broken.add("run a")
+    await gives_way(bench)
+    bench.converger.request_for_hook("GlobalValuesChanged")
+    bench.timers.fire()
+    assert not bench.converger.is_stalled
+    bench.steps.gates.pop("run a").set()
+    await fakes.settle()
+    assert bench.converger.is_stalled
+    bench.steps.plan = make_plan((20, ["b"]), deletes=["a"])
+    bench.timers.fire()
+    await fakes.settle()
+    assert bench.ran[-2:] == ["run b", "afterAll"]
 
 
 async def test_a_module_whose_run_is_still_to_come_needs_no_other(working: Start) -> None:

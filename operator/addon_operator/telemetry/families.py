@@ -5,6 +5,7 @@ Go code renamed one, ours is the documented name.
 """
 
 import dataclasses
+import math
 from collections.abc import Sequence
 from typing import Final, TypeVar
 
@@ -246,10 +247,16 @@ class AdmissionMetrics:
     expansion_unresolved_total: Counter
     pod_checks_dropped_total: Counter
     webhook_certificate_expiry_seconds: Gauge
+    """NaN as long as no admission server is served"""
 
 
 def admission_metrics(make: Factory) -> AdmissionMetrics:
     """The families about admission."""
+    expiry = make.gauge(
+        "webhook_certificate_expiry_seconds", "Time until the admission server's certificate expires."
+    )
+    # Where no admission server is served nothing can expire, and NaN makes no alert.
+    expiry.set(math.nan)
     return AdmissionMetrics(
         podpreset_admissions_total=make.counter(
             "podpreset_admissions_total", "Pods answered by the webhook.", ("namespace", "result")
@@ -263,9 +270,7 @@ def admission_metrics(make: Factory) -> AdmissionMetrics:
         pod_checks_dropped_total=make.counter(
             "pod_checks_dropped_total", "Pods not looked at for Events because too many waited."
         ),
-        webhook_certificate_expiry_seconds=make.gauge(
-            "webhook_certificate_expiry_seconds", "Time until the admission server's certificate expires."
-        ),
+        webhook_certificate_expiry_seconds=expiry,
     )
 
 

@@ -164,6 +164,11 @@ def test_every_series_of_ours_is_in_the_table(all_samples: dict[str, list[dict[s
             )
 
 
+def test_without_an_admission_server_nothing_is_about_to_expire(meters: metrics.Metrics) -> None:
+    text = meters.render("", "").body.decode()
+    assert "addon_operator_webhook_certificate_expiry_seconds NaN\n" in text
+
+
 def test_the_prefix_can_be_another_or_none() -> None:
     assert "dev_cluster_live_ticks" in samples(metrics.Metrics("dev_cluster_"))
     assert "live_ticks" in samples(metrics.Metrics(""))

@@ -22,24 +22,29 @@ context::get() {
     echo "Error: the context of the binding '${BINDING_CONTEXT_CURRENT_BINDING:-}' has no ${1:-}" >&2
     return 1
   fi
-  context::jq -r "$(context::_convert_user_path_to_jq_path "${1:-}")"
+  context::_evaluate -r "$(context::_convert_user_path_to_jq_path "${1:-}")"
 }
 
 # Whether there is a key at a path, be it null. Argument: PATH
 context::has() {
-  context::jq -e "$(context::_has "${1:-}")" > /dev/null
+  context::_evaluate -e "$(context::_has "${1:-}")" > /dev/null
 }
 
 context::is_true() {
-  context::jq -e "$(context::_convert_user_path_to_jq_path "${1:-}") == true" > /dev/null
+  context::_evaluate -e "$(context::_convert_user_path_to_jq_path "${1:-}") == true" > /dev/null
 }
 
 context::is_false() {
-  context::jq -e "$(context::_convert_user_path_to_jq_path "${1:-}") == false" > /dev/null
+  context::_evaluate -e "$(context::_convert_user_path_to_jq_path "${1:-}") == false" > /dev/null
 }
 
 context::is_null() {
-  context::jq -e "$(context::_convert_user_path_to_jq_path "${1:-}") == null" > /dev/null
+  context::_evaluate -e "$(context::_convert_user_path_to_jq_path "${1:-}") == null" > /dev/null
+}
+
+# Runs an expression on the current context. Arguments: option of jq, expression
+context::_evaluate() {
+  jq "$1" ".[${BINDING_CONTEXT_CURRENT_INDEX:-0}] | ($2)" "${BINDING_CONTEXT_PATH}"
 }
 
 # Prints a path as jq writes it. What looks like jq is left alone. Argument: PATH

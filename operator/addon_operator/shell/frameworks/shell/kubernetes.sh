@@ -75,36 +75,31 @@ kubernetes::patch_jq() {
 }
 
 kubernetes::_object() {
-  local operation="$1" more='{}' object
+  local -a fields=(--arg operation "$1")
   shift
   while [[ "${1:-}" == --* ]]; do
     case "$1" in
-      --force) more="$(jq -c '.force = true' <<< "${more}")" ;;
-      --field-manager | --subresource)
-        more="$(kubernetes::_with "${more}" "$1" "${2:-}")"
-        shift
-        ;;
+      --force) fields+=(--argjson force true) ;;
+      --field-manager) fields+=(--arg fieldManager "${2:-}") && shift ;;
+      --subresource) fields+=(--arg subresource "${2:-}") && shift ;;
       *) hook::fail "kubernetes:: functions for objects do not know the option $1" ;;
     esac
     shift
   done
-  object="${1-$(cat)}"
-  # shellcheck disable=SC2016
-  jq -nc --arg operation "${operation}" --arg object "${object}" --argjson more "${more}" \
-    '{$operation, object: (try ($object | fromjson) catch $object)} + $more' >> "${KUBERNETES_PATCH_PATH}"
+  fields+=(--arg object "${1-$(cat)}")
+  kubernetes::_note object "${fields[@]}"
 }
 
 kubernetes::_target() {
-  local operation="$1" field="$2" more='{}'
+  local -a fields=(--arg operation "$1")
+  local field="$2"
   shift 2
   while [[ "${1:-}" == --* ]]; do
     case "$1" in
-      --ignore-missing) more="$(jq -c '.ignoreMissingObject = true' <<< "${more}")" ;;
-      --ignore-hook-error) more="$(jq -c '.ignoreHookError = true' <<< "${more}")" ;;
-      --api-version | --subresource)
-        more="$(kubernetes::_with "${more}" "$1" "${2:-}")"
-        shift
-        ;;
+      --ignore-missing) fields+=(--argjson ignoreMissingObject true) ;;
+      --ignore-hook-error) fields+=(--argjson ignoreHookError true) ;;
+      --api-version) fields+=(--arg apiVersion "${2:-}") && shift ;;
+      --subresource) fields+=(--arg subresource "${2:-}") && shift ;;
       *) hook::fail "kubernetes:: functions for patches do not know the option $1" ;;
     esac
     shift
@@ -112,21 +107,18 @@ kubernetes::_target() {
   local wanted=2
   [[ -z "${field}" ]] || wanted=3
   (($# == wanted)) && [[ "$2" == ?*/?* ]] ||
-    hook::fail "a kubernetes:: function for ${operation} takes a namespace, KIND/NAME${field:+ and a patch}: $*"
-  # shellcheck disable=SC2016
-  jq -nc --arg operation "${operation}" --arg namespace "$1" --arg kind "${2%%/*}" --arg name "${2#*/}" \
-    --arg field "${field}" --arg patch "${3-}" --argjson more "${more}" '
-      {$operation, $kind, $name}
-      + (if $namespace == "" then {} else {$namespace} end)
-      + (if $field == "" then {} else
-          {($field): (if $field == "jqFilter" then $patch else (try ($patch | fromjson) catch $patch) end)} end)
-      + $more' >> "${KUBERNETES_PATCH_PATH}"
+    hook::fail "a kubernetes:: function for ${fields[2]} takes a namespace, KIND/NAME${field:+ and a patch}: $*"
+  [[ -z "$1" ]] || fields+=(--arg namespace "$1")
+  [[ -z "${field}" ]] || fields+=(--arg "${field}" "$3")
+  kubernetes::_note "${field}" --arg kind "${2%%/*}" --arg name "${2#*/}" "${fields[@]}"
 }
 
-# Arguments: DOCUMENT --some-option VALUE
-kubernetes::_with() {
+# Writes the fields down, one of which may be JSON as well as another text. Arguments: its name, fields as options of jq
+kubernetes::_note() {
   # shellcheck disable=SC2016
-  jq -c --arg option "$2" --arg value "$3" '
-    {"--field-manager": "fieldManager", "--subresource": "subresource", "--api-version": "apiVersion"}[$option] as $key
-    | .[$key] = $value' <<< "$1"
+  jq -nc --arg _json "$1" "${@:2}" '
+    $ARGS.named | del(._json)
+    | if $_json == "object" or $_json == "mergePatch" or $_json == "jsonPatch"
+      then .[$_json] as $text | .[$_json] = ($text | try fromjson catch $text) else . end
+  ' >> "${KUBERNETES_PATCH_PATH}"
 }

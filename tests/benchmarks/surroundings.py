@@ -30,7 +30,7 @@ T = TypeVar("T")
 DEADLINE: Final = 300.0
 """Seconds until a benchmark gives up."""
 _POLL: Final = 0.01
-_READY_POLL: Final = 0.02
+_READY_POLL: Final = 0.05
 
 
 @contextlib.contextmanager

@@ -7,7 +7,7 @@ being created must not wait for modules.
 import asyncio
 import contextlib
 import functools
-from collections.abc import AsyncIterator, Coroutine, Mapping
+from collections.abc import Coroutine
 from typing import Any, Final
 
 import structlog
@@ -34,7 +34,7 @@ from addon_operator.app import admission_crd, admission_observers, admission_web
 from addon_operator.app import settings as settings_module
 from addon_operator.engine import podpreset_source
 from addon_operator.kernel import clock, errors
-from addon_operator.kube import auth, client, credentials, events
+from addon_operator.kube import client, events
 from addon_operator.kube import errors as kube_errors
 from addon_operator.telemetry import metrics
 
@@ -47,14 +47,6 @@ _LAST_CHECKS_SECONDS: Final = 1.0
 _LAST_WRITES_SECONDS: Final = 2.0
 
 Logger = structlog.typing.FilteringBoundLogger
-
-
-def is_enabled(settings: settings_module.Settings, access: auth.ClusterAccess) -> bool:
-    """Whether pods are admitted: if the API server can call this operator, unless the setting says."""
-    if settings.admission_server_enabled != "auto":
-        return settings.admission_server_enabled == "true"
-    in_cluster = isinstance(access.source, credentials.ServiceAccountSource)
-    return in_cluster or settings.webhook_url is not None
 
 
 class Admission:
@@ -232,29 +224,3 @@ class Admission:
         self._run("certificates", self._store.keep())
         await self._cache.wait_filled()
         await self._registrar.keep()
-
-
-@contextlib.asynccontextmanager
-async def serving(
-    settings: settings_module.Settings,
-    access: auth.ClusterAccess,
-    checker: config_check.Checker,
-    meters: metrics.Metrics,
-    log: Logger,
-    environ: Mapping[str, str],
-) -> AsyncIterator[Admission | None]:
-    """Serve admission until the context ends, if the settings want it.
-
-    Raises what :meth:`Admission.start` raises.
-    """
-    if not is_enabled(settings, access):
-        log.info("pods are not admitted with PodPresets: see ADMISSION_SERVER_ENABLED and WEBHOOK_URL")
-        yield None
-        return
-    async with client.KubeClient(access, observer=meters) as kube:
-        part = Admission(settings, kube, checker, meters, log, environ.get("HOSTNAME", ""))
-        await part.start()
-        try:
-            yield part
-        finally:
-            await part.stop()

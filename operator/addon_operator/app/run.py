@@ -13,7 +13,7 @@ import structlog
 
 import addon_operator
 from addon_operator.app import (
-    admission,
+    admission_part,
     config_checks,
     debug_api,
     debugging,
@@ -111,7 +111,7 @@ class _Process:
     async def _admit(
         self, stack: contextlib.AsyncExitStack, access: auth.ClusterAccess, checks: config_checks.ConfigChecks
     ) -> None:
-        part = admission.serving(self._settings, access, checks, self._meters, self._log, self._environ)
+        part = admission_part.serving(self._settings, access, checks, self._meters, self._log, self._environ)
         served = await stack.enter_async_context(part)
         if served is not None:
             self._status.require(served.unready_reason)

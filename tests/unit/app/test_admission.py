@@ -5,7 +5,13 @@ import pathlib
 import pytest
 
 from addon_operator.admission import pod_handler, preset_status, registration_specs
-from addon_operator.app import admission, admission_crd, admission_observers, admission_webhooks, settings
+from addon_operator.app import (
+    admission_crd,
+    admission_observers,
+    admission_part,
+    admission_webhooks,
+    settings,
+)
 from addon_operator.kernel import clock, errors
 from addon_operator.kube import auth, client, credentials, events
 from addon_operator.kube import errors as kube_errors
@@ -44,7 +50,7 @@ def test_admission_is_served_where_the_api_server_can_call_it(
     tmp_path: pathlib.Path, environ: dict[str, str], pod: bool, enabled: bool
 ) -> None:
     access = in_cluster(tmp_path) if pod else api_server.access_to("http://127.0.0.1:1")
-    assert admission.is_enabled(load(**environ), access) is enabled
+    assert admission_part.is_enabled(load(**environ), access) is enabled
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,51 @@
+"""Whether admission is a part of the operator; if it is not, what it is made of is not imported."""
+
+import contextlib
+from collections.abc import AsyncIterator, Mapping
+from typing import TYPE_CHECKING
+
+import structlog
+
+from addon_operator.app import config_checks
+from addon_operator.app import settings as settings_module
+from addon_operator.kube import auth, client, credentials
+from addon_operator.telemetry import metrics
+
+if TYPE_CHECKING:
+    from addon_operator.app import admission
+
+
+def is_enabled(settings: settings_module.Settings, access: auth.ClusterAccess) -> bool:
+    """Whether pods are admitted: if the API server can call this operator, unless the setting says."""
+    if settings.admission_server_enabled != "auto":
+        return settings.admission_server_enabled == "true"
+    in_cluster = isinstance(access.source, credentials.ServiceAccountSource)
+    return in_cluster or settings.webhook_url is not None
+
+
+@contextlib.asynccontextmanager
+async def serving(
+    settings: settings_module.Settings,
+    access: auth.ClusterAccess,
+    checker: config_checks.ConfigChecks,
+    meters: metrics.Metrics,
+    log: structlog.typing.FilteringBoundLogger,
+    environ: Mapping[str, str],
+) -> AsyncIterator["admission.Admission | None"]:
+    """Serve admission until the context ends, if the settings want it.
+
+    Raises what :meth:`addon_operator.app.admission.Admission.start` raises.
+    """
+    if not is_enabled(settings, access):
+        log.info("pods are not admitted with PodPresets: see ADMISSION_SERVER_ENABLED and WEBHOOK_URL")
+        yield None
+        return
+    from addon_operator.app import admission
+
+    async with client.KubeClient(access, observer=meters) as kube:
+        part = admission.Admission(settings, kube, checker, meters, log, environ.get("HOSTNAME", ""))
+        await part.start()
+        try:
+            yield part
+        finally:
+            await part.stop()

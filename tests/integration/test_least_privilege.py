@@ -29,6 +29,14 @@ spec:
       storage: true
       schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
 """
+_SERVICE: Final = """\
+apiVersion: v1
+kind: Service
+metadata:
+  name: web
+spec:
+  ports: [{port: 80}]
+"""
 _MAKE: Final = """\
 cat > "$KUBERNETES_PATCH_PATH" <<'PATCH'
 {"operation": "CreateOrUpdate", "object":
@@ -46,6 +54,8 @@ def write_modules(site: operator_site.Site) -> None:
         {"size": "{{ .Values.web.size | quote }}"},
         values="webEnabled: true\nweb:\n  size: small\n",
     )
+    # The operator itself may list Services everywhere, but not watch them.
+    (module / "templates" / "service.yaml").write_text(_SERVICE)
     (module / "crds").mkdir()
     (module / "crds" / "widgets.yaml").write_text(_WIDGETS)
     site.hook(module, "make.sh", {"afterHelm": 1}, _MAKE.replace("NAMESPACE", site.namespace))
@@ -118,6 +128,11 @@ def see_reactions(site: operator_site.Site, operator: operator_process.OperatorP
     operator.wait_idle()
     site.kubectl("delete", "configmap", "web")
     operator.wait_until(lambda: site.data("web") is not None, "what was deleted is there again")
+    operator.wait_idle()
+    site.kubectl("delete", "service", "web")
+    operator.wait_until(
+        lambda: site.kubectl("get", "service", "web", "--ignore-not-found"), "and the Service"
+    )
 
 
 def see_pods_admitted(shop: admitting.Shop) -> None:

@@ -61,8 +61,8 @@ class Inspected:
 class DebugApi:
     """Answers questions; before the engine is there, only some."""
 
-    def __init__(self, runtime: runtime_config.RuntimeConfig, why_not: Callable[[], str | None]) -> None:
-        """``why_not`` says what the operator is doing as long as there is no engine."""
+    def __init__(self, runtime: runtime_config.RuntimeConfig, why_not: Callable[[], str]) -> None:
+        """``why_not`` says what the operator is doing as long as there is no engine, and what to do."""
         self._runtime = runtime
         self._why_not = why_not
         self._inspected: Inspected | None = None
@@ -74,7 +74,7 @@ class DebugApi:
     @property
     def _now(self) -> Inspected:
         if self._inspected is None:
-            raise NotReadyError(f"{self._why_not() or 'the operator is starting'}; ask again in a moment")
+            raise NotReadyError(self._why_not())
         return self._inspected
 
     def global_list(self) -> object:

@@ -70,12 +70,14 @@ class Status:
         return "the first converge is not done" + (f": {waiting}" if waiting else "")
 
     def absent_reason(self) -> str:
-        """What this replica does as long as it has no engine."""
+        """What this replica does as long as it has no engine, and whom to ask instead."""
         if self._stopping:
             return "the operator is stopping"
-        if self._leader is not None:
-            return f"this replica stands by, {self._leader() or 'nobody'} leads"
-        return "the operator is starting"
+        if self._leader is None:
+            return "the operator is starting; ask again in a moment"
+        if leader := self._leader():
+            return f"this replica stands by; ask {leader}, which leads"
+        return "this replica stands by and nobody leads yet; ask again in a moment"
 
     def admission_unready_reason(self) -> str | None:
         """Why pods cannot be admitted now, or ``None``; the first converge is no matter."""

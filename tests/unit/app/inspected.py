@@ -101,7 +101,7 @@ def make() -> World:
         Monitor(),
     )
     runtime = runtime_config.RuntimeConfig("info", lambda *_: _Timer(), clock=clock, set_level=levels.append)
-    api = debug_api.DebugApi(runtime, lambda: "the operator is starting")
+    api = debug_api.DebugApi(runtime, lambda: "the operator is starting; ask again in a moment")
     return World(api, inspected, renderer, levels, queue, states)
 
 

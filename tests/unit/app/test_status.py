@@ -109,9 +109,11 @@ def test_a_dead_watch_of_the_config_map_is_a_reason_of_a_restart() -> None:
 
 def test_an_operator_without_an_engine_says_what_it_does() -> None:
     found = status.Status()
-    assert found.absent_reason() == "the operator is starting"
+    assert found.absent_reason() == "the operator is starting; ask again in a moment"
     found.stand_by(lambda: "pod-1")
-    assert found.absent_reason() == "this replica stands by, pod-1 leads"
+    assert found.absent_reason() == "this replica stands by; ask pod-1, which leads"
+    found.stand_by(lambda: "")
+    assert found.absent_reason() == "this replica stands by and nobody leads yet; ask again in a moment"
     found.stop()
     assert found.absent_reason() == "the operator is stopping"
 

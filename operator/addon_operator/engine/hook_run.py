@@ -12,6 +12,7 @@ from addon_operator.kernel import errors, names
 from addon_operator.kernel.json_types import JsonObject
 from addon_operator.kube import own_deletions
 from addon_operator.process import children
+from addon_operator.telemetry import hook_metrics
 from addon_operator.values import config_map, patches, store
 
 
@@ -83,12 +84,14 @@ class ObjectPatcher(Protocol):
 class MetricStore(Protocol):
     """Keeps the metrics of hooks; see :mod:`addon_operator.telemetry.hook_metrics`."""
 
-    def check(self, operations: Sequence[metric_operations.Operation], added: Mapping[str, str]) -> None:
-        """Raise an error for what :meth:`apply` would refuse."""
+    def plan(
+        self, operations: Sequence[metric_operations.Operation], added: Mapping[str, str]
+    ) -> hook_metrics.MetricPlan:
+        """What the operations make of the metrics, or an error; ``added`` are labels for all series."""
         ...
 
-    def apply(self, operations: Sequence[metric_operations.Operation], added: Mapping[str, str]) -> None:
-        """Apply all operations, or none and raise an error; ``added`` are labels for all series."""
+    def carry_out(self, plan: hook_metrics.MetricPlan) -> bool:
+        """Apply a plan; ``False`` if it is out of date."""
         ...
 
 
@@ -107,6 +110,7 @@ class _Outputs:
     values: patches.ValuesPatch | None
     config_values: patches.ValuesPatch | None
     plan: store.PatchPlan | None = None
+    metric_plan: hook_metrics.MetricPlan | None = None
 
 
 class HookExecutor:
@@ -195,12 +199,21 @@ class HookExecutor:
             metrics=await asyncio.to_thread(
                 metric_operations.parse, ran.metrics, f"hook {hook.name}: METRICS_PATH"
             ),
-            values=_patch(ran.values_patch, f"hook {hook.name}: VALUES_JSON_PATCH_PATH"),
-            config_values=_patch(ran.config_values_patch, f"hook {hook.name}: CONFIG_VALUES_JSON_PATCH_PATH"),
+            values=await _patch(ran.values_patch, f"hook {hook.name}: VALUES_JSON_PATCH_PATH"),
+            config_values=await _patch(
+                ran.config_values_patch, f"hook {hook.name}: CONFIG_VALUES_JSON_PATCH_PATH"
+            ),
         )
         plan = await self._plan(hook.module, outputs)
-        self._sinks.metrics.check(outputs.metrics, _metric_labels(hook))
-        return dataclasses.replace(outputs, plan=plan)
+        metric_plan = await self._plan_metrics(hook, outputs.metrics)
+        return dataclasses.replace(outputs, plan=plan, metric_plan=metric_plan)
+
+    async def _plan_metrics(
+        self, hook: state.Hook, operations: Sequence[metric_operations.Operation]
+    ) -> hook_metrics.MetricPlan | None:
+        if not operations:
+            return None
+        return await asyncio.to_thread(self._sinks.metrics.plan, operations, _metric_labels(hook))
 
     async def _plan(self, owner: names.ModuleName | None, outputs: _Outputs) -> store.PatchPlan | None:
         """Check the patches of values in a thread, that of ``VALUES`` over what the other one will make."""
@@ -223,7 +236,9 @@ class HookExecutor:
         if outputs.values is not None:
             outcome = self._values.apply_values_patch(owner, outputs.values, outputs.plan)
             effects |= HookEffects(outcome.values_changed, outcome.flags_changed)
-        self._sinks.metrics.apply(outputs.metrics, _metric_labels(hook))
+        plan = outputs.metric_plan
+        while plan is not None and not self._sinks.metrics.carry_out(plan):
+            plan = await self._plan_metrics(hook, outputs.metrics)
         return effects
 
     async def _change_objects(
@@ -242,8 +257,8 @@ class HookExecutor:
             self._warn(f"the hook failed, and what it wrote about that cannot be applied: {error}")
 
 
-def _patch(text: str, source: str) -> patches.ValuesPatch | None:
-    return patches.parse_patch(text, source) if text.strip() else None
+async def _patch(text: str, source: str) -> patches.ValuesPatch | None:
+    return await asyncio.to_thread(patches.parse_patch, text, source) if text.strip() else None
 
 
 async def _objects(hook: state.Hook, text: str) -> tuple[object_operations.Operation, ...]:

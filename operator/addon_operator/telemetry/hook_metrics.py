@@ -5,6 +5,7 @@ accumulate and live until the operator restarts. A batch that names a group expi
 which it does not mention; a counter that it does mention keeps counting.
 """
 
+import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
@@ -27,6 +28,14 @@ class HookMetricError(errors.AddonOperatorError):
     """A hook's metric clashes with one that is there; the text names both."""
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class MetricPlan:
+    """All metrics of hooks before and after a run."""
+
+    before: Mapping[str, hook_series.Family]
+    after: Mapping[str, hook_series.Family]
+
+
 class HookMetrics(library_registry.Collector):
     """The series of all hooks; register it in the operator's registry. Safe to be collected in a thread."""
 
@@ -35,12 +44,8 @@ class HookMetrics(library_registry.Collector):
         self._families: Mapping[str, hook_series.Family] = {}
         registry.register(self)
 
-    def check(self, operations: Sequence[metric_operations.Operation], added: Mapping[str, str]) -> None:
-        """Raise :class:`HookMetricError` if :meth:`apply` would; nothing changes."""
-        self._applied(operations, added)
-
-    def apply(self, operations: Sequence[metric_operations.Operation], added: Mapping[str, str]) -> None:
-        """Apply what one run of a hook wrote, all of it or, on an error, nothing.
+    def plan(self, operations: Sequence[metric_operations.Operation], added: Mapping[str, str]) -> MetricPlan:
+        """What :meth:`carry_out` is to make of one run of a hook; nothing changes. May run in a thread.
 
         ``added`` are the labels that the operator gives every series of the hook: ``hook``, and ``module``
         for a module's hook.
@@ -48,23 +53,24 @@ class HookMetrics(library_registry.Collector):
         Raises :class:`HookMetricError` when a type, label set or list of buckets clashes with that of the
         same metric, or a name with one of the operator's.
         """
-        families = self._applied(operations, added)
-        self._registry.plain_counters.update(
-            family.name for family in families.values() if family.is_plain_counter
-        )
-        self._families = families
+        before = self._families
+        batch = _Batch(before, self._registry.names, added)
+        for operation in operations:
+            batch.take(operation)
+        return MetricPlan(before, batch.result())
+
+    def carry_out(self, plan: MetricPlan) -> bool:
+        """Apply a plan as a whole; ``False`` if another one was applied since it was made: make it anew."""
+        if plan.before is not self._families:
+            return False
+        counters = (family.name for family in plan.after.values() if family.is_plain_counter)
+        self._registry.plain_counters.update(counters)
+        self._families = plan.after
+        return True
 
     def collect(self) -> Iterable[metrics_core.Metric]:
         """All metrics with all their series."""
         return [family.exposed() for family in self._families.values()]
-
-    def _applied(
-        self, operations: Sequence[metric_operations.Operation], added: Mapping[str, str]
-    ) -> Mapping[str, hook_series.Family]:
-        batch = _Batch(self._families, self._registry.names, added)
-        for operation in operations:
-            batch.take(operation)
-        return batch.result()
 
 
 class _Batch:

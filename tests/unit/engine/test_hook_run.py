@@ -1,5 +1,6 @@
 """Outputs of hooks: all checked before the first is applied, and applied in order. The hooks are real."""
 
+import asyncio
 import json
 import pathlib
 from collections.abc import Mapping
@@ -266,6 +267,11 @@ async def test_a_mistake_in_that_does_not_hide_the_failure(bench: Bench, written
         await bench.run({"KUBERNETES_PATCH_PATH": written}, exit_code=3)
     (warning,) = bench.warnings
     assert warning.startswith("the hook failed, and what it wrote about that cannot be applied: ")
+
+
+async def test_metrics_of_runs_that_end_together_are_all_counted(bench: Bench) -> None:
+    await asyncio.gather(*(bench.run({"METRICS_PATH": METRIC}) for _ in range(8)))
+    assert bench.series == ['runs{hook="sub/hook.sh",module="web"} 8.0']
 
 
 async def test_series_without_a_group_accumulate_over_runs(bench: Bench) -> None:

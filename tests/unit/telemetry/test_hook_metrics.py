@@ -21,7 +21,8 @@ class Bench:
     def run(self, hook: str, *operations: dict[str, Any], module: str = "") -> None:
         text = "\n".join(map(json.dumps, operations))
         added = {"hook": hook} | ({"module": module} if module else {})
-        self.hooks.apply(metric_operations.parse(text, "METRICS_PATH"), added)
+        plan = self.hooks.plan(metric_operations.parse(text, "METRICS_PATH"), added)
+        assert self.hooks.carry_out(plan)
 
     def lines(self, *names: str) -> list[str]:
         """Lines of the text format about these metrics, sorted."""
@@ -273,10 +274,19 @@ def test_a_label_that_the_operator_sets_is_refused_unless_it_says_the_same(bench
         bench.run("a.sh", add("m", module="api"), module="web")
 
 
-def test_a_check_changes_nothing(bench: Bench) -> None:
+def test_a_plan_changes_nothing(bench: Bench) -> None:
+    bench.run("a.sh", add("m"))
     operations = metric_operations.parse(json.dumps(add("m")), "METRICS_PATH")
-    bench.hooks.check(operations, {"hook": "a.sh"})
-    assert bench.values() == {}
+    bench.hooks.plan(operations, {"hook": "a.sh"})
+    assert bench.values() == {'m{hook="a.sh"}': 1}
+
+
+def test_a_plan_that_another_run_made_out_of_date_is_not_carried_out(bench: Bench) -> None:
+    operations = metric_operations.parse(json.dumps(add("m")), "METRICS_PATH")
+    plan = bench.hooks.plan(operations, {"hook": "a.sh"})
+    bench.run("b.sh", add("m"))
+    assert not bench.hooks.carry_out(plan)
+    assert bench.values() == {'m{hook="b.sh"}': 1}
 
 
 def test_what_is_wrong_in_a_batch_keeps_all_of_it_out(bench: Bench) -> None:

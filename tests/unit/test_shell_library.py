@@ -362,6 +362,19 @@ def test_values_are_changed_by_paths(hook: Hook) -> None:
     assert ended.values({"web": {}}, "CONFIG_VALUES_JSON_PATCH_PATH") == {"web": {"size": 9}}
 
 
+def test_values_and_objects_may_be_larger_than_arguments_of_a_program(hook: Hook) -> None:
+    ended = hook.main(
+        """
+        printf -v large '%200000s' x
+        values::set web.large "$large"
+        kubernetes::create "{\\"data\\": \\"$large\\"}"
+        """
+    )
+    assert ended.exit_code == 0, ended.told
+    assert len(ended.values()["web"]["large"]) == 200_000
+    assert len(ended.documents("KUBERNETES_PATCH_PATH")[0]["object"]["data"]) == 200_000
+
+
 def test_rows_of_lists_are_replaced_added_and_removed_by_a_key(hook: Hook) -> None:
     ended = hook.main(
         """

@@ -86,8 +86,7 @@ kubernetes::_object() {
     esac
     shift
   done
-  fields+=(--arg object "${1-$(cat)}")
-  kubernetes::_note object "${fields[@]}"
+  kubernetes::_note object "${fields[@]}" <<< "${1-$(cat)}"
 }
 
 kubernetes::_target() {
@@ -109,16 +108,16 @@ kubernetes::_target() {
   (($# == wanted)) && [[ "$2" == ?*/?* ]] ||
     hook::fail "a kubernetes:: function for ${fields[2]} takes a namespace, KIND/NAME${field:+ and a patch}: $*"
   [[ -z "$1" ]] || fields+=(--arg namespace "$1")
-  [[ -z "${field}" ]] || fields+=(--arg "${field}" "$3")
-  kubernetes::_note "${field}" --arg kind "${2%%/*}" --arg name "${2#*/}" "${fields[@]}"
+  kubernetes::_note "${field}" --arg kind "${2%%/*}" --arg name "${2#*/}" "${fields[@]}" <<< "${3-}"
 }
 
-# Writes the fields down, one of which may be JSON as well as another text. Arguments: its name, fields as options of jq
+# Writes an operation down. Its largest field, JSON or another text, is read from standard input, since arguments of a
+# program must not be larger than 128 KiB. Arguments: the name of that field if there is one, others as options of jq
 kubernetes::_note() {
   # shellcheck disable=SC2016
-  jq -nc --arg _json "$1" "${@:2}" '
-    $ARGS.named | del(._json)
-    | if $_json == "object" or $_json == "mergePatch" or $_json == "jsonPatch"
-      then .[$_json] as $text | .[$_json] = ($text | try fromjson catch $text) else . end
+  jq -Rsc --arg _large "$1" "${@:2}" '
+    rtrimstr("\n") as $text | $ARGS.named | del(._large)
+    | if $_large == "" then .
+      else .[$_large] = ($text | if $_large == "jqFilter" then . else (try fromjson catch $text) end) end
   ' >> "${KUBERNETES_PATCH_PATH}"
 }

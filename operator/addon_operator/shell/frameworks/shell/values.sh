@@ -164,8 +164,8 @@ values::_json_patch() {
   local file="${VALUES_JSON_PATCH_PATH}"
   ((${#config[@]} == 0)) || file="${CONFIG_VALUES_JSON_PATCH_PATH}"
   local operation
-  operation="$(values::_state "${config[@]}" --arg op "$1" --arg path "$2" --arg value "${3-}" \
-    --arg kind "${4:-json}" "${_values_operation}")"
+  operation="$(values::_state "${config[@]}" --arg op "$1" --arg path "$2" \
+    --rawfile value <(printf %s "${3-}") --arg kind "${4:-json}" "${_values_operation}")"
   [[ -z "${operation}" ]] || echo "${operation}" >> "${file}"
 }
 

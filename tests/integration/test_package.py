@@ -82,6 +82,17 @@ def test_the_installed_operator_has_its_definitions_and_pins(python: pathlib.Pat
     assert run(python, "-c", look).split() == ["True", "crds", "True"]
 
 
+def test_the_installed_operator_has_its_library_for_hooks_in_bash(python: pathlib.Path) -> None:
+    look = (
+        "from addon_operator.app import hook_libraries; "
+        "found = hook_libraries.SHELL_LIBRARY; "
+        "print(found.is_file(), *sorted(path.name for path in found.parent.rglob('*.sh')))"
+    )
+    assert run(python, "-c", look).split() == [
+        "True", "context.sh", "hook.sh", "kubernetes.sh", "metrics.sh", "shell_lib.sh", "values.sh",
+    ]  # fmt: skip
+
+
 def test_every_module_of_the_installed_operator_can_be_imported(python: pathlib.Path) -> None:
     look = (
         "import importlib, pkgutil, addon_operator; "

@@ -174,6 +174,8 @@ _LEGACY_KUBERNETES: Final = _object(
         "namespaceSelector": _object({"matchNames": _list(_NAME), "any": _BOOL}),
         "jqFilter": _JQ,
         "allowFailure": _BOOL,
+        # Old hooks have it; it was about logs of the Go operator.
+        "disableDebug": _BOOL,
     },
     required=("kind",),
 )

@@ -461,7 +461,7 @@ def test_all_fields_of_a_legacy_kubernetes_binding_are_read() -> None:
     item: JsonObject = {
         "name": "x", "kind": "Pod", "event": ["add", "delete"], "objectName": "p", "jqFilter": ".spec",
         "selector": {"matchLabels": {"a": "b"}}, "allowFailure": True,
-        "namespaceSelector": {"matchNames": ["n"]},
+        "namespaceSelector": {"matchNames": ["n"]}, "disableDebug": True,
     }  # fmt: skip
     (read,) = parse({"onKubernetesEvent": [item]}).kubernetes
     assert (read.name, read.names, read.jq_filter, read.allow_failure) == ("x", ("p",), ".spec", True)

@@ -14,10 +14,17 @@ _TOO_LARGE: Final = re.compile(
     r"trying to send message larger than max"
 )
 _TIMED_OUT: Final = re.compile(r"timed out waiting for|context deadline exceeded|resource .* not ready")
+# Helm's storage names what it was about to do before it quotes the API server.
 _FORBIDDEN_RECORD: Final = re.compile(
+    r"(?:query|list|get|create|update|delete): failed to .*"
     r'cannot (?P<verb>\w+) resource "(?P<resource>secrets|configmaps)" in API group "" '
     r'in the namespace "(?P<namespace>[^"]+)"'
 )
+_FORBIDDEN_OBJECT: Final = re.compile(
+    r'cannot \w+ resource "(?P<resource>[^"]+)" in API group "(?P<group>[^"]*)" '
+    r"(?:in the namespace|(?P<cluster>at the cluster scope))"
+)
+_OBJECT_VERBS: Final = ("get", "list", "watch", "create", "update", "patch", "delete")
 _RECORD_VERBS: Final = "get, list, create, update, patch, delete"
 _SHOWN_LENGTH: Final = 2000
 
@@ -63,7 +70,19 @@ def advice(text: str, chart: str) -> str:
             f"; Helm keeps its releases in {denied['resource']}: allow the operator to {_RECORD_VERBS} them "
             f"in namespace {denied['namespace']}"
         )
+    if (denied := _FORBIDDEN_OBJECT.search(text)) is not None:
+        return _rule_for(denied)
     return ""
+
+
+def _rule_for(denied: re.Match[str]) -> str:
+    """All that Helm and healing do with objects of the kind: else one verb would be missing after another."""
+    kind = "ClusterRole" if denied["cluster"] else "Role"
+    verbs = ", ".join(f'"{verb}"' for verb in _OBJECT_VERBS)
+    return (
+        f"; add to the operator's {kind} the rule "
+        f'apiGroups: ["{denied["group"]}"], resources: ["{denied["resource"]}"], verbs: [{verbs}]'
+    )
 
 
 def warning_text(line: str) -> str | None:

@@ -65,6 +65,21 @@ def test_missing_dependencies_come_with_the_command_that_brings_them() -> None:
             "allow the operator to get, list, create, update, patch, delete them in namespace addons",
             id="no right to keep releases",
         ),
+        pytest.param(
+            'Unable to continue with install: could not get information about the resource ConfigMap "web": '
+            'configmaps "web" is forbidden: User "x" cannot get resource "configmaps" in API group "" in the '
+            'namespace "addons"',
+            'add to the operator\'s Role the rule apiGroups: [""], resources: ["configmaps"], '
+            'verbs: ["get", "list", "watch", "create", "update", "patch", "delete"]',
+            id="no right to what the chart holds",
+        ),
+        pytest.param(
+            'clusterroles.rbac.authorization.k8s.io "web" is forbidden: User "x" cannot patch resource '
+            '"clusterroles" in API group "rbac.authorization.k8s.io" at the cluster scope',
+            'add to the operator\'s ClusterRole the rule apiGroups: ["rbac.authorization.k8s.io"], '
+            'resources: ["clusterroles"]',
+            id="no right to what the chart holds in the cluster",
+        ),
     ],
 )
 def test_what_helm_leaves_open_is_told(text: str, words: str) -> None:

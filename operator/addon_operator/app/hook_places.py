@@ -19,6 +19,7 @@ _NUMBERED: Final = re.compile(r"[0-9]+-.")
 _OF_MODULES: Final = ("Chart.yaml", "templates", "crds", _ENABLED)
 _PARTS: Final = (*_OF_MODULES, hook_files.HOOKS_DIRECTORY, "openapi", "values.yaml")
 _GLOBAL_NAME: Final = "global-hooks"
+_MODULES_NAME: Final = "modules"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -75,20 +76,30 @@ class Configured:
             return [self._of_file(path)]
         if not path.is_dir():
             raise errors.ConfigurationError(f"{path} does not exist; name a directory with hooks or modules")
-        return self._of_directory(path)
+        known = self._of_owner(path)
+        return list(self._of_several(path)) if known is None else [known]
 
-    def _of_directory(self, path: pathlib.Path) -> Sequence[Place]:
+    def _of_owner(self, path: pathlib.Path) -> Place | None:
+        """The place of a directory that belongs to one module, or to global hooks."""
         if self._is_global(path):
-            return [_of_global(path)]
-        if path.name == hook_files.HOOKS_DIRECTORY:
-            return [self._of_root(path)]
+            return _of_global(path)
+        if path.absolute().name == hook_files.HOOKS_DIRECTORY:
+            return self._of_root(path)
         if _is_module(path):
-            return [_of_module(path)]
-        if (path / hook_files.HOOKS_DIRECTORY).is_dir():
-            return [self._of_root(path / hook_files.HOOKS_DIRECTORY)]
-        if any(map(_is_module, _directories(path))):
-            return list(_of_modules(path))
-        return [Place(path, path.name, None)]
+            return _of_module(path)
+        root = path / hook_files.HOOKS_DIRECTORY
+        return self._of_root(root) if root.is_dir() else None
+
+    def _of_several(self, path: pathlib.Path) -> Iterator[Place]:
+        """The places in a directory with both sorts of hooks, one of modules, or one of hooks only."""
+        both = [path / name for name in (_GLOBAL_NAME, _MODULES_NAME) if (path / name).is_dir()]
+        if both:
+            for directory in both:
+                yield from self.below(directory)
+        elif path.resolve() in map(pathlib.Path.resolve, self.modules_dirs) or _holds_modules(path):
+            yield from _of_modules(path)
+        else:
+            yield Place(path, path.absolute().name, None)
 
     def _of_file(self, path: pathlib.Path) -> Place:
         if path.name == _ENABLED:
@@ -143,6 +154,11 @@ def _of_module(path: pathlib.Path) -> Place:
 
 def _directories(path: pathlib.Path) -> list[pathlib.Path]:
     return sorted(entry for entry in path.iterdir() if entry.is_dir() and not entry.name.startswith("."))
+
+
+def _holds_modules(path: pathlib.Path) -> bool:
+    inside = _directories(path)
+    return any(_is_module(entry) or (entry / hook_files.HOOKS_DIRECTORY).is_dir() for entry in inside)
 
 
 def _is_module(path: pathlib.Path) -> bool:

@@ -13,7 +13,8 @@ TREE = [
     "addons/.hidden/hooks/", "addons/bad_name/Chart.yaml", "addons/values.yaml",
     "addons/010-web/hooks/sub/a.sh",
     "global-hooks/hooks/g.sh", "global-hooks/openapi/", "flat-global/g.sh", "alone/hooks/h.sh",
-    "chart-only/Chart.yaml", "loose/x.sh", "plain-modules/one/hooks/", "plain-modules/two/Chart.yaml",
+    "only-hooks/one/hooks/", "only-hooks/two/hooks/", "project/modules/010-a/hooks/",
+    "project/global-hooks/hooks/", "project/docs/", "chart-only/Chart.yaml", "loose/x.sh", "plain-modules/one/hooks/", "plain-modules/two/Chart.yaml",
 ]  # fmt: skip
 
 
@@ -63,6 +64,11 @@ def test_the_configured_directories_are_all_global_hooks_and_modules() -> None:
         ("chart-only", [("chart-only/hooks", "chart-only", HookKind.MODULE)]),
         ("plain-modules", [("plain-modules/one/hooks", "one", HookKind.MODULE),
                            ("plain-modules/two/hooks", "two", HookKind.MODULE)]),
+        ("only-hooks", [("only-hooks/one/hooks", "one", HookKind.MODULE),
+                        ("only-hooks/two/hooks", "two", HookKind.MODULE)]),
+        ("project", [("project/global-hooks/hooks", "global", HookKind.GLOBAL),
+                     ("project/modules/010-a/hooks", "a", HookKind.MODULE)]),
+        ("project/docs", [("project/docs", "docs", None)]),
         ("global-hooks", [GLOBAL]),
         ("global-hooks/hooks", [GLOBAL]),
         ("flat-global", [("flat-global", "flat-global", None)]),
@@ -84,6 +90,22 @@ def test_a_named_path_is_taken_for_what_it_looks_like(
 def test_the_configured_directory_of_global_hooks_is_known_by_any_name() -> None:
     (place,) = configured(GLOBAL_HOOKS_DIR="flat-global").below(pathlib.Path("flat-global"))
     assert shown(place) == ("flat-global", "global", HookKind.GLOBAL)
+
+
+def test_a_configured_directory_of_modules_is_one_whatever_it_holds() -> None:
+    (place,) = configured(MODULES_DIR="project").below(pathlib.Path("project/modules"))
+    assert place.owner == "a"
+    names = [
+        place.owner
+        for place in configured(MODULES_DIR="loose:addons/010-web/hooks").below(pathlib.Path("loose"))
+    ]
+    assert names == []
+
+
+def test_the_current_directory_can_be_one_of_hooks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir("addons/010-web/hooks")
+    (place,) = configured().below(pathlib.Path())
+    assert (place.root, place.owner, place.kind) == (pathlib.Path(), "web", HookKind.MODULE)
 
 
 def test_the_current_directory_can_be_a_module(monkeypatch: pytest.MonkeyPatch) -> None:

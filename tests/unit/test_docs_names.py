@@ -137,6 +137,20 @@ def test_values_of_the_chart_are_there(page: pathlib.Path) -> None:
     assert [path for path in found if not is_value(path)] == []
 
 
+def paths(values: Mapping[str, Any], above: str = "") -> Iterator[str]:
+    for key, value in values.items():
+        inner = isinstance(value, dict) and value
+        yield from paths(value, f"{above}{key}.") if inner else [above + key]
+
+
+def test_values_of_the_install_guide_are_those_of_the_chart() -> None:
+    text = (ROOT / "docs" / "how-to" / "install.md").read_text("utf-8")
+    blocks = re.findall(r"^```yaml\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE)
+    found = [path for block in blocks for path in paths(yaml.safe_load(block))]
+    assert "metrics.rules.labels.release" in found
+    assert [path for path in found if not is_value(path)] == []
+
+
 def test_names_that_are_not_there_are_found() -> None:
     assert unknown_names("`NO_SUCH_SETTING` and HELM_TIMEOUT") == ["NO_SUCH_SETTING"]
     assert mistakes("`addon-operator module shout web`\n$ addon-operator plan --namespace x --quick\n") == [

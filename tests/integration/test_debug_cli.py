@@ -187,11 +187,16 @@ def test_a_list_is_watched_on_a_terminal_until_ctrl_c(site: operator_site.Site) 
 def test_a_failing_module_shows_in_module_and_queue(site: operator_site.Site) -> None:
     web = site.module("020-web", {"size": "'1'"}, values="webEnabled: true\n")
     site.hook(web, "fails.sh", {"beforeHelm": 10}, "echo 'it went wrong' >&2; exit 1")
+    site.hook(web, "waits.sh", {"kubernetes": [{"name": "shops", "apiVersion": "none/v1", "kind": "Shop"}]})
     operator = site.start()
     ask = Commands(site)
     operator.wait_metric(1, "module_run_errors_total")
     (row,) = ask.json("module", "list")["modules"]
     assert row["state"] in ("Failed", "Running")
+    (waiting,) = row["waitingBindings"]
+    assert (waiting["hook"], waiting["binding"]) == ("waits.sh", "shops")
+    assert "no kind 'Shop'" in waiting["reason"]
+    assert "it went wrong; binding shops of hook waits.sh waits: " in ask.text("module", "list")
     (queue,) = ask.json("queue", "list")["active"]
     assert (queue["name"], queue["tasks"][0]["module"]) == ("main", "web")
     assert queue["headTries"] >= 1

@@ -26,5 +26,10 @@ def test_an_operator_with_all_its_watches_lives_and_shows_itself(site: operator_
     assert "<td>broken</td><td>30</td>" in page
     assert "<p>not ready, STARTUP_CONVERGE_IN_PROGRESS</p>" in page
     assert "hunter2" not in page
+    ready = operator.get("/readyz")
+    assert ready.status == 503
+    assert "module broken failed" in ready.text
+    assert "hook fails.sh failed with exit code 1" in ready.text
+    assert "hunter2" not in ready.text
     assert "GET /healthz" in operator.get("/discovery").text.splitlines()
     operator.stop()

@@ -16,7 +16,8 @@ from addon_operator.kernel import errors, names
 _FIELDS: Final = ("modules_dirs", "global_hooks_dir")
 _ENABLED: Final = "enabled"
 _NUMBERED: Final = re.compile(r"[0-9]+-.")
-_OF_MODULES: Final = ("Chart.yaml", "templates", "crds", _ENABLED)
+_CHART: Final = "Chart.yaml"
+_OF_MODULES: Final = (_CHART, "templates", "crds", _ENABLED)
 _PARTS: Final = (*_OF_MODULES, hook_files.HOOKS_DIRECTORY, "openapi", "values.yaml")
 _GLOBAL_NAME: Final = "global-hooks"
 _MODULES_NAME: Final = "modules"
@@ -76,6 +77,9 @@ class Configured:
             return [self._of_file(path)]
         if not path.is_dir():
             raise errors.ConfigurationError(f"{path} does not exist; name a directory with hooks or modules")
+        both = [path / name for name in (_GLOBAL_NAME, _MODULES_NAME) if (path / name).is_dir()]
+        if both and not (path / _CHART).exists():
+            return [place for directory in both for place in self.below(directory)]
         known = self._of_owner(path)
         return list(self._of_several(path)) if known is None else [known]
 
@@ -91,12 +95,8 @@ class Configured:
         return self._of_root(root) if root.is_dir() else None
 
     def _of_several(self, path: pathlib.Path) -> Iterator[Place]:
-        """The places in a directory with both sorts of hooks, one of modules, or one of hooks only."""
-        both = [path / name for name in (_GLOBAL_NAME, _MODULES_NAME) if (path / name).is_dir()]
-        if both:
-            for directory in both:
-                yield from self.below(directory)
-        elif path.resolve() in map(pathlib.Path.resolve, self.modules_dirs) or _holds_modules(path):
+        """The places in a directory of modules, or one with hooks and nothing else."""
+        if path.resolve() in map(pathlib.Path.resolve, self.modules_dirs) or _holds_modules(path):
             yield from _of_modules(path)
         else:
             yield Place(path, path.absolute().name, None)

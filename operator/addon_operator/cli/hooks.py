@@ -45,9 +45,9 @@ def check(
 ) -> int:
     """Start every hook with --config, and check what it prints.
 
-    DIR is a directory of modules, a module, a directory of hooks, a directory with modules/ and global-hooks/,
-    or one hook; without it, all modules and global hooks of the settings are looked at. The exit code is 1 if
-    the operator would refuse one.
+    DIR is a directory of modules, a module, a directory of hooks, one with modules/ and global-hooks/, or one
+    hook; without it, all modules and global hooks of the settings are looked at. The exit code is 1 if the
+    operator would refuse one.
     """
     from addon_operator.app import hook_places, hooks_check
 

@@ -252,6 +252,7 @@ class ModuleStatusWriter:
         except errors.NotFound:
             # Somebody has deleted the object.
             await self._write_status(name, await self._create(name))
+        self._kept_here.add(name)
         self._tell(name)
 
     async def _take_over(self, name: str, owner: str) -> _Stored:
@@ -268,7 +269,6 @@ class ModuleStatusWriter:
         return dataclasses.replace(stored, status={}) if owner else stored
 
     async def _create(self, name: str) -> _Stored:
-        self._kept_here.add(name)
         body = _body(name) | {"metadata": {"name": name, "labels": {OPERATOR_LABEL: self._namespace}}}
         return self._keep(name, await self._kube.apply(_path(name), body, force=True))
 

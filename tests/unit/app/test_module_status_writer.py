@@ -264,9 +264,16 @@ async def test_nothing_is_taken_over_of_what_another_operator_told(
     assert theirs.items() <= cluster.objects["api"]["status"].items(), "an operator before this one"
 
 
+@pytest.mark.parametrize("is_known", [True, False], ids=["from an operator before", "made by this one"])
 async def test_two_operators_with_a_module_of_the_same_name_are_told_once(
-    writer: writing.ModuleStatusWriter, cluster: Cluster, log: logs.Lines, pauses: api_server.Pauses
+    writer: writing.ModuleStatusWriter,
+    cluster: Cluster,
+    log: logs.Lines,
+    pauses: api_server.Pauses,
+    is_known: bool,
 ) -> None:
+    if is_known:
+        cluster.add("web")
     web = module()
     writer.module_changed(web)
     await writer.turn()

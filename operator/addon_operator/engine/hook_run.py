@@ -196,9 +196,7 @@ class HookExecutor:
     async def _read(self, hook: state.Hook, ran: hook_runner.HookRunResult) -> _Outputs:
         outputs = _Outputs(
             objects=await _objects(hook, ran.kubernetes_patch),
-            metrics=await asyncio.to_thread(
-                metric_operations.parse, ran.metrics, f"hook {hook.name}: METRICS_PATH"
-            ),
+            metrics=await _metrics(hook, ran.metrics),
             values=await _patch(ran.values_patch, f"hook {hook.name}: VALUES_JSON_PATCH_PATH"),
             config_values=await _patch(
                 ran.config_values_patch, f"hook {hook.name}: CONFIG_VALUES_JSON_PATCH_PATH"
@@ -262,8 +260,16 @@ async def _patch(text: str, source: str) -> patches.ValuesPatch | None:
 
 
 async def _objects(hook: state.Hook, text: str) -> tuple[object_operations.Operation, ...]:
+    if not text or text.isspace():
+        return ()
     # Large documents take their time.
     return await asyncio.to_thread(object_operations.parse, text, _object_source(hook))
+
+
+async def _metrics(hook: state.Hook, text: str) -> tuple[metric_operations.Operation, ...]:
+    if not text or text.isspace():
+        return ()
+    return await asyncio.to_thread(metric_operations.parse, text, f"hook {hook.name}: METRICS_PATH")
 
 
 def _object_source(hook: state.Hook) -> str:

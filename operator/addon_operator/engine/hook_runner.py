@@ -225,8 +225,7 @@ class HookRunner:
         timeout = self._default_timeout if request.timeout is None else request.timeout
         inputs: _Inputs = {CONFIG_VALUES: request.config_values, VALUES: request.values}
         with self._directory(name) as files:
-            await _in_thread(_write_contexts, files, request.contexts)
-            await _in_thread(_prepare, files, inputs, _OUTPUTS)
+            await _in_thread(_prepare, files, inputs, _OUTPUTS, request.contexts)
             result = await self._start(request.path, files, request.log_fields, timeout, request.cwd)
             if _has_failed(result):
                 written_until_then = await _in_thread(_collect_leniently, files, KUBERNETES_PATCH)
@@ -317,15 +316,16 @@ def _verdict(module: names.ModuleName, text: str) -> bool:
     return verdict
 
 
-def _prepare(files: hook_directory.HookDirectory, inputs: _Inputs, outputs: Sequence[str]) -> None:
+def _prepare(
+    files: hook_directory.HookDirectory,
+    inputs: _Inputs,
+    outputs: Sequence[str],
+    contexts: Iterable[binding_contexts.Context] | None = None,
+) -> None:
+    if contexts is not None:
+        files.write_text(BINDING_CONTEXT, binding_contexts.document(contexts))
     files.write_inputs(inputs)
     files.make_outputs(outputs)
-
-
-def _write_contexts(
-    files: hook_directory.HookDirectory, contexts: Iterable[binding_contexts.Context]
-) -> None:
-    files.write_text(BINDING_CONTEXT, binding_contexts.document(contexts))
 
 
 def _collect(files: hook_directory.HookDirectory, outputs: Sequence[str]) -> dict[str, str]:

@@ -45,7 +45,7 @@ format: $(STAMP) ## Rewrite the sources in the project's format
 	@$(BIN)/ruff format .
 
 unit: $(STAMP) ## Unit tests: seconds, no cluster, no network
-	@$(PYTEST) --numprocesses auto tests/unit
+	@$(BIN)/python scripts/unit_tests.py
 
 integration: $(STAMP) ## Integration tests against a real local control plane
 	@$(BIN)/addon-operator devcluster build
@@ -53,7 +53,7 @@ integration: $(STAMP) ## Integration tests against a real local control plane
 
 test: check ## check, then unit and integration tests
 	@echo "==> unit tests"
-	@$(PYTEST) --numprocesses auto tests/unit
+	@$(BIN)/python scripts/unit_tests.py
 	@echo "==> control plane binaries"
 	@$(BIN)/addon-operator devcluster build
 	@echo "==> integration tests"

@@ -15,7 +15,7 @@ PYTEST := $(BIN)/python -m pytest
 # Integration tests mostly wait: more of them than cores go at once, each worker with a control plane of its own.
 SIDE_BY_SIDE := --numprocesses 3 --dist worksteal
 
-.PHONY: help demo test test-all check format unit integration bench manifests lock audit clean
+.PHONY: help demo test test-all check format unit integration bench manifests reference lock audit clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  \033[1mmake %-12s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -64,6 +64,9 @@ test-all: test ## test, and the tests that take long
 
 bench: $(STAMP) ## Benchmarks beside their baselines; takes some minutes
 	@$(BIN)/python -m tests.benchmarks
+
+reference: $(STAMP) ## Write the tables of docs/reference/settings.md and metrics.md from the code
+	@$(BIN)/python scripts/reference.py
 
 manifests: $(STAMP) ## Render deploy/manifests from the chart
 	@$(BIN)/python scripts/manifests.py

@@ -30,6 +30,17 @@ REQUEST_BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 4, 8, 
 _RUN: Final = ("hook", "binding", "activation", "queue")
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Description:
+    """What a metric is, as the reference has it."""
+
+    name: str
+    """Without prefix, with the ``_total`` of counters."""
+    labels: tuple[str, ...]
+    type: str
+    help: str
+
+
 class Factory:
     """Makes metrics whose names have the prefix, and remembers them."""
 
@@ -38,23 +49,28 @@ class Factory:
         self._registry = registry
         self.made: list[tuple[frozenset[str], library.MetricWrapperBase]] = []
         """Labels of each metric, and the metric; without plain counters."""
+        self.descriptions: list[Description] = []
 
     def counter(self, name: str, text: str, labels: Sequence[str] = ()) -> Counter:
         """A counter; the name ends in ``_total``."""
+        self.descriptions.append(Description(name, tuple(labels), "counter", text))
         return self._keep(Counter(self._prefix + name, text, labels, registry=self._registry), labels)
 
     def plain_counter(self, name: str, text: str, labels: Sequence[str] = ()) -> series.PlainCounter:
         """A counter whose name does not end in ``_total``."""
+        self.descriptions.append(Description(name, tuple(labels), "counter", text))
         return series.PlainCounter(self._prefix + name, text, labels, self._registry)
 
     def gauge(self, name: str, text: str, labels: Sequence[str] = ()) -> Gauge:
         """A gauge."""
+        self.descriptions.append(Description(name, tuple(labels), "gauge", text))
         return self._keep(Gauge(self._prefix + name, text, labels, registry=self._registry), labels)
 
     def histogram(
         self, name: str, text: str, labels: Sequence[str] = (), buckets: Sequence[float] = BUCKETS
     ) -> Histogram:
         """A histogram."""
+        self.descriptions.append(Description(name, tuple(labels), "histogram", text))
         made = Histogram(self._prefix + name, text, labels, registry=self._registry, buckets=buckets)
         return self._keep(made, labels)
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import gzip
+from collections.abc import Sequence
 from typing import Protocol
 
 import prometheus_client
@@ -86,6 +87,11 @@ class Metrics:
     def watch_failed(self, kind: str, reason: str) -> None:
         """A watch failed; see :class:`addon_operator.kube.object_feeds.WatchObserver`."""
         self.process.watch_errors_total.labels(kind=kind, reason=reason).inc()
+
+    @property
+    def descriptions(self) -> Sequence[families.Description]:
+        """What each metric of the operator is, for the reference."""
+        return tuple(self._make.descriptions)
 
     def forget_module(self, module: str) -> None:
         """Remove all series of a module that went away."""

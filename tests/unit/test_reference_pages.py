@@ -1,0 +1,51 @@
+"""The tables of settings and metrics are what the code makes of them."""
+
+import importlib.util
+import pathlib
+import types
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[2]
+PAGES = ROOT / "docs" / "reference"
+
+
+@pytest.fixture(scope="module")
+def reference() -> types.ModuleType:
+    spec = importlib.util.spec_from_file_location("reference", ROOT / "scripts" / "reference.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("name", ["settings", "metrics"])
+def test_a_page_is_in_step_with_the_code(reference: types.ModuleType, name: str) -> None:
+    page = (PAGES / f"{name}.md").read_text("utf-8")
+    assert getattr(reference, f"{name}_page")(page) == page, "run 'make reference'"
+
+
+@pytest.mark.parametrize(
+    ("name", "was", "becomes"),
+    [
+        ("settings", "| `HELM_TIMEOUT` | `--helm-timeout` | `20m` |", "| `HELM_TIMEOUT` | `--wait` | `1m` |"),
+        ("settings", "| `WATCH_MODULES` | ", "| `WATCH_EVERYTHING` | "),
+        ("metrics", "| `module_run_seconds` | `module` | histogram |", "| `module_run_seconds` | | gauge |"),
+        ("metrics", "| `convergence_total` | ", "| `divergence_total` | "),
+    ],
+    ids=["flag and default", "unknown setting", "labels and type", "unknown metric"],
+)
+def test_what_differs_is_written_anew(reference: types.ModuleType, name: str, was: str, becomes: str) -> None:
+    page = (PAGES / f"{name}.md").read_text("utf-8")
+    assert page.count(was) == 1
+    made = getattr(reference, f"{name}_page")(page.replace(was, becomes))
+    assert was in made
+    assert becomes not in made
+
+
+def test_words_of_the_page_are_kept(reference: types.ModuleType) -> None:
+    page = (PAGES / "settings.md").read_text("utf-8")
+    reworded = page.replace("Time that one operation of Helm may take.", "A time, as in \\| `1m`.")
+    assert reworded != page
+    assert reference.settings_page(reworded) == reworded

@@ -201,7 +201,7 @@ class BoundKubernetes:
         for change in changes:
             what = bindings.WatchEvent(change.type.value)
             if what in self.binding.execute_on_event:
-                self._take(causes.Event(self.binding, what, contexts.PackedEntry(change.entry)))
+                self._take(causes.Event(self.binding, what, contexts.PackedEntry(change.kept)))
         self._observer.events_handled(self.hook, self.binding, len(changes), time.perf_counter() - began)
 
     def filtered(self, count: int, seconds: float) -> None:

@@ -7,14 +7,13 @@ piece, and no part of it is ever parsed, or held twice.
 
 import itertools
 import json
-import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol, TypeAlias
 
 import orjson
 
-from addon_operator.hooks import bindings
+from addon_operator.hooks import bindings, packed_entries
 from addon_operator.kernel.json_types import JsonObject, JsonValue
 
 Entries: TypeAlias = Sequence[bytes]
@@ -28,8 +27,6 @@ _LEGACY_EVENTS: Final = {
     bindings.WatchEvent.DELETED: "delete",
 }
 _EMPTY_DOCUMENT: Final = b"{}"
-_FAST: Final = 1
-"""Level of compression."""
 
 
 class Context(Protocol):
@@ -46,12 +43,13 @@ class Context(Protocol):
 
 
 class PackedEntry:
-    """An entry that waits for its run: compressed."""
+    """An entry that waits for its run, compressed if it is large."""
 
     __slots__ = ("_data",)
 
     def __init__(self, entry: bytes) -> None:
-        self._data = zlib.compress(entry, _FAST)
+        """``entry`` may be packed already: then it is not copied."""
+        self._data = packed_entries.pack(entry)
 
     @property
     def size(self) -> int:
@@ -60,7 +58,7 @@ class PackedEntry:
 
     def unpack(self) -> bytes:
         """The entry."""
-        return zlib.decompress(self._data)
+        return packed_entries.unpack(self._data)
 
 
 @dataclass(frozen=True, slots=True)

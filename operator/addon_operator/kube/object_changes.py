@@ -5,6 +5,8 @@ import enum
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
+from addon_operator.hooks import packed_entries
+
 
 class ObjectKey(NamedTuple):
     """Names an object among those of its kind."""
@@ -28,11 +30,18 @@ class Change:
 
     type: ChangeType
     key: ObjectKey
-    entry: bytes = dataclasses.field(repr=False)
-    """What the subscriber's projection made of the object, a JSON document; of a deleted one the last that is
-    known."""
+    kept: bytes = dataclasses.field(repr=False)
+    """The entry as :mod:`addon_operator.hooks.packed_entries` keeps it."""
     resource_version: str
     """Of the object in that state."""
+
+    @property
+    def entry(self) -> bytes:
+        """What the subscriber's projection made of the object, a JSON document.
+
+        Of a deleted one the last that is known.
+        """
+        return packed_entries.unpack(self.kept)
 
 
 class Listener(Protocol):

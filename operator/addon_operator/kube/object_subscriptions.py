@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, Protocol
 
+from addon_operator.hooks import packed_entries
 from addon_operator.kube import (
     api_resources,
     discovery,
@@ -14,7 +15,6 @@ from addon_operator.kube import (
     object_changes,
     object_feeds,
     object_selections,
-    packed_entries,
     projections,
     views,
     watch_failures,

@@ -8,9 +8,8 @@ from typing import Final, NamedTuple, Protocol
 
 import orjson
 
-from addon_operator.hooks import jq_programs
+from addon_operator.hooks import jq_programs, packed_entries
 from addon_operator.kernel import errors
-from addon_operator.kube import packed_entries
 
 JQ_SECONDS: Final = 5.0
 """How long a jqFilter may take for one object."""
@@ -32,7 +31,7 @@ class Reduced(NamedTuple):
     """What is kept of an object."""
 
     entry: bytes
-    """A JSON document, as it is or packed by :mod:`addon_operator.kube.packed_entries`."""
+    """A JSON document, as it is or packed by :mod:`addon_operator.hooks.packed_entries`."""
     digest: bytes
     """Equal digests mean that nothing changed for this subscriber."""
 

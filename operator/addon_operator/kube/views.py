@@ -7,7 +7,8 @@ import logging
 from collections.abc import Iterator, Sequence
 from typing import Final, Protocol
 
-from addon_operator.kube import packed_entries, projections, watch_lines
+from addon_operator.hooks import packed_entries
+from addon_operator.kube import projections, watch_lines
 from addon_operator.kube.object_changes import Change, ChangeType, ObjectKey
 
 _log = logging.getLogger(__name__)
@@ -229,4 +230,4 @@ class View:
 
 
 def _change(type_: ChangeType, key: Key, kept: Kept) -> Change:
-    return Change(type_, ObjectKey(*key), packed_entries.unpack(kept[0]), kept[3])
+    return Change(type_, ObjectKey(*key), kept[0], kept[3])

@@ -5,7 +5,7 @@ import pathlib
 
 import pytest
 
-from addon_operator.hooks import bindings, contexts
+from addon_operator.hooks import bindings, contexts, packed_entries
 from addon_operator.kernel.json_types import JsonValue
 
 POD = b'{"kind":"Pod","metadata":{"name":"p","namespace":"n"}}'
@@ -138,6 +138,14 @@ def test_a_packed_entry_is_small_and_comes_back_as_it_was() -> None:
     entry = contexts.entry(b'{"data":{"text":"%b"}}' % (b"x" * 10_000))
     waiting = contexts.PackedEntry(entry)
     assert waiting.size < 200
+    assert waiting.unpack() == entry
+
+
+def test_an_entry_that_is_kept_packed_waits_as_it_is() -> None:
+    entry = contexts.entry(b'{"data":{"text":"%b"}}' % (b"x" * 10_000))
+    kept = packed_entries.pack(entry)
+    waiting = contexts.PackedEntry(kept)
+    assert waiting.size == len(kept)
     assert waiting.unpack() == entry
 
 

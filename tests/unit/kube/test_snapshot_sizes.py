@@ -3,7 +3,8 @@
 import orjson
 import pytest
 
-from addon_operator.kube import packed_entries, projections, views, watch_lines
+from addon_operator.hooks import packed_entries
+from addon_operator.kube import projections, views, watch_lines
 from tests.unit.kube import informing
 
 

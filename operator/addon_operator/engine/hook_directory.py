@@ -31,9 +31,13 @@ class HookFileError(errors.AddonOperatorError):
 class HookDirectory:
     """The files of one run, each known by the environment variable that tells the hook its path."""
 
-    def __init__(self, path: pathlib.Path, max_output_bytes: int = MAX_OUTPUT_BYTES) -> None:
+    def __init__(
+        self, path: pathlib.Path, max_output_bytes: int = MAX_OUTPUT_BYTES, *, keep: bool = True
+    ) -> None:
+        """``keep``: whether :meth:`remove` leaves it where it is."""
         self.path = path
         self._max_output_bytes = max_output_bytes
+        self._keep = keep
         self._files: dict[str, pathlib.Path] = {}
 
     def write_inputs(self, documents: Mapping[str, JsonObject]) -> None:
@@ -81,6 +85,11 @@ class HookDirectory:
             raise HookFileError(
                 f"what was written to {variable} is no UTF-8 text (byte {error.start}); write JSON"
             ) from error
+
+    def remove(self) -> None:
+        """Remove it with all that the hook left there; that may be much."""
+        if not self._keep:
+            shutil.rmtree(self.path, ignore_errors=True)
 
     def _create(self, variable: str, pieces: Iterable[bytes]) -> None:
         name, is_json, _ = variable.lower().partition("_path")

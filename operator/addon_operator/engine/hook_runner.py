@@ -272,7 +272,7 @@ class HookRunner:
     @contextlib.contextmanager
     def _directory(self, name: str) -> Iterator[hook_directory.HookDirectory]:
         with hook_directory.private_directory(self._tmp_dir, name, keep=self._keep_tmp_files) as path:
-            yield hook_directory.HookDirectory(path, self._max_output_bytes)
+            yield hook_directory.HookDirectory(path, self._max_output_bytes, keep=self._keep_tmp_files)
 
     async def _start(
         self,
@@ -329,13 +329,17 @@ def _prepare(
 
 
 def _collect(files: hook_directory.HookDirectory, outputs: Sequence[str]) -> dict[str, str]:
-    return {variable: files.read_output(variable) for variable in outputs}
+    """What the hook wrote; its directory is removed here and not on the loop, as there may be much in it."""
+    try:
+        return {variable: files.read_output(variable) for variable in outputs}
+    finally:
+        files.remove()
 
 
 def _collect_leniently(files: hook_directory.HookDirectory, variable: str) -> str:
     """What a failed hook wrote; nothing if that cannot be read, as its failure says more."""
     try:
-        return files.read_output(variable)
+        return _collect(files, (variable,))[variable]
     except hook_directory.HookFileError:
         return ""
 

@@ -146,10 +146,13 @@ class Engine:
         self._queue.drop(lambda task: task.owner == module and task.kind is not kept)
 
     def _modules_reloaded(self, reaction: reactions.Reaction) -> None:
-        if self._converger.state is converge.ConvergeState.NOT_STARTED:
+        state = self._converger.state
+        if state is converge.ConvergeState.NOT_STARTED or reaction == reactions.Reaction():
             return
-        if reaction.converge:
+        # A converge that runs needs the runs that would be dropped here.
+        if reaction.converge or state is converge.ConvergeState.RUNNING:
             self._converger.request(ACTIVATION_MODULES)
+            return
         for module in reaction.runs:
             self._drop_run(module)
             self.run_module(module, ACTIVATION_MODULES)

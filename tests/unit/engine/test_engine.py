@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 
-from addon_operator.engine import converge, engine, hook_run, state, steps, tasks
+from addon_operator.engine import converge, engine, hook_run, reactions, state, steps, tasks
 from addon_operator.kernel import errors
 from addon_operator.kernel.names import ModuleName
 from addon_operator.modules import model
@@ -238,3 +238,41 @@ async def test_a_drain_ends_all_queues(benches: list[Bench]) -> None:
     await fakes.settle()
     assert bench.story == []
     assert [queue.name for queue in bench.engine.queues] == ["main", "slow"]
+
+
+@pytest.mark.parametrize(
+    ("reaction", "follows"),
+    [
+        (reactions.Reaction(), []),
+        (reactions.Reaction(runs=(WEB,)), ["run web"]),
+        (reactions.Reaction(converge=True), CONVERGE),
+    ],
+    ids=["nothing", "a run", "a converge"],
+)
+async def test_modules_that_changed_on_disk_are_run(
+    benches: list[Bench], reaction: reactions.Reaction, follows: list[str]
+) -> None:
+    bench = await started(benches)
+    bench.story  # noqa: B018 - forgets the start
+    await reload(bench, reaction)
+    assert bench.story == follows
+
+
+async def test_a_change_on_disk_during_a_converge_does_not_keep_it_from_its_end(benches: list[Bench]) -> None:
+    bench = Bench()
+    benches.append(bench)
+    bench.steps.broken = {"run web"}
+    await bench.start()
+    bench.story  # noqa: B018 - forgets the start
+    bench.steps.broken.clear()
+    await reload(bench, reactions.Reaction(runs=(WEB,)))
+    assert bench.story == CONVERGE
+    assert bench.converger.state is converge.ConvergeState.IDLE
+
+
+async def reload(bench: Bench, reaction: reactions.Reaction) -> None:
+    async def take() -> reactions.Reaction:
+        return reaction
+
+    await bench.engine.reload(take)
+    await fakes.settle()

@@ -3,14 +3,19 @@
 import contextlib
 import dataclasses
 import json
+import os
+import pathlib
 import random
+import re
+import secrets
+import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 import pytest
 
-from addon_operator.process import commands
+from addon_operator.process import commands, daemons
 from tests.integration import operator_process, operator_site
 
 pytestmark = pytest.mark.integration
@@ -31,13 +36,14 @@ class Wanted:
     """What the edits so far ask for."""
 
     size: int = 0
+    versions: dict[str, str] = dataclasses.field(default_factory=lambda: dict.fromkeys(MODULES, "1"))
     colors: dict[str, str] = dataclasses.field(default_factory=lambda: dict.fromkeys(MODULES, "green"))
     enabled: dict[str, bool] = dataclasses.field(default_factory=lambda: dict.fromkeys(MODULES, True))
 
     def data(self) -> dict[str, dict[str, str]]:
         """The object of each module that is on."""
         return {
-            name: {"color": self.colors[name], "size": str(self.size)}
+            name: {"color": self.colors[name], "size": str(self.size), "version": self.versions[name]}
             for name in MODULES
             if self.enabled[name]
         }
@@ -46,27 +52,48 @@ class Wanted:
 class Storm:
     """A site with three modules, and somebody who cannot make up their mind."""
 
-    def __init__(self, site: operator_site.Site, seed: int) -> None:
+    def __init__(
+        self,
+        site: operator_site.Site,
+        seed: int,
+        replicas: int = 1,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         self.site = site
         self.random = random.Random(seed)
         self.wanted = Wanted()
-        self.operator: operator_process.OperatorProcess
+        self.replicas = replicas
+        self.environment = environment or {}
+        self.operators: list[operator_process.OperatorProcess] = []
+        self.overlaps = site.root / "overlaps"
         site.values("global: {size: 0}")
         for name, directory in MODULES.items():
             self._module(name, directory)
 
     def _module(self, name: str, directory: str) -> None:
-        data = {"color": f"{{{{ .Values.{name}.color }}}}", "size": '"{{ .Values.global.size }}"'}
-        module = self.site.module(directory, data, values=f"{name}: {{color: green}}\n{name}Enabled: true\n")
-        fails = f"[[ ! -e {self.site.root}/{name}-fails ]] || exit 1"
-        self.site.hook(module, f"{name}.sh", BINDINGS, f"sleep 0.$((RANDOM % 3))\n{fails}")
+        values = f"{name}: {{color: green}}\n{name}Enabled: true\n"
+        module = self.site.module(directory, self._template(name), values=values)
+        body = f"""
+            exec 9> {self.site.root}/{name}-lock
+            flock -n 9 || echo {name} >> {self.overlaps}
+            sleep 0.$((RANDOM % 3))
+            [[ ! -e {self.site.root}/{name}-fails ]] || exit 1
+        """
+        self.site.hook(module, f"{name}.sh", BINDINGS, body)
+
+    def _template(self, name: str) -> Mapping[str, str]:
+        return {
+            "color": f"{{{{ .Values.{name}.color }}}}",
+            "size": '"{{ .Values.global.size }}"',
+            "version": f'"{self.wanted.versions[name]}"',
+        }
 
     def blow(self, steps: int, kinds: list[str]) -> None:
         """Do so many things, one after another or nearly at once."""
         for _ in range(steps):
             getattr(self, f"_{self.random.choice(kinds)}")()
-            pause = self.random.choice([0.0, 0.0, 0.2, 1.0])
-            time.sleep(pause)
+            time.sleep(self.random.choice(PAUSES))
+            self._replace()
         for name in MODULES:
             (self.site.root / f"{name}-fails").unlink(missing_ok=True)
 
@@ -87,7 +114,7 @@ class Storm:
     def _wrong(self) -> None:
         """An edit that nobody can take, and its end."""
         # At its start an operator would end because of it.
-        self.operator.wait_logged("converge begins")
+        self._wait_until_one_leads()
         self.site.config(lateEnabled="maybe")
         self.site.config(lateEnabled=str(self.wanted.enabled["late"]).lower())
 
@@ -105,18 +132,43 @@ class Storm:
         with contextlib.suppress(commands.CommandError):
             self.site.uninstall(self._any())
 
+    def _chart(self) -> None:
+        """A change on disk, which is taken in with ``WATCH_MODULES``."""
+        name = self._any()
+        self.wanted.versions[name] = str(self.random.randrange(100))
+        self.site.chart(self.site.modules / MODULES[name], self._template(name))
+
     def _kill(self) -> None:
-        self.operator.kill()
-        self.start()
+        self.random.choice(self.operators).kill()
 
     def _restart(self) -> None:
-        self.operator.terminate()
-        self.operator.wait_end()
-        self.start()
+        ending = self.random.choice(self.operators)
+        ending.terminate()
+        ending.wait_end()
+
+    def _pause(self) -> None:
+        """Long enough for a Lease to be lost."""
+        paused = self.random.choice(self.operators)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(paused.pid, signal.SIGSTOP)
+            time.sleep(6.0)
+            os.kill(paused.pid, signal.SIGCONT)
 
     def start(self) -> None:
-        """Start an operator."""
-        self.operator = self.site.start()
+        """Start as many operators as there are to be."""
+        while len(self.operators) < self.replicas:
+            own = {"ADDON_OPERATOR_POD": secrets.token_hex(3)}
+            own["DEBUG_UNIX_SOCKET"] = str(self.site.root / f"{own['ADDON_OPERATOR_POD']}.socket")
+            self.operators.append(self.site.start(**(own | self.environment)))
+
+    def _replace(self) -> None:
+        """Start others for those that have ended, as Kubernetes does."""
+        table = daemons.ProcessTable()
+        self.operators = [each for each in self.operators if table.identify(each.pid) is not None]
+        self.start()
+
+    def _wait_until_one_leads(self) -> None:
+        self._wait(lambda: any("converge begins" in each.log for each in self.operators), "somebody leads")
 
     def _any(self) -> str:
         return self.random.choice(list(MODULES))
@@ -124,8 +176,9 @@ class Storm:
     def check(self) -> None:
         """What the last edit asks for is there, and nothing else."""
         self._wait(lambda: self._data() == self.wanted.data(), f"there is {self.wanted.data()}")
-        self.operator.wait_ready(DEADLINE).wait_idle()
+        self._wait(self._is_at_rest, "everything is done")
         assert self._data() == self.wanted.data()
+        assert not self.overlaps.exists(), "a module was worked on twice at once"
         statuses: dict[str, list[str]] = {}
         for secret in self.site.objects("secrets", labelSelector="owner=helm"):
             labels = secret["metadata"]["labels"]
@@ -136,7 +189,22 @@ class Storm:
             assert set(found) <= {"deployed", "superseded", "failed", "uninstalled"}
 
     def _wait(self, probe: Callable[[], bool], what: str) -> None:
-        self.operator.wait_until(lambda: probe() or None, what, deadline=DEADLINE)
+        def is_so() -> bool:
+            self._replace()
+            return probe()
+
+        def tails() -> str:
+            return "\n".join(each.tail() for each in self.operators)
+
+        operator_process.wait_until(is_so, what, deadline=DEADLINE, explain=tails)
+
+    def _is_at_rest(self) -> bool:
+        """Whether all are ready, and the one that leads has nothing to do."""
+        converges = [each.get("/status/converge").text for each in self.operators]
+        metrics = [each.get("/metrics").text for each in self.operators]
+        ready = all(each.get("/readyz").status == 200 for each in self.operators)
+        busy = [line for text in metrics for line in text.splitlines() if BUSY.match(line)]
+        return ready and sum("CONVERGE_DONE" in text for text in converges) == 1 and not busy
 
     def _data(self) -> dict[str, dict[str, str] | None]:
         found = {name: self.site.data(name) for name in MODULES}
@@ -151,6 +219,8 @@ def check_order(site: operator_site.Site) -> None:
             assert after in FOLLOWERS[before], f"{name}: {after} follows {before} in {json.dumps(runs)}"
 
 
+BUSY: Final = re.compile(r"addon_operator_tasks_queue_length\{.*\} [1-9]")
+PAUSES: Final = (0.0, 0.0, 0.2, 1.0)
 RUN: Final = {"beforeHelm", "afterHelm"}
 END: Final = {"beforeDeleteHelm", "afterDeleteHelm"}
 FOLLOWERS: Final = {
@@ -163,7 +233,15 @@ FOLLOWERS: Final = {
 
 EDITS: Final = ["color", "color", "flag", "flag", "size", "wrong"]
 TROUBLE: Final = [*EDITS, "fail", "mend", "mend", "remove", "uninstall"]
-DEATHS: Final = [*TROUBLE, "kill", "restart"]
+DEATHS: Final = [*TROUBLE, "chart", "chart", "kill", "restart"]
+PAIR: Final = [*DEATHS, "kill", "pause"]
+ON_DISK: Final = {"WATCH_MODULES": "yes"}
+SHORT_LEASE: Final = {
+    "ADDON_OPERATOR_HA": "true",
+    "LEASE_DURATION": "4s",
+    "LEASE_RENEW_DEADLINE": "2500ms",
+    "LEASE_RETRY_PERIOD": "500ms",
+}
 
 
 @pytest.mark.parametrize(
@@ -178,9 +256,22 @@ DEATHS: Final = [*TROUBLE, "kill", "restart"]
 def test_whatever_happens_the_last_edit_is_what_there_is_in_the_end(
     site: operator_site.Site, seed: int, kinds: list[str]
 ) -> None:
-    storm = Storm(site, seed)
+    go_through(Storm(site, seed, environment=ON_DISK), kinds)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(20, 25))
+def test_two_replicas_that_are_killed_and_paused_never_work_at_once(
+    site: operator_site.Site, helm4: pathlib.Path, seed: int
+) -> None:
+    environment = {"HELM_BIN_PATH": str(helm4), **ON_DISK, **SHORT_LEASE}
+    go_through(Storm(site, seed, replicas=2, environment=environment), PAIR)
+
+
+def go_through(storm: Storm, kinds: list[str]) -> None:
     storm.start()
     storm.blow(20, kinds)
     storm.check()
-    check_order(site)
-    storm.operator.stop()
+    check_order(storm.site)
+    for each in storm.operators:
+        each.stop()

@@ -4,7 +4,7 @@ from typing import Final
 
 import click
 
-from addon_operator.cli import debug
+from addon_operator.cli import debug, tables
 
 _COLUMNS: Final = ("NAME", "VALUE", "DEFAULT", "FOR", "description")
 _PARAMETERS: Final = ("log.level",)
@@ -59,7 +59,7 @@ def _until(row: debug.Document) -> str:
 
 
 def _parameters(rows: debug.Document) -> str:
-    return debug.table(_COLUMNS, [_cells(row) for row in rows])
+    return tables.table(_COLUMNS, [_cells(row) for row in rows])
 
 
 def _cells(row: debug.Document) -> tuple[str, ...]:

@@ -3,30 +3,21 @@
 import datetime as dt
 import os
 import pathlib
-import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 import orjson
 
+from addon_operator.cli import tables
 from addon_operator.kernel import durations, errors
 
 if TYPE_CHECKING:
-    import rich.console
-    import rich.table
-
     from addon_operator.app import debug_client
 
 FORMATS: Final = ("text", "yaml", "json")
 SHOW_SENSITIVE: Final = "showSensitive"
-_UNFOLDED_WIDTH: Final = 100_000
-"""Where there is no terminal, each row is one line: for ``grep`` and the like."""
-_GAP: Final = 2
-"""Between two columns."""
-_FOLDED_WIDTH: Final = 20
-"""A column is not folded to less."""
 _COMPLETION_SECONDS: Final = 1.0
 
 _UNKNOWN_ANSWER: Final = (
@@ -192,7 +183,7 @@ def watched(look: Callable[[], str], interval: float) -> None:
     import rich.text
 
     shown = look()
-    console = _console()
+    console = tables.console()
     if not console.is_terminal:
         _repeat(look, shown, interval)
         return
@@ -224,54 +215,6 @@ def _look_again(look: Callable[[], str]) -> str:
         return look()
     except errors.AddonOperatorError as error:
         return f"{error}\n"
-
-
-def _console(least: int = 0) -> "rich.console.Console":
-    """A console as wide as the terminal, but not narrower than ``least``: a long line can still be read."""
-    import rich.console
-
-    console = rich.console.Console(markup=False, highlight=False, emoji=False)
-    console.width = max(console.width, least) if sys.stdout.isatty() else _UNFOLDED_WIDTH
-    return console
-
-
-def table(
-    columns: Sequence[str],
-    rows: Iterable[Sequence[str]],
-    style: Callable[[Sequence[str]], str] = lambda _: "",
-) -> str:
-    """A table as wide as the terminal, plain where there is none; ``style`` gives the style of a row.
-
-    Only columns whose names are written in lower case may be folded.
-    """
-    import rich.table
-    import rich.text
-
-    made = rich.table.Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="bold")
-    for name in columns:
-        made.add_column(name.upper(), overflow="fold", no_wrap=not name.islower())
-    shown = list(rows)
-    for row in shown:
-        made.add_row(*map(rich.text.Text, row), style=style(row))
-    return _to_text(made, _least_width(columns, shown))
-
-
-def _least_width(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
-    """What a table needs: whole words in columns that are not folded, and some room in those that are."""
-    import rich.cells
-
-    widths = [max(map(rich.cells.cell_len, cells)) + _GAP for cells in zip(columns, *rows, strict=True)]
-    folds = [name.islower() for name in columns]
-    return sum(
-        min(width, _FOLDED_WIDTH) if fold else width for width, fold in zip(widths, folds, strict=True)
-    )
-
-
-def _to_text(made: "rich.table.Table", least: int) -> str:
-    console = _console(least)
-    with console.capture() as captured:
-        console.print(made)
-    return "".join(f"{line.rstrip()}\n" for line in captured.get().splitlines())
 
 
 def lines(texts: Sequence[str], nothing: str) -> str:

@@ -6,7 +6,7 @@ from typing import Final
 
 import click
 
-from addon_operator.cli import debug
+from addon_operator.cli import debug, tables
 
 _COLUMNS: Final = ("MODULE", "ORDER", "STATE", "LAST RUN", "reason", "last error")
 _STYLES: Final = {"Ready": "green", "Failed": "red", "Running": "cyan", "Disabled": "dim"}
@@ -114,7 +114,7 @@ def _path(module: str, rest: str) -> str:
 
 def _modules(document: debug.Document) -> str:
     rows = [_row(found) for found in document["modules"]]
-    return debug.table(_COLUMNS, rows, _style) if rows else "no modules\n"
+    return tables.table(_COLUMNS, rows, _style) if rows else "no modules\n"
 
 
 def _row(found: debug.Document) -> tuple[str, ...]:
@@ -135,7 +135,7 @@ def _style(row: Sequence[str]) -> str:
 
 def _resources(document: debug.Document) -> str:
     rows = [line for module, found in document.items() for line in _resource_rows(module, found)]
-    return debug.table(_RESOURCE_COLUMNS, rows) if rows else "no enabled modules\n"
+    return tables.table(_RESOURCE_COLUMNS, rows) if rows else "no enabled modules\n"
 
 
 def _resource_rows(module: str, found: debug.Document) -> Iterator[tuple[str, ...]]:

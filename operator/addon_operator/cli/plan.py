@@ -10,10 +10,9 @@ import click
 import orjson
 import rich.console
 import rich.syntax
-import rich.table
 
 from addon_operator.app import settings as app_settings
-from addon_operator.cli import settings
+from addon_operator.cli import settings, tables
 
 if TYPE_CHECKING:
     # Imported when the command runs: the client of the cluster takes time to load.
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
 EXIT_ERROR: Final = 1
 EXIT_CHANGES: Final = 2
-_PLAIN_WIDTH: Final = 200
+_COLUMNS: Final = ("MODULE", "ORDER", "STATE", "why", "ACTION", "because")
 _THEME: Final = "ansi_dark"
 _STYLES: Final = {
     "install": "green",
@@ -108,27 +107,13 @@ def _change(change: "manifest_diff.Change") -> Document:
 
 
 def _print_text(report: "planning.Report") -> None:
-    console = rich.console.Console(markup=False, highlight=False, emoji=False)
-    if not console.is_terminal:
-        console = rich.console.Console(width=_PLAIN_WIDTH, markup=False, highlight=False, emoji=False)
-    _print_table(report, console)
+    click.echo(tables.table(_COLUMNS, _rows(report.outlook), lambda row: _STYLES.get(row[4], "")))
+    console = tables.console()
     for module in report.outlook.modules:
         _print_release(module, console)
     click.echo(_summary(report.outlook))
     for note in report.notes:
         click.echo(f"{click.style('Note:', fg='yellow')} {note}", err=True)
-
-
-def _print_table(report: "planning.Report", console: rich.console.Console) -> None:
-    table = rich.table.Table(box=None, pad_edge=False, header_style="bold")
-    for column in ("MODULE", "ORDER", "STATE", "WHY", "ACTION", "BECAUSE"):
-        table.add_column(column, overflow="fold", no_wrap=column in ("ORDER", "STATE", "ACTION"))
-    for row in _rows(report.outlook):
-        table.add_row(*row, style=_STYLES.get(row[4]))
-    with console.capture() as captured:
-        console.print(table)
-    text = "\n".join(line.rstrip() for line in captured.get().splitlines())
-    click.echo(text.strip("\n") + "\n")
 
 
 def _rows(found: "outlook.Outlook") -> Iterator[tuple[str, ...]]:

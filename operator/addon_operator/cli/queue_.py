@@ -5,7 +5,7 @@ from typing import Final
 
 import click
 
-from addon_operator.cli import debug
+from addon_operator.cli import debug, tables
 
 SHOWN_TASKS: Final = 50
 """Of each queue, in a table; the other formats show all."""
@@ -55,7 +55,7 @@ def _queues(document: debug.Document) -> str:
 
 
 def _table(rows: list[debug.Document]) -> str:
-    made = debug.table(_COLUMNS, (line for row in rows for line in _lines(row)), _style)
+    made = tables.table(_COLUMNS, (line for row in rows for line in _lines(row)), _style)
     hidden = {row["name"]: len(row["tasks"]) - SHOWN_TASKS for row in rows}
     more = [f"{count} more in {name}\n" for name, count in hidden.items() if count > 0]
     return made + "".join(more)

@@ -2,7 +2,6 @@
 
 import functools
 import os
-import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
@@ -12,11 +11,11 @@ import yaml
 
 from addon_operator.app import setting_fields, setting_names, setting_resolution
 from addon_operator.app import settings as app_settings
+from addon_operator.cli import tables
 from addon_operator.kernel import json_types
 
 FORMATS: Final = ("text", "yaml", "json")
 _MISSING_ORIGIN: Final = "required, not set"
-_PLAIN_WIDTH: Final = 200
 
 Row = dict[str, json_types.JsonValue]
 
@@ -89,21 +88,8 @@ def _rows(resolution: setting_resolution.Resolution) -> Iterable[Row]:
 
 
 def _text(rows: list[Row]) -> str:
-    # 'start' imports this module for its flags, and has no use for tables.
-    import rich.console
-    import rich.table
-
-    table = rich.table.Table(box=None, pad_edge=False, header_style="bold")
-    for column in ("NAME", "VALUE", "ORIGIN"):
-        table.add_column(column, overflow="fold", no_wrap=column == "NAME")
-    for row in rows:
-        table.add_row(str(row["name"]), _cell(row["value"]), str(row["origin"]))
-    console = rich.console.Console(
-        width=None if sys.stdout.isatty() else _PLAIN_WIDTH, markup=False, highlight=False, emoji=False
-    )
-    with console.capture() as captured:
-        console.print(table)
-    return "".join(f"{line.rstrip()}\n" for line in captured.get().splitlines())
+    cells = [(str(row["name"]), _cell(row["value"]), str(row["origin"])) for row in rows]
+    return tables.table(("NAME", "value", "origin"), cells)
 
 
 def _cell(value: json_types.JsonValue) -> str:

@@ -12,7 +12,7 @@ import yaml
 from click import shell_completion, testing
 
 from addon_operator.app import debug_client
-from addon_operator.cli import completion, debug, main
+from addon_operator.cli import completion, debug, main, tables
 from addon_operator.kernel import errors
 from tests.unit.app import inspected
 from tests.unit.cli import debug_server
@@ -195,7 +195,9 @@ def test_texts_of_several_lines_can_be_read() -> None:
 
 
 def test_rows_are_not_folded_where_there_is_no_terminal() -> None:
-    assert debug.table(["NAME", "last error"], [["web", "x" * 5000]]).splitlines()[1] == f"web   {'x' * 5000}"
+    assert (
+        tables.table(["NAME", "last error"], [["web", "x" * 5000]]).splitlines()[1] == f"web   {'x' * 5000}"
+    )
 
 
 @pytest.mark.parametrize("columns", [30, 60, 200])
@@ -203,7 +205,7 @@ def test_a_table_for_a_narrow_terminal_keeps_its_words(monkeypatch: pytest.Monke
     monkeypatch.setenv("COLUMNS", str(columns))
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     words = "helm upgrade failed with a message"
-    made = debug.table(["MODULE", "STATE", "last error"], [["ingress-nginx", "Ready", words]])
+    made = tables.table(["MODULE", "STATE", "last error"], [["ingress-nginx", "Ready", words]])
     shown = click.unstyle(made).splitlines()
     assert shown[0].split() == ["MODULE", "STATE", "LAST", "ERROR"]
     assert shown[1].startswith("ingress-nginx  Ready  helm upgrade")

@@ -1,0 +1,67 @@
+"""Tables of commands: as wide as the terminal, and lines for other programs where there is none."""
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    import rich.console
+    import rich.table
+
+_UNFOLDED_WIDTH: Final = 100_000
+"""Where there is no terminal, each row is one line: for ``grep`` and the like."""
+_GAP: Final = 2
+"""Between two columns."""
+_FOLDED_WIDTH: Final = 20
+"""A column is not folded to less."""
+
+
+def console(least: int = 0) -> "rich.console.Console":
+    """A console as wide as the terminal, but not narrower than ``least``: a long line can still be read."""
+    import rich.console
+
+    made = rich.console.Console(markup=False, highlight=False, emoji=False)
+    if not sys.stdout.isatty():
+        made.width = _UNFOLDED_WIDTH
+    elif made.width < least:
+        made.width = least
+    return made
+
+
+def table(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    style: Callable[[Sequence[str]], str] = lambda _: "",
+) -> str:
+    """A table as wide as the terminal, plain where there is none; ``style`` gives the style of a row.
+
+    Only columns whose names are written in lower case may be folded.
+    """
+    import rich.table
+    import rich.text
+
+    made = rich.table.Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="bold")
+    for name in columns:
+        made.add_column(name.upper(), overflow="fold", no_wrap=not name.islower())
+    shown = list(rows)
+    for row in shown:
+        made.add_row(*map(rich.text.Text, row), style=style(row))
+    return _to_text(made, _least_width(columns, shown))
+
+
+def _least_width(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
+    """What a table needs: whole words in columns that are not folded, and some room in those that are."""
+    import rich.cells
+
+    widths = [max(map(rich.cells.cell_len, cells)) + _GAP for cells in zip(columns, *rows, strict=True)]
+    folds = [name.islower() for name in columns]
+    return sum(
+        min(width, _FOLDED_WIDTH) if fold else width for width, fold in zip(widths, folds, strict=True)
+    )
+
+
+def _to_text(made: "rich.table.Table", least: int) -> str:
+    printer = console(least)
+    with printer.capture() as captured:
+        printer.print(made)
+    return "".join(f"{line.rstrip()}\n" for line in captured.get().splitlines())

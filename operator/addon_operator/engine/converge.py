@@ -233,6 +233,9 @@ class Converger:
             self._gave_way = 0
             if self._put_off is not None:
                 self.request(self._put_off)
+        elif superseded and self._wanted is None and self._queue.is_open:
+            # Something of it was dropped by somebody who wants no converge; the rest is still to be done.
+            self.request(self._put_off or activation)
 
     async def _converge(self, progress: _Progress) -> None:
         await self._each(progress, self._steps.before_all(progress.activation))

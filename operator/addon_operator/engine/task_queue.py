@@ -120,6 +120,11 @@ class TaskQueue:
         self._accepting = True
 
     @property
+    def is_open(self) -> bool:
+        """Whether tasks are still started."""
+        return self._accepting
+
+    @property
     def tasks(self) -> tuple[Task, ...]:
         """All tasks in the queue, the running ones first."""
         return (*self._running, *self._pending)

@@ -332,6 +332,35 @@ async def test_a_newer_intent_drops_what_has_not_begun_and_starts_over(working: 
     assert bench.told.ended == [("onStartup", True), ("ConfigMapChanged", False)]
 
 
+async def test_a_converge_of_which_something_was_dropped_begins_again(working: Start) -> None:
+    bench = working()
+    bench.steps.plan = make_plan((10, ["a"]), (20, ["c"]))
+    bench.steps.broken.add("run a")
+    bench.converger.request("onStartup")
+    await fakes.settle()
+    bench.steps.plan = make_plan((20, ["c"]))
+    bench.queue.drop(lambda task: task.owner == "a")
+    await fakes.settle()
+    assert bench.told.ended == [("onStartup", True), ("onStartup", False)]
+    assert bench.ran[-2:] == ["run c", "afterAll"]
+    assert bench.converger.first_done.is_set()
+
+
+async def test_a_converge_that_the_end_of_the_operator_breaks_off_does_not_begin_again(
+    working: Start,
+) -> None:
+    bench = working()
+    bench.steps.plan = make_plan((10, ["a"]))
+    bench.steps.gates["run a"] = asyncio.Event()
+    bench.converger.request("onStartup")
+    await fakes.settle()
+    bench.queue.close()
+    bench.steps.gates["run a"].set()
+    await fakes.settle()
+    assert bench.told.ended == [("onStartup", True)]
+    assert bench.ran.count("beforeAll") == 1
+
+
 async def test_a_failing_module_that_the_newer_intent_no_longer_wants_is_not_tried_again(
     working: Start,
 ) -> None:

@@ -308,3 +308,28 @@ def test_what_a_hook_writes_after_its_module_was_removed_has_no_effect(site: ope
     assert (site.data(operator_site.CONFIG_MAP) or {})["web"] == "other: 1"
     assert operator.metrics().total("module_hook_run_errors_total", hook="slow.sh") == 0
     operator.stop()
+
+
+def test_what_is_mended_or_removed_on_disk_does_not_keep_the_first_converge_from_its_end(
+    site: operator_site.Site,
+) -> None:
+    site.values("global: {size: 1}")
+    bad = [module(site, f"010-{name}") for name in ("bad", "worse")]
+    for each in bad:
+        site.hook(each, "fail.sh", {"beforeHelm": 1}, "exit 1")
+    web = module(site, "010-web")
+    site.hook(web, "web.sh", {"beforeHelm": 1})
+    module(site, "020-late")
+    site.hook(site.global_hooks, "all.sh", {"afterAll": 1})
+    operator = site.start(WATCH_MODULES="yes")
+    for name in ("bad", "worse"):
+        operator.wait_metric(1, "module_run_errors_total", module=name)
+    site.hook(bad[0], "fail.sh", {"beforeHelm": 1})
+    operator.wait_until(lambda: site.data("bad"), "one is mended")
+    assert operator.get("/readyz").status == 503
+    shutil.rmtree(bad[1])
+    site.hook(web, "more.sh", {"onStartup": 1})
+    operator.wait_ready().wait_idle()
+    assert set(site.revisions()) == {"bad", "web", "late"}
+    assert {"all.sh afterAll", "more.sh onStartup"} <= set(site.labels())
+    operator.stop()

@@ -274,6 +274,11 @@ def test_the_file_behind_a_link_is_written(files: Files, monkeypatch: pytest.Mon
     assert list(files.written()) == ["METRICS_PATH"]
 
 
+def test_an_enabled_script_can_read_values_without_contexts_and_outputs(files: Files) -> None:
+    run = hook.Run(environ={"VALUES_PATH": str(files.directory / "VALUES_PATH")})
+    assert run.values["web.size"] == 2
+
+
 def test_authors_can_test_a_hook_without_files() -> None:
     run = hook.Run(
         contexts=[{"binding": "x"}], values={"web": {"size": 1}}, config_values={"web": {}}, environ={}

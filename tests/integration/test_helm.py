@@ -1,6 +1,8 @@
 """Releases made with the real helm, versions 3 and 4, on a real control plane."""
 
 import asyncio
+import dataclasses
+import json
 import os
 import pathlib
 import signal
@@ -49,6 +51,21 @@ async def test_a_restart_with_nothing_changed_starts_no_helm_and_makes_no_revisi
         assert (await restarted.ensure(site.asked(1, unused="x"))).by is release.SkippedBy.INPUTS
     assert site.verbs == []
     assert site.revisions() == {1: "deployed"}
+
+
+async def test_a_chart_sees_the_values_and_nothing_of_its_own_values_file(site: Site) -> None:
+    own = (
+        "webEnabled: true\nweb: {removed: 1, nested: {removed: 1, kept: 1}, kept: 1, list: {a: 1}, none: 1}\n"
+    )
+    site.write("values.yaml", own)
+    site.write(
+        "templates/config.yaml", CONFIG.replace('"{{ .Values.web.size }}"', "{{ toJson .Values | quote }}")
+    )
+    values = {"web": {"nested": {"kept": 2}, "kept": 2, "list": [3], "none": None}, "global": {"g": 1}}
+    async with site.manager() as manager:
+        await manager.ensure(dataclasses.replace(site.asked(), values=values))
+    seen = json.loads(site.get("configmap", "web")["data"]["size"])
+    assert seen == {"web": {"nested": {"kept": 2}, "kept": 2, "list": [3]}, "global": {"g": 1}}
 
 
 async def test_a_deleted_resource_comes_back(site: Site) -> None:

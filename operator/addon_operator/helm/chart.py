@@ -10,7 +10,8 @@ from collections.abc import Callable
 from typing import Final
 
 from addon_operator.helm import chart_files, errors
-from addon_operator.kernel import names
+from addon_operator.kernel import json_types, names
+from addon_operator.values import yaml_reading
 
 VIRTUAL_CHART_VERSION: Final = "0.2.0"
 
@@ -29,6 +30,18 @@ def prepare(module: names.ModuleName, directory: pathlib.Path, private: pathlib.
         # Helm would look a relative path up in its repositories if it did not exist.
         return directory.absolute()
     return _virtual_chart(module, directory, private / "chart" / module)
+
+
+def own_values(directory: pathlib.Path) -> json_types.JsonObject:
+    """What Helm lays below the values that it is given: those in a complete chart's ``values.yaml``.
+
+    Raises :class:`~addon_operator.values.yaml_reading.YamlError`, and :class:`OSError`.
+    """
+    path = directory / "values.yaml"
+    if not chart_files.is_complete(directory) or not path.exists():
+        return {}
+    found = yaml_reading.load(path.read_text(encoding="utf-8"), str(path))
+    return found if isinstance(found, dict) else {}
 
 
 def _virtual_chart(module: names.ModuleName, directory: pathlib.Path, target: pathlib.Path) -> pathlib.Path:

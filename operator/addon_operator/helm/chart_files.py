@@ -19,8 +19,9 @@ from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import names
 from addon_operator.modules import release
 
-NOT_IN_VIRTUAL_CHART: Final = frozenset({"crds", "docs", "hooks", "images", "lib", "openapi"})
-"""Directories of a module without ``Chart.yaml`` that its chart leaves out, as the Go operator does."""
+NOT_IN_VIRTUAL_CHART: Final = frozenset({"crds", "docs", "hooks", "images", "lib", "openapi", "values.yaml"})
+"""What the chart of a module without ``Chart.yaml`` leaves out: directories, as the Go operator does, and the
+module's values, which Helm would lay below those that it is given."""
 
 _NOT_TEMPLATES: Final = frozenset({"crds", "docs", "enabled", "hooks", "images", "openapi"})
 _NEVER: Final = frozenset({".git", "__pycache__"})

@@ -10,7 +10,7 @@ from addon_operator.helm import capabilities, chart_files
 from addon_operator.kernel import json_types
 from addon_operator.modules import release
 
-_VERSION: Final = b"1"
+_VERSION: Final = b"2"
 """Part of the checksum: raised when the way of rendering changes, so that releases are compared anew."""
 
 
@@ -24,6 +24,20 @@ def encode_values(values: json_types.JsonObject) -> bytes:
     except orjson.JSONEncodeError:
         # Integers beyond 64 bits, or halves of surrogate pairs.
         return json.dumps(values, sort_keys=True, separators=(",", ":")).encode()
+
+
+def hiding(below: json_types.JsonObject, values: json_types.JsonObject) -> json_types.JsonObject:
+    """The values, with ``null`` for what only ``below`` has, so that Helm does not merge that in.
+
+    ``below`` are the chart's own values. They are a source of the module's values already, and what hooks
+    removed since must not come back.
+    """
+    nested = {
+        key: hiding(beneath, value)
+        for key, value in values.items()
+        if isinstance(value, dict) and isinstance(beneath := below.get(key), dict)
+    }
+    return {**values, **nested, **{key: None for key in below if key not in values}}
 
 
 def write_values(encoded: bytes, directory: pathlib.Path) -> pathlib.Path:

@@ -19,7 +19,7 @@ from addon_operator.helm import (
     release_types,
     template,
 )
-from addon_operator.kernel import clock
+from addon_operator.kernel import clock, json_types
 from addon_operator.modules import manifest_diff, release
 
 
@@ -142,10 +142,20 @@ class Rendering:
 
     def _write_files(self, given: Inputs, private: pathlib.Path) -> Files:
         module, directory = self._request.module, self._request.directory
+        below = self._own_values()
+        encoded = inputs.encode_values(inputs.hiding(below, self._request.values)) if below else given.values
         try:
-            values = inputs.write_values(given.values, private)
+            values = inputs.write_values(encoded, private)
         except OSError as error:
             raise errors.HelmError(
                 module, f"cannot write the values for Helm to {private}: {error.strerror}; see to TMP_DIR"
             ) from error
         return Files(chart.prepare(module, directory, private), values)
+
+    def _own_values(self) -> json_types.JsonObject:
+        try:
+            return chart.own_values(self._request.directory)
+        except OSError as error:
+            raise errors.ChartError(
+                self._request.module, f"cannot read {error.filename}: {error.strerror}"
+            ) from error

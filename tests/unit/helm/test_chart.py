@@ -44,10 +44,26 @@ def test_a_module_without_chart_yaml_gets_a_private_chart(
     (module_dir / "templates" / "lib").mkdir()
     (module_dir / "values.yaml").write_text("web: {}\n")
     made = chart.prepare(WEB, module_dir, tmp_path / "private")
-    assert {entry.name for entry in made.iterdir()} == {"Chart.yaml", "templates", "values.yaml"}
+    assert {entry.name for entry in made.iterdir()} == {"Chart.yaml", "templates"}
     assert (made / "templates" / "lib").is_dir()
     assert (made / "Chart.yaml").read_text() == "apiVersion: v2\nname: web\nversion: 0.2.0\n"
     assert not (module_dir / "Chart.yaml").exists()
+
+
+def test_the_own_values_of_a_complete_chart_are_those_that_helm_would_merge_in(
+    module_dir: pathlib.Path,
+) -> None:
+    assert chart.own_values(module_dir) == {}
+    (module_dir / "values.yaml").write_text("webEnabled: yes\nweb: {a: 017}\n")
+    assert chart.own_values(module_dir) == {"webEnabled": True, "web": {"a": 15}}
+    (module_dir / "values.yaml").write_text("# nothing\n")
+    assert chart.own_values(module_dir) == {}
+
+
+def test_a_module_without_chart_yaml_has_no_values_for_helm_to_merge_in(module_dir: pathlib.Path) -> None:
+    (module_dir / "values.yaml").write_text("web: {a: 1}\n")
+    (module_dir / "Chart.yaml").unlink()
+    assert chart.own_values(module_dir) == {}
 
 
 def test_links_are_copied_as_what_they_point_at(module_dir: pathlib.Path, tmp_path: pathlib.Path) -> None:

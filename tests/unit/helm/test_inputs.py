@@ -7,6 +7,7 @@ import stat
 import pytest
 
 from addon_operator.helm import capabilities, chart_files, inputs
+from addon_operator.kernel import json_types
 from addon_operator.modules import release
 
 CHART = chart_files.ChartFiles(release.Checksum("chart"), chart_files.Mention.NOTHING)
@@ -22,6 +23,33 @@ def test_equal_values_give_equal_bytes_whatever_their_order() -> None:
 @pytest.mark.parametrize("value", [2**63, 10**30, "\ud800", "ä", None, 1.5, 9007199254740993])
 def test_values_survive_the_way_into_the_file(value: object) -> None:
     assert json.loads(inputs.encode_values({"web": {"x": value}})) == {"web": {"x": value}}  # type: ignore[dict-item]
+
+
+@pytest.mark.parametrize(
+    ("below", "values", "expected"),
+    [
+        ({"web": {"a": 1}}, {"web": {"a": 2}}, {"web": {"a": 2}}),
+        ({"web": {"a": 1, "b": 2}}, {"web": {"b": 2}}, {"web": {"a": None, "b": 2}}),
+        ({"web": {"a": {"x": 1, "y": 2}}}, {"web": {"a": {"y": 3}}}, {"web": {"a": {"x": None, "y": 3}}}),
+        ({"webEnabled": True}, {"web": {}}, {"webEnabled": None, "web": {}}),
+        ({"web": {"a": {"x": 1}}}, {"web": {"a": [1]}}, {"web": {"a": [1]}}),
+        ({"web": {"a": 1}}, {"web": {"a": {"x": 1}}}, {"web": {"a": {"x": 1}}}),
+        ({}, {"web": {"a": None}}, {"web": {"a": None}}),
+    ],
+    ids=[
+        "other value",
+        "removed",
+        "removed below",
+        "switch",
+        "list for mapping",
+        "mapping for scalar",
+        "nothing",
+    ],
+)
+def test_what_only_the_charts_own_values_have_is_hidden(
+    below: json_types.JsonObject, values: json_types.JsonObject, expected: json_types.JsonObject
+) -> None:
+    assert inputs.hiding(below, values) == expected
 
 
 def test_nobody_else_may_read_the_file(tmp_path: pathlib.Path) -> None:

@@ -231,6 +231,15 @@ def test_a_hook_that_is_tried_by_hand_is_told_what_is_missing(hook: Hook) -> Non
     assert done.stderr.startswith("Error: BINDING_CONTEXT_PATH is not set; ")
 
 
+def test_a_hook_that_is_tried_by_hand_can_write_to_its_standard_output(hook: Hook) -> None:
+    ended = hook.main("""
+        export VALUES_JSON_PATCH_PATH=/dev/stdout
+        values::set web.size 3
+        values::set web.title x
+    """)
+    assert [json.loads(line)["path"] for line in ended.lines] == ["/web/size", "/web/title"]
+
+
 def test_the_library_works_from_the_root_of_an_image_together_with_files_that_join_it(
     tmp_path: pathlib.Path,
 ) -> None:

@@ -177,7 +177,8 @@ values::_state() {
     shift
   fi
   local expression="${*: -1}"
-  [[ -e "${patch}" ]] || : > "${patch}"
+  # Somebody who tries the hook may have it written to a terminal or a pipe, which cannot be read.
+  [[ -f "${patch}" && "${patch}" != /dev/* ]] || patch=/dev/null
   jq -c --slurpfile patch "${patch}" "${@:1:$#-1}" "${_values_state} ${expression}" "${values}"
 }
 

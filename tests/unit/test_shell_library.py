@@ -26,6 +26,7 @@ VALUES: dict[str, Any] = {
         "rows": [{"name": "a", "v": 1}, {"name": "b", "v": 1}],
     },
 }  # fmt: skip
+INPUTS = ("BINDING_CONTEXT_PATH", "VALUES_PATH", "CONFIG_VALUES_PATH")
 FILES = ("VALUES_JSON_PATCH_PATH", "CONFIG_VALUES_JSON_PATCH_PATH", "METRICS_PATH", "KUBERNETES_PATCH_PATH")
 
 
@@ -59,7 +60,7 @@ class Hook:
         self.environ = {"PATH": os.environ["PATH"], "ADDON_OPERATOR_SHELL_LIBRARY": str(library)}
 
     def run(self, body: str, *contexts: dict[str, Any], arguments: tuple[str, ...] = ()) -> Ended:
-        self.path.write_text(f'source "$ADDON_OPERATOR_SHELL_LIBRARY"\n{body}\nhook::run "$@"\n')
+        self.write(body)
         inputs = {
             "BINDING_CONTEXT_PATH": list(contexts or (BEFORE_HELM,)),
             "VALUES_PATH": VALUES,
@@ -79,6 +80,9 @@ class Hook:
         )
         files = {name: paths[name].read_text() for name in FILES}
         return Ended(done.returncode, done.stdout.splitlines(), done.stderr, files)
+
+    def write(self, body: str) -> None:
+        self.path.write_text(f'source "$ADDON_OPERATOR_SHELL_LIBRARY"\n{body}\nhook::run "$@"\n')
 
     def main(self, body: str) -> Ended:
         """Run ``body`` for one context."""
@@ -224,11 +228,29 @@ def test_a_shell_that_is_no_bash_is_told_so(hook: Hook) -> None:
     assert "begin it with '#!/usr/bin/env bash'" in done.stderr
 
 
-def test_a_hook_that_is_tried_by_hand_is_told_what_is_missing(hook: Hook) -> None:
-    hook.main("true")
-    done = subprocess.run([BASH, hook.path], env=hook.environ, capture_output=True, text=True, check=False)
-    assert done.returncode == 1
-    assert done.stderr.startswith("Error: BINDING_CONTEXT_PATH is not set; ")
+@pytest.mark.parametrize(
+    ("body", "variable"),
+    [
+        ("values::get web.size", "VALUES_PATH"),
+        ("values::get --config web.size", "CONFIG_VALUES_PATH"),
+        ("values::set web.size 1", "VALUES_JSON_PATCH_PATH"),
+        ("kubernetes::delete shop Pod/x", "KUBERNETES_PATCH_PATH"),
+        ("metrics::add orders 1", "METRICS_PATH"),
+        ("true", "BINDING_CONTEXT_PATH"),
+    ],
+)
+def test_a_hook_that_is_tried_by_hand_is_told_which_variable_is_missing(
+    hook: Hook, body: str, variable: str
+) -> None:
+    hook.write(f"__main__() {{\n{body}\n}}")
+    (hook.directory / "BINDING_CONTEXT_PATH").write_text(json.dumps([BEFORE_HELM]))
+    (hook.directory / "VALUES_PATH").write_text("{}")
+    paths = {name: str(hook.directory / name) for name in (*FILES, *INPUTS) if name != variable}
+    done = subprocess.run(
+        [BASH, hook.path], env=hook.environ | paths, capture_output=True, text=True, check=False
+    )
+    assert done.returncode != 0
+    assert f"{variable}: it is not set; the operator sets it" in done.stderr.splitlines()[0]
 
 
 def test_a_hook_that_is_tried_by_hand_can_write_to_its_standard_output(hook: Hook) -> None:

@@ -1,6 +1,8 @@
 # shellcheck shell=bash
 # From the start of a hook to its functions.
 
+_hook_unset="it is not set; the operator sets it, and so must you to try the hook"
+
 # Prints the configuration, or calls for each binding context the first function that there is of those for its
 # binding, in a subshell; __main__ is the last of them.
 # Arguments: those of the hook.
@@ -11,8 +13,7 @@ hook::run() {
     __config__
     exit 0
   fi
-  [[ -n "${BINDING_CONTEXT_PATH:-}" ]] ||
-    hook::fail "BINDING_CONTEXT_PATH is not set; the operator sets it, and so must you to try the hook"
+  : "${BINDING_CONTEXT_PATH:?${_hook_unset}}"
   local _hook_text _hook_line _hook_handlers _hook_index=0
   local -a _hook_lines
   _hook_text="$(jq -r "${_hook_contexts}" "${BINDING_CONTEXT_PATH}")"

@@ -119,5 +119,5 @@ kubernetes::_note() {
     rtrimstr("\n") as $text | $ARGS.named | del(._large)
     | if $_large == "" then .
       else .[$_large] = ($text | if $_large == "jqFilter" then . else (try fromjson catch $text) end) end
-  ' >> "${KUBERNETES_PATCH_PATH}"
+  ' >> "${KUBERNETES_PATCH_PATH:?${_hook_unset}}"
 }

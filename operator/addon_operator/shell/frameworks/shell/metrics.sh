@@ -19,7 +19,7 @@ metrics::observe() {
 # Removes all series of a group. Argument: GROUP
 metrics::expire() {
   # shellcheck disable=SC2016
-  jq -nc --arg group "$1" '{action: "expire", $group}' >> "${METRICS_PATH}"
+  jq -nc --arg group "$1" '{action: "expire", $group}' >> "${METRICS_PATH:?${_hook_unset}}"
 }
 
 metrics::_note() {
@@ -47,5 +47,5 @@ metrics::_note() {
     + (if $buckets == "" then {} else {buckets: ($buckets | split(",") | map(tonumber))} end)
     + (if ($ARGS.positional | length) == 0 then {} else
         {labels: ($ARGS.positional | map(index("=") as $at | {(.[:$at]): .[$at + 1:]}) | add)} end)
-  ' --args "${@:3}" >> "${METRICS_PATH}"
+  ' --args "${@:3}" >> "${METRICS_PATH:?${_hook_unset}}"
 }

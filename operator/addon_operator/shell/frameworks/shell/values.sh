@@ -4,9 +4,9 @@
 
 # Arguments: [--config] those of jq
 values::jq() {
-  local file="${VALUES_PATH}"
+  local file="${VALUES_PATH:?${_hook_unset}}"
   while [[ "${1-x}" == "--config" || -z "${1-x}" ]]; do
-    [[ -z "$1" ]] || file="${CONFIG_VALUES_PATH}"
+    [[ -z "$1" ]] || file="${CONFIG_VALUES_PATH:?${_hook_unset}}"
     shift
   done
   jq "$@" "${file}"
@@ -161,8 +161,8 @@ values::_json_patch() {
   local -a config=()
   values::_take_config "$@"
   set -- "${@:1 + ${#config[@]}}"
-  local file="${VALUES_JSON_PATCH_PATH}"
-  ((${#config[@]} == 0)) || file="${CONFIG_VALUES_JSON_PATCH_PATH}"
+  local file="${VALUES_JSON_PATCH_PATH:?${_hook_unset}}"
+  ((${#config[@]} == 0)) || file="${CONFIG_VALUES_JSON_PATCH_PATH:?${_hook_unset}}"
   local operation
   operation="$(values::_state "${config[@]}" --arg op "$1" --arg path "$2" \
     --rawfile value <(printf %s "${3-}") --arg kind "${4:-json}" "${_values_operation}")"
@@ -171,9 +171,9 @@ values::_json_patch() {
 
 # Runs jq on the values as the patch so far makes them. Arguments: [--config] options of jq, expression
 values::_state() {
-  local values="${VALUES_PATH}" patch="${VALUES_JSON_PATCH_PATH}"
+  local values="${VALUES_PATH:?${_hook_unset}}" patch="${VALUES_JSON_PATCH_PATH:?${_hook_unset}}"
   if [[ "$1" == "--config" ]]; then
-    values="${CONFIG_VALUES_PATH}" patch="${CONFIG_VALUES_JSON_PATCH_PATH}"
+    values="${CONFIG_VALUES_PATH:?${_hook_unset}}" patch="${CONFIG_VALUES_JSON_PATCH_PATH:?${_hook_unset}}"
     shift
   fi
   local expression="${*: -1}"

@@ -76,8 +76,9 @@ def common_values(directory: pathlib.Path) -> sources.ValuesFile:
     Raises a :class:`~addon_operator.kernel.errors.ConfigurationError` if it cannot be read.
     """
     if not directory.is_dir():
+        problem = "is no directory" if directory.exists() else "does not exist"
         raise errors.ConfigurationError(
-            f"modules directory {directory} does not exist; name it with MODULES_DIR or --modules-dir"
+            f"modules directory {directory} {problem}; name it with MODULES_DIR or --modules-dir"
         )
     path = directory / VALUES_FILE
     return sources.parse_common_values(read_text(path) if path.exists() else "", str(path))

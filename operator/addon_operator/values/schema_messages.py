@@ -31,7 +31,7 @@ def rule(error: jsonschema.ValidationError) -> str:
     if keyword in _COMBINED:
         return _combined(error)
     if keyword == "pattern":
-        return f"must match {_schema(error).get(PATTERN_AS_WRITTEN, error.validator_value)!r}"
+        return f"must match '{_schema(error).get(PATTERN_AS_WRITTEN, error.validator_value)}'"
     if keyword == "required":
         return _missing(error)
     return _RULES.get(keyword, _other)(error.validator_value)

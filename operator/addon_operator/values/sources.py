@@ -280,10 +280,22 @@ class _ConfigMapParser:
                 )
 
     def _warn_unknown(self, key: str) -> None:
-        known = {names.GLOBAL_KEY, *self._sections, *self._switches, *self._maintenance}
-        nearest = difflib.get_close_matches(key, known, n=1)
-        hint = f"did you mean {nearest[0]!r}?" if nearest else "no module has it"
+        nearest = self._nearest(key)
+        hint = f"did you mean {nearest!r}?" if nearest else "no module has it"
         self._warnings.append(f"{self._source}: key {key!r} is unknown and ignored; {hint}")
+
+    def _nearest(self, key: str) -> str | None:
+        """The known key that is meant; flags by what stands before their common ending."""
+        for suffix, known in (
+            (names.ENABLED_SUFFIX, self._switches),
+            (names.MAINTENANCE_SUFFIX, self._maintenance),
+            ("", {names.GLOBAL_KEY, *self._sections, *self._switches, *self._maintenance}),
+        ):
+            if key.endswith(suffix):
+                stems = [name.removesuffix(suffix) for name in known]
+                nearest = difflib.get_close_matches(key.removesuffix(suffix), stems, n=1)
+                return nearest[0] + suffix if nearest else None
+        return None
 
 
 DISABLING_ALIAS: Final = "false"

@@ -69,6 +69,12 @@ def test_a_missing_directory_is_named_with_its_setting(tmp_path: pathlib.Path) -
         module_files.load([tmp_path / "nowhere"], 1)
 
 
+def test_a_file_in_place_of_a_directory_is_told_as_that(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "modules").touch()
+    with pytest.raises(errors.ConfigurationError, match="modules is no directory"):
+        module_files.load([tmp_path / "modules"], 1)
+
+
 def test_two_modules_of_one_name_are_refused_with_both_directories(tmp_path: pathlib.Path) -> None:
     module(tmp_path, "001-web")
     module(tmp_path, "002-web")

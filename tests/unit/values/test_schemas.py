@@ -47,6 +47,7 @@ def in_property(schema: str) -> str:
         ("minLength: 2", "x", 'must have at least 2 characters, not "x"'),
         ("maxLength: 1", "xy", 'must have at most 1 characters, not "xy"'),
         ("pattern: '^a$'", "ab", "must match '^a$', not \"ab\""),
+        ("pattern: '^\\.$'", "ab", "must match '^\\.$', not \"ab\""),
         ("format: ipv4", "1.2.3", 'must have the format ipv4, not "1.2.3"'),
         ("enum: [b, 1]", "c", 'must be one of "b", 1, not "c"'),
         ("enum: [1]", "true", "must be one of 1, not true"),

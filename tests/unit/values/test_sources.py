@@ -162,7 +162,15 @@ def test_all_violations_of_a_config_map_are_told_at_once() -> None:
 
 @pytest.mark.parametrize(
     ("key", "hint"),
-    [("someModul", "did you mean 'someModule'?"), ("zzz", "no module has it"), ("some-module", "someModule")],
+    [
+        ("someModul", "did you mean 'someModule'?"),
+        ("zzz", "no module has it"),
+        ("some-module", "someModule"),
+        ("someModulEnabled", "did you mean 'someModuleEnabled'?"),
+        ("zzzEnabled", "no module has it"),
+        ("someModuleMaintenence", "did you mean 'someModuleMaintenance'?"),
+        ("zzzMaintenance", "no module has it"),
+    ],
 )
 def test_a_key_of_no_module_is_a_warning_even_if_its_text_is_broken(key: str, hint: str) -> None:
     config = sources.parse_config_map({key: "{broken", "someModuleEnabled": "true"}, KNOWN)

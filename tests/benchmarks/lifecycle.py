@@ -14,8 +14,8 @@ from tests.integration import operator_process, operator_site
 MODULES: Final = 100
 ORDERS: Final = 10
 """Numbers among the modules: so many of them, one after another."""
-_RESTARTS: Final = 5
-_EDITS: Final = 15
+_RESTARTS: Final = 3
+_EDITS: Final = 9
 _HEALINGS: Final = 5
 
 _INSTALL_AIM: Final = 1.3

@@ -19,6 +19,10 @@ from addon_operator.process import children, start_errors
 
 _AT_ONCE_PER_CPU: Final = 2
 _AT_MOST_AT_ONCE: Final = 16
+_NO_LIBRARY: Final = "/shell_lib.sh: No such file"
+_LIBRARY_HINT: Final = (
+    f"; the library is there in the image only: source ${{{hook_libraries.SHELL_VARIABLE}:-/shell_lib.sh}}"
+)
 ENABLED: Final = "enabled"
 """What stands in the place of a binding for ``enabled`` scripts."""
 
@@ -110,7 +114,11 @@ class _Check:
             try:
                 return _Asked(path, await self._runner.config_text(path))
             except config.HookConfigError as error:
-                return _Asked(path, None, error.violations)
+                return _Asked(path, None, tuple(map(_with_hint, error.violations)))
+
+
+def _with_hint(sentence: str) -> str:
+    return sentence + _LIBRARY_HINT if _NO_LIBRARY in sentence else sentence
 
 
 def _silent() -> structlog.typing.FilteringBoundLogger:

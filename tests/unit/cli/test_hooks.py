@@ -137,6 +137,14 @@ def test_a_hook_that_cannot_be_asked_is_an_error(modules: Directory, text: str, 
     assert sentence in told
 
 
+def test_a_hook_whose_library_is_only_in_the_image_is_told_how_to_find_it_anywhere(
+    modules: Directory,
+) -> None:
+    modules.file(f"{WEB}/a.sh", "#!/bin/bash\nset -e\nsource /nowhere/shell_lib.sh\n")
+    (told,) = modules.files(exit_code=1)[f"{WEB}/a.sh"]["errors"]
+    assert told.endswith("image only: source ${ADDON_OPERATOR_SHELL_LIBRARY:-/shell_lib.sh}")
+
+
 def test_all_that_is_wrong_is_told_at_once(modules: Directory) -> None:
     modules.hook(f"{WEB}/a.sh", "{configVersion: v1, beforeHlem: 1, onStartup: x}")
     modules.hook("modules/020-db/hooks/b.sh", GOOD, "exit 1")

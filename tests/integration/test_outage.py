@@ -87,6 +87,7 @@ def test_an_api_server_that_was_away_for_minutes_changes_nothing(
         with_admission = admitting.webhook_environment(operator_process.free_port())
         operator = site.start(**with_admission)
         operator.wait_until(site.labels, "the first module runs")
+        operator.wait_until(lambda: operator.get("/readyz/admission").status == 200, "pods are admitted")
         shop = admitting.Shop(
             own.namespace("shop"), operator, own, api.ApiClient(layout.Layout(own.kubeconfig.parent), own.url)
         )

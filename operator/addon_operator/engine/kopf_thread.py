@@ -7,15 +7,18 @@ its own keeps both away from everything else.
 import asyncio
 import contextlib
 import dataclasses
+import itertools
 import random
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Final
 
 import kopf
 
 _RESTART_FIRST: Final = 1.0
 _RESTART_CAP: Final = 30.0
+_FIRST_PAUSES: Final = (1.0, 1.0, 2.0, 3.0, 5.0, 8.0, 13.0, 21.0)
+_PAUSE_CAP: Final = 30.0
 _STABLE_SECONDS: Final = 60.0
 _STOP_TIMEOUT: Final = 10.0
 
@@ -130,6 +133,18 @@ class KopfThread:
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(call(), self._home))
 
 
+class _Pauses:
+    """Seconds between the tries of a request of Kopf's, without end.
+
+    After its last try a watch of Kopf's fails, and all of Kopf with it: an API server that is away, and
+    answers with 503 when it comes back, is no reason for that.
+    """
+
+    def __iter__(self) -> Iterator[float]:
+        yield from _FIRST_PAUSES
+        yield from itertools.repeat(_PAUSE_CAP)
+
+
 def _restart_delay(attempt: int) -> float:
     growing: float = min(_RESTART_CAP, _RESTART_FIRST * 2 ** min(attempt, 10))
     return growing * random.uniform(0.8, 1.2)  # noqa: S311 - jitter, not a secret
@@ -140,6 +155,7 @@ def _settings(scope: Scope) -> kopf.OperatorSettings:
     settings.scanning.disabled = True
     settings.posting.enabled = False
     settings.process.ultimate_exiting_timeout = None
+    settings.networking.error_backoffs = _Pauses()
     for resource, selector in scope.field_selectors:
         settings.watching.field_selectors[resource] = selector
     return settings

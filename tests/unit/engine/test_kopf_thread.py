@@ -1,6 +1,8 @@
 """A watch that has ended for good is noticed."""
 
+import itertools
 import threading
+from collections.abc import Iterable, Sized
 
 import kopf
 import pytest
@@ -33,6 +35,16 @@ async def test_a_thread_that_is_gone_has_ended() -> None:
     watch._thread.join(10)
     assert watch.ended
     assert not watch.alive
+
+
+def test_a_request_is_tried_without_end_and_with_bounded_pauses() -> None:
+    pauses = kopf_thread._settings(kopf_thread.Scope(fails)).networking.error_backoffs
+    assert isinstance(pauses, Iterable)
+    assert not isinstance(pauses, Sized), "Kopf would count the tries"
+    for _ in range(2):
+        tried = list(itertools.islice(pauses, 100))
+        assert tried == sorted(tried)
+        assert (len(tried), tried[0], tried[-1]) == (100, 1.0, 30.0)
 
 
 async def test_a_watch_that_was_stopped_has_not_ended_by_itself() -> None:

@@ -81,7 +81,7 @@ class LazyGroup(click.Group):
 def cli(ctx: click.Context) -> None:
     """Install and keep alive the add-ons of a Kubernetes cluster.
 
-    Without a command, the operator starts.
+    Without a command, the operator starts; it takes the options of start.
     """
     if ctx.invoked_subcommand is None:
         command = cli.get_command(ctx, DEFAULT_COMMAND)

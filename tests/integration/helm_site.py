@@ -153,6 +153,12 @@ def helm4() -> pathlib.Path:
         return store.ensure([wanted])[components.HELM]
 
 
+ANY_HELM: Final = pytest.mark.parametrize(
+    "helm", [pytest.param("helm3", marks=pytest.mark.slow), "helm4"], indirect=True
+)
+"""For what the release manager decides, whatever Helm does: mostly one version proves it."""
+
+
 @pytest.fixture(params=["helm3", "helm4"])
 def helm(
     request: pytest.FixtureRequest, devcluster: pytest_plugin.DevCluster, helm4: pathlib.Path

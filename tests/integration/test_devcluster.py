@@ -99,10 +99,27 @@ def pids(home: Home, name: str = NAME) -> dict[str, int]:
     return {part: known.process.pid for part, known in home.state(name).components.items()}
 
 
-def test_up_is_idempotent(home: Home) -> None:
-    first = home.up(cluster.Request(NAME))
+def test_a_cluster_that_runs_is_used_as_it_is(
+    home: Home, tmp_path: pathlib.Path, command: Callable[..., commands.Completed]
+) -> None:
+    request = cluster.Request(NAME, export=tmp_path / "kubeconfig")
+    first = home.up(request)
     before = pids(home)
-    assert home.up(cluster.Request(NAME)) == first
+    assert home.up(request) == first
+    assert pids(home) == before
+
+    # Only its owner may read what it has written.
+    files = [path for path in (home.root / NAME).rglob("*") if not path.is_symlink()]
+    modes = {path: stat.S_IMODE(path.stat().st_mode) & 0o077 for path in [*files, tmp_path / "kubeconfig"]}
+    private = {path: mode for path, mode in modes.items() if "etcd" not in path.parts}
+    assert set(private.values()) == {0}
+
+    script = command("env", "--name", NAME).stdout + "kubectl get namespaces -o name && helm list --short"
+    assert "namespace/default" in commands.run(["sh", "-c", script], timeout=60).stdout
+
+    refused = command("up", "--name", NAME, "--version", "1.34")
+    assert refused.exit_code == 1
+    assert "runs Kubernetes v1.36" in refused.stderr
     assert pids(home) == before
 
 
@@ -133,14 +150,6 @@ def test_down_leaves_no_process_and_no_file(home: Home, tmp_path: pathlib.Path) 
     assert home.processes() == []
     assert list(home.root.iterdir()) == []
     assert not export.exists()
-
-
-def test_only_the_owner_may_read_what_up_writes(home: Home, tmp_path: pathlib.Path) -> None:
-    home.up(cluster.Request(NAME, export=tmp_path / "kubeconfig"))
-    files = [path for path in (home.root / NAME).rglob("*") if not path.is_symlink()]
-    modes = {path: stat.S_IMODE(path.stat().st_mode) & 0o077 for path in [*files, tmp_path / "kubeconfig"]}
-    private = {path: mode for path, mode in modes.items() if "etcd" not in path.parts}
-    assert set(private.values()) == {0}
 
 
 def test_a_killed_up_is_no_obstacle_for_the_next(home: Home) -> None:
@@ -256,21 +265,6 @@ def test_a_killed_command_does_not_end_the_cluster(
     assert json.loads(command("status", "-o", "json").stdout)[0]["condition"] == "running"
     assert command("down", "--name", NAME).exit_code == 0
     assert command("status", "-o", "json").stdout == "[]\n"
-
-
-def test_env_makes_a_shell_use_the_cluster(home: Home, command: Callable[..., commands.Completed]) -> None:
-    home.up(cluster.Request(NAME))
-    script = command("env", "--name", NAME).stdout + "kubectl get namespaces -o name && helm list --short"
-    assert "namespace/default" in commands.run(["sh", "-c", script], timeout=60).stdout
-
-
-def test_another_version_is_refused_while_one_runs(
-    home: Home, command: Callable[..., commands.Completed]
-) -> None:
-    home.up(cluster.Request(NAME))
-    refused = command("up", "--name", NAME, "--version", "1.34")
-    assert refused.exit_code == 1
-    assert "runs Kubernetes v1.36" in refused.stderr
 
 
 def test_a_deployment_becomes_ready_where_there_are_nodes(

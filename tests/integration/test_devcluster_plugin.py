@@ -52,7 +52,14 @@ def project(tmp_path: pathlib.Path, pytestconfig: pytest.Config) -> Project:
     return Project(tmp_path, pytestconfig.rootpath / "operator")
 
 
-@pytest.mark.parametrize("conftest", [AS_A_PLUGIN, BY_NAME], ids=["as a plugin", "by name"])
+@pytest.mark.parametrize(
+    "conftest",
+    [
+        pytest.param(AS_A_PLUGIN, id="as a plugin"),
+        # The tests of this repository have them by name, too.
+        pytest.param(BY_NAME, id="by name", marks=pytest.mark.slow),
+    ],
+)
 def test_tests_get_a_cluster_that_is_gone_afterwards(project: Project, conftest: str) -> None:
     shown = project.test(conftest, TESTS)
     assert "1 failed, 2 passed" in shown

@@ -10,7 +10,7 @@ import yaml
 
 from addon_operator.helm import errors, release_types
 from addon_operator.kube import errors as kube_errors
-from tests.integration.helm_site import CONFIG, SLOW_HOOK, WEB, Site
+from tests.integration.helm_site import ANY_HELM, CONFIG, SLOW_HOOK, WEB, Site
 
 pytestmark = pytest.mark.integration
 
@@ -37,6 +37,7 @@ async def test_a_release_stuck_in_any_state_is_recovered(site: Site) -> None:
         assert "deployed" in site.revisions().values(), status
 
 
+@ANY_HELM
 async def test_a_release_stuck_in_any_state_can_be_removed(site: Site) -> None:
     for status in ("pending-install", "pending-upgrade", "pending-rollback", "uninstalling", "failed"):
         async with site.manager() as manager:
@@ -57,6 +58,7 @@ async def test_a_hook_that_takes_too_long_is_an_error_and_the_next_try_recovers(
     assert site.get("configmap", "web")["data"] == {"size": "1"}
 
 
+@ANY_HELM
 async def test_a_release_that_is_too_large_is_refused_with_what_to_do(site: Site) -> None:
     blob = site.module / "files" / "blob.txt"
     blob.parent.mkdir()
@@ -68,6 +70,7 @@ async def test_a_release_that_is_too_large_is_refused_with_what_to_do(site: Site
         assert (await manager.ensure(site.asked(1))).action is release_types.Action.INSTALLED
 
 
+@ANY_HELM
 async def test_subcharts_in_charts_are_part_of_the_chart(site: Site) -> None:
     chart = (site.module / "Chart.yaml").read_text()
     site.write(

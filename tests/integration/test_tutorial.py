@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 ROOT = pathlib.Path(__file__).parents[2]
 TUTORIALS = sorted((ROOT / "docs" / "tutorial").glob("*.md"))

@@ -147,8 +147,12 @@ def test_what_a_killed_build_left_is_removed(place: Place) -> None:
 def test_a_second_process_waits_and_uses_what_the_first_has_built(place: Place) -> None:
     place.builder.before = threading.Event()
     threads = [threading.Thread(target=place.store().ensure, args=[everything(place)]) for _ in range(2)]
-    for thread in threads:
-        thread.start()
+    directory = place.store().directory(place.component)
+    lock = directory.with_name(f"{directory.name}.lock")
+    threads[0].start()
+    while not lock.exists() or not lock.read_text():
+        assert threads[0].is_alive()
+    threads[1].start()
     while not any(text.startswith("Waiting") for text in place.reporter.said):
         assert any(thread.is_alive() for thread in threads)
     place.builder.before.set()

@@ -114,6 +114,7 @@ class Engine:
         for module in reaction.runs:
             self._drop_run(module)
             self.run_module(module, ACTIVATION_CONFIG_MAP)
+        self._queue.hasten()
 
     def hook_changed(self, hook: state.Hook) -> None:
         """React to values or flags that a hook changed on an event or a tick."""

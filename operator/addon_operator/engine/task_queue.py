@@ -165,6 +165,14 @@ class TaskQueue:
             task.supersede()
         self._changed()
 
+    def hasten(self) -> None:
+        """Try what failed again now: a change may have removed the reason."""
+        now = self._clock.monotonic()
+        for task in self._pending:
+            if task.attempts > 0 and not task.postponed:
+                task.not_before = min(task.not_before, now)
+        self._changed()
+
     async def work(self) -> None:
         """Run tasks as they become ready, until cancelled; then the running ones are cancelled, too."""
         try:

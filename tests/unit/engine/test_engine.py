@@ -11,6 +11,7 @@ from addon_operator.engine import converge, engine, hook_run, reactions, state, 
 from addon_operator.kernel import errors
 from addon_operator.kernel.names import ModuleName
 from addon_operator.modules import model
+from addon_operator.values import sources, store
 from tests.unit.engine import bound_fakes, fakes, test_converge
 
 WEB, SCRIPTED, OFF = ModuleName("web"), ModuleName("scripted"), ModuleName("off")
@@ -23,6 +24,14 @@ class Steps(test_converge.FakeSteps):
 
 class States:
     def module_changed(self, found: state.ModuleState) -> None:
+        pass
+
+
+class Edits:
+    def config_taken(self, change: store.ConfigChange, reaction: reactions.Reaction) -> None:
+        pass
+
+    def config_refused(self, error: sources.ConfigMapError, uid: str) -> None:
         pass
 
 
@@ -47,14 +56,14 @@ class Bench:
         modules = [module(WEB), module(SCRIPTED, pathlib.Path("enabled")), module(OFF)]
         states = state.ModuleStates(modules, States())
         states.enabled = (WEB, SCRIPTED)
-        sources = engine.Sources(hooks, bindings, ticks)
+        parts = engine.Sources(hooks, bindings, ticks)
         self.engine = engine.Engine(
             queues,
-            sources,
+            parts,
             self.converger,
             cast("steps.EngineSteps", self.steps),
             states,
-            cast("engine.EditObserver", None),
+            Edits(),
         )
         self.tasks.reactor = self.engine
         self.working: asyncio.Task[None] | None = None
@@ -115,6 +124,18 @@ async def test_global_hooks_synchronize_between_start_up_and_the_first_converge(
     bench.hooks.gates.pop("b.sh").set()
     await fakes.settle()
     assert bench.story == CONVERGE
+
+
+async def test_an_edit_lets_what_failed_be_tried_at_once(benches: list[Bench]) -> None:
+    bench = Bench()
+    benches.append(bench)
+    bench.steps.broken.add("onStartup")
+    await bench.start()
+    bench.steps.broken.clear()
+    assert bench.story == ["onStartup"]
+    bench.engine.config_changed(store.ConfigChange(True, frozenset(), frozenset(), frozenset()))
+    await fakes.settle()
+    assert bench.story == ["onStartup", *CONVERGE]
 
 
 async def test_a_global_synchronization_that_nobody_waits_for_runs_beside_the_converge(

@@ -97,6 +97,18 @@ async def test_the_backoff_of_one_module_does_not_hold_up_another(working: Start
     assert bench.ran == ["a", "b"]
 
 
+async def test_a_queue_that_is_hastened_tries_at_once_what_failed(working: Start) -> None:
+    bench = await working()
+    bench.fail["a"] = 1
+    bench.postpone["b"] = 60.0
+    bench.add("a", "one")
+    bench.add("b", "two")
+    await fakes.settle()
+    bench.queue.hasten()
+    await fakes.settle()
+    assert bench.ran == ["a", "b", "a"], "what was postponed has not failed"
+
+
 async def test_a_task_that_holds_the_queue_makes_everything_wait_for_its_next_try(working: Start) -> None:
     bench = await working()
     bench.fail["discover"] = 1

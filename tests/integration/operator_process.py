@@ -143,11 +143,14 @@ class OperatorProcess:
         assert found is not None, f"/metrics does not answer\n{self.tail()}"
         return found
 
-    def _scrape(self) -> Metrics | None:
+    def _scrape(self, name: str = "") -> Metrics | None:
+        """All series, or those of ``name`` alone: who asks again and again has no time to read the rest."""
         answer = self.get("/metrics")
         if answer.status != 200:
             return None
-        families = parser.text_string_to_metric_families(answer.text)
+        lines = answer.text.splitlines(keepends=True)
+        text = "".join(line for line in lines if line.startswith(_PREFIX + name)) if name else answer.text
+        families = parser.text_string_to_metric_families(text)
         samples = (sample for family in families for sample in family.samples)
         return Metrics({(sample.name, frozenset(sample.labels.items())): sample.value for sample in samples})
 
@@ -173,7 +176,7 @@ class OperatorProcess:
         """Wait until the sum of these series reaches a value."""
 
         def reached() -> bool:
-            found = self._scrape()
+            found = self._scrape(name)
             return found is not None and found.total(name, **labels) >= at_least
 
         self.wait_until(reached, f"{name}{labels} >= {at_least:g}")
@@ -189,13 +192,15 @@ class OperatorProcess:
 
     def wait_idle(self) -> "OperatorProcess":
         """Wait until nothing is queued and no converge runs."""
-        self.wait_until(
-            lambda: (
-                "CONVERGE_DONE" in self.get("/status/converge").text
-                and self.metrics().total("tasks_queue_length") == 0
-            ),
-            "the queues are empty",
-        )
+        queued = "tasks_queue_length"
+
+        def idle() -> bool:
+            if "CONVERGE_DONE" not in self.get("/status/converge").text:
+                return False
+            found = self._scrape(queued)
+            return found is not None and found.total(queued) == 0
+
+        self.wait_until(idle, "the queues are empty")
         return self
 
     def wait_end(self, deadline: float = STOP_DEADLINE) -> Ended:

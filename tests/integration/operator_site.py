@@ -1,6 +1,7 @@
 """What an operator is pointed at: modules and hooks on disk, a namespace, a ConfigMap, a counted helm."""
 
 import dataclasses
+import http
 import json
 import os
 import pathlib
@@ -68,6 +69,10 @@ class HookRun:
     def label(self) -> str:
         """Hook and binding, as in ``order.sh beforeHelm``."""
         return f"{self.hook} {self.contexts[0]['binding']}"
+
+
+class RefusedError(Exception):
+    """The API server, or a webhook that it asked, does not take an edit."""
 
 
 class Site:
@@ -237,12 +242,23 @@ class Site:
     def config(self, **data: str | None) -> None:
         """Edit keys of the values ConfigMap, as ``kubectl edit`` would; ``None`` removes a key.
 
-        The ConfigMap is created when it does not exist.
+        The ConfigMap is created when it does not exist. An edit of somebody else's in between is kept.
+        Raises :class:`RefusedError`.
         """
-        if self.data(CONFIG_MAP) is None:
-            self.kubectl("create", "configmap", CONFIG_MAP)
-        patch = json.dumps({"data": data})
-        self.kubectl("patch", "configmap", CONFIG_MAP, "--type=merge", f"--patch={patch}")
+        operator_process.wait_until(lambda: self._write_config(data), "the values ConfigMap is edited")
+
+    def _write_config(self, data: Mapping[str, str | None]) -> bool:
+        """Try it once; whether nobody else has written it meanwhile."""
+        path = f"/api/v1/namespaces/{self.namespace}/configmaps"
+        found = self.objects("configmaps", fieldSelector=f"metadata.name={CONFIG_MAP}")
+        known = found[0] if found else {"metadata": {"name": CONFIG_MAP}}
+        merged = {**(known.get("data") or {}), **data}
+        body = {**known, "data": {key: value for key, value in merged.items() if value is not None}}
+        method, target = ("PUT", f"{path}/{CONFIG_MAP}") if found else ("POST", path)
+        answer = self._api.request(method, target, body)
+        if not answer.is_success and answer.status != http.HTTPStatus.CONFLICT:
+            raise RefusedError(f"{method} {target}: {answer}")
+        return answer.is_success
 
 
 @pytest.fixture

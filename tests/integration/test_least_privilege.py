@@ -8,7 +8,6 @@ from typing import Final
 import pytest
 
 from addon_operator.devcluster import api, handle, layout
-from addon_operator.process import commands
 from tests.integration import admitting, charts, operator_process, operator_site
 
 pytestmark = pytest.mark.integration
@@ -151,7 +150,7 @@ def see_pods_admitted(shop: admitting.Shop) -> None:
 
 def see_wrong_edits_refused(site: operator_site.Site) -> None:
     """The validating webhook of the values ConfigMap."""
-    with pytest.raises(commands.CommandError, match="web"):
+    with pytest.raises(operator_site.RefusedError, match="web"):
         site.config(web="size: [\n")
 
 

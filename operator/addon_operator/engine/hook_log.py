@@ -20,10 +20,15 @@ class HookLog:
     def handler(self, fields: Mapping[str, str], stream: str) -> Callable[[str], None]:
         """What takes the lines of ``stream`` (``stdout`` or ``stderr``) of a run with these log fields."""
         own = {**fields, OUTPUT_FIELD: stream}
+        logger = self._logger.bind(**own)
 
         def write(text: str) -> None:
-            if text.strip():
-                line = log_lines.structured(text, own) if self._merge_json else log_lines.plain(text)
-                getattr(self._logger, line.level)(line.message, **own, **line.fields)
+            if not text.strip():
+                return
+            if self._merge_json:
+                line = log_lines.structured(text, own)
+                getattr(logger, line.level)(line.message, **line.fields)
+            else:
+                logger.info(text)
 
         return write

@@ -1,7 +1,7 @@
 """Reading what a child writes, while it writes.
 
 A child may write faster than its lines can be logged. Then it has to wait, and not the event loop: lines are
-taken for a few milliseconds at a time, with a pause of the same length after each.
+taken for a moment at a time, and everybody else has a turn before the next.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from addon_operator.process import output
 _READ_BYTES: Final = 64 * 1024
 _PIECE_BYTES: Final = 4 * 1024
 _PIECE_LINES: Final = 16
-_SLICE_SECONDS: Final = 0.004
+_SLICE_SECONDS: Final = 0.002
 _CLOSE_SECONDS: Final = 0.05
 
 
@@ -40,7 +40,7 @@ class DrainedPipe:
         self._taken = 0
         self._at_end = False
         self._is_listening = False
-        self._pause: asyncio.TimerHandle | None = None
+        self._next: asyncio.Handle | None = None
         self._read_end, self.write_end = os.pipe2(os.O_CLOEXEC)
         self._write_end_is_open = True
         os.set_blocking(self._read_end, False)
@@ -80,24 +80,22 @@ class DrainedPipe:
         self._end()
 
     def _work(self) -> None:
-        """Take what there is, or some of it now and the rest after a pause."""
-        self._cancel_pause()
-        spent = self._take_for(_SLICE_SECONDS)
-        if spent is not None:
+        """Take what there is, or some of it now and the rest when others had their turn."""
+        self._cancel_next()
+        if not self._take_for(_SLICE_SECONDS):
             self._listen(on=False)
-            self._pause = self._loop.call_later(spent, self._work)
+            self._next = self._loop.call_soon(self._work)
         elif not self._ended.is_set():
             self._listen()
 
-    def _take_for(self, seconds: float) -> float | None:
-        """Take pieces for so long; the time it took if there may be more, ``None`` if all is taken."""
-        began = self._seconds()
+    def _take_for(self, seconds: float) -> bool:
+        """Take pieces for so long; whether nothing is left."""
+        give_up = self._seconds() + seconds
         while self._holds_something():
             self._take_piece()
-            spent = self._seconds() - began
-            if spent >= seconds:
-                return spent
-        return None
+            if self._seconds() >= give_up:
+                return False
+        return True
 
     def _holds_something(self) -> bool:
         """Whether there is something to take; reads more when all that was read is taken."""
@@ -135,16 +133,16 @@ class DrainedPipe:
             self._listen(on=False)
             os.close(self._read_end)
 
-    def _cancel_pause(self) -> None:
-        if self._pause is not None:
-            self._pause.cancel()
-            self._pause = None
+    def _cancel_next(self) -> None:
+        if self._next is not None:
+            self._next.cancel()
+            self._next = None
 
     def _end(self) -> None:
         if not self._ended.is_set():
             self._ended.set()
             self._stop_reading()
-            self._cancel_pause()
+            self._cancel_next()
             for sink in self._sinks:
                 sink.close()
 

@@ -1,0 +1,94 @@
+"""Hooks with bad manners: what they write, how they end, what they leave behind."""
+
+import contextlib
+import os
+import pathlib
+import signal
+from collections.abc import Mapping
+from typing import Final
+
+import pytest
+
+from tests.integration import operator_site
+
+pytestmark = pytest.mark.integration
+
+LINES: Final = 5000
+BAD: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
+    "no-json": ("echo nonsense > $VALUES_JSON_PATCH_PATH", ("VALUES_JSON_PATCH_PATH", "invalid JSON")),
+    "foreign-root": (
+        """echo '{"op": "add", "path": "/web/x", "value": 1}' > $VALUES_JSON_PATCH_PATH""",
+        ("path '/web/x' is not permitted",),
+    ),
+    "no-parent": (
+        """echo '{"op": "add", "path": "/global/a/b", "value": 1}' > $VALUES_JSON_PATCH_PATH""",
+        ("operation [0] (add /global/a/b)", "there is nothing at '/global/a'"),
+    ),
+    "config-switch": (
+        """echo '{"op": "add", "path": "/webEnabled", "value": true}' > $CONFIG_VALUES_JSON_PATCH_PATH""",
+        ("path '/webEnabled' is not permitted",),
+    ),
+    "half-metric": (
+        """echo '{"name": "whole", "set": 1}{"name": "half"' > $METRICS_PATH""",
+        ("METRICS_PATH, document [1]", "invalid JSON"),
+    ),
+    "binary": ("head -c 64 /dev/urandom > $METRICS_PATH; printf '\\xff' >> $METRICS_PATH", ("no UTF-8",)),
+    "pipe": ("rm $METRICS_PATH; mkfifo $METRICS_PATH", ("no regular file any more",)),
+    "no-operation": ("echo hello > $KUBERNETES_PATCH_PATH", ("document [0]: it is no mapping",)),
+    "misspelt": ("echo 'operation: Crate' > $KUBERNETES_PATCH_PATH", ("did you mean 'Create'?",)),
+    "exits": ("echo one >&2; echo two >&2; exit 17", ("failed with exit code 17: one | two",)),
+    "kills-itself": ("kill -9 $$", ("was ended by SIGKILL",)),
+}
+"""Body of a hook, and words of the line that tells of its failure."""
+
+
+def queue_of(name: str, **settings: str) -> dict[str, object]:
+    """A binding that ticks every second in a queue of its own, where a failure holds up nobody."""
+    schedule = {"crontab": "@every 1s", "queue": name, "allowFailure": True}
+    return {"schedule": [schedule], "settings": settings} if settings else {"schedule": [schedule]}
+
+
+def test_what_hooks_do_wrong_is_told_in_one_sentence_each_and_harms_nobody_else(
+    site: operator_site.Site,
+) -> None:
+    for name, (body, _) in BAD.items():
+        site.hook(site.global_hooks, f"{name}.sh", queue_of(name), body)
+    count = """echo '{"name": "g", "add": 1}' > $METRICS_PATH"""
+    site.hook(site.global_hooks, "good.sh", queue_of("good"), count)
+    operator = site.start().wait_ready()
+    for name, (_, words) in BAD.items():
+        operator.wait_logged("failed: hook", f"{name}.sh", *words, "failure is allowed")
+    operator.wait_until(lambda: "g{" in operator.get("/metrics").text, "the good hook counts")
+    assert not {"whole", "half"} & {name for name, _ in operator.metrics().series}
+    assert operator.metrics().total("global_hook_run_allowed_errors_total", hook="exits.sh") >= 1
+    assert operator.metrics().total("global_hook_run_errors_total") == 0
+    operator.stop()
+
+
+def test_a_hook_that_ignores_its_end_leaves_processes_behind_or_floods_its_output_stops_nothing(
+    site: operator_site.Site,
+) -> None:
+    flooded = site.root / "flooded"
+    stubborn = "trap '' TERM; (trap '' TERM; sleep 300) & while :; do sleep 0.1; done"
+    site.hook(site.global_hooks, "stubborn.sh", queue_of("stubborn", executionTimeout="1s"), stubborn)
+    left = site.root / "left"
+    site.hook(site.global_hooks, "leaves.sh", queue_of("leaves"), f"sleep 300 & echo $! >> {left}")
+    flood = f"test -e {flooded} || (yes || true) | head -n {LINES}; touch {flooded}"
+    site.hook(site.global_hooks, "flood.sh", queue_of("flood"), flood)
+    operator = site.start("--log-type=json", DEBUG_KEEP_TMP_FILES="yes").wait_ready()
+    try:
+        operator.wait_until(flooded.exists, "everything is written")
+        operator.wait_logged("stubborn.sh was stopped because it ran longer than its timeout of 1s")
+        operator.wait_until(lambda: operator.log.count('"msg":"y"') == LINES, "everything is logged")
+        operator.wait_until(lambda: len(pids(left)) >= 2, "a hook that leaves a process behind runs again")
+    finally:
+        operator.stop()
+        for pid in pids(left):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+    kept = [path.name for path in (site.root / "tmp").rglob("binding_context.json")]
+    assert len(kept) >= 4, "files are kept for debugging"
+
+
+def pids(file: pathlib.Path) -> list[int]:
+    return [int(line) for line in file.read_text().split()] if file.exists() else []

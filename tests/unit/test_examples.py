@@ -1,6 +1,7 @@
 """The example modules and global hooks are what they say: hooks, schemas and values fit each other."""
 
 import dataclasses
+import functools
 import json
 import pathlib
 import subprocess
@@ -52,6 +53,7 @@ def run(program: pathlib.Path, tmp_path: pathlib.Path, values: dict[str, Any]) -
     return Run(done.returncode, done.stdout + done.stderr, files)
 
 
+@functools.cache
 def section_schemas(directory: pathlib.Path) -> schemas.SectionSchemas:
     def text(name: str) -> tuple[str, str] | None:
         path = directory / "openapi" / name

@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+import functools
 import json
 import pathlib
 from collections.abc import Mapping, Sequence
@@ -114,9 +115,17 @@ def _hook_config() -> config.HookConfig:
     )
 
 
+@functools.cache
+def _schemas() -> tuple[schemas.SectionSchemas, schemas.SectionSchemas]:
+    """Those of the module and the global ones; nothing changes them, and dozens of tests want them."""
+    return (
+        schemas.load_schemas((_SCHEMA, "config-values.yaml"), (_SCHEMA, "values.yaml")),
+        schemas.load_schemas((_GLOBAL_SCHEMA, "config-values.yaml")),
+    )
+
+
 def _values() -> store.ValuesStore:
-    section = schemas.load_schemas((_SCHEMA, "config-values.yaml"), (_SCHEMA, "values.yaml"))
-    global_schemas = schemas.load_schemas((_GLOBAL_SCHEMA, "config-values.yaml"))
+    section, global_schemas = _schemas()
     made = store.ValuesStore(
         [store.ModuleValues(WEB, schemas=section), store.ModuleValues(KUBE_DNS)], (), global_schemas
     )

@@ -28,6 +28,13 @@ BINDINGS: Final = {
     "beforeDeleteHelm": 1,
     "afterDeleteHelm": 1,
 }
+COUNTED: Final = """\
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: {name}
+  labels: {{counted: "yes"}}
+"""
 DEADLINE: Final = 120.0
 
 
@@ -36,6 +43,7 @@ class Wanted:
     """What the edits so far ask for."""
 
     size: int = 0
+    objects: set[str] = dataclasses.field(default_factory=set)
     versions: dict[str, str] = dataclasses.field(default_factory=lambda: dict.fromkeys(MODULES, "1"))
     colors: dict[str, str] = dataclasses.field(default_factory=lambda: dict.fromkeys(MODULES, "green"))
     enabled: dict[str, bool] = dataclasses.field(default_factory=lambda: dict.fromkeys(MODULES, True))
@@ -43,7 +51,12 @@ class Wanted:
     def data(self) -> dict[str, dict[str, str]]:
         """The object of each module that is on."""
         return {
-            name: {"color": self.colors[name], "size": str(self.size), "version": self.versions[name]}
+            name: {
+                "color": self.colors[name],
+                "size": str(self.size),
+                "version": self.versions[name],
+                "count": str(len(self.objects)),
+            }
             for name in MODULES
             if self.enabled[name]
         }
@@ -80,12 +93,32 @@ class Storm:
             [[ ! -e {self.site.root}/{name}-fails ]] || exit 1
         """
         self.site.hook(module, f"{name}.sh", BINDINGS, body)
+        self._counting_hook(module, name)
+
+    def _counting_hook(self, module: pathlib.Path, name: str) -> None:
+        """A hook that puts the number of objects into the values of its module."""
+        binding = {
+            "name": "counted",
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "queue": "main" if name == "late" else f"of-{name}",
+            "includeSnapshotsFrom": ["counted"],
+            "labelSelector": {"matchLabels": {"counted": "yes"}},
+            "namespace": {"nameSelector": {"matchNames": [self.site.namespace]}},
+        }
+        body = f"""
+            count="$(jq '.[-1].snapshots.counted | length' "$BINDING_CONTEXT_PATH")"
+            sleep 0.$((RANDOM % 3))
+            echo '{{"op": "add", "path": "/{name}/count", "value": '$count'}}' > "$VALUES_JSON_PATCH_PATH"
+        """
+        self.site.hook(module, f"count-{name}.sh", {"kubernetes": [binding]}, body)
 
     def _template(self, name: str) -> Mapping[str, str]:
         return {
             "color": f"{{{{ .Values.{name}.color }}}}",
             "size": '"{{ .Values.global.size }}"',
             "version": f'"{self.wanted.versions[name]}"',
+            "count": f'"{{{{ .Values.{name}.count }}}}"',
         }
 
     def blow(self, steps: int, kinds: list[str]) -> None:
@@ -131,6 +164,19 @@ class Storm:
         # There may be none, or Helm may be at work on it.
         with contextlib.suppress(commands.CommandError):
             self.site.uninstall(self._any())
+
+    def _objects(self) -> None:
+        """Some more or less of what the hooks count."""
+        for _ in range(self.random.randrange(1, 4)):
+            name = f"counted-{self.random.randrange(6)}"
+            if name in self.wanted.objects:
+                self.wanted.objects.discard(name)
+                self.site.kubectl("delete", "configmap", name, "--wait=false")
+            else:
+                self.wanted.objects.add(name)
+                manifest = self.site.root / f"{name}.yaml"
+                manifest.write_text(COUNTED.format(name=name))
+                self.site.kubectl("create", "-f", str(manifest))
 
     def _chart(self) -> None:
         """A change on disk, which is taken in with ``WATCH_MODULES``."""
@@ -232,7 +278,7 @@ FOLLOWERS: Final = {
 }
 
 EDITS: Final = ["color", "color", "flag", "flag", "size", "wrong"]
-TROUBLE: Final = [*EDITS, "fail", "mend", "mend", "remove", "uninstall"]
+TROUBLE: Final = [*EDITS, *["objects"] * 4, "fail", "mend", "mend", "remove", "uninstall"]
 DEATHS: Final = [*TROUBLE, "chart", "chart", "kill", "restart"]
 PAIR: Final = [*DEATHS, "kill", "pause"]
 ON_DISK: Final = {"WATCH_MODULES": "yes"}

@@ -81,6 +81,8 @@ class ModuleState:
     """:attr:`last_error` for places where no values may be shown."""
     discovered: bool = False
     """Whether a discovery has decided about it; until then nothing is said of it."""
+    undecided: bool = False
+    """Whether the last error is that the last discovery failed at this module."""
     last_run: float | None = None
     """When the last run ended, in seconds since the epoch."""
 
@@ -175,6 +177,13 @@ class ModuleStates:
         state.explain()
         self._observer.module_changed(state)
 
+    def undecided(self, name: names.ModuleName, error: errors.AddonOperatorError) -> None:
+        """A discovery failed at this module."""
+        state = self._states.get(name)
+        if state is not None:
+            state.undecided = True
+            self.mark(name, state.status, error)
+
     def discovered(
         self, verdicts: Mapping[names.ModuleName, model.Verdict], enabled: Sequence[names.ModuleName]
     ) -> None:
@@ -184,7 +193,10 @@ class ModuleStates:
             self._take(state, verdicts[state.module.name])
 
     def _take(self, state: ModuleState, verdict: model.Verdict) -> None:
-        is_news = not state.discovered or state.verdict != verdict.reason
+        is_news = not state.discovered or state.undecided or state.verdict != verdict.reason
+        if state.undecided:
+            state.undecided = False
+            state.last_error = state.last_error_without_values = ""
         state.discovered, state.verdict = True, verdict.reason
         state.explain()
         if verdict.enabled and state.status is ModuleStatus.DISABLED:

@@ -56,8 +56,10 @@ class EngineSteps:
         async def run(task: tasks.Task) -> None:
             try:
                 made = plan.plan_converge(await self._discovery.observe())
-            except Exception:
+            except Exception as error:
                 self._observer.discovery_failed()
+                if isinstance(error, errors.ModuleError):
+                    self._states.undecided(names.ModuleName(error.module), error)
                 raise
             task.checkpoint()
             self._states.discovered(made.verdicts, made.enabled)

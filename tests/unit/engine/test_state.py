@@ -53,6 +53,26 @@ def test_a_discovery_without_news_tells_nothing(states: state.ModuleStates, told
     assert len(told.statuses) == 1
 
 
+def test_a_discovery_that_failed_at_a_module_is_its_error_until_one_succeeds(
+    states: state.ModuleStates, told: Told
+) -> None:
+    discover(states, enabled=True)
+    states.undecided(WEB, errors.ModuleError(WEB, "its enabled script failed"))
+    states.undecided(names.ModuleName("gone"), errors.ModuleError("gone", "its enabled script failed"))
+    assert states[WEB].last_error == "module web: its enabled script failed"
+    assert states[WEB].status is state.ModuleStatus.PENDING
+    discover(states, enabled=True)
+    assert states[WEB].last_error == ""
+    assert len(told.statuses) == 3
+
+
+def test_a_discovery_that_succeeds_leaves_the_error_of_a_run(states: state.ModuleStates) -> None:
+    discover(states, enabled=True)
+    states.mark(WEB, state.ModuleStatus.FAILED, errors.ModuleError(WEB, "helm failed"))
+    discover(states, enabled=True)
+    assert states[WEB].last_error == "module web: helm failed"
+
+
 def test_another_reason_is_told(states: state.ModuleStates, told: Told) -> None:
     discover(states, enabled=False)
     discover(states, enabled=False, reason="another")

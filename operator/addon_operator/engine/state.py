@@ -180,9 +180,12 @@ class ModuleStates:
     def undecided(self, name: names.ModuleName, error: errors.AddonOperatorError) -> None:
         """A discovery failed at this module."""
         state = self._states.get(name)
-        if state is not None:
-            state.undecided = True
-            self.mark(name, state.status, error)
+        if state is None:
+            return
+        state.undecided = True
+        state.last_error, state.last_error_without_values = str(error), errors.without_values(error)
+        if state.discovered:
+            self._observer.module_changed(state)
 
     def discovered(
         self, verdicts: Mapping[names.ModuleName, model.Verdict], enabled: Sequence[names.ModuleName]

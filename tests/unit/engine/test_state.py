@@ -66,6 +66,14 @@ def test_a_discovery_that_failed_at_a_module_is_its_error_until_one_succeeds(
     assert len(told.statuses) == 3
 
 
+def test_before_the_first_discovery_only_those_who_ask_learn_of_the_error(
+    states: state.ModuleStates, told: Told
+) -> None:
+    states.undecided(WEB, errors.ModuleError(WEB, "its enabled script failed"))
+    assert states[WEB].last_error == "module web: its enabled script failed"
+    assert told.statuses == []
+
+
 def test_a_discovery_that_succeeds_leaves_the_error_of_a_run(states: state.ModuleStates) -> None:
     discover(states, enabled=True)
     states.mark(WEB, state.ModuleStatus.FAILED, errors.ModuleError(WEB, "helm failed"))

@@ -13,7 +13,10 @@ import pytest
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 ROOT = pathlib.Path(__file__).parents[2]
-TUTORIALS = sorted((ROOT / "docs" / "tutorial").glob("*.md"))
+TYPED_ELSEWHERE = {"first-podpreset.md"}
+TUTORIALS = sorted(
+    page for page in (ROOT / "docs" / "tutorial").glob("*.md") if page.name not in TYPED_ELSEWHERE
+)
 BLOCK = re.compile(
     r"(?P<other><!-- second shell -->\n)?```bash\n(?P<code>.*?)```\n(?:```text\n(?P<text>.*?)```\n)?",
     re.DOTALL,

@@ -99,7 +99,7 @@ class _Server:
         headers = {name: value for name, value in request.headers.items() if name.lower() not in _DROPPED}
         url = self._plan.url + request.raw_path
         async with self._session.request(
-            request.method, url, headers=headers, data=await request.read()
+            request.method, url, headers=headers, data=await request.read() or None
         ) as answer:
             kept = {name: value for name, value in answer.headers.items() if name.lower() not in _DROPPED}
             response = web.StreamResponse(status=answer.status, headers=kept)

@@ -1,23 +1,22 @@
 """``addon-operator hooks``: what hooks say of themselves, without a cluster."""
 
 import pathlib
-import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 import orjson
 import rich.box
-import rich.console
 import rich.table
 import rich.text
 import yaml
+
+from addon_operator.cli import tables
 
 if TYPE_CHECKING:
     from addon_operator.app import hooks_check
 
 EXIT_FINDINGS: Final = 1
-_PLAIN_WIDTH: Final = 160
 _STYLES: Final = {"error": "bold red", "warning": "yellow"}
 
 
@@ -92,7 +91,7 @@ def _print_table(report: "hooks_check.Report") -> None:
         for file in report.files:
             for row in _rows(file):
                 table.add_row(*row)
-        click.echo(_rendered(table), nl=False)
+        click.echo(tables.to_text(table), nl=False)
     errors = sum(len(file.errors) for file in report.files)
     warnings = sum(len(file.warnings) for file in report.files)
     told = [_count(number, noun) for number, noun in ((errors, "error"), (warnings, "warning")) if number]
@@ -121,15 +120,6 @@ def _findings(file: "hooks_check.CheckedFile") -> rich.text.Text:
         *((f"warning: {sentence}", _STYLES["warning"]) for sentence in file.warnings),
     ]
     return rich.text.Text("\n").join(rich.text.Text(text, style) for text, style in lines)
-
-
-def _rendered(table: rich.table.Table) -> str:
-    console = rich.console.Console(
-        width=None if sys.stdout.isatty() else _PLAIN_WIDTH, markup=False, highlight=False, emoji=False
-    )
-    with console.capture() as captured:
-        console.print(table)
-    return "".join(f"{line.rstrip()}\n" for line in captured.get().splitlines())
 
 
 def _count(number: int, noun: str) -> str:

@@ -46,7 +46,7 @@ def table(
     shown = list(rows)
     for row in shown:
         made.add_row(*map(rich.text.Text, row), style=style(row))
-    return _to_text(made, _least_width(columns, shown))
+    return to_text(made, _least_width(columns, shown))
 
 
 def _least_width(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
@@ -60,7 +60,8 @@ def _least_width(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
     )
 
 
-def _to_text(made: "rich.table.Table", least: int) -> str:
+def to_text(made: "rich.table.Table", least: int = 0) -> str:
+    """What a command prints for a table that it lays out itself, at least ``least`` cells wide."""
     printer = console(least)
     with printer.capture() as captured:
         printer.print(made)

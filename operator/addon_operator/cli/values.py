@@ -2,17 +2,16 @@
 
 import collections
 import pathlib
-import sys
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 import orjson
 import rich.box
-import rich.console
 import rich.table
 import yaml
 
+from addon_operator.cli import tables
 from addon_operator.kernel import json_types
 
 if TYPE_CHECKING:
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from addon_operator.values import store
 
 EXIT_FINDINGS: Final = 1
-_PLAIN_WIDTH: Final = 160
 _STYLES: Final = {"error": "bold red", "warning": "yellow"}
 
 _modules_dir: Final = click.option(
@@ -89,19 +87,10 @@ def _print_table(report: "values_check.Report") -> None:
             table.add_column(column, overflow="fold", no_wrap=column == "LEVEL")
         for found in report.findings:
             table.add_row(found.level, found.subject, found.problem, style=_STYLES[found.level])
-        click.echo(_rendered(table), nl=False)
+        click.echo(tables.to_text(table), nl=False)
     counts = collections.Counter(str(found.level) for found in report.findings)
     told = ", ".join(_count(counts[level], level) for level in _STYLES if counts[level])
     click.echo(f"{_count(report.modules, 'module')} checked: {told or 'nothing is wrong'}")
-
-
-def _rendered(table: rich.table.Table) -> str:
-    console = rich.console.Console(
-        width=None if sys.stdout.isatty() else _PLAIN_WIDTH, markup=False, highlight=False, emoji=False
-    )
-    with console.capture() as captured:
-        console.print(table)
-    return "".join(f"{line.rstrip()}\n" for line in captured.get().splitlines())
 
 
 def _count(number: int, noun: str) -> str:

@@ -97,7 +97,7 @@ def test_a_module_that_fails_before_its_first_hook_can_be_disabled_and_mended(
     site.config(badEnabled="true", crdEnabled="true")
     operator.wait_until(lambda: set(site.revisions()) == {"late", "bad", "crd"}, "mended")
     operator.wait_idle()
-    assert site.labels() == ["bad.sh beforeHelm", "never.sh onStartup"]
+    assert sorted(site.labels()) == ["bad.sh beforeHelm", "never.sh onStartup"]
     operator.stop()
 
 

@@ -104,7 +104,10 @@ async def test_missing_rights_in_the_namespace_are_told_with_what_to_allow(site:
     site.kubectl("create", "role", "reads", "--verb=get,list", "--resource=secrets")
     site.kubectl("create", "rolebinding", "reads", "--role=reads", f"--serviceaccount={site.namespace}:weak")
     async with site.manager(kubeconfig=weak) as manager:
-        with pytest.raises(errors.HelmError, match=f"allow the operator to .* in namespace {site.namespace}"):
+        with pytest.raises(
+            errors.HelmError,
+            match=r"add to the operator's Role the rule apiGroups: \[\"\"\], resources: \[\"configmaps\"\]",
+        ):
             await manager.ensure(site.asked(1))
 
 

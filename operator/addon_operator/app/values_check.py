@@ -158,10 +158,12 @@ class _Check:
 
     def _take_config(self, made: store.ValuesStore, path: pathlib.Path) -> None:
         with self._noting(path):
-            config = values_files.read_config(path, made.modules)
-            for warning in config.warnings:
+            reading = values_files.look_at_config(path, made.modules)
+            for problem in reading.violations:
+                self._add(Level.ERROR, path, problem)
+            for warning in reading.values.warnings:
                 self._add(Level.WARNING, path, warning)
-            made.set_config(config)
+            made.set_config(reading.values)
 
     def _check_values(self, made: store.ValuesStore, module: names.ModuleName | None) -> None:
         subject = module or names.GLOBAL_KEY

@@ -47,17 +47,29 @@ def places(flags: Mapping[str, str | None], environ: Mapping[str, str] = os.envi
 def read_config(path: pathlib.Path, modules: tuple[names.ModuleName, ...]) -> sources.ConfigValues:
     """What a file says in the place of the values ConfigMap: a manifest of one, or written as a values file.
 
+    Raises a :class:`~addon_operator.kernel.errors.ConfigurationError` if anything in it is wrong.
+    """
+    reading = look_at_config(path, modules)
+    if reading.violations:
+        raise sources.ConfigMapError(str(path), reading.violations)
+    return reading.values
+
+
+def look_at_config(path: pathlib.Path, modules: tuple[names.ModuleName, ...]) -> sources.ConfigMapReading:
+    """As :func:`read_config`, but with what is wrong in single keys beside all that is right.
+
     Raises a :class:`~addon_operator.kernel.errors.ConfigurationError` if it cannot be read.
     """
     text = module_files.read_text(path)
     manifest = yaml_reading.load(text, str(path))
     if isinstance(manifest, dict) and manifest.get("kind") == "ConfigMap":
-        return sources.parse_config_map(_data(manifest, path), modules, str(path))
+        return sources.ConfigMapReader(modules, str(path)).read(_data(manifest, path))
     file = sources.parse_common_values(text, str(path))
     known = {names.GLOBAL_KEY, *map(names.values_key, modules), *map(names.enabled_key, modules)}
     unknown = [key for key in (*file.sections, *file.enabled) if key not in known]
     warnings = tuple(f"{path}: key {key!r} belongs to no module; {_hint(key, known)}" for key in unknown)
-    return sources.ConfigValues(file.sections, file.enabled, warnings=warnings, source=str(path))
+    found = sources.ConfigValues(file.sections, file.enabled, warnings=warnings, source=str(path))
+    return sources.ConfigMapReading(found)
 
 
 def _data(manifest: json_types.JsonObject, path: pathlib.Path) -> dict[str, str]:

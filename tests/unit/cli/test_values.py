@@ -135,6 +135,13 @@ def test_a_missing_directory_is_an_error_that_names_it(modules: Directory) -> No
     assert "nowhere does not exist" in told
 
 
+def test_check_tells_of_wrong_keys_and_of_wrong_values_at_once(modules: Directory) -> None:
+    text = "kind: ConfigMap\ndata: {webShop: 'size: 10', global: 'a: [', webShopEnabled: 'yes'}\n"
+    modules.write("config.yaml", text)
+    told = modules.findings("--values", "config.yaml")
+    assert [found[1] for found in told if found[0] == "error"] == ["config.yaml", "config.yaml", "web-shop"]
+
+
 def test_check_takes_a_file_in_the_place_of_the_config_map(modules: Directory) -> None:
     modules.write("config.yaml", "webShop: {size: 10}\nwebShpo: {}")
     told = {found[1]: found[2] for found in modules.findings("--values", "config.yaml")}

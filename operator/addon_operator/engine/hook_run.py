@@ -13,7 +13,7 @@ from addon_operator.kernel.json_types import JsonObject
 from addon_operator.kube import own_deletions
 from addon_operator.process import children
 from addon_operator.telemetry import hook_metrics
-from addon_operator.values import config_map, patches, store
+from addon_operator.values import config_map, patch_plans, patches, store
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ class _Outputs:
     metrics: tuple[metric_operations.Operation, ...]
     values: patches.ValuesPatch | None
     config_values: patches.ValuesPatch | None
-    plan: store.PatchPlan | None = None
+    plan: patch_plans.PatchPlan | None = None
     metric_plan: hook_metrics.MetricPlan | None = None
 
 
@@ -213,7 +213,7 @@ class HookExecutor:
             return None
         return await asyncio.to_thread(self._sinks.metrics.plan, operations, _metric_labels(hook))
 
-    async def _plan(self, owner: names.ModuleName | None, outputs: _Outputs) -> store.PatchPlan | None:
+    async def _plan(self, owner: names.ModuleName | None, outputs: _Outputs) -> patch_plans.PatchPlan | None:
         """Check the patches of values in a thread, that of ``VALUES`` over what the other one will make."""
         section: JsonObject | None = None
         if outputs.config_values is not None:

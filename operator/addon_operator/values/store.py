@@ -10,7 +10,16 @@ from typing import Final, cast
 import orjson
 
 from addon_operator.kernel import errors, json_types, names
-from addon_operator.values import config_map, json_documents, merge, origins, section, sources, switches
+from addon_operator.values import (
+    config_map,
+    json_documents,
+    merge,
+    origins,
+    patch_plans,
+    section,
+    sources,
+    switches,
+)
 from addon_operator.values import patches as json_patches
 from addon_operator.values import schemas as values_schemas
 
@@ -63,16 +72,6 @@ class PatchOutcome:
     """The values of the patch's section."""
     flags_changed: bool
     """Some module's switches now decide otherwise."""
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class PatchPlan:
-    """What a values patch would do; it counts as long as what it was made from is in force."""
-
-    patch: section.SectionPatch
-    hook_switches: Mapping[str, bool]
-    made_from: tuple[json_types.JsonObject, Mapping[str, bool]]
-    """The values of the section and the hooks' switches before."""
 
 
 class ValuesStore:
@@ -279,17 +278,20 @@ class ValuesStore:
         owner: names.ModuleName | None,
         patch: json_patches.ValuesPatch,
         config_section: json_types.JsonObject | None = None,
-    ) -> Callable[[], PatchPlan]:
+    ) -> Callable[[], patch_plans.PatchPlan]:
         """The work of :meth:`apply_values_patch` that changes nothing, for any thread to do.
 
         ``config_section`` is what the ConfigMap will say of the section when the patch is applied. The
         function raises what :meth:`apply_values_patch` raises.
         """
         kept, hook_switches = self._section(owner).snapshot(config_section), self._hook_switches
-        return lambda: _planned(owner, patch, kept, hook_switches)
+        return lambda: patch_plans.make(owner, patch, kept, hook_switches)
 
     def apply_values_patch(
-        self, owner: names.ModuleName | None, patch: json_patches.ValuesPatch, plan: PatchPlan | None = None
+        self,
+        owner: names.ModuleName | None,
+        patch: json_patches.ValuesPatch,
+        plan: patch_plans.PatchPlan | None = None,
     ) -> PatchOutcome:
         """Apply a values patch whole, and remember it; after an error the store is as before.
 
@@ -327,7 +329,7 @@ class ValuesStore:
         """
         kept = self._section(owner)
         result = config_map.patch_section(owner, patch, self._config if config is None else config)
-        _raise_violations(kept.config_violations(result.section), _refused(patch))
+        _raise_violations(kept.config_violations(result.section), patch_plans.refused(patch))
         return result
 
     def patches(self, owner: names.ModuleName | None) -> list[json_patches.Operation]:
@@ -366,25 +368,6 @@ class ValuesStore:
         ]
 
 
-def _planned(
-    owner: names.ModuleName | None,
-    patch: json_patches.ValuesPatch,
-    kept: section.Section,
-    hook_switches: Mapping[str, bool],
-) -> PatchPlan:
-    json_patches.check_roots(owner, patch, switches=True)
-    document: json_types.JsonObject = {kept.key: json_documents.copy(kept.present)}
-    if owner is None:
-        document.update(hook_switches)
-    taken = json_patches.apply_strictly(document, patch)
-    steps = [step for step in taken if step.path[0] == kept.key]
-    value = cast("json_types.JsonObject", document.pop(kept.key))
-    prepared = kept.prepare(value, steps)
-    _raise_violations(kept.values_violations(prepared.value), _refused(patch))
-    switches_after = cast("dict[str, bool]", document) if owner is None else hook_switches
-    return PatchPlan(prepared, switches_after, (kept.present, hook_switches))
-
-
 def _section_of(file: sources.ValuesFile, key: names.ValuesKey) -> json_types.JsonObject:
     return file.sections.get(key, {})
 
@@ -392,7 +375,3 @@ def _section_of(file: sources.ValuesFile, key: names.ValuesKey) -> json_types.Js
 def _raise_violations(violations: Sequence[values_schemas.Violation], subject: str) -> None:
     if violations:
         raise values_schemas.InvalidValuesError(violations, subject)
-
-
-def _refused(patch: json_patches.ValuesPatch) -> str:
-    return f"{patch.source} makes values that are not valid"

@@ -285,6 +285,15 @@ def test_a_plan_that_breaks_the_schema_is_refused_when_it_is_made() -> None:
         make_store().planning(SOME, patch(add("name", 1)))()
 
 
+def test_a_hook_is_not_blamed_for_values_that_were_not_valid_before() -> None:
+    values = make_store()
+    values.set_config(config_of(someModule="name: 1"))
+    with pytest.raises(schemas.InvalidValuesError, match=r"someModule were not valid before .* changed them"):
+        values.planning(SOME, patch(add("replicas", 5)))()
+    with pytest.raises(schemas.InvalidValuesError, match="patch makes values that are not valid"):
+        values.planning(SOME, patch(add("replicas", "many")))()
+
+
 def test_a_plan_sees_what_the_config_map_will_say() -> None:
     values = make_store()
     change = patch({"op": "test", "path": "/someModule/name", "value": "new"}, add("replicas", 5))

@@ -43,7 +43,7 @@ from addon_operator.kernel import clock
 from addon_operator.kube import client, config_maps, crds, informers, object_patches, own_deletions
 from addon_operator.kube import discovery as discovery_of_kinds
 from addon_operator.modules import plan
-from addon_operator.process import children, jq_workers
+from addon_operator.process import children, jq_filters, jq_workers
 from addon_operator.telemetry import hook_metrics, metrics
 from addon_operator.values import sources, store
 
@@ -133,7 +133,7 @@ class Graph:
         self._bound = binding_setup.bind(
             self._queues,
             self._executor,
-            binding_selections.InformerBindings(self._watches, parts.jq),
+            binding_selections.InformerBindings(self._watches, jq_filters.JqFilters(parts.jq)),
             parts.meters,
             parts.log,
             self._clock,

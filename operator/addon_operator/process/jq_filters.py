@@ -1,0 +1,57 @@
+"""Applies jqFilters: those that only pick fields here, all others in worker processes."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final, Protocol
+
+from addon_operator.hooks import jq_programs, plain_filters
+
+_KEPT_PROGRAMS: Final = 1024
+_INLINE_BYTES: Final = 1 << 15
+"""Below this much JSON a thread costs more than it spares the event loop."""
+
+
+class Workers(Protocol):
+    """What runs any program; see :class:`addon_operator.process.jq_workers.JqWorkers`."""
+
+    async def run(
+        self, program: str, documents: Sequence[bytes], timeout: float
+    ) -> list[bytes | jq_programs.JqError]:
+        """For each document a JSON array of the program's results, or why there is none."""
+        ...
+
+
+class JqFilters:
+    """Answers as the workers do, and asks them only when fields cannot just be picked."""
+
+    def __init__(self, workers: Workers) -> None:
+        self._workers = workers
+        self._plain: dict[str, plain_filters.PlainFilter | None] = {}
+
+    async def run(
+        self, program: str, documents: Sequence[bytes], timeout: float
+    ) -> list[bytes | jq_programs.JqError]:
+        """The results of the program on each document, as a JSON array, or why there are none; in order.
+
+        ``documents`` are JSON. ``timeout`` is in seconds and for one document.
+        """
+        plain = self._plain_filter(program)
+        if plain is None:
+            return await self._workers.run(program, documents, timeout)
+        picked = await _picked(plain, documents)
+        left = [document for document, result in zip(documents, picked, strict=True) if result is None]
+        answers = iter(await self._workers.run(program, left, timeout) if left else ())
+        return [next(answers) if result is None else b"[%b]" % result for result in picked]
+
+    def _plain_filter(self, program: str) -> plain_filters.PlainFilter | None:
+        if program not in self._plain:
+            if len(self._plain) >= _KEPT_PROGRAMS:
+                del self._plain[next(iter(self._plain))]
+            self._plain[program] = plain_filters.PlainFilter.read(program)
+        return self._plain[program]
+
+
+async def _picked(plain: plain_filters.PlainFilter, documents: Sequence[bytes]) -> list[bytes | None]:
+    if sum(map(len, documents)) < _INLINE_BYTES:
+        return [plain.result(document) for document in documents]
+    return await asyncio.to_thread(lambda: [plain.result(document) for document in documents])

@@ -1,11 +1,12 @@
 """Discovery of modules: observe flags, ``enabled`` scripts and releases; the plan is decided elsewhere."""
 
 import os
+import pathlib
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from addon_operator.engine import hook_runner, state
-from addon_operator.kernel import errors, names
+from addon_operator.kernel import errors, json_types, names
 from addon_operator.modules import model, plan
 from addon_operator.values import store
 
@@ -18,6 +19,20 @@ class ReleaseLister(Protocol):
         ...
 
 
+class EnabledScripts(Protocol):
+    """Where ``enabled`` scripts are run; see :class:`~addon_operator.engine.hook_runner.HookRunner`."""
+
+    async def enabled(
+        self,
+        script: pathlib.Path,
+        module: names.ModuleName,
+        config_values: json_types.JsonObject,
+        values: json_types.JsonObject,
+    ) -> hook_runner.EnabledResult:
+        """Ask a module's ``enabled`` script whether the module is enabled."""
+        ...
+
+
 class Discovery:
     """Gathers what the plan of a converge depends on."""
 
@@ -25,7 +40,7 @@ class Discovery:
         self,
         states: state.ModuleStates,
         values: store.ValuesStore,
-        runner: hook_runner.HookRunner,
+        runner: EnabledScripts,
         releases: ReleaseLister,
         *,
         purge: plan.PurgePolicy,

@@ -6,10 +6,30 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from addon_operator.engine import tasks
-from addon_operator.helm import release_types, releases
+from addon_operator.helm import release_types
 from addon_operator.kernel import names
-from addon_operator.modules import model
+from addon_operator.modules import model, release
 from addon_operator.values import redaction, store
+
+
+class HelmReleases(Protocol):
+    """Helm, one release at a time; see :class:`addon_operator.helm.releases.ReleaseManager`."""
+
+    async def observe_all(self) -> Mapping[str, release.Revision]:
+        """The last revision of every release that there is or whose removal is unfinished, by name."""
+        ...
+
+    async def ensure(self, request: release_types.ReleaseRequest) -> release_types.ReleaseOutcome:
+        """Install or upgrade the module's release if that is necessary; cancelling it ends Helm first."""
+        ...
+
+    async def manifest(self, module: names.ModuleName) -> str | None:
+        """What Helm applied with the last revision, without hooks; ``None`` if there is no release."""
+        ...
+
+    async def remove(self, module: names.ModuleName, *, keep_record: bool = False) -> bool:
+        """Uninstall the release; ``False`` if there is none."""
+        ...
 
 
 class ReleaseObserver(Protocol):
@@ -42,7 +62,7 @@ class ModuleReleases:
 
     def __init__(
         self,
-        manager: releases.ReleaseManager,
+        manager: HelmReleases,
         values: store.ValuesStore,
         observer: ReleaseObserver,
         *,

@@ -5,7 +5,8 @@ import contextlib
 from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
-from addon_operator.engine import healing, module_releases, watched_resources
+from addon_operator.engine import healing, watched_resources
+from addon_operator.helm import release_types
 from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import errors, names
 from addon_operator.modules import manifests, model
@@ -14,6 +15,40 @@ RETRY: Final = 10.0
 """Seconds until a manifest that could not be read is read again."""
 UNKNOWN_KIND_RETRY: Final = 60.0
 """Seconds until kinds that the API server does not have are looked up again."""
+
+
+class Releases(Protocol):
+    """The releases below; see :class:`addon_operator.engine.module_releases.ModuleReleases`."""
+
+    async def observe_all(self) -> Mapping[str, bool]:
+        """Name of each release in the operator's namespace, and whether an addon-operator made it."""
+        ...
+
+    def exists(self, release: str) -> bool:
+        """Whether the release was there when it was last looked at."""
+        ...
+
+    def stop(self, module: names.ModuleName) -> None:
+        """End a running :meth:`renew` of the module."""
+        ...
+
+    async def renew(
+        self, module: model.Module, activation: str, *, fresh: bool, absent: tuple[str, ...] = ()
+    ) -> release_types.ReleaseOutcome:
+        """Install or upgrade the module's release if needed, as it is when resources are ``absent``."""
+        ...
+
+    async def manifest(self, release: str) -> str:
+        """What Helm applied with the last revision, without hooks; empty if there is none."""
+        ...
+
+    async def remove(self, release: str, *, keep_record: bool = False) -> None:
+        """Uninstall the release; one that is not there is fine."""
+        ...
+
+    async def forget(self, release: str) -> None:
+        """Remove the record that a removal kept, if there is one."""
+        ...
 
 
 class MaintenanceObserver(Protocol):
@@ -29,7 +64,7 @@ class WatchedReleases:
 
     def __init__(
         self,
-        releases: module_releases.ModuleReleases,
+        releases: Releases,
         resources: watched_resources.WatchedResources,
         heal: healing.Healing,
         observer: MaintenanceObserver,
@@ -61,7 +96,7 @@ class WatchedReleases:
         return self._releases.exists(release)
 
     def stop(self, module: names.ModuleName) -> None:
-        """End a running :meth:`ensure` of the module; see :class:`module_releases.ModuleReleases`."""
+        """End a running :meth:`ensure` of the module; see :class:`Releases`."""
         self._releases.stop(module)
 
     async def ensure(self, module: model.Module, activation: str, *, fresh: bool) -> None:
@@ -85,7 +120,7 @@ class WatchedReleases:
         self._wake.set()
 
     async def remove(self, release: str, *, keep_record: bool = False) -> None:
-        """Uninstall the release; see :class:`module_releases.ModuleReleases`."""
+        """Uninstall the release; see :class:`Releases`."""
         self._leave(names.ModuleName(release))
         await self._releases.remove(release, keep_record=keep_record)
 

@@ -208,12 +208,13 @@ class ObjectServer:
             }
             for plural, (kind, namespaced) in self.kinds.items()
         ]
-        return {
+        documents: dict[str, Object] = {
             "/version": {"gitVersion": "v1.36.0"},
             "/api": {"kind": "APIVersions", "versions": ["v1"]},
             "/apis": {"kind": "APIGroupList", "groups": []},
             "/api/v1": {"kind": "APIResourceList", "resources": resources},
-        }.get(path)
+        }
+        return documents.get(path)
 
     async def _collection(self, request: web.Request, asked: Asked) -> web.StreamResponse:
         parts = asked.path.strip("/").split("/")

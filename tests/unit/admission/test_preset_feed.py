@@ -69,7 +69,8 @@ async def world(kube: client.KubeClient, server: ApiServer, pauses: Pauses) -> W
 
 async def test_a_list_fills_the_cache_before_the_watch_begins(world: World) -> None:
     world.answer(Answer(listing(preset())))
-    assert world.feed.unready_reason == "the PodPresets have not been listed yet"
+    at_first = world.feed.unready_reason
+    assert at_first == "the PodPresets have not been listed yet"
     async with world.running():
         await world.cache.wait_filled()
         assert world.feed.unready_reason is None

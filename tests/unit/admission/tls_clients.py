@@ -72,13 +72,13 @@ class Gate:
         self.entered = asyncio.Semaphore(0)
         self.open = asyncio.Event()
 
-    async def __call__(self, review_: reviews.Review) -> reviews.Verdict:
+    async def __call__(self, review: reviews.Review) -> reviews.Verdict:
         self.entered.release()
         await self.open.wait()
         return reviews.ALLOWED
 
 
-async def allowing(review_: reviews.Review) -> reviews.Verdict:
+async def allowing(review: reviews.Review) -> reviews.Verdict:
     return reviews.ALLOWED
 
 

@@ -65,7 +65,7 @@ class Cluster:
     async def get(self, path: str) -> dict[str, Any]:
         if path not in self.objects:
             raise kube_errors.NotFound(paths.target("GET", path), 404, "NotFound", "no")
-        return copy.deepcopy(self.objects[path])  # type: ignore[no-any-return] # JSON
+        return copy.deepcopy(self.objects[path])
 
     async def patch(
         self,

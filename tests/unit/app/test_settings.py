@@ -6,17 +6,17 @@ from collections.abc import Mapping
 
 import pytest
 
-from addon_operator.app import setting_names, setting_resolution, settings
+from addon_operator.app import setting_fields, setting_names, setting_resolution, settings
 from addon_operator.kernel import errors
 
 NAMESPACE = {"ADDON_OPERATOR_NAMESPACE": "addons"}
 
 
-def load(flags: Mapping[str, str | None] | None = None, **environ: str) -> settings.Settings:
+def load(flags: Mapping[str, str | None] | None = None, /, **environ: str) -> settings.Settings:
     return settings.load(flags or {}, NAMESPACE | environ)
 
 
-def problems(flags: Mapping[str, str | None] | None = None, **environ: str) -> tuple[str, ...]:
+def problems(flags: Mapping[str, str | None] | None = None, /, **environ: str) -> tuple[str, ...]:
     with pytest.raises(setting_resolution.SettingsError) as refused:
         load(flags, **environ)
     return refused.value.problems
@@ -101,7 +101,7 @@ def test_an_empty_flag_is_a_value() -> None:
 
 
 @pytest.mark.parametrize("row", settings.TABLE.values(), ids=lambda row: row.name)
-def test_every_setting_is_read_with_and_without_the_prefix(row: settings.fields.Setting) -> None:
+def test_every_setting_is_read_with_and_without_the_prefix(row: setting_fields.Setting) -> None:
     assert {f"ADDON_OPERATOR_{row.name}", row.name} <= set(row.variables)
 
 
@@ -303,7 +303,7 @@ def test_settings_cannot_be_changed() -> None:
 
 
 @pytest.mark.parametrize("row", settings.TABLE.values(), ids=lambda row: row.name)
-def test_every_setting_stands_in_its_documentation(row: settings.fields.Setting) -> None:
+def test_every_setting_stands_in_its_documentation(row: setting_fields.Setting) -> None:
     text = (pathlib.Path(__file__).parents[3] / "docs" / "reference" / "settings.md").read_text()
     (line,) = [line for line in text.splitlines() if line.startswith(f"| `{row.documented}` |")]
     for flag in row.flags:

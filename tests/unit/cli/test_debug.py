@@ -3,6 +3,7 @@
 import json
 import pathlib
 import tempfile
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -232,14 +233,15 @@ def test_a_watched_list_is_printed_until_ctrl_c(monkeypatch: pytest.MonkeyPatch)
         if len(pauses) == 3:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(debug.time, "sleep", sleep)
+    monkeypatch.setattr(time, "sleep", sleep)
     printed = text("module", "list", "--watch", "-t", "250ms")
     assert pauses == [0.25, 0.25, 0.25]
     assert printed.count("MODULE") == 3
 
 
 def test_a_watch_goes_on_when_the_operator_is_away_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
-    answers = iter(["first\n", errors.AddonOperatorError("no operator runs"), "third\n"])
+    refusal = errors.AddonOperatorError("no operator runs")
+    answers: Iterator[str | errors.AddonOperatorError] = iter(["first\n", refusal, "third\n"])
     shown: list[str] = []
 
     def look() -> str:
@@ -252,8 +254,8 @@ def test_a_watch_goes_on_when_the_operator_is_away_for_a_while(monkeypatch: pyte
         if len(shown) == 3:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(debug.time, "sleep", sleep)
-    monkeypatch.setattr(debug.click, "echo", shown.append)
+    monkeypatch.setattr(time, "sleep", sleep)
+    monkeypatch.setattr(click, "echo", shown.append)
     debug.watched(look, 1.0)
     assert shown == ["first\n", "no operator runs\n", "third\n"]
 

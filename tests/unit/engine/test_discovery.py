@@ -93,7 +93,7 @@ async def test_flags_decide_and_say_where_they_stand(bench: Bench) -> None:
     for name in ("web", "db", "api"):
         bench.module(name)
     observed = await bench.observe({"dbEnabled": "false"})
-    verdicts = {name: (verdict.enabled, verdict.reason) for name, verdict in observed.verdicts.items()}
+    verdicts = {str(name): (verdict.enabled, verdict.reason) for name, verdict in observed.verdicts.items()}
     assert verdicts["web"][0] is True
     assert "modules/values.yaml" in verdicts["web"][1]
     assert verdicts["db"][0] is False
@@ -174,5 +174,5 @@ async def test_what_was_observed_is_all_that_the_plan_needs(bench: Bench) -> Non
     bench.module("web")
     observed = await bench.observe()
     assert observed.releases == {"web": True, "foreign": False}
-    assert (observed.purge, observed.ignored_releases) == (plan.PurgePolicy.ALL, {"kept"})
+    assert (observed.purge, observed.ignored_releases) == (plan.PurgePolicy.ALL, frozenset({"kept"}))
     assert plan.plan_converge(observed).purges == ("foreign",)

@@ -2,14 +2,16 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from typing import Any
 
 import pytest
 
 from addon_operator.engine import hook_bindings, hook_run, state, tasks
 from addon_operator.kernel import errors
+from addon_operator.kernel.names import ModuleName
 from tests.unit.engine import bound_fakes, fakes
 
-WEB = "web"
+WEB = ModuleName("web")
 
 
 class Bench:
@@ -191,7 +193,7 @@ async def test_a_synchronization_in_a_named_queue_runs_beside_those_in_main(benc
 async def test_without_wait_the_start_goes_on(bench: Bench) -> None:
     bench.hooks.gates["a.sh"] = asyncio.Event()
     bench.cluster.slow.add("Node")
-    free = {"queue": "slow", "waitForSynchronization": False}
+    free: dict[str, Any] = {"queue": "slow", "waitForSynchronization": False}
     one = hook("a.sh", pods(**free), pods("nodes", "Node", **free))
     await asyncio.wait_for(bench.start(one), 5)
     assert await bench.told() == ["a.sh: pods Synchronization"]

@@ -9,6 +9,7 @@ import pytest
 
 from addon_operator.engine import causes, hook_rates, hook_run, hook_tasks, queue_set, state
 from addon_operator.hooks import bindings, contexts
+from addon_operator.kernel.names import ModuleName
 from tests.unit.engine import bound_fakes, fakes
 
 ADDED = bindings.WatchEvent.ADDED
@@ -143,11 +144,10 @@ async def test_in_a_crowded_queue_events_join_a_run_further_ahead_in_their_own_o
     bench.hold(hooks[0])
     bench.tasks.add(hooks[0], event(hooks[0], "first"))
     await fakes.settle()
-    for number in range(500):
-        last = [bench.tasks.add(one, event(one, f"{number:03}")) for one in hooks]
+    added = [[bench.tasks.add(one, event(one, f"{number:03}")) for one in hooks] for number in range(500)]
     assert len(bench.queues.main.pending) <= hook_tasks.CROWDED + 1
     await bench.release(hooks[0])
-    await asyncio.gather(*(task.done for task in last))
+    await asyncio.gather(*(task.done for task in added[-1]))
     for name in ("a.sh", "b.sh"):
         told = [
             item["object"]["metadata"]["name"]
@@ -296,7 +296,9 @@ async def test_the_labels_of_a_run_say_which_binding_of_which_module_made_it(ben
     one = bound_fakes.hook("a.sh", {"kubernetes": [pods(queue="q")]}, module="web")
     bench.tasks.add(one, event(one, "a"))
     await fakes.settle()
-    assert bench.hooks.runs[0].labels == hook_run.HookLabels("a.sh", "pods", "q", "Kubernetes", "web")
+    assert bench.hooks.runs[0].labels == hook_run.HookLabels(
+        "a.sh", "pods", "q", "Kubernetes", ModuleName("web")
+    )
     at_times = ticking("often")
     bench.tasks.add(at_times, tick(at_times))
     await fakes.settle()

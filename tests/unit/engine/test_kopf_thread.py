@@ -28,7 +28,8 @@ async def test_a_thread_that_is_gone_has_ended() -> None:
         raise SystemExit
 
     watch = kopf_thread.KopfThread("test", kopf_thread.Scope(fails), no_login, end_thread)
-    assert not watch.ended, "it has not begun"
+    ended_before = watch.ended
+    assert not ended_before, "it has not begun"
     watch.start()
     assert gone.wait(10)
     assert watch._thread is not None

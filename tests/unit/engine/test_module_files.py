@@ -6,7 +6,7 @@ import pytest
 
 from addon_operator.engine import module_files
 from addon_operator.kernel import errors
-from addon_operator.kernel.names import ModuleName
+from addon_operator.kernel.names import GLOBAL_KEY, ModuleName, ValuesKey
 
 
 def module(root: pathlib.Path, directory: str, values: str | None = None) -> pathlib.Path:
@@ -43,10 +43,10 @@ def test_each_directory_has_its_own_common_values(tmp_path: pathlib.Path) -> Non
     (two / "values.yaml").write_text("global: {z: 2}")
     loaded = module_files.load([one, two], 1)
     by_name = {files.module.name: files.values for files in loaded.modules}
-    assert by_name[ModuleName("web")].common.sections["web"] == {"a": 1}
-    assert by_name[ModuleName("web")].own.sections["web"] == {"b": 2}
+    assert by_name[ModuleName("web")].common.sections[ValuesKey("web")] == {"a": 1}
+    assert by_name[ModuleName("web")].own.sections[ValuesKey("web")] == {"b": 2}
     assert by_name[ModuleName("db")].common.sections == {"global": {"z": 2}}
-    assert [file.sections["global"] for file in loaded.common] == [{"x": 1}, {"z": 2}]
+    assert [file.sections[GLOBAL_KEY] for file in loaded.common] == [{"x": 1}, {"z": 2}]
 
 
 def test_a_linked_module_directory_is_followed(tmp_path: pathlib.Path) -> None:

@@ -51,6 +51,9 @@ class Manager:
             release_types.Action.INSTALLED, "as the test says", 1, release.Checksum("x")
         )
 
+    async def manifest(self, module: ModuleName) -> str | None:
+        return f"# manifest of {module}\n"
+
     async def remove(self, module: ModuleName, *, keep_record: bool = False) -> bool:
         self.removals.append(f"{module}, record kept" if keep_record else module)
         return module != "half"

@@ -17,7 +17,7 @@ from addon_operator.engine import (
 )
 from addon_operator.hooks import config
 from addon_operator.kernel import errors
-from addon_operator.kernel.names import ModuleName
+from addon_operator.kernel.names import ModuleName, values_key
 from addon_operator.values import sources
 
 DB, WEB, NEW = ModuleName("db"), ModuleName("web"), ModuleName("new")
@@ -215,7 +215,7 @@ async def test_other_modules_are_taken_in_beside_a_wrong_one(bench: Bench) -> No
 
 
 async def test_a_schema_that_the_config_map_breaks_is_refused(bench: Bench) -> None:
-    bench.values.set_config(sources.ConfigValues({sources.names.values_key(WEB): {"size": 7}}))
+    bench.values.set_config(sources.ConfigValues({values_key(WEB): {"size": 7}}))
     bench.write("010-web/openapi/config-values.yaml", SCHEMA % 5)
     assert await bench.changed() == reactions.Reaction()
     [refusal] = bench.refusals

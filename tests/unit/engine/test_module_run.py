@@ -13,7 +13,7 @@ from addon_operator.kernel import clock, errors
 from addon_operator.kernel.names import ModuleName
 from addon_operator.modules import model
 from addon_operator.process import children
-from addon_operator.values import patches, store
+from addon_operator.values import config_map, patches, sources, store
 from tests.unit.engine import bound_fakes, fakes
 
 WEB = ModuleName("web")
@@ -92,8 +92,8 @@ class Releases:
 
 
 class NoConfigMap:
-    def check(self, owner: ModuleName | None, patch: patches.ValuesPatch) -> None:
-        pass
+    def check(self, owner: ModuleName | None, patch: patches.ValuesPatch) -> config_map.ConfigPatchResult:
+        return config_map.patch_section(owner, patch, sources.ConfigValues())
 
     async def write(self, owner: ModuleName | None, patch: patches.ValuesPatch) -> bool:
         return True

@@ -6,6 +6,7 @@ import pytest
 
 from addon_operator.engine import watched_resources
 from addon_operator.kernel.names import ModuleName
+from addon_operator.modules import manifests
 from tests.unit.engine import watching
 
 DB, WEB = watching.DB, watching.WEB
@@ -144,7 +145,7 @@ async def test_a_kind_that_cannot_be_followed_is_told_once_with_all_its_modules(
     for _ in range(2):
         watch.listener.trouble("configmaps may not be listed")
     assert bench.cluster.told == [((DB, WEB), "ConfigMap", "configmaps may not be listed")]
-    [row] = bench.resources.view(WEB) or ()
+    [row] = bench.resources.view(WEB) or []
     assert (row.state, row.reason) == ("not watched", "configmaps may not be listed")
     watch.listener.trouble(None)
     watch.sync()
@@ -166,5 +167,5 @@ async def test_kinds_that_are_unknown_or_have_no_watch_are_shown_with_the_reason
     assert await bench.resources.follow(WEB, review)
 
 
-def manifests_of_unknown_kind() -> list[watched_resources.manifests.ManifestResource]:
-    return [watched_resources.manifests.ManifestResource("example.com/v1", "Odd", None, "o")]
+def manifests_of_unknown_kind() -> list[manifests.ManifestResource]:
+    return [manifests.ManifestResource("example.com/v1", "Odd", None, "o")]

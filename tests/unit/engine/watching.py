@@ -50,6 +50,10 @@ class Subscription:
     def lazy_snapshot(self) -> Sequence[bytes]:
         return self.snapshot()
 
+    @property
+    def size(self) -> int:
+        return sum(map(len, self.snapshot()))
+
     def sync(self) -> None:
         self.synced = True
         self.listener.synced()

@@ -134,7 +134,12 @@ def test_a_file_written_a_moment_ago_is_read_again(
     reader.read(WEB, module_dir)
     reads: list[pathlib.Path] = []
     original = pathlib.Path.read_bytes
-    monkeypatch.setattr(pathlib.Path, "read_bytes", lambda path: reads.append(path) or original(path))
+
+    def read_bytes(path: pathlib.Path) -> bytes:
+        reads.append(path)
+        return original(path)
+
+    monkeypatch.setattr(pathlib.Path, "read_bytes", read_bytes)
     reader.read(WEB, module_dir)
     assert len(reads) == 2
 

@@ -232,9 +232,9 @@ async def test_two_runs_of_one_release_wait_for_each_other(
 ) -> None:
     manager = world.manager()
     runs = [manager.ensure(asked(module_dir, size=size)) for size in (1, 2, 3)]
-    outcomes = await asyncio.gather(*runs, manager.remove(WEB))
-    assert [outcome.revision for outcome in outcomes[:3]] == [1, 2, 3]
-    assert outcomes[3] is True
+    outcomes, removed = await asyncio.gather(asyncio.gather(*runs), manager.remove(WEB))
+    assert [outcome.revision for outcome in outcomes] == [1, 2, 3]
+    assert removed is True
 
 
 async def test_values_are_gone_after_a_run(world: fakes.World, module_dir: pathlib.Path) -> None:

@@ -5,7 +5,7 @@ import pathlib
 
 import pytest
 
-from addon_operator.helm import capabilities, command, errors, template, uninstall, upgrade
+from addon_operator.helm import binary, capabilities, command, errors, template, uninstall, upgrade
 from addon_operator.kernel import names
 from tests.unit.helm import fakes
 
@@ -41,7 +41,7 @@ class Recorder:
 
 
 def helm(recorder: Recorder, tmp_path: pathlib.Path, major: int = 3) -> command.Helm:
-    found = fakes.binary.HelmBinary(pathlib.Path("/helm"), f"v{major}.30.0", major, 30)
+    found = binary.HelmBinary(pathlib.Path("/helm"), f"v{major}.30.0", major, 30)
     return command.Helm(found, command.Target("addons"), {}, tmp_path, recorder, lambda *_: None)  # type: ignore[arg-type]
 
 

@@ -103,7 +103,7 @@ def test_the_example_in_bash_does_the_same(tmp_path: pathlib.Path) -> None:
         "VALUES_PATH": str(values),
         "VALUES_JSON_PATCH_PATH": str(patch),
     }
-    command = ["bash", tmp_path / "hook.sh"]
+    command = ["bash", str(tmp_path / "hook.sh")]
     subprocess.run(command, env=environ, check=True)
     assert json.loads(patch.read_text()) == {"op": "add", "path": "/web/internal", "value": {"replicas": 2}}
     told = subprocess.run(

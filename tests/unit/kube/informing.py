@@ -7,10 +7,18 @@ import json
 from collections.abc import AsyncIterator, Sequence
 
 from addon_operator.hooks import jq_programs
-from addon_operator.kube import client, discovery, informers, object_feeds, projections
+from addon_operator.kube import (
+    client,
+    discovery,
+    informers,
+    object_changes,
+    object_feeds,
+    object_selections,
+    projections,
+)
 from tests.fakes import api_server, listeners, object_server
 
-CONFIG_MAPS = informers.ObjectSelection("ConfigMap", "v1")
+CONFIG_MAPS = object_selections.ObjectSelection("ConfigMap", "v1")
 
 
 class JqHere:
@@ -44,18 +52,18 @@ class World:
 
     def subscribe(
         self,
-        selection: informers.ObjectSelection = CONFIG_MAPS,
+        selection: object_selections.ObjectSelection = CONFIG_MAPS,
         projection: projections.Projection | None = None,
-    ) -> tuple[informers.Subscription, listeners.Recorder]:
+    ) -> tuple[object_changes.Subscription, listeners.Recorder]:
         recorder = listeners.Recorder()
         chosen = projection or projections.FullObject()
         return self.informers.subscribe(selection, chosen, recorder), recorder
 
     async def synced(
         self,
-        selection: informers.ObjectSelection = CONFIG_MAPS,
+        selection: object_selections.ObjectSelection = CONFIG_MAPS,
         projection: projections.Projection | None = None,
-    ) -> tuple[informers.Subscription, listeners.Recorder]:
+    ) -> tuple[object_changes.Subscription, listeners.Recorder]:
         subscription, recorder = self.subscribe(selection, projection)
         await recorder.until_synced()
         # A stream that the server has not opened yet would miss what a test does with all of them.

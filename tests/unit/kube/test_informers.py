@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Sequence
 import orjson
 import pytest
 
-from addon_operator.kube import informers, projections
+from addon_operator.kube import informers, object_changes, projections
 from tests.fakes import listeners
 from tests.unit.kube import informing
 
@@ -38,13 +38,17 @@ async def test_nothing_is_told_before_subscribe_returns(world: informing.World) 
     await recorder.until_synced()
 
 
-async def test_changes_come_in_order_and_are_in_the_snapshot_already(world: informing.World) -> None:
+async def test_changes_come_in_order_and_are_in_the_snapshot_already(
+    world: informing.World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     subscription, recorder = await world.synced()
     seen: list[list[str]] = []
-    recorder.changed = lambda changes: (  # type: ignore[method-assign]  # looks at the snapshot at that moment
-        listeners.Recorder.changed(recorder, changes),
-        seen.append(listeners.names(subscription.snapshot())),
-    )
+
+    def changed(changes: Sequence[object_changes.Change]) -> None:
+        listeners.Recorder.changed(recorder, changes)
+        seen.append(listeners.names(subscription.snapshot()))
+
+    monkeypatch.setattr(recorder, "changed", changed)
     world.server.put("x", data={"k": "1"})
     await recorder.until_told(1)
     world.server.put("x", data={"k": "2"})

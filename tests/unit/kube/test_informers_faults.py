@@ -211,7 +211,8 @@ async def test_a_kind_that_comes_later_is_waited_for(world: informing.World) -> 
     kind = world.server.kinds.pop("configmaps")
     subscription, recorder = world.subscribe()
     await recorder.until(lambda: bool(recorder.troubles))
-    assert subscription.reason == "the API server has no kind 'ConfigMap' in v1: is its CRD installed?"
+    at_first = subscription.reason
+    assert at_first == "the API server has no kind 'ConfigMap' in v1: is its CRD installed?"
     world.server.kinds["configmaps"] = kind
     world.server.put("x")
     await recorder.until_synced()

@@ -19,7 +19,7 @@ from addon_operator.kube import paths
     ],
 )  # fmt: skip
 def test_a_path_is_made_from_its_parts(args: dict[str, str], path: str) -> None:
-    assert paths.of(**args) == path  # type: ignore[arg-type]  # the table's keys are the parameters
+    assert paths.of(**args) == path
 
 
 @pytest.mark.parametrize("name", ["", ".", ".."])

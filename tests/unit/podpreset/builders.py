@@ -53,7 +53,7 @@ def mounting(volume: dict[str, Any], path: str = "/cache", **fields: object) -> 
     return {"volumes": [volume], "volumeMounts": [{"name": volume["name"], "mountPath": path, **fields}]}
 
 
-def container(name: str = "app", **fields: object) -> dict[str, Any]:
+def container(name: str = "app", /, **fields: object) -> dict[str, Any]:
     return {"name": name, "image": "i", **fields}
 
 

@@ -1,5 +1,7 @@
 """Variables that one side sets with env and another with envFrom."""
 
+from typing import Any
+
 import pytest
 
 from addon_operator.podpreset import env_sources, merge, model
@@ -34,7 +36,8 @@ def test_a_variable_of_the_pod_that_the_presets_envfrom_defines_is_a_conflict() 
 
 @pytest.mark.parametrize("env_is_older", [True, False], ids=["env is older", "envFrom is older"])
 def test_between_presets_the_later_one_is_reported(env_is_older: bool) -> None:
-    sets, reads = {"env": [env("A")]}, {"envFrom": [config_map("c")]}
+    sets: dict[str, Any] = {"env": [env("A")]}
+    reads: dict[str, Any] = {"envFrom": [config_map("c")]}
     first, second = (sets, reads) if env_is_older else (reads, sets)
     found = messages(pod(), preset("a", **first), preset("p", **second), keys=C_HAS_A)
     assert found == only("Env A is also set by envFrom ConfigMap c.")
@@ -49,7 +52,7 @@ def test_within_the_pod_there_is_no_conflict() -> None:
 
 
 def test_a_pod_that_has_already_what_the_preset_adds_is_no_conflict() -> None:
-    both = {"env": [env("A")], "envFrom": [config_map("c")]}
+    both: dict[str, Any] = {"env": [env("A")], "envFrom": [config_map("c")]}
     injected(pod(container(**both)), preset(**both), keys=C_HAS_A)
 
 
@@ -87,7 +90,9 @@ def test_each_container_is_judged_for_itself() -> None:
 
 
 def needed(*presets: model.Preset, **own: object) -> set[tuple[str, str]]:
-    return {tuple(source) for source in env_sources.sources_needed(pod(container(**own)), presets)}
+    return {
+        (source.kind, source.name) for source in env_sources.sources_needed(pod(container(**own)), presets)
+    }
 
 
 def test_no_source_is_needed_when_no_other_side_sets_variables() -> None:

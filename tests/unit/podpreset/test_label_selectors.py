@@ -54,7 +54,7 @@ def test_labels_and_expressions_have_to_match_both() -> None:
 
 
 def test_nulls_say_nothing() -> None:
-    selector = {"matchLabels": {"b": "2"}, "matchExpressions": None}
+    selector: dict[str, object] = {"matchLabels": {"b": "2"}, "matchExpressions": None}
     assert matches(selector, {"b": "2"})
 
 

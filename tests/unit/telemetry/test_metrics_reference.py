@@ -45,6 +45,7 @@ def in_the_code() -> dict[str, Metric]:
 def _made(meters: metrics.Metrics) -> Iterator[Metric]:
     for labels, made in meters._make.made:
         kind = made._type
+        assert kind is not None
         name = made._name.removeprefix(PREFIX) + ("_total" if kind == "counter" else "")
         yield Metric(name, labels, kind, made._documentation)
     for counter in meters.registry._collector_to_names:

@@ -193,12 +193,12 @@ def test_a_section_whose_text_is_as_before_is_not_parsed_anew() -> None:
     reader = sources.ConfigMapReader(KNOWN)
     first = reader.read({"someModule": "a: 1", "global": "a: 1"}).values.sections
     second = reader.read({"someModule": "a: 1", "global": "a: 2"}).values.sections
-    assert second["someModule"] is first["someModule"]
-    assert second["global"] == {"a": 2}
+    assert second[names.values_key(SOME)] is first[names.values_key(SOME)]
+    assert second[names.GLOBAL_KEY] == {"a": 2}
 
 
 def test_a_section_that_comes_back_after_a_mistake_is_read() -> None:
     reader = sources.ConfigMapReader(KNOWN)
-    for text in ("a: 1", "[", "false", "a: 1"):
-        sections = reader.read({"someModule": text}).values.sections
-    assert sections == {"someModule": {"a": 1}}
+    texts = ("a: 1", "[", "false", "a: 1")
+    *_, last = [reader.read({"someModule": text}).values.sections for text in texts]
+    assert last == {"someModule": {"a": 1}}

@@ -16,7 +16,7 @@ from typing import Any, Final
 import aiohttp
 from aiohttp import web
 
-from addon_operator.devcluster import handle
+from addon_operator.devcluster import handle, layout
 from tests.benchmarks import pods, surroundings
 
 VERSION: Final = 1_000_000_000
@@ -60,7 +60,8 @@ def _shape(index: int) -> bytes:
         "qosClass": "Burstable",
     }
     size = _SMALLEST + (_LARGEST - _SMALLEST) * index // (_SHAPES - 1)
-    notes = pod["metadata"]["annotations"] = {}
+    notes: dict[str, str] = {}
+    pod["metadata"]["annotations"] = notes
     while (missing := size - len(json.dumps(pod))) > 0:
         notes[f"example.org/note-{len(notes)}"] = "word " * min(40, 1 + missing // 5)
     return _line("ADDED", pod)
@@ -122,7 +123,9 @@ def _chunks(number: int) -> Iterator[bytes]:
 
 async def serve(plan: Plan) -> None:
     """Serve until the process is ended."""
-    cluster = handle.DevCluster("", "", plan.url, pathlib.Path(plan.kubeconfig), pathlib.Path())
+    cluster = handle.DevCluster(
+        layout.ClusterName(""), "", plan.url, pathlib.Path(plan.kubeconfig), pathlib.Path()
+    )
     connector = aiohttp.TCPConnector(ssl=surroundings.admin_tls(cluster), limit=0)
     no_limit = aiohttp.ClientTimeout(total=None)
     async with aiohttp.ClientSession(connector=connector, timeout=no_limit, auto_decompress=True) as session:

@@ -167,8 +167,8 @@ def wait_established(cluster: handle.DevCluster, crd: str) -> None:
     path = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{crd}"
 
     def established() -> bool:
-        status = client.request("GET", path).document().get("status")
-        conditions = status.get("conditions") if isinstance(status, dict) else None
-        return {"Established": "True"}.items() <= {c["type"]: c["status"] for c in conditions or []}.items()
+        found: Object = client.request("GET", path).document()
+        conditions = (found.get("status") or {}).get("conditions") or []
+        return {"Established": "True"}.items() <= {c["type"]: c["status"] for c in conditions}.items()
 
     operator_process.wait_until(established, f"{crd} is established")

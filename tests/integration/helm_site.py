@@ -104,11 +104,11 @@ class Site:
     def asked(
         self, size: int = 1, absent: tuple[str, ...] = (), fresh: bool = False, **more: str
     ) -> release_types.ReleaseRequest:
-        values: json_types.JsonObject = {"global": {}, "web": {"size": size} | more}
+        values: json_types.JsonObject = {"global": {}, "web": {"size": size, **more}}
         return release_types.ReleaseRequest(WEB, self.module, values, absent, fresh)
 
     def kubectl(self, *arguments: str, given: str | None = None) -> str:
-        argv = [self.cluster.kubectl, "--namespace", self.namespace, *arguments]
+        argv = [str(self.cluster.kubectl), "--namespace", self.namespace, *arguments]
         environ = {**os.environ, "KUBECONFIG": str(self.cluster.kubeconfig)}
         return subprocess.run(
             argv, env=environ, check=True, capture_output=True, text=True, input=given
@@ -141,7 +141,7 @@ class Site:
     def run_helm(self, *arguments: str) -> None:
         """Do something by hand; the operator's own calls are not counted."""
         environ = {**os.environ, "KUBECONFIG": str(self.cluster.kubeconfig)}
-        argv = [self.real_helm, *arguments, "--namespace", self.namespace]
+        argv = [str(self.real_helm), *arguments, "--namespace", self.namespace]
         subprocess.run(argv, env=environ, check=True, capture_output=True, text=True)
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from addon_operator.devcluster import pytest_plugin
 from addon_operator.helm import errors, release_types
+from addon_operator.kernel import json_types
 from addon_operator.modules import release
 from addon_operator.process import children
 from tests.integration.helm_site import ANY_HELM, CONFIG, SLOW_HOOK, WEB, Site
@@ -62,7 +63,8 @@ async def test_a_chart_sees_the_values_and_nothing_of_its_own_values_file(site: 
     site.write(
         "templates/config.yaml", CONFIG.replace('"{{ .Values.web.size }}"', "{{ toJson .Values | quote }}")
     )
-    values = {"web": {"nested": {"kept": 2}, "kept": 2, "list": [3], "none": None}, "global": {"g": 1}}
+    section: json_types.JsonObject = {"nested": {"kept": 2}, "kept": 2, "list": [3], "none": None}
+    values: json_types.JsonObject = {"web": section, "global": {"g": 1}}
     async with site.manager() as manager:
         await manager.ensure(dataclasses.replace(site.asked(), values=values))
     seen = json.loads(site.get("configmap", "web")["data"]["size"])
@@ -216,7 +218,7 @@ async def test_a_field_that_somebody_edited_is_the_charts_again_after_an_upgrade
 async def test_an_upgrade_by_hand_is_seen_and_undone(site: Site, helm: pathlib.Path) -> None:
     async with site.manager() as manager:
         await manager.ensure(site.asked(1))
-        by_hand = ["upgrade", "web", site.module, "--set", "web.size=99", "--namespace", site.namespace]
+        by_hand = ["upgrade", "web", str(site.module), "--set", "web.size=99", "--namespace", site.namespace]
         environ = {**os.environ, "KUBECONFIG": str(site.cluster.kubeconfig)}
         assert (await children.run_child([helm, *by_hand], env=environ)).exit_code == 0
         outcome = await manager.ensure(site.asked(1, fresh=True))
@@ -318,13 +320,15 @@ async def test_releases_may_be_kept_in_config_maps(site: Site) -> None:
 async def test_a_release_of_helm_3_goes_on_with_helm_4(
     devcluster: pytest_plugin.DevCluster, helm4: pathlib.Path, namespace: str, tmp_path: pathlib.Path
 ) -> None:
+    written = []
     for binary_path in (devcluster.helm, helm4, devcluster.helm):
         site = Site(devcluster, binary_path, namespace, tmp_path)
         site.write("Chart.yaml", "apiVersion: v2\nname: web\nversion: 0.0.1\n")
         site.write("templates/config.yaml", CONFIG)
         async with site.manager() as manager:
             await manager.ensure(site.asked(len(site.revisions()) + 1))
-    assert site.get("configmap", "web")["data"] == {"size": "3"}
+        written.append(site.get("configmap", "web")["data"])
+    assert written == [{"size": "1"}, {"size": "2"}, {"size": "3"}]
 
 
 async def test_another_helm_alone_makes_no_revision(

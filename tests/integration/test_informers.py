@@ -1,7 +1,7 @@
 """Informers on the real control plane."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 import orjson
 import pytest
@@ -111,14 +111,18 @@ async def test_a_kind_comes_goes_and_comes_again(devcluster: DevCluster, namespa
         assert f"the API server has no kind '{kind}' in {api}" in str(subscription.reason)
         definitions = paths.of("apiextensions.k8s.io/v1", "customresourcedefinitions")
         widget = {"apiVersion": api, "kind": kind, "metadata": {"name": "one"}, "spec": {"size": 1}}
+
+        def has_told(count: int) -> Callable[[], bool]:
+            return lambda: len(recorder.changes) >= count
+
         for told in (1, 3):
             await world.kube.create(definitions, definition(plural, kind))
             await recorder.until(lambda: subscription.reason is None, informing.PATIENCE)
             await recorder.until_synced()
             await world.kube.create(paths.of(api, plural, namespace=namespace), widget)
-            await recorder.until(lambda told=told: len(recorder.changes) >= told, informing.PATIENCE)
+            await recorder.until(has_told(told), informing.PATIENCE)
             await world.kube.delete(f"{definitions}/{plural}.informers.example.com")
-            await recorder.until(lambda told=told: len(recorder.changes) > told, informing.PATIENCE)
+            await recorder.until(has_told(told + 1), informing.PATIENCE)
             await recorder.until(lambda: subscription.reason is not None, informing.PATIENCE)
         assert recorder.told == [f"Added {namespace}/one", f"Deleted {namespace}/one"] * 2
         body = orjson.loads(recorder.changes[0].entry)["object"]

@@ -81,7 +81,7 @@ def test_a_hook_gets_all_objects_first_and_then_every_change(site: operator_site
 
 def test_only_what_a_binding_selects_makes_a_run(site: operator_site.Site) -> None:
     web = module(site)
-    others = {"labelSelector": {"matchLabels": {"bound": "no"}}}
+    others: dict[str, Any] = {"labelSelector": {"matchLabels": {"bound": "no"}}}
     phase = {"field": "metadata.name", "operator": "NotEquals", "value": "b"}
     site.hook(web, "named.sh", {"kubernetes": [config_maps(site, nameSelector={"matchNames": ["a", "c"]})]})
     site.hook(
@@ -89,7 +89,7 @@ def test_only_what_a_binding_selects_makes_a_run(site: operator_site.Site) -> No
     )
     site.hook(web, "others.sh", {"kubernetes": [config_maps(site, **others)]})
     site.hook(web, "deleted.sh", {"kubernetes": [config_maps(site, executeHookOnEvent=["Deleted"])]})
-    only = {"jqFilter": ".data.x", "keepFullObjectsInMemory": False}
+    only: dict[str, Any] = {"jqFilter": ".data.x", "keepFullObjectsInMemory": False}
     site.hook(web, "jq.sh", {"kubernetes": [config_maps(site, **only)]})
     put(site, "a", x="1")
     operator = site.start().wait_ready()
@@ -145,7 +145,7 @@ def test_groups_and_snapshots_of_other_bindings(site: operator_site.Site) -> Non
 
 def test_namespaces_come_and_go_with_their_labels(site: operator_site.Site) -> None:
     web = module(site)
-    labels = {"namespace": {"labelSelector": {"matchLabels": {"team": site.namespace}}}}
+    labels: dict[str, Any] = {"namespace": {"labelSelector": {"matchLabels": {"team": site.namespace}}}}
     site.hook(web, "maps.sh", {"kubernetes": [config_maps(site, **labels)]})
     put(site, "a", x="1")
     operator = site.start().wait_ready()
@@ -176,7 +176,7 @@ def test_a_kind_that_comes_later_is_followed_then_and_holds_up_nothing(site: ope
         "storage": True,
         "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
     }
-    crd = {
+    crd: dict[str, object] = {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
         "metadata": {"name": f"shops.{group}"},
@@ -190,7 +190,7 @@ def test_a_kind_that_comes_later_is_followed_then_and_holds_up_nothing(site: ope
     try:
         apply(site, crd)
         operator.wait_until(lambda: "shops Synchronization" in told(site, "shops.sh"), "the kind is followed")
-        shop = {"apiVersion": f"{group}/v1", "kind": "Shop", "metadata": {"name": "north"}}
+        shop: dict[str, object] = {"apiVersion": f"{group}/v1", "kind": "Shop", "metadata": {"name": "north"}}
         site.kubectl("wait", "--for=condition=Established", f"crd/shops.{group}")
         apply(site, shop)
         operator.wait_until(lambda: "shops Added north" in told(site, "shops.sh"), "its objects make events")

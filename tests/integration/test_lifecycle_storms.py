@@ -205,7 +205,7 @@ class Storm:
         while len(self.operators) < self.replicas:
             own = {"ADDON_OPERATOR_POD": secrets.token_hex(3)}
             own["DEBUG_UNIX_SOCKET"] = str(self.site.root / f"{own['ADDON_OPERATOR_POD']}.socket")
-            self.operators.append(self.site.start(**(own | self.environment)))
+            self.operators.append(self.site.start(**{**own, **self.environment}))
 
     def _replace(self) -> None:
         """Start others for those that have ended, as Kubernetes does."""

@@ -71,8 +71,13 @@ Series = dict[str, list[frozenset[str]]]
 
 def prepare(site: operator_site.Site) -> None:
     """Hooks that succeed, hooks that fail and hooks that may fail, with bindings of all sorts."""
-    config_maps = {"name": "maps", "kind": "ConfigMap", "jqFilter": ".metadata.name", "queue": "slow"}
-    config_maps["namespace"] = {"nameSelector": {"matchNames": [site.namespace]}}
+    config_maps = {
+        "name": "maps",
+        "kind": "ConfigMap",
+        "jqFilter": ".metadata.name",
+        "queue": "slow",
+        "namespace": {"nameSelector": {"matchNames": [site.namespace]}},
+    }
     tick = {"name": "tick", "crontab": "* * * * * *"}
     web = site.module("010-web", {"a": "b"}, values="webEnabled: true\n")
     for owner, name, step in ((site.global_hooks, "all.sh", "beforeAll"), (web, "own.sh", "afterHelm")):

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from addon_operator.devcluster import handle
-from tests.integration import admitting, operator_site
+from addon_operator.devcluster import api, handle, layout
+from tests.integration import admitting, operator_process, operator_site
 from tests.integration.admitting import Shop, container
 
 pytestmark = pytest.mark.integration
@@ -17,7 +17,7 @@ ANNOTATION = "podpreset.admission.kubernetes.io/podpreset-allow-database"
 @pytest.fixture(scope="module")
 def operator(
     devcluster: handle.DevCluster, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[admitting.operator_process.OperatorProcess]:
+) -> Iterator[operator_process.OperatorProcess]:
     namespace = devcluster.namespace("operator")
     site = operator_site.Site(devcluster, namespace, tmp_path_factory.mktemp("operator"))
     with admitting.admitting(site, devcluster) as running:
@@ -27,11 +27,9 @@ def operator(
 
 
 @pytest.fixture
-def shop(
-    operator: admitting.operator_process.OperatorProcess, devcluster: handle.DevCluster
-) -> Iterator[Shop]:
+def shop(operator: operator_process.OperatorProcess, devcluster: handle.DevCluster) -> Iterator[Shop]:
     namespace = devcluster.namespace("shop")
-    client = admitting.api.ApiClient(admitting.layout.Layout(devcluster.kubeconfig.parent), devcluster.url)
+    client = api.ApiClient(layout.Layout(devcluster.kubeconfig.parent), devcluster.url)
     yield Shop(namespace, operator, devcluster, client)
     devcluster.delete_namespace(namespace)
 
@@ -142,12 +140,12 @@ def test_the_status_says_valid_and_counts_a_burst_in_a_handful_of_writes(shop: S
     for number in range(40):
         shop.pod(*([container(env=[{"name": "DB_PORT", "value": "1"}])] if number % 4 == 0 else []))
 
-    def status() -> dict[str, object] | None:
-        found = shop.stored_preset().get("status") or {}
+    def status() -> admitting.Object | None:
+        found: admitting.Object = shop.stored_preset().get("status") or {}
         return found if (found.get("injected"), found.get("conflicts")) == (30, 10) else None
 
     found = shop.operator.wait_until(status, "all pods are counted")
-    (condition,) = found["conditions"]  # type: ignore[misc]  # decoded JSON
+    (condition,) = found["conditions"]
     assert (condition["type"], condition["status"]) == ("Valid", "True")
     managed = shop.stored_preset()["metadata"]["managedFields"]
     assert any(each.get("subresource") == "status" for each in managed)
@@ -183,7 +181,7 @@ def test_a_restarted_operator_goes_on_with_the_same_certificates_and_webhooks(
 ) -> None:
     namespace = devcluster.namespace("operator")
     site = operator_site.Site(devcluster, namespace, tmp_path)
-    environment = admitting.webhook_environment(admitting.operator_process.free_port())
+    environment = admitting.webhook_environment(operator_process.free_port())
     try:
         with admitting.opened(site, devcluster, **environment) as shop:
             shop.preset()

@@ -34,7 +34,7 @@ def of_pods(shop: Shop, prefix: str) -> list[admitting.Object]:
 
 def controlled(shop: Shop, kind: str, name: str, count: int) -> list[admitting.Object]:
     """Pods of a controller after each has its Event."""
-    template = {
+    template: admitting.Object = {
         "metadata": {"labels": {**admitting.LABELS, "of": name}},
         "spec": {"containers": [CONFLICTING]},
     }
@@ -110,16 +110,13 @@ def test_a_pod_that_another_admission_refuses_gives_no_event(shop: Shop) -> None
         lambda: other.items("/api/v1/namespaces/{}/resourcequotas")[0].get("status", {}).get("hard"),
         "the quota",
     )
-    refused = other.client.request(
-        "POST",
-        admitting.PODS.format(other.namespace),
-        {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {"name": "refused", "labels": admitting.LABELS},
-            "spec": {"containers": [CONFLICTING]},
-        },
-    )
+    pod: admitting.Object = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "refused", "labels": admitting.LABELS},
+        "spec": {"containers": [CONFLICTING]},
+    }
+    refused = other.client.request("POST", admitting.PODS.format(other.namespace), pod)
     assert not refused.is_success
     shop.pod(CONFLICTING, metadata={"name": "after"})
     shop.operator.wait_until(lambda: of_pods(shop, "after"), "an Event of a later pod")

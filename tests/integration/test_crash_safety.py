@@ -98,6 +98,7 @@ def test_killed_before_or_after_any_effect_the_next_start_brings_the_same_state(
         life.close()
 
 
+@pytest.mark.slow
 def test_a_kill_in_the_middle_of_an_install_an_edit_and_a_removal_is_made_up_for(begin: Begin) -> None:
     undisturbed, life = begin(), begin()
     recorded = live_undisturbed(undisturbed)

@@ -152,6 +152,7 @@ def test_down_leaves_no_process_and_no_file(home: Home, tmp_path: pathlib.Path) 
     assert not export.exists()
 
 
+@pytest.mark.slow
 def test_a_killed_up_is_no_obstacle_for_the_next(home: Home) -> None:
     home.up(cluster.Request(NAME))
     killed = dataclasses.replace(home.state(), phase="starting", components={})

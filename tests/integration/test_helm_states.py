@@ -20,6 +20,7 @@ def site(helm_site: Site) -> Site:
     return helm_site
 
 
+@ANY_HELM
 async def test_a_release_stuck_in_any_state_is_recovered(site: Site) -> None:
     size = 0
     for status in ("pending-install", "pending-upgrade", "pending-rollback", "uninstalling", "failed"):

@@ -314,6 +314,7 @@ def served(operator: operator_process.OperatorProcess) -> float:
     return operator.metrics().total("podpreset_admissions_total", result="injected")
 
 
+@pytest.mark.slow
 def test_pods_are_admitted_all_the_time_while_the_leader_stops(
     site: operator_site.Site, devcluster: handle.DevCluster
 ) -> None:

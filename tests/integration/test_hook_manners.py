@@ -65,6 +65,7 @@ def test_what_hooks_do_wrong_is_told_in_one_sentence_each_and_harms_nobody_else(
     operator.stop()
 
 
+@pytest.mark.slow
 def test_a_hook_that_ignores_its_end_leaves_processes_behind_or_floods_its_output_stops_nothing(
     site: operator_site.Site,
 ) -> None:

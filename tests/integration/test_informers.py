@@ -98,6 +98,7 @@ def definition(plural: str, kind: str) -> dict[str, object]:
     }
 
 
+@pytest.mark.slow
 async def test_a_kind_comes_goes_and_comes_again(devcluster: DevCluster, namespace: str) -> None:
     tuning = object_feeds.Tuning(kind_poll=0.5, gone_after=1.0, max_delay=0.5)
     async with informing.world(devcluster.kubeconfig, tuning) as world:

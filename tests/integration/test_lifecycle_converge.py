@@ -29,7 +29,7 @@ def noting(site: operator_site.Site, name: str) -> str:
     return f"echo {name}+ >> {site.root}/intervals; sleep 0.3; echo {name}- >> {site.root}/intervals"
 
 
-@pytest.mark.parametrize(("parallelism", "most"), [("1", 1), ("2", 2)])
+@pytest.mark.parametrize(("parallelism", "most"), [pytest.param("1", 1, marks=pytest.mark.slow), ("2", 2)])
 def test_modules_of_one_order_run_side_by_side_up_to_the_setting_and_higher_ones_after_them(
     site: operator_site.Site, parallelism: str, most: int
 ) -> None:

@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from tests.integration import operator_process, operator_site
+from tests.integration import helm_site, operator_process, operator_site
 
 pytestmark = pytest.mark.integration
 
@@ -36,6 +36,7 @@ def wait_data(
     operator.wait_until(lambda: site.data(name) == data, f"{name} has {data}")
 
 
+@helm_site.ANY_HELM
 def test_a_removal_goes_on_after_failures_restarts_and_second_thoughts(
     site: operator_site.Site, helm: pathlib.Path
 ) -> None:
@@ -219,6 +220,7 @@ def test_flags_of_global_hooks_switch_modules_on_events_and_after_all(site: oper
     operator.stop()
 
 
+@pytest.mark.slow
 def test_a_module_directory_that_is_gone_fails_its_module_until_it_is_back(site: operator_site.Site) -> None:
     site.values("global: {size: 1}")
     web = module(site, "010-web")
@@ -242,6 +244,7 @@ def test_a_module_directory_that_is_gone_fails_its_module_until_it_is_back(site:
     second.stop()
 
 
+@pytest.mark.slow
 def test_a_first_run_that_fails_after_helm_is_repeated_from_its_startup_and_others_from_what_failed(
     site: operator_site.Site,
 ) -> None:
@@ -310,6 +313,7 @@ def test_what_a_hook_writes_after_its_module_was_removed_has_no_effect(site: ope
     operator.stop()
 
 
+@pytest.mark.slow
 def test_what_is_mended_or_removed_on_disk_does_not_keep_the_first_converge_from_its_end(
     site: operator_site.Site,
 ) -> None:

@@ -293,7 +293,7 @@ SHORT_LEASE: Final = {
 @pytest.mark.parametrize(
     ("seed", "kinds"),
     [
-        pytest.param(1, TROUBLE, id="trouble"),
+        pytest.param(1, TROUBLE, id="trouble", marks=pytest.mark.slow),
         pytest.param(2, EDITS, id="edits", marks=pytest.mark.slow),
         *(pytest.param(seed, TROUBLE, id=f"trouble-{seed}", marks=pytest.mark.slow) for seed in range(3, 8)),
         *(pytest.param(seed, DEATHS, id=f"deaths-{seed}", marks=pytest.mark.slow) for seed in range(8, 13)),

@@ -146,6 +146,7 @@ def test_objects_follow_what_becomes_of_modules(modules: Modules) -> None:
     operator.wait_until(lambda: modules.get("web") is None, "the object of a module that is gone is deleted")
 
 
+@pytest.mark.slow
 def test_a_restart_changes_no_condition_and_tells_nothing(modules: Modules) -> None:
     modules.add(10, "web", data={"a": "b"})
     operator = modules.site.start().wait_ready()

@@ -46,6 +46,7 @@ def test_hooks_tick_from_the_end_of_the_first_converge_to_the_end_of_their_modul
     operator.stop()
 
 
+@pytest.mark.slow
 def test_ticks_that_come_while_a_hook_runs_are_one_and_other_hooks_go_on(site: operator_site.Site) -> None:
     gate = site.root / "gate"
     ticks = {"schedule": [{"crontab": EVERY_SECOND, "queue": "busy"}]}

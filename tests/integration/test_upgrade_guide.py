@@ -16,6 +16,7 @@ def uid(site: operator_site.Site) -> str:
     return site.kubectl("get", "configmap", "data", "-o", "jsonpath={.metadata.uid}")
 
 
+@pytest.mark.slow
 def test_a_renamed_module_keeps_its_objects(site: operator_site.Site) -> None:
     module = site.module("010-old-name", values="oldNameEnabled: true\n")
     (module / "templates").mkdir()

@@ -42,6 +42,7 @@ def test_changes_on_disk_are_taken_in_one_module_at_a_time(site: operator_site.S
     operator.stop()
 
 
+@pytest.mark.slow
 def test_module_directories_come_and_go(site: operator_site.Site) -> None:
     db = site.module("020-db", {"a": "b"}, values="dbEnabled: true")
     site.hook(db, "tick.sh", {"schedule": [{"crontab": "* * * * * *", "name": "tick"}]})

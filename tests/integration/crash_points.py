@@ -96,11 +96,11 @@ class _Borders:
         from addon_operator.values import store
 
         # Every border stands on one function of its class, whoever calls it.
-        client.KubeClient._write = self._writing(client.KubeClient._write)  # type: ignore[method-assign]
-        launcher.Launcher.start = self._starting(launcher.Launcher.start)  # type: ignore[method-assign]
-        launcher.Launcher.reap = self._reaping(launcher.Launcher.reap)  # type: ignore[method-assign]
+        client.KubeClient._write = self._writing(client.KubeClient._write)  # type: ignore[method-assign]  # wrapped
+        launcher.Launcher.start = self._starting(launcher.Launcher.start)  # type: ignore[method-assign]  # wrapped
+        launcher.Launcher.reap = self._reaping(launcher.Launcher.reap)  # type: ignore[method-assign]  # wrapped
         patching = self._patching(store.ValuesStore.apply_values_patch)
-        store.ValuesStore.apply_values_patch = patching  # type: ignore[method-assign]
+        store.ValuesStore.apply_values_patch = patching  # type: ignore[method-assign]  # wrapped
 
     def _pass(self, moment: str, effect: str) -> None:
         point = f"{self._desk.phase}: {moment} {effect}"

@@ -16,7 +16,7 @@ from tests.integration import admitting
 pytestmark = pytest.mark.integration
 
 CRD: Final = pathlib.Path(__file__).parents[2] / "crds" / "podpresets.yaml"
-POD: Final = {
+POD: Final[dict[str, Any]] = {
     "apiVersion": "v1",
     "kind": "Pod",
     "metadata": {"name": "web", "labels": {"role": "frontend"}},
@@ -30,7 +30,7 @@ POD: Final = {
         ]
     },
 }
-PRESET: Final = {
+PRESET: Final[dict[str, Any]] = {
     "apiVersion": "settings.k8s.io/v1alpha1",
     "kind": "PodPreset",
     "metadata": {"name": "database"},
@@ -112,7 +112,7 @@ def test_the_api_server_takes_the_pod_as_it_is_shown(cluster: pytest_plugin.DevC
         "create", "--dry-run=server", "--validate=strict", "-o", "json", "-f", "-", stdin=json.dumps(shown)
     )
     created = json.loads(answer.stdout)
-    assert created["spec"]["containers"][0]["envFrom"] == PRESET["spec"]["envFrom"]  # type: ignore[index]
+    assert created["spec"]["containers"][0]["envFrom"] == PRESET["spec"]["envFrom"]
     assert "podpreset.admission.kubernetes.io/podpreset-database" in created["metadata"]["annotations"]
 
 
@@ -141,7 +141,7 @@ def test_a_workload_that_is_stored_is_previewed_in_its_namespace(
 ) -> None:
     template = {
         "metadata": {"labels": {"role": "frontend"}},
-        "spec": {**POD["spec"], "restartPolicy": "Never"},  # type: ignore[dict-item]
+        "spec": {**POD["spec"], "restartPolicy": "Never"},
     }
     job = {
         "apiVersion": "batch/v1",

@@ -21,8 +21,8 @@ def test_equal_values_give_equal_bytes_whatever_their_order() -> None:
 
 
 @pytest.mark.parametrize("value", [2**63, 10**30, "\ud800", "ä", None, 1.5, 9007199254740993])
-def test_values_survive_the_way_into_the_file(value: object) -> None:
-    assert json.loads(inputs.encode_values({"web": {"x": value}})) == {"web": {"x": value}}  # type: ignore[dict-item]
+def test_values_survive_the_way_into_the_file(value: json_types.JsonValue) -> None:
+    assert json.loads(inputs.encode_values({"web": {"x": value}})) == {"web": {"x": value}}
 
 
 @pytest.mark.parametrize(

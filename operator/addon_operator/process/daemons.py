@@ -75,7 +75,12 @@ class ProcessTable:
         """All processes of this user that were started with ``name=value`` in their environment."""
         wanted = f"{name}={value}".encode()
         pids = (int(entry.name) for entry in self._root.iterdir() if entry.name.isdigit())
-        found = (self.identify(pid) for pid in pids if wanted in self._environment(pid))
+        environments = {pid: self._environment(pid) for pid in pids}
+        if empty := [pid for pid, environment in environments.items() if environment == [b""]]:
+            # A process that is becoming another program shows none for a moment.
+            self._sleep(_POLL)
+            environments |= {pid: self._environment(pid) for pid in empty}
+        found = (self.identify(pid) for pid, environment in environments.items() if wanted in environment)
         return [process for process in found if process is not None]
 
     def kill(self, processes: Iterable[ProcessIdentity]) -> None:

@@ -3,7 +3,6 @@
 import dataclasses
 import os
 import pathlib
-import time
 from collections.abc import Iterator, Sequence
 
 import pytest
@@ -73,11 +72,10 @@ class Bench:
         """A component that really runs."""
         program = fakes.write_program(self.source.directory / name, SLEEPS)
         env = {bootstrap.MARK: str(self.root / ONE), "PATH": os.environ["PATH"]}
-        started = daemons.start([str(program)], log=self.root / ONE / "log", env=env, table=self.table)
-        # While it begins to run, its environment cannot be seen.
-        while started not in self.processes():
-            time.sleep(0.001)
-        return state.Component(started, (str(program),))
+        log = self.root / ONE / "log"
+        return state.Component(
+            daemons.start([str(program)], log=log, env=env, table=self.table), (str(program),)
+        )
 
     def ended(self) -> state.Component:
         """A component whose pid belongs to someone else by now."""

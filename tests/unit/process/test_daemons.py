@@ -121,6 +121,12 @@ def test_processes_are_found_by_their_whole_mark(proc: pathlib.Path, table: daem
     assert [process.pid for process in table.marked("CLUSTER", "/a")] == [1]
 
 
+def test_a_process_that_is_becoming_another_program_is_found_all_the_same(proc: pathlib.Path) -> None:
+    table = daemons.ProcessTable(proc, sleep=lambda _: write_process(proc, 1, env=b"CLUSTER=/a\0"))
+    write_process(proc, 1)
+    assert [process.pid for process in table.marked("CLUSTER", "/a")] == [1]
+
+
 def test_killing_what_has_ended_touches_nobody(proc: pathlib.Path, table: daemons.ProcessTable) -> None:
     own = os.getpid()
     write_process(proc, own, started=2)

@@ -138,6 +138,7 @@ def test_a_module_hook_without_configuration_holds_up_only_its_module(site: oper
     assert site.revisions() == {"web": 1, "api": 1}
 
 
+@pytest.mark.slow
 def test_an_enabled_script_that_gives_no_answer_is_told_and_tried_again(site: operator_site.Site) -> None:
     api = site.module("020-api", {"color": "blue"}, values="apiEnabled: true", enabled="echo perhaps")
     operator = site.start()

@@ -60,6 +60,7 @@ def project(tmp_path: pathlib.Path, pytestconfig: pytest.Config) -> Project:
         pytest.param(BY_NAME, id="by name", marks=pytest.mark.slow),
     ],
 )
+@pytest.mark.slow
 def test_tests_get_a_cluster_that_is_gone_afterwards(project: Project, conftest: str) -> None:
     shown = project.test(conftest, TESTS)
     assert "1 failed, 2 passed" in shown

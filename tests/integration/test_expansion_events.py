@@ -87,6 +87,7 @@ def test_the_pod_is_admitted_unchanged(shop: Shop) -> None:
     assert "annotations" not in pod["metadata"]
 
 
+@pytest.mark.slow
 def test_events_can_be_switched_off(
     devcluster: handle.DevCluster, tmp_path_factory: pytest.TempPathFactory, shop: Shop
 ) -> None:

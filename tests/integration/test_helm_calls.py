@@ -67,6 +67,7 @@ def test_disabling_a_module_ends_its_helm_call_and_its_retries_at_once(site: ope
     operator.stop()
 
 
+@pytest.mark.slow
 def test_the_end_of_the_operator_ends_helm_after_the_grace_period_and_the_next_start_recovers(
     site: operator_site.Site,
 ) -> None:

@@ -85,6 +85,7 @@ def test_a_removal_goes_on_after_failures_restarts_and_second_thoughts(
     second.stop()
 
 
+@pytest.mark.slow
 def test_a_failing_module_holds_up_no_edits_removals_and_healing_of_others(site: operator_site.Site) -> None:
     site.values("global: {size: 1}")
     for directory in ("010-bad", "010-web", "010-api"):

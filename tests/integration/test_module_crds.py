@@ -140,6 +140,7 @@ def test_a_wrong_definition_holds_up_its_own_module_only_and_is_told(
     operator.stop()
 
 
+@pytest.mark.slow
 def test_a_dropped_version_is_left_by_its_objects_and_the_live_conversion_stays(
     site: operator_site.Site, group: str, read: Callable[[str], dict[str, Any]]
 ) -> None:

@@ -176,6 +176,7 @@ def test_results_are_counted(shop: Shop) -> None:
     assert shop.operator.metrics().total("webhook_certificate_expiry_seconds") > 300 * 24 * 3600
 
 
+@pytest.mark.slow
 def test_a_restarted_operator_goes_on_with_the_same_certificates_and_webhooks(
     devcluster: handle.DevCluster, tmp_path: pathlib.Path
 ) -> None:

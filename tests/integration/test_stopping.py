@@ -111,6 +111,7 @@ def test_sigterm_while_modules_are_discovered_ends_it_cleanly(site: operator_sit
     assert is_gone(script)
 
 
+@pytest.mark.slow
 def test_sigterm_while_a_module_is_removed_leaves_the_rest_to_the_next_start(
     site: operator_site.Site,
 ) -> None:
@@ -128,6 +129,7 @@ def test_sigterm_while_a_module_is_removed_leaves_the_rest_to_the_next_start(
     assert site.revisions() == {}
 
 
+@pytest.mark.slow
 def test_sigterm_at_any_moment_of_the_start_ends_it_cleanly(site: operator_site.Site) -> None:
     """Whatever it is doing then: imports, the first requests, hooks' configurations, the first converge."""
     site.values("webEnabled: true")

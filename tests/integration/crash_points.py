@@ -47,7 +47,10 @@ class Desk:
     @property
     def fatal(self) -> str:
         """The point at which the operator will be killed; empty if it will not, or was."""
-        return self._at.read_text() if self._at.exists() else ""
+        try:
+            return self._at.read_text()
+        except FileNotFoundError:
+            return ""
 
     @property
     def passed(self) -> list[str]:

@@ -94,9 +94,11 @@ def _print_table(report: "hooks_check.Report") -> None:
         click.echo(tables.to_text(table), nl=False)
     errors = sum(len(file.errors) for file in report.files)
     warnings = sum(len(file.warnings) for file in report.files)
-    told = [_count(number, noun) for number, noun in ((errors, "error"), (warnings, "warning")) if number]
+    told = [
+        tables.count(number, noun) for number, noun in ((errors, "error"), (warnings, "warning")) if number
+    ]
     verdict = ", ".join(told) or ("nothing is wrong" if report.files else "there are no hooks")
-    click.echo(f"{_count(len(report.files), 'file')} checked: {verdict}")
+    click.echo(f"{tables.count(len(report.files), 'file')} checked: {verdict}")
 
 
 def _rows(file: "hooks_check.CheckedFile") -> Iterator[tuple[str | rich.text.Text, ...]]:
@@ -120,10 +122,6 @@ def _findings(file: "hooks_check.CheckedFile") -> rich.text.Text:
         *((f"warning: {sentence}", _STYLES["warning"]) for sentence in file.warnings),
     ]
     return rich.text.Text("\n").join(rich.text.Text(text, style) for text, style in lines)
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _json(value: object) -> str:

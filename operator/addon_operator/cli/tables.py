@@ -66,3 +66,8 @@ def to_text(made: "rich.table.Table", least: int = 0) -> str:
     with printer.capture() as captured:
         printer.print(made)
     return "".join(f"{line.rstrip()}\n" for line in captured.get().splitlines())
+
+
+def count(number: int, noun: str) -> str:
+    """So many of something: ``1 file``, ``2 files``."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -89,12 +89,8 @@ def _print_table(report: "values_check.Report") -> None:
             table.add_row(found.level, found.subject, found.problem, style=_STYLES[found.level])
         click.echo(tables.to_text(table), nl=False)
     counts = collections.Counter(str(found.level) for found in report.findings)
-    told = ", ".join(_count(counts[level], level) for level in _STYLES if counts[level])
-    click.echo(f"{_count(report.modules, 'module')} checked: {told or 'nothing is wrong'}")
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+    told = ", ".join(tables.count(counts[level], level) for level in _STYLES if counts[level])
+    click.echo(f"{tables.count(report.modules, 'module')} checked: {told or 'nothing is wrong'}")
 
 
 @values.command()

@@ -15,7 +15,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
 
 from addon_operator.kernel import json_types
-from addon_operator.values import go_patterns, json_documents
+from addon_operator.values import go_patterns, json_documents, schema_formats
 
 if TYPE_CHECKING:
     from cel_expr_python import cel
@@ -81,7 +81,7 @@ class _Declarations:
         text, url = self._string, self._map
         parts = ("Scheme", "Host", "Hostname", "Port", "EscapedPath")
         return [
-            self._function("isURL", self._bool, _succeeds(_url), text),
+            self._function("isURL", self._bool, schema_formats.parses(_url), text),
             self._function("url", url, _url, text),
             *(self._method(f"get{part}", text, operator.itemgetter(part), url) for part in parts),
             self._method("getQuery", self._map, operator.itemgetter("Query"), url),
@@ -91,7 +91,7 @@ class _Declarations:
         text, quantity, truth = self._string, self._map, self._bool
         numbers = (quantity, self._int)
         return [
-            self._function("isQuantity", truth, _succeeds(_quantity), text),
+            self._function("isQuantity", truth, schema_formats.parses(_quantity), text),
             self._function("quantity", quantity, _quantity, text),
             self._method("isInteger", truth, _is_integer, quantity),
             self._method("asInteger", self._int, _as_integer, quantity),
@@ -115,12 +115,12 @@ class _Declarations:
         text, address, truth, number = self._string, self._map, self._bool, self._int
         kinds = ("Unspecified", "Loopback", "LinkLocalMulticast", "LinkLocalUnicast", "GlobalUnicast")
         return [
-            self._function("isIP", truth, _succeeds(_ip), text),
+            self._function("isIP", truth, schema_formats.parses(_ip), text),
             self._function("ip", address, _ip, text),
             self._function("ip.isCanonical", truth, _is_canonical, text),
             self._method("family", number, operator.itemgetter("family"), address),
             *(self._method(f"is{kind}", truth, operator.itemgetter(kind), address) for kind in kinds),
-            self._function("isCIDR", truth, _succeeds(_cidr), text),
+            self._function("isCIDR", truth, schema_formats.parses(_cidr), text),
             self._function("cidr", address, _cidr, text),
             self._overloaded(
                 "containsIP", truth, ((address, text), _holds), ((address, address), _holds), member=True
@@ -172,17 +172,6 @@ def _plain_errors(implementation: Callable[..., Any]) -> Callable[..., Any]:
             raise ValueError(str(error)) from None
 
     return called
-
-
-def _succeeds(parse: Callable[[str], object]) -> Callable[[str], bool]:
-    def check(text: str) -> bool:
-        try:
-            parse(text)
-        except ValueError:
-            return False
-        return True
-
-    return check
 
 
 def _is_sorted(items: list[Any]) -> bool:

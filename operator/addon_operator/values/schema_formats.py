@@ -34,7 +34,9 @@ def _matches(pattern: re.Pattern[str]) -> Callable[[str], object]:
     return check
 
 
-def _parses(parse: Callable[[str], object]) -> Callable[[str], bool]:
+def parses(parse: Callable[[str], object]) -> Callable[[str], bool]:
+    """Whether a text is one that ``parse`` takes, which raises :class:`ValueError` for others."""
+
     def check(text: str) -> bool:
         try:
             parse(text)
@@ -74,20 +76,20 @@ def _cidr(text: str) -> None:
 
 
 _TEXT_FORMATS: Final[Mapping[str, Callable[[str], object]]] = {
-    "byte": _parses(_base64),
-    "cidr": _parses(_cidr),
-    "date": _parses(_date),
-    "date-time": _parses(_date_time),
-    "datetime": _parses(_date_time),
+    "byte": parses(_base64),
+    "cidr": parses(_cidr),
+    "date": parses(_date),
+    "date-time": parses(_date_time),
+    "datetime": parses(_date_time),
     "duration": _matches(_DURATION),
     "email": _matches(_EMAIL),
     "hostname": _matches(_HOSTNAME),
-    "ip": _parses(ipaddress.ip_address),
-    "ipv4": _parses(ipaddress.IPv4Address),
-    "ipv6": _parses(ipaddress.IPv6Address),
+    "ip": parses(ipaddress.ip_address),
+    "ipv4": parses(ipaddress.IPv4Address),
+    "ipv6": parses(ipaddress.IPv6Address),
     "mac": _matches(_MAC),
-    "uri": _parses(_uri),
-    "uuid": _parses(uuid.UUID),
+    "uri": parses(_uri),
+    "uuid": parses(uuid.UUID),
 }
 _INTEGER_BITS: Final = {"int32": 31, "int64": 63}
 

@@ -1,7 +1,8 @@
 """Expressions in jq, checked once and run on JSON values."""
 
+import functools
 import json
-from typing import cast
+from typing import Any, cast
 
 import jq  # type: ignore[import-not-found]  # an extension module without stubs
 
@@ -33,12 +34,7 @@ class JqProgram:
     def __init__(self, text: str) -> None:
         """Compile ``text``; raises :class:`JqError` with the place of the mistake."""
         self.text = text
-        check(text)
-        try:
-            # The library hands numbers over as doubles; as JSON text they keep all their digits.
-            self._program = jq.compile(f"(\n{text}\n) | tojson")
-        except ValueError as error:
-            raise error_of(str(error)) from error
+        self._program = _compiled(text)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, JqProgram) and other.text == self.text
@@ -56,6 +52,17 @@ class JqProgram:
         except ValueError as error:
             raise error_of(str(error)) from error
         return [cast("JsonValue", json.loads(text)) for text in written]
+
+
+@functools.lru_cache(maxsize=32)
+def _compiled(text: str) -> Any:  # noqa: ANN401 - an extension module without types
+    # Hooks write the same expressions in each run, and libjq needs milliseconds for each.
+    check(text)
+    try:
+        # The library hands numbers over as doubles; as JSON text they keep all their digits.
+        return jq.compile(f"(\n{text}\n) | tojson")
+    except ValueError as error:
+        raise error_of(str(error)) from error
 
 
 def check(text: str) -> None:

@@ -161,9 +161,9 @@ def _detail_problems(
 
 def _keyword_problems(path: tuple[str | int, ...], schema: Mapping[str, Any]) -> Iterator[_Problem]:
     """A misspelt keyword would silently check nothing."""
-    for keyword in schema:
+    for keyword in [keyword for keyword in schema if keyword not in KEYWORDS]:
         near = difflib.get_close_matches(keyword, KEYWORDS, n=1, cutoff=0.85)
-        if near and keyword not in KEYWORDS and keyword.startswith("x-") is near[0].startswith("x-"):
+        if near and keyword.startswith("x-") is near[0].startswith("x-"):
             yield (*path, keyword), f"this is no keyword of a schema; did you mean {near[0]!r}?"
 
 

@@ -14,6 +14,8 @@ from typing import Final, TypeVar
 
 from prometheus_client import parser
 
+from tests.integration import operator_forks
+
 T = TypeVar("T")
 
 READY_DEADLINE: Final = 30.0
@@ -91,6 +93,21 @@ def free_port() -> int:
         return port
 
 
+def _start(
+    arguments: Sequence[str], environment: Mapping[str, str], cwd: pathlib.Path, log: pathlib.Path
+) -> "subprocess.Popen[bytes]":
+    with log.open("wb") as output:
+        return subprocess.Popen(
+            [sys.executable, "-m", "addon_operator", *arguments],
+            env=environment,
+            cwd=cwd,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+
+
 class OperatorProcess:
     """One run of ``addon-operator start``."""
 
@@ -105,16 +122,14 @@ class OperatorProcess:
     ) -> None:
         self.port = port
         self._log = log
-        with log.open("wb") as output:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "addon_operator", "start", *arguments],
-                env=dict(environment),
-                cwd=cwd,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
+        log.touch()
+        command = ("start", *arguments)
+        given = dict(environment)
+        self._process: operator_forks.Process = (
+            operator_forks.Fork(command, given, cwd, log)
+            if operator_forks.serves(given)
+            else _start(command, given, cwd, log)
+        )
 
     @property
     def pid(self) -> int:
@@ -161,7 +176,7 @@ class OperatorProcess:
             found = probe()
             if not found and self._process.poll() is not None:
                 raise AssertionError(
-                    f"the operator ended with code {self._process.returncode} before: {what}\n{self.tail()}"
+                    f"the operator ended with code {self._process.poll()} before: {what}\n{self.tail()}"
                 )
             return found
 
@@ -224,8 +239,7 @@ class OperatorProcess:
 
     def kill(self) -> None:
         """End it whatever it does; for the end of a test that failed."""
-        if self._process.poll() is None:
-            self._process.kill()
+        self._process.send_signal(signal.SIGKILL)
         self._process.wait()
 
     def tail(self) -> str:

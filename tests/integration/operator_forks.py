@@ -1,0 +1,114 @@
+"""Operators that need not import what they are made of: copies of a process that has done so.
+
+Those imports are most of the processor time of an operator with a module or two, and the tests start
+hundreds. A copy takes on everything that a started process is given: arguments, environment, directory,
+outputs, a session of its own. It runs the same command line.
+"""
+
+import atexit
+import multiprocessing
+import os
+import pathlib
+import signal
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from typing import Final, Protocol
+
+import addon_operator
+from addon_operator.cli import main
+
+_SOURCES: Final = (pathlib.Path(addon_operator.__file__).parents[1], pathlib.Path(__file__).parents[2])
+_CONTEXT: Final = multiprocessing.get_context("forkserver")
+_CONTEXT.set_forkserver_preload(["tests.integration.operator_imports"])
+
+
+class Process(Protocol):
+    """What is needed of a running operator, whichever way it was started; as :class:`subprocess.Popen`."""
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+
+    def poll(self) -> int | None:
+        """Its exit code, negative for a signal, or ``None`` while it runs."""
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Its exit code, once it has ended. Raises :class:`subprocess.TimeoutExpired`."""
+
+    def send_signal(self, sig: int) -> None:
+        """Send it a signal, unless it has ended."""
+
+
+def serves(environment: Mapping[str, str]) -> bool:
+    """Whether a copy is like a process with that environment: with settings of Python's own it is not."""
+    asked = {key: value for key, value in environment.items() if key.startswith("PYTHON")}
+    return asked == {"PYTHONPATH": str(_SOURCES[0])}
+
+
+class Fork:
+    """One copy that runs ``addon-operator`` with these arguments, and writes both its outputs to ``log``."""
+
+    def __init__(
+        self, arguments: Sequence[str], environment: Mapping[str, str], cwd: pathlib.Path, log: pathlib.Path
+    ) -> None:
+        self._process = _CONTEXT.Process(target=_run, args=(arguments, dict(environment), cwd, log))
+        path = os.environ.get("PYTHONPATH")
+        # The process that is copied is started with the first copy, and looks for modules where it is told.
+        os.environ["PYTHONPATH"] = os.pathsep.join(map(str, _SOURCES))
+        try:
+            self._process.start()
+        finally:
+            if path is None:
+                del os.environ["PYTHONPATH"]
+            else:
+                os.environ["PYTHONPATH"] = path
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        pid = self._process.pid
+        assert pid is not None, "a started process has an id"
+        return pid
+
+    def poll(self) -> int | None:
+        """Its exit code, negative for a signal, or ``None`` while it runs."""
+        return self._process.exitcode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Its exit code, once it has ended. Raises :class:`subprocess.TimeoutExpired`."""
+        self._process.join(timeout)
+        code = self.poll()
+        if code is None:
+            raise subprocess.TimeoutExpired("addon-operator", timeout or 0)
+        return code
+
+    def send_signal(self, sig: int) -> None:
+        """Send it a signal, unless it has ended."""
+        if self.poll() is None:
+            os.kill(self.pid, sig)
+
+
+def _run(
+    arguments: Sequence[str], environment: Mapping[str, str], cwd: pathlib.Path, log: pathlib.Path
+) -> None:
+    _become(environment, cwd, log)
+    try:
+        main.main(arguments)
+    finally:
+        # Copies made by multiprocessing leave these out.
+        atexit._run_exitfuncs()
+
+
+def _become(environment: Mapping[str, str], cwd: pathlib.Path, log: pathlib.Path) -> None:
+    """Make this process what it would be if it had been started with all that."""
+    os.setsid()
+    os.chdir(cwd)
+    os.environ.clear()
+    os.environ.update(environment)
+    tempfile.tempdir = None
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    with pathlib.Path(os.devnull).open("rb") as nothing, log.open("wb") as output:
+        os.dup2(nothing.fileno(), 0)
+        os.dup2(output.fileno(), 1)
+        os.dup2(output.fileno(), 2)

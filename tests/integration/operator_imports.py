@@ -1,0 +1,16 @@
+"""What an operator imports at its start, for the process whose copies the tests start as operators."""
+
+import gc
+
+import tests.integration.operator_forks
+from addon_operator.app import libraries
+from addon_operator.cli import start
+
+with libraries.quick_imports():
+    from addon_operator.app import run
+
+__all__ = ["run", "start", "tests"]
+
+# A collection in a copy would write to all that it shares with the others.
+gc.collect()
+gc.freeze()

@@ -228,29 +228,21 @@ def test_a_shell_that_is_no_bash_is_told_so(hook: Hook) -> None:
     assert "begin it with '#!/usr/bin/env bash'" in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("body", "variable"),
-    [
-        ("values::get web.size", "VALUES_PATH"),
-        ("values::get --config web.size", "CONFIG_VALUES_PATH"),
-        ("values::set web.size 1", "VALUES_JSON_PATCH_PATH"),
-        ("kubernetes::delete shop Pod/x", "KUBERNETES_PATCH_PATH"),
-        ("metrics::add orders 1", "METRICS_PATH"),
-        ("true", "BINDING_CONTEXT_PATH"),
-    ],
-)
-def test_a_hook_that_is_tried_by_hand_is_told_which_variable_is_missing(
-    hook: Hook, body: str, variable: str
-) -> None:
-    hook.write(f"__main__() {{\n{body}\n}}")
-    (hook.directory / "BINDING_CONTEXT_PATH").write_text(json.dumps([BEFORE_HELM]))
-    (hook.directory / "VALUES_PATH").write_text("{}")
-    paths = {name: str(hook.directory / name) for name in (*FILES, *INPUTS) if name != variable}
-    done = subprocess.run(
-        [BASH, hook.path], env=hook.environ | paths, capture_output=True, text=True, check=False
-    )
-    assert done.returncode != 0
-    assert f"{variable}: it is not set; the operator sets it" in done.stderr.splitlines()[0]
+UNSET = {
+    "VALUES_PATH": "values::get web.size",
+    "CONFIG_VALUES_PATH": "values::get --config web.size",
+    "VALUES_JSON_PATCH_PATH": "values::set web.size 1",
+    "KUBERNETES_PATCH_PATH": "kubernetes::delete shop Pod/x",
+    "METRICS_PATH": "metrics::add orders 1",
+    "BINDING_CONTEXT_PATH": "hook::run",
+}
+
+
+def test_a_hook_that_is_tried_by_hand_is_told_which_variable_is_missing(hook: Hook) -> None:
+    ended = hook.main("\n".join(f"! (unset {name}; {call})" for name, call in UNSET.items()))
+    told = [line.partition("line ")[2].partition(": ")[2] for line in ended.told.splitlines()]
+    reason = "it is not set; the operator sets it, and so must you to try the hook"
+    assert told == [f"{name}: {reason}" for name in UNSET]
 
 
 def test_a_hook_that_is_tried_by_hand_can_write_to_its_standard_output(hook: Hook) -> None:
@@ -283,7 +275,27 @@ def test_a_file_of_the_library_is_sound(file: pathlib.Path) -> None:
 
 # Contexts
 
+PATHS = {
+    "object.metadata.name": (".object.metadata.name", "/object/metadata/name"),
+    'labels."app.kubernetes.io/name"': (
+        '.labels["app.kubernetes.io/name"]', "/labels/app.kubernetes.io~1name"
+    ),
+    "labels.my-label": ('.labels["my-label"]', "/labels/my-label"),
+    "containers[1].name": (".containers[1].name", "/containers/1/name"),
+    "containers.0.name": (".containers[0].name", "/containers/0/name"),
+    "/web/d~1e/x~0y": ('.["web"]["d/e"]["x~y"]', "/web/d~1e/x~0y"),
+    ".web": (".web", "/web"),
+    ".": (".", ""),
+}  # fmt: skip
 
+
+def test_a_path_is_written_as_jq_and_as_json_pointer(hook: Hook) -> None:
+    calls = "context::_convert_user_path_to_jq_path", "context::_pointer"
+    lines = hook.main("\n".join(f"{call} '{path}'" for path in PATHS for call in calls)).lines
+    assert dict(zip(PATHS, zip(lines[::2], lines[1::2], strict=True), strict=True)) == PATHS
+
+
+@pytest.mark.slow  # jq is started for each line
 def test_the_current_context_is_read_by_paths_and_by_jq(hook: Hook) -> None:
     body = """
     __on_kubernetes::pods::added() {
@@ -323,6 +335,21 @@ def test_the_current_context_is_read_by_paths_and_by_jq(hook: Hook) -> None:
 # Values
 
 
+def test_values_are_read_and_changed(hook: Hook) -> None:
+    ended = hook.main("""
+        values::get web.my-key.x
+        values::get --config --default 7 web.nothing
+        values::is_true global.on && ! values::array_has web.names c && values::has . && echo truth
+        values::set 'web."a/b~c"' 3
+        values::set web.made.on.the-way '{"a": [1, null]}'
+        values::unset web.names.0
+    """)
+    assert ended.lines == ["y", "7", "truth"]
+    web = ended.values()["web"]
+    assert (web["a/b~c"], web["made"], web["names"]) == (3, {"on": {"the-way": {"a": [1, None]}}}, ["b"])
+
+
+@pytest.mark.slow  # jq is started for each line
 def test_values_are_read_by_paths(hook: Hook) -> None:
     ended = hook.main(
         """
@@ -357,6 +384,7 @@ def test_a_required_value_that_is_not_there_ends_the_hook(hook: Hook) -> None:
     assert ended.told.startswith("Error: there is no value web.nothing; set it\n")
 
 
+@pytest.mark.slow  # jq is started for each line
 def test_values_are_changed_by_paths(hook: Hook) -> None:
     ended = hook.main(
         """
@@ -369,6 +397,7 @@ def test_values_are_changed_by_paths(hook: Hook) -> None:
         values::set web.made.on.again true
         values::set 'web."dotted.key"' null
         values::set 'web.labels."app.kubernetes.io/name"' web
+        values::set /web/d~1e/x~0y 1
         values::set web.names.- c
         values::set web.list.- 1
         values::set web.list.- 2
@@ -387,7 +416,8 @@ def test_values_are_changed_by_paths(hook: Hook) -> None:
         "web": {
             **base, "size": 3, "title": "two  words", "empty": "", "version": 1.1, "text": "1.10",
             "made": {"on": {"the-way": {"a": [1, None]}, "again": True}}, "dotted.key": None,
-            "labels": {"app.kubernetes.io/name": "web"}, "names": ["b", "c"], "list": [1, 2],
+            "labels": {"app.kubernetes.io/name": "web"}, "d/e": {"x~y": 1},
+            "names": ["b", "c"], "list": [1, 2],
         },
     }  # fmt: skip
     assert ended.values({"web": {}}, "CONFIG_VALUES_JSON_PATCH_PATH") == {"web": {"size": 9}}
@@ -427,50 +457,65 @@ def test_changes_for_several_contexts_add_up(hook: Hook) -> None:
     assert ended.values()["web"]["seen"] == {"beforeHelm": True, "nightly": True}
 
 
-def test_keys_of_pointers_are_escaped(hook: Hook) -> None:
-    ended = hook.main("""values::set 'web."a/b~c"' 1; values::set /web/d~1e 2""")
-    assert ended.values()["web"]["a/b~c"] == 1
-    assert ended.values()["web"]["d/e"] == 2
-
-
 # Objects and metrics
+
+OBJECT_FUNCTIONS = {
+    "create": "Create",
+    "create_or_update": "CreateOrUpdate",
+    "create_if_not_exists": "CreateIfNotExists",
+    "create_json": "CreateIfNotExists",
+    "create_yaml": "CreateIfNotExists",
+    "replace_json": "CreateOrUpdate",
+    "replace_yaml": "CreateOrUpdate",
+    "apply": "Apply",
+}
+TARGET_FUNCTIONS = {
+    "merge_patch": "MergePatch",
+    "json_patch": "JSONPatch",
+    "jq_patch": "JQPatch",
+    "patch_jq": "JQPatch",
+    "delete": "Delete",
+    "delete_in_background": "DeleteInBackground",
+    "delete_non_cascading": "DeleteNonCascading",
+}
+
+
+def test_each_function_for_objects_stands_for_an_operation(hook: Hook) -> None:
+    called = [f"kubernetes::{name} <<< '{{}}'" for name in OBJECT_FUNCTIONS]
+    for name in TARGET_FUNCTIONS:
+        patch = "'{}'" if "patch" in name else ""
+        called.append(f"kubernetes::{name} shop Pod/x {patch}")
+    noted = 'kubernetes::_note() { [[ "$*" =~ "operation "([A-Za-z]+) ]] && echo "${BASH_REMATCH[1]}"; }'
+    operations = hook.main("\n".join([noted, *called])).lines
+    expected = OBJECT_FUNCTIONS | TARGET_FUNCTIONS
+    assert dict(zip(expected, operations, strict=True)) == expected
 
 
 def test_changes_of_objects_are_those_that_the_operator_reads(hook: Hook) -> None:
     ended = hook.main(
         """
         object='{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": "shop"}}'
-        kubernetes::create "$object"
-        kubernetes::create_or_update --subresource status "$object"
-        kubernetes::create_if_not_exists <<< "$object"
+        kubernetes::create_or_update --subresource status <<< "$object"
         kubernetes::apply --force --field-manager me "$object"
         kubernetes::merge_patch --subresource status --ignore-hook-error --ignore-missing \\
           shop Pod/x '{"a": null}'
-        kubernetes::json_patch --api-version v1 shop Pod/x '[{"op": "remove", "path": "/a"}]'
-        kubernetes::jq_patch '' Node/x '.a = "1"'
+        kubernetes::jq_patch --api-version v1 '' Node/x '.a = "1"'
         kubernetes::delete shop pod/x
-        kubernetes::delete_in_background shop pod/x
-        kubernetes::delete_non_cascading shop pod/x
         printf 'apiVersion: v1\\nkind: ConfigMap\\nmetadata: {name: y}\\n' | kubernetes::replace_yaml
         """
     )
     assert ended.exit_code == 0, ended.told
     text = ended.files["KUBERNETES_PATCH_PATH"]
-    assert len(object_operations.parse(text, "the hook")) == 11
+    assert len(object_operations.parse(text, "the hook")) == 6
     config_map = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": "shop"}}
     pod = {"kind": "Pod", "name": "x", "namespace": "shop"}
     assert ended.documents("KUBERNETES_PATCH_PATH") == [
-        {"operation": "Create", "object": config_map},
         {"operation": "CreateOrUpdate", "object": config_map, "subresource": "status"},
-        {"operation": "CreateIfNotExists", "object": config_map},
         {"operation": "Apply", "object": config_map, "force": True, "fieldManager": "me"},
         {"operation": "MergePatch", **pod, "mergePatch": {"a": None}, "subresource": "status",
          "ignoreHookError": True, "ignoreMissingObject": True},
-        {"operation": "JSONPatch", **pod, "jsonPatch": [{"op": "remove", "path": "/a"}], "apiVersion": "v1"},
-        {"operation": "JQPatch", "kind": "Node", "name": "x", "jqFilter": '.a = "1"'},
+        {"operation": "JQPatch", "kind": "Node", "name": "x", "jqFilter": '.a = "1"', "apiVersion": "v1"},
         {"operation": "Delete", **pod, "kind": "pod"},
-        {"operation": "DeleteInBackground", **pod, "kind": "pod"},
-        {"operation": "DeleteNonCascading", **pod, "kind": "pod"},
         {"operation": "CreateOrUpdate", "object": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: y}"},
     ]  # fmt: skip
 

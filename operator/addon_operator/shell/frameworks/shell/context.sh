@@ -13,16 +13,15 @@ context::jq() {
 
 # Prints what is at a path, null if there is nothing. Arguments: [--required] PATH
 context::get() {
-  local required=no
+  local required=no expression
   if [[ "${1:-}" == "--required" ]]; then
     required=yes
     shift
   fi
-  if [[ "${required}" == yes ]] && ! context::has "${1:-}"; then
-    echo "Error: the context of the binding '${BINDING_CONTEXT_CURRENT_BINDING:-}' has no ${1:-}" >&2
-    return 1
-  fi
-  context::_evaluate -r "$(context::_convert_user_path_to_jq_path "${1:-}")"
+  expression="$(context::_convert_user_path_to_jq_path "${1:-}")"
+  [[ "${required}" == no ]] || expression="if $(context::_has "${1:-}") then ${expression} else ${_context_failed} end"
+  context::_evaluate -r "${expression}" \
+    --arg reason "the context of the binding '${BINDING_CONTEXT_CURRENT_BINDING:-}' has no ${1:-}"
 }
 
 # Whether there is a key at a path, be it null. Argument: PATH
@@ -42,21 +41,25 @@ context::is_null() {
   context::_evaluate -e "$(context::_convert_user_path_to_jq_path "${1:-}") == null" > /dev/null
 }
 
-# Runs an expression on the current context. Arguments: option of jq, expression
+# Runs an expression on the current context. Arguments: option of jq, expression, other options of jq
 context::_evaluate() {
-  jq "$1" ".[${BINDING_CONTEXT_CURRENT_INDEX:-0}] | ($2)" "${BINDING_CONTEXT_PATH}"
+  jq "$1" "${@:3}" ".[${BINDING_CONTEXT_CURRENT_INDEX:-0}] | ($2)" "${BINDING_CONTEXT_PATH}"
 }
+
+# Ends jq, and with it the function, with the sentence in $reason.
+# shellcheck disable=SC2016
+_context_failed='("Error: \($reason)\n" | halt_error(1))'
 
 # Prints a path as jq writes it. What looks like jq is left alone. Argument: PATH
 context::_convert_user_path_to_jq_path() {
-  local -a _path_keys _path_quoted
+  local -a _path_keys=() _path_quoted=()
   context::_split "${1:-}"
   context::_as_jq "${#_path_keys[@]}"
 }
 
 # Prints a jq expression: whether there is something at a path. Argument: PATH
 context::_has() {
-  local -a _path_keys _path_quoted
+  local -a _path_keys=() _path_quoted=()
   context::_split "${1:-}"
   local last=$((${#_path_keys[@]} - 1)) key
   ((last >= 0)) || { echo true && return; }
@@ -67,7 +70,7 @@ context::_has() {
 
 # Prints a path as a JSON pointer (RFC 6901). Argument: PATH
 context::_pointer() {
-  local -a _path_keys _path_quoted
+  local -a _path_keys=() _path_quoted=()
   context::_split "${1:-}"
   local key pointer=""
   for key in "${_path_keys[@]}"; do

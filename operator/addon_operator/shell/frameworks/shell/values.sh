@@ -15,7 +15,7 @@ values::jq() {
 # Prints the value at a path, null if there is none. Arguments: [--config] [--required] [--default TEXT] PATH
 values::get() {
   local -a config=()
-  local required=no default="null" path
+  local required=no default="null" expression
   while [[ "${1:-}" == --* ]]; do
     case "$1" in
       --config) config=(--config) ;;
@@ -28,17 +28,13 @@ values::get() {
     esac
     shift
   done
-  if [[ "${required}" == yes ]] && ! values::has "${config[@]}" "${1:-}"; then
-    echo "Error: there is no value ${1:-}; set it" >&2
-    return 1
-  fi
-  path="$(context::_convert_user_path_to_jq_path "${1:-}")"
-  if [[ "${default}" == null ]]; then
-    values::jq "${config[@]}" -r "${path}"
-  else
-    # shellcheck disable=SC2016
-    values::jq "${config[@]}" -r --arg default "${default}" "(${path}) | if . == null then \$default else . end"
-  fi
+  expression="$(context::_convert_user_path_to_jq_path "${1:-}")"
+  # shellcheck disable=SC2016
+  [[ "${default}" == null ]] || expression="(${expression}) | if . == null then \$default else . end"
+  # shellcheck disable=SC2016
+  [[ "${required}" == no ]] || expression="if $(context::_has "${1:-}") then ${expression} else ${_context_failed} end"
+  values::jq "${config[@]}" -r --arg default "${default}" --arg reason "there is no value ${1:-}; set it" \
+    "${expression}"
 }
 
 # Whether there is a key at a path, be it null. Arguments: [--config] PATH
@@ -106,40 +102,33 @@ values::is_false() {
 # Prints the first value that is there. Arguments: [--config] PATH...
 values::get_first_defined() {
   local -a config=()
-  local path
+  local expression='("" | halt_error(1))' number path
   values::_take_config "$@"
   set -- "${@:1 + ${#config[@]}}"
-  for path in "$@"; do
-    if values::has "${config[@]}" "${path}"; then
-      values::get "${config[@]}" "${path}"
-      return 0
-    fi
+  for ((number = $#; number > 0; number--)); do
+    path="$(context::_convert_user_path_to_jq_path "${!number}")"
+    expression="if $(context::_has "${!number}") then ${path} else ${expression} end"
   done
-  return 1
+  values::jq "${config[@]}" -r "${expression}"
 }
 
 # Replaces the row of a list that has the same value of a key, or adds it. Arguments: [--config] PATH KEY ROW
 values::store::replace_row_by_key() {
-  values::_row replace "$@"
+  values::_row replace_row "$@"
 }
 
 # Removes the row of a list that has the same value of a key as ROW. Arguments: [--config] PATH KEY ROW
 values::store::unset_row_by_key() {
-  values::_row unset "$@"
+  values::_row remove_row "$@"
 }
 
 values::_row() {
-  local action="$1" index pointer
+  local operation="$1"
   shift
   local -a config=()
   values::_take_config "$@"
   set -- "${@:1 + ${#config[@]}}"
-  pointer="$(context::_pointer "$1")"
-  # shellcheck disable=SC2016
-  index="$(values::_state "${config[@]}" --arg path "${pointer}" --arg key "$2" --argjson row "$3" \
-    '($path | tokens) as $keys | lookup($keys) | arrays | map(.[$key] == $row[$key]) | index(true) // empty')"
-  [[ -z "${index}" ]] || values::_json_patch "${config[@]}" remove "${pointer}/${index}"
-  [[ "${action}" == unset ]] || values::_json_patch "${config[@]}" add "${pointer}/${index:--}" "$3"
+  values::_json_patch "${config[@]}" "${operation}" "$(context::_pointer "$1")" "$3" json "$2"
 }
 
 values::_is() {
@@ -156,17 +145,17 @@ values::_take_config() {
   [[ "${1:-}" != "--config" ]] || config=(--config)
 }
 
-# Adds an operation to the patch. Arguments: [--config] OPERATION POINTER [VALUE [json|string]]
+# Adds to the patch what makes a change. Arguments: [--config] CHANGE POINTER [VALUE [json|string [KEY]]]
 values::_json_patch() {
   local -a config=()
   values::_take_config "$@"
   set -- "${@:1 + ${#config[@]}}"
   local file="${VALUES_JSON_PATCH_PATH:?${_hook_unset}}"
   ((${#config[@]} == 0)) || file="${CONFIG_VALUES_JSON_PATCH_PATH:?${_hook_unset}}"
-  local operation
-  operation="$(values::_state "${config[@]}" --arg op "$1" --arg path "$2" \
-    --rawfile value <(printf %s "${3-}") --arg kind "${4:-json}" "${_values_operation}")"
-  [[ -z "${operation}" ]] || echo "${operation}" >> "${file}"
+  local operations
+  operations="$(values::_state "${config[@]}" --arg op "$1" --arg path "$2" \
+    --rawfile value <(printf %s "${3-}") --arg kind "${4:-json}" --arg key "${5-}" "${_values_operations}")"
+  [[ -z "${operations}" ]] || echo "${operations}" >> "${file}"
 }
 
 # Runs jq on the values as the patch so far makes them. Arguments: [--config] options of jq, expression
@@ -202,18 +191,24 @@ _values_state='
 # Nothing for what is not there to be removed; the outermost mapping that is missing for what is to be put.
 # A section always exists for the operator, even one that the file does not show.
 # shellcheck disable=SC2016
-_values_operation='
+_values_operations='
   def parsed: . as $text | if $kind == "string" then . else (try fromjson catch $text)
     | if type == "number" and isnan then $text else . end end;
   def depth($keys; $least):
     . as $all | [range(1; $keys | length) | select(. as $n | $all | lookup($keys[:$n]) == null)][0] // ($keys | length)
     | if . < $least then $least else . end;
-  ($path | tokens) as $keys
-  | if $op == "remove" then lookup($keys[:-1]) as $parent
-      | if $parent | there($keys[-1]) then {$op, $path} else empty end
-    else depth($keys; [2, ($keys | length)] | min) as $depth
-      | {$op, path: ($path | split("/")[:$depth + 1] | join("/")),
-         value: (reduce ($keys[$depth:] | reverse[]) as $key
-                   ($value | parsed; if $key == "-" then [.] else {($key): .} end))}
-    end
+  def added($path): ($path | tokens) as $keys | depth($keys; [2, ($keys | length)] | min) as $depth
+    | {op: "add", path: ($path | split("/")[:$depth + 1] | join("/")),
+       value: (reduce ($keys[$depth:] | reverse[]) as $key
+                 ($value | parsed; if $key == "-" then [.] else {($key): .} end))};
+  def row_changed: ($value | fromjson) as $row
+    | [lookup($path | tokens) | arrays | map(.[$key] == $row[$key]) | index(true)][0] as $at
+    | if $at == null then empty else {op: "remove", path: "\($path)/\($at)"} end,
+      if $op == "remove_row" then empty
+      elif $at == null then added("\($path)/-")
+      else {op: "add", path: "\($path)/\($at)", value: $row} end;
+  if $op == "add" then added($path)
+  elif $op == "remove" then ($path | tokens) as $keys
+    | if lookup($keys[:-1]) | there($keys[-1]) then {$op, $path} else empty end
+  else row_changed end
 '

@@ -1,6 +1,7 @@
 """The debug endpoint, asked over its socket."""
 
 import pathlib
+import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
@@ -23,6 +24,25 @@ def place() -> Iterator[pathlib.Path]:
         yield pathlib.Path(directory) / "debug.socket"
 
 
+class Log:
+    """A log that remembers warnings and defects."""
+
+    def __init__(self) -> None:
+        self.warnings: list[str] = []
+        self.defects: list[BaseException | None] = []
+
+    def warning(self, text: str) -> None:
+        self.warnings.append(text)
+
+    def exception(self, text: str, **_: object) -> None:
+        self.defects.append(sys.exc_info()[1])
+
+
+@pytest.fixture
+def log() -> Any:  # noqa: ANN401  # in place of structlog's
+    return Log()
+
+
 @pytest.fixture
 def world() -> inspected.World:
     return inspected.make()
@@ -35,8 +55,11 @@ def settings_for(path: pathlib.Path, origin: str = "flag --debug-unix-socket") -
 
 
 @pytest.fixture
-async def starting(place: pathlib.Path, world: inspected.World) -> AsyncIterator[aiohttp.ClientSession]:
-    log = structlog.get_logger()
+async def starting(
+    place: pathlib.Path,
+    world: inspected.World,
+    log: Any,  # noqa: ANN401  # in place of structlog's
+) -> AsyncIterator[aiohttp.ClientSession]:
     async with (
         debug_site.serving(settings_for(place), world.api, log),
         aiohttp.ClientSession("http://unix", connector=aiohttp.UnixConnector(str(place))) as opened,
@@ -73,13 +96,10 @@ async def test_the_endpoint_lives_before_the_engine_is_there(starting: aiohttp.C
     assert (await json_at(starting, "/config/list.json"))[0]["value"] == "info"
 
 
-@pytest.mark.parametrize(
-    "path", ["/module/list.json", "/queue/main.json", "/module/web/values.json", "/global/list.json"]
-)
-async def test_what_needs_the_engine_says_what_the_operator_does(
-    starting: aiohttp.ClientSession, path: str
-) -> None:
-    assert await error_at(starting, path) == (503, "the operator is starting; ask again in a moment")
+async def test_what_needs_the_engine_says_what_the_operator_does(starting: aiohttp.ClientSession) -> None:
+    paths = ["/module/list.json", "/queue/main.json", "/module/web/values.json", "/global/list.json"]
+    told = (503, "the operator is starting; ask again in a moment")
+    assert {path: await error_at(starting, path) for path in paths} == dict.fromkeys(paths, told)
 
 
 async def test_modules_are_listed_as_the_go_operator_does_and_in_full(session: aiohttp.ClientSession) -> None:
@@ -141,14 +161,20 @@ SENSITIVE = [
 ]
 
 
-@pytest.mark.parametrize("path", SENSITIVE)
 @pytest.mark.parametrize("format_", ["json", "yaml", "text"])
 async def test_what_is_sensitive_is_hidden_unless_it_is_asked_for(
-    session: aiohttp.ClientSession, path: str, format_: str
+    session: aiohttp.ClientSession, format_: str
 ) -> None:
-    path = path.replace(".json", f".{format_}")
-    assert inspected.SECRET not in (await get(session, path))[1]
-    assert inspected.SECRET in (await get(session, f"{path}?showSensitive=true"))[1]
+    paths = [path.replace(".json", f".{format_}") for path in SENSITIVE]
+    texts = {
+        query: {path: (await get(session, f"{path}{query}"))[1] for path in paths}
+        for query in ("", "?showSensitive=true")
+    }
+    shown = {
+        query: [path for path, text in found.items() if inspected.SECRET in text]
+        for query, found in texts.items()
+    }
+    assert shown == {"": [], "?showSensitive=true": paths}
 
 
 async def test_hooks_and_watched_resources_are_listed(session: aiohttp.ClientSession) -> None:
@@ -195,13 +221,12 @@ async def test_lists_have_a_text_and_everything_else_is_yaml(session: aiohttp.Cl
     assert await get(session, "/module/web/config.text") == (200, "size: 2\n")
 
 
-@pytest.mark.parametrize(
-    "path", ["/module/list", "/queue/main", "/module/web/values", "/global/patches", "/config/list"]
-)
-async def test_yaml_says_the_same_as_json(session: aiohttp.ClientSession, path: str) -> None:
-    async with session.get(f"{path}.yaml") as answer:
-        assert answer.content_type == "application/yaml"
-        assert yaml.safe_load(await answer.text()) == await json_at(session, f"{path}.json")
+async def test_yaml_says_the_same_as_json(session: aiohttp.ClientSession) -> None:
+    for path in ["/module/list", "/queue/main", "/module/web/values", "/global/patches", "/config/list"]:
+        async with session.get(f"{path}.yaml") as answer:
+            assert (path, answer.content_type) == (path, "application/yaml")
+            told = yaml.safe_load(await answer.text())
+            assert (path, told) == (path, await json_at(session, f"{path}.json"))
 
 
 async def test_a_module_is_rendered_or_compared(session: aiohttp.ClientSession) -> None:
@@ -217,13 +242,11 @@ async def test_an_error_of_helm_is_told(session: aiohttp.ClientSession, world: i
     assert await error_at(session, "/module/web/render") == (500, "module web: the chart is broken")
 
 
-@pytest.mark.parametrize("what", ["values.json", "config.json", "patches.json", "snapshots.json", "render"])
-async def test_an_unknown_module_is_told_with_the_nearest_name(
-    session: aiohttp.ClientSession, what: str
-) -> None:
-    status, text = await error_at(session, f"/module/kube-dsn/{what}")
-    assert status == 404
-    assert text == "there is no module 'kube-dsn'; did you mean 'kube-dns'?"
+async def test_an_unknown_module_is_told_with_the_nearest_name(session: aiohttp.ClientSession) -> None:
+    paths = ["values.json", "config.json", "patches.json", "snapshots.json", "render"]
+    told = (404, "there is no module 'kube-dsn'; did you mean 'kube-dns'?")
+    found = {path: await error_at(session, f"/module/kube-dsn/{path}") for path in paths}
+    assert found == dict.fromkeys(paths, told)
 
 
 async def test_a_module_may_be_named_by_its_values_key(session: aiohttp.ClientSession) -> None:
@@ -278,11 +301,11 @@ async def test_all_paths_are_discovered(session: aiohttp.ClientSession) -> None:
     assert len(lines) == len(set(lines)) == 18
 
 
-@pytest.mark.parametrize("path", ["/nothing", "/module/list", "/module/list.xml", "/queue/other.json"])
-async def test_other_paths_are_not_found(session: aiohttp.ClientSession, path: str) -> None:
-    status, text = await error_at(session, path)
-    assert status == 404
-    assert text == f"there is nothing at {path}; /discovery lists what there is"
+async def test_other_paths_are_not_found(session: aiohttp.ClientSession) -> None:
+    paths = ["/nothing", "/module/list", "/module/list.xml", "/queue/other.json"]
+    assert {path: await error_at(session, path) for path in paths} == {
+        path: (404, f"there is nothing at {path}; /discovery lists what there is") for path in paths
+    }
 
 
 async def test_a_wrong_method_is_told(session: aiohttp.ClientSession) -> None:
@@ -299,7 +322,7 @@ async def test_a_flag_that_is_no_boolean_is_told(session: aiohttp.ClientSession)
 
 
 async def test_a_defect_is_told_without_a_traceback(
-    session: aiohttp.ClientSession, world: inspected.World, monkeypatch: pytest.MonkeyPatch
+    session: aiohttp.ClientSession, world: inspected.World, log: Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def defect() -> object:
         raise ZeroDivisionError
@@ -309,16 +332,7 @@ async def test_a_defect_is_told_without_a_traceback(
         500,
         "the operator failed to answer; its log says why",
     )
-
-
-class Log:
-    """A log that remembers warnings."""
-
-    def __init__(self) -> None:
-        self.warnings: list[str] = []
-
-    def warning(self, text: str) -> None:
-        self.warnings.append(text)
+    assert isinstance(log.defects[0], ZeroDivisionError)
 
 
 @pytest.fixture
@@ -336,9 +350,10 @@ async def test_a_socket_that_was_named_and_cannot_be_had_ends_the_start(
 
 
 async def test_at_its_default_place_a_socket_that_cannot_be_had_is_a_warning(
-    occupied: pathlib.Path, world: inspected.World
+    occupied: pathlib.Path,
+    world: inspected.World,
+    log: Any,  # noqa: ANN401  # in place of structlog's
 ) -> None:
-    log: Any = Log()
     async with debug_site.serving(settings_for(occupied, "default"), world.api, log):
         pass
     (warning,) = log.warnings

@@ -1,9 +1,13 @@
 """The example modules and global hooks are what they say: hooks, schemas and values fit each other."""
 
+import contextlib
 import dataclasses
 import functools
+import io
 import json
+import os
 import pathlib
+import runpy
 import subprocess
 import sys
 from typing import Any
@@ -37,6 +41,9 @@ class Run:
     files: dict[str, str]
 
 
+PATH = f"{pathlib.Path(sys.executable).parent}:/usr/bin:/bin"
+
+
 def run(program: pathlib.Path, tmp_path: pathlib.Path, values: dict[str, Any]) -> Run:
     """Run a hook with nothing in its environment but what the operator promises, bash and python3."""
     (tmp_path / "VALUES_PATH").write_text(json.dumps(values))
@@ -44,32 +51,42 @@ def run(program: pathlib.Path, tmp_path: pathlib.Path, values: dict[str, Any]) -
                "MODULE_ENABLED_REASON")  # fmt: skip
     for name in written:
         (tmp_path / name).write_text("")
-    environ = {name: str(tmp_path / name) for name in ("VALUES_PATH", *written)}
-    path = f"{pathlib.Path(sys.executable).parent}:/usr/bin:/bin"
-    done = subprocess.run(
-        [program], env={"PATH": path} | environ, capture_output=True, text=True, check=False, timeout=30
-    )
-    files = {name: (tmp_path / name).read_text() for name in written}
-    return Run(done.returncode, done.stdout + done.stderr, files)
+    environ = {"PATH": PATH} | {name: str(tmp_path / name) for name in ("VALUES_PATH", *written)}
+    is_python = program.read_text().startswith("#!/usr/bin/env python3\n")
+    exit_code, output = (run_here if is_python else run_as_child)(program, environ)
+    return Run(exit_code, output, {name: (tmp_path / name).read_text() for name in written})
+
+
+def run_as_child(program: pathlib.Path, environ: dict[str, str]) -> tuple[int, str]:
+    done = subprocess.run([program], env=environ, capture_output=True, text=True, check=False, timeout=30)
+    return done.returncode, done.stdout + done.stderr
+
+
+def run_here(program: pathlib.Path, environ: dict[str, str]) -> tuple[int, str]:
+    """What Python would do with the program, without another interpreter for each of many runs."""
+    output = io.StringIO()
+    with (
+        pytest.MonkeyPatch.context() as patched,
+        contextlib.redirect_stdout(output),
+        contextlib.redirect_stderr(output),
+    ):
+        patched.setattr(os, "environ", environ)
+        patched.setattr(sys, "argv", [str(program)])
+        try:
+            runpy.run_path(str(program), run_name="__main__")
+        except SystemExit as end:
+            return int(end.code or 0), output.getvalue()
+    return 0, output.getvalue()
 
 
 @functools.cache
-def section_schemas(directory: pathlib.Path) -> schemas.SectionSchemas:
-    def text(name: str) -> tuple[str, str] | None:
-        path = directory / "openapi" / name
-        return (path.read_text(), str(path)) if path.exists() else None
-
-    return schemas.load_schemas(text("config-values.yaml"), text("values.yaml"))
+def loaded() -> module_files.LoadedModules:
+    return module_files.load([MODULES], 1, GLOBAL)
 
 
 def values_store() -> store.ValuesStore:
     """All values of the examples, checked by the examples' schemas."""
-    loaded = module_files.load([MODULES], 1)
-    with_schemas = [
-        dataclasses.replace(files.values, schemas=section_schemas(files.module.path))
-        for files in loaded.modules
-    ]
-    return store.ValuesStore(with_schemas, loaded.common, section_schemas(GLOBAL))
+    return loaded().store()
 
 
 def edited(made: store.ValuesStore, data: dict[str, str]) -> list[str]:
@@ -103,7 +120,9 @@ def test_three_of_the_modules_are_on_and_one_is_off() -> None:
 
 @pytest.mark.parametrize(("hook", "kind"), HOOKS)
 def test_a_hook_tells_when_it_wants_to_run(hook: pathlib.Path, kind: config.HookKind) -> None:
-    told = subprocess.run([hook, "--config"], capture_output=True, text=True, check=True).stdout
+    told = subprocess.run(
+        [hook, "--config"], env={"PATH": PATH}, capture_output=True, text=True, check=True
+    ).stdout
     parsed = config.parse(told, kind, hook.name)
     assert sum(parsed.order(binding) is not None for binding in config.LifecycleBinding) == 1
     assert parsed.warnings == ()

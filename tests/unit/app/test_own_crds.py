@@ -17,7 +17,7 @@ DEFINITIONS = {
 
 @pytest.mark.parametrize(("file", "name"), DEFINITIONS.items(), ids=DEFINITIONS.values())
 def test_the_definition_of_a_checkout_is_found(file: str, name: str) -> None:
-    assert yaml.safe_load(own_crds.file(file).read_text())["metadata"]["name"] == name
+    assert yaml.load(own_crds.file(file).read_text(), Loader=yaml.CSafeLoader)["metadata"]["name"] == name
 
 
 def test_the_definition_of_an_installed_package_is_found(tmp_path: pathlib.Path) -> None:
@@ -38,4 +38,4 @@ async def test_a_definition_is_applied_whole() -> None:
         await own_crds.apply(kube, own_crds.MODULES)
     (asked,) = server.asked
     assert asked.query == {"fieldManager": "addon-operator", "force": "true"}
-    assert asked.body == yaml.safe_load(own_crds.file(own_crds.MODULES).read_text())
+    assert asked.body == yaml.load(own_crds.file(own_crds.MODULES).read_text(), Loader=yaml.CSafeLoader)

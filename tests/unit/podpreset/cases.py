@@ -83,7 +83,7 @@ DESIGN_EXAMPLE: Spec = {
     ],
 }
 
-_ACCEPTED: dict[str, Spec] = {
+ACCEPTED_SPECS: dict[str, Spec] = {
     "the example of the design": DESIGN_EXAMPLE,
     "only env": {"selector": SELECTOR, "env": ENV},
     "only envFrom": with_env_from(secretRef={"name": "s"}),
@@ -182,7 +182,7 @@ _ACCEPTED: dict[str, Spec] = {
     },
 }
 
-_REFUSED: dict[str, Refused] = {
+REFUSED_SPECS: dict[str, Refused] = {
     "no selector": Refused({"env": ENV}, "spec.selector", "equired"),
     "empty selector": Refused(selecting({}), "spec.selector", "must not be empty"),
     "selector with empty parts": Refused(
@@ -505,5 +505,5 @@ _REFUSED: dict[str, Refused] = {
     ),
 }
 
-ACCEPTED = [pytest.param(spec, id=name) for name, spec in _ACCEPTED.items()]
-REFUSED = [pytest.param(case, id=name) for name, case in _REFUSED.items()]
+ACCEPTED = [pytest.param(spec, id=name) for name, spec in ACCEPTED_SPECS.items()]
+REFUSED = [pytest.param(case, id=name) for name, case in REFUSED_SPECS.items()]

@@ -2,7 +2,7 @@
 
 import dataclasses
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pytest
 
@@ -22,57 +22,56 @@ def problems(flags: Mapping[str, str | None] | None = None, /, **environ: str) -
     return refused.value.problems
 
 
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("config_map", "addon-operator"),
-        ("modules_dirs", (pathlib.Path("modules"),)),
-        ("global_hooks_dir", pathlib.Path("global-hooks")),
-        ("unnumbered_module_order", 1),
-        ("strict_check_values_mode_enabled", False),
-        ("tmp_dir", pathlib.Path("/tmp/addon-operator")),
-        ("modules_parallelism", 4),
-        ("converge_on_failure", "wait"),
-        ("hook_timeout", 1800.0),
-        ("shutdown_grace", 25.0),
-        ("crd_extra_labels", {"heritage": "addon-operator"}),
-        ("crd_filter_prefixes", ("doc-", "_")),
-        ("listen_address", "0.0.0.0"),
-        ("listen_port", 9650),
-        ("prometheus_metrics_prefix", "addon_operator_"),
-        ("queue_actions_metrics", True),
-        ("admission_server_enabled", "auto"),
-        ("admission_server_listen_address", "0.0.0.0"),
-        ("admission_server_listen_port", 9651),
-        ("admission_server_certs_dir", None),
-        ("webhook_url", None),
-        ("webhook_service", "addon-operator"),
-        ("webhook_failure_policy", "ignore"),
-        ("expansion_events", True),
-        ("ha", False),
-        ("pod", None),
-        ("lease_name", "addon-operator-leader-election"),
-        ("lease_duration", 15.0),
-        ("lease_renew_deadline", 10.0),
-        ("lease_retry_period", 2.0),
-        ("kube_config", None),
-        ("kube_client_qps", 50.0),
-        ("kube_client_burst", 100),
-        ("helm_bin_path", None),
-        ("helm_history_max", 10),
-        ("helm_timeout", 1200.0),
-        ("helm_ignore_release", ()),
-        ("helm_purge", "own"),
-        ("log_level", "info"),
-        ("log_type", "text"),
-        ("log_no_time", False),
-        ("debug_unix_socket", pathlib.Path("/var/run/addon-operator/debug.socket")),
-    ],
-    ids=lambda value: value if isinstance(value, str) else None,
-)
-def test_the_default_is_the_documented_one(field: str, value: object) -> None:
-    assert getattr(load(), field) == value
-    assert load().origins[field] == "default"
+DEFAULTS: dict[str, object] = {
+    "config_map": "addon-operator",
+    "modules_dirs": (pathlib.Path("modules"),),
+    "global_hooks_dir": pathlib.Path("global-hooks"),
+    "unnumbered_module_order": 1,
+    "strict_check_values_mode_enabled": False,
+    "tmp_dir": pathlib.Path("/tmp/addon-operator"),
+    "modules_parallelism": 4,
+    "converge_on_failure": "wait",
+    "hook_timeout": 1800.0,
+    "shutdown_grace": 25.0,
+    "crd_extra_labels": {"heritage": "addon-operator"},
+    "crd_filter_prefixes": ("doc-", "_"),
+    "listen_address": "0.0.0.0",
+    "listen_port": 9650,
+    "prometheus_metrics_prefix": "addon_operator_",
+    "queue_actions_metrics": True,
+    "admission_server_enabled": "auto",
+    "admission_server_listen_address": "0.0.0.0",
+    "admission_server_listen_port": 9651,
+    "admission_server_certs_dir": None,
+    "webhook_url": None,
+    "webhook_service": "addon-operator",
+    "webhook_failure_policy": "ignore",
+    "expansion_events": True,
+    "ha": False,
+    "pod": None,
+    "lease_name": "addon-operator-leader-election",
+    "lease_duration": 15.0,
+    "lease_renew_deadline": 10.0,
+    "lease_retry_period": 2.0,
+    "kube_config": None,
+    "kube_client_qps": 50.0,
+    "kube_client_burst": 100,
+    "helm_bin_path": None,
+    "helm_history_max": 10,
+    "helm_timeout": 1200.0,
+    "helm_ignore_release": (),
+    "helm_purge": "own",
+    "log_level": "info",
+    "log_type": "text",
+    "log_no_time": False,
+    "debug_unix_socket": pathlib.Path("/var/run/addon-operator/debug.socket"),
+}
+
+
+def test_the_defaults_are_the_documented_ones() -> None:
+    loaded = load()
+    assert {field: getattr(loaded, field) for field in DEFAULTS} == DEFAULTS
+    assert {field: loaded.origins[field] for field in DEFAULTS} == dict.fromkeys(DEFAULTS, "default")
 
 
 @pytest.mark.parametrize(
@@ -100,9 +99,10 @@ def test_an_empty_flag_is_a_value() -> None:
     assert load({"crd_filter_prefixes": "", "prometheus_metrics_prefix": ""}).crd_filter_prefixes == ()
 
 
-@pytest.mark.parametrize("row", settings.TABLE.values(), ids=lambda row: row.name)
-def test_every_setting_is_read_with_and_without_the_prefix(row: setting_fields.Setting) -> None:
-    assert {f"ADDON_OPERATOR_{row.name}", row.name} <= set(row.variables)
+def test_every_setting_is_read_with_and_without_the_prefix() -> None:
+    names = [(row.variables, name) for row in settings.TABLE.values() for name in (row.name, *row.aliases)]
+    wanted = [(known, f"{prefix}{name}") for known, name in names for prefix in ("", "ADDON_OPERATOR_")]
+    assert [name for known, name in wanted if name not in known] == []
 
 
 @pytest.mark.parametrize(
@@ -122,77 +122,80 @@ def test_hooks_dir_of_the_shell_operator_is_the_directory_of_global_hooks() -> N
     assert load(SHELL_OPERATOR_HOOKS_DIR="/hooks").global_hooks_dir == pathlib.Path("/hooks")
 
 
-@pytest.mark.parametrize(
-    ("variable", "text", "field", "value"),
-    [
-        ("MODULES_DIR", "/a:/b::/c", "modules_dirs", tuple(map(pathlib.Path, ("/a", "/b", "/c")))),
-        ("HELM_TIMEOUT", "1h30m", "helm_timeout", 5400.0),
-        ("SHUTDOWN_GRACE", "0", "shutdown_grace", 0.0),
-        ("HELM_IGNORE_RELEASE", "a, b,,c", "helm_ignore_release", ("a", "b", "c")),
-        ("CRD_EXTRA_LABELS", "heritage=my-app,a=b", "crd_extra_labels", {"heritage": "my-app", "a": "b"}),
-        ("CRD_EXTRA_LABELS", "example.io/part-of=", "crd_extra_labels", {"example.io/part-of": ""}),
-        ("QUEUE_ACTIONS_METRICS", "no", "queue_actions_metrics", False),
-        ("LOG_NO_TIME", "TRUE", "log_no_time", True),
-        ("LOG_LEVEL", "Warning", "log_level", "warn"),
-        ("HELM_DRIVER", "configmaps", "helm_driver", "configmap"),
-        ("KUBE_CLIENT_QPS", "0.5", "kube_client_qps", 0.5),
-        ("KUBE_SERVER", "10.0.0.1:6443/", "kube_server", "https://10.0.0.1:6443"),
-        ("KUBE_SERVER", "http://localhost:8001", "kube_server", "http://localhost:8001"),
-        ("KUBE_CONFIG", "/etc/kube", "kube_config", pathlib.Path("/etc/kube")),
-        ("LISTEN_ADDRESS", "[::1]", "listen_address", "::1"),
-        ("LISTEN_ADDRESS", "localhost", "listen_address", "localhost"),
-        ("LISTEN_PORT", "0", "listen_port", 0),
-        ("PROMETHEUS_METRICS_PREFIX", "dev_cluster_", "prometheus_metrics_prefix", "dev_cluster_"),
-    ],
-)  # fmt: skip
-def test_a_text_is_read_as_its_type(variable: str, text: str, field: str, value: object) -> None:
-    assert getattr(load(**{variable: text}), field) == value
+READ = [
+    ("MODULES_DIR", "/a:/b::/c", "modules_dirs", tuple(map(pathlib.Path, ("/a", "/b", "/c")))),
+    ("HELM_TIMEOUT", "1h30m", "helm_timeout", 5400.0),
+    ("SHUTDOWN_GRACE", "0", "shutdown_grace", 0.0),
+    ("HELM_IGNORE_RELEASE", "a, b,,c", "helm_ignore_release", ("a", "b", "c")),
+    ("CRD_EXTRA_LABELS", "heritage=my-app,a=b", "crd_extra_labels", {"heritage": "my-app", "a": "b"}),
+    ("CRD_EXTRA_LABELS", "example.io/part-of=", "crd_extra_labels", {"example.io/part-of": ""}),
+    ("QUEUE_ACTIONS_METRICS", "no", "queue_actions_metrics", False),
+    ("LOG_NO_TIME", "TRUE", "log_no_time", True),
+    ("LOG_LEVEL", "Warning", "log_level", "warn"),
+    ("HELM_DRIVER", "configmaps", "helm_driver", "configmap"),
+    ("KUBE_CLIENT_QPS", "0.5", "kube_client_qps", 0.5),
+    ("KUBE_SERVER", "10.0.0.1:6443/", "kube_server", "https://10.0.0.1:6443"),
+    ("KUBE_SERVER", "http://localhost:8001", "kube_server", "http://localhost:8001"),
+    ("KUBE_CONFIG", "/etc/kube", "kube_config", pathlib.Path("/etc/kube")),
+    ("LISTEN_ADDRESS", "[::1]", "listen_address", "::1"),
+    ("LISTEN_ADDRESS", "localhost", "listen_address", "localhost"),
+    ("LISTEN_PORT", "0", "listen_port", 0),
+    ("PROMETHEUS_METRICS_PREFIX", "dev_cluster_", "prometheus_metrics_prefix", "dev_cluster_"),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("variable", "text"),
-    [
-        ("NAMESPACE", "Not_A_Namespace"),
-        ("NAMESPACE", "a" * 64),
-        ("CONFIG_MAP", "-x"),
-        ("MODULES_DIR", ":"),
-        ("UNNUMBERED_MODULE_ORDER", "one"),
-        ("UNNUMBERED_MODULE_ORDER", "-1"),
-        ("UNNUMBERED_MODULE_ORDER", "1.5"),
-        ("MODULES_PARALLELISM", "0"),
-        ("MODULES_PARALLELISM", "٤"),
-        ("CONVERGE_ON_FAILURE", "stop"),
-        ("HOOK_TIMEOUT", "30"),
-        ("HOOK_TIMEOUT", "0"),
-        ("SHUTDOWN_GRACE", "-1s"),
-        ("LISTEN_PORT", "65536"),
-        ("LISTEN_PORT", "tcp://10.0.0.1:80"),
-        ("LISTEN_ADDRESS", "0.0.0.0:9650"),
-        ("LISTEN_ADDRESS", "1.2.3"),
-        ("PROMETHEUS_METRICS_PREFIX", "9-"),
-        ("QUEUE_ACTIONS_METRICS", "maybe"),
-        ("CRD_EXTRA_LABELS", "heritage"),
-        ("CRD_EXTRA_LABELS", "a b=c"),
-        ("KUBE_SERVER", "https://"),
-        ("KUBE_SERVER", "ftp://host"),
-        ("KUBE_SERVER", "host:port"),
-        ("KUBE_CLIENT_QPS", "nan"),
-        ("KUBE_CLIENT_QPS", "-1"),
-        ("KUBE_CLIENT_BURST", "0"),
-        ("HELM_HISTORY_MAX", "-1"),
-        ("HELM_PURGE", "some"),
-        ("HELM_DRIVER", "sql"),
-        ("LOG_LEVEL", "loud"),
-        ("LOG_TYPE", "xml"),
-    ],
-)
-def test_a_wrong_value_is_refused_with_name_value_and_what_is_allowed(variable: str, text: str) -> None:
-    prefixed = f"ADDON_OPERATOR_{variable}"
-    (problem,) = problems(**{prefixed: text})
-    assert variable in problem
-    assert repr(text) in problem
-    assert prefixed in problem
-    assert "give " in problem
+def test_a_text_is_read_as_its_type() -> None:
+    read = [
+        (variable, text, field, getattr(load(**{variable: text}), field)) for variable, text, field, _ in READ
+    ]
+    assert read == READ
+
+
+WRONG = [
+    ("NAMESPACE", "Not_A_Namespace"),
+    ("NAMESPACE", "a" * 64),
+    ("CONFIG_MAP", "-x"),
+    ("MODULES_DIR", ":"),
+    ("UNNUMBERED_MODULE_ORDER", "one"),
+    ("UNNUMBERED_MODULE_ORDER", "-1"),
+    ("UNNUMBERED_MODULE_ORDER", "1.5"),
+    ("MODULES_PARALLELISM", "0"),
+    ("MODULES_PARALLELISM", "٤"),
+    ("CONVERGE_ON_FAILURE", "stop"),
+    ("HOOK_TIMEOUT", "30"),
+    ("HOOK_TIMEOUT", "0"),
+    ("SHUTDOWN_GRACE", "-1s"),
+    ("LISTEN_PORT", "65536"),
+    ("LISTEN_PORT", "tcp://10.0.0.1:80"),
+    ("LISTEN_ADDRESS", "0.0.0.0:9650"),
+    ("LISTEN_ADDRESS", "1.2.3"),
+    ("PROMETHEUS_METRICS_PREFIX", "9-"),
+    ("QUEUE_ACTIONS_METRICS", "maybe"),
+    ("CRD_EXTRA_LABELS", "heritage"),
+    ("CRD_EXTRA_LABELS", "a b=c"),
+    ("KUBE_SERVER", "https://"),
+    ("KUBE_SERVER", "ftp://host"),
+    ("KUBE_SERVER", "host:port"),
+    ("KUBE_CLIENT_QPS", "nan"),
+    ("KUBE_CLIENT_QPS", "-1"),
+    ("KUBE_CLIENT_BURST", "0"),
+    ("HELM_HISTORY_MAX", "-1"),
+    ("HELM_PURGE", "some"),
+    ("HELM_DRIVER", "sql"),
+    ("LOG_LEVEL", "loud"),
+    ("LOG_TYPE", "xml"),
+]
+
+
+def test_a_wrong_value_is_refused_with_name_value_and_what_is_allowed() -> None:
+    told = {(name, text): problems(**{f"ADDON_OPERATOR_{name}": text}) for name, text in WRONG}
+    assert {row: lines for row, lines in told.items() if not tells_of(row, lines)} == {}
+
+
+def tells_of(row: tuple[str, str], lines: tuple[str, ...]) -> bool:
+    variable, text = row
+    words = (f"ADDON_OPERATOR_{variable}", repr(text), "give ")
+    return len(lines) == 1 and all(word in lines[0] for word in words)
 
 
 def test_all_wrong_settings_are_told_at_once() -> None:
@@ -233,51 +236,52 @@ def test_an_unknown_name_is_a_warning_with_the_nearest_name(name: str, hint: str
     assert hint in warning
 
 
-@pytest.mark.parametrize("prefix", ["", "ADDON_OPERATOR_"])
-@pytest.mark.parametrize("name", sorted(setting_names.WITHOUT_MEANING))
-def test_a_setting_of_the_go_operator_without_meaning_says_so_once(name: str, prefix: str) -> None:
-    (warning,) = load(**{prefix + name: "1"}).warnings
-    assert prefix + name in warning
-    assert "no meaning" in warning
+@pytest.mark.parametrize("prefix", ["", "ADDON_OPERATOR_"], ids=["plain", "prefixed"])
+def test_a_setting_of_the_go_operator_without_meaning_says_so_once(prefix: str) -> None:
+    told = {prefix + name: load(**{prefix + name: "1"}).warnings for name in setting_names.WITHOUT_MEANING}
+    assert told
+    assert {name: warnings for name, warnings in told.items() if not is_told_once(name, warnings)} == {}
 
 
-@pytest.mark.parametrize("flag", sorted(setting_names.FLAGS_WITHOUT_MEANING))
-def test_a_flag_of_the_go_operator_without_meaning_says_so_once(flag: str) -> None:
-    (warning,) = load({flag: "1"}).warnings
-    assert warning.startswith(f"{flag} has no meaning here: ")
+def is_told_once(name: str, warnings: tuple[str, ...]) -> bool:
+    return len(warnings) == 1 and name in warnings[0] and "no meaning" in warnings[0]
+
+
+def test_a_flag_of_the_go_operator_without_meaning_says_so_once() -> None:
+    told = {flag: load({flag: "1"}).warnings for flag in setting_names.FLAGS_WITHOUT_MEANING}
+    assert told
+    begin = {flag: [warning.partition(":")[0] for warning in warnings] for flag, warnings in told.items()}
+    assert begin == {flag: [f"{flag} has no meaning here"] for flag in told}
 
 
 def test_flags_of_the_go_operator_that_were_not_given_raise_no_warning() -> None:
     assert load(dict.fromkeys(setting_names.FLAGS_WITHOUT_MEANING)).warnings == ()
 
 
-@pytest.mark.parametrize(
-    "name", ["HELM2", "TILLER_MAX_HISTORY", "TILLER_BIN_PATH", "ADDON_OPERATOR_TILLER_X"]
-)
-def test_settings_of_helm_2_are_a_warning(name: str) -> None:
-    (warning,) = load(**{name: "1"}).warnings
-    assert warning.startswith(f"{name} belongs to Helm 2")
+def test_settings_of_helm_2_are_a_warning() -> None:
+    names = ["HELM2", "TILLER_MAX_HISTORY", "TILLER_BIN_PATH", "ADDON_OPERATOR_TILLER_X"]
+    told = {name: load(**{name: "1"}).warnings for name in names}
+    begin = {name: [warning.partition(" belongs")[0] for warning in lines] for name, lines in told.items()}
+    assert begin == {name: [name] for name in names}
+    assert all("belongs to Helm 2" in line for lines in told.values() for line in lines)
 
 
-@pytest.mark.parametrize("name", sorted(setting_names.RESERVED))
-def test_a_name_of_a_part_to_come_raises_no_warning(name: str) -> None:
-    assert load(**{f"ADDON_OPERATOR_{name}": "1"}).warnings == ()
+def test_a_name_of_a_part_to_come_raises_no_warning() -> None:
+    told = {name: load(**{f"ADDON_OPERATOR_{name}": "1"}).warnings for name in setting_names.RESERVED}
+    assert told == dict.fromkeys(setting_names.RESERVED, ())
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("ADDON_OPERATOR_SERVICE_HOST", "10.0.0.1"),
-        ("ADDON_OPERATOR_SERVICE_PORT", "9650"),
-        ("ADDON_OPERATOR_SERVICE_PORT_METRICS", "9650"),
-        ("ADDON_OPERATOR_PORT", "tcp://10.0.0.1:9650"),
-        ("ADDON_OPERATOR_PORT_9650_TCP", "tcp://10.0.0.1:9650"),
-        ("ADDON_OPERATOR_PORT_9650_TCP_ADDR", "10.0.0.1"),
-        ("ADDON_OPERATOR_WEBHOOK_SERVICE_HOST", "10.0.0.1"),
-    ],
-)
-def test_variables_that_kubernetes_adds_for_a_service_raise_no_warning(name: str, value: str) -> None:
-    assert load(**{name: value}).warnings == ()
+def test_variables_that_kubernetes_adds_for_a_service_raise_no_warning() -> None:
+    loaded = load(
+        ADDON_OPERATOR_SERVICE_HOST="10.0.0.1",
+        ADDON_OPERATOR_SERVICE_PORT="9650",
+        ADDON_OPERATOR_SERVICE_PORT_METRICS="9650",
+        ADDON_OPERATOR_PORT="tcp://10.0.0.1:9650",
+        ADDON_OPERATOR_PORT_9650_TCP="tcp://10.0.0.1:9650",
+        ADDON_OPERATOR_PORT_9650_TCP_ADDR="10.0.0.1",
+        ADDON_OPERATOR_WEBHOOK_SERVICE_HOST="10.0.0.1",
+    )
+    assert loaded.warnings == ()
 
 
 def test_known_names_do_not_overlap() -> None:
@@ -302,10 +306,13 @@ def test_settings_cannot_be_changed() -> None:
         loaded.crd_extra_labels["a"] = "b"  # type: ignore[index]  # the point of the test
 
 
-@pytest.mark.parametrize("row", settings.TABLE.values(), ids=lambda row: row.name)
-def test_every_setting_stands_in_its_documentation(row: setting_fields.Setting) -> None:
+def test_every_setting_stands_in_its_documentation() -> None:
     text = (pathlib.Path(__file__).parents[3] / "docs" / "reference" / "settings.md").read_text()
-    (line,) = [line for line in text.splitlines() if line.startswith(f"| `{row.documented}` |")]
-    for flag in row.flags:
-        assert f"`{flag}`" in line
-    assert row.default is None or f"`{row.default}`" in line or not row.default
+    lines = [line for line in text.splitlines() if line.startswith("| `")]
+    assert [row.documented for row in settings.TABLE.values() if not stands_in(row, lines)] == []
+
+
+def stands_in(row: setting_fields.Setting, lines: Sequence[str]) -> bool:
+    own = [line for line in lines if line.startswith(f"| `{row.documented}` |")]
+    words = [*row.flags, *([str(row.default)] if row.default else [])]
+    return len(own) == 1 and all(f"`{word}`" in own[0] for word in words)

@@ -4,8 +4,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-SCALARS = st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from(["", "x", "yes", "017"])
-KEYS = st.sampled_from(["a", "b", "0", "1", "list"])
+SCALARS = st.sampled_from([None, False, True, -3, -1, 0, 1, 2, "", "x", "yes", "017"])
+KEY_NAMES = ("a", "b", "0", "1", "list")
+KEYS = st.sampled_from(KEY_NAMES)
 
 
 def _collections(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:

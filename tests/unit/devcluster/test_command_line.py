@@ -1,13 +1,14 @@
 """``addon-operator devcluster`` as far as it goes without a cluster."""
 
+import contextlib
 import dataclasses
 import json
 import os
 import pathlib
 import signal
-import subprocess
 import sys
-import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NoReturn
 
 import pytest
 
@@ -150,42 +151,53 @@ def test_a_cache_that_cannot_be_written_is_told_in_one_sentence(terminal: Termin
 
 
 @pytest.mark.parametrize("verb", ["kubectl", "helm"])
-def test_kubectl_and_helm_become_those_programs(terminal: Terminal, verb: str) -> None:
+def test_kubectl_and_helm_become_those_programs(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch, verb: str
+) -> None:
     where = terminal.pretend("one")
-    fakes.write_program(where.bin / verb, 'echo "$KUBECONFIG" "$HELM_KUBETOKEN" "$@"; exit 7')
-    argv = [sys.executable, "-m", "addon_operator", "devcluster", verb, "--name", "one"]
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "HELM_KUBETOKEN": "of-another-cluster"}
-    ended = commands.run([*argv, "get", "-o", "name", "--help"], env=env, check=False)
-    assert (ended.exit_code, ended.stdout) == (7, f"{where.kubeconfig}  get -o name --help\n")
+    become: list[tuple[Sequence[str], Mapping[str, str]]] = []
+
+    def replace(argv: Sequence[str], env: Mapping[str, str]) -> NoReturn:
+        become.append((argv, env))
+        sys.exit(7)
+
+    monkeypatch.setattr(commands, "replace", replace)
+    monkeypatch.setenv("HELM_KUBETOKEN", "of-another-cluster")
+    assert terminal.run(verb, "--name", "one", "get", "-o", "name", "--help").code == 7
+    ((argv, env),) = become
+    assert argv == [str(where.bin / verb), "get", "-o", "name", "--help"]
+    assert (env["KUBECONFIG"], env["PATH"]) == (str(where.kubeconfig), os.environ["PATH"])
+    assert "HELM_KUBETOKEN" not in env
 
 
 @pytest.mark.parametrize(
     "number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT], ids=lambda number: number.name
 )
-def test_an_ended_build_leaves_nothing_half_made(terminal: Terminal, number: signal.Signals) -> None:
+def test_an_ended_build_leaves_nothing_half_made(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
     root = terminal.root.parent
-    builds = "echo $$ > $PID; while echo main; do sleep 0.02; done"
-    script = f"case $1 in version) echo go version go1.26.8;; build) {builds};; esac"
-    go = fakes.write_program(root / "bin/go", script)
-    env = {
-        **os.environ,
-        "PATH": f"{go.parent}:/usr/bin:/bin",
-        "PID": str(root / "pid"),
-        "PYTHONPATH": os.pathsep.join(sys.path),
-    }
-    argv = [sys.executable, "-m", "addon_operator", "devcluster", "build", "kwok"]
-    with subprocess.Popen(
-        argv, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-    ) as command:
-        assert command.stderr is not None
-        while not command.stderr.readline().endswith("compiling\n"):
-            assert command.poll() is None
-        while not (root / "pid").exists() or not (root / "pid").read_text():
-            assert command.poll() is None
-        command.send_signal(number)
-        assert command.wait(10) == 128 + number
-        assert "Traceback" not in command.stderr.read()
-    deadline = time.monotonic() + 10
-    while daemons.ProcessTable().identify(int((root / "pid").read_text())) is not None:
-        assert time.monotonic() < deadline
+    # More than a pipe holds: the signal comes when somebody reads, and so knows of this process.
+    builds = f"echo $$ > {root}/pid; printf %100000s; kill -{number} $PPID; exec sleep 60"
+    go = fakes.write_program(
+        root / "bin/go", f"case $1 in version) echo go version go1.26.8;; build) {builds};; esac"
+    )
+    monkeypatch.setenv("PATH", f"{go.parent}:/usr/bin:/bin")
+    with handled_by(lambda *_: pytest.fail("the command did not handle the signal"), number):
+        ended = terminal.run("build", "kwok")
+    assert ended.code == 128 + number
+    assert ended.err.rstrip("\n").endswith("compiling")
+    assert daemons.ProcessTable().identify(int((root / "pid").read_text())) is None
     assert [path.name for path in (root / "cache").iterdir() if path.name.startswith(".")] == []
+
+
+@contextlib.contextmanager
+def handled_by(handler: Callable[..., object], number: signal.Signals) -> Iterator[None]:
+    """A signal that nobody else handles would end the tests; that of Ctrl-C has a handler of Python's."""
+    before = signal.getsignal(number)
+    if number != signal.SIGINT:
+        signal.signal(number, handler)
+    try:
+        yield
+    finally:
+        signal.signal(number, before)

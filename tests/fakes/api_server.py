@@ -1,14 +1,20 @@
-"""A loopback HTTP server that gives scripted answers and remembers what it was asked."""
+"""An API server that gives scripted answers and remembers what it was asked.
 
+A client of it asks it in this process; where HTTP itself matters it listens on loopback.
+"""
+
+import asyncio
 import contextlib
 import dataclasses
+import functools
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
 from aiohttp import web
 
-from addon_operator.kube import auth, client, credentials
+from addon_operator.kernel import clock
+from addon_operator.kube import auth, client, connection, credentials, errors
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -45,7 +51,8 @@ class ApiServer:
 
     def __init__(self) -> None:
         self.asked: list[Asked] = []
-        self.url = ""
+        self.url = "http://api.example"
+        """Where it listens, once it does."""
         self._scripts: dict[tuple[str, str], list[Answer | Handler]] = {}
 
     def on(self, method: str, path: str, *answers: Answer | Handler | dict[str, Any]) -> None:
@@ -64,10 +71,10 @@ class ApiServer:
             {name.lower(): value for name, value in request.headers.items()},
             json.loads(raw) if raw else None,
         )
-        self.asked.append(asked)
-        return self._respond(request, self._next(asked))
+        return self._respond(request, self.answer(asked))
 
-    def _next(self, asked: Asked) -> Answer:
+    def answer(self, asked: Asked) -> Answer:
+        self.asked.append(asked)
         script = self._scripts.get((asked.method, asked.path))
         if not script:
             return status(404, "NotFound", f"nothing is scripted for {asked.method} {asked.path}")
@@ -84,8 +91,41 @@ class ApiServer:
         return web.json_response(answer.body, status=answer.status, headers=answer.headers)
 
 
+class _Direct(connection.Connection):
+    """A connection that calls the server: the way over HTTP has tests of its own."""
+
+    def __init__(self, server: ApiServer, access: auth.ClusterAccess, time: clock.Clock) -> None:
+        super().__init__(access, time)
+        self._server = server
+
+    async def _use(self, fresh: credentials.Credentials) -> None:
+        """There is no session."""
+
+    async def send(self, request: connection.Request, using: credentials.Credentials) -> connection.Response:
+        await asyncio.sleep(0)
+        answer = self._server.answer(_asked(request, using))
+        if answer.hang_up:
+            raise errors.Unreachable(f"the API server {using.server} hung up")
+        text = json.dumps(answer.body) if answer.text is None else answer.text
+        return connection.Response(answer.status, answer.headers, text.encode())
+
+
+def _asked(request: connection.Request, using: credentials.Credentials) -> Asked:
+    headers: Mapping[str, str] = {"Accept": "application/json", **request.headers}
+    if using.authorization is not None:
+        headers = {**headers, "Authorization": using.authorization}
+    return Asked(
+        request.method,
+        request.path,
+        dict(request.query),
+        {name.lower(): value for name, value in headers.items()},
+        json.loads(request.body) if request.body else None,
+    )
+
+
 @contextlib.asynccontextmanager
 async def running() -> AsyncIterator[ApiServer]:
+    """A server that listens."""
     server = ApiServer()
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", server.handle)
@@ -140,7 +180,7 @@ def access_to(server: str, source: auth.CredentialSource | None = None) -> auth.
 
 
 def client_of(
-    server: str,
+    server: ApiServer | str,
     pauses: Pauses,
     *,
     source: auth.CredentialSource | None = None,
@@ -148,12 +188,15 @@ def client_of(
     qps: float = 0,
     burst: int = 1,
 ) -> client.KubeClient:
+    """A client that calls the server, or speaks HTTP with what listens at a URL."""
+    url = server if isinstance(server, str) else server.url
     return client.KubeClient(
-        access_to(server, source),
+        access_to(url, source),
         qps=qps,
         burst=burst,
         observer=observer,
         time=pauses,
         sleep=pauses.sleep,
         jitter=lambda: 0.5,
+        connect=connection.Connection if isinstance(server, str) else functools.partial(_Direct, server),
     )

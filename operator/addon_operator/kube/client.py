@@ -71,7 +71,7 @@ class _NoObserver:
 class KubeClient:
     """Requests to one API server; an asynchronous context manager, to be used in one event loop."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one parameter for each border that a caller may replace
         self,
         access: auth.ClusterAccess,
         *,
@@ -82,11 +82,15 @@ class KubeClient:
         time: clock.Clock | None = None,
         sleep: rate_limit.Sleep = asyncio.sleep,
         jitter: Callable[[], float] = random.random,
+        connect: Callable[[auth.ClusterAccess, clock.Clock], connection.Connection] = connection.Connection,
     ) -> None:
-        """``qps`` 0 lifts the limit of requests per second; ``fence`` is asked before each write."""
+        """``qps`` 0 lifts the limit of requests per second; ``fence`` is asked before each write.
+
+        ``connect`` makes what carries the requests; by default that is HTTP.
+        """
         self.access = access
         self._clock = time or clock.SystemClock()
-        self._connection = connection.Connection(access, self._clock)
+        self._connection = connect(access, self._clock)
         self._limiter = rate_limit.RateLimiter(qps, burst, self._clock, sleep)
         self._observer = observer or _NoObserver()
         self._fence = fence

@@ -4,7 +4,6 @@ import asyncio
 import base64
 import datetime as dt
 import pathlib
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -239,9 +238,8 @@ class Secrets:
 
 
 @pytest.fixture
-async def server() -> AsyncIterator[api_server.ApiServer]:
-    async with api_server.running() as running:
-        yield running
+def server() -> api_server.ApiServer:
+    return api_server.ApiServer()
 
 
 @pytest.fixture
@@ -255,9 +253,8 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-async def kube(server: api_server.ApiServer, clock: Clock) -> AsyncIterator[client.KubeClient]:
-    async with api_server.client_of(server.url, clock) as opened:
-        yield opened
+def kube(server: api_server.ApiServer, clock: Clock) -> client.KubeClient:
+    return api_server.client_of(server, clock)
 
 
 def source(kube: client.KubeClient, clock: Clock) -> certificate_store_secret.SecretSource:

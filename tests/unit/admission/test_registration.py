@@ -3,7 +3,6 @@
 import asyncio
 import base64
 import dataclasses
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -91,9 +90,8 @@ class Stored:
 
 
 @pytest.fixture
-async def server() -> AsyncIterator[api_server.ApiServer]:
-    async with api_server.running() as running:
-        yield running
+def server() -> api_server.ApiServer:
+    return api_server.ApiServer()
 
 
 @pytest.fixture
@@ -102,9 +100,8 @@ def clock() -> api_server.Pauses:
 
 
 @pytest.fixture
-async def kube(server: api_server.ApiServer, clock: api_server.Pauses) -> AsyncIterator[client.KubeClient]:
-    async with api_server.client_of(server.url, clock) as opened:
-        yield opened
+def kube(server: api_server.ApiServer, clock: api_server.Pauses) -> client.KubeClient:
+    return api_server.client_of(server, clock)
 
 
 @pytest.fixture

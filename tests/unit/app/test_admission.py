@@ -138,9 +138,10 @@ def test_operators_in_different_namespaces_have_configurations_of_their_own() ->
 
 
 async def test_the_definition_is_applied_with_force() -> None:
-    async with api_server.running() as server, api_server.client_of(server.url, api_server.Pauses()) as kube:
-        server.on("PATCH", CRD, {})
-        await admission_crd.apply(kube, logs.Lines())
+    server = api_server.ApiServer()
+    kube = api_server.client_of(server, api_server.Pauses())
+    server.on("PATCH", CRD, {})
+    await admission_crd.apply(kube, logs.Lines())
     (asked,) = server.asked
     assert asked.query == {"fieldManager": "addon-operator", "force": "true"}
     assert asked.body["kind"] == "CustomResourceDefinition"
@@ -148,18 +149,20 @@ async def test_the_definition_is_applied_with_force() -> None:
 
 async def test_without_the_right_to_apply_the_definition_there_is_a_warning() -> None:
     log = logs.Lines()
-    async with api_server.running() as server, api_server.client_of(server.url, api_server.Pauses()) as kube:
-        server.on("PATCH", CRD, api_server.status(403, "Forbidden"))
-        await admission_crd.apply(kube, log)
+    server = api_server.ApiServer()
+    kube = api_server.client_of(server, api_server.Pauses())
+    server.on("PATCH", CRD, api_server.status(403, "Forbidden"))
+    await admission_crd.apply(kube, log)
     (warning,) = log.warnings
     assert "podpresets.settings.k8s.io" in warning
 
 
 async def test_other_errors_of_the_definition_are_left_to_the_caller() -> None:
-    async with api_server.running() as server, api_server.client_of(server.url, api_server.Pauses()) as kube:
-        server.on("PATCH", CRD, api_server.status(422, "Invalid"))
-        with pytest.raises(kube_errors.Invalid):
-            await admission_crd.apply(kube, logs.Lines())
+    server = api_server.ApiServer()
+    kube = api_server.client_of(server, api_server.Pauses())
+    server.on("PATCH", CRD, api_server.status(422, "Invalid"))
+    with pytest.raises(kube_errors.Invalid):
+        await admission_crd.apply(kube, logs.Lines())
 
 
 @pytest.fixture

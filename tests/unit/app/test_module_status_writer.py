@@ -2,7 +2,6 @@
 
 import asyncio
 import pathlib
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -107,9 +106,8 @@ def log() -> logs.Lines:
 
 
 @pytest.fixture
-async def server() -> AsyncIterator[api_server.ApiServer]:
-    async with api_server.running() as running:
-        yield running
+def server() -> api_server.ApiServer:
+    return api_server.ApiServer()
 
 
 @pytest.fixture
@@ -118,9 +116,8 @@ def cluster(server: api_server.ApiServer) -> Cluster:
 
 
 @pytest.fixture
-async def kube(server: api_server.ApiServer, pauses: api_server.Pauses) -> AsyncIterator[client.KubeClient]:
-    async with api_server.client_of(server.url, pauses) as opened:
-        yield opened
+def kube(server: api_server.ApiServer, pauses: api_server.Pauses) -> client.KubeClient:
+    return api_server.client_of(server, pauses)
 
 
 @pytest.fixture

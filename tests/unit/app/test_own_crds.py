@@ -33,9 +33,10 @@ def test_a_missing_definition_is_one_sentence(tmp_path: pathlib.Path) -> None:
 
 async def test_a_definition_is_applied_whole() -> None:
     path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/modules.addon-operator.io"
-    async with api_server.running() as server, api_server.client_of(server.url, api_server.Pauses()) as kube:
-        server.on("PATCH", path, {})
-        await own_crds.apply(kube, own_crds.MODULES)
+    server = api_server.ApiServer()
+    kube = api_server.client_of(server, api_server.Pauses())
+    server.on("PATCH", path, {})
+    await own_crds.apply(kube, own_crds.MODULES)
     (asked,) = server.asked
     assert asked.query == {"fieldManager": "addon-operator", "force": "true"}
     assert asked.body == yaml.load(own_crds.file(own_crds.MODULES).read_text(), Loader=yaml.CSafeLoader)

@@ -2,6 +2,7 @@
 
 import dataclasses
 import socket
+from collections.abc import AsyncIterator
 
 import pytest
 
@@ -13,6 +14,18 @@ from tests.fakes.api_server import Answer, ApiServer, Pauses, status
 
 PATH = "/api/v1/namespaces/addons/configmaps/values"
 COLLECTION = "/api/v1/namespaces/addons/configmaps"
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[ApiServer]:
+    async with api_server.running() as running:
+        yield running
+
+
+@pytest.fixture
+async def kube(server: ApiServer, pauses: Pauses) -> AsyncIterator[client.KubeClient]:
+    async with api_server.client_of(server.url, pauses) as opened:
+        yield opened
 
 
 async def test_an_object_is_read_as_plain_json(server: ApiServer, kube: client.KubeClient) -> None:

@@ -16,6 +16,10 @@ Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 OTHER = certificates.make_authority(tls_clients.NOW, tls_clients.LIFE)
 
 
+def own_tls() -> tls.LiveTls:
+    return tls_clients.serving(tls_clients.server_pair())
+
+
 async def served_certificate(run: tls_clients.Running, authority: certificates.KeyPair) -> bytes:
     async with connected(run, tls_clients.trusting(authority)) as (_, writer):
         found = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
@@ -51,7 +55,7 @@ def der(pair: certificates.KeyPair) -> bytes:
 
 
 async def test_new_connections_get_the_new_certificate() -> None:
-    async with tls_clients.running() as run:
+    async with tls_clients.running(live=own_tls()) as run:
         fresh = tls_clients.server_pair(OTHER)
         run.tls.use(fresh)
         assert await served_certificate(run, OTHER) == der(fresh)
@@ -61,7 +65,7 @@ async def test_new_connections_get_the_new_certificate() -> None:
 
 async def test_open_connections_outlive_a_new_certificate() -> None:
     async with (
-        tls_clients.running() as run,
+        tls_clients.running(live=own_tls()) as run,
         connected(run, tls_clients.trusting(tls_clients.AUTHORITY)) as streams,
     ):
         for authority in (tls_clients.AUTHORITY, OTHER, OTHER):
@@ -82,7 +86,7 @@ async def test_open_connections_outlive_a_new_certificate() -> None:
     ],
 )
 async def test_a_pair_that_cannot_be_used_leaves_the_former_one(pair: certificates.KeyPair) -> None:
-    async with tls_clients.running() as run:
+    async with tls_clients.running(live=own_tls()) as run:
         before = await served_certificate(run, tls_clients.AUTHORITY)
         with pytest.raises(certificates.CertificateError, match="cannot be used together"):
             run.tls.use(pair)

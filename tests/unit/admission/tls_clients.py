@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import dataclasses
 import datetime as dt
+import functools
 import io
 import ssl
 from collections.abc import AsyncIterator, Mapping
@@ -24,10 +25,28 @@ def server_pair(authority: certificates.KeyPair = AUTHORITY) -> certificates.Key
     return certificates.make_server(authority, ["127.0.0.1", "localhost"], NOW, LIFE)
 
 
+def serving(pair: certificates.KeyPair) -> tls.LiveTls:
+    live = tls.LiveTls()
+    live.use(pair)
+    return live
+
+
+@functools.cache
+def shared_tls() -> tls.LiveTls:
+    """For tests that leave the certificate alone."""
+    return serving(server_pair())
+
+
 def trusting(*authorities: certificates.KeyPair) -> ssl.SSLContext:
     context = ssl.create_default_context(cadata=b"\n".join(one.certificate for one in authorities).decode())
     context.verify_flags |= ssl.VERIFY_X509_STRICT
     return context
+
+
+@functools.cache
+def trusting_authority() -> ssl.SSLContext:
+    """For clients that leave the context alone."""
+    return trusting(AUTHORITY)
 
 
 def review(**changes: object) -> dict[str, Any]:
@@ -112,9 +131,9 @@ async def running(
     limits: site_load.Limits | None = None,
     leaving: site.Leaving | None = None,
     ready: bool = True,
+    live: tls.LiveTls | None = None,
 ) -> AsyncIterator[Running]:
-    live, watcher = tls.LiveTls(), Watcher()
-    live.use(server_pair())
+    live, watcher = live or shared_tls(), Watcher()
     served = site.AdmissionSite(
         routes or {PATH: site.Route(allowing, "allow")},
         live,
@@ -126,7 +145,7 @@ async def running(
         leaving=leaving,
     )
     await served.start()
-    connector = aiohttp.TCPConnector(ssl=trusting(AUTHORITY), limit=0)
+    connector = aiohttp.TCPConnector(ssl=trusting_authority(), limit=0)
     async with aiohttp.ClientSession(connector=connector) as session:
         try:
             yield Running(served, live, watcher, session)

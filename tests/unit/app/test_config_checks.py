@@ -1,6 +1,5 @@
 """What is said of a proposed ConfigMap: by the files and schemas, and by the engine once it runs."""
 
-import pathlib
 import textwrap
 from collections.abc import Callable
 
@@ -31,15 +30,21 @@ class Engine:
         return self._violations
 
 
-@pytest.fixture
-def checks(tmp_path: pathlib.Path) -> config_checks.ConfigChecks:
+@pytest.fixture(scope="module")
+def modules(tmp_path_factory: pytest.TempPathFactory) -> module_files.LoadedModules:
+    directory = tmp_path_factory.mktemp("modules")
     for name, enabled in (("010-web", "true"), ("020-off", "false")):
-        openapi = tmp_path / name / "openapi"
+        openapi = directory / name / "openapi"
         openapi.mkdir(parents=True)
         (openapi / "config-values.yaml").write_text(textwrap.dedent(SCHEMA))
-        (tmp_path / name / "values.yaml").write_text(f"{name[4:]}Enabled: {enabled}\n")
+        (directory / name / "values.yaml").write_text(f"{name[4:]}Enabled: {enabled}\n")
+    return module_files.load([directory], 1)
+
+
+@pytest.fixture
+def checks(modules: module_files.LoadedModules) -> config_checks.ConfigChecks:
     loaded = settings.load({}, {"ADDON_OPERATOR_NAMESPACE": "addons"})
-    return config_checks.ConfigChecks(module_files.load([tmp_path], 1), loaded)
+    return config_checks.ConfigChecks(modules, loaded)
 
 
 async def test_all_that_is_wrong_is_told_with_its_place(checks: config_checks.ConfigChecks) -> None:

@@ -8,6 +8,8 @@ from addon_operator.app import hook_places
 from addon_operator.hooks.config import HookKind
 from addon_operator.kernel import errors
 
+Shown = tuple[str, str, HookKind | None]
+
 TREE = [
     "addons/010-web/hooks/", "addons/010-web/enabled", "addons/020-db/templates/", "addons/plain/hooks/",
     "addons/.hidden/hooks/", "addons/bad_name/Chart.yaml", "addons/values.yaml",
@@ -19,34 +21,40 @@ TREE = [
 ]  # fmt: skip
 
 
-@pytest.fixture(autouse=True)
-def tree(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    root = tmp_path_factory.mktemp("tree")
     for text in TREE:
-        path = pathlib.Path(text)
+        path = root / text
         if text.endswith("/"):
             path.mkdir(parents=True, exist_ok=True)
         else:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text("")
+    return root
+
+
+@pytest.fixture(autouse=True)
+def _in_the_tree(tree: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tree)
 
 
 def configured(**environ: str) -> hook_places.Configured:
     return hook_places.configured({}, environ)
 
 
-def shown(place: hook_places.Place) -> tuple[str, str, HookKind | None]:
+def shown(place: hook_places.Place) -> Shown:
     root = place.root if not place.root.is_absolute() else place.root.relative_to(pathlib.Path.cwd())
     return str(root), place.owner, place.kind
 
 
-MODULES = [
+MODULES: list[Shown] = [
     ("addons/010-web/hooks", "web", HookKind.MODULE),
     ("addons/020-db/hooks", "db", HookKind.MODULE),
     ("addons/bad_name/hooks", "bad_name", HookKind.MODULE),
     ("addons/plain/hooks", "plain", HookKind.MODULE),
 ]
-GLOBAL = ("global-hooks/hooks", "global", HookKind.GLOBAL)
+GLOBAL: Shown = ("global-hooks/hooks", "global", HookKind.GLOBAL)
 
 
 def test_the_configured_directories_are_all_global_hooks_and_modules() -> None:
@@ -54,38 +62,36 @@ def test_the_configured_directories_are_all_global_hooks_and_modules() -> None:
     assert [shown(place) for place in places] == [GLOBAL, *MODULES]
 
 
-@pytest.mark.parametrize(
-    ("path", "places"),
-    [
-        ("addons", MODULES),
-        ("addons/010-web", MODULES[:1]),
-        ("addons/010-web/hooks", MODULES[:1]),
-        ("addons/020-db", MODULES[1:2]),
-        ("addons/plain", [("addons/plain/hooks", "plain", None)]),
-        ("chart-only", [("chart-only/hooks", "chart-only", HookKind.MODULE)]),
-        ("plain-modules", [("plain-modules/one/hooks", "one", HookKind.MODULE),
-                           ("plain-modules/two/hooks", "two", HookKind.MODULE)]),
-        ("only-hooks", [("only-hooks/one/hooks", "one", HookKind.MODULE),
-                        ("only-hooks/two/hooks", "two", HookKind.MODULE)]),
-        ("project", [("project/global-hooks/hooks", "global", HookKind.GLOBAL),
-                     ("project/modules/010-a/hooks", "a", HookKind.MODULE)]),
-        ("project/docs", [("project/docs", "docs", None)]),
-        ("global-hooks", [GLOBAL]),
-        ("global-hooks/hooks", [GLOBAL]),
-        ("flat-global", [("flat-global", "flat-global", None)]),
-        ("alone", [("alone/hooks", "alone", None)]),
-        ("alone/hooks", [("alone/hooks", "alone", None)]),
-        ("addons/010-web/hooks/sub/a.sh", MODULES[:1]),
-        ("addons/010-web/enabled", MODULES[:1]),
-        ("global-hooks/hooks/g.sh", [GLOBAL]),
-        ("alone/hooks/h.sh", [("alone/hooks", "alone", None)]),
-        ("loose/x.sh", [("loose", "loose", None)]),
-    ],
-)  # fmt: skip
-def test_a_named_path_is_taken_for_what_it_looks_like(
-    path: str, places: list[tuple[str, str, HookKind | None]]
-) -> None:
-    assert [shown(place) for place in configured().below(pathlib.Path(path))] == places
+PLACES: dict[str, list[Shown]] = {
+    "addons": MODULES,
+    "addons/010-web": MODULES[:1],
+    "addons/010-web/hooks": MODULES[:1],
+    "addons/020-db": MODULES[1:2],
+    "addons/plain": [("addons/plain/hooks", "plain", None)],
+    "chart-only": [("chart-only/hooks", "chart-only", HookKind.MODULE)],
+    "plain-modules": [("plain-modules/one/hooks", "one", HookKind.MODULE),
+                       ("plain-modules/two/hooks", "two", HookKind.MODULE)],
+    "only-hooks": [("only-hooks/one/hooks", "one", HookKind.MODULE),
+                    ("only-hooks/two/hooks", "two", HookKind.MODULE)],
+    "project": [("project/global-hooks/hooks", "global", HookKind.GLOBAL),
+                 ("project/modules/010-a/hooks", "a", HookKind.MODULE)],
+    "project/docs": [("project/docs", "docs", None)],
+    "global-hooks": [GLOBAL],
+    "global-hooks/hooks": [GLOBAL],
+    "flat-global": [("flat-global", "flat-global", None)],
+    "alone": [("alone/hooks", "alone", None)],
+    "alone/hooks": [("alone/hooks", "alone", None)],
+    "addons/010-web/hooks/sub/a.sh": MODULES[:1],
+    "addons/010-web/enabled": MODULES[:1],
+    "global-hooks/hooks/g.sh": [GLOBAL],
+    "alone/hooks/h.sh": [("alone/hooks", "alone", None)],
+    "loose/x.sh": [("loose", "loose", None)],
+}  # fmt: skip
+
+
+def test_a_named_path_is_taken_for_what_it_looks_like() -> None:
+    found = {path: list(configured().below(pathlib.Path(path))) for path in PLACES}
+    assert {path: [shown(place) for place in places] for path, places in found.items()} == PLACES
 
 
 def test_the_configured_directory_of_global_hooks_is_known_by_any_name() -> None:

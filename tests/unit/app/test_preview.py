@@ -382,7 +382,7 @@ async def test_services_of_a_cluster_that_does_not_answer_are_left_out_with_a_no
     server: api_server.ApiServer,
 ) -> None:
     server.on("GET", "/api/v1/namespaces/shop/services", api_server.Answer(hang_up=True))
-    async with api_server.client_of(server.url, api_server.Pauses()) as kube:
+    async with api_server.client_of(server, api_server.Pauses()) as kube:
         cluster = preview_cluster.ClusterObjects(kube)
         assert await cluster.services("shop") == {}
     assert cluster.notes[0].startswith("Services of namespace shop are left out: ")
@@ -392,7 +392,7 @@ async def test_a_configmap_of_a_cluster_that_does_not_answer_is_an_error(
     server: api_server.ApiServer,
 ) -> None:
     server.on("GET", "/api/v1/namespaces/shop/configmaps/c", api_server.Answer(hang_up=True))
-    async with api_server.client_of(server.url, api_server.Pauses()) as kube:
+    async with api_server.client_of(server, api_server.Pauses()) as kube:
         with pytest.raises(kube_errors.Unreachable):
             await preview_cluster.ClusterObjects(kube).contents(
                 "shop", [defaults.SourceRef("ConfigMap", "c")]

@@ -11,11 +11,18 @@ PROC: Final = pathlib.Path("/proc")
 _DEAD_STATES: Final = frozenset({"Z", "X", "x"})
 
 
-def has_living_member(group: int, proc: pathlib.Path = PROC) -> bool:
-    """Whether a process of that group still runs; one that only waits to be reaped does not count."""
-    return any(
-        member_group == group and state not in _DEAD_STATES for state, member_group in _processes(proc)
-    )
+def living_member(group: int, likely: int | None = None, proc: pathlib.Path = PROC) -> int | None:
+    """A process of that group that still runs; one that only waits to be reaped does not count.
+
+    Going through all processes takes milliseconds on a busy machine: if ``likely`` is one, it is the answer.
+    """
+    for name in _names(likely, proc):
+        # A process may end between the listing and the reading.
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            state, member_group = _state_and_group((proc / name / "stat").read_text(errors="replace"))
+            if member_group == group and state not in _DEAD_STATES:
+                return int(name)
+    return None
 
 
 def send(group: int, number: signal.Signals) -> None:
@@ -27,12 +34,10 @@ def send(group: int, number: signal.Signals) -> None:
         os.killpg(group, number)
 
 
-def _processes(proc: pathlib.Path) -> Iterator[tuple[str, int]]:
-    for name in os.listdir(proc):  # noqa: PTH208 - pathlib would build a path object for every process
-        if name.isdigit():
-            # A process may end between the listing and the reading.
-            with contextlib.suppress(OSError, ValueError, IndexError):
-                yield _state_and_group((proc / name / "stat").read_text(errors="replace"))
+def _names(likely: int | None, proc: pathlib.Path) -> Iterator[str]:
+    if likely is not None:
+        yield str(likely)
+    yield from filter(str.isdigit, os.listdir(proc))  # noqa: PTH208 - pathlib would build paths for them all
 
 
 def _state_and_group(stat: str) -> tuple[str, int]:

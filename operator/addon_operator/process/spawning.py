@@ -102,6 +102,7 @@ class Spawned:
         self._spawner = spawner
         self._loop = asyncio.get_running_loop()
         self._exit = asyncio.Event()
+        self._survivor: int | None = None
         self.ended_at: float | None = None
         """When the child ended, on the monotonic clock; None as long as it runs."""
         self._pidfd = os.pidfd_open(pid)
@@ -117,7 +118,8 @@ class Spawned:
 
     def group_is_alive(self) -> bool:
         """Whether the child or a process that stayed in its group still runs."""
-        return groups.has_living_member(self._pid)
+        self._survivor = groups.living_member(self._pid, self._survivor)
+        return self._survivor is not None
 
     def reap(self) -> Exit:
         """Take the exit of the child, which must have ended; once."""

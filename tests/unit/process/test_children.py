@@ -291,5 +291,5 @@ async def test_an_environment_beyond_the_kernels_limit_is_explained() -> None:
 
 
 def test_a_group_without_living_member_is_recognised() -> None:
-    assert groups.has_living_member(os.getpgrp())
-    assert not groups.has_living_member(2**22 + 1)
+    assert groups.living_member(os.getpgrp()) is not None
+    assert groups.living_member(2**22 + 1) is None

@@ -98,4 +98,11 @@ def test_a_living_member_of_a_group_is_found_by_its_state_and_group(
     (tmp_path / "7").mkdir()
     (tmp_path / "7" / "stat").write_text(stat)
     (tmp_path / "self").mkdir()
-    assert groups.has_living_member(42, tmp_path) is is_alive
+    assert groups.living_member(42, proc=tmp_path) == (7 if is_alive else None)
+    assert groups.living_member(42, 7, tmp_path) == (7 if is_alive else None)
+
+
+def test_another_member_is_found_when_the_likely_one_is_gone(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "8").mkdir()
+    (tmp_path / "8" / "stat").write_text("8 (sleep) S 1 42 42 0")
+    assert groups.living_member(42, 7, tmp_path) == 8

@@ -137,13 +137,38 @@ def test_the_error_carries_the_object_and_the_field() -> None:
     assert (caught.value.subject, caught.value.field) == ("container web", "args[0]")
 
 
-KEYS = (
-    st.sampled_from(
-        ["name", "value", "valueFrom", "env", "envFrom", "args", "command", "fieldRef", "fieldPath"]
-    )
-    | st.sampled_from(["resourceFieldRef", "resource", "divisor", "configMapKeyRef", "configMapRef", "key"])
-    | st.sampled_from(["optional", "prefix", "resources", "limits", "cpu", "metadata", "labels", "spec"])
-    | st.sampled_from(["status", "podIPs", "containers", "containerName", "clusterIP", "ports"])
+KEYS = st.sampled_from(
+    [
+        "name",
+        "value",
+        "valueFrom",
+        "env",
+        "envFrom",
+        "args",
+        "command",
+        "fieldRef",
+        "fieldPath",
+        "resourceFieldRef",
+        "resource",
+        "divisor",
+        "configMapKeyRef",
+        "configMapRef",
+        "key",
+        "optional",
+        "prefix",
+        "resources",
+        "limits",
+        "cpu",
+        "metadata",
+        "labels",
+        "spec",
+        "status",
+        "podIPs",
+        "containers",
+        "containerName",
+        "clusterIP",
+        "ports",
+    ]
 )
 LEAVES = st.sampled_from(
     [
@@ -164,9 +189,13 @@ LEAVES = st.sampled_from(
     ]
 )
 JSON = st.recursive(
-    LEAVES, lambda inner: st.lists(inner, max_size=2) | st.dictionaries(KEYS, inner), max_leaves=25
+    LEAVES,
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(KEYS, inner, max_size=4),
+    max_leaves=10,
 )
-ENTRY = st.fixed_dictionaries({"name": st.just("A"), "valueFrom": st.dictionaries(KEYS, JSON) | JSON})
+ENTRY = st.fixed_dictionaries(
+    {"name": st.just("A"), "valueFrom": st.dictionaries(KEYS, JSON, max_size=3) | JSON}
+)
 CONTAINER = JSON | st.fixed_dictionaries(
     {"env": st.lists(ENTRY, max_size=2), "resources": JSON, "envFrom": JSON}
 )

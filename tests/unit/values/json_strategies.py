@@ -13,5 +13,5 @@ def _collections(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     return st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3)
 
 
-VALUES = st.recursive(SCALARS, _collections, max_leaves=8)
+VALUES = st.recursive(SCALARS, _collections, max_leaves=6)
 OBJECTS = st.dictionaries(KEYS, VALUES, max_size=4)

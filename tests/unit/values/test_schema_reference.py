@@ -1,5 +1,6 @@
 """docs/reference/schemas.md says what the code does."""
 
+import functools
 import pathlib
 import re
 from typing import Any
@@ -12,9 +13,9 @@ PAGE = (pathlib.Path(__file__).parents[3] / "docs" / "reference" / "schemas.md")
 EXAMPLE = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)[0]
 
 
-@pytest.mark.parametrize("keyword", sorted(schema_loading.KEYWORDS))
-def test_every_keyword_is_described(keyword: str) -> None:
-    assert re.search(rf"`{re.escape(keyword)}[`:]", PAGE)
+def test_every_keyword_is_described() -> None:
+    words = schema_loading.KEYWORDS
+    assert [word for word in words if not re.search(rf"`{re.escape(word)}[`:]", PAGE)] == []
 
 
 def test_no_keyword_is_described_that_there_is_not() -> None:
@@ -25,10 +26,9 @@ def test_no_keyword_is_described_that_there_is_not() -> None:
     assert {word for word in named if word not in known | files} == set()
 
 
-@pytest.mark.parametrize("name", sorted(schema_formats.checker().checkers))
-def test_every_format_is_listed(name: str) -> None:
+def test_every_format_is_listed() -> None:
     (row,) = re.findall(r"^\| `format` .*$", PAGE, re.MULTILINE)
-    assert f"`{name}`" in row
+    assert [name for name in schema_formats.checker().checkers if f"`{name}`" not in row] == []
 
 
 class _Names(cel_functions._Declarations):
@@ -42,9 +42,14 @@ def _functions() -> list[str]:
     return sorted(map(str, _Names().all()))
 
 
-@pytest.mark.parametrize("name", _functions())
-def test_every_function_of_rules_is_listed(name: str) -> None:
-    assert f"`{name}`" in PAGE
+def test_every_function_of_rules_is_listed() -> None:
+    assert _functions()
+    assert [name for name in _functions() if f"`{name}`" not in PAGE] == []
+
+
+@functools.cache
+def example() -> schemas.Schema:
+    return schemas.load_schema(EXAMPLE, "example")
 
 
 @pytest.mark.parametrize(
@@ -61,7 +66,7 @@ def test_every_function_of_rules_is_listed(name: str) -> None:
 def test_the_example_does_what_its_messages_say(
     value: dict[str, Any], old: dict[str, Any] | None, told: list[str]
 ) -> None:
-    schema = schemas.load_schema(EXAMPLE, "example")
+    schema = example()
     for section in filter(None, (value, old)):
         schema.fill(section)
     schema.fill(value)

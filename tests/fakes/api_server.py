@@ -44,6 +44,7 @@ def status(code: int, reason: str, message: str = "because") -> Answer:
 
 
 Handler = Callable[[Asked], Answer]
+Connect = Callable[[auth.ClusterAccess, clock.Clock], connection.Connection]
 
 
 class ApiServer:
@@ -103,24 +104,27 @@ class _Direct(connection.Connection):
 
     async def send(self, request: connection.Request, using: credentials.Credentials) -> connection.Response:
         await asyncio.sleep(0)
-        answer = self._server.answer(_asked(request, using))
+        answer = self._server.answer(
+            Asked(
+                request.method,
+                request.path,
+                dict(request.query),
+                headers_of(request, using),
+                json.loads(request.body) if request.body else None,
+            )
+        )
         if answer.hang_up:
             raise errors.Unreachable(f"the API server {using.server} hung up")
         text = json.dumps(answer.body) if answer.text is None else answer.text
         return connection.Response(answer.status, answer.headers, text.encode())
 
 
-def _asked(request: connection.Request, using: credentials.Credentials) -> Asked:
+def headers_of(request: connection.Request, using: credentials.Credentials) -> dict[str, str]:
+    """Those that HTTP would bring, as far as anybody looks at them."""
     headers: Mapping[str, str] = {"Accept": "application/json", **request.headers}
     if using.authorization is not None:
         headers = {**headers, "Authorization": using.authorization}
-    return Asked(
-        request.method,
-        request.path,
-        dict(request.query),
-        {name.lower(): value for name, value in headers.items()},
-        json.loads(request.body) if request.body else None,
-    )
+    return {name.lower(): value for name, value in headers.items()}
 
 
 @contextlib.asynccontextmanager
@@ -187,16 +191,19 @@ def client_of(
     observer: client.RequestObserver | None = None,
     qps: float = 0,
     burst: int = 1,
+    connect: Connect = connection.Connection,
 ) -> client.KubeClient:
     """A client that calls the server, or speaks HTTP with what listens at a URL."""
-    url = server if isinstance(server, str) else server.url
+    if isinstance(server, ApiServer):
+        connect = functools.partial(_Direct, server)
+        server = server.url
     return client.KubeClient(
-        access_to(url, source),
+        access_to(server, source),
         qps=qps,
         burst=burst,
         observer=observer,
         time=pauses,
         sleep=pauses.sleep,
         jitter=lambda: 0.5,
-        connect=connection.Connection if isinstance(server, str) else functools.partial(_Direct, server),
+        connect=connect,
     )

@@ -16,6 +16,10 @@ from typing import Any
 import orjson
 from aiohttp import web
 
+from addon_operator.kernel import clock
+from addon_operator.kube import auth, connection, credentials
+from tests.fakes import api_server
+
 Object = dict[str, Any]
 CONFIG_MAPS = "configmaps"
 KINDS = {CONFIG_MAPS: ("ConfigMap", True), "namespaces": ("Namespace", False)}
@@ -186,6 +190,11 @@ class ObjectServer:
         asked = Asked(
             request.path, dict(request.query), {key.lower(): value for key, value in request.headers.items()}
         )
+        opened = self.answer(asked)
+        return opened if isinstance(opened, web.Response) else await self._watch(request, *opened)
+
+    def answer(self, asked: Asked) -> web.Response | tuple[Stream, str | None]:
+        """A whole answer, or what to watch and since when."""
         self.asked.append(asked)
         self.changed.set()
         for refusal in self.refusals:
@@ -194,7 +203,7 @@ class ObjectServer:
                 return _status(refusal[1])
         if (document := self._discovery(asked.path)) is not None:
             return _json(document)
-        return await self._collection(request, asked)
+        return self._collection(asked)
 
     def _discovery(self, path: str) -> Object | None:
         resources = [
@@ -216,7 +225,7 @@ class ObjectServer:
         }
         return documents.get(path)
 
-    async def _collection(self, request: web.Request, asked: Asked) -> web.StreamResponse:
+    def _collection(self, asked: Asked) -> web.Response | tuple[Stream, str | None]:
         parts = asked.path.strip("/").split("/")
         plural = parts[-1]
         if plural not in self.kinds:
@@ -230,7 +239,7 @@ class ObjectServer:
             return _status(422)
         if since is not None and int(since) < self._floor:
             return _status(410)
-        return await self._watch(request, Stream(plural, query, asked.headers.get("accept", "")), since)
+        return Stream(plural, query, asked.headers.get("accept", "")), since
 
     def _selected(self, plural: str, query: dict[str, str]) -> list[Object]:
         found = sorted((key, body) for key, body in self._objects.items() if key[0] == plural)
@@ -317,6 +326,22 @@ def _json(body: Object, status: int = 200) -> web.Response:
 def _status(code: int) -> web.Response:
     message = 'User "me" cannot list resource' if code == 403 else "because"
     return _json({"kind": "Status", "apiVersion": "v1", "message": message, "code": code}, code)
+
+
+class Connection(connection.Connection):
+    """Whole answers come by a call; watches over HTTP, with all that may happen to them."""
+
+    def __init__(self, server: ObjectServer, access: auth.ClusterAccess, time: clock.Clock) -> None:
+        super().__init__(access, time)
+        self._server = server
+
+    async def send(self, request: connection.Request, using: credentials.Credentials) -> connection.Response:
+        await asyncio.sleep(0)
+        headers = api_server.headers_of(request, using)
+        answer = self._server.answer(Asked(request.path, dict(request.query), headers))
+        assert isinstance(answer, web.Response)
+        assert isinstance(answer.body, bytes)
+        return connection.Response(answer.status, {}, answer.body)
 
 
 @contextlib.asynccontextmanager

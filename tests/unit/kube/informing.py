@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import dataclasses
+import functools
 import json
 from collections.abc import AsyncIterator, Sequence
 
@@ -74,12 +75,18 @@ class World:
 @contextlib.asynccontextmanager
 async def world(tuning: object_feeds.Tuning | None = None) -> AsyncIterator[World]:
     pauses = api_server.Pauses()
-    async with object_server.running() as server, api_server.client_of(server.url, pauses) as kube:
+    async with object_server.running() as server, _client(server, pauses) as kube:
         opened = _world(server, kube, pauses, tuning)
         try:
             yield opened
         finally:
             await opened.informers.close()
+
+
+def _client(server: object_server.ObjectServer, pauses: api_server.Pauses) -> client.KubeClient:
+    return api_server.client_of(
+        server.url, pauses, connect=functools.partial(object_server.Connection, server)
+    )
 
 
 def _world(

@@ -6,6 +6,7 @@ import os
 import pathlib
 import shutil
 import subprocess
+import tempfile
 from typing import Any, cast
 
 import jsonpatch
@@ -451,9 +452,13 @@ def test_rows_of_lists_are_replaced_added_and_removed_by_a_key(hook: Hook) -> No
     assert web["others"] == [{"name": "d"}]
 
 
-def test_changes_for_several_contexts_add_up(hook: Hook) -> None:
+def test_changes_for_several_contexts_add_up_in_files_in_memory_too(tmp_path: pathlib.Path) -> None:
+    memory = "/dev/shm"
     body = '__main__() { values::set "web.seen.${BINDING_CONTEXT_CURRENT_BINDING}" true; }'
-    ended = hook.run(body, BEFORE_HELM, {"binding": "nightly", "type": "Schedule"})
+    place = memory if os.access(memory, os.W_OK) else tmp_path
+    with tempfile.TemporaryDirectory(dir=place) as directory:
+        hook = Hook(pathlib.Path(directory))
+        ended = hook.run(body, BEFORE_HELM, {"binding": "nightly", "type": "Schedule"})
     assert ended.values()["web"]["seen"] == {"beforeHelm": True, "nightly": True}
 
 

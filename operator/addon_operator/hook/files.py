@@ -10,6 +10,8 @@ from typing import Any, Final, NamedTuple
 from addon_operator.hook import failures
 
 _STDOUT: Final = "/dev/stdout"
+_DEVICES: Final = ("/dev/", "/proc/")
+_MEMORY: Final = "/dev/shm/"  # noqa: S108 - a place of files like any other, which TMP_DIR may name
 
 
 def read_json(variable: str, environ: Mapping[str, str]) -> Any:  # noqa: ANN401 - the caller knows the shape
@@ -67,8 +69,9 @@ def _path(variable: str, environ: Mapping[str, str]) -> str:
 
 def _output(path: str, text: str) -> _Output:
     target = os.path.realpath(path)
+    absolute = os.path.abspath(path)  # noqa: PTH100 - as above
     # What stands there leads to files that somebody else holds open; they must not be replaced.
-    is_own = os.path.abspath(path).startswith(("/dev/", "/proc/"))  # noqa: PTH100 - as above
+    is_own = absolute.startswith(_DEVICES) and not absolute.startswith(_MEMORY)
     try:
         is_file = stat.S_ISREG(os.stat(target).st_mode)  # noqa: PTH116 - as above
     except OSError:

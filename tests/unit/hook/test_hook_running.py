@@ -5,6 +5,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import tempfile
 import textwrap
 from collections.abc import Callable
 
@@ -263,6 +264,18 @@ def test_a_hook_that_is_tried_by_hand_can_write_to_its_standard_output(files: Fi
     assert pathlib.Path("/dev/stdout").is_symlink()
     assert files.written() == {}
     assert '{"name": "size", "action": "set", "value": 3}' in output.read_text()
+
+
+def test_files_in_memory_are_files_like_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    memory = pathlib.Path("/dev/shm")
+    if not os.access(memory, os.W_OK):
+        pytest.skip("there is no file system in memory")
+    with tempfile.TemporaryDirectory(dir=memory) as directory:
+        files = Files(pathlib.Path(directory), monkeypatch)
+        monkeypatch.setenv("KUBERNETES_PATCH_PATH", f"{directory}/gone/file")
+        with pytest.raises(SystemExit):
+            hook.run(CONFIG, give_all)
+        assert files.written() == {}
 
 
 def test_the_file_behind_a_link_is_written(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -167,7 +167,7 @@ values::_state() {
   fi
   local expression="${*: -1}"
   # Somebody who tries the hook may have it written to a terminal or a pipe, which cannot be read.
-  [[ -f "${patch}" && "${patch}" != /dev/* ]] || patch=/dev/null
+  [[ -f "${patch}" && ("${patch}" != /dev/* || "${patch}" == /dev/shm/*) ]] || patch=/dev/null
   jq -c --slurpfile patch "${patch}" "${@:1:$#-1}" "${_values_state} ${expression}" "${values}"
 }
 

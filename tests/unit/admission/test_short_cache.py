@@ -81,8 +81,9 @@ async def test_an_error_reaches_all_who_wait_and_is_not_kept(
 
 
 async def test_no_more_than_so_many_answers_are_kept(
-    cache: short_cache.ShortCache[str, str], loader: Loader
+    cache: short_cache.ShortCache[str, str], loader: Loader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(short_cache, "ENTRIES_MAX", 5)
     loader.gate.set()
     for number in range(short_cache.ENTRIES_MAX + 1):
         await cache.get(f"k{number}")

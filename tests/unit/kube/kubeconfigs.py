@@ -25,5 +25,5 @@ def document(**user: object) -> dict[str, Any]:
 
 def write(path: pathlib.Path, config: object) -> pathlib.Path:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(config if isinstance(config, str) else yaml.safe_dump(config))
+    path.write_text(config if isinstance(config, str) else yaml.dump(config, Dumper=yaml.CSafeDumper))
     return path

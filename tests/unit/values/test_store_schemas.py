@@ -1,5 +1,6 @@
 """The store with schemas: defaults, checks, and patches that build on defaults."""
 
+import functools
 import json
 from typing import Any
 
@@ -36,11 +37,17 @@ VALUES_SCHEMA = """
 """
 
 
+@functools.cache
+def module_schemas() -> schemas.SectionSchemas:
+    return schemas.load_schemas((CONFIG_SCHEMA, "config-values.yaml"), (VALUES_SCHEMA, "values.yaml"))
+
+
 def make_store(files: str = "", global_schema: str | None = None) -> store.ValuesStore:
-    section = schemas.load_schemas((CONFIG_SCHEMA, "config-values.yaml"), (VALUES_SCHEMA, "values.yaml"))
     common = sources.parse_common_values(files, "modules/values.yaml")
     global_schemas = schemas.load_schemas(None if global_schema is None else (global_schema, "global"))
-    return store.ValuesStore([store.ModuleValues(SOME, common, schemas=section)], [common], global_schemas)
+    return store.ValuesStore(
+        [store.ModuleValues(SOME, common, schemas=module_schemas())], [common], global_schemas
+    )
 
 
 def config_of(**data: str) -> sources.ConfigValues:
@@ -128,20 +135,19 @@ def test_later_patches_build_on_defaults_that_earlier_ones_brought_and_survive_a
     assert section(values) == {**before, "name": "changed"}
 
 
-_BOXES = st.fixed_dictionaries({}, optional={"size": st.integers(0, 3)})
-_CHANGES = st.one_of(
-    st.builds(lambda box: add("internal/box", box), _BOXES),
-    st.builds(
-        lambda size: {"op": "replace", "path": "/someModule/internal/box/size", "value": size},
-        st.integers(0, 3),
-    ),
-    st.just({"op": "remove", "path": "/someModule/internal/box"}),
-    st.just({"op": "remove", "path": "/someModule/internal"}),
-    st.just({"op": "remove", "path": "/someModule/internal/counter"}),
-    st.builds(lambda rank: add("internal/nodes/-", {"rank": rank}), st.integers(0, 3)),
-    st.just(add("internal/nodes", [{}])),
-    st.just({"op": "copy", "from": "/someModule/internal/box", "path": "/someModule/internal/nodes/0/rank"}),
-    st.just({"op": "test", "path": "/someModule/replicas", "value": 2}),
+_SIZES = range(4)
+_CHANGES = st.sampled_from(
+    [
+        *(add("internal/box", box) for box in ({}, *({"size": size} for size in _SIZES))),
+        *({"op": "replace", "path": "/someModule/internal/box/size", "value": size} for size in _SIZES),
+        {"op": "remove", "path": "/someModule/internal/box"},
+        {"op": "remove", "path": "/someModule/internal"},
+        {"op": "remove", "path": "/someModule/internal/counter"},
+        *(add("internal/nodes/-", {"rank": rank}) for rank in _SIZES),
+        add("internal/nodes", [{}]),
+        {"op": "copy", "from": "/someModule/internal/box", "path": "/someModule/internal/nodes/0/rank"},
+        {"op": "test", "path": "/someModule/replicas", "value": 2},
+    ]
 )
 
 

@@ -29,30 +29,31 @@ async def test_a_review_is_answered_by_the_handler_of_its_path() -> None:
     assert b["status"]["message"] == "not shop"
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "status"),
-    [
-        pytest.param("POST", "/", 404, id="the root"),
-        pytest.param("POST", "/mutate-pods/x", 404, id="an unknown path"),
-        pytest.param("GET", PATH, 405, id="another method"),
-        pytest.param("PUT", PATH, 405, id="a put"),
-    ],
-)
-async def test_nothing_is_allowed_outside_the_routes(method: str, path: str, status: int) -> None:
-    async with (
-        tls_clients.running() as run,
-        run.session.request(method, run.url + path, json=tls_clients.review()) as answer,
-    ):
-        assert answer.status == status
+OUTSIDE = {
+    ("POST", "/"): 404,
+    ("POST", "/mutate-pods/x"): 404,
+    ("GET", PATH): 405,
+    ("PUT", PATH): 405,
+}
 
 
-@pytest.mark.parametrize("given", ["text/plain", "application/yaml", "application/octet-stream"])
-async def test_other_content_types_are_refused(given: str) -> None:
+async def test_nothing_is_allowed_outside_the_routes() -> None:
+    found = {}
     async with tls_clients.running() as run:
-        status, text = await run.ask(b"{}", headers={"Content-Type": given})
-    assert status == 415
-    assert text == f"the Content-Type is {given!r}: send application/json\n"
-    assert run.watcher.reasons == [text.strip()]
+        for method, path in OUTSIDE:
+            url = run.url + path
+            async with run.session.request(method, url, json=tls_clients.review()) as answer:
+                found[method, path] = answer.status
+    assert found == OUTSIDE
+
+
+async def test_other_content_types_are_refused() -> None:
+    given = ["text/plain", "application/yaml", "application/octet-stream"]
+    async with tls_clients.running() as run:
+        found = [await run.ask(b"{}", headers={"Content-Type": one}) for one in given]
+    sentences = [f"the Content-Type is {one!r}: send application/json" for one in given]
+    assert found == [(415, f"{sentence}\n") for sentence in sentences]
+    assert run.watcher.reasons == sentences
 
 
 async def test_a_charset_in_the_content_type_is_fine() -> None:
@@ -113,13 +114,15 @@ async def unwritable(review: reviews.Review) -> reviews.Verdict:
     return reviews.Verdict(patch=({"op": "add", "path": "/a", "value": object()},))
 
 
-@pytest.mark.parametrize("handler", [failing, never, unwritable])
-async def test_an_error_of_ours_refuses_no_pod(handler: reviews.Handler) -> None:
-    async with tls_clients.running({PATH: site.Route(handler, "allow", timeout=0.01)}) as run:
-        status, answer = await run.ask()
-    assert (status, answer["response"]["allowed"]) == (200, True)
-    assert "patch" not in answer["response"]
-    assert len(run.watcher.failures) == 1
+async def test_an_error_of_ours_refuses_no_pod() -> None:
+    handlers = {"/failing": failing, "/never": never, "/unwritable": unwritable}
+    routes = {path: site.Route(handler, "allow", timeout=0.01) for path, handler in handlers.items()}
+    async with tls_clients.running(routes) as run:
+        found = {path: await run.ask(path=path) for path in routes}
+    told = {path: (status, answer["response"]["allowed"]) for path, (status, answer) in found.items()}
+    assert told == dict.fromkeys(routes, (200, True))
+    assert [path for path, (_, answer) in found.items() if "patch" in answer["response"]] == []
+    assert len(run.watcher.failures) == 3
 
 
 async def test_where_checks_must_hold_an_error_of_ours_refuses_without_details() -> None:

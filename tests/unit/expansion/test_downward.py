@@ -42,29 +42,28 @@ def resource(name: str, resources: dict[str, Any], pod: dict[str, Any] | None = 
     return env_of(pod or {"spec": {"containers": [container]}}, container).env["IT"]
 
 
-@pytest.mark.parametrize(
-    ("path", "value"),
-    [
-        ("metadata.name", "web-0"),
-        ("metadata.namespace", "shop"),
-        ("metadata.uid", "11-22"),
-        ("metadata.labels['app']", "web"),
-        ("metadata.labels['example.org/Tier']", "front"),
-        ("metadata.annotations['example.org/note']", "hi"),
-        ("metadata.annotations['Example.org/NOTE']", ""),
-        ("metadata.annotations['absent']", ""),
-        ("metadata.annotations", 'b="2"\nexample.org/note="hi"'),
-        ("spec.nodeName", "node-1"),
-        ("spec.host", "node-1"),
-        ("spec.serviceAccountName", "robot"),
-        ("status.podIP", "10.1.0.5"),
-        ("status.podIPs", "10.1.0.5,fd00::5"),
-        ("status.hostIP", "192.0.2.1"),
-        ("status.hostIPs", "192.0.2.1,2001:db8::1"),
-    ],
-)
-def test_a_field_that_the_pod_knows_is_resolved(path: str, value: str) -> None:
-    assert field(STORED, path) == value
+KNOWN = [
+    ("metadata.name", "web-0"),
+    ("metadata.namespace", "shop"),
+    ("metadata.uid", "11-22"),
+    ("metadata.labels['app']", "web"),
+    ("metadata.labels['example.org/Tier']", "front"),
+    ("metadata.annotations['example.org/note']", "hi"),
+    ("metadata.annotations['Example.org/NOTE']", ""),
+    ("metadata.annotations['absent']", ""),
+    ("metadata.annotations", 'b="2"\nexample.org/note="hi"'),
+    ("spec.nodeName", "node-1"),
+    ("spec.host", "node-1"),
+    ("spec.serviceAccountName", "robot"),
+    ("status.podIP", "10.1.0.5"),
+    ("status.podIPs", "10.1.0.5,fd00::5"),
+    ("status.hostIP", "192.0.2.1"),
+    ("status.hostIPs", "192.0.2.1,2001:db8::1"),
+]
+
+
+def test_a_field_that_the_pod_knows_is_resolved() -> None:
+    assert [(path, field(STORED, path)) for path, _ in KNOWN] == KNOWN
 
 
 def test_all_labels_are_sorted_lines_with_values_quoted_as_in_go() -> None:
@@ -76,21 +75,11 @@ def test_all_labels_of_a_pod_without_labels_are_empty() -> None:
     assert field(NEW, "metadata.labels") == ""
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        "metadata.name",
-        "metadata.namespace",
-        "metadata.uid",
-        "spec.nodeName",
-        "status.podIP",
-        "status.podIPs",
-        "status.hostIP",
-        "status.hostIPs",
-    ],
-)
-def test_a_field_known_only_later_is_a_placeholder(path: str) -> None:
-    assert field(NEW, path) == f"<{path}>"
+def test_a_field_known_only_later_is_a_placeholder() -> None:
+    metadata = ["metadata.name", "metadata.namespace", "metadata.uid"]
+    others = ["spec.nodeName", "status.podIP", "status.podIPs", "status.hostIP", "status.hostIPs"]
+    paths = [*metadata, *others]
+    assert [field(NEW, path) for path in paths] == [f"<{path}>" for path in paths]
 
 
 def test_the_old_name_of_the_node_shows_the_current_one_as_placeholder() -> None:
@@ -145,32 +134,32 @@ def test_only_version_one_of_the_pod_has_fields() -> None:
         field(STORED, "metadata.name", apiVersion="v2")
 
 
-@pytest.mark.parametrize(
-    ("name", "divisor", "value"),
-    [
-        ("limits.cpu", None, "2"),
-        ("limits.cpu", "0", "2"),
-        ("limits.cpu", 0, "2"),
-        ("limits.cpu", "1", "2"),
-        ("limits.cpu", "1m", "1250"),
-        ("requests.cpu", None, "1"),
-        ("requests.cpu", "1m", "500"),
-        ("limits.memory", None, "1073741824"),
-        ("limits.memory", "1Mi", "1024"),
-        ("limits.memory", "1M", "1074"),
-        ("limits.memory", "1Gi", "1"),
-        ("requests.memory", "1Gi", "1"),
-        ("limits.ephemeral-storage", "1k", "5000"),
-        ("limits.hugepages-2Mi", "1Mi", "4"),
-        ("requests.hugepages-2Mi", "1Mi", "4"),
-    ],
-)
-def test_a_resource_is_counted_in_divisors_and_rounded_up(name: str, divisor: object, value: str) -> None:
-    resources = {
-        "limits": {"cpu": "1250m", "memory": "1Gi", "ephemeral-storage": "5M", "hugepages-2Mi": "4Mi"},
-        "requests": {"cpu": 0.5, "memory": "100Mi"},
-    }
-    assert resource(name, resources, divisor=divisor) == value
+RESOURCES = {
+    "limits": {"cpu": "1250m", "memory": "1Gi", "ephemeral-storage": "5M", "hugepages-2Mi": "4Mi"},
+    "requests": {"cpu": 0.5, "memory": "100Mi"},
+}
+COUNTED: list[tuple[str, object, str]] = [
+    ("limits.cpu", None, "2"),
+    ("limits.cpu", "0", "2"),
+    ("limits.cpu", 0, "2"),
+    ("limits.cpu", "1", "2"),
+    ("limits.cpu", "1m", "1250"),
+    ("requests.cpu", None, "1"),
+    ("requests.cpu", "1m", "500"),
+    ("limits.memory", None, "1073741824"),
+    ("limits.memory", "1Mi", "1024"),
+    ("limits.memory", "1M", "1074"),
+    ("limits.memory", "1Gi", "1"),
+    ("requests.memory", "1Gi", "1"),
+    ("limits.ephemeral-storage", "1k", "5000"),
+    ("limits.hugepages-2Mi", "1Mi", "4"),
+    ("requests.hugepages-2Mi", "1Mi", "4"),
+]
+
+
+def test_a_resource_is_counted_in_divisors_and_rounded_up() -> None:
+    found = [(name, divisor, resource(name, RESOURCES, divisor=divisor)) for name, divisor, _ in COUNTED]
+    assert found == COUNTED
 
 
 @pytest.mark.parametrize("quantity", [2, 2.0, "2", "2000m"], ids=repr)

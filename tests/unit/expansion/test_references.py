@@ -233,7 +233,7 @@ def test_expanding_never_makes_unresolved_text_longer(text: str) -> None:
     assert len(expansion.expand(text, expansion.mapping_func_for(None))) <= len(text)
 
 
-MANY = 60_000
+MANY = 40_000
 
 
 @pytest.mark.parametrize(
@@ -255,8 +255,8 @@ def test_a_long_text_takes_linear_time(text: str, expected: str) -> None:
     mapping = expansion.mapping_func_for(None, {"A": "a"})
     before = time.process_time()
     expanded = expansion.expand(text, mapping)
-    # A search to the end of the text for each opener takes many seconds, one pass a few hundredths of one.
-    assert time.process_time() - before < 2
+    # A search to the end of the text for each opener takes seconds, one pass a few hundredths of one.
+    assert time.process_time() - before < 1
     assert expanded == expected
 
 

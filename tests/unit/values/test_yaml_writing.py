@@ -64,7 +64,9 @@ def test_sections_read_back_the_same(section: json_types.JsonObject) -> None:
 
 @given(
     st.dictionaries(
-        _TEXTS, _TEXTS | st.lists(_TEXTS, max_size=2) | st.floats(allow_nan=False, allow_infinity=False)
+        _TEXTS,
+        _TEXTS | st.lists(_TEXTS, max_size=2) | st.floats(allow_nan=False, allow_infinity=False),
+        max_size=5,
     )
 )
 def test_any_text_and_number_reads_back_the_same(section: json_types.JsonObject) -> None:
@@ -72,6 +74,6 @@ def test_any_text_and_number_reads_back_the_same(section: json_types.JsonObject)
     assert yaml_reading.load(written, "f") == section
 
 
-@given(st.dictionaries(KEYS, _TEXTS))
+@given(st.dictionaries(KEYS, _TEXTS, max_size=4))
 def test_other_readers_see_the_same_strings(section: dict[str, str]) -> None:
     assert yaml.load(yaml_writing.dump({**section}), Loader=yaml.CSafeLoader) == section

@@ -11,6 +11,7 @@ import orjson
 import rich.console
 import rich.syntax
 
+from addon_operator.app import libraries
 from addon_operator.app import settings as app_settings
 from addon_operator.cli import settings, tables
 
@@ -57,8 +58,9 @@ def plan(modules: Sequence[str], output: str, flags: Mapping[str, str | None]) -
     something would, and 1 after an error.
     """
     loaded = app_settings.load(flags, os.environ)
-    from addon_operator.app import planning
-    from addon_operator.telemetry import logs
+    with libraries.quick_imports():
+        from addon_operator.app import planning
+        from addon_operator.telemetry import logs
 
     logs.configure("error" if loaded.log_level == "error" else "warn", loaded.log_type, no_time=True)
     report = asyncio.run(planning.make(loaded, os.environ, modules))

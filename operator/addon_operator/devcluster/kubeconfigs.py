@@ -47,7 +47,7 @@ def document(where: layout.Layout, url: str, user: certificates.User) -> json_ty
 
 def write(path: pathlib.Path, kubeconfig: json_types.JsonObject) -> None:
     """Write a kubeconfig (mode 0600)."""
-    text = yaml.safe_dump(kubeconfig, sort_keys=False)
+    text = str(yaml.dump(kubeconfig, Dumper=yaml.CSafeDumper, sort_keys=False))
     certificates.write_private(path, text.encode())
 
 

@@ -188,7 +188,7 @@ async def test_what_happened_before_a_compaction_is_told_as_the_differences(
     plane: Plane, world: informing.World, gate: Gate
 ) -> None:
     namespace = "past"
-    subscription, recorder = await follow(world, namespace)
+    _, recorder = await follow(world, namespace)
     writer = informing.Writer(world.kube, namespace, "a", 1)
     await writer.write(30)
     await recorder.until_told(len(writer.writes))

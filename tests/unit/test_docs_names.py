@@ -3,7 +3,7 @@
 import functools
 import pathlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import click
@@ -29,6 +29,7 @@ SERIES = re.compile(
 )
 OTHERS_SERIES = {"hooks.md", "migrate-from-the-go-operator.md", "benchmarks.md"}
 """Pages with metrics of hooks and of the Go operator."""
+SERIES_OF_OTHERS = {"container_cpu_cfs_throttled_periods_total", "process_cpu_seconds_total"}
 CHART_PAGES = {
     "install.md",
     "security.md",
@@ -58,14 +59,22 @@ def variables() -> set[str]:
     )
 
 
+VARIABLES = variables()
+
+
 def unknown_names(text: str) -> list[str]:
     found = {each for each in IN_CAPITALS.findall(text) if not PLACEHOLDER.fullmatch(each)}
-    return sorted(each for each in found - variables() if each.removeprefix("ADDON_OPERATOR_") not in code())
+    return sorted(each for each in found - VARIABLES if each.removeprefix("ADDON_OPERATOR_") not in code())
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page.name not in OF_EXAMPLES], ids=name)
-def test_names_in_capitals_are_those_of_settings_and_of_the_code(page: pathlib.Path) -> None:
-    assert unknown_names(page.read_text("utf-8")) == []
+def findings(find: Callable[[str], list[str]], pages: Iterable[pathlib.Path] = PAGES) -> dict[str, list[str]]:
+    """What is found on each page that is not as it should be."""
+    found = {name(page): find(page.read_text("utf-8")) for page in pages}
+    return {page: texts for page, texts in found.items() if texts}
+
+
+def test_names_in_capitals_are_those_of_settings_and_of_the_code() -> None:
+    assert findings(unknown_names, (page for page in PAGES if page.name not in OF_EXAMPLES)) == {}
 
 
 def commands(text: str) -> Iterator[list[str]]:
@@ -94,9 +103,8 @@ def mistakes(text: str) -> list[str]:
     return [found for words in commands(text) if (found := mistake(words))]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name)
-def test_commands_and_flags_are_there(page: pathlib.Path) -> None:
-    assert mistakes(page.read_text("utf-8")) == []
+def test_commands_and_flags_are_there() -> None:
+    assert findings(mistakes) == {}
 
 
 @functools.cache
@@ -107,13 +115,11 @@ def series() -> frozenset[str]:
 
 
 def unknown_series(text: str) -> list[str]:
-    return sorted({found["name"] for found in SERIES.finditer(text)} - series())
+    return sorted({found["name"] for found in SERIES.finditer(text)} - series() - SERIES_OF_OTHERS)
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page.name not in OTHERS_SERIES], ids=name)
-def test_series_are_there(page: pathlib.Path) -> None:
-    text = page.read_text("utf-8").replace("container_cpu_cfs_throttled_periods_total", "")
-    assert unknown_series(text.replace("process_cpu_seconds_total", "")) == []
+def test_series_are_there() -> None:
+    assert findings(unknown_series, (page for page in PAGES if page.name not in OTHERS_SERIES)) == {}
 
 
 def values_named(text: str) -> Iterator[str]:

@@ -5,8 +5,6 @@ import pathlib
 import re
 from collections.abc import Iterator
 
-import pytest
-
 from addon_operator.telemetry import metrics, series
 
 PAGE = pathlib.Path(__file__).parents[3] / "docs" / "reference" / "metrics.md"
@@ -61,9 +59,12 @@ def test_the_page_has_every_metric_and_no_other() -> None:
     assert DOCUMENTS.keys() == CODE.keys()
 
 
-@pytest.mark.parametrize("name", sorted(CODE))
-def test_the_page_tells_labels_and_type(name: str) -> None:
-    assert (DOCUMENTS[name].labels, DOCUMENTS[name].type) == (CODE[name].labels, CODE[name].type)
+def test_the_page_tells_labels_and_type() -> None:
+    told, made = (
+        {(name, metric.type, *sorted(metric.labels)) for name, metric in metrics_.items()}
+        for metrics_ in (DOCUMENTS, CODE)
+    )
+    assert told == made
 
 
 def problems(metric: Metric) -> list[str]:
@@ -90,9 +91,9 @@ def problems(metric: Metric) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("name", sorted(CODE.keys() - {"binding_count"}))
-def test_a_linter_has_nothing_to_say(name: str) -> None:
-    assert problems(CODE[name]) == []
+def test_a_linter_has_nothing_to_say() -> None:
+    found = {name: problems(metric) for name, metric in CODE.items() if name != "binding_count"}
+    assert {name: texts for name, texts in found.items() if texts} == {}
 
 
 def test_the_linter_finds_what_is_wrong() -> None:

@@ -6,11 +6,13 @@ outputs, a session of its own. It runs the same command line.
 """
 
 import atexit
+import dataclasses
 import multiprocessing
 import os
 import pathlib
 import signal
 import subprocess
+import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from typing import Final, Protocol
@@ -20,6 +22,7 @@ from addon_operator.cli import main
 
 _SOURCES: Final = (pathlib.Path(addon_operator.__file__).parents[1], pathlib.Path(__file__).parents[2])
 _CONTEXT: Final = multiprocessing.get_context("forkserver")
+_PATIENCE: Final = 120.0
 _CONTEXT.set_forkserver_preload(["tests.integration.operator_imports"])
 
 
@@ -46,13 +49,24 @@ def serves(environment: Mapping[str, str]) -> bool:
     return asked == {"PYTHONPATH": str(_SOURCES[0])}
 
 
-class Fork:
-    """One copy that runs ``addon-operator`` with these arguments, and writes both its outputs to ``log``."""
+@dataclasses.dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a process is given besides its arguments."""
 
-    def __init__(
-        self, arguments: Sequence[str], environment: Mapping[str, str], cwd: pathlib.Path, log: pathlib.Path
-    ) -> None:
-        self._process = _CONTEXT.Process(target=_run, args=(arguments, dict(environment), cwd, log))
+    environment: Mapping[str, str]
+    cwd: pathlib.Path
+    output: pathlib.Path
+    """Where it writes to; added to what is there."""
+    error: pathlib.Path
+    """The same, for its other output."""
+    input: pathlib.Path = pathlib.Path(os.devnull)
+
+
+class Fork:
+    """One copy that runs ``addon-operator`` with these arguments."""
+
+    def __init__(self, arguments: Sequence[str], given: Surroundings) -> None:
+        self._process = _CONTEXT.Process(target=_run, args=(arguments, given))
         path = os.environ.get("PYTHONPATH")
         # The process that is copied is started with the first copy, and looks for modules where it is told.
         os.environ["PYTHONPATH"] = os.pathsep.join(map(str, _SOURCES))
@@ -89,10 +103,26 @@ class Fork:
             os.kill(self.pid, sig)
 
 
-def _run(
-    arguments: Sequence[str], environment: Mapping[str, str], cwd: pathlib.Path, log: pathlib.Path
-) -> None:
-    _become(environment, cwd, log)
+def run(
+    arguments: Sequence[str], environment: Mapping[str, str], root: pathlib.Path, stdin: str = ""
+) -> "subprocess.CompletedProcess[str]":
+    """Run a command of ``addon-operator`` to its end, whatever that is, in the directory ``root``.
+
+    Raises :class:`subprocess.TimeoutExpired` after two minutes.
+    """
+    with tempfile.TemporaryDirectory(prefix="run-", dir=root) as made:
+        files = [pathlib.Path(made, name) for name in ("output", "error", "input")]
+        files[2].write_text(stdin)
+        fork = Fork(arguments, Surroundings(environment, root, *files))
+        try:
+            code = fork.wait(_PATIENCE)
+        finally:
+            fork.send_signal(signal.SIGKILL)
+        return subprocess.CompletedProcess(arguments, code, *(file.read_text() for file in files[:2]))
+
+
+def _run(arguments: Sequence[str], given: Surroundings) -> None:
+    _become(given)
     try:
         main.main(arguments)
     finally:
@@ -100,15 +130,16 @@ def _run(
         atexit._run_exitfuncs()
 
 
-def _become(environment: Mapping[str, str], cwd: pathlib.Path, log: pathlib.Path) -> None:
+def _become(given: Surroundings) -> None:
     """Make this process what it would be if it had been started with all that."""
     os.setsid()
-    os.chdir(cwd)
+    os.chdir(given.cwd)
     os.environ.clear()
-    os.environ.update(environment)
+    os.environ.update(given.environment)
     tempfile.tempdir = None
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    with pathlib.Path(os.devnull).open("rb") as nothing, log.open("wb") as output:
-        os.dup2(nothing.fileno(), 0)
-        os.dup2(output.fileno(), 1)
-        os.dup2(output.fileno(), 2)
+    for number, (file, mode) in enumerate(((given.input, "rb"), (given.output, "ab"), (given.error, "ab"))):
+        with file.open(mode) as opened:
+            os.dup2(opened.fileno(), number)
+    # multiprocessing has put the null device in its place, on another descriptor.
+    sys.stdin = os.fdopen(0, closefd=False)

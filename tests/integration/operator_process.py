@@ -126,7 +126,7 @@ class OperatorProcess:
         command = ("start", *arguments)
         given = dict(environment)
         self._process: operator_forks.Process = (
-            operator_forks.Fork(command, given, cwd, log)
+            operator_forks.Fork(command, operator_forks.Surroundings(given, cwd, log, log))
             if operator_forks.serves(given)
             else _start(command, given, cwd, log)
         )

@@ -5,6 +5,7 @@ import http
 import json
 import os
 import pathlib
+import subprocess
 import textwrap
 import urllib.parse
 from collections.abc import Iterator, Mapping
@@ -14,7 +15,7 @@ import pytest
 
 import addon_operator
 from addon_operator.devcluster import api, handle, layout
-from tests.integration import operator_process
+from tests.integration import operator_forks, operator_process
 
 CONFIG_MAP: Final = "addon-operator"
 """Default name of the values ConfigMap."""
@@ -180,6 +181,12 @@ class Site:
         )
         self._operators.append(operator)
         return operator
+
+    def command(
+        self, *arguments: str, stdin: str = "", **environment: str
+    ) -> "subprocess.CompletedProcess[str]":
+        """Run a command of ``addon-operator`` beside the operators here, to its end, whatever that is."""
+        return operator_forks.run(arguments, self.environment(environment), self.root, stdin)
 
     def close(self) -> None:
         """End what still runs."""

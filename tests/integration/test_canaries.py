@@ -4,8 +4,6 @@ import base64
 import json
 import os
 import pathlib
-import subprocess
-import sys
 from collections.abc import Iterator
 from typing import Final
 
@@ -179,8 +177,7 @@ def shown_by(
 
 def debugged(site: operator_site.Site, *arguments: str) -> str:
     """What a debug command prints, on both outputs."""
-    argv = [sys.executable, "-m", "addon_operator", *arguments, "-o", "yaml"]
-    done = subprocess.run(argv, check=False, capture_output=True, text=True, env=site.environment())
+    done = site.command(*arguments, "-o", "yaml")
     return done.stdout + done.stderr
 
 

@@ -33,21 +33,12 @@ class Commands:
     """The command line beside an operator."""
 
     def __init__(self, site: operator_site.Site, **environment: str) -> None:
-        self._environment = site.environment(environment)
-        self._cwd = site.root
+        self._site = site
+        self._environment = environment
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run a command to its end, whatever that is."""
-        command = [sys.executable, "-m", "addon_operator", *arguments]
-        return subprocess.run(
-            command,
-            env=self._environment,
-            cwd=self._cwd,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        return self._site.command(*arguments, **self._environment)
 
     def text(self, *arguments: str) -> str:
         """What a command that succeeds prints."""

@@ -1,8 +1,6 @@
 """A module in maintenance is left alone by Helm and healing, and looked after again afterwards."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 
@@ -15,14 +13,8 @@ MODE = "NoResourceReconciliation"
 
 def resource_monitor(site: operator_site.Site) -> dict[str, object]:
     """What ``addon-operator module resource-monitor`` shows."""
-    done = subprocess.run(
-        [sys.executable, "-m", "addon_operator", "module", "resource-monitor", "--output=json"],
-        env=site.environment(),
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=30,
-    )
+    done = site.command("module", "resource-monitor", "--output=json")
+    assert done.returncode == 0, done.stderr
     shown = json.loads(done.stdout)
     assert isinstance(shown, dict)
     return shown

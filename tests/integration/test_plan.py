@@ -1,8 +1,6 @@
 """``addon-operator plan`` against a real control plane: it tells what a start does, and changes nothing."""
 
 import json
-import subprocess
-import sys
 from typing import Any
 
 import pytest
@@ -12,20 +10,8 @@ from tests.integration import operator_site
 pytestmark = pytest.mark.integration
 
 
-def plan(site: operator_site.Site, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "addon_operator", "plan", *arguments],
-        env=site.environment(environment),
-        cwd=site.root,
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-
-
 def documents(site: operator_site.Site, *arguments: str, code: int, **environment: str) -> dict[str, Any]:
-    done = plan(site, "-o", "json", *arguments, **environment)
+    done = site.command("plan", "-o", "json", *arguments, **environment)
     assert done.returncode == code, done.stdout + done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
     return found
@@ -92,7 +78,7 @@ def test_the_text_is_a_table_and_diffs_without_secrets(site: operator_site.Site)
         "stringData: {password: {{ .Values.web.password | quote }}}\n"
     )
     site.hook(web, "look.sh", {"beforeHelm": 1})
-    done = plan(site)
+    done = site.command("plan")
     assert done.returncode == 2
     lines = done.stdout.splitlines()
     assert lines[0].split() == ["MODULE", "ORDER", "STATE", "WHY", "ACTION", "BECAUSE"]
@@ -119,7 +105,7 @@ def test_a_mistake_is_one_sentence_and_exit_code_1(
     site: operator_site.Site, arguments: tuple[str, ...], sentence: str
 ) -> None:
     site.module("010-web", {"color": "green"})
-    done = plan(site, *arguments)
+    done = site.command("plan", *arguments)
     assert done.returncode == 1
     assert sentence in done.stderr
     assert "Traceback" not in done.stderr
@@ -129,11 +115,11 @@ def test_a_mistake_is_one_sentence_and_exit_code_1(
 def test_a_failing_enabled_script_and_a_wrong_config_map_are_told(site: operator_site.Site) -> None:
     site.values("webEnabled: true")
     site.module("010-web", {"color": "green"}, enabled="echo oh no >&2; exit 3")
-    done = plan(site)
+    done = site.command("plan")
     assert done.returncode == 1
     assert "module web: its enabled script failed with exit code 3: oh no" in done.stderr
     site.config(web="color: [red")
-    done = plan(site)
+    done = site.command("plan")
     assert done.returncode == 1
     assert "web" in done.stderr
     assert "key 'web', line 2" in done.stderr

@@ -3,15 +3,14 @@
 import json
 import os
 import pathlib
-import sys
+import subprocess
 from typing import Any, Final
 
 import pytest
 import yaml
 
 from addon_operator.devcluster import pytest_plugin
-from addon_operator.process import commands
-from tests.integration import admitting
+from tests.integration import admitting, operator_forks
 
 pytestmark = pytest.mark.integration
 
@@ -79,11 +78,13 @@ def manifests(*objects: object) -> str:
 
 
 def preview(
-    kubeconfig: pathlib.Path, *args: str, stdin: str = manifests(POD), check: bool = True
-) -> commands.Completed:
-    argv = [sys.executable, "-m", "addon_operator", "preview", "pod", "-f", "-", *args]
+    kubeconfig: pathlib.Path, *args: str, stdin: str = manifests(POD), code: int = 0
+) -> "subprocess.CompletedProcess[str]":
     environ = {name: value for name, value in os.environ.items() if not name.startswith("ADDON_OPERATOR_")}
-    return commands.run(argv, env={**environ, "KUBECONFIG": str(kubeconfig)}, stdin=stdin, check=check)
+    environ |= {"KUBECONFIG": str(kubeconfig)}
+    ended = operator_forks.run(("preview", "pod", "-f", "-", *args), environ, kubeconfig.parent, stdin)
+    assert ended.returncode == code, ended.stderr
+    return ended
 
 
 def found(kubeconfig: pathlib.Path, *args: str, stdin: str = manifests(POD)) -> dict[str, Any]:
@@ -183,8 +184,7 @@ def test_a_cluster_that_does_not_answer_is_one_sentence(
     for one in config["clusters"]:
         one["cluster"]["server"] = "https://127.0.0.1:1"
     (tmp_path / "kubeconfig").write_text(yaml.safe_dump(config))
-    ended = preview(tmp_path / "kubeconfig", check=False)
-    assert ended.exit_code == 1
+    ended = preview(tmp_path / "kubeconfig", code=1)
     assert ended.stdout == ""
     assert len(ended.stderr.splitlines()) == 1
     assert "give --presets and --objects, or --no-cluster" in ended.stderr

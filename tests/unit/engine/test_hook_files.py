@@ -31,24 +31,23 @@ def test_a_hook_is_known_by_its_path_below_the_root(tmp_path: pathlib.Path) -> N
     assert (file.path, file.name) == (tmp_path / "deep" / "hook.sh", "deep/hook.sh")
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "lib/functions.sh",
-        "a/lib/functions.sh",
-        ".hidden.sh",
-        ".git/hooks/pre-commit",
-        "venv/bin/python3",
-        "__pycache__/x.pyc",
-        "values.yaml",
-        "data.json",
-        "README.md",
-        "notes.txt",
-    ],
-)
+NO_HOOKS = [
+    "lib/functions.sh",
+    "a/lib/functions.sh",
+    ".hidden.sh",
+    ".git/hooks/pre-commit",
+    "venv/bin/python3",
+    "__pycache__/x.pyc",
+    "values.yaml",
+    "data.json",
+    "README.md",
+    "notes.txt",
+]
+
+
 @pytest.mark.parametrize("mode", [0o755, 0o644], ids=["executable", "not executable"])
-def test_what_is_no_hook_is_passed_over_without_a_word(tmp_path: pathlib.Path, name: str, mode: int) -> None:
-    make(tmp_path, name, mode=mode)
+def test_what_is_no_hook_is_passed_over_without_a_word(tmp_path: pathlib.Path, mode: int) -> None:
+    make(tmp_path, *NO_HOOKS, mode=mode)
     assert hook_files.discover(tmp_path) == hook_files.HookFiles()
 
 

@@ -1,6 +1,7 @@
 """When schedules tick."""
 
 import datetime as dt
+import re
 
 import pytest
 
@@ -13,34 +14,33 @@ def next_of(text: str, timezone: str | None = None, after: dt.datetime = START) 
     return crontab.parse(text, timezone).next_after(after).isoformat()
 
 
-@pytest.mark.parametrize(
-    ("text", "tick"),
-    [
-        pytest.param("* * * * *", "2026-01-01T00:01:00+00:00", id="5 fields"),
-        pytest.param("*/5 * * * * *", "2026-01-01T00:00:35+00:00", id="6 fields, seconds first"),
-        pytest.param("10 0 3 * * *", "2026-01-01T03:00:10+00:00", id="a second of a minute of an hour"),
-        pytest.param("30 4 1,15 * *", "2026-01-01T04:30:00+00:00", id="a list"),
-        pytest.param("0 9-17/4 * * *", "2026-01-01T09:00:00+00:00", id="a range with steps"),
-        pytest.param("0 0 1 feb *", "2026-02-01T00:00:00+00:00", id="a month by name"),
-        pytest.param("0 0 * * MON", "2026-01-05T00:00:00+00:00", id="a day by name"),
-        pytest.param("0 0 ? * 1", "2026-01-05T00:00:00+00:00", id="a question mark"),
-        pytest.param("? ? * * *", "2026-01-01T00:01:00+00:00", id="a question mark anywhere"),
-        pytest.param("0 0 29 2 *", "2028-02-29T00:00:00+00:00", id="a leap day"),
-        pytest.param("@hourly", "2026-01-01T01:00:00+00:00", id="hourly"),
-        pytest.param("@daily", "2026-01-02T00:00:00+00:00", id="daily"),
-        pytest.param("@midnight", "2026-01-02T00:00:00+00:00", id="midnight"),
-        pytest.param("@weekly", "2026-01-04T00:00:00+00:00", id="weekly"),
-        pytest.param("@monthly", "2026-02-01T00:00:00+00:00", id="monthly"),
-        pytest.param("@yearly", "2027-01-01T00:00:00+00:00", id="yearly"),
-        pytest.param("@annually", "2027-01-01T00:00:00+00:00", id="annually"),
-        pytest.param("@every 30s", "2026-01-01T00:01:00+00:00", id="every"),
-        pytest.param("@every 1h30m", "2026-01-01T01:30:30+00:00", id="every, of two units"),
-        pytest.param("@every 10ms", "2026-01-01T00:00:31+00:00", id="every, at most once a second"),
-        pytest.param("  @hourly ", "2026-01-01T01:00:00+00:00", id="spaces around"),
-    ],
-)
-def test_the_next_tick(text: str, tick: str) -> None:
-    assert next_of(text) == tick
+TICKS = [
+    ("* * * * *", "2026-01-01T00:01:00+00:00"),
+    ("*/5 * * * * *", "2026-01-01T00:00:35+00:00"),
+    ("10 0 3 * * *", "2026-01-01T03:00:10+00:00"),
+    ("30 4 1,15 * *", "2026-01-01T04:30:00+00:00"),
+    ("0 9-17/4 * * *", "2026-01-01T09:00:00+00:00"),
+    ("0 0 1 feb *", "2026-02-01T00:00:00+00:00"),
+    ("0 0 * * MON", "2026-01-05T00:00:00+00:00"),
+    ("0 0 ? * 1", "2026-01-05T00:00:00+00:00"),
+    ("? ? * * *", "2026-01-01T00:01:00+00:00"),
+    ("0 0 29 2 *", "2028-02-29T00:00:00+00:00"),
+    ("@hourly", "2026-01-01T01:00:00+00:00"),
+    ("@daily", "2026-01-02T00:00:00+00:00"),
+    ("@midnight", "2026-01-02T00:00:00+00:00"),
+    ("@weekly", "2026-01-04T00:00:00+00:00"),
+    ("@monthly", "2026-02-01T00:00:00+00:00"),
+    ("@yearly", "2027-01-01T00:00:00+00:00"),
+    ("@annually", "2027-01-01T00:00:00+00:00"),
+    ("@every 30s", "2026-01-01T00:01:00+00:00"),
+    ("@every 1h30m", "2026-01-01T01:30:30+00:00"),
+    ("@every 10ms", "2026-01-01T00:00:31+00:00"),
+    ("  @hourly ", "2026-01-01T01:00:00+00:00"),
+]
+
+
+def test_the_next_tick() -> None:
+    assert {text: next_of(text) for text, _ in TICKS} == dict(TICKS)
 
 
 def test_ticks_follow_one_another() -> None:
@@ -83,35 +83,39 @@ def test_a_daily_schedule_keeps_its_hour_when_the_clocks_change(after: dt.dateti
     assert [first.isoformat(), tab.next_after(first).isoformat()] == ticks
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        pytest.param("* * * *", "has 4 fields; write 5", id="4 fields"),
-        pytest.param("* * * * * * *", "has 7 fields; write 5", id="7 fields: a year"),
-        pytest.param("hourly", "has 1 field; write 5", id="one word"),
-        pytest.param("", "has 0 fields", id="nothing"),
-        pytest.param("60 * * * *", "is no crontab: .*out of range", id="minute 60"),
-        pytest.param("*/0 * * * *", "is no crontab", id="step 0"),
-        pytest.param("0 0 31 2 *", "names a time that never comes", id="31 February"),
-        pytest.param("0 0 L * *", "the field 'L' is no list", id="last day"),
-        pytest.param("0 0 * * 1#2", "the field '1#2' is no list", id="second Monday"),
-        pytest.param("H * * * *", "the field 'H' is no list", id="hashed"),
-        pytest.param("R * * * *", "the field 'R' is no list", id="random"),
-        pytest.param("0 0 15W * *", "the field '15W' is no list", id="weekday"),
-        pytest.param("0 0 1 foo *", "is no crontab", id="no month"),
-        pytest.param("@reboot", "is no descriptor; known are .*@hourly", id="reboot"),
-        pytest.param("@every", "needs a period", id="every without period"),
-        pytest.param("@every 30", "needs a period .*no unit", id="every without unit"),
-        pytest.param("@every 0s", "needs a period longer than 0", id="every 0"),
-        pytest.param("@every -1m", "needs a period longer than 0", id="every, backwards"),
-        pytest.param("TZ=Mars/Olympus * * * * *", "'Mars/Olympus' is no time zone", id="no time zone"),
-        pytest.param("TZ=../../etc/passwd * * * * *", "is no time zone", id="a path"),
-    ],
-)
-def test_what_is_no_crontab_is_refused_with_the_reason(text: str, reason: str) -> None:
-    with pytest.raises(crontab.CrontabError, match=reason) as caught:
+REFUSED = [
+    ("* * * *", "has 4 fields; write 5"),
+    ("* * * * * * *", "has 7 fields; write 5"),
+    ("hourly", "has 1 field; write 5"),
+    ("", "has 0 fields"),
+    ("60 * * * *", "is no crontab: .*out of range"),
+    ("*/0 * * * *", "is no crontab"),
+    ("0 0 31 2 *", "names a time that never comes"),
+    ("0 0 L * *", "the field 'L' is no list"),
+    ("0 0 * * 1#2", "the field '1#2' is no list"),
+    ("H * * * *", "the field 'H' is no list"),
+    ("R * * * *", "the field 'R' is no list"),
+    ("0 0 15W * *", "the field '15W' is no list"),
+    ("0 0 1 foo *", "is no crontab"),
+    ("@reboot", "is no descriptor; known are .*@hourly"),
+    ("@every", "needs a period"),
+    ("@every 30", "needs a period .*no unit"),
+    ("@every 0s", "needs a period longer than 0"),
+    ("@every -1m", "needs a period longer than 0"),
+    ("TZ=Mars/Olympus * * * * *", "'Mars/Olympus' is no time zone"),
+    ("TZ=../../etc/passwd * * * * *", "is no time zone"),
+]
+
+
+def refusal(text: str) -> str:
+    with pytest.raises(crontab.CrontabError) as caught:
         crontab.parse(text)
-    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_what_is_no_crontab_is_refused_with_the_reason() -> None:
+    told = [(text, reason, refusal(text)) for text, reason in REFUSED]
+    assert [row for row in told if not re.search(row[1], row[2]) or "\n" in row[2]] == []
 
 
 def test_two_different_time_zones_are_refused() -> None:

@@ -267,11 +267,14 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("document", "message"), REFUSED.values(), ids=REFUSED)
-def test_a_wrong_document_is_refused_with_its_index_and_field(document: dict[str, Any], message: str) -> None:
-    good = {"operation": "Delete", **POD}
-    text = refusal(json.dumps(good) + "\n" + json.dumps(document))
-    assert text.startswith("hook a.sh: KUBERNETES_PATCH_PATH, document [1]" + message)
+def test_a_wrong_document_is_refused_with_its_index_and_field() -> None:
+    good = json.dumps({"operation": "Delete", **POD})
+    told = [
+        (name, message, refusal(f"{good}\n{json.dumps(document)}"))
+        for name, (document, message) in REFUSED.items()
+    ]
+    place = "hook a.sh: KUBERNETES_PATCH_PATH, document [1]"
+    assert [row for row in told if not row[2].startswith(place + row[1])] == []
 
 
 @pytest.mark.parametrize("text", ["[]", "5", '"x"', "just text"])

@@ -121,9 +121,22 @@ class Connection:
                 timeout=aiohttp.ClientTimeout(total=request.timeout, sock_connect=_CONNECT_SECONDS),
                 allow_redirects=False,
             ) as answer:
-                yield answer
+                try:
+                    yield answer
+                finally:
+                    _drop(answer)
         except (aiohttp.ClientError, OSError) as error:
             raise errors.Unreachable(_sentence(error, using.server)) from error
+
+
+def _drop(answer: aiohttp.ClientResponse) -> None:
+    """Let go of the connection of an answer that was not read to its end: a watch that is left.
+
+    To part politely, TLS waits for the server's answer to that, and one that is gone gives none: the socket
+    would stay open for half a minute, and outlive the session.
+    """
+    if answer.connection is not None and answer.connection.transport is not None:
+        answer.connection.transport.abort()
 
 
 async def open_session(using: credentials.Credentials) -> aiohttp.ClientSession:

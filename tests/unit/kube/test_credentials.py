@@ -12,12 +12,9 @@ from typing import Any
 
 import pytest
 from aiohttp import web
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 
 from addon_operator.kube import auth, client, credentials, errors
-from tests.unit.kube import kubeconfigs
+from tests.unit.kube import certifying, kubeconfigs
 
 
 async def load(path: pathlib.Path, config: dict[str, Any], **environ: str) -> credentials.Credentials:
@@ -210,35 +207,6 @@ async def test_an_incomplete_service_account_is_told(
 # --- TLS
 
 
-def _pem(key: ec.EllipticCurvePrivateKey, certificate: x509.Certificate) -> tuple[bytes, bytes]:
-    private = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    return certificate.public_bytes(serialization.Encoding.PEM), private
-
-
-def certify(directory: pathlib.Path, host: str) -> tuple[pathlib.Path, pathlib.Path]:
-    """A self-signed certificate, without the extensions that strict checks of Python ≥ 3.13 ask for."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, host)])
-    now = dt.datetime.now(dt.UTC)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now - dt.timedelta(hours=1))
-        .not_valid_after(now + dt.timedelta(hours=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName(host)]), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    files = directory / f"{host}.crt", directory / f"{host}.key"
-    for path, data in zip(files, _pem(key, certificate), strict=True):
-        path.write_bytes(data)
-    return files
-
-
 @pytest.fixture
 async def secure(tmp_path: pathlib.Path) -> AsyncIterator[str]:
     """URL of a TLS server that calls itself ``kubernetes`` and wants the client's certificate."""
@@ -247,8 +215,8 @@ async def secure(tmp_path: pathlib.Path) -> AsyncIterator[str]:
         assert request.transport is not None
         return web.json_response({"subject": request.transport.get_extra_info("peercert")["subject"]})
 
-    certificate, key = certify(tmp_path, "kubernetes")
-    own, _ = certify(tmp_path, "operator")
+    certificate, key = certifying.certify(tmp_path, "kubernetes")
+    own, _ = certifying.certify(tmp_path, "operator")
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=own)
     context.load_cert_chain(certificate, key)
     context.verify_mode = ssl.CERT_REQUIRED

@@ -191,8 +191,9 @@ async def test_schedules_tick_after_the_first_converge(benches: list[Bench]) -> 
 
 
 async def test_schedules_tick_although_a_failing_module_keeps_the_first_converge_from_its_end(
-    benches: list[Bench],
+    benches: list[Bench], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(engine, "_LOOK_AGAIN", 0.01)
     bench = Bench(hook("a.sh", schedule=EVERY_MINUTE))
     benches.append(bench)
     bench.steps.broken = {"run web"}

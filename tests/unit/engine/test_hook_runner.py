@@ -216,12 +216,12 @@ async def test_a_signal_without_a_name_is_told_by_its_number(
 
 
 @pytest.mark.parametrize(
-    ("own", "default"), [pytest.param(0.2, 1000.0, id="its own"), pytest.param(None, 0.2, id="the default")]
+    ("own", "default"), [pytest.param(0.1, 1000.0, id="its own"), pytest.param(None, 0.1, id="the default")]
 )
 async def test_a_hook_is_stopped_at_its_timeout(
     make_runner: MakeRunner, hook: WriteHook, own: float | None, default: float
 ) -> None:
-    with pytest.raises(hook_runner.HookFailed, match="ran longer than its timeout of 200ms") as caught:
+    with pytest.raises(hook_runner.HookFailed, match="ran longer than its timeout of 100ms") as caught:
         await make_runner(default_timeout=default).run(request(hook("sleep 100"), timeout=own))
     assert caught.value.result.timed_out
 
@@ -230,7 +230,7 @@ async def test_a_hook_that_exits_well_after_its_timeout_has_failed(
     runner: hook_runner.HookRunner, hook: WriteHook
 ) -> None:
     with pytest.raises(hook_runner.HookFailed, match="timeout"):
-        await runner.run(request(hook("trap 'exit 0' TERM; sleep 100 & wait"), timeout=0.3))
+        await runner.run(request(hook("trap 'exit 0' TERM; sleep 100 & wait"), timeout=0.1))
 
 
 async def test_a_cancelled_run_ends_its_hook_and_removes_its_files(
@@ -368,7 +368,7 @@ async def test_a_hook_that_never_prints_its_configuration_is_stopped(
     make_runner: MakeRunner, hook: WriteHook
 ) -> None:
     with pytest.raises(config.HookConfigError, match="ran longer than its timeout"):
-        await make_runner(default_timeout=0.2).config(hook("sleep 100"), config.HookKind.GLOBAL)
+        await make_runner(default_timeout=0.1).config(hook("sleep 100"), config.HookKind.GLOBAL)
 
 
 @pytest.mark.parametrize(("word", "enabled"), [("true", True), ("false", False), (" true\n\n", True)])

@@ -144,7 +144,7 @@ async def test_a_timeout_ends_the_whole_group_with_sigterm(
     script: Callable[..., pathlib.Path], tmp_path: pathlib.Path
 ) -> None:
     path = script(f"sleep 100 & echo $! > {tmp_path}/pid; wait")
-    result = await children.run_child([path], env=ENV, timeout=0.3)
+    result = await children.run_child([path], env=ENV, timeout=0.2)
     assert (result.timed_out, result.exit_code) == (True, -signal.SIGTERM)
     assert not is_alive(int((tmp_path / "pid").read_text()))
     assert result.wall_seconds < 5
@@ -152,7 +152,7 @@ async def test_a_timeout_ends_the_whole_group_with_sigterm(
 
 async def test_a_child_may_use_the_grace_to_clean_up(script: Callable[..., pathlib.Path]) -> None:
     path = script("trap 'echo cleaned; exit 7' TERM; sleep 100 & wait")
-    result = await children.run_child([path], env=ENV, timeout=0.3, capture_stdout=100)
+    result = await children.run_child([path], env=ENV, timeout=0.2, capture_stdout=100)
     assert (result.timed_out, result.exit_code, result.stdout) == (True, 7, b"cleaned\n")
 
 
@@ -170,14 +170,14 @@ async def test_who_ignores_sigterm_is_killed_after_the_grace(
     script: Callable[..., pathlib.Path], tmp_path: pathlib.Path, text: str
 ) -> None:
     path = script(text.replace("FILE", f"{tmp_path}/pid"))
-    result = await children.run_child([path], env=ENV, timeout=0.3, kill_grace=0.1)
+    result = await children.run_child([path], env=ENV, timeout=0.2, kill_grace=0.05)
     assert result.timed_out
     assert result.exit_code in {-signal.SIGKILL, -signal.SIGTERM}
     assert not is_alive(int((tmp_path / "pid").read_text()))
 
 
 async def test_a_stopped_child_is_ended_too(script: Callable[..., pathlib.Path]) -> None:
-    result = await children.run_child([script("kill -STOP $$; sleep 100")], env=ENV, timeout=0.3)
+    result = await children.run_child([script("kill -STOP $$; sleep 100")], env=ENV, timeout=0.1)
     assert (result.timed_out, result.exit_code) == (True, -signal.SIGTERM)
 
 

@@ -133,7 +133,7 @@ async def test_a_timeout_ends_the_group(
     spawner: launcher.Launcher, script: Callable[..., pathlib.Path], tmp_path: pathlib.Path
 ) -> None:
     path = script(f"sleep 100 & echo $! > {tmp_path}/pid; wait")
-    result = await children.run_child([path], env=ENV, timeout=0.3, spawner=spawner)
+    result = await children.run_child([path], env=ENV, timeout=0.2, spawner=spawner)
     assert (result.timed_out, result.exit_code) == (True, -signal.SIGTERM)
     wait_for_end(int((tmp_path / "pid").read_text()))
 
@@ -244,7 +244,7 @@ async def test_children_that_ignore_sigterm_are_killed_at_the_end_of_the_limit(
     own_spawner: launcher.Launcher, script: Callable[..., pathlib.Path]
 ) -> None:
     task, _ = await first_line(own_spawner, script("trap '' TERM\necho $$\nsleep 60"))
-    own_spawner.limit(boottime_in(0.02), boottime_in(0.1))
+    own_spawner.limit(boottime_in(0.02), boottime_in(0.05))
     result = await asyncio.wait_for(task, 10)
     assert isinstance(result, children.ChildResult)
     assert result.exit_code == -signal.SIGKILL
@@ -253,8 +253,8 @@ async def test_children_that_ignore_sigterm_are_killed_at_the_end_of_the_limit(
 async def test_a_limit_that_is_moved_on_ends_nothing(
     own_spawner: launcher.Launcher, script: Callable[..., pathlib.Path]
 ) -> None:
-    task, _ = await first_line(own_spawner, script("echo $$\nsleep 0.5\nexit 3"))
-    own_spawner.limit(boottime_in(0.3), boottime_in(0.35))
+    task, _ = await first_line(own_spawner, script("echo $$\nsleep 0.3\nexit 3"))
+    own_spawner.limit(boottime_in(0.2), boottime_in(0.2))
     own_spawner.limit(boottime_in(60), boottime_in(60))
     result = await asyncio.wait_for(task, 10)
     assert isinstance(result, children.ChildResult)

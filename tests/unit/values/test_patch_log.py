@@ -31,7 +31,7 @@ _OPERATIONS = st.one_of(
     st.builds(lambda path, origin: {"op": "copy", "path": path, "from": origin}, _PATHS, _PATHS),
     st.builds(lambda path: {"op": "test", "path": path}, _PATHS),
 )
-_PATCHES = st.lists(st.lists(_OPERATIONS, min_size=1, max_size=3), max_size=12)
+_PATCHES = st.lists(st.lists(_OPERATIONS, min_size=1, max_size=3), max_size=8)
 
 
 def steps(patch: Patch) -> list[patches.Step]:

@@ -336,8 +336,10 @@ def test_the_current_context_is_read_by_paths_and_by_jq(hook: Hook) -> None:
 # Values
 
 
-def test_values_are_read_and_changed(hook: Hook) -> None:
+def test_contexts_and_values_are_read_and_values_changed(hook: Hook) -> None:
     ended = hook.main("""
+        context::jq -r .binding
+        context::has snapshots && context::get snapshots.nothing
         values::get web.my-key.x
         values::get --config --default 7 web.nothing
         values::is_true global.on && ! values::array_has web.names c && values::has . && echo truth
@@ -345,7 +347,7 @@ def test_values_are_read_and_changed(hook: Hook) -> None:
         values::set web.made.on.the-way '{"a": [1, null]}'
         values::unset web.names.0
     """)
-    assert ended.lines == ["y", "7", "truth"]
+    assert ended.lines == ["beforeHelm", "null", "y", "7", "truth"]
     web = ended.values()["web"]
     assert (web["a/b~c"], web["made"], web["names"]) == (3, {"on": {"the-way": {"a": [1, None]}}}, ["b"])
 
@@ -580,6 +582,7 @@ function __main__() {
 """
 
 
+@pytest.mark.slow  # jq is started a dozen times
 def test_a_hook_written_for_shell_operator_runs_as_it_is(hook: Hook) -> None:
     entries = [{"object": {"metadata": {"name": name}}} for name in ("a", "b")]
     event = {

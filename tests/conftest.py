@@ -26,3 +26,9 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.enable()
+
+
+def pytest_sessionfinish() -> None:
+    """Let pytest, which collects garbage five times at its end, find nothing left to look at."""
+    gc.collect()
+    gc.freeze()

@@ -123,6 +123,7 @@ def test_a_program_that_never_ends_gets_less_time_each_time_and_more_when_it_end
     assert patience.seconds(4.0) == 4.0
 
 
+@pytest.mark.slow
 async def test_however_many_programs_never_end_one_worker_is_left_for_those_that_do() -> None:
     endless = ["repeat(1) | empty", "repeat(2) | empty"]
     async with jq_workers.JqWorkers(workers=2) as pool:

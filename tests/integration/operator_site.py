@@ -30,17 +30,18 @@ _HOOK: Final = """\
 #!/bin/bash
 set -euo pipefail
 if [[ "${{1:-}}" == "--config" ]]; then
-  cat <<'CONFIG'
+  read -r -d '' config <<'CONFIG' || true
 {config}
 CONFIG
+  printf '%s' "$config"
   exit 0
 fi
-one_line() {{ tr -d '\\n' < "$1"; }}
-contexts="$(one_line "$BINDING_CONTEXT_PATH")"
-values="$(one_line "$VALUES_PATH")"
-config="$(one_line "$CONFIG_VALUES_PATH")"
+# Without a process for each of them: there are thousands of these runs.
+read -r -d '' contexts < "$BINDING_CONTEXT_PATH" || true
+read -r -d '' values < "$VALUES_PATH" || true
+read -r -d '' config < "$CONFIG_VALUES_PATH" || true
 printf '{{"hook":"%s","contexts":%s,"values":%s,"config":%s}}\\n' \\
-  '{name}' "$contexts" "$values" "$config" >> "$TRACE"
+  '{name}' "${{contexts//$'\\n'/}}" "${{values//$'\\n'/}}" "${{config//$'\\n'/}}" >> "$TRACE"
 {body}
 """
 _CHART: Final = """\

@@ -426,6 +426,7 @@ def test_values_are_changed_by_paths(hook: Hook) -> None:
     assert ended.values({"web": {}}, "CONFIG_VALUES_JSON_PATCH_PATH") == {"web": {"size": 9}}
 
 
+@pytest.mark.slow
 def test_values_and_objects_may_be_larger_than_arguments_of_a_program(hook: Hook) -> None:
     ended = hook.main(
         """
@@ -439,6 +440,7 @@ def test_values_and_objects_may_be_larger_than_arguments_of_a_program(hook: Hook
     assert len(ended.documents("KUBERNETES_PATCH_PATH")[0]["object"]["data"]) == 200_000
 
 
+@pytest.mark.slow
 def test_rows_of_lists_are_replaced_added_and_removed_by_a_key(hook: Hook) -> None:
     ended = hook.main(
         """

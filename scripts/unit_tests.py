@@ -1,4 +1,4 @@
-"""Run the unit tests in as many processes as there are cores, which take file after file from one queue.
+"""Run the unit tests in one process more than there are cores, which take file after file from one queue.
 
 Most unit tests take a millisecond. With pytest-xdist each one costs as much again for being reported to
 another process, and every worker collects all of them: processes that take whole files need a third less,

@@ -1,10 +1,11 @@
 """The tables of settings and metrics are what the code makes of them."""
 
-import importlib.util
 import pathlib
 import types
 
 import pytest
+
+from tests.unit import scripts_loaded
 
 ROOT = pathlib.Path(__file__).parents[2]
 PAGES = ROOT / "docs" / "reference"
@@ -12,12 +13,7 @@ PAGES = ROOT / "docs" / "reference"
 
 @pytest.fixture(scope="module")
 def reference() -> types.ModuleType:
-    spec = importlib.util.spec_from_file_location("reference", ROOT / "scripts" / "reference.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return scripts_loaded.load("reference")
 
 
 @pytest.mark.parametrize("name", ["settings", "metrics"])

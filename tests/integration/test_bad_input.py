@@ -176,11 +176,13 @@ def test_wrong_edits_leave_the_last_good_values_in_force(site: operator_site.Sit
         site.config(**{key: text})
         operator.wait_metric(count, "config_values_errors_total")
         operator.wait_logged(operator_site.CONFIG_MAP, f"'{key}'")
+        assert operator.metrics().total("config_values_invalid") == 1
         site.config(**{key: None})
     operator.wait_until(lambda: warnings(site), "a Warning Event on the ConfigMap")
     site.config(web="color: blue")
     operator.wait_until(lambda: site.data("web") == {"color": "blue"}, "the next good edit is in force")
     assert operator.metrics().total("config_values_errors_total") == len(WRONG_EDITS), "counted once per edit"
+    assert operator.metrics().total("config_values_invalid") == 0
     assert site.labels() == ["look.sh beforeHelm"] * 2, "a wrong edit made a task"
     assert site.revisions() == {"web": 2}
 

@@ -207,7 +207,7 @@ class Graph:
         )
 
     def _config_state(self) -> config_state.ConfigState:
-        return config_state.ConfigState(
+        made = config_state.ConfigState(
             self._values,
             config_maps.ConfigMap(self._parts.kube, self._settings.namespace, self._settings.config_map),
             self._late_engine,
@@ -215,6 +215,8 @@ class Graph:
             source=f"ConfigMap {self._settings.namespace}/{self._settings.config_map}",
             warn=self._parts.warn,
         )
+        self._parts.meters.modules.config_values_invalid.set_function(lambda: made.is_refused)
+        return made
 
     def _hook_executor(self) -> hook_run.HookExecutor:
         return hook_run.HookExecutor(

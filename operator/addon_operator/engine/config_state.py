@@ -68,6 +68,8 @@ class ConfigState:
         self._reader = sources.ConfigMapReader(modules, source)
         self._warned: frozenset[str] = frozenset()
         self._seen = config_maps.ABSENT
+        self.is_refused = False
+        """Whether the ConfigMap, as it is now, is wrong, so that older values are in force."""
         self._busy = asyncio.Lock()
         self._arrived: deque[config_maps.Snapshot | None] = deque()
         self._catching_up: set[asyncio.Task[None]] = set()
@@ -100,7 +102,8 @@ class ConfigState:
         self._modules = modules
         self._reader = sources.ConfigMapReader(modules, self._source)
         reading = self._read(self._seen)
-        if reading.violations:
+        self.is_refused = bool(reading.violations)
+        if self.is_refused:
             error = sources.ConfigMapError(self._source, reading.violations)
             self._observer.config_invalid(error, self._seen.uid)
             return
@@ -203,7 +206,8 @@ class ConfigState:
         if same:
             return
         reading = read(now)
-        if reading.violations:
+        self.is_refused = bool(reading.violations)
+        if self.is_refused:
             self._observer.config_invalid(sources.ConfigMapError(self._source, reading.violations), now.uid)
             return
         self._warn_of(reading.reading)

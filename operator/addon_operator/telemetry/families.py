@@ -141,6 +141,8 @@ class ModuleMetrics:
     convergence_total: Counter
     """``activation``"""
     config_values_errors_total: Counter
+    config_values_invalid: Gauge
+    """1 or 0"""
     binding_count: Gauge
     """``module`` (empty for global hooks), ``hook``"""
     hook_timeouts_total: Counter
@@ -175,6 +177,9 @@ def module_metrics(make: Factory) -> ModuleMetrics:
         convergence_total=make.counter("convergence_total", "Converges.", ("activation",)),
         config_values_errors_total=make.counter(
             "config_values_errors_total", "Edits of the ConfigMap that were wrong."
+        ),
+        config_values_invalid=make.gauge(
+            "config_values_invalid", "Whether the ConfigMap is wrong now, so that older values are in force."
         ),
         binding_count=make.gauge("binding_count", "Bindings of each hook.", ("module", "hook")),
         hook_timeouts_total=make.counter("hook_timeouts_total", "Hooks ended because of their timeout."),

@@ -140,6 +140,15 @@ async def test_a_bad_edit_is_told_once_and_leaves_the_last_good_values() -> None
     assert len(bench.told.changes) == 1
 
 
+async def test_it_shows_whether_the_config_map_is_wrong_now() -> None:
+    bench = await loaded({"web": "a: 1"})
+    seen = [bench.state.is_refused]
+    for text in ("a: [", "a: 1"):
+        bench.state.received(bench.cluster.edit(web=text))
+        seen.append(bench.state.is_refused)
+    assert seen == [False, True, False]
+
+
 async def test_an_older_version_that_comes_late_is_passed_over() -> None:
     bench = await loaded({"web": "a: 1"})
     old = bench.cluster.edit(web="a: 2")

@@ -89,6 +89,7 @@ def touch_everything(meters: metrics.Metrics) -> None:
 DOCUMENTED = [
     ("binding_count", {"module", "hook"}),
     ("config_values_errors_total", set()),
+    ("config_values_invalid", set()),
     ("global_hook_run_seconds_count", set(HOOK)),
     ("global_hook_run_errors_total", set(HOOK)),
     ("global_hook_run_allowed_errors_total", set(HOOK)),
@@ -233,6 +234,7 @@ def test_counters_without_labels_are_there_from_the_beginning(meters: metrics.Me
     for name in (
         "live_ticks",
         "config_values_errors_total",
+        "config_values_invalid",
         "module_discover_errors_total",
         "hook_timeouts_total",
     ):

@@ -109,6 +109,7 @@ def test_a_renamed_module_is_a_new_one_whose_objects_are_there_in_the_end(site: 
     site.start().wait_ready().stop()
     renamed = web.rename(site.modules / "010-site")
     (renamed / "values.yaml").write_text("siteEnabled: true")
+    assert "module site takes over ConfigMap shared from release web" in site.command("plan").stderr
     operator = site.start().wait_ready()
     operator.wait_until(lambda: set(site.revisions()) == {"site"} and site.data("shared"), "healed")
     operator.wait_idle()

@@ -164,6 +164,8 @@ class _Planner:
         looked_at = [module for name, module in self._modules.items() if name in chosen]
         modules = await asyncio.gather(*(self._module(module, made) for module in looked_at))
         purges = outlook.purges(observed, made) if len(chosen) == len(self._modules) else ()
+        for purge in purges:
+            self._notes += await self._taken_over(purge, modules)
         if self._has_hooks(looked_at):
             self._notes.append(_HOOKS_NOTE)
         return Report(
@@ -171,6 +173,15 @@ class _Planner:
             outlook=outlook.Outlook(outlook.in_order(made, tuple(modules)), purges),
             notes=tuple(dict.fromkeys(self._notes)),
         )
+
+    async def _taken_over(
+        self, purge: outlook.Purge, modules: Sequence[outlook.ModuleOutlook]
+    ) -> tuple[str, ...]:
+        try:
+            manifest = await self._manager.manifest(names.ModuleName(purge.release))
+        except errors.AddonOperatorError as error:
+            return (f"what release {purge.release} consists of cannot be told: {error}",)
+        return tuple(outlook.taken_over(purge, manifest or "", modules, self._settings.namespace))
 
     async def _observe(self) -> plan.Observed:
         found = discovery.Discovery(

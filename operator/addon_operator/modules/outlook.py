@@ -5,6 +5,8 @@ It is made of :class:`addon_operator.modules.plan.ConvergePlan` and of what woul
 
 import dataclasses
 import enum
+from collections.abc import Iterable, Iterator
+from typing import Final
 
 from addon_operator.kernel import names
 from addon_operator.modules import manifest_diff, model, plan
@@ -23,6 +25,10 @@ class Step(enum.StrEnum):
     """It cannot be told because of an error."""
 
 
+_ADDED: Final = manifest_diff.ChangeKind.ADDED
+_POLICY: Final = "helm.sh/resource-policy"
+_NAMED: Final = 3
+"""So many objects are named, and the others counted."""
 CHANGING = frozenset({Step.INSTALL, Step.UPGRADE, Step.DELETE})
 """Steps that change releases."""
 
@@ -105,6 +111,37 @@ def purges(observed: plan.Observed, made: plan.ConvergePlan) -> tuple[Purge, ...
 def _purge_reason(is_ours: bool) -> str:
     made_by = "an addon-operator made it" if is_ours else "HELM_PURGE is all"
     return f"no module directory explains it, and {made_by}"
+
+
+def taken_over(
+    purge: Purge, manifest: str, modules: Iterable[ModuleOutlook], namespace: str
+) -> Iterator[str]:
+    """What to know of objects of a purged release that modules take over: a sentence for each such module.
+
+    ``manifest`` is that of the release, ``namespace`` that of all releases. The purge comes after the
+    modules, and Helm deletes whatever stands in the manifest.
+    """
+    documents = manifest_diff.parse(manifest)
+    gone = {_placed(document.key, namespace) for document in documents if not _is_kept(document)}
+    for module in modules:
+        added = (change.key for change in module.release.changes if change.kind is _ADDED)
+        if common := [str(key) for key in added if _placed(key, namespace) in gone]:
+            more = f" and {len(common) - _NAMED} more" if len(common) > _NAMED else ""
+            yield (
+                f"module {module.name} takes over {', '.join(common[:_NAMED])}{more} from release "
+                f"{purge.release}, whose purge then deletes them: they come back without their data; to keep "
+                f"them, set HELM_IGNORE_RELEASE={purge.release}: see 'Rename a module' in the upgrade guide"
+            )
+
+
+def _is_kept(document: manifest_diff.Document) -> bool:
+    metadata = (document.body or {}).get("metadata")
+    annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
+    return isinstance(annotations, dict) and annotations.get(_POLICY) == "keep"
+
+
+def _placed(key: manifest_diff.ObjectKey, namespace: str) -> manifest_diff.ObjectKey:
+    return dataclasses.replace(key, namespace=key.namespace or namespace)
 
 
 def in_order(made: plan.ConvergePlan, modules: tuple[ModuleOutlook, ...]) -> tuple[ModuleOutlook, ...]:

@@ -5,7 +5,7 @@ import pathlib
 import pytest
 
 from addon_operator.kernel.names import ModuleName
-from addon_operator.modules import model, outlook, plan
+from addon_operator.modules import manifest_diff, model, outlook, plan
 
 WEB = ModuleName("web")
 
@@ -78,6 +78,37 @@ def test_a_purge_has_a_reason(ours: bool, words: str) -> None:
     (purge,) = outlook.purges(observed, plan.plan_converge(observed))
     assert purge.release == "gone"
     assert words in purge.reason
+
+
+def document(kind: str, name: str, rest: str = "") -> str:
+    return f"---\napiVersion: v1\nkind: {kind}\nmetadata:\n  name: {name}\n{rest}"
+
+
+def taken_over(before: str, after: str) -> list[str]:
+    changes = manifest_diff.diff((), manifest_diff.parse(after))
+    release = outlook.ReleaseOutlook(outlook.Step.INSTALL, "there is no release", changes=changes)
+    modules = [told("db", outlook.Step.NOTHING), outlook.ModuleOutlook(WEB, 1, True, "", release)]
+    return list(outlook.taken_over(outlook.Purge("old", "x"), before, modules, "addons"))
+
+
+def test_objects_that_a_purge_takes_from_a_module_are_named() -> None:
+    claims = "".join(document("PersistentVolumeClaim", f"data-{number}") for number in range(5))
+    (found,) = taken_over(claims, document("ConfigMap", "web") + claims)
+    assert "module web takes over PersistentVolumeClaim data-0, " in found
+    assert "data-2 and 2 more from release old" in found
+    assert "HELM_IGNORE_RELEASE=old" in found
+
+
+def test_an_object_is_the_same_whether_it_names_the_namespace_of_the_releases_or_none() -> None:
+    named = document("PersistentVolumeClaim", "data", "  namespace: addons\n")
+    assert len(taken_over(named, document("PersistentVolumeClaim", "data"))) == 1
+    elsewhere = document("PersistentVolumeClaim", "data", "  namespace: other\n")
+    assert taken_over(elsewhere, document("PersistentVolumeClaim", "data")) == []
+
+
+def test_what_helm_keeps_is_not_lost_with_a_purge() -> None:
+    kept = document("PersistentVolumeClaim", "data", "  annotations: {helm.sh/resource-policy: keep}\n")
+    assert taken_over(kept, document("PersistentVolumeClaim", "data")) == []
 
 
 def test_deletes_come_first_as_they_come_and_then_modules_in_run_order() -> None:

@@ -26,6 +26,9 @@ from addon_operator.app import libraries
 _UNIT: Final = pathlib.Path(__file__).parents[1] / "tests" / "unit"
 _NOTHING_SELECTED: Final = 5
 """pytest's exit code when none of its files has a test that the arguments select."""
+_IMPORTS: Final = ("addon_operator.app.run", "addon_operator.app.planning", "hypothesis.strategies")
+_IMPORTED: Final = "ignore:Module already imported:pytest.PytestAssertRewriteWarning"
+"""Hypothesis belongs to a plugin, whose assertions pytest would show at length."""
 _FORK: Final = multiprocessing.get_context("fork")
 _MEMORY: Final = pathlib.Path("/dev/shm")  # noqa: S108  # a directory of its own is made in it
 _ROOM: Final = 1 << 28
@@ -51,7 +54,7 @@ def start(
     """One pytest process; it leaves the cache of failures alone, which has one writer only."""
     without = ("-p", "no:xdist", "-p", "no:cacheprovider")
     # No percentages: how many tests there are is known when the last file was read.
-    how = ("-o", "console_output_style=classic", "--basetemp", str(basetemp))
+    how = ("-o", "console_output_style=classic", "-W", _IMPORTED, "--basetemp", str(basetemp))
     process = _FORK.Process(target=_run, args=(taker, ("--quiet", *without, *how, *arguments), output))
     process.start()
     return process
@@ -70,7 +73,8 @@ def main(arguments: Sequence[str]) -> int:
     count = len(os.sched_getaffinity(0)) + 1
     with libraries.quick_imports():
         # What most tests import, once for all processes.
-        importlib.import_module("addon_operator.app.run")
+        for name in _IMPORTS:
+            importlib.import_module(name)
     batches = unit_queue.batches_of(_UNIT)
     with contextlib.ExitStack() as stack:
         taker = unit_queue.Taker(stack.enter_context(unit_queue.filled(len(batches))), batches)

@@ -102,6 +102,7 @@ async def test_a_program_that_never_ends_is_stopped_and_costs_only_its_own_docum
     assert results(await workers.run(".n", [b'{"n": 4}'], PATIENT)) == [[4]]
 
 
+@pytest.mark.slow
 async def test_a_program_that_is_stuck_on_everything_is_given_up_after_a_few_documents(
     workers: jq_workers.JqWorkers,
 ) -> None:
@@ -155,6 +156,7 @@ async def test_the_work_of_a_killed_worker_is_done_by_another(workers: jq_worker
     assert results(await workers.run(".n", [b'{"n": 1}', b'{"n": 2}'], PATIENT)) == [[1], [2]]
 
 
+@pytest.mark.slow
 async def test_a_program_that_takes_too_much_memory_fails_on_that_document_alone() -> None:
     program = 'def grow: . + . | grow; if .big then "x" | grow else .n end'
     async with jq_workers.JqWorkers(workers=1, memory_bytes=100 << 20) as pool:

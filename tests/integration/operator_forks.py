@@ -17,6 +17,8 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from typing import Final, Protocol
 
+import pytest
+
 import addon_operator
 from addon_operator.cli import main
 
@@ -67,16 +69,10 @@ class Fork:
 
     def __init__(self, arguments: Sequence[str], given: Surroundings) -> None:
         self._process = _CONTEXT.Process(target=_run, args=(arguments, given))
-        path = os.environ.get("PYTHONPATH")
         # The process that is copied is started with the first copy, and looks for modules where it is told.
-        os.environ["PYTHONPATH"] = os.pathsep.join(map(str, _SOURCES))
-        try:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("PYTHONPATH", os.pathsep.join(map(str, _SOURCES)))
             self._process.start()
-        finally:
-            if path is None:
-                del os.environ["PYTHONPATH"]
-            else:
-                os.environ["PYTHONPATH"] = path
 
     @property
     def pid(self) -> int:

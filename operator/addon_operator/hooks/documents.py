@@ -3,18 +3,14 @@
 import json
 import math
 import re
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from typing import Any, Final, cast
 
 import yaml
 
-from addon_operator.kernel import errors
+from addon_operator.kernel import bounded_yaml, errors
 from addon_operator.kernel.json_types import JsonObject, JsonValue
 
-MAX_DEPTH: Final = 100
-"""How deep mappings and lists may nest; every later JSON writer recurses."""
-MAX_NODES: Final = 5_000_000
-"""How many values one document may have once its aliases are written out."""
 _SPACE: Final = " \t\r\n\ufeff"
 
 
@@ -40,10 +36,15 @@ def load(text: str) -> JsonValue:
     """
     if text.lstrip().startswith("{"):
         try:
-            return cast("JsonValue", json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant))
+            document: JsonValue = _JSON.decode(text)
         except json.JSONDecodeError as error:
-            return _yaml(text, json_error=error)
-    return _yaml(text)
+            document = _yaml(text, json_error=error)
+        except RecursionError as error:
+            raise DocumentError(bounded_yaml.TOO_DEEP) from error
+    else:
+        document = _yaml(text)
+    _check(document)
+    return document
 
 
 def load_json_stream(text: str) -> list[JsonValue]:
@@ -61,7 +62,7 @@ def load_json_stream(text: str) -> list[JsonValue]:
             place = f"line {error.lineno}, column {error.colno}"
             raise StreamError(len(found), f"invalid JSON in {place}: {error.msg}") from error
         except RecursionError as error:
-            raise StreamError(len(found), _TOO_DEEP) from error
+            raise StreamError(len(found), bounded_yaml.TOO_DEEP) from error
         except DocumentError as error:
             raise StreamError(len(found), str(error)) from error
         found.append(value)
@@ -102,38 +103,35 @@ def _yaml_stream(text: str) -> Iterator[JsonValue]:
                 yield cast("JsonValue", document)
                 index += 1
     except yaml.YAMLError as error:
-        raise StreamError(index, f"it is neither JSON nor YAML: {_one_line(error)}") from error
+        raise StreamError(index, _reason(error)) from error
     except (DocumentError, ValueError) as error:
         raise StreamError(index, str(error)) from error
     except RecursionError as error:
-        raise StreamError(index, _TOO_DEEP) from error
-
-
-_TOO_DEEP: Final = f"mappings and lists nest deeper than {MAX_DEPTH} levels"
+        raise StreamError(index, bounded_yaml.TOO_DEEP) from error
 
 
 def _check(document: object) -> None:
-    """Refuse what JSON cannot say, and aliases that would fill the memory once they are written out."""
-    if _count(document, {}, 0) > MAX_NODES:
-        raise DocumentError(f"its aliases expand to more than {MAX_NODES} values; use fewer")
+    """Refuse what JSON cannot say, and what nests too deep."""
+    level, depth = [document], 0
+    while level:
+        if depth > bounded_yaml.MAX_DEPTH + 1:
+            raise DocumentError(bounded_yaml.TOO_DEEP)
+        for value in level:
+            _check_scalar(value)
+        level = [item for value in level for item in _inner(value)]
+        depth += 1
 
 
-def _count(value: object, known: dict[int, int], depth: int) -> int:
-    if not isinstance(value, dict | list):
-        _check_scalar(value)
-        return 1
-    if depth > MAX_DEPTH:
-        raise DocumentError(_TOO_DEEP)
-    if id(value) not in known:
-        items = value.values() if isinstance(value, dict) else value
-        known[id(value)] = 1 + sum(_count(item, known, depth + 1) for item in items)
-    return known[id(value)]
+def _inner(value: object) -> Iterable[object]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
 
 
 def _check_scalar(value: object) -> None:
     if isinstance(value, float) and not math.isfinite(value):
         raise DocumentError(f"{value} has no JSON form; write a finite number or quote it")
-    if value is not None and not isinstance(value, bool | int | float | str):
+    if value is not None and not isinstance(value, bool | int | float | str | list | dict):
         raise DocumentError(f"a {type(value).__name__} has no JSON form; write a text")
 
 
@@ -141,7 +139,9 @@ def _unique(pairs: list[tuple[str, JsonValue]]) -> JsonObject:
     mapping: JsonObject = {}
     for key, value in pairs:
         if key in mapping and (type(mapping[key]), mapping[key]) != (type(value), value):
-            raise DocumentError(f"the key {key!r} stands twice in one mapping, with different values")
+            raise DocumentError(
+                f"the key {bounded_yaml.shown(key)} stands twice in one mapping, with different values"
+            )
         mapping[key] = value
     return mapping
 
@@ -150,43 +150,45 @@ def _no_constant(name: str) -> JsonValue:
     raise DocumentError(f"{name} is no JSON number")
 
 
-_JSON: Final = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_constant)
+def _integer(digits: str) -> int:
+    if len(digits) > bounded_yaml.MAX_DIGITS:
+        raise DocumentError(f"a number has more than {bounded_yaml.MAX_DIGITS} digits; quote it")
+    return int(digits)
+
+
+_JSON: Final = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_constant, parse_int=_integer)
 
 
 def _yaml(text: str, json_error: json.JSONDecodeError | None = None) -> JsonValue:
     try:
         return cast("JsonValue", yaml.load(text, Loader=_Loader))  # noqa: S506 - a subclass of the safe loader
     except yaml.YAMLError as error:
-        reason = str(json_error) if json_error else _one_line(error)
-        raise DocumentError(f"it is neither JSON nor YAML: {reason}") from error
+        if json_error is not None and not isinstance(error, bounded_yaml.BoundError):
+            raise DocumentError(f"{_NEITHER}: {json_error}") from error
+        raise DocumentError(_reason(error)) from error
     except (RecursionError, ValueError) as error:
-        raise DocumentError(f"it is neither JSON nor YAML: {error}") from error
+        raise DocumentError(f"{_NEITHER}: {error}") from error
+
+
+_NEITHER: Final = "it is neither JSON nor YAML"
+
+
+def _reason(error: yaml.YAMLError) -> str:
+    is_yaml = isinstance(error, bounded_yaml.BoundError)
+    return _one_line(error) if is_yaml else f"{_NEITHER}: {_one_line(error)}"
 
 
 def _one_line(error: yaml.YAMLError) -> str:
-    if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
+    if not isinstance(error, yaml.MarkedYAMLError):
         return " ".join(str(error).split())
+    if error.problem_mark is None:
+        return str(error.problem)
     mark = error.problem_mark
     return f"line {mark.line + 1}, column {mark.column + 1}: {error.problem}"
 
 
-class _Loader(yaml.CSafeLoader):
-    """The safe loader without dates; a key with two values, or one that is no text, is an error.
-
-    It stops at absurd nesting by itself: the C parser recurses without a guard.
-    """
-
-    def __init__(self, text: str) -> None:
-        super().__init__(text)
-        self._depth = 0
-
-    def descend_resolver(self, current_node: yaml.Node | None, current_index: Any) -> None:  # noqa: ANN401, ARG002  # PyYAML's
-        self._depth += 1
-        if self._depth > MAX_DEPTH + 1:
-            raise DocumentError(_TOO_DEEP)
-
-    def ascend_resolver(self) -> None:
-        self._depth -= 1
+class _Loader(bounded_yaml.Loader):
+    """The bounded loader without dates; a key with two values, or one that is no text, is an error."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         seen: dict[str, yaml.Node] = {}
@@ -194,13 +196,21 @@ class _Loader(yaml.CSafeLoader):
             key = self._key(key_node)
             if not _same(seen.setdefault(key, value_node), value_node):
                 line = key_node.start_mark.line + 1
-                raise DocumentError(f"line {line}: the key {key!r} stands twice, with different values")
+                raise DocumentError(
+                    f"line {line}: the key {bounded_yaml.shown(key)} stands twice, with different values"
+                )
         return super().construct_mapping(node, deep=deep)
 
     def _key(self, node: yaml.Node) -> str:
         if node.tag in {_TEXT, _MERGE}:
             return str(node.value)
-        raise DocumentError(f"line {node.start_mark.line + 1}: the key {node.value!r} is no text; quote it")
+        raise DocumentError(
+            f"line {node.start_mark.line + 1}: the key {_shown_key(node)} is no text; quote it"
+        )
+
+
+def _shown_key(node: yaml.Node) -> str:
+    return bounded_yaml.shown(node.value) if isinstance(node, yaml.ScalarNode) else "of a collection"
 
 
 def _same(one: yaml.Node, other: yaml.Node) -> bool:

@@ -9,6 +9,8 @@ from typing import Any, Final, TypeAlias
 
 import yaml
 
+from addon_operator.kernel import bounded_yaml
+
 _SEPARATOR: Final = re.compile(r"^---(?=\s|$)", re.MULTILINE)
 _SOURCE: Final = re.compile(r"^# Source: (?P<path>.+)$", re.MULTILINE)
 _SECRET_PARTS: Final = ("data", "stringData")
@@ -22,7 +24,7 @@ Object: TypeAlias = dict[str, Any]
 Redact: TypeAlias = Callable[[str], str]
 
 
-class _Loader(yaml.CSafeLoader):
+class _Loader(bounded_yaml.Loader):
     """YAML as Helm reads it: version 1.1 without dates; of duplicate keys the last one counts."""
 
 

@@ -11,6 +11,8 @@ from typing import Any, Final
 
 import yaml
 
+from addon_operator.kernel import bounded_yaml
+
 _HOOK: Final = "helm.sh/hook"
 _DOCUMENT_START: Final = re.compile(r"^---(?:[ \t].*)?$", re.MULTILINE)
 _TOP_KEY: Final = re.compile(r"^([A-Za-z][A-Za-z0-9]*):(?:[ \t\r].*)?$", re.MULTILINE)
@@ -103,7 +105,7 @@ def _parse(text: str) -> object:
         return None
 
 
-class _Loader(yaml.CSafeLoader):
+class _Loader(bounded_yaml.Loader):
     """Scalars stay texts: names that look like numbers or dates keep their spelling."""
 
 

@@ -103,6 +103,9 @@ def _documents(text: str, source: str) -> Iterator[Any]:
             raise PatchError(f"{source}, line {line}, column {column}: invalid JSON: {error.msg}") from None
         except (RecursionError, UnicodeEncodeError):
             raise PatchError(f"{source}: the JSON nests too deep or is no valid Unicode") from None
+        except ValueError:
+            # Python's own limit; numbers of a few hundred digits become floating point.
+            raise PatchError(f"{source}: a number has thousands of digits; quote it") from None
         position = _skip_space(text, end)
 
 

@@ -14,19 +14,15 @@ from typing import Any, Final, NoReturn, cast
 
 import yaml
 
-from addon_operator.kernel import errors, json_types
+from addon_operator.kernel import bounded_yaml, errors, json_types
 from addon_operator.values import yaml_scalars
-
-MAX_DEPTH: Final = 100
-"""How deep mappings and lists may nest; the parser and every later JSON writer recurse."""
-MAX_EXPANSION: Final = 250_000
-"""How much (nodes plus characters) the aliases of one document may add to it."""
 
 _CORE: Final = "tag:yaml.org,2002:"
 _PLAIN_TAG: Final = "plain"
 _STRING_TAG: Final = _CORE + "str"
 _BINARY_TAG: Final = _CORE + "binary"
 _MERGE: Final = "<<"
+_SHOWN_PATH: Final = 500
 
 Path = tuple[str | int, ...]
 
@@ -71,7 +67,7 @@ def load(text: str, source: str) -> json_types.JsonValue:
     Raises :class:`YamlError`, which names ``source`` and the position.
     """
     node = _compose(text, source)
-    return None if node is None else _Builder(source, positions=None).build(node, (), aliased=False)
+    return None if node is None else _Builder(source, positions=None).build(node, ())
 
 
 def load_document(text: str, source: str) -> Document:
@@ -132,29 +128,13 @@ def _children(node: yaml.Node) -> list[yaml.Node]:
     return list(node.value)
 
 
-class _Loader(yaml.CSafeLoader):
-    """The C parser, told to leave plain scalars to us and to stop at absurd nesting."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(text)
-        self._depth = 0
+class _Loader(bounded_yaml.Loader):
+    """The C parser, told to leave plain scalars to us."""
 
     def resolve(self, kind: type[yaml.Node], value: Any, implicit: Any) -> str:  # noqa: ANN401, ARG002  # PyYAML's
         if kind is yaml.ScalarNode:
             return _PLAIN_TAG if implicit[0] else _STRING_TAG
         return _CORE + ("map" if kind is yaml.MappingNode else "seq")
-
-    def descend_resolver(self, current_node: yaml.Node | None, current_index: Any) -> None:  # noqa: ANN401, ARG002  # PyYAML's
-        self._depth += 1
-        if self._depth > MAX_DEPTH + 1:
-            mark = None if current_node is None else current_node.start_mark
-            raise yaml.MarkedYAMLError(problem=_TOO_DEEP, problem_mark=mark)
-
-    def ascend_resolver(self) -> None:
-        self._depth -= 1
-
-
-_TOO_DEEP: Final = f"mappings and lists nest deeper than {MAX_DEPTH} levels"
 
 
 def _compose(text: str, source: str) -> yaml.Node | None:
@@ -164,7 +144,7 @@ def _compose(text: str, source: str) -> yaml.Node | None:
 
 def _document(node: yaml.Node | None, source: str) -> Document:
     positions: dict[Path, Position] = {}
-    value = None if node is None else _Builder(source, positions).build(node, (), aliased=False)
+    value = None if node is None else _Builder(source, positions).build(node, ())
     return Document(source, value, positions)
 
 
@@ -177,6 +157,8 @@ def _telling(text: str, source: str) -> Iterator[None]:
         raise YamlError(f"{source}: character {error.start + 1} is half of a surrogate pair") from None
     except yaml.reader.ReaderError as error:
         raise YamlError(f"{source}, {_reader_position(text, error)}: {error.reason}; remove it") from None
+    except bounded_yaml.BoundError as error:
+        raise YamlError(f"{source}{_mark_text(error)}{_key_text(error.path)}: {error.problem}") from None
     except yaml.MarkedYAMLError as error:
         raise YamlError(f"{source}{_mark_text(error)}: {_problem(error)}") from None
 
@@ -203,6 +185,10 @@ def _problem(error: yaml.MarkedYAMLError) -> str:
     return f"invalid YAML: {error.problem}{context}"
 
 
+def _key_text(path: Path) -> str:
+    return f", key {format_path(path)[:_SHOWN_PATH]}" if path else ""
+
+
 def _position(node: yaml.Node) -> Position:
     return Position(node.start_mark.line + 1, node.start_mark.column + 1)
 
@@ -214,47 +200,23 @@ class _Builder:
         """``positions`` is filled, unless it is ``None``."""
         self._source = source
         self._positions = positions
-        self._seen: set[int] = set()
-        self._open: set[int] = set()
-        self._expansion = 0
 
-    def build(self, node: yaml.Node, path: Path, *, aliased: bool) -> json_types.JsonValue:
-        aliased = aliased or id(node) in self._seen
-        self._seen.add(id(node))
-        if aliased:
-            self._spend(node, path)
+    def build(self, node: yaml.Node, path: Path) -> json_types.JsonValue:
         if isinstance(node, yaml.ScalarNode):
             return self._scalar(node, path)
-        return self._collection(node, path, aliased=aliased)
+        if isinstance(node, yaml.MappingNode):
+            return self._mapping(node, path)
+        return self._sequence(node, path)
 
-    def _spend(self, node: yaml.Node, path: Path) -> None:
-        self._expansion += 1 + len(node.value)
-        if self._expansion > MAX_EXPANSION:
-            self._fail(node, path, f"aliases expand to more than {MAX_EXPANSION} nodes; use fewer")
-
-    def _collection(self, node: yaml.Node, path: Path, *, aliased: bool) -> json_types.JsonValue:
-        if id(node) in self._open:
-            self._fail(node, path, "an anchor contains an alias to itself")
-        if len(self._open) > MAX_DEPTH:
-            self._fail(node, path, _TOO_DEEP)
-        self._open.add(id(node))
-        built = (
-            self._mapping(node, path, aliased=aliased)
-            if isinstance(node, yaml.MappingNode)
-            else self._sequence(node, path, aliased=aliased)
-        )
-        self._open.discard(id(node))
-        return built
-
-    def _sequence(self, node: yaml.Node, path: Path, *, aliased: bool) -> list[json_types.JsonValue]:
+    def _sequence(self, node: yaml.Node, path: Path) -> list[json_types.JsonValue]:
         items: list[json_types.JsonValue] = []
         for index, item in enumerate(node.value):
             item_path = (*path, index)
             self._note(item_path, item)
-            items.append(self.build(item, item_path, aliased=aliased))
+            items.append(self.build(item, item_path))
         return items
 
-    def _mapping(self, node: yaml.MappingNode, path: Path, *, aliased: bool) -> json_types.JsonObject:
+    def _mapping(self, node: yaml.MappingNode, path: Path) -> json_types.JsonObject:
         result: json_types.JsonObject = {}
         written: dict[str, yaml.Node] = {}
         for key_node, value_node in node.value:
@@ -267,7 +229,7 @@ class _Builder:
                 self._fail(key_node, (*path, key), f"the key is already set on line {line}")
             written[key] = key_node
             self._note((*path, key), key_node)
-            result[key] = self.build(value_node, (*path, key), aliased=aliased)
+            result[key] = self.build(value_node, (*path, key))
         return result
 
     def _note(self, path: Path, node: yaml.Node) -> None:
@@ -280,14 +242,17 @@ class _Builder:
         for source in sources:
             if not isinstance(source, yaml.MappingNode):
                 self._fail(source, path, "a merge key '<<' takes a mapping or a list of mappings")
-            merged = self._collection(source, path, aliased=True)
-            result.update(cast("json_types.JsonObject", merged))
+            result.update(self._mapping(source, path))
 
     def _key(self, node: yaml.Node, path: Path) -> str:
         value = self._scalar(node, path) if isinstance(node, yaml.ScalarNode) else None
         if isinstance(value, str):
             return value
-        written = f"{node.value!r} ({_kind(value)})" if isinstance(node, yaml.ScalarNode) else "a collection"
+        written = (
+            f"{bounded_yaml.shown(node.value)} ({_kind(value)})"
+            if isinstance(node, yaml.ScalarNode)
+            else "a collection"
+        )
         return self._fail(node, path, f"a key must be a string, not {written}; quote it")
 
     def _scalar(self, node: yaml.ScalarNode, path: Path) -> json_types.JsonValue:
@@ -301,7 +266,7 @@ class _Builder:
         else:
             return text
         if isinstance(value, float) and not math.isfinite(value):
-            self._fail(node, path, f"{text} has no JSON form; use a finite number or quote it")
+            self._fail(node, path, f"{text[:_SHOWN_PATH]} has no JSON form; use a finite number or quote it")
         return value
 
     def _tagged(self, node: yaml.ScalarNode, path: Path) -> yaml_scalars.Scalar:
@@ -310,7 +275,7 @@ class _Builder:
             isinstance(value, bool) and node.tag != _CORE + "bool"
         ):
             name = node.tag.removeprefix(_CORE)
-            self._fail(node, path, f"{node.value!r} is no !!{name}")
+            self._fail(node, path, f"{bounded_yaml.shown(node.value)} is no !!{name}")
         return value
 
     def _binary(self, node: yaml.ScalarNode, path: Path) -> str:
@@ -320,8 +285,7 @@ class _Builder:
             return self._fail(node, path, "!!binary takes the base64 form of a UTF-8 text")
 
     def _fail(self, node: yaml.Node, path: Path, problem: str) -> NoReturn:
-        key = f", key {format_path(path)}" if path else ""
-        raise YamlError(f"{self._source}, {_position(node)}{key}: {problem}")
+        raise YamlError(f"{self._source}, {_position(node)}{_key_text(path)}: {problem}")
 
 
 _TAGGED: Final[Mapping[str, tuple[type, ...]]] = {

@@ -68,13 +68,26 @@ def _number(text: str) -> Scalar:
     digits = text.replace("_", "") if text[1:2] != "_" or text[0] not in "+-." else text
     for pattern, base in _INTEGERS:
         if pattern.fullmatch(digits):
-            value = int(digits.translate(_NO_PREFIX) if base == 8 else digits, base)
-            if INTEGER_MIN <= value <= INTEGER_MAX:
+            value = _integer(digits, base)
+            if value is not None and INTEGER_MIN <= value <= INTEGER_MAX:
                 return value
     return _float(text, digits)
 
 
+def _integer(digits: str, base: int) -> int | None:
+    """The number, or ``None`` if it has so many digits that it is none that we keep exact."""
+    significant = digits.translate(_NO_PREFIX) if base == 8 else digits
+    if len(significant) > _MOST_DIGITS:
+        # Python refuses thousands of decimal digits. What counts stands behind the zeros.
+        found = _SIGNIFICANT.fullmatch(significant)
+        significant = digits if found is None else found["sign"] + found["prefix"] + (found["rest"] or "0")
+    return None if len(significant) > _MOST_DIGITS else int(significant, base)
+
+
 _NO_PREFIX: Final = str.maketrans("", "", "oO")
+_MOST_DIGITS: Final = 100
+"""More than 64 bits have in any base, with sign and prefix."""
+_SIGNIFICANT: Final = re.compile(r"(?P<sign>[-+]?)(?P<prefix>(?:0[xXbB])?)0*(?P<rest>.*)", re.DOTALL)
 
 
 def _float(text: str, digits: str) -> Scalar:

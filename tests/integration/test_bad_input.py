@@ -36,14 +36,39 @@ def warnings(site: operator_site.Site) -> list[dict[str, Any]]:
     return site.objects("events", fieldSelector=selector)
 
 
-def test_a_broken_config_map_stops_the_start(site: operator_site.Site) -> None:
+def test_a_broken_config_map_is_waited_for_until_it_is_mended(
+    site: operator_site.Site, web: pathlib.Path
+) -> None:
+    site.hook(site.global_hooks, "early.sh", {"onStartup": 1})
     site.config(web="color: [red\n", webEnabled="yes", **{"global": "- 1"})
-    sentence = refusal(site.start())
-    assert operator_site.CONFIG_MAP in sentence
+    operator = site.start()
+    line = operator.wait_logged("nothing is run before it is mended", operator_site.CONFIG_MAP)
+    assert "line" in line
     for key in ("web", "webEnabled", "global"):
-        assert f"'{key}'" in sentence
-    assert "line" in sentence
+        assert f"'{key}'" in line
+        operator.wait_until(lambda: f"'{key}'" in operator.get("/readyz").text, "/readyz says why")  # noqa: B023
+    assert operator.get("/readyz").status == 503
+    assert operator.get("/healthz").status == 200
+    assert operator.metrics().total("config_values_invalid") == 1
+    events = operator.wait_until(lambda: warnings(site), "a Warning Event on the ConfigMap")
+    assert "Nothing is run before it is mended" in events[0]["message"]
+    assert site.command("module", "list").returncode != 0
+    site.config(web="color: [blue\n", webEnabled=None, **{"global": None})
+    operator.wait_metric(2, "config_values_errors_total")
+    assert site.labels() == [], "a hook ran"
     assert site.revisions() == {}
+    site.config(web="color: blue")
+    operator.wait_ready()
+    assert operator.metrics().total("config_values_invalid") == 0
+    assert site.data("web") == {"color": "blue"}
+    operator.stop()
+
+
+def test_an_operator_that_waits_for_the_config_map_ends_cleanly(site: operator_site.Site) -> None:
+    site.config(web="[")
+    operator = site.start()
+    operator.wait_logged("nothing is run before it is mended")
+    operator.stop()
 
 
 def test_no_permission_for_the_config_map_is_told_with_what_to_grant(site: operator_site.Site) -> None:

@@ -159,6 +159,28 @@ def test_a_lease_taken_away_ends_the_leader_and_its_hook(site: operator_site.Sit
     assert site.revisions() == {}
 
 
+def test_a_wrong_config_map_ends_neither_the_standby_nor_the_next_leader(site: operator_site.Site) -> None:
+    site.values("webEnabled: true")
+    site.module("010-web", {"color": "{{ .Values.web.color }}"})
+    site.config(web="color: green")
+    first, second = pair(site, **QUICK)
+    first.wait_ready()
+    site.config(web="[")
+    first.wait_logged("the last good values stay in force")
+    first.stop()
+    second.wait_logged("nothing is run before it is mended")
+    assert leads(second)
+    assert "'web'" in second.get("/readyz").text
+    third = replica(site, "third", **QUICK)
+    wait_standing_by(third, "second")
+    third.wait_ready()
+    site.config(web="color: red")
+    second.wait_ready()
+    second.wait_until(lambda: site.data("web") == {"color": "red"}, "it goes on with the mended values")
+    third.stop()
+    second.stop()
+
+
 def test_a_standby_ends_at_once(site: operator_site.Site) -> None:
     site.module("010-web", {"color": "green"})
     first, second = pair(site)

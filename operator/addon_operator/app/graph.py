@@ -107,7 +107,7 @@ class _LateEngine:
 class Graph:
     """Builds an operator from its parts."""
 
-    def __init__(self, parts: Parts, edits: engine.EditObserver, told: observers.ModuleObserver) -> None:
+    def __init__(self, parts: Parts, edits: observers.EditObserver, told: observers.ModuleObserver) -> None:
         self._parts = parts
         self._settings = parts.settings
         self._edits = edits
@@ -143,14 +143,21 @@ class Graph:
         self._definitions = self._module_crds()
         self._module_runner = self._make_module_runner()
 
+    @property
+    def config(self) -> config_state.ConfigState:
+        """The state of the ConfigMap, which :meth:`build` may wait for."""
+        return self._config
+
     async def build(self) -> Operator:
         """All objects; asks global hooks for their configuration and reads the ConfigMap.
 
-        Raises an :class:`~addon_operator.kernel.errors.AddonOperatorError` when one of them is wrong.
+        Nothing else of the engine begins before the ConfigMap can be used, however long that takes.
+
+        Raises an :class:`~addon_operator.kernel.errors.AddonOperatorError` when one of these is wrong.
         """
         hooks = await global_hooks.load(self._settings.global_hooks_dir, self._runner, self._parts.warn)
         self._told.hooks_registered(None, hooks)
-        await self._config.load()
+        await self._config.load_when_mended(self._edits.config_refused_at_start)
         bound, made_of = self._bound, self._steps(hooks)
         on_failure = converge.OnFailure(self._settings.converge_on_failure)
         converger = converge.Converger(self._queues.main, made_of, self._told, on_failure=on_failure)

@@ -283,14 +283,21 @@ class EditObserver:
 
     def config_refused(self, error: sources.ConfigMapError, uid: str) -> None:
         """Count and log a wrong edit, and show it on the ConfigMap: where, never which values."""
+        self._refuse(error, uid, "the last good values stay in force")
+
+    def config_refused_at_start(self, error: sources.ConfigMapError, uid: str) -> None:
+        """The same for a ConfigMap that was wrong when nothing had begun yet."""
+        self._refuse(error, uid, "nothing is run before it is mended")
+
+    def _refuse(self, error: sources.ConfigMapError, uid: str, follows: str) -> None:
         self._meters.modules.config_values_errors_total.inc()
-        self._log.error(f"{error}; the last good values stay in force")
+        self._log.error(f"{error}; {follows}")
         places = "; ".join(violation.partition(": ")[0] for violation in error.violations)
         self._recorder.record(
             dataclasses.replace(self._config_map, uid=uid),
             "Warning",
             "InvalidValues",
-            f"The last good values stay in force. Wrong: {places}. The log of the operator says more.",
+            f"{follows[0].upper()}{follows[1:]}. Wrong: {places}. The log of the operator says more.",
         )
 
 

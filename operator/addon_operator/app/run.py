@@ -205,7 +205,9 @@ class _Process:
         edits = observers.EditObserver(self._meters, self._log, recorder, config_map)
         writer = None if self._objects is None else self._objects.writer
         told = observers.ModuleObserver(self._meters, self._log, writer)
-        return await graph.Graph(parts, edits, told).build()
+        made = graph.Graph(parts, edits, told)
+        self._status.begin_when(lambda: made.config.waits_for)
+        return await made.build()
 
     async def _serve(self, operator: graph.Operator) -> None:
         """Run the engine until something ends it, then give up the Lease, which others may wait for."""

@@ -15,6 +15,7 @@ class Status:
         self._watch_alive: Callable[[], bool] = lambda: True
         self._stopping = False
         self._leader: Callable[[], str] | None = None
+        self._waits_for: Callable[[], str | None] = lambda: None
         self._conditions: list[Callable[[], str | None]] = []
         self._vital: list[Callable[[], str | None]] = []
         self._admits = False
@@ -34,6 +35,10 @@ class Status:
     def stand_by(self, leader: Callable[[], str] | None) -> None:
         """Another replica leads, which ``leader`` names; ``None`` when that is over."""
         self._leader = leader
+
+    def begin_when(self, waits_for: Callable[[], str | None]) -> None:
+        """The engine is on its way: what it waits for, or ``None``, is the reason why it is not there."""
+        self._waits_for = waits_for
 
     def serve(self, running: engine.Engine, watch_alive: Callable[[], bool]) -> None:
         """The engine is there now."""
@@ -61,7 +66,7 @@ class Status:
         if self._stopping:
             return "the operator is stopping"
         if self._engine is None and self._leader is None:
-            return "the operator is starting"
+            return self._waits_for() or "the operator is starting"
         if (first := self._unmet_condition()) is not None:
             return first
         if self._engine is None or self._engine.converger.first_done.is_set():
@@ -74,7 +79,7 @@ class Status:
         if self._stopping:
             return "the operator is stopping"
         if self._leader is None:
-            return "the operator is starting; ask again in a moment"
+            return self._waits_for() or "the operator is starting; ask again in a moment"
         if leader := self._leader():
             return f"this replica stands by; ask {leader}, which leads"
         return "this replica stands by and nobody leads yet; ask again in a moment"

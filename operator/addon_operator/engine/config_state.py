@@ -14,6 +14,8 @@ LARGE_BYTES: Final = 64 * 1024
 """From so much changed text on, an edit is read in a thread: parsing takes milliseconds per 10 KiB."""
 REREAD_SECONDS: Final = 60.0
 """Between two looks at the ConfigMap itself."""
+MENDING_SECONDS: Final = 2.0
+"""Between two looks at a ConfigMap that was wrong at the start: nothing watches it yet."""
 
 
 class ConfigMapClient(Protocol):
@@ -69,7 +71,9 @@ class ConfigState:
         self._warned: frozenset[str] = frozenset()
         self._seen = config_maps.ABSENT
         self.is_refused = False
-        """Whether the ConfigMap, as it is now, is wrong, so that older values are in force."""
+        """Whether the ConfigMap, as it is now, is wrong, so that older values, or none, are in force."""
+        self.waits_for: str | None = None
+        """What has to be mended in the ConfigMap before anything begins, in a sentence without values."""
         self._busy = asyncio.Lock()
         self._arrived: deque[config_maps.Snapshot | None] = deque()
         self._catching_up: set[asyncio.Task[None]] = set()
@@ -81,16 +85,61 @@ class ConfigState:
         :class:`~addon_operator.values.schemas.InvalidValuesError` when it and the values files break schemas,
         both with all that is wrong, and what the client raises when it cannot be read.
         """
-        snapshot = await self._client.read() or config_maps.ABSENT
+        look = self._look(await self._client.read() or config_maps.ABSENT)
+        if look.is_wrong:
+            raise look.error(self._source)
+        self._begin_with(look)
+
+    async def load_when_mended(
+        self,
+        refused: Callable[[sources.ConfigMapError, str], None],
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        """Like :meth:`load`, but a ConfigMap that is wrong is waited for until somebody has mended it.
+
+        ``refused`` is told of each wrong state once, with the ConfigMap's uid. Raises what :meth:`load`
+        raises when the files are wrong by themselves, or when the first look cannot be taken.
+        """
+        look = self._look(await self._client.read() or config_maps.ABSENT)
+        if look.is_wrong and self._are_files_wrong(look):
+            raise look.error(self._source)
+        while look.is_wrong:
+            self.is_refused, self.waits_for = True, look.without_values(self._source)
+            refused(sources.ConfigMapError(self._source, look.sentences), look.snapshot.uid)
+            look = self._look(await self._changed_since(look.snapshot, sleep))
+        self.is_refused, self.waits_for = False, None
+        self._begin_with(look)
+
+    async def _changed_since(
+        self, last: config_maps.Snapshot, sleep: Callable[[float], Awaitable[None]]
+    ) -> config_maps.Snapshot:
+        while True:
+            await sleep(MENDING_SECONDS)
+            try:
+                now = await self._client.read() or config_maps.ABSENT
+            except errors.AddonOperatorError as error:
+                self._warn(f"{self._source} cannot be read: {error}; next try in {MENDING_SECONDS:.0f} s")
+                continue
+            if now.data != last.data:
+                return now
+
+    def _look(self, snapshot: config_maps.Snapshot) -> "_FirstLook":
         reading = self._reader.read(snapshot.data)
-        broken = self._broken(reading, self._values.config_violations)
-        if reading.violations:
-            raise sources.ConfigMapError(self._source, (*reading.violations, *map(str, broken)))
-        if broken:
-            raise schemas.InvalidValuesError(broken)
-        self._values.set_config(reading.values)
-        self._warn_of(reading)
-        self._seen = snapshot
+        return _FirstLook(snapshot, reading, tuple(self._broken(reading, self._values.config_violations)))
+
+    def _are_files_wrong(self, look: "_FirstLook") -> bool:
+        """Whether something is wrong that the ConfigMap neither set nor left out."""
+        is_there = look.snapshot is not config_maps.ABSENT
+        return any(
+            found in look.broken or found.keys[0] in look.reading.unreadable
+            for found in self._values.config_violations(sources.ConfigValues())
+            if not (is_there and found.is_missing_key)
+        )
+
+    def _begin_with(self, look: "_FirstLook") -> None:
+        self._values.set_config(look.reading.values)
+        self._warn_of(look.reading)
+        self._seen = look.snapshot
 
     def violations(self, data: Mapping[str, str]) -> tuple[str, ...]:
         """All that is wrong with a state of the ConfigMap that somebody proposes, one sentence each."""
@@ -253,6 +302,35 @@ class ConfigState:
             if warning not in self._warned:
                 self._warn(warning)
         self._warned = frozenset(warnings)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _FirstLook:
+    """The ConfigMap before any values are in force."""
+
+    snapshot: config_maps.Snapshot
+    reading: sources.ConfigMapReading
+    broken: tuple[schemas.Violation, ...]
+
+    @property
+    def is_wrong(self) -> bool:
+        return bool(self.reading.violations or self.broken)
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """All that is wrong."""
+        return (*self.reading.violations, *map(str, self.broken))
+
+    def error(self, source: str) -> errors.AddonOperatorError:
+        if self.reading.violations:
+            return sources.ConfigMapError(source, self.sentences)
+        return schemas.InvalidValuesError(self.broken)
+
+    def without_values(self, source: str) -> str:
+        # What is said of text that cannot be read may quote it.
+        places = [text.partition(": ")[0] for text in self.reading.violations]
+        wrong = "; ".join([*places, *(found.without_value for found in self.broken)])
+        return f"{source} is wrong, and nothing is run before it is mended: {wrong}"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -179,7 +179,8 @@ def module_metrics(make: Factory) -> ModuleMetrics:
             "config_values_errors_total", "Edits of the ConfigMap that were wrong."
         ),
         config_values_invalid=make.gauge(
-            "config_values_invalid", "Whether the ConfigMap is wrong now, so that older values are in force."
+            "config_values_invalid",
+            "Whether the ConfigMap is wrong now, so that older values, or none, are in force.",
         ),
         binding_count=make.gauge("binding_count", "Bindings of each hook.", ("module", "hook")),
         hook_timeouts_total=make.counter("hook_timeouts_total", "Hooks ended because of their timeout."),

@@ -44,6 +44,18 @@ def test_an_operator_without_an_engine_is_starting() -> None:
     assert status.Status().unready_reason() == "the operator is starting"
 
 
+def test_what_the_start_waits_for_is_the_reason_and_keeps_no_pods_from_being_admitted() -> None:
+    found = status.Status()
+    waits_for: list[str | None] = ["ConfigMap x/y is wrong"]
+    found.begin_when(lambda: waits_for[0])
+    found.admit()
+    assert found.unready_reason() == found.absent_reason() == "ConfigMap x/y is wrong"
+    assert found.admission_unready_reason() is None
+    assert found.unhealthy_reason() is None
+    waits_for[0] = None
+    assert found.unready_reason() == "the operator is starting"
+
+
 def test_an_operator_is_ready_after_its_first_converge() -> None:
     assert serving(done=True).unready_reason() is None
     assert serving(done=False).unready_reason() == "the first converge is not done: module web"

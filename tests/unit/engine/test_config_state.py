@@ -232,6 +232,103 @@ async def test_at_the_start_values_that_break_a_schema_are_told_with_their_sourc
         await loaded({"web": "size: 10"})
 
 
+class Waiting:
+    """A start over a ConfigMap that is wrong: what is told, and an edit for each look."""
+
+    def __init__(self, data: dict[str, str] | None, *edits: Callable[[FakeConfigMap], object]) -> None:
+        self.bench = Bench(data)
+        self.refused: list[tuple[str, str]] = []
+        self.waited_for: list[str | None] = []
+        self._edits = iter(edits)
+
+    async def sleep(self, _: float) -> None:
+        assert self.bench.state.is_refused
+        self.waited_for.append(self.bench.state.waits_for)
+        next(self._edits)(self.bench.cluster)
+
+    async def start(self) -> None:
+        await self.bench.state.load_when_mended(
+            lambda error, uid: self.refused.append((str(error), uid)), self.sleep
+        )
+
+
+async def test_a_config_map_that_is_wrong_at_the_start_is_waited_for() -> None:
+    waiting = Waiting(
+        {"web": "{size: 10, password: short}", "db": "a: [secret"},
+        lambda _: None,
+        lambda cluster: cluster.edit(db="", web="{size: 11}"),
+        lambda cluster: cluster.edit(web="size: 9"),
+    )
+    await waiting.start()
+    assert ["web.size: must be at most 9" in text for text, _ in waiting.refused] == [True, True]
+    assert waiting.waited_for[0] == waiting.waited_for[1] != waiting.waited_for[2]
+    assert all("web.size: must be at most 9" in (text or "") for text in waiting.waited_for)
+    assert "key 'db'" in (waiting.waited_for[0] or "")
+    for value in ("10", "11", "short", "secret"):
+        assert value not in "".join(map(str, waiting.waited_for)), "no values in what everybody may read"
+    state = waiting.bench.state
+    assert (state.is_refused, state.waits_for) == (False, None)
+    assert waiting.bench.values.config_values(WEB)["web"] == {"size": 9}
+    assert waiting.bench.told.changes == [], "the first values are no edit"
+
+
+async def test_an_api_server_that_is_away_meanwhile_is_waited_for_too() -> None:
+    def away(cluster: FakeConfigMap) -> None:
+        def fail() -> None:
+            cluster.meanwhile = lambda: None
+            raise errors.AddonOperatorError("nobody answers")
+
+        cluster.meanwhile = fail
+
+    waiting = Waiting({"web": "size: 10"}, away, lambda cluster: cluster.delete())
+    await waiting.start()
+    assert waiting.bench.warnings == ["ConfigMap cannot be read: nobody answers; next try in 2 s"]
+
+
+def with_files(waiting: Waiting, text: str) -> None:
+    checked = schemas.load_schemas((SCHEMA + "required: [a]\n", "config-values.yaml"))
+    files = sources.parse_common_values(text, "modules/values.yaml")
+    waiting.bench.values.set_files([store.ModuleValues(WEB, files, schemas=checked)], [])
+
+
+WRONG_FILES = "{webEnabled: true, web: {a: 1, size: 10}}"
+
+
+@pytest.mark.parametrize(
+    ("files", "data"),
+    [
+        (WRONG_FILES, None),
+        (WRONG_FILES, {"web": "password: short"}),
+        (WRONG_FILES, {"web": "["}),
+        ("webEnabled: true", None),
+    ],
+    ids=["alone", "beside a wrong ConfigMap", "under what cannot be read", "a key that nothing sets"],
+)
+async def test_what_is_wrong_in_files_is_an_error(files: str, data: dict[str, str] | None) -> None:
+    waiting = Waiting(data)
+    with_files(waiting, files)
+    with pytest.raises(errors.AddonOperatorError):
+        await waiting.start()
+    assert waiting.refused == []
+
+
+@pytest.mark.parametrize(
+    ("files", "data"),
+    [
+        ("webEnabled: true", {"web": "size: 1"}),
+        ("webEnabled: true", {}),
+        ("{webEnabled: false, web: {a: 1, size: 10}}", {"webEnabled": "true"}),
+        ("{webEnabled: true, web: {a: 1, size: 1}}", {"web": "size: 10"}),
+    ],
+    ids=["a key was taken out", "all keys were taken out", "it enables what is wrong", "over good files"],
+)
+async def test_a_config_map_can_keep_nobody_from_starting(files: str, data: dict[str, str]) -> None:
+    waiting = Waiting(data, lambda cluster: cluster.edit(web="{a: 1, size: 2}"))
+    with_files(waiting, files)
+    await waiting.start()
+    assert len(waiting.refused) == 1
+
+
 async def test_an_edit_that_breaks_a_schema_is_refused_whole_with_all_violations() -> None:
     bench = await loaded({"web": "size: 1", "db": "b: 1"})
     bench.state.received(bench.cluster.edit(web="{size: 10, nosuch: 1}", db="b: 2"))

@@ -10,7 +10,7 @@ from typing import Any, Final
 import jsonschema
 
 from addon_operator.hooks import crontab, jq_programs
-from addon_operator.kernel import durations, errors
+from addon_operator.kernel import durations, errors, patterns
 from addon_operator.kernel.json_types import JsonValue
 
 _TYPES: Final = {
@@ -40,7 +40,7 @@ class _FormatError(errors.ConfigurationError):
 
 def find(document: JsonValue, schema: Mapping[str, Any]) -> list[str]:
     """All violations, each as ``place: mistake; remedy``, sorted by place."""
-    validator = jsonschema.Draft202012Validator(schema, format_checker=_FORMATS)
+    validator = _Validator(schema, format_checker=_FORMATS)
     found = sorted(validator.iter_errors(document), key=lambda error: [str(part) for part in error.path])
     return [text for error in found for text in _texts(error)]
 
@@ -212,3 +212,6 @@ def _accepting(check: Callable[[str], object]) -> Callable[[object], bool]:
 
 
 _FORMATS: Final = _format_checker()
+_Validator: Final = jsonschema.validators.extend(  # type: ignore[no-untyped-call]  # has no stub
+    jsonschema.Draft202012Validator, patterns.KEYWORDS
+)

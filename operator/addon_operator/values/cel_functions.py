@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
 
-from addon_operator.kernel import json_types
-from addon_operator.values import go_patterns, json_documents, schema_formats
+from addon_operator.kernel import json_types, patterns
+from addon_operator.values import json_documents, schema_formats
 
 if TYPE_CHECKING:
     from cel_expr_python import cel
@@ -202,13 +202,12 @@ def _intersects(left: list[json_types.JsonValue], right: list[json_types.JsonVal
 
 
 def _find(text: str, pattern: str) -> str:
-    found = re.search(go_patterns.translate(pattern), text)
-    return found[0] if found else ""
+    return next(patterns.all_found(pattern, text), "")
 
 
 def _find_all(text: str, pattern: str, limit: int = -1) -> list[str]:
-    found = [match[0] for match in re.finditer(go_patterns.translate(pattern), text)]
-    return found if limit < 0 else found[:limit]
+    found = patterns.all_found(pattern, text)
+    return list(found) if limit < 0 else list(itertools.islice(found, limit))
 
 
 def _url(text: str) -> _Map:

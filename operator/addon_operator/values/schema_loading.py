@@ -6,9 +6,8 @@ from typing import Any, Final
 
 import jsonschema
 
-from addon_operator.kernel import errors
+from addon_operator.kernel import errors, patterns
 from addon_operator.values import (
-    go_patterns,
     schema_defaults,
     schema_messages,
     schema_rules,
@@ -168,12 +167,12 @@ def _keyword_problems(path: tuple[str | int, ...], schema: Mapping[str, Any]) ->
 
 
 def _pattern_problems(path: tuple[str | int, ...], schema: Mapping[str, Any]) -> Iterator[_Problem]:
-    patterns = [(("patternProperties", pattern), pattern) for pattern in schema.get("patternProperties", {})]
+    keys = [(("patternProperties", pattern), pattern) for pattern in schema.get("patternProperties", {})]
     own = [(("pattern",), schema["pattern"])] if "pattern" in schema else []
-    for place, pattern in (*own, *patterns):
+    for place, pattern in (*own, *keys):
         try:
-            go_patterns.translate(pattern)
-        except ValueError as error:
+            patterns.check(pattern)
+        except patterns.PatternError as error:
             yield (*path, *place), str(error)
 
 

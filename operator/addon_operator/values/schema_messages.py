@@ -1,17 +1,15 @@
 """What a schema demands, in words. Values never appear here: they may be secrets."""
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, cast
 
 import jsonschema
 
+from addon_operator.kernel import patterns
 from addon_operator.values import json_documents, yaml_reading
 
 Path = tuple[str | int, ...]
 
-PATTERN_AS_WRITTEN: Final = "x-pattern"
-"""Where a prepared schema keeps the pattern that the user wrote."""
 MISSING_KEY: Final = "must have the key "
 """How the rule of a missing key begins."""
 
@@ -31,7 +29,7 @@ def rule(error: jsonschema.ValidationError) -> str:
     if keyword in _COMBINED:
         return _combined(error)
     if keyword == "pattern":
-        return f"must match '{_schema(error).get(PATTERN_AS_WRITTEN, error.validator_value)}'"
+        return f"must match '{error.validator_value}'"
     if keyword == "required":
         return _missing(error)
     return _RULES.get(keyword, _other)(error.validator_value)
@@ -47,10 +45,8 @@ def _other(demand: object) -> str:
 
 def _unknown_keys(error: jsonschema.ValidationError, path: Path) -> Iterator[tuple[Path, str]]:
     known = _schema(error).get("properties", {})
-    patterns = _schema(error).get("patternProperties", {})
-    for key in cast("Mapping[str, Any]", error.instance):
-        if key not in known and not any(re.search(pattern, key) for pattern in patterns):
-            yield (*path, key), _unknown_key(known)
+    for key in patterns.unknown_keys(cast("Mapping[str, Any]", error.instance), _schema(error)):
+        yield (*path, key), _unknown_key(known)
 
 
 def _unknown_key(known: Mapping[str, Any]) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from addon_operator.values import go_patterns, schema_loading, schema_messages, schema_walk
+from addon_operator.values import schema_loading, schema_walk
 
 _DROPPED: Final = frozenset(
     {"nullable", "default", "example", "examples", "externalDocs", "title", "description"}
@@ -29,7 +29,6 @@ class _Prepass:
             key: value for key, value in schema.items() if key not in _DROPPED and not key.startswith("x-")
         }
         self._prepare_inner(schema, result, closed=closed)
-        _prepare_patterns(result)
         _prepare_bounds(result)
         _prepare_type(schema, result)
         if closed and "properties" in result and not schema.get("x-kubernetes-preserve-unknown-fields"):
@@ -61,16 +60,6 @@ class _Prepass:
 def _is_whole(keyword: str, schema: Mapping[str, Any], branch: Mapping[str, Any]) -> bool:
     """Whether a branch describes a mapping on its own; one that only adds to others must stay open."""
     return keyword != "allOf" and branch.get("type") == "object" and "properties" not in schema
-
-
-def _prepare_patterns(result: dict[str, Any]) -> None:
-    if "pattern" in result:
-        result[schema_messages.PATTERN_AS_WRITTEN] = result["pattern"]
-        result["pattern"] = go_patterns.translate(result["pattern"])
-    if "patternProperties" in result:
-        result["patternProperties"] = {
-            go_patterns.translate(pattern): inner for pattern, inner in result["patternProperties"].items()
-        }
 
 
 def _prepare_bounds(result: dict[str, Any]) -> None:

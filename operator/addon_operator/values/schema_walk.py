@@ -1,11 +1,9 @@
 """Finding one's way in OpenAPI schemas: references, and the parts that speak of a place in the values."""
 
-import functools
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from addon_operator.values import go_patterns
+from addon_operator.kernel import patterns
 
 SchemaObject = Mapping[str, Any]
 
@@ -71,15 +69,8 @@ def children(facet: SchemaObject, key: str | int) -> Iterator[SchemaObject]:
             yield facet["items"]
         return
     named = [facet["properties"][key]] if key in facet.get("properties", {}) else []
-    named += [inner for pattern, inner in facet.get("patternProperties", {}).items() if _found(pattern, key)]
+    named += [
+        inner for pattern, inner in facet.get("patternProperties", {}).items() if patterns.found(pattern, key)
+    ]
     others = facet.get("additionalProperties")
     yield from named or ([others] if isinstance(others, Mapping) else [])
-
-
-def _found(pattern: str, key: str) -> bool:
-    return _compiled(pattern).search(key) is not None
-
-
-@functools.lru_cache(maxsize=1024)
-def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(go_patterns.translate(pattern))

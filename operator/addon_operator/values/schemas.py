@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import jsonschema
 
-from addon_operator.kernel import errors, json_types
+from addon_operator.kernel import errors, json_types, patterns
 from addon_operator.values import (
     cel_rules,
     json_documents,
@@ -264,7 +264,7 @@ def _multiple_of(
 
 
 _Validator: Final = jsonschema.validators.extend(  # type: ignore[no-untyped-call]  # has no stub
-    jsonschema.Draft202012Validator, {"multipleOf": _multiple_of}
+    jsonschema.Draft202012Validator, {"multipleOf": _multiple_of, **patterns.KEYWORDS}
 )
 
 

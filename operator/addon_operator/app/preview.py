@@ -156,7 +156,7 @@ class _Previewer:
         objects = await self._objects(pod, presets, namespace)
         try:
             return preview_admission.admit(source.title, pod, presets, objects)
-        except expansion.MalformedObjectError as error:
+        except (expansion.MalformedObjectError, expansion.ExpansionSizeError) as error:
             where = source.manifest.document.where((*source.manifest.path, *source.path))
             raise preview_files.ManifestError(f"{where}: {error}") from None
 

@@ -4,7 +4,7 @@ Usable as a library without a cluster; ``docs/reference/expansion.md`` has the r
 """
 
 from addon_operator.expansion.environment import container_environment
-from addon_operator.expansion.errors import MalformedObjectError
+from addon_operator.expansion.errors import EXPANDED_MAX, ExpansionSizeError, MalformedObjectError
 from addon_operator.expansion.references import EventRecorder, MappingFunc, expand, mapping_func_for
 from addon_operator.expansion.results import (
     ContainerEnvironment,
@@ -14,6 +14,7 @@ from addon_operator.expansion.results import (
     unresolved_message,
 )
 from addon_operator.expansion.services import service_environment
+from addon_operator.expansion.unresolved import unresolved_references
 
 __all__ = [
     "expand",
@@ -27,5 +28,8 @@ __all__ = [
     "SkippedKey",
     "unresolved_message",
     "service_environment",
+    "unresolved_references",
     "MalformedObjectError",
+    "ExpansionSizeError",
+    "EXPANDED_MAX",
 ]

@@ -5,16 +5,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from addon_operator.expansion import downward, fields, references, results, services
+from addon_operator.expansion import downward, errors, fields, references, results, services
 from addon_operator.kernel.json_types import KubernetesObject
 
 Contents = Mapping[str, Mapping[str, str]]
 """Contents of ConfigMaps or Secrets: name → key → text."""
 
 # What current kubelets pass on: printable ASCII without the equals sign.
-_PASSED_ON = re.compile(r"[ -<>-~]+")
-_ENV_FROM: Final = {"configMapRef": "ConfigMap", "secretRef": "Secret"}
+PASSED_ON: Final = re.compile(r"[ -<>-~]+")
+"""Names of variables that a container gets from ``envFrom``."""
 _KEY_REFS: Final = {"configMapKeyRef": "ConfigMap", "secretKeyRef": "Secret"}
+_ENV_FROM: Final = {"configMapRef": "ConfigMap", "secretRef": "Secret"}
 _VALUE_SOURCES: Final = ("fieldRef", "resourceFieldRef", *_KEY_REFS, "fileKeyRef")
 
 
@@ -26,6 +27,7 @@ def container_environment(
     config_maps: Contents,
     secrets: Contents,
     master_services: Iterable[KubernetesObject],
+    limit: int = errors.EXPANDED_MAX,
 ) -> results.ContainerEnvironment:
     """The environment, command and args that a container of a pod gets.
 
@@ -33,7 +35,9 @@ def container_environment(
     called ``kubernetes`` counts); ``config_maps`` and ``secrets`` hold what is in the pod's namespace, as
     name → key → text. Nothing is changed or kept.
 
-    Raises :class:`MalformedObjectError` for objects that the Kubernetes API would not take.
+    Raises :class:`MalformedObjectError` for objects that the Kubernetes API would not take, and
+    :class:`ExpansionSizeError` as soon as names, values, command and args would have more than ``limit``
+    characters together; a variable that is set again counts again.
     Source: "Building a container's environment" as the kubelet does it.
     """
     pod_node = fields.named("pod", pod)
@@ -42,6 +46,7 @@ def container_environment(
         fields.named("container", container),
         {"ConfigMap": config_maps, "Secret": secrets},
         _service_variables(pod_node, services, master_services),
+        limit,
     )
     return builder.build()
 
@@ -71,11 +76,15 @@ class _Builder:
         container: fields.Node,
         contents: Mapping[str, Contents],
         service_env: dict[str, str],
+        limit: int,
     ) -> None:
+        self._limit = limit
+        self._room = limit
         self._pod = pod
         self._container = container
         self._contents = contents
         self._service_env = service_env
+        self._spend(sum(len(name) + len(value) for name, value in service_env.items()))
         self._env: dict[str, str] = {}
         self._awaited: set[str] = set()
         self._awaited_prefixes: list[str] = []
@@ -99,7 +108,7 @@ class _Builder:
         )
 
     def _add_source(self, entry: fields.Node, where: str) -> None:
-        kind, ref = _one_of(entry, _ENV_FROM)
+        kind, ref = env_from_source(entry)
         source = self._source(kind, ref)
         prefix = entry.text("prefix")
         if source.data is not None:
@@ -111,8 +120,8 @@ class _Builder:
     def _add_keys(self, label: str, prefix: str, data: fields.Node) -> None:
         for key, value in data.text_map().items():
             name = prefix + key
-            if _PASSED_ON.fullmatch(name):
-                self._env[name] = value
+            if PASSED_ON.fullmatch(name):
+                self._set(name, value)
             else:
                 self._skipped.append(results.SkippedKey(label, key, name))
 
@@ -124,8 +133,21 @@ class _Builder:
         elif entry.has("valueFrom"):
             value = self._value_from(name, entry.child("valueFrom"))
         if value is not None:
-            self._env[name] = value
+            self._set(name, value)
             self._awaited.discard(name)
+
+    def _set(self, name: str, value: str) -> None:
+        self._spend(len(name) + len(value))
+        self._env[name] = value
+
+    def _spend(self, characters: int) -> None:
+        self._room -= characters
+        if self._room < 0:
+            raise self._too_large()
+
+    def _too_large(self) -> errors.ExpansionSizeError:
+        subject = f"{self._container.subject}: the environment with command and args"
+        return errors.ExpansionSizeError(subject, self._limit)
 
     def _value_from(self, name: str, source: fields.Node) -> str | None:
         if source.has("fieldRef"):
@@ -134,7 +156,7 @@ class _Builder:
             return downward.resource_value(self._pod, self._container, source.child("resourceFieldRef"))
         if source.has("fileKeyRef"):
             return downward.placeholder(f"fileKeyRef {source.child('fileKeyRef').required_text('key')}")
-        return self._key_value(name, *_one_of(source, _KEY_REFS))
+        return self._key_value(name, *key_source(source))
 
     def _key_value(self, name: str, kind: str, ref: fields.Node) -> str | None:
         source = self._source(kind, ref)
@@ -164,11 +186,19 @@ class _Builder:
         )
 
     def _expanded(self, key: str) -> list[str]:
-        return [self._expand(text, f"{key}[{i}]") for i, text in enumerate(self._container.texts(key))]
+        expanded = []
+        for i, text in enumerate(self._container.texts(key)):
+            expanded.append(self._expand(text, f"{key}[{i}]"))
+            self._spend(len(expanded[-1]))
+        return expanded
 
     def _expand(self, text: str, where: str) -> str:
         recorder = _Recorder(self, where)
-        return references.expand(text, references.mapping_func_for(recorder, self._env, self._service_env))
+        mapping = references.mapping_func_for(recorder, self._env, self._service_env)
+        try:
+            return references.expand(text, mapping, limit=self._room)
+        except errors.ExpansionSizeError:
+            raise self._too_large() from None
 
     def note_unresolved(self, name: str, where: str) -> None:
         """Called for each reference that nothing resolves so far."""
@@ -185,9 +215,18 @@ class _Recorder:
         self.builder.note_unresolved(name, self.where)
 
 
-def _one_of(node: fields.Node, kinds: Mapping[str, str]) -> tuple[str, fields.Node]:
+def env_from_source(entry: fields.Node) -> tuple[str, fields.Node]:
+    """Kind of what an entry of ``envFrom`` reads, and the reference to it."""
+    return _one_of(entry, _ENV_FROM, tuple(_ENV_FROM))
+
+
+def key_source(source: fields.Node) -> tuple[str, fields.Node]:
+    """Kind of the object whose key a ``valueFrom`` reads, and the reference to it."""
+    return _one_of(source, _KEY_REFS, _VALUE_SOURCES)
+
+
+def _one_of(node: fields.Node, kinds: Mapping[str, str], choices: Iterable[str]) -> tuple[str, fields.Node]:
     for key, kind in kinds.items():
         if node.has(key):
             return kind, node.child(key)
-    choices = _VALUE_SOURCES if kinds is _KEY_REFS else tuple(kinds)
     raise node.problem("", f"needs one of {', '.join(choices)}")

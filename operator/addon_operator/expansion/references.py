@@ -1,8 +1,10 @@
 """References ``$(NAME)`` in a text and what they stand for."""
 
 import re
-from collections.abc import Callable, Mapping
-from typing import Protocol, TypeAlias
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final, Protocol, TypeAlias
+
+from addon_operator.expansion import errors
 
 MappingFunc: TypeAlias = Callable[[str], str]
 """Gives the value of a variable's name, or the text that shall stand in place of the reference."""
@@ -10,6 +12,7 @@ MappingFunc: TypeAlias = Callable[[str], str]
 # An escaped operator or a reference. Applied only up to the last closer of a text, where every opener finds
 # one: without that bound a text of openers alone would be searched to its end once for each of them.
 _TOKEN = re.compile(r"\$(?:\$|\(([^)]*)\))")
+_BRACKETS: Final = len("$()")
 
 
 class EventRecorder(Protocol):
@@ -20,18 +23,38 @@ class EventRecorder(Protocol):
         ...
 
 
-def expand(text: str, mapping: MappingFunc) -> str:
+def expand(text: str, mapping: MappingFunc, *, limit: int = errors.EXPANDED_MAX) -> str:
     """The text with every reference ``$(NAME)`` replaced by ``mapping(NAME)``.
 
     A name reaches up to the first ``)`` and may hold anything else. ``$$`` is a literal ``$``; a ``$`` before
     any other character, ``$(`` without a ``)`` behind it, and what a mapping returns are left as they are.
-    Takes linear time, calls the mapping once for each reference from left to right, and raises only what that
-    raises.
+    Takes linear time, and calls the mapping once for each reference from left to right.
+
+    Raises what the mapping raises, and :class:`ExpansionSizeError` as soon as the text would have more than
+    ``limit`` characters; a text that is longer already may not grow.
     Source: "Syntax and expansion mechanics" of the Kubernetes expansion design.
     """
+    room = max(limit - len(text), 0)
+
+    def replaced(token: re.Match[str]) -> str:
+        nonlocal room
+        name = token[1]
+        if name is None:
+            return "$"
+        value = mapping(name)
+        room += len(name) + _BRACKETS - len(value)
+        if room < 0:
+            raise errors.ExpansionSizeError("the expanded text", limit)
+        return value
+
     end = text.rfind(")") + 1
-    head = _TOKEN.sub(lambda token: "$" if token[1] is None else mapping(token[1]), text[:end])
-    return head + text[end:].replace("$$", "$")
+    return _TOKEN.sub(replaced, text[:end]) + text[end:].replace("$$", "$")
+
+
+def names(text: str) -> Iterator[str]:
+    """The names that a text refers to, from left to right, as often as it does."""
+    end = text.rfind(")") + 1
+    return (token[1] for token in _TOKEN.finditer(text, 0, end) if token[1] is not None)
 
 
 def mapping_func_for(recorder: EventRecorder | None, *contexts: Mapping[str, str]) -> MappingFunc:

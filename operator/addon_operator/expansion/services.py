@@ -1,6 +1,6 @@
 """The variables that tell a container where the Services of its namespace are."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -47,6 +47,14 @@ def pod_service_environment(
     if links:
         chosen |= {each.name: each for each in _addressed(services)}
     return _environment(chosen.values())
+
+
+def visible_names(own: Collection[str], masters: Collection[str]) -> tuple[Collection[str], ...]:
+    """Names of variables that a pod gets of Services: those of its namespace, and of the API server's.
+
+    As in :func:`pod_service_environment`, a Service called ``kubernetes`` in the namespace stands in.
+    """
+    return (own,) if f"{_variable(MASTER_SERVICE)}_SERVICE_HOST" in own else (own, masters)
 
 
 def _environment(services: Iterable[_Service]) -> dict[str, str]:

@@ -258,6 +258,18 @@ async def test_a_reference_that_no_container_can_have_is_told_with_file_and_docu
         await report(save("pod.yaml", pod), presets=[save("presets.yaml", PRESET)])
 
 
+async def test_references_that_make_too_much_of_a_pod_are_one_sentence(save: Save) -> None:
+    variables = ['{name: V0, value: "0123456789"}']
+    variables += [f'{{name: V{n + 1}, value: "{f"$(V{n})" * 10}"}}' for n in range(12)]
+    pod = POD.replace('{name: OWN, value: "1"}', ", ".join(variables))
+    with pytest.raises(preview_files.ManifestError) as raised:
+        await report(save("pod.yaml", pod), presets=[save("presets.yaml", PRESET)])
+    assert str(raised.value).endswith(
+        "pod.yaml, document 1: container app: the environment with command and args would have more than "
+        "8388608 characters: let fewer variables refer to long ones"
+    )
+
+
 def stored(text: str, namespace: str) -> dict[str, Any]:
     [manifest] = preview_files.read(["-"], text.encode)
     content = dict(manifest.content)

@@ -1,13 +1,16 @@
-"""ConfigMaps, Secrets and Services that decide about the environment of a pod, read while it is admitted."""
+"""ConfigMaps, Secrets and Services that decide about the environment of a pod, read while it is admitted.
+
+Only names are kept: keys of ConfigMaps and Secrets, and names of the variables that Services make. No value
+of a Secret stays in memory. What one pod can have read is bounded: see below.
+"""
 
 import asyncio
-import base64
-import binascii
 import contextlib
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Final
 
+from addon_operator import expansion
 from addon_operator.admission import short_cache
 from addon_operator.kernel import clock
 from addon_operator.kube import client, errors, paths
@@ -17,20 +20,28 @@ SOURCE_SECONDS: Final = 2.0
 """How long a ConfigMap or Secret that was found is not read again."""
 SERVICES_SECONDS: Final = 5.0
 """How long the Services of a namespace are not read again."""
+SOURCES_MAX: Final = 128
+"""How many different ConfigMaps and Secrets are read for one pod, its presets included."""
+KEYS_WEIGHT_MAX: Final = 4 << 20
+"""Memory for the keys of all ConfigMaps and Secrets of one pod, in bytes; enough for 40 000 keys."""
+AT_ONCE: Final = 16
+"""How many ConfigMaps and Secrets are read at the same time, for all pods."""
+WAITING_MAX: Final = 2048
+"""How many reads may wait for their turn."""
 
+_NAME_WEIGHT: Final = 80
+"""What a name takes in a set besides its characters, in bytes."""
 _PLURALS: Final = {"ConfigMap": "configmaps", "Secret": "secrets"}
 _MASTER_NAMESPACE: Final = "default"
 _MASTER: Final = "kubernetes"
-
-Services = tuple[Mapping[str, Any], ...]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Source:
     """What came of reading a ConfigMap or Secret."""
 
-    data: Mapping[str, str] | None = dataclasses.field(repr=False)
-    """Key to text; ``None`` when it does not exist or could not be read."""
+    keys: frozenset[str] | None
+    """The keys of its ``data``; ``None`` when it does not exist or could not be read."""
     readable: bool = True
     """Whether that is known; ``False`` without the right to read it, or when no answer came in time."""
 
@@ -41,76 +52,115 @@ UNREADABLE: Final = Source(None, readable=False)
 _Key = tuple[str, defaults.SourceRef]
 
 
+class _Account:
+    """What the keys for one pod may take."""
+
+    def __init__(self) -> None:
+        self._left = KEYS_WEIGHT_MAX
+        self.is_overdrawn = False
+
+    def admit(self, source: Source) -> Source:
+        """The source, or nothing of it when there is no room."""
+        self._left -= _weight(source)
+        self.is_overdrawn = self._left < 0
+        return UNREADABLE if self.is_overdrawn else source
+
+
 class EnvSources:
     """Reads the sources of containers' environments, with a short memory."""
 
     def __init__(
-        self, kube: client.KubeClient, time: clock.Clock, warn_once: Callable[[str], None] = lambda _: None
+        self,
+        kube: client.KubeClient,
+        time: clock.Clock,
+        warn_once: Callable[[str], None] = lambda _: None,
+        dropped: Callable[[], None] = lambda: None,
     ) -> None:
-        """``warn_once`` is told of rights that are missing."""
+        """``warn_once`` is told of rights that are missing, ``dropped`` of each pod with too much to read."""
         self._kube = kube
         self._warn_once = warn_once
+        self._dropped = dropped
+        self._at_once = asyncio.Semaphore(AT_ONCE)
         # What is missing may be there with the next pod, and what could not be read may be readable.
         self._sources: short_cache.ShortCache[_Key, Source] = short_cache.ShortCache(
-            self._load, time, SOURCE_SECONDS, keep=lambda source: source.data is not None
+            self._load, time, SOURCE_SECONDS, keep=lambda source: source.keys is not None, weight=_weight
         )
-        self._services: short_cache.ShortCache[str, Services] = short_cache.ShortCache(
-            self._load_services, time, SERVICES_SECONDS
+        self._services: short_cache.ShortCache[str, frozenset[str]] = short_cache.ShortCache(
+            self._load_services, time, SERVICES_SECONDS, weight=_weight_of_names
         )
 
     async def read(
         self, namespace: str, wanted: Iterable[defaults.SourceRef], budget: float
     ) -> dict[defaults.SourceRef, Source]:
-        """The sources of a namespace; what has not come after ``budget`` seconds is unreadable."""
+        """The sources of a namespace; what has not come after ``budget`` seconds is unreadable.
+
+        So are all of them when there are too many, and those for whose keys there is no room.
+        """
         named = [reference for reference in set(wanted) if reference.name]
         if not named:
             return {}
-        reads = {
-            asyncio.ensure_future(self._sources.get((namespace, reference))): reference for reference in named
-        }
-        done, late = await asyncio.wait(reads, timeout=budget)
-        for read in late:
-            read.cancel()
-        return {reference: read.result() if read in done else UNREADABLE for read, reference in reads.items()}
+        if len(named) > SOURCES_MAX or self._sources.running + len(named) > WAITING_MAX:
+            self._dropped()
+            return dict.fromkeys(named, UNREADABLE)
+        account = _Account()
+        found = await self._within(budget, namespace, named, account)
+        if account.is_overdrawn:
+            self._dropped()
+        return found
 
-    async def services(self, namespace: str) -> Services:
-        """The Services of a namespace.
+    async def _within(
+        self, budget: float, namespace: str, named: Collection[defaults.SourceRef], account: _Account
+    ) -> dict[defaults.SourceRef, Source]:
+        async def one(reference: defaults.SourceRef) -> Source:
+            return account.admit(await self._sources.get((namespace, reference)))
+
+        reads = {asyncio.ensure_future(one(reference)): reference for reference in named}
+        try:
+            await asyncio.wait(reads, timeout=budget)
+            return {name: read.result() if read.done() else UNREADABLE for read, name in reads.items()}
+        finally:
+            for read in reads:
+                read.cancel()
+
+    async def service_variables(self, namespace: str) -> frozenset[str]:
+        """Names of the variables that the Services of a namespace make.
 
         Raises :class:`addon_operator.kube.errors.KubernetesError` when they cannot be read.
         """
         return await self._services.get(namespace)
 
-    async def master_services(self) -> Services:
-        """The Service of the API server; raises as :meth:`services` does."""
+    async def master_variables(self) -> frozenset[str]:
+        """The same of the API server's Service; raises as :meth:`service_variables` does."""
         return await self._services.get(f"{_MASTER_NAMESPACE}/{_MASTER}")
 
     async def _load(self, key: _Key) -> Source:
         namespace, reference = key
         try:
             path = paths.of("v1", _PLURALS[reference.kind], namespace=namespace, name=reference.name)
-            found = await self._kube.get(path)
+            async with self._at_once:
+                found = await self._kube.get(path)
         except (errors.NotFound, ValueError):
             return MISSING
         except errors.KubernetesError as error:
             self._warn_once(f"a source of variables cannot be read and counts as empty: {error}")
             return UNREADABLE
-        return Source(_texts(reference.kind, found.get("data") or {}))
+        return Source(frozenset(found.get("data") or ()))
 
-    async def _load_services(self, where: str) -> Services:
+    async def _load_services(self, where: str) -> frozenset[str]:
         namespace, _, name = where.partition("/")
+        found: list[Mapping[str, Any]] = []
         if not name:
-            return tuple((await self._kube.list_all(paths.of("v1", "services", namespace=namespace))).items)
-        with contextlib.suppress(errors.NotFound):
-            return (await self._kube.get(paths.of("v1", "services", namespace=namespace, name=name)),)
-        return ()
+            listed = await self._kube.list_all(paths.of("v1", "services", namespace=namespace))
+            found = [*listed.items]
+        else:
+            with contextlib.suppress(errors.NotFound):
+                found = [await self._kube.get(paths.of("v1", "services", namespace=namespace, name=name))]
+        return frozenset(expansion.service_environment(found))
 
 
-def _texts(kind: str, data: Mapping[str, str]) -> dict[str, str]:
-    return dict(data) if kind == "ConfigMap" else {key: _decoded(text) for key, text in data.items()}
+def _weight(source: Source) -> int:
+    return _weight_of_names(source.keys or ())
 
 
-def _decoded(text: str) -> str:
-    try:
-        return base64.b64decode(text).decode(errors="replace")
-    except binascii.Error:
-        return ""
+def _weight_of_names(names: Collection[str]) -> int:
+    return sum(map(len, names)) + _NAME_WEIGHT * len(names)

@@ -1,18 +1,21 @@
 """References of a pod's containers that nothing resolves."""
 
+import asyncio
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from addon_operator import expansion
 from addon_operator.admission import env_sources_reader
+from addon_operator.expansion import services as expansion_services
 from addon_operator.kernel import json_types
+from addon_operator.kube import errors
 from addon_operator.podpreset import defaults, env_sources
 
 IGNORE: Final = "expansion.addon-operator.io/ignore"
 """With the value ``true``, exactly, no references of the pod are checked."""
-SOURCES_SECONDS: Final = 5.0
-"""How long ConfigMaps and Secrets are waited for; nobody else waits meanwhile."""
+SECONDS: Final = 5.0
+"""How long Services, ConfigMaps and Secrets of one pod are waited for in all; nobody else waits meanwhile."""
 
 _OPENER: Final = "$("
 _KINDS: Final = {
@@ -33,8 +36,16 @@ class Unresolved:
     """How many references it names."""
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Surroundings:
+    """What is known of everything that a pod takes variables from."""
+
+    sources: Mapping[defaults.SourceRef, env_sources_reader.Source]
+    service_variables: Collection[Collection[str]]
+
+
 class ExpansionCheck:
-    """Builds the environment of containers as the kubelet will."""
+    """Finds out which references the kubelet will not resolve, by names alone."""
 
     def __init__(self, sources: env_sources_reader.EnvSources) -> None:
         self._sources = sources
@@ -51,33 +62,44 @@ class ExpansionCheck:
         containers = [each for each in env_sources.containers(pod) if has_references(each)]
         if given.get(IGNORE) == "true" or not containers:
             return []
-        services = await self._sources.services(namespace) if _links_services(pod) else ()
-        masters = await self._sources.master_services()
-        found = [await self._container(namespace, pod, each, services, masters) for each in containers]
+        around = await self._surroundings(namespace, pod, containers)
+        found = [_unresolved(container, around) for container in containers]
         return [each for each in found if each is not None]
 
-    async def _container(
-        self,
-        namespace: str,
-        pod: json_types.KubernetesObject,
-        container: dict[str, Any],
-        services: env_sources_reader.Services,
-        masters: env_sources_reader.Services,
-    ) -> Unresolved | None:
-        sources = await self._sources.read(namespace, set(_sources_of(container)), SOURCES_SECONDS)
-        if not all(source.readable for source in sources.values()):
-            return None
-        environment = expansion.container_environment(
-            pod,
-            container,
-            services=services,
-            config_maps=_contents("ConfigMap", sources),
-            secrets=_contents("Secret", sources),
-            master_services=masters,
-        )
-        message = expansion.unresolved_message(str(container.get("name")), environment.unresolved)
-        told = [each for each in environment.unresolved if each.is_variable and not each.pending]
-        return Unresolved(message, len(told)) if message else None
+    async def _surroundings(
+        self, namespace: str, pod: json_types.KubernetesObject, containers: Iterable[Mapping[str, Any]]
+    ) -> _Surroundings:
+        references = {reference for each in containers for reference in _sources_of(each)}
+        reading = asyncio.create_task(self._sources.read(namespace, references, SECONDS))
+        try:
+            async with asyncio.timeout(SECONDS):
+                variables = await self._service_variables(namespace, pod)
+            return _Surroundings(await reading, variables)
+        except TimeoutError:
+            raise errors.Unreachable("the Services of its namespace were not read in time") from None
+        finally:
+            reading.cancel()
+
+    async def _service_variables(
+        self, namespace: str, pod: json_types.KubernetesObject
+    ) -> Collection[Collection[str]]:
+        own = await self._sources.service_variables(namespace) if _links_services(pod) else ()
+        return expansion_services.visible_names(own, await self._sources.master_variables())
+
+
+def _unresolved(container: Mapping[str, Any], around: _Surroundings) -> Unresolved | None:
+    sources = {reference: around.sources[reference] for reference in _sources_of(container) if reference.name}
+    if not all(source.readable for source in sources.values()):
+        return None
+    unresolved = expansion.unresolved_references(
+        container,
+        config_maps=_keys("ConfigMap", sources),
+        secrets=_keys("Secret", sources),
+        service_variables=around.service_variables,
+    )
+    message = expansion.unresolved_message(str(container.get("name")), unresolved)
+    told = [each for each in unresolved if each.is_variable and not each.pending]
+    return Unresolved(message, len(told)) if message else None
 
 
 def has_references(container: Mapping[str, Any]) -> bool:
@@ -100,11 +122,11 @@ def _sources_of(container: Mapping[str, Any]) -> Iterator[defaults.SourceRef]:
                 yield defaults.SourceRef(kind, str(holder[field].get("name") or ""))
 
 
-def _contents(
+def _keys(
     kind: str, sources: Mapping[defaults.SourceRef, env_sources_reader.Source]
-) -> dict[str, Mapping[str, str]]:
+) -> dict[str, Collection[str]]:
     return {
-        reference.name: source.data
+        reference.name: source.keys
         for reference, source in sources.items()
-        if reference.kind == kind and source.data is not None
+        if reference.kind == kind and source.keys is not None
     }

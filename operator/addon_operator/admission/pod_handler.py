@@ -67,7 +67,7 @@ class Merger:
         found = await self._sources.read(namespace, wanted, SOURCES_SECONDS) if wanted else {}
 
         def keys(reference: defaults.SourceRef) -> Collection[str] | None:
-            return found.get(reference, env_sources_reader.MISSING).data
+            return found.get(reference, env_sources_reader.MISSING).keys
 
         return merge.inject(pod, matching, keys)
 

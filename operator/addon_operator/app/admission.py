@@ -151,7 +151,9 @@ class Admission:
 
     def _handlers(self) -> tuple[pod_check.PodCheck, pod_handler.PodHandler]:
         warned = reporting.Trouble(self._log)
-        sources = env_sources_reader.EnvSources(self._kube, self._clock, warned.report)
+        sources = env_sources_reader.EnvSources(
+            self._kube, self._clock, warned.report, self._observer.sources_dropped
+        )
         merger = pod_handler.Merger(self._notices, sources)
         expansions = expansion_check.ExpansionCheck(sources) if self._settings.expansion_events else None
         check = pod_check.PodCheck(merger, expansions, self._kube, self._recorder, self._observer)

@@ -43,6 +43,10 @@ class AdmissionObserver:
         """Count it."""
         self._meters.pod_checks_dropped_total.inc()
 
+    def sources_dropped(self) -> None:
+        """Count it."""
+        self._meters.env_sources_dropped_total.inc()
+
     def answered(self, path: str, status: int, seconds: float) -> None:
         """Measured by the handlers."""
 

@@ -268,6 +268,7 @@ class AdmissionMetrics:
     podpreset_admission_seconds: Histogram
     expansion_unresolved_total: Counter
     pod_checks_dropped_total: Counter
+    env_sources_dropped_total: Counter
     webhook_certificate_expiry_seconds: Gauge
     """NaN as long as no admission server is served"""
 
@@ -291,6 +292,10 @@ def admission_metrics(make: Factory) -> AdmissionMetrics:
         ),
         pod_checks_dropped_total=make.counter(
             "pod_checks_dropped_total", "Pods not looked at for Events because too many waited."
+        ),
+        env_sources_dropped_total=make.counter(
+            "env_sources_dropped_total",
+            "Pods whose ConfigMaps and Secrets were not looked into because they were too many or too large.",
         ),
         webhook_certificate_expiry_seconds=expiry,
     )

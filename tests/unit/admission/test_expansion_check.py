@@ -1,5 +1,6 @@
 """References of a pod that is being created."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -110,3 +111,48 @@ async def test_without_the_right_to_list_services_there_is_an_error(
     server.on("GET", SERVICES, status(403, "Forbidden"))
     with pytest.raises(errors.Forbidden):
         await messages(check, pod(container(args=["$(X)"])))
+
+
+async def test_a_container_with_more_sources_than_are_read_for_a_pod_is_passed_over(
+    check: expansion_check.ExpansionCheck, server: ApiServer
+) -> None:
+    names = [f"c{number}" for number in range(env_sources_reader.SOURCES_MAX + 1)]
+    given = pod(
+        container("a", args=["$(X)"], envFrom=[{"configMapRef": {"name": name}} for name in names]),
+        container("b", args=["$(X)"]),
+    )
+    assert await messages(check, given) == ["Container b: cannot expand $(X) in args[0]"]
+    assert [request for request in server.requests if "configmaps" in request] == []
+
+
+async def test_all_containers_of_a_pod_share_one_read_of_each_source(
+    check: expansion_check.ExpansionCheck, server: ApiServer, pauses: Pauses
+) -> None:
+    server.on("GET", CONFIG, status(404, "NotFound"))
+    sources = [{"configMapRef": {"name": "c", "optional": True}}]
+    given = pod(*(container(f"c{number}", args=["$(X)"], envFrom=sources) for number in range(50)))
+    assert len(await messages(check, given)) == 50
+    assert server.requests.count(f"GET {CONFIG}") == 1
+
+
+async def test_services_that_do_not_come_in_time_are_one_sentence(
+    monkeypatch: pytest.MonkeyPatch, kube: client.KubeClient, pauses: Pauses
+) -> None:
+    class Silent(env_sources_reader.EnvSources):
+        async def service_variables(self, namespace: str) -> frozenset[str]:
+            await asyncio.Event().wait()
+            raise AssertionError("nobody sets it")
+
+    monkeypatch.setattr(expansion_check, "SECONDS", 0.01)
+    with pytest.raises(errors.Unreachable, match="not read in time"):
+        await messages(expansion_check.ExpansionCheck(Silent(kube, pauses)), pod(container(args=["$(X)"])))
+
+
+async def test_references_to_references_are_told_without_expanding_them(
+    check: expansion_check.ExpansionCheck,
+) -> None:
+    env = [{"name": "V0", "value": "0123456789"}]
+    env += [{"name": f"V{number + 1}", "value": f"$(V{number})" * 10} for number in range(30)]
+    # Expanded, these would be 10^31 characters.
+    given = pod(container(env=env, args=["$(V30) $(X)"]))
+    assert await messages(check, given) == ["Container app: cannot expand $(X) in args[0]"]

@@ -116,8 +116,8 @@ async def test_a_conflict_leaves_the_pod_as_it_is(observer: Observer) -> None:
 @pytest.mark.parametrize(
     ("source", "result"),
     [
-        (env_sources_reader.Source({"A": "2"}), "conflict"),
-        (env_sources_reader.Source({"B": "2"}), "injected"),
+        (env_sources_reader.Source(frozenset("A")), "conflict"),
+        (env_sources_reader.Source(frozenset("B")), "injected"),
         (env_sources_reader.MISSING, "injected"),
         (env_sources_reader.UNREADABLE, "injected"),
     ],

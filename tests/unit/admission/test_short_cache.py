@@ -92,3 +92,29 @@ async def test_no_more_than_so_many_answers_are_kept(
     assert len(loader.asked) == count
     await cache.get("k0")
     assert len(loader.asked) == count + 1
+
+
+async def test_answers_weigh_no_more_together_than_they_may(
+    loader: Loader, pauses: Pauses, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(short_cache, "WEIGHT_MAX", 6)
+    cache: short_cache.ShortCache[str, str] = short_cache.ShortCache(loader.load, pauses, 2.0, weight=len)
+    loader.gate.set()
+    for key in ("a", "b", "c", "d", "long key", "d"):
+        await cache.get(key)
+    assert loader.asked == ["a", "b", "c", "d", "long key", "d"]
+    await cache.get("d")
+    assert len(loader.asked) == 6
+
+
+async def test_an_answer_that_nobody_waits_for_any_more_is_given_up(
+    cache: short_cache.ShortCache[str, str], loader: Loader
+) -> None:
+    asking = [asyncio.create_task(cache.get("a")) for _ in range(2)]
+    await asyncio.sleep(0)
+    for each in asking:
+        each.cancel()
+    await asyncio.gather(*asking, return_exceptions=True)
+    assert cache.running == 0
+    loader.gate.set()
+    assert await cache.get("a") == "a2"

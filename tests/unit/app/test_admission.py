@@ -203,7 +203,12 @@ async def test_findings_are_counted(
 ) -> None:
     observer.references_unresolved(3)
     observer.check_dropped()
-    assert {"expansion_unresolved_total 3.0", "pod_checks_dropped_total 1.0"} <= set(series(meters))
+    observer.sources_dropped()
+    assert {
+        "expansion_unresolved_total 3.0",
+        "pod_checks_dropped_total 1.0",
+        "env_sources_dropped_total 1.0",
+    } <= set(series(meters))
 
 
 @pytest.mark.parametrize(

@@ -138,6 +138,7 @@ DOCUMENTED = [
     ("podpreset_admission_seconds_count", set()),
     ("expansion_unresolved_total", set()),
     ("pod_checks_dropped_total", set()),
+    ("env_sources_dropped_total", set()),
     ("webhook_certificate_expiry_seconds", set()),
 ]
 

@@ -11,7 +11,7 @@ import itertools
 import random
 import threading
 from collections.abc import Awaitable, Callable, Iterator
-from typing import Final
+from typing import Any, Final
 
 import kopf
 
@@ -21,6 +21,8 @@ _FIRST_PAUSES: Final = (1.0, 1.0, 2.0, 3.0, 5.0, 8.0, 13.0, 21.0)
 _PAUSE_CAP: Final = 30.0
 _STABLE_SECONDS: Final = 60.0
 _STOP_TIMEOUT: Final = 10.0
+# For Kopf's peering, which is off. Without one Kopf asks for the user's name, and a pod's uid often has none.
+_IDENTITY: Final[Any] = "addon-operator"
 
 Login = Callable[[], Awaitable[kopf.ConnectionInfo]]
 """Gives fresh credentials; runs in the loop that started the thread."""
@@ -51,6 +53,7 @@ class KopfThread:
         self._thread: threading.Thread | None = None
         self._home: asyncio.AbstractEventLoop | None = None
         self._stopping = threading.Event()
+        self._end_kopf: Callable[[], object] = _nothing
 
     @property
     def alive(self) -> bool:
@@ -71,6 +74,9 @@ class KopfThread:
     async def stop(self) -> None:
         """End the watch."""
         self._stopping.set()
+        # Its loop may have ended already.
+        with contextlib.suppress(RuntimeError):
+            self._end_kopf()
         if self._thread is not None:
             await asyncio.to_thread(self._thread.join, _STOP_TIMEOUT)
 
@@ -113,14 +119,22 @@ class KopfThread:
             return await self._log_in()
 
         self._scope.register(registry)
+        # For an event of threads Kopf waits in a thread that nothing but the event ends: after an error of
+        # Kopf's this loop would wait for that thread, too.
+        stop_flag = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        self._end_kopf = lambda: loop.call_soon_threadsafe(stop_flag.set)
+        if self._stopping.is_set():
+            stop_flag.set()
         namespace = self._scope.namespace
         await kopf.operator(
             registry=registry,
             settings=_settings(self._scope),
+            identity=_IDENTITY,
             standalone=True,
             clusterwide=namespace is None,
             namespaces=[namespace] if namespace is not None else [],
-            stop_flag=self._stopping,
+            stop_flag=stop_flag,
         )
 
     async def _log_in(self) -> kopf.ConnectionInfo:
@@ -131,6 +145,10 @@ class KopfThread:
             return await self._login()
 
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(call(), self._home))
+
+
+def _nothing() -> None:
+    """Nothing is to be ended yet."""
 
 
 class _Pauses:

@@ -1,11 +1,15 @@
 """A watch that has ended for good is noticed."""
 
+import asyncio
+import getpass
 import itertools
+import os
 import threading
 from collections.abc import Iterable, Sized
 
 import kopf
 import pytest
+from kopf._cogs.aiokits import aioadapters
 
 from addon_operator.engine import kopf_thread
 
@@ -36,6 +40,42 @@ async def test_a_thread_that_is_gone_has_ended() -> None:
     watch._thread.join(10)
     assert watch.ended
     assert not watch.alive
+
+
+async def test_a_watch_begins_under_a_uid_without_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(os, "getuid", lambda: 1_000_660_000)
+    with pytest.raises((KeyError, OSError)):
+        getpass.getuser()
+    begun: list[str] = []
+
+    def register(registry: kopf.OperatorRegistry) -> None:
+        @kopf.on.startup(registry=registry)
+        async def begin(**_: object) -> None:
+            begun.append("its handlers")
+            await watch.stop()
+            await asyncio.Event().wait()
+
+    watch = kopf_thread.KopfThread("test", kopf_thread.Scope(register), no_login, lambda *_: None)
+    reason, _ = await asyncio.to_thread(watch._once)
+    assert (begun, reason) == (["its handlers"], "Kopf ended")
+
+
+async def test_kopf_is_started_again_after_an_error_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fail(*, stop_flag: aioadapters.Flag, **_: object) -> None:
+        waiter = asyncio.create_task(aioadapters.wait_flag(stop_flag))
+        await asyncio.sleep(0)
+        waiter.cancel()
+        raise RuntimeError("a watch failed")
+
+    monkeypatch.setattr(kopf, "operator", fail)
+    told = threading.Event()
+    watch = kopf_thread.KopfThread("test", kopf_thread.Scope(lambda _: None), no_login, lambda *_: told.set())
+    watch.start()
+    started_again = told.wait(5)
+    await watch.stop()
+    assert started_again
 
 
 def test_a_request_is_tried_without_end_and_with_bounded_pauses() -> None:

@@ -101,7 +101,7 @@ async def test_an_uninstallation_that_was_killed_is_finished_first(site: Site) -
     async with site.manager() as restarted:
         outcome = await restarted.ensure(site.asked(1))
     assert outcome.action is INSTALLED
-    assert site.verbs[-3:] == ["uninstall", "template", "upgrade"]
+    assert site.verbs[-3:] == ["uninstall", "upgrade"]
     assert site.get("configmap", "web")["data"] == {"size": "1"}
 
 
@@ -244,8 +244,8 @@ async def test_history_is_limited(site: Site) -> None:
 @pytest.mark.parametrize(
     ("template", "sentence"),
     [
-        pytest.param('{{ fail "size is wrong" }}', r"helm template: .*size is wrong", id="fail"),
-        pytest.param("a: [", r"helm template: YAML parse error on .*broken.yaml", id="broken yaml"),
+        pytest.param('{{ fail "size is wrong" }}', r"helm upgrade: .*size is wrong", id="fail"),
+        pytest.param("a: [", r"helm upgrade: YAML parse error on .*broken.yaml", id="broken yaml"),
         pytest.param(
             "apiVersion: v1\nkind: Service\nmetadata: {name: x}\nspec: {ports: [{port: 99999999}]}",
             r"helm upgrade: .*99999999",

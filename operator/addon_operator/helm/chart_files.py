@@ -42,13 +42,20 @@ class Mention(enum.Flag):
     """Files of the chart that are no templates."""
     TPL = enum.auto()
     """Templates within the values."""
+    VARIATION = enum.auto()
+    """What differs from render to render: random values, the time, and whether it is the first install."""
 
 
+_VARYING: Final = (
+    rb"rand\w+|shuffle|uuidv4|gen(?:PrivateKey|CA|CAWithKey|SelfSignedCert\w*|SignedCert\w*)|htpasswd|bcrypt|"
+    rb"encryptAES|now|ago|(?:html)?[dD]ate(?:InZone|_in_zone)?|IsInstall|IsUpgrade|Revision"
+)
 _WORDS: Final = {
     Mention.CAPABILITIES: re.compile(rb"\bCapabilities\b"),
     Mention.LOOKUP: re.compile(rb"\blookup\b"),
     Mention.FILES: re.compile(rb"\bFiles\b"),
     Mention.TPL: re.compile(rb"\btpl\b"),
+    Mention.VARIATION: re.compile(rb"\{\{[^}]*?\b(?:" + _VARYING + rb")\b"),
 }
 _ANYTHING: Final = ~Mention.NOTHING
 _ARCHIVES: Final = (".tgz", ".tar.gz")
@@ -164,11 +171,12 @@ def _digest(path: str, status: os.stat_result | None, known: _Digest | None, now
         return known
     content = pathlib.Path(path).read_bytes()
     is_settled = now - status.st_ctime > _RACY_SECONDS
-    mentions = _ANYTHING if path.endswith(_ARCHIVES) else _mentioned(content)
+    mentions = _ANYTHING if path.endswith(_ARCHIVES) else mentioned(content)
     return _Digest(current if is_settled else None, hashlib.sha256(content).digest(), mentions)
 
 
-def _mentioned(content: bytes) -> Mention:
+def mentioned(content: bytes) -> Mention:
+    """What a template looks at, as far as its words tell."""
     found = Mention.NOTHING
     for mention, word in _WORDS.items():
         if word.search(content):

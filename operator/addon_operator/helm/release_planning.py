@@ -2,7 +2,7 @@
 
 import asyncio
 
-from addon_operator.helm import errors, release_records, release_types, rendering, template
+from addon_operator.helm import errors, release_records, release_types, rendering
 from addon_operator.modules import manifest_diff, release
 
 
@@ -23,12 +23,18 @@ class ReleasePlanner:
         if isinstance(decision, release.Skip):
             return self._made(release_types.PlannedAction.NOTHING, decision.reason, record)
         async with self._rendering.files(given) as files:
+            if isinstance(decision, release.Install):
+                manifest = await self._rendering.render(given, files, is_upgrade=False)
+                return await self._plan_change(
+                    release_types.PlannedAction.INSTALL, decision.reason, None, manifest
+                )
             manifest = await self._rendering.render(given, files)
-        return await self._plan_rendered(given, record, manifest)
+            checksum = await self._rendering.checksum(given, files, manifest)
+        return await self._plan_rendered(given, record, manifest, checksum)
 
     async def _decide_before_render(
         self, given: rendering.Inputs, record: release_records.Record | None
-    ) -> tuple[release_records.Record | None, release.Skip | release.Render]:
+    ) -> tuple[release_records.Record | None, release.Skip | release.Install | release.Render]:
         while True:
             decision = release.decide_before_render(self._rendering.state(given, record))
             if not isinstance(decision, release.Recover):
@@ -45,18 +51,29 @@ class ReleasePlanner:
         return await self._tools.observed.before(record)
 
     async def _plan_rendered(
-        self, given: rendering.Inputs, record: release_records.Record | None, manifest: bytes
+        self,
+        given: rendering.Inputs,
+        record: release_records.Record | None,
+        manifest: str,
+        checksum: release.Checksum,
     ) -> release_types.ReleasePlan:
         applied = await self._rendering.is_applied(record, manifest)
         state = self._rendering.state(given, record, applied=applied)
-        decision = release.decide_after_render(state, template.checksum(manifest))
+        decision = release.decide_after_render(state, checksum)
         if isinstance(decision, release.Skip):
             return self._made(release_types.PlannedAction.NOTHING, decision.reason, record)
-        is_first = isinstance(decision, release.Install)
-        action = release_types.PlannedAction.INSTALL if is_first else release_types.PlannedAction.UPGRADE
-        before = "" if is_first or record is None else await self._applied(record)
+        return await self._plan_change(release_types.PlannedAction.UPGRADE, decision.reason, record, manifest)
+
+    async def _plan_change(
+        self,
+        action: release_types.PlannedAction,
+        reason: str,
+        record: release_records.Record | None,
+        manifest: str,
+    ) -> release_types.ReleasePlan:
+        before = "" if record is None else await self._applied(record)
         changes = await asyncio.to_thread(self._changes, before, manifest)
-        return self._made(action, decision.reason, record, changes)
+        return self._made(action, reason, record, changes)
 
     async def _applied(self, record: release_records.Record) -> str:
         try:
@@ -65,10 +82,10 @@ class ReleasePlanner:
             self._tools.on_warning(self._request.module, f"everything is shown as added: {error}")
             return ""
 
-    def _changes(self, before: str, after: bytes) -> tuple[manifest_diff.Change, ...]:
+    def _changes(self, before: str, after: str) -> tuple[manifest_diff.Change, ...]:
         return manifest_diff.diff(
-            manifest_diff.parse(before),
-            manifest_diff.parse(after.decode(errors="replace")),
+            manifest_diff.without_tests(manifest_diff.parse(before)),
+            manifest_diff.without_tests(manifest_diff.parse(after)),
             self._request.redact,
         )
 

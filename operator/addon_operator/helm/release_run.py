@@ -1,8 +1,9 @@
 """One look at one module's release: observe, decide, act."""
 
+import asyncio
 import collections
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from addon_operator.helm import (
@@ -39,9 +40,14 @@ class ReleaseRun:
         if isinstance(decision, release.Skip):
             return self._skipped(decision)
         async with self._rendering.files(given) as files:
+            if isinstance(decision, release.Install):
+                await self._install(given, files)
+                return self._outcome(release_types.Action.INSTALLED, decision.reason)
             return await self._render_and_act(given, files)
 
-    async def _decide_before_render(self, given: rendering.Inputs) -> release.Skip | release.Render:
+    async def _decide_before_render(
+        self, given: rendering.Inputs
+    ) -> release.Skip | release.Install | release.Render:
         name = self._request.module
         self._record = await self._tools.observed.get(name, fresh=self._request.fresh)
         for _ in range(_RECOVERIES):
@@ -63,42 +69,64 @@ class ReleaseRun:
         elif self._record is not None:
             self._record = await observed.drop(self._record)
 
+    async def _install(self, given: rendering.Inputs, files: rendering.Files) -> None:
+        await self._call(files, {release.MANAGED_LABEL: "true"}, validate=True)
+        await self._save(await self._rendered_after(given, files))
+
     async def _render_and_act(
         self, given: rendering.Inputs, files: rendering.Files
     ) -> release_types.ReleaseOutcome:
         with self._measured(release_types.Operation.TEMPLATE):
             manifest = await self._rendering.render(given, files)
-            rendered = given.rendered_to(template.checksum(manifest))
+            rendered = given.rendered_to(await self._rendering.checksum(given, files, manifest))
             applied = await self._rendering.is_applied(self._record, manifest)
         state = self._rendering.state(given, self._record, applied=applied)
         decision = release.decide_after_render(state, rendered.manifest)
         if isinstance(decision, release.Skip):
             await self._save(rendered)
             return self._skipped(decision)
-        with self._measured(release_types.Operation.UPGRADE):
-            await self._upgrade(decision, rendered, files)
-        is_first = isinstance(decision, release.Install)
-        action = release_types.Action.INSTALLED if is_first else release_types.Action.UPGRADED
-        return self._outcome(action, decision.reason)
+        expected = self._last_record().revision.number + 1
+        await self._call(files, rendered.labels(expected), validate=decision.validate)
+        # What looks at the cluster may find something else there from now on.
+        is_final = not self._rendering.varies(given)
+        await self._save(rendered if is_final else await self._rendered_after(given, files))
+        return self._outcome(release_types.Action.UPGRADED, decision.reason)
 
-    async def _upgrade(
-        self,
-        decision: release.Install | release.Upgrade,
-        rendered: release.Rendered,
-        files: rendering.Files,
-    ) -> None:
-        expected = self._record.revision.number + 1 if self._record else 1
+    async def _call(self, files: rendering.Files, labels: Mapping[str, str], *, validate: bool) -> None:
         request = upgrade.UpgradeRequest(
             chart=files.chart,
             values=files.values,
-            labels=rendered.labels(expected),
-            validate=isinstance(decision, release.Install) or decision.validate,
+            labels=labels,
+            validate=validate,
             history_max=self._tools.options.history_max,
             timeout=self._tools.options.timeout,
         )
-        await upgrade.upgrade(self._tools.helm, self._rendering.call, request)
-        self._record = await self._tools.observed.refresh(self._request.module)
-        await self._save(rendered)
+        with self._measured(release_types.Operation.UPGRADE):
+            await upgrade.upgrade(self._tools.helm, self._rendering.call, request)
+            self._record = await self._tools.observed.refresh(self._request.module)
+
+    async def _rendered_after(self, given: rendering.Inputs, files: rendering.Files) -> release.Rendered:
+        """What the next upgrade with the same inputs renders to.
+
+        For most charts that is what Helm has just applied. Those whose render differs from call to call are
+        rendered once more.
+        """
+        if not self._rendering.varies(given):
+            with contextlib.suppress(errors.ReleaseRecordError):
+                return given.rendered_to(await self._checksum_of_record())
+        try:
+            with self._measured(release_types.Operation.TEMPLATE):
+                manifest = await self._rendering.render(given, files)
+                return given.rendered_to(await self._rendering.checksum(given, files, manifest))
+        except errors.HelmError as error:
+            text = f"the release is made, but an upgrade of it would fail: {error.message}"
+            self._tools.on_warning(self._request.module, text)
+            return given.rendered_to(await self._checksum_of_record())
+
+    async def _checksum_of_record(self) -> release.Checksum:
+        with self._measured(release_types.Operation.CHECK):
+            manifest = await self._tools.observed.manifest(self._last_record(), with_hooks=True)
+            return await asyncio.to_thread(template.checksum, manifest)
 
     async def _save(self, rendered: release.Rendered) -> None:
         """Save what was rendered with the revision it belongs to, here and in the cluster."""

@@ -49,12 +49,16 @@ class ReleaseManager:
             return await release_run.ReleaseRun(self._tools, request).run()
 
     async def render(self, request: release_types.ReleaseRequest) -> str:
-        """What the module's chart renders to with these values, hooks included; no release is touched.
+        """What the module's chart renders to in the next call of Helm, hooks included; no release is touched.
 
         Raises what :meth:`ensure` raises.
         """
-        manifest = await rendering.Rendering(self._tools, request).manifest()
-        return manifest.decode(errors="replace")
+        record = await self._tools.observed.get(request.module, fresh=request.fresh)
+        of_request = rendering.Rendering(self._tools, request)
+        given = await of_request.inputs()
+        async with of_request.files(given) as files:
+            is_upgrade = record is not None and record.revision.exists
+            return await of_request.render(given, files, is_upgrade=is_upgrade)
 
     async def plan(self, request: release_types.ReleaseRequest) -> release_types.ReleasePlan:
         """What :meth:`ensure` would do, and why; nothing is changed. Raises what that raises."""

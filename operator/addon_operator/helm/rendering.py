@@ -102,14 +102,8 @@ class Rendering:
         ) as private:
             yield await asyncio.to_thread(self._write_files, given, pathlib.Path(private))
 
-    async def manifest(self) -> bytes:
-        """What the chart renders to now; raises :class:`errors.ChartError` and :class:`errors.HelmError`."""
-        given = await self.inputs()
-        async with self.files(given) as files:
-            return await self.render(given, files)
-
-    async def render(self, given: Inputs, files: Files) -> bytes:
-        """The manifest; raises :class:`errors.HelmError`."""
+    async def render(self, given: Inputs, files: Files, *, is_upgrade: bool = True) -> str:
+        """The manifest, as an upgrade or as the first install; raises :class:`errors.HelmError`."""
         request = template.TemplateRequest(
             chart=files.chart,
             values=files.values,
@@ -117,10 +111,27 @@ class Rendering:
             with_api_versions=given.cluster is not None,
             with_lookup=inputs.looks_up(given.chart, given.values),
             timeout=command.time_limit(self._tools.options.timeout),
+            is_upgrade=is_upgrade,
         )
-        return await template.template(self._tools.helm, self.call, request)
+        rendered = await template.template(self._tools.helm, self.call, request)
+        return rendered.decode(errors="replace")
 
-    async def is_applied(self, record: release_records.Record | None, manifest: bytes) -> bool:
+    async def checksum(self, given: Inputs, files: Files, manifest: str) -> release.Checksum:
+        """The checksum of what the chart rendered to.
+
+        It is rendered once more if names of Helm's hooks may be random; raises :class:`errors.HelmError`.
+        """
+        again = None
+        if inputs.is_random(given.chart, given.values) and manifest_diff.may_have_hooks(manifest):
+            again = await self.render(given, files)
+        return await asyncio.to_thread(template.checksum, manifest, again)
+
+    @staticmethod
+    def varies(given: Inputs) -> bool:
+        """Whether the chart may render to something else after a call of Helm than before it."""
+        return inputs.varies(given.chart, given.values)
+
+    async def is_applied(self, record: release_records.Record | None, manifest: str) -> bool:
         """Whether a revision that carries no checksums of ours asks for the same as the manifest."""
         if record is None or record.revision.status != release.DEPLOYED:
             return False
@@ -132,10 +143,10 @@ class Rendering:
             return False
         return await asyncio.to_thread(self._same, applied, manifest)
 
-    def _same(self, applied: str, rendered: bytes) -> bool:
+    def _same(self, applied: str, rendered: str) -> bool:
         return manifest_diff.same(
             manifest_diff.parse(applied),
-            manifest_diff.parse(rendered.decode(errors="replace")),
+            manifest_diff.parse(rendered),
             extra_labels=self._tools.options.go_operator_labels,
             namespace=self._tools.helm.namespace,
         )

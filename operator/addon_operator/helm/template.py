@@ -2,15 +2,12 @@
 
 import dataclasses
 import pathlib
-import re
 from typing import Final
 
 from addon_operator.helm import capabilities, chart_files, command, errors
-from addon_operator.modules import release
+from addon_operator.modules import manifest_diff, release
 
 _MANIFEST_BYTES: Final = 64 * 1024 * 1024
-_KEPT_NEWLINES: Final = re.compile(rb"[|>][0-9]?\+")
-"""Begins a YAML text whose blank lines at the end belong to it."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -26,10 +23,12 @@ class TemplateRequest:
     """Whether the chart looks objects up, so that it has to speak with the cluster."""
     timeout: float
     """Seconds."""
+    is_upgrade: bool = True
+    """Whether it is rendered as an upgrade would, or as the first install."""
 
 
 async def template(helm: command.Helm, call: command.Call, request: TemplateRequest) -> bytes:
-    """Render the manifest, hooks included, as an upgrade would: the same before and after the first install.
+    """Render the manifest, hooks included.
 
     Raises :class:`errors.HelmError` when Helm fails or the manifest is beyond any size that could be stored.
     """
@@ -43,14 +42,15 @@ async def template(helm: command.Helm, call: command.Call, request: TemplateRequ
     return result.stdout
 
 
-def checksum(manifest: bytes) -> release.Checksum:
-    """The checksum of a manifest; blank lines at the end of its documents do not count.
+def checksum(manifest: str, again: str | None = None) -> release.Checksum:
+    """The checksum of a manifest's documents; their order, layout and comments make no difference.
 
-    Helm 3 and 4 put another number of them there, and a change of Helm alone is no reason for a revision.
+    Helm 3 and 4 do not write the same layout, and a change of Helm alone is no reason for a revision.
+    ``again`` is another render of the same: a hook's name that is another one in each makes no difference.
     """
-    if _KEPT_NEWLINES.search(manifest):
-        return chart_files.checksum(manifest)
-    return chart_files.checksum(b"\n---".join(document.rstrip() for document in manifest.split(b"\n---")))
+    documents = manifest_diff.parse(manifest)
+    changing = manifest_diff.changing_names(documents, manifest_diff.parse(again)) if again else frozenset()
+    return chart_files.checksum(manifest_diff.fingerprint(documents, changing))
 
 
 def _arguments(call: command.Call, request: TemplateRequest) -> list[str]:
@@ -60,12 +60,13 @@ def _arguments(call: command.Call, request: TemplateRequest) -> list[str]:
         str(request.chart),
         "--values",
         str(request.values),
-        "--is-upgrade",
         "--skip-crds",
         "--disable-openapi-validation",
         "--kube-version",
         request.capabilities.kube_version,
     ]
+    if request.is_upgrade:
+        arguments.append("--is-upgrade")
     if request.with_api_versions:
         for version in sorted(request.capabilities.api_versions):
             arguments += ["--api-versions", version]

@@ -1,15 +1,21 @@
-"""What tells two rendered manifests apart: whether they ask for the same, and what a person sees of it."""
+"""What tells two rendered manifests apart: whether they ask for the same, and what a person sees of it.
 
+Documents are compared, not their text: order, layout and comments make no difference, and Helm's test hooks
+are no part of a release's state.
+"""
+
+import contextlib
 import dataclasses
 import difflib
 import enum
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 import yaml
 
 from addon_operator.kernel import bounded_yaml
+from addon_operator.values import json_documents, yaml_scalars
 
 _SEPARATOR: Final = re.compile(r"^---(?=\s|$)", re.MULTILINE)
 _SOURCE: Final = re.compile(r"^# Source: (?P<path>.+)$", re.MULTILINE)
@@ -17,21 +23,51 @@ _SECRET_PARTS: Final = ("data", "stringData")
 _HIDDEN: Final = "***"
 _HIDDEN_BEFORE: Final = "*** (before)"
 _HIDDEN_AFTER: Final = "*** (after)"
-# Helm reads dates as texts, and so do the API server and people.
-_NOT_READ: Final = frozenset({"tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:value"})
+_HOOK: Final = "helm.sh/hook"
+_TEST_EVENTS: Final = frozenset({"test", "test-success", "test-failure"})
+_CORE: Final = "tag:yaml.org,2002:"
+_PLAIN_TAG: Final = "plain"
+_MERGE: Final = "<<"
+_A_NAME: Final = "*"
+"""Stands for a name that is another one in each render."""
 
 Object: TypeAlias = dict[str, Any]
 Redact: TypeAlias = Callable[[str], str]
 
 
 class _Loader(bounded_yaml.Loader):
-    """YAML as Helm reads it: version 1.1 without dates; of duplicate keys the last one counts."""
+    """YAML as Helm reads it: scalars and keys as in values; of duplicate keys the last one counts."""
+
+    def resolve(self, kind: type[yaml.Node], value: Any, implicit: Any) -> str:  # noqa: ANN401  # PyYAML's
+        """Leave plain scalars to the rules that values have."""
+        if kind is not yaml.ScalarNode:
+            return _CORE + ("map" if kind is yaml.MappingNode else "seq")
+        if not implicit[0]:
+            return _CORE + "str"
+        return _CORE + "merge" if value == _MERGE else _PLAIN_TAG
 
 
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag not in _NOT_READ]
-    for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
-}
+def _plain(_: _Loader, node: yaml.ScalarNode) -> yaml_scalars.Scalar:
+    return yaml_scalars.plain(node.value)
+
+
+def _mapping(loader: _Loader, node: yaml.MappingNode) -> Iterator[Object]:
+    found: Object = {}
+    yield found
+    loader.flatten_mapping(node)
+    for key_node, value_node in node.value:
+        found[_key_of(key_node)] = loader.construct_object(value_node)
+
+
+def _key_of(node: yaml.Node) -> str:
+    key = yaml_scalars.key(node.value) if node.tag == _PLAIN_TAG else node.value
+    if not isinstance(key, str):
+        raise yaml.constructor.ConstructorError(None, None, "a key is no text", node.start_mark)
+    return key
+
+
+_Loader.add_constructor(_PLAIN_TAG, _plain)
+_Loader.add_constructor(_CORE + "map", _mapping)
 
 
 class _Dumper(yaml.CSafeDumper):
@@ -76,14 +112,14 @@ class Document:
 
 
 def parse(manifest: str) -> tuple[Document, ...]:
-    """The documents of a manifest; empty ones are left out."""
+    """The documents of a manifest; those with nothing but comments are left out."""
     found = (_document(text.strip("\n")) for text in _SEPARATOR.split(manifest))
     return tuple(document for document in found if document is not None)
 
 
 def _document(text: str) -> Document | None:
     try:
-        body = yaml.load(text, Loader=_Loader)  # noqa: S506 - derived from the safe loader
+        body = yaml.load(f"{text}\n", Loader=_Loader)  # noqa: S506 - derived from the safe loader
     except (yaml.YAMLError, ValueError):
         body = text
     if body is None:
@@ -107,6 +143,70 @@ def _source(text: str) -> str:
     return match["path"] if match else "a document without a kind"
 
 
+def fingerprint(documents: Sequence[Document], changing: Collection[str] = ()) -> bytes:
+    """Equal for manifests that ask for the same.
+
+    ``changing`` are names of Helm's hooks that are other ones in each render (:func:`changing_names`): they
+    make no difference where hooks use them.
+    """
+    kept = without_tests(documents)
+    return b"\n".join(sorted(_canonical(_unnamed(document, changing)) for document in kept))
+
+
+def changing_names(one: Sequence[Document], other: Sequence[Document]) -> frozenset[str]:
+    """Names that Helm's hooks have in only one of two renders of the same: they are random."""
+    return _hook_names(one) ^ _hook_names(other)
+
+
+def may_have_hooks(manifest: str) -> bool:
+    """Whether hooks of Helm may be among the documents."""
+    return _HOOK in manifest
+
+
+def without_tests(documents: Iterable[Document]) -> tuple[Document, ...]:
+    """All but the test hooks of Helm, which ``helm test`` alone makes."""
+    return tuple(document for document in documents if not _is_test(document))
+
+
+def _is_test(document: Document) -> bool:
+    events = _hook_events(document)
+    return bool(events) and events <= _TEST_EVENTS
+
+
+def _hook_names(documents: Iterable[Document]) -> frozenset[str]:
+    hooks = (document.key.name for document in without_tests(documents) if _hook_events(document))
+    return frozenset(hooks) - {""}
+
+
+def _hook_events(document: Document) -> frozenset[str]:
+    metadata = (document.body or {}).get("metadata")
+    annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
+    events = annotations.get(_HOOK) if isinstance(annotations, dict) else None
+    return frozenset(event.strip() for event in events.split(",")) if isinstance(events, str) else frozenset()
+
+
+def _unnamed(document: Document, names: Collection[str]) -> Document:
+    if not names or not _hook_events(document):
+        return document
+    pattern = re.compile("|".join(map(re.escape, sorted(names, key=len, reverse=True))))
+    return dataclasses.replace(document, body=_replaced(document.body, pattern))
+
+
+def _replaced(value: Any, pattern: re.Pattern[str]) -> Any:  # noqa: ANN401  # JSON
+    if isinstance(value, dict):
+        return {key: _replaced(item, pattern) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_replaced(item, pattern) for item in value]
+    return pattern.sub(_A_NAME, value) if isinstance(value, str) else value
+
+
+def _canonical(document: Document) -> bytes:
+    if document.body is not None:
+        with contextlib.suppress(TypeError):  # what has no JSON form, such as a binary value
+            return json_documents.canonical(document.body)
+    return document.text.encode(errors="replace")
+
+
 def same(
     applied: Sequence[Document],
     rendered: Sequence[Document],
@@ -122,18 +222,17 @@ def same(
     return _comparable(applied, extra_labels, namespace) == _comparable(rendered, extra_labels, namespace)
 
 
-def _comparable(
-    documents: Iterable[Document], extra_labels: Mapping[str, str], namespace: str
-) -> dict[ObjectKey, list[object]]:
-    found: dict[ObjectKey, list[object]] = {}
-    for document in documents:
-        key = dataclasses.replace(document.key, namespace=document.key.namespace or namespace)
-        body = document.text if document.body is None else _without(document.body, extra_labels, namespace)
-        found.setdefault(key, []).append(body)
-    return found
+def _comparable(documents: Iterable[Document], extra_labels: Mapping[str, str], namespace: str) -> bytes:
+    return fingerprint([_without(document, extra_labels, namespace) for document in documents])
 
 
-def _without(body: Object, extra_labels: Mapping[str, str], namespace: str) -> Object:
+def _without(document: Document, extra_labels: Mapping[str, str], namespace: str) -> Document:
+    if document.body is None:
+        return document
+    return dataclasses.replace(document, body=_body_without(document.body, extra_labels, namespace))
+
+
+def _body_without(body: Object, extra_labels: Mapping[str, str], namespace: str) -> Object:
     metadata = body.get("metadata")
     labels = metadata.get("labels") if isinstance(metadata, dict) else None
     if not isinstance(metadata, dict) or not isinstance(labels, dict | None):
@@ -182,9 +281,7 @@ def _change(key: ObjectKey, old: Document | None, new: Document | None, redact: 
 
 
 def _same_body(old: Document, new: Document) -> bool:
-    if old.body is None or new.body is None:
-        return old.text == new.text
-    return old.body == new.body
+    return _canonical(old) == _canonical(new)
 
 
 def _unified(key: ObjectKey, old: str, new: str) -> Iterator[str]:

@@ -15,7 +15,7 @@ Checksum = NewType("Checksum", str)
 
 MANAGED_LABEL: Final = "addon-operator.io/managed"
 INPUTS_LABEL: Final = "addon-operator.io/inputs-checksum"
-MANIFEST_LABEL: Final = "addon-operator.io/manifest-checksum"
+MANIFEST_LABEL: Final = "addon-operator.io/documents-checksum"
 CHART_LABEL: Final = "addon-operator.io/chart-checksum"
 REVISION_LABEL: Final = "addon-operator.io/revision"
 REMOVAL_LABEL: Final = "addon-operator.io/removal"
@@ -169,15 +169,16 @@ class Upgrade:
     """Whether Helm checks the manifest against the cluster's OpenAPI schemas: two thirds of its time."""
 
 
-BeforeRender: TypeAlias = Recover | Skip | Render
-AfterRender: TypeAlias = Skip | Install | Upgrade
+BeforeRender: TypeAlias = Recover | Skip | Install | Render
+AfterRender: TypeAlias = Skip | Upgrade
 
 
 def decide_before_render(state: ReleaseState) -> BeforeRender:
     """Decide what can be decided from checksums and the release's record alone."""
     revision = state.revision
     if revision is None or revision.status == UNINSTALLED:
-        return Render("there is no release yet")
+        # A render as an upgrade would fail for charts that demand then what they make at the install.
+        return Install("there is no release yet")
     stuck = _recovery(revision)
     if stuck is not None:
         return stuck
@@ -188,10 +189,10 @@ def decide_before_render(state: ReleaseState) -> BeforeRender:
 
 
 def decide_after_render(state: ReleaseState, manifest: Checksum) -> AfterRender:
-    """Decide with the checksum of the rendered manifest; the release must not be stuck."""
+    """Decide with the checksum of the rendered manifest; there must be a release that is not stuck."""
     revision = state.revision
-    if revision is None or revision.status == UNINSTALLED:
-        return Install("there is no release yet")
+    if revision is None:
+        raise ValueError("a first install is decided before anything is rendered")
     cause = _cause_for_upgrade(state, revision, manifest)
     if cause is None:
         return Skip(SkippedBy.MANIFEST, f"the manifest is that of revision {revision.number}")
@@ -218,8 +219,15 @@ def _cause_whatever_the_inputs(state: ReleaseState, revision: Revision) -> str |
     if state.absent:
         return _absence(state.absent)
     if state.known is None and not state.applied:
+        if revision.labels.get(MANAGED_LABEL) == "true" and not _is_by_hand(revision):
+            return f"from what revision {revision.number} was made is not known"
         return f"revision {revision.number} was not made by this operator"
     return None
+
+
+def _is_by_hand(revision: Revision) -> bool:
+    """Whether the labels were copied from the revision before, as Helm does."""
+    return revision.labels.get(REVISION_LABEL, str(revision.number)) != str(revision.number)
 
 
 def _absence(resources: tuple[str, ...]) -> str:

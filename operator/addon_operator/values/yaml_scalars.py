@@ -5,6 +5,8 @@ numbers, knows no sexagesimal numbers, and hands dates on as strings. Values mus
 operator, so the rules here are those of Helm's parser (``sigs.k8s.io/yaml`` over ``go-yaml`` v2).
 """
 
+import decimal
+import math
 import re
 from typing import Final, TypeAlias
 
@@ -39,6 +41,8 @@ _FLOAT: Final = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0
 INTEGER_MIN: Final = -(2**63)
 INTEGER_MAX: Final = 2**64 - 1
 """The integers that JSON consumers here keep exact; larger ones are read as floating point numbers."""
+_KEY_MAX: Final = 2**63 - 1
+_EXPONENT_FROM: Final = 6
 
 
 def plain(text: str) -> Scalar:
@@ -50,6 +54,36 @@ def plain(text: str) -> Scalar:
     if initial in _WORD_INITIALS and text in _WORDS:
         return _WORDS[text]
     return _number(text) if initial in _NUMBER_INITIALS else text
+
+
+def key(text: str) -> str | None:
+    """A plain scalar as the key of a mapping: numbers and booleans become text, as Helm hands them on.
+
+    ``None`` for what Helm refuses: ``null`` and integers beyond 63 bits.
+    """
+    value = plain(text)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int) and not any(pattern.fullmatch(_digits(text)) for pattern, _ in _INTEGERS):
+        value = float(value)  # 1e6 is a floating point number to Helm, and its text is another one
+    if isinstance(value, float):
+        return _float_key(value)
+    if isinstance(value, int):
+        return str(value) if value <= _KEY_MAX else None
+    return value
+
+
+def _float_key(value: float) -> str:
+    """The shortest text as Go writes it: with an exponent below -4 and from 6 on."""
+    if not math.isfinite(value):
+        return {"inf": "+Inf", "-inf": "-Inf"}.get(str(value), "NaN")
+    mantissa, _, exponent = f"{value:.17e}".partition("e")
+    if value and not -4 <= int(exponent) < _EXPONENT_FROM:
+        digits = f"{decimal.Decimal(repr(value)):e}"
+        mantissa, _, exponent = digits.partition("e")
+        mantissa = mantissa.rstrip("0").rstrip(".") if "." in mantissa else mantissa
+        return f"{mantissa}e{exponent[0]}{exponent[1:]:0>2}"
+    return f"{decimal.Decimal(repr(value)).normalize():f}"
 
 
 def is_unusual_boolean(text: str) -> bool:
@@ -65,7 +99,7 @@ def integral(number: float) -> int | float:
 
 
 def _number(text: str) -> Scalar:
-    digits = text.replace("_", "") if text[1:2] != "_" or text[0] not in "+-." else text
+    digits = _digits(text)
     for pattern, base in _INTEGERS:
         if pattern.fullmatch(digits):
             value = _integer(digits, base)
@@ -82,6 +116,10 @@ def _integer(digits: str, base: int) -> int | None:
         found = _SIGNIFICANT.fullmatch(significant)
         significant = digits if found is None else found["sign"] + found["prefix"] + (found["rest"] or "0")
     return None if len(significant) > _MOST_DIGITS else int(significant, base)
+
+
+def _digits(text: str) -> str:
+    return text.replace("_", "") if text[1:2] != "_" or text[0] not in "+-." else text
 
 
 _NO_PREFIX: Final = str.maketrans("", "", "oO")

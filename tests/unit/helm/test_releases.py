@@ -31,7 +31,7 @@ def asked(
 async def test_the_first_run_installs(world: fakes.World, module_dir: pathlib.Path) -> None:
     outcome = await world.manager().ensure(asked(module_dir))
     assert (outcome.action, outcome.revision) == (release_types.Action.INSTALLED, 1)
-    assert world.helm.verbs == ["template", "upgrade"]
+    assert world.helm.verbs == ["upgrade"]
     assert world.api.labels("web", 1)[release.MANAGED_LABEL] == "true"
     assert world.api.labels("web", 1)[release.MANIFEST_LABEL] == outcome.manifest_checksum
 
@@ -42,7 +42,7 @@ async def test_an_unchanged_module_starts_no_helm(world: fakes.World, module_dir
     outcome = await manager.ensure(asked(module_dir))
     assert (outcome.action, outcome.by) == (release_types.Action.SKIPPED, release.SkippedBy.INPUTS)
     assert outcome.revision == 1
-    assert world.helm.verbs == ["template", "upgrade"]
+    assert world.helm.verbs == ["upgrade"]
 
 
 async def test_a_restarted_operator_makes_one_list_call_and_starts_no_helm(
@@ -58,7 +58,7 @@ async def test_a_restarted_operator_makes_one_list_call_and_starts_no_helm(
     assert outcome.manifest_checksum == first.manifest_checksum
     assert world.helm.calls == []
     assert world.api.lists == ["owner=helm"]
-    assert world.capability_reads == 1, "an unchanged chart needs no discovery"
+    assert world.capability_reads == 0, "an unchanged chart needs no discovery"
 
 
 async def test_changed_values_upgrade_without_validation(
@@ -69,8 +69,8 @@ async def test_changed_values_upgrade_without_validation(
     outcome = await manager.ensure(asked(module_dir, size=2))
     assert (outcome.action, outcome.revision) == (release_types.Action.UPGRADED, 2)
     assert outcome.reason == "the values, Helm or the cluster changed"
-    assert "--disable-openapi-validation" not in world.helm.calls[1]
-    assert "--disable-openapi-validation" in world.helm.calls[3]
+    assert "--disable-openapi-validation" not in world.helm.calls[0]
+    assert "--disable-openapi-validation" in world.helm.calls[2]
 
 
 async def test_a_changed_chart_is_validated(world: fakes.World, module_dir: pathlib.Path) -> None:
@@ -204,7 +204,7 @@ async def test_an_interrupted_uninstallation_is_finished_before_the_install(
 ) -> None:
     world.api.put("web", 4, "uninstalling", {})
     outcome = await world.manager().ensure(asked(module_dir))
-    assert world.helm.verbs == ["uninstall", "template", "upgrade"]
+    assert world.helm.verbs == ["uninstall", "upgrade"]
     assert (outcome.action, outcome.revision) == (release_types.Action.INSTALLED, 1)
 
 
@@ -254,9 +254,10 @@ async def test_values_are_gone_after_a_failed_run(world: fakes.World, module_dir
 async def test_sensitive_values_are_hidden_in_errors_and_warnings(
     world: fakes.World, module_dir: pathlib.Path
 ) -> None:
+    await world.manager().ensure(asked(module_dir))
     world.helm.stderr = ["WARNING: hunter2 is short"]
     world.helm.fail["template"] = "execution error: hunter2 is no number"
-    request = asked(module_dir, redact=lambda text: text.replace("hunter2", "***"))
+    request = asked(module_dir, size=2, redact=lambda text: text.replace("hunter2", "***"))
     with pytest.raises(errors.HelmError, match=r"\*\*\* is no number"):
         await world.manager().ensure(request)
     assert world.warnings == [("web", "*** is short")]
@@ -284,7 +285,8 @@ async def test_another_helm_renders_again(world: fakes.World, module_dir: pathli
 
 
 async def test_the_time_of_each_operation_is_told(world: fakes.World, module_dir: pathlib.Path) -> None:
-    outcome = await world.manager().ensure(asked(module_dir))
+    await world.manager().ensure(asked(module_dir))
+    outcome = await world.manager().ensure(asked(module_dir, size=2))
     assert set(outcome.seconds) == set(release_types.Operation)
     assert all(seconds > 0 for seconds in outcome.seconds.values())
 
@@ -378,4 +380,89 @@ async def test_a_render_gives_the_manifest_and_touches_no_release(
     world.helm.render = lambda _: "kind: ConfigMap\n"
     assert await world.manager().render(asked(module_dir)) == "kind: ConfigMap\n"
     assert world.helm.verbs == ["template"]
-    assert world.api.lists == []
+    assert "--is-upgrade" not in world.helm.calls[0]
+    await world.manager().ensure(asked(module_dir))
+    await world.manager().render(asked(module_dir))
+    assert "--is-upgrade" in world.helm.calls[-1]
+    assert world.api.last("web") == 1
+
+
+async def test_a_chart_that_looks_at_the_cluster_is_rendered_once_more_after_each_call(
+    world: fakes.World, module_dir: pathlib.Path
+) -> None:
+    (module_dir / "templates" / "config.yaml").write_text('{{ lookup "v1" "Secret" "" "web" }}')
+    # What the lookup finds follows from what is installed.
+    world.helm.render = lambda values: (
+        f"kind: X\nsize: {values['web']['size']}\nlast: {world.api.last('web')}\n"
+    )
+    manager = world.manager()
+    await manager.ensure(asked(module_dir))
+    assert world.helm.verbs == ["upgrade", "template"]
+    assert "--is-upgrade" in world.helm.calls[1]
+    await manager.ensure(asked(module_dir, size=2))
+    assert world.helm.verbs[2:] == ["template", "upgrade", "template"]
+    # Another input that changes nothing makes no revision.
+    world.version = "v3.20.0"
+    assert (await world.manager().ensure(asked(module_dir, size=2))).by is release.SkippedBy.MANIFEST
+
+
+async def test_a_chart_whose_upgrade_fails_is_installed_all_the_same_and_that_is_told(
+    world: fakes.World, module_dir: pathlib.Path
+) -> None:
+    (module_dir / "templates" / "config.yaml").write_text("{{ if .Release.IsUpgrade }}{{ fail }}{{ end }}")
+    world.helm.fail["template"] = "execution error: the password is missing"
+    manager = world.manager()
+    assert (await manager.ensure(asked(module_dir))).action is release_types.Action.INSTALLED
+    ((_, warning),) = world.warnings
+    assert "an upgrade of it would fail: helm template: execution error: the password is missing" in warning
+    assert (await world.manager().ensure(asked(module_dir))).by is release.SkippedBy.INPUTS
+
+
+async def test_a_record_that_cannot_be_decoded_after_the_install_makes_a_render(
+    world: fakes.World, module_dir: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fakes, "storage_text", lambda *_: "???")
+    outcome = await world.manager().ensure(asked(module_dir))
+    assert world.helm.verbs == ["upgrade", "template"]
+    assert outcome.manifest_checksum
+
+
+HOOK = 'kind: Job\nmetadata: {{name: {name}, annotations: {{helm.sh/hook: "{event}"}}}}\nimage: app:{tag}\n'
+
+
+@pytest.mark.parametrize(
+    ("event", "tag", "is_random", "revisions"),
+    [
+        pytest.param("test", 2, True, 1, id="a test"),
+        pytest.param("test-success", 2, False, 1, id="a test of Helm 2"),
+        pytest.param("pre-upgrade", 1, True, 1, id="a random name"),
+        pytest.param("pre-upgrade", 2, True, 2, id="a random name and another image"),
+        pytest.param("pre-upgrade", 1, False, 2, id="another name that is not random"),
+        pytest.param("test,pre-upgrade", 2, False, 2, id="a test that is more"),
+    ],
+)
+async def test_hooks_of_helm_make_a_revision_unless_they_are_tests_or_their_name_is_random(
+    world: fakes.World, module_dir: pathlib.Path, event: str, tag: int, is_random: bool, revisions: int
+) -> None:
+    (module_dir / "templates" / "config.yaml").write_text("{{ randAlphaNum 5 }}")
+
+    def render(values: json_types.JsonObject) -> str:
+        size = values["web"]["size"]  # type: ignore[index, call-overload]
+        name = uuid.uuid4() if is_random else f"run-{size}"
+        return HOOK.format(name=name, event=event, tag=tag if size == 2 else 1)
+
+    world.helm.render = render
+    manager = world.manager()
+    await manager.ensure(asked(module_dir))
+    await manager.ensure(asked(module_dir, size=2))
+    assert world.api.last("web") == revisions
+
+
+async def test_a_release_whose_checksums_are_of_an_older_kind_is_compared_with_its_record(
+    world: fakes.World, module_dir: pathlib.Path
+) -> None:
+    await world.manager().ensure(asked(module_dir))
+    labels = world.api.labels("web", 1)
+    labels["addon-operator.io/manifest-checksum"] = labels.pop(release.MANIFEST_LABEL)
+    assert (await world.manager().ensure(asked(module_dir))).by is release.SkippedBy.MANIFEST
+    assert world.api.labels("web", 1)[release.MANIFEST_LABEL]

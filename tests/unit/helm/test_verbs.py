@@ -53,10 +53,17 @@ async def test_template_renders_as_an_upgrade_would_without_asking_the_cluster(
     recorder = Recorder()
     assert await template.template(helm(recorder, tmp_path), CALL, TEMPLATE) == b"kind: X\n"
     line = " ".join(recorder.argv)
-    assert line.startswith("template web /chart --values /values.json --is-upgrade --skip-crds")
+    assert line.startswith("template web /chart --values /values.json --skip-crds")
+    assert "--is-upgrade" in line
     assert "--kube-version v1.36.3" in line
     assert "--dry-run" not in line
     assert "--api-versions" not in line
+
+
+async def test_template_renders_as_a_first_install_would(tmp_path: pathlib.Path) -> None:
+    recorder = Recorder()
+    await template.template(helm(recorder, tmp_path), CALL, dataclasses.replace(TEMPLATE, is_upgrade=False))
+    assert "--is-upgrade" not in recorder.argv
 
 
 async def test_template_passes_the_api_versions_on_when_the_chart_asks_for_them(
@@ -115,22 +122,36 @@ async def test_uninstall_keeps_the_history_if_that_is_wanted(tmp_path: pathlib.P
     assert "--keep-history" in recorder.argv
 
 
-def test_blank_lines_between_documents_do_not_change_the_checksum_of_a_manifest() -> None:
-    of_helm_3 = b"---\n# Source: a\na: |\n  x\n\n  y\n---\n# Source: b\nb: 1\n"
-    of_helm_4 = b"---\n# Source: a\na: |\n  x\n\n  y\n\n---\n# Source: b\nb: 1\n\n"
-    assert template.checksum(of_helm_3) == template.checksum(of_helm_4)
+MANIFEST = "---\n# Source: a\nkind: A\na: |\n  x\n\n  y\n---\n# Source: b\nkind: B\nb: 1\n---\n# nothing\n"
 
 
 @pytest.mark.parametrize(
     "changed",
-    [b"---\na: |\n  x\n  y\n---\nb: 1\n", b"---\na: |\n  x\n\n  y\n---\nb: 2\n", b""],
-    ids=["blank line within a text", "value", "nothing left"],
+    [
+        pytest.param(MANIFEST.replace("---", "\n\n---"), id="blank lines between documents"),
+        pytest.param("---\n# nothing\n# at all\n" + MANIFEST, id="a document of comments"),
+        pytest.param("kind: B\nb: 1\n---\na: |\n  x\n\n  y\nkind: A\n", id="order and comments"),
+    ],
 )
-def test_everything_else_changes_the_checksum_of_a_manifest(changed: bytes) -> None:
-    assert template.checksum(changed) != template.checksum(b"---\na: |\n  x\n\n  y\n---\nb: 1\n")
+def test_what_makes_no_difference_does_not_change_the_checksum_of_a_manifest(changed: str) -> None:
+    assert template.checksum(changed) == template.checksum(MANIFEST)
 
 
-@pytest.mark.parametrize("indicator", [b"|+", b">+", b"|2+"])
-def test_blank_lines_that_belong_to_a_text_count(indicator: bytes) -> None:
-    manifest = b"---\na: " + indicator + b"\n  x\n"
-    assert template.checksum(manifest) != template.checksum(manifest + b"\n")
+@pytest.mark.parametrize(
+    "changed",
+    [
+        pytest.param(MANIFEST.replace("x\n\n", "x\n"), id="a blank line within a text"),
+        pytest.param(MANIFEST.replace("b: 1", "b: 2"), id="a value"),
+        pytest.param(MANIFEST.replace("b: 1", "b: true"), id="true for 1"),
+        pytest.param(MANIFEST + "---\nkind: B\nb: 1\n", id="a document twice"),
+        pytest.param("", id="nothing left"),
+    ],
+)
+def test_everything_else_changes_the_checksum_of_a_manifest(changed: str) -> None:
+    assert template.checksum(changed) != template.checksum(MANIFEST)
+
+
+@pytest.mark.parametrize("indicator", ["|+", ">+", "|2+"])
+def test_blank_lines_that_belong_to_a_text_count(indicator: str) -> None:
+    manifest = f"---\na: {indicator}\n  x\nb: 1\n"
+    assert template.checksum(manifest) != template.checksum(manifest.replace("x", "x\n"))

@@ -96,6 +96,7 @@ def test_what_makes_no_difference_to_the_cluster_makes_none_here(applied: str, r
     [
         pytest.param(WEB.replace('"1"', '"2"'), id="a value"),
         pytest.param(WEB.replace('"1"', "1"), id="a type"),
+        pytest.param(WEB.replace('"1"', "yes"), id="a boolean for a text"),
         pytest.param(f"{WEB}---\n{SECRET}", id="another object"),
         pytest.param(f"{WEB}---\n{WEB}", id="the same object twice"),
         pytest.param("", id="nothing"),
@@ -108,6 +109,24 @@ def test_what_makes_no_difference_to_the_cluster_makes_none_here(applied: str, r
 )
 def test_what_makes_a_difference_to_the_cluster_is_seen(rendered: str) -> None:
     assert not same(WEB, rendered)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("true", "1"), ("1:30", "90"), ("false", "0"), ("null", '""'), ("1_000", "'1_000'")],
+)
+def test_values_are_read_as_helm_reads_them_and_compared_with_their_types(one: str, other: str) -> None:
+    manifest = "kind: X\nmetadata: {name: x}\nvalue: "
+    assert not same(manifest + one, manifest + other)
+    assert diff(manifest + one, manifest + other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("1.0", "1"), ("010", "8"), ("yes", "true"), ("{8080: a, true: b}", '{"8080": a, "true": b}')],
+)
+def test_what_is_the_same_to_helm_is_the_same_here(one: str, other: str) -> None:
+    assert same(f"kind: X\nvalue: {one}", f"kind: X\nvalue: {other}")
 
 
 def test_new_changed_and_removed_objects_are_told_apart() -> None:

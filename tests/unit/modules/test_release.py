@@ -53,16 +53,15 @@ def test_what_this_process_rendered_counts_more_than_the_labels() -> None:
 @pytest.mark.parametrize(
     ("observed", "reason"),
     [
-        pytest.param(state(None), "no release", id="no release"),
-        pytest.param(state(revision("uninstalled")), "no release", id="uninstalled with its history kept"),
         pytest.param(state(revision("failed")), "revision 3 is failed", id="last revision failed"),
         pytest.param(state(revision("superseded")), "superseded", id="last revision superseded"),
         pytest.param(state(revision(), "inputs-2"), "values, Helm or the cluster", id="values changed"),
         pytest.param(state(revision(), "inputs-2", "chart-2"), "chart's files", id="chart changed"),
         pytest.param(state(revision(), absent=("ConfigMap web",)), "ConfigMap web", id="resource absent"),
         pytest.param(state(revision(number=4)), "not made by this", id="revision made by hand"),
-        pytest.param(state(revision(inputs_checksum=None)), "not made by this", id="no checksum saved"),
-        pytest.param(state(revision(manifest_checksum="")), "not made by this", id="empty checksum saved"),
+        pytest.param(state(revision(managed=None, revision=None)), "not made by this", id="foreign"),
+        pytest.param(state(revision(inputs_checksum=None)), "is not known", id="no checksum saved"),
+        pytest.param(state(revision(documents_checksum="")), "is not known", id="empty checksum saved"),
     ],
 )
 def test_a_render_has_a_reason_that_a_person_reads(observed: release.ReleaseState, reason: str) -> None:
@@ -89,12 +88,11 @@ def test_a_stuck_release_is_recovered_whatever_its_checksums_say(
     assert f"revision 3 is stuck in {status}" in decision.reason
 
 
-def test_a_missing_release_is_installed() -> None:
-    assert isinstance(release.decide_after_render(state(None), MANIFEST), release.Install)
-
-
-def test_an_uninstalled_release_with_kept_history_is_installed_again() -> None:
-    assert isinstance(release.decide_after_render(state(revision("uninstalled")), MANIFEST), release.Install)
+@pytest.mark.parametrize("last", [None, revision("uninstalled")], ids=["missing", "its history kept"])
+def test_without_a_release_it_is_installed_before_anything_is_rendered(
+    last: release.Revision | None,
+) -> None:
+    assert release.decide_before_render(state(last)) == release.Install("there is no release yet")
 
 
 def test_no_revision_is_made_when_other_inputs_render_to_the_same_manifest() -> None:

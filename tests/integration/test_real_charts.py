@@ -1,0 +1,128 @@
+"""Small charts with the patterns of published ones, made with the real helm on a real control plane."""
+
+import base64
+import json
+import pathlib
+from typing import Final
+
+import pytest
+
+from addon_operator.helm import release_types
+from addon_operator.modules import release
+from tests.integration.helm_site import ANY_HELM, CONFIG, WEB, Site
+
+pytestmark = pytest.mark.integration
+
+INSTALLED, UPGRADED, SKIPPED = release_types.Action
+MANIFEST = release.SkippedBy.MANIFEST
+
+PASSWORD: Final = """\
+{{- $known := (lookup "v1" "Secret" .Release.Namespace "password").data | default dict }}
+{{- if and .Release.IsUpgrade (not $known.password) }}
+{{- fail "PASSWORDS ERROR: you must provide your current password when upgrading the release" }}
+{{- end }}
+apiVersion: v1
+kind: Secret
+metadata: {name: password}
+data:
+  password: {{ $known.password | default (randAlphaNum 20 | b64enc) }}
+"""
+DEMANDED: Final = """\
+{{- if .Release.IsUpgrade }}{{ $_ := required "set web.password to upgrade" .Values.web.password }}{{ end }}
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: demanded}
+data: {password: {{ .Values.web.password | default (randAlphaNum 20) }}}
+"""
+RANDOM_HOOK: Final = """\
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: check-{{ randAlphaNum 5 | lower }}
+  annotations: {helm.sh/hook: "EVENT"}
+data: {image: app}
+"""
+
+
+def password(site: Site) -> str:
+    found: str = site.get("secret", "password")["data"]["password"]
+    return base64.b64decode(found).decode()
+
+
+@ANY_HELM
+async def test_a_password_that_is_made_at_the_install_and_demanded_at_the_upgrade_is_kept(
+    helm_site: Site,
+) -> None:
+    site = helm_site
+    site.write("templates/password.yaml", PASSWORD)
+    async with site.manager() as manager:
+        assert "PASSWORDS ERROR" not in await manager.render(site.asked(1))
+        assert (await manager.plan(site.asked(1))).action is release_types.PlannedAction.INSTALL
+        assert (await manager.ensure(site.asked(1))).action is INSTALLED
+        made = password(site)
+        assert len(made) == 20
+        # Inputs without an effect make no revision, neither in this process nor after a restart.
+        assert (await manager.ensure(site.asked(1, unused="x"))).by is MANIFEST
+    async with site.manager() as restarted:
+        assert (await restarted.ensure(site.asked(1, unused="y"))).by is MANIFEST
+        assert (await restarted.ensure(site.asked(2))).action is UPGRADED
+        assert (await restarted.ensure(site.asked(2, unused="z"))).by is MANIFEST
+        rendered = await restarted.render(site.asked(2))
+    assert password(site) == made
+    assert base64.b64encode(made.encode()).decode() in rendered
+    assert site.revisions() == {1: "superseded", 2: "deployed"}
+    assert site.verbs.count("upgrade") == 2
+
+
+async def test_a_chart_that_demands_a_value_at_the_upgrade_is_installed_and_says_so(helm_site: Site) -> None:
+    site = helm_site
+    site.write("templates/demanded.yaml", DEMANDED)
+    async with site.manager() as manager:
+        assert (await manager.ensure(site.asked())).action is INSTALLED
+        (warning,) = site.warnings
+        assert "an upgrade of it would fail" in warning
+        assert "set web.password to upgrade" in warning
+        assert (await manager.ensure(site.asked())).action is SKIPPED
+        assert (await manager.ensure(site.asked(password="known"))).action is UPGRADED
+    assert site.get("configmap", "demanded")["data"] == {"password": "known"}
+
+
+@ANY_HELM
+@pytest.mark.parametrize("event", ["test", "post-install"])
+async def test_a_hook_with_a_random_name_makes_no_revision(helm_site: Site, event: str) -> None:
+    site = helm_site
+    site.write("templates/hook.yaml", RANDOM_HOOK.replace("EVENT", event))
+    async with site.manager() as manager:
+        await manager.ensure(site.asked())
+        assert (await manager.ensure(site.asked(unused="x"))).by is MANIFEST
+        planned = await manager.plan(site.asked(unused="y"))
+    assert planned.action is release_types.PlannedAction.NOTHING
+    assert site.revisions() == {1: "deployed"}
+
+
+async def test_the_other_helm_makes_no_revision(helm_site: Site, helm4: pathlib.Path) -> None:
+    """Blank lines, the order of documents, and documents of comments are not the same in both."""
+    site = helm_site
+    site.write("templates/empty.yaml", "# nothing\n---\n\n# at all\n")
+    site.write(
+        "templates/text.yaml", CONFIG.replace(".Release.Name", '"text"') + "  more: |\n    a\n\n    b\n\n\n"
+    )
+    site.write("templates/password.yaml", PASSWORD)
+    async with site.manager() as manager:
+        await manager.ensure(site.asked())
+    other = helm4 if site.real_helm != helm4 else site.cluster.helm
+    site.helm.write_text(site.helm.read_text().replace(str(site.real_helm), str(other)))
+    async with site.manager() as manager:
+        assert (await manager.ensure(site.asked())).by is MANIFEST
+    assert site.revisions() == {1: "deployed"}
+
+
+async def test_a_first_install_of_a_plain_chart_is_one_process(helm_site: Site) -> None:
+    site = helm_site
+    async with site.manager() as manager:
+        outcome = await manager.ensure(site.asked())
+        assert site.verbs == ["upgrade"]
+        assert (await manager.ensure(site.asked(unused="x"))).manifest_checksum == outcome.manifest_checksum
+    labels = json.dumps(site.get("secret", "sh.helm.release.v1.web.v1")["metadata"]["labels"])
+    assert outcome.manifest_checksum in labels
+    assert WEB in labels

@@ -216,6 +216,114 @@ def test_no_secret_is_shown_anywhere_and_none_is_left_behind(
     assert [str(path) for path in files_below(site.root / "tmp")] == []
 
 
+_REFUSED: Final = {
+    # An object of some kilobytes: Helm 3 quotes it whole, before the reason.
+    "leak": f"""\
+apiVersion: v1
+kind: Secret
+metadata:
+  name: {{{{ .Release.Name }}}}
+  annotations:
+    kubectl.kubernetes.io/last-applied-configuration: |
+      {{"stringData":{{"a":"{CANARY.format("annotation")}"}}}}
+data:
+  big: {base64.b64encode((CANARY.format("big") + "x" * 3000).encode()).decode()}
+stringData:
+  text: {CANARY.format("text")}
+  port: {{{{ .Values.leak.port }}}}
+""",
+    "scale": f"""\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {{name: scale}}
+spec:
+  replicas: {{{{ .Values.scale.port }}}}
+  selector: {{matchLabels: {{app: scale}}}}
+  template:
+    metadata: {{labels: {{app: scale}}}}
+    spec:
+      containers:
+      - {{name: c, image: x, env: [{{name: PASSWORD, value: {CANARY.format("env")}}}]}}
+""",
+    "alias": """\
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: alias}
+data:
+  a: {{ .Values.alias.port }}
+""",
+    "says": """\
+{{ if ne .Values.says.port "x" }}{{ fail (printf "the port %s is odd" .Values.says.port) }}{{ end }}
+""",
+}
+"""Templates whose release works with the port "x", and is refused with another."""
+_BROKEN: Final = {
+    "leak": "5433",
+    "scale": "abc",
+    "alias": f'"*{CANARY.format("alias")}"',
+    "says": CANARY.format("says"),
+}
+_REASONS: Final = {
+    "leak": ("string", "Secret"),
+    "scale": ("spec.replicas",),
+    "alias": ("unknown anchor",),
+    "says": ("the port *** is odd",),
+}
+
+
+@pytest.mark.parametrize("helm", ["helm3", pytest.param("helm4", marks=pytest.mark.slow)], indirect=True)
+def test_a_refused_release_is_told_with_its_reason_and_without_what_it_holds(
+    devcluster: handle.DevCluster, site: operator_site.Site, helm: pathlib.Path
+) -> None:
+    for name, template in _REFUSED.items():
+        path = site.module(
+            f"010-{name}",
+            {},
+            values=f"{name}Enabled: true\n{name}: {{port: {'1' if name == 'scale' else 'x'}}}\n",
+        )
+        (path / "templates" / "configmap.yaml").write_text(template)
+    refused = {
+        "operation": "Create",
+        "object": {
+            "apiVersion": "apps/v1", "kind": "Deployment",
+            "metadata": {"name": "by-hook", "namespace": site.namespace},
+            "spec": {"replicas": CANARY.format("hook")},
+        },
+    }  # fmt: skip
+    hooks = site.module("020-hooks", values="hooksEnabled: true\n")
+    site.hook(
+        hooks, "refused.sh", {"beforeHelm": 1}, f"echo '{json.dumps(refused)}' > $KUBERNETES_PATCH_PATH"
+    )
+    operator = site.start(CONVERGE_ON_FAILURE="continue", LOG_LEVEL="debug", HELM_BIN_PATH=str(helm))
+    operator.wait_metric(1, "module_run_errors_total", module="hooks")
+    operator.wait_until(lambda: len(site.revisions()) == len(_REFUSED), "all modules are released")
+    site.config(**{name: f"port: {port}\n" for name, port in _BROKEN.items()})
+    for name in _BROKEN:
+        operator.wait_metric(1, "module_run_errors_total", module=name)
+    told = operator.wait_until(lambda: _last_errors(devcluster, site), "the status of all modules")
+    for name, words in _REASONS.items():
+        assert all(word in told[name] for word in words), told[name]
+    # What a chart says may hold values that nobody called sensitive: the log and debug commands show it.
+    said = CANARY.format("says")
+    found = [
+        f"{place}: {line[:600]}"
+        for place, text in shown_by(operator, site, devcluster)
+        for line in leaks(text)
+        if said not in line or place in ("Events", "modules", "/", "/metrics")
+    ]
+    assert not found, "\n".join(found)
+    operator.stop()
+    assert [line for line in leaks(operator.log) if said not in line] == []
+    assert [line for line in operator.log.splitlines() if "eHh4eHh4" in line] == []
+
+
+def _last_errors(cluster: handle.DevCluster, site: operator_site.Site) -> dict[str, str] | None:
+    """Module → last error, once each of them has one."""
+    listed = json.loads(cluster.run_kubectl("get", "modules", "-A", "-o", "json").stdout)["items"]
+    told = {each["metadata"]["name"]: each.get("status", {}).get("lastError", "") for each in listed}
+    return told if all(told.get(name) for name in (*_BROKEN, "hooks")) else None
+
+
 def test_temporary_files_are_for_the_operator_alone(site: operator_site.Site) -> None:
     slow = "stat --format '%a %n' $VALUES_PATH $BINDING_CONTEXT_PATH $(dirname $VALUES_PATH) > $TRACE.modes\n"
     site.hook(site.module("010-web", values="webEnabled: true\n"), "look.sh", {"beforeHelm": 1}, slow)

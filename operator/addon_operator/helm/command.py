@@ -1,13 +1,15 @@
 """Running ``helm``: flags and environment that all verbs have in common, its errors and its warnings."""
 
+import asyncio
 import dataclasses
 import pathlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from addon_operator.helm import binary, errors, messages
-from addon_operator.kernel import names
+from addon_operator.kernel import json_types, names
 from addon_operator.process import children
+from addon_operator.values import redaction, schemas
 
 Redact: TypeAlias = Callable[[str], str]
 """Replaces sensitive values in a text that is about to be shown."""
@@ -16,6 +18,10 @@ WarningHandler: TypeAlias = Callable[[names.ModuleName, str], None]
 # What of the operator's environment Helm may see: the rest would redirect its caches or its target.
 _KEPT: Final = frozenset({"HELM_DRIVER", "HELM_QPS", "HELM_BURST_LIMIT"})
 _PREFIX: Final = "HELM_"
+_STDERR_BYTES: Final = 4 * 1024 * 1024
+"""An object that Helm quotes in an error may have some megabytes."""
+_LONG_VALUE: Final = 8
+"""Shorter values are words that stand everywhere."""
 _ABOUT_THE_KUBECONFIG: Final = "Kubernetes configuration file is "
 """Begins warnings that no module is the cause of: they are told once, not with each call."""
 
@@ -40,6 +46,8 @@ class Call:
     redact: Redact = str
     chart: pathlib.Path | None = None
     """The module's chart as its author knows it, for advice."""
+    values: json_types.JsonObject = dataclasses.field(default_factory=dict)
+    """Those of the chart, which may stand in what it says itself."""
 
 
 class _OncePerCall:
@@ -97,13 +105,17 @@ class Helm:
             timeout=timeout,
             on_stderr_line=warnings.take,
             capture_stdout=capture_stdout,
+            capture_stderr=_STDERR_BYTES,
         )
         if result.timed_out:
             raise errors.HelmTimeoutError(
                 call.module, f"'helm {arguments[0]}' did not end within {timeout:.0f} s and was stopped"
             )
         if result.exit_code != 0:
-            raise _failure(call, arguments[0], result)
+            error, only_for_the_log = await asyncio.to_thread(_explained, call, arguments[0], result)
+            if only_for_the_log:
+                self._on_warning(call.module, only_for_the_log)
+            raise error
         return result
 
     def _warn(self, call: Call, text: str) -> None:
@@ -142,7 +154,24 @@ def _target_flags(target: Target) -> list[str]:
     return flags
 
 
-def _failure(call: Call, verb: str, result: children.ChildResult) -> errors.HelmError:
-    text = messages.error_text(result.stderr_tail, result.exit_code)
+def _explained(call: Call, verb: str, result: children.ChildResult) -> tuple[errors.HelmError, str]:
+    """The error, and what only the log may show of it."""
+    said = messages.explanation(result.stderr.decode(errors="replace"), result.exit_code)
     chart = str(call.chart) if call.chart is not None else "CHART"
-    return errors.HelmError(call.module, call.redact(f"helm {verb}: {text}") + messages.advice(text, chart))
+    advice = messages.advice(said.text, chart)
+    text = call.redact(f"helm {verb}: {said.text}")
+    if said.without_values is None:
+        sentence = f"helm {verb} failed with a text that may hold values; the operator's log shows it"
+        return errors.HelmError(call.module, sentence + advice), text
+    told = _without_values_of_chart(call, call.redact(f"helm {verb}: {said.without_values}"))
+    return errors.HelmError(call.module, text + advice, told + advice), ""
+
+
+def _without_values_of_chart(call: Call, text: str) -> str:
+    """What a chart says itself, by ``fail`` or ``required``, may be made of any of its values."""
+    head, mark, rest = text.partition(messages.WORDS_OF_THE_CHART)
+    if not mark:
+        return text
+    values = redaction.sensitive_texts(call.values, schemas.HIDDEN)
+    hide = redaction.redactor(value for value in values if len(value) >= _LONG_VALUE)
+    return head + mark + hide(rest)

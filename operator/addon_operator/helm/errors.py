@@ -10,6 +10,16 @@ class ChartError(errors.ModuleError):
 class HelmError(errors.ModuleError):
     """Helm refused or failed; the text is Helm's own message, on one line."""
 
+    def __init__(self, module: str, message: str, without_values: str | None = None) -> None:
+        """``without_values`` is the message for places that show no values, if that is another one."""
+        super().__init__(module, message)
+        self._told = message if without_values is None else without_values
+
+    @property
+    def without_values(self) -> str:
+        """The same without what Helm and the API server quote."""
+        return f"module {self.module}: {self._told}"
+
 
 class HelmTimeoutError(HelmError):
     """Helm did not end in time and was stopped."""

@@ -1,11 +1,15 @@
 """Reading what Helm writes to its standard error: why it failed, and what it warns of."""
 
+import dataclasses
 import re
 from typing import Final
 
-from addon_operator.kube import errors as kube_errors
+from addon_operator.kernel import quotations
 
-_ERROR_START: Final = re.compile(r"^Error: ", re.MULTILINE)
+_ERROR: Final = "Error: "
+_ERROR_START: Final = re.compile(rf"^{_ERROR}", re.MULTILINE)
+WORDS_OF_THE_CHART: Final = "execution error at "
+"""Stands before what ``fail`` and ``required`` of a chart say."""
 _ADVICE_FOR_A_TERMINAL: Final = "Use --debug flag to render out invalid YAML"
 _MISSING_DEPENDENCIES: Final = "missing in charts/"
 # Of the API server for the record of a release, of etcd for any request, and of both for a message.
@@ -26,7 +30,10 @@ _FORBIDDEN_OBJECT: Final = re.compile(
 )
 _OBJECT_VERBS: Final = ("get", "list", "watch", "create", "update", "patch", "delete")
 _RECORD_VERBS: Final = "get, list, create, update, patch, delete"
-_SHOWN_LENGTH: Final = 2000
+_SHOWN_HEAD: Final = 1400
+_SHOWN_END: Final = 500
+_FAILED_VERB: Final = re.compile(r'"[a-z]+ failed" .*\berror=')
+"""A warning of Helm 4 that says what its error says again."""
 
 _WARNINGS: Final = (
     re.compile(r"^WARNING: (?P<text>.+)$"),
@@ -35,23 +42,49 @@ _WARNINGS: Final = (
     re.compile(r'^[IWE][0-9]{4} [0-9:.]+ +[0-9]+ warnings\.go:[0-9]+\] (?:"Warning: )?(?P<text>.+?)"?$'),
     re.compile(r"^[WE][0-9]{4} [0-9:.]+ +[0-9]+ [^\]]+\] (?P<text>.+)$"),
     # Go's log package with and without a file name: 2026/11/20 10:15:01 coalesce.go:286: warning: text
-    re.compile(r"^[0-9/]+ [0-9:]+ (?:\S+\.go:[0-9]+: )?warning: (?P<text>.+)$"),
+    re.compile(r"^(?:[0-9/]+ [0-9:]+ )?(?:\S+\.go:[0-9]+: )?warning: (?P<text>.+)$"),
+    re.compile(r'^level=INFO msg="warning: (?P<text>.+)"$'),
     # slog, since Helm 4: time=… level=WARN msg="text" key=value
     re.compile(r"^(?:time=\S+ )?level=WARN msg=(?P<text>.+)$"),
 )
 
 
-def error_text(stderr: str, exit_code: int) -> str:
-    """Helm's own explanation on one line."""
-    starts = list(_ERROR_START.finditer(stderr))
-    explanation = stderr[starts[-1].end() :] if starts else stderr
-    text = " ".join(explanation.replace(_ADVICE_FOR_A_TERMINAL, "").split())
-    if "Secret" in text:
-        text = kube_errors.without_values(text)
-    if not text:
+@dataclasses.dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why Helm failed, on one line."""
+
+    text: str
+    """For the log: without objects, and without any value if it may be one of a Secret."""
+    without_values: str | None
+    """For everybody: names only. ``None`` if the text has no form that is known: nothing of it is told."""
+
+
+def explanation(stderr: str, exit_code: int) -> Explanation:
+    """Helm's own explanation; ``stderr`` is all that it wrote, as quotations are known by their beginning.
+
+    Takes a moment for texts of many megabytes.
+    """
+    start = _ERROR_START.search(stderr)
+    said = stderr[start.end() :] if start else stderr
+    said = said.replace(_ADVICE_FOR_A_TERMINAL, "")
+    if not said.strip():
         ended = f"ended by signal {-exit_code}" if exit_code < 0 else f"exit code {exit_code}"
-        return f"helm failed without a message ({ended})"
-    return text if len(text) <= _SHOWN_LENGTH else text[:_SHOWN_LENGTH] + "…"
+        text = f"helm failed without a message ({ended})"
+        return Explanation(text, text)
+    if not quotations.is_known(said):
+        return Explanation(_on_one_line(quotations.without_contents(said)), None)
+    return Explanation(
+        _on_one_line(quotations.without_contents(said)), _on_one_line(quotations.without_values(said))
+    )
+
+
+def _on_one_line(text: str) -> str:
+    """The lines behind each other, each once; of a long text head and end."""
+    lines = dict.fromkeys(" ".join(line.split()) for line in text.splitlines())
+    shown = " ".join(filter(None, lines))
+    if len(shown) <= _SHOWN_HEAD + _SHOWN_END:
+        return shown
+    return f"{shown[:_SHOWN_HEAD]} … {shown[-_SHOWN_END:]}"
 
 
 def advice(text: str, chart: str) -> str:
@@ -90,5 +123,8 @@ def warning_text(line: str) -> str | None:
     for pattern in _WARNINGS:
         match = pattern.match(line)
         if match is not None:
-            return match["text"].strip().replace('\\"', '"')
+            text = match["text"].strip()
+            if _FAILED_VERB.match(text):
+                return None
+            return quotations.without_contents(text.replace('\\"', '"'))
     return None

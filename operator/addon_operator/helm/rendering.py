@@ -65,7 +65,7 @@ class Rendering:
     def __init__(self, tools: Tools, request: release_types.ReleaseRequest) -> None:
         self._tools = tools
         self._request = request
-        self.call = command.Call(request.module, request.redact, request.directory)
+        self.call = command.Call(request.module, request.redact, request.directory, request.values)
         """For whom Helm runs."""
 
     async def inputs(self) -> Inputs:

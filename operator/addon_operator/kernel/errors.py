@@ -10,8 +10,14 @@ class AddonOperatorError(Exception):
 
     @property
     def without_values(self) -> str:
-        """The text for places where no values may be shown, such as status objects."""
-        return str(self)
+        """The text for places where no values may be shown, such as status objects.
+
+        An error that quotes the one that caused it quotes that without values, too.
+        """
+        text, cause = str(self), self.__cause__
+        if isinstance(cause, AddonOperatorError) and str(cause):
+            return text.replace(str(cause), cause.without_values)
+        return text
 
 
 def without_values(error: BaseException | str) -> str:

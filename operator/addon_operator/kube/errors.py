@@ -7,16 +7,14 @@ from typing import Final, TypedDict
 
 import orjson
 
-from addon_operator.kernel import errors
+from addon_operator.kernel import errors, quotations
 from addon_operator.kube import paths
 
-_SHOWN_LENGTH: Final = 500
+_SHOWN_HEAD: Final = 1000
+_SHOWN_END: Final = 400
 _SECRETS: Final = "secrets"
-_HIDDEN: Final = "***"
-# The value is quoted as in Go, or it goes up to the explanation behind it.
-_QUOTED_VALUE: Final = re.compile(
-    r'((?:Invalid|Duplicate|Unsupported) value: )(?:"(?:[^"\\]|\\.)*"|`[^`]*`|[^"`].*?(?=: |$))', re.DOTALL
-)
+_SEE_LOG: Final = "the operator's log says why"
+_QUOTE_NOTHING: Final = frozenset({401, 404, 410, 429, 503, 504})
 _RBAC_MESSAGE: Final = re.compile(r'User "(?P<user>[^"]+)" cannot ')
 
 
@@ -51,7 +49,10 @@ class Status(TypedDict, total=False):
 class ApiError(KubernetesError):
     """The API server refused a request."""
 
-    def __init__(self, target: paths.Target, status: int, reason: str, message: str) -> None:
+    def __init__(
+        self, target: paths.Target, status: int, reason: str, message: str, told: str | None = None
+    ) -> None:
+        """``told`` is the message for places where no values may be shown, if that is another one."""
         self.target = target
         """What the request pointed at."""
         self.status = status
@@ -60,21 +61,27 @@ class ApiError(KubernetesError):
         """Machine-readable reason of the API, such as ``AlreadyExists``; empty if there was none."""
         self.message = message
         """Text of the API server."""
-        super().__init__(self.sentence())
+        self._told = message if told is None else told
+        super().__init__(self.sentence(message))
 
-    def sentence(self) -> str:
-        """The text of the error."""
+    @property
+    def without_values(self) -> str:
+        """The same without what the API server quotes."""
+        return self.sentence(self._told)
+
+    def sentence(self, message: str) -> str:
+        """The text of the error with what the API server says, or a part of it."""
         label = f"{self.status} {self.reason}".strip()
-        return f"the API server did not {self.target.verb} {self.target} ({label}): {self.message}"
+        return f"the API server did not {self.target.verb} {self.target} ({label}): {message}"
 
 
 class Unauthorized(ApiError):
     """401: the credentials are not accepted, not even after they were read anew."""
 
-    def sentence(self) -> str:
+    def sentence(self, message: str) -> str:
         """The text of the error."""
         return (
-            f"the API server does not accept the operator's credentials ({self.message}): "
+            f"the API server does not accept the operator's credentials ({message}): "
             "check the token, certificate or exec plugin of the kubeconfig, or the service account"
         )
 
@@ -82,11 +89,11 @@ class Unauthorized(ApiError):
 class Forbidden(ApiError):
     """403: a right is missing, or a policy of the cluster refuses the object."""
 
-    def sentence(self) -> str:
+    def sentence(self, message: str) -> str:
         """The text of the error; for a missing right it names the rule to add."""
         denied = _RBAC_MESSAGE.search(self.message)
         if denied is None:
-            return f"the API server refuses to {self.target.verb} {self.target}: {self.message}"
+            return f"the API server refuses to {self.target.verb} {self.target}: {message}"
         kind = "ClusterRole" if self.target.namespace is None else "Role"
         rule = (
             f'apiGroups: ["{self.target.group}"], resources: ["{self.target.rbac_resource}"], '
@@ -137,14 +144,13 @@ def from_answer(target: paths.Target, status: int, body: bytes) -> ApiError:
     answer = _status_of(body)
     reason = answer.get("reason") or ""
     class_ = AlreadyExists if reason == "AlreadyExists" else _BY_STATUS.get(status, ApiError)
-    message = answer.get("message") or _plain(body) or "no explanation was given"
-    shown = without_values(message) if target.resource == _SECRETS else message
-    return class_(target, status, reason, shown)
-
-
-def without_values(message: str) -> str:
-    """A refusal as the API server words it, without the fields, or the whole object, that it quotes."""
-    return _QUOTED_VALUE.sub(rf"\g<1>{_HIDDEN}", message)
+    message = answer.get("message") or " ".join(body.decode(errors="replace").split())
+    if not message:
+        return class_(target, status, reason, "no explanation was given")
+    told = _cut(quotations.without_values(message))
+    shown = told if target.resource == _SECRETS else _cut(quotations.without_contents(message))
+    is_known = status in _QUOTE_NOTHING or quotations.is_known(message)
+    return class_(target, status, reason, shown, told if is_known else _SEE_LOG)
 
 
 def _status_of(body: bytes) -> Status:
@@ -158,6 +164,8 @@ def _status_of(body: bytes) -> Status:
     return Status(reason=texts.get("reason", ""), message=texts.get("message", ""))
 
 
-def _plain(body: bytes) -> str:
-    text = " ".join(body.decode(errors="replace").split())
-    return text if len(text) <= _SHOWN_LENGTH else text[:_SHOWN_LENGTH] + "…"
+def _cut(text: str) -> str:
+    """The head and the end of a long text: what was wrong with an object often stands behind it."""
+    if len(text) <= _SHOWN_HEAD + _SHOWN_END:
+        return text
+    return f"{text[:_SHOWN_HEAD]} … {text[-_SHOWN_END:]}"

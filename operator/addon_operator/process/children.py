@@ -1,6 +1,7 @@
 """Running a program to its end: hooks, ``enabled`` scripts and helm all go through :func:`run_child`."""
 
 import asyncio
+import dataclasses
 import pathlib
 import signal
 import time
@@ -44,12 +45,14 @@ class ChildResult:
     """Whether ``stdout`` lacks what was beyond the limit."""
     stderr_tail: str
     """The last lines of its standard error."""
+    stderr: bytes = b""
+    """Its standard error from the beginning, if that was to be captured, up to the limit."""
 
 
 class RunChild(Protocol):
     """The shape of :func:`run_child`, for those that get it injected."""
 
-    async def __call__(
+    async def __call__(  # noqa: PLR0913 - as run_child
         self,
         argv: Sequence[str | pathlib.Path],
         *,
@@ -59,6 +62,7 @@ class RunChild(Protocol):
         on_stdout_line: Callable[[str], None] | None = None,
         on_stderr_line: Callable[[str], None] | None = None,
         capture_stdout: int | None = None,
+        capture_stderr: int = 0,
         kill_grace: float = KILL_GRACE,
     ) -> ChildResult:
         """Run a program to its end."""
@@ -74,15 +78,16 @@ async def run_child(  # noqa: PLR0913 - one parameter for each thing a caller ma
     on_stdout_line: Callable[[str], None] | None = None,
     on_stderr_line: Callable[[str], None] | None = None,
     capture_stdout: int | None = None,
+    capture_stderr: int = 0,
     kill_grace: float = KILL_GRACE,
     spawner: spawning.Spawner | None = None,
 ) -> ChildResult:
     """Run a program to its end, with nothing on its standard input, in a process group of its own.
 
-    ``env`` is its whole environment. Lines go to the handlers as they come. ``capture_stdout`` is how many
-    bytes of standard output are kept. After ``timeout`` seconds the process group gets SIGTERM and,
-    ``kill_grace`` seconds later, SIGKILL. When the awaiting task is cancelled the group is ended in the same
-    way, and only then does the cancellation go on; a second cancellation kills at once.
+    ``env`` is its whole environment. Lines go to the handlers as they come. ``capture_stdout`` and
+    ``capture_stderr`` are how many bytes of the outputs are kept. After ``timeout`` seconds the process group
+    gets SIGTERM and, ``kill_grace`` seconds later, SIGKILL. When the awaiting task is cancelled the group
+    is ended in the same way, and only then does the cancellation go on; a second cancellation kills at once.
 
     Without a ``spawner`` the child is started from this process, and ``max_rss_bytes`` is never less than the
     peak of this process; with a :class:`~addon_operator.process.launcher.Launcher` it is the child's own.
@@ -90,10 +95,11 @@ async def run_child(  # noqa: PLR0913 - one parameter for each thing a caller ma
     Raises :class:`ChildStartError` when the program cannot be started.
     """
     capture = output.Capture(capture_stdout) if capture_stdout is not None else None
+    errors = output.Capture(capture_stderr)
     tail = output.Tail()
     with (
         drained_pipes.DrainedPipe(_sinks(capture, on_stdout_line)) as stdout,
-        drained_pipes.DrainedPipe(_sinks(output.Lines(tail.add), on_stderr_line)) as stderr,
+        drained_pipes.DrainedPipe([errors, *_sinks(output.Lines(tail.add), on_stderr_line)]) as stderr,
     ):
         started = time.monotonic()
         child = spawning.spawn(
@@ -108,7 +114,7 @@ async def run_child(  # noqa: PLR0913 - one parameter for each thing a caller ma
         stderr.close_write_end()
         ending = _Ending(child, started)
         await ending.wait(timeout, kill_grace, (stdout, stderr))
-    return _result(ending, capture, tail)
+    return dataclasses.replace(_result(ending, capture, tail), stderr=errors.data)
 
 
 def _sinks(first: output.Sink | None, handler: Callable[[str], None] | None) -> list[output.Sink]:

@@ -124,7 +124,9 @@ class FakeApi:
 def result(
     exit_code: int = 0, stdout: bytes | None = None, stderr: str = "", *, timed_out: bool = False
 ) -> children.ChildResult:
-    return children.ChildResult(exit_code, 0.0, 0.0, 0.0, 0, timed_out, stdout, False, stderr)
+    return children.ChildResult(
+        exit_code, 0.0, 0.0, 0.0, 0, timed_out, stdout, False, stderr, stderr.encode()
+    )
 
 
 class FakeHelm:
@@ -155,6 +157,7 @@ class FakeHelm:
         on_stdout_line: Callable[[str], None] | None = None,
         on_stderr_line: Callable[[str], None] | None = None,
         capture_stdout: int | None = None,
+        capture_stderr: int = 0,
         kill_grace: float = 5.0,
     ) -> children.ChildResult:
         arguments = [str(argument) for argument in argv[1:]]

@@ -10,17 +10,26 @@ API_WARNING = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 End
 @pytest.mark.parametrize(
     ("stderr", "text"),
     [
-        pytest.param("Error: UPGRADE FAILED: no", "UPGRADE FAILED: no", id="one line"),
-        pytest.param("WARNING: x\nError: first\n  second\n", "first second", id="several lines"),
+        pytest.param("Error: UPGRADE FAILED: x not found", "UPGRADE FAILED: x not found", id="one line"),
+        pytest.param("WARNING: x\nError: first\n  not found\n", "first not found", id="several lines"),
         pytest.param(
-            "Error: bad\n\nUse --debug flag to render out invalid YAML\n", "bad", id="advice for a terminal"
+            "Error: x not found\n\nUse --debug flag to render out invalid YAML\n",
+            "x not found",
+            id="advice for a terminal",
         ),
-        pytest.param("Error: a\nError: b", "b", id="the last error counts"),
-        pytest.param("panic: runtime error", "panic: runtime error", id="no error line"),
+        pytest.param("Error: x not found\ny\nx not found\ny", "x not found y", id="repeats"),
     ],
 )
 def test_the_explanation_is_found_and_put_on_one_line(stderr: str, text: str) -> None:
-    assert messages.error_text(stderr, 1) == text
+    assert messages.explanation(stderr, 1) == messages.Explanation(text, text)
+
+
+@pytest.mark.parametrize(
+    "stderr", ["panic: runtime error", 'Error: "a" is b: x'], ids=["no error line", "new"]
+)
+def test_what_has_no_known_form_is_for_the_log_only(stderr: str) -> None:
+    found = messages.explanation(stderr, 1)
+    assert (found.text, found.without_values) == (stderr.removeprefix("Error: "), None)
 
 
 @pytest.mark.parametrize(
@@ -31,11 +40,15 @@ def test_the_explanation_is_found_and_put_on_one_line(stderr: str, text: str) ->
     ],
 )
 def test_silence_is_told_by_how_helm_ended(exit_code: int, text: str) -> None:
-    assert messages.error_text(" \n", exit_code) == text
+    assert messages.explanation(" \n", exit_code) == messages.Explanation(text, text)
 
 
-def test_a_very_long_explanation_is_cut() -> None:
-    assert len(messages.error_text("Error: " + "x" * 5000, 1)) == 2001
+def test_of_a_very_long_explanation_head_and_end_are_shown() -> None:
+    found = messages.explanation("Error: begin not found " + "x " * 5000 + "end", 1)
+    assert found.text.startswith("begin not found x x ")
+    assert " … " in found.text
+    assert found.text.endswith(" x end")
+    assert len(found.text) == 1903
 
 
 def test_missing_dependencies_come_with_the_command_that_brings_them() -> None:
@@ -106,6 +119,8 @@ def test_other_errors_need_no_advice() -> None:
         pytest.param("E1121 10:15:01.1    4 memcache.go:2] no x", "no x", id="klog error"),
         pytest.param("2026/11/21 10:15:01 warning: cannot merge", "cannot merge", id="log"),
         pytest.param("2026/11/21 10:15:01 coalesce.go:286: warning: skipped", "skipped", id="log with file"),
+        pytest.param("coalesce.go:237: warning: skipped", "skipped", id="log without date, since Helm 3.19"),
+        pytest.param('level=INFO msg="warning: skipped"', "skipped", id="log, passed on by Helm 4"),
         pytest.param('level=WARN msg="this chart is deprecated"', '"this chart is deprecated"', id="slog"),
     ],
 )  # fmt: skip
@@ -127,7 +142,13 @@ def test_other_lines_are_no_warnings(line: str) -> None:
     assert messages.warning_text(line) is None
 
 
-def test_a_secret_that_the_api_server_refuses_is_not_quoted() -> None:
-    said = 'Error: X: Secret "web" is invalid: patch: Invalid value: "{\\"data\\":\\"s3cret\\"}": odd\n'
-    text = messages.error_text(said, 1)
-    assert text == 'X: Secret "web" is invalid: patch: Invalid value: ***: odd'
+def test_a_warning_of_helm_4_that_its_error_repeats_is_not_told() -> None:
+    line = 'level=WARN msg="upgrade failed" name=web error="X: Secret \\"s\\" is invalid: Invalid value: 1"'
+    assert messages.warning_text(line) is None
+
+
+def test_a_warning_is_told_without_the_tables_that_it_quotes() -> None:
+    line = "coalesce.go:289: warning: cannot overwrite table with non table for web.a (map[password:s3cret])"
+    assert messages.warning_text(f"2026/11/21 10:15:01 {line}") == (
+        "cannot overwrite table with non table for web.a ***"
+    )

@@ -128,8 +128,8 @@ async def test_sensitive_values_are_hidden_in_the_difference(
 async def test_an_error_of_the_chart_is_the_error_of_a_run(
     world: fakes.World, module_dir: pathlib.Path
 ) -> None:
-    world.helm.fail["template"] = "nil pointer"
-    with pytest.raises(errors.HelmError, match="module web: helm template: nil pointer"):
+    world.helm.fail["template"] = 'template: web:1: executing "web" at <.x>: nil pointer'
+    with pytest.raises(errors.HelmError, match=r"helm template: template: web:1: .* nil pointer"):
         await world.manager().plan(asked(module_dir))
 
 

@@ -144,8 +144,10 @@ async def test_an_absent_resource_is_brought_back_although_nothing_changed(
 
 async def test_a_failed_release_is_upgraded_again(world: fakes.World, module_dir: pathlib.Path) -> None:
     manager = world.manager()
-    world.helm.fail["upgrade"] = "UPGRADE FAILED: no\n\tgood"
-    with pytest.raises(errors.HelmError, match="module web: helm upgrade: UPGRADE FAILED: no good"):
+    world.helm.fail["upgrade"] = "UPGRADE FAILED: no\n\tgood: not found"
+    with pytest.raises(
+        errors.HelmError, match="module web: helm upgrade: UPGRADE FAILED: no good: not found"
+    ):
         await manager.ensure(asked(module_dir))
     world.helm.fail.clear()
     outcome = await manager.ensure(asked(module_dir))
@@ -256,7 +258,7 @@ async def test_sensitive_values_are_hidden_in_errors_and_warnings(
 ) -> None:
     await world.manager().ensure(asked(module_dir))
     world.helm.stderr = ["WARNING: hunter2 is short"]
-    world.helm.fail["template"] = "execution error: hunter2 is no number"
+    world.helm.fail["template"] = "execution error at (web/x.yaml:1:3): hunter2 is no number"
     request = asked(module_dir, size=2, redact=lambda text: text.replace("hunter2", "***"))
     with pytest.raises(errors.HelmError, match=r"\*\*\* is no number"):
         await world.manager().ensure(request)

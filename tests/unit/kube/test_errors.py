@@ -97,3 +97,43 @@ def test_a_refused_object_of_another_kind_is_quoted() -> None:
     ).encode()
     error = errors.from_answer(paths.target("POST", "/apis/example.io/v1/things"), 422, body)
     assert 'Invalid value: "many": no number' in str(error)
+
+
+QUOTING = [
+    pytest.param(
+        422,
+        'spec.size: Invalid value: "s3cret": "spec.size" is invalid: no number',
+        "spec.size: Invalid value: ***",
+        id="field",
+    ),
+    pytest.param(
+        400,
+        'X in version "v1" cannot be handled: json: cannot unmarshal number 43.5 into Go struct field X.a',
+        "cannot unmarshal number *** into Go struct field X.a",
+        id="type",
+    ),
+    pytest.param(
+        500,
+        "failed to create typed patch object (a/b; v1, Kind=X): .spec.a: expected string, got "
+        '&value.valueUnstructured{Value:"s3cret"}',
+        ".spec.a: expected string, got another type",
+        id="apply",
+    ),
+    pytest.param(422, "s3cret is odd", "(422 Invalid): the operator's log says why", id="no known form"),
+]
+
+
+@pytest.mark.parametrize(("status", "message", "told"), QUOTING)
+def test_a_refusal_is_told_to_everybody_without_values(status: int, message: str, told: str) -> None:
+    body = json.dumps({"reason": "Invalid", "message": message}).encode()
+    error = errors.from_answer(paths.target("POST", "/apis/example.io/v1/things"), status, body)
+    assert told in error.without_values
+    assert "s3cret" not in error.without_values
+    assert "43.5" not in error.without_values
+
+
+def test_a_long_refusal_ends_with_its_reason() -> None:
+    quoted = json.dumps("x" * 100_000)
+    body = json.dumps({"message": f"patch: Invalid value: {quoted}: json: cannot unmarshal bool"}).encode()
+    error = errors.from_answer(paths.target("PATCH", "/apis/example.io/v1/things/x"), 422, body)
+    assert str(error).endswith("patch: Invalid value: ***: json: cannot unmarshal bool")

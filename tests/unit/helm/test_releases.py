@@ -412,11 +412,14 @@ async def test_a_chart_whose_upgrade_fails_is_installed_all_the_same_and_that_is
     world: fakes.World, module_dir: pathlib.Path
 ) -> None:
     (module_dir / "templates" / "config.yaml").write_text("{{ if .Release.IsUpgrade }}{{ fail }}{{ end }}")
-    world.helm.fail["template"] = "execution error: the password is missing"
+    world.helm.fail["template"] = "execution error at (web:1:1): the password is missing"
     manager = world.manager()
     assert (await manager.ensure(asked(module_dir))).action is release_types.Action.INSTALLED
     ((_, warning),) = world.warnings
-    assert "an upgrade of it would fail: helm template: execution error: the password is missing" in warning
+    assert (
+        "an upgrade of it would fail: helm template: execution error at (web:1:1): the password is missing"
+        in warning
+    )
     assert (await world.manager().ensure(asked(module_dir))).by is release.SkippedBy.INPUTS
 
 

@@ -29,6 +29,9 @@ AT_ONCE: Final = 16
 WAITING_MAX: Final = 2048
 """How many reads may wait for their turn."""
 
+KINDS: Final = ("configmaps", "secrets")
+"""What can be read of a container's environment, as resources of the API."""
+
 _NAME_WEIGHT: Final = 80
 """What a name takes in a set besides its characters, in bytes."""
 _PLURALS: Final = {"ConfigMap": "configmaps", "Secret": "secrets"}
@@ -43,7 +46,7 @@ class Source:
     keys: frozenset[str] | None
     """The keys of its ``data``; ``None`` when it does not exist or could not be read."""
     readable: bool = True
-    """Whether that is known; ``False`` without the right to read it, or when no answer came in time."""
+    """Whether that is known; ``False`` for a kind that is not read, without the right, and out of time."""
 
 
 MISSING: Final = Source(None)
@@ -75,9 +78,14 @@ class EnvSources:
         time: clock.Clock,
         warn_once: Callable[[str], None] = lambda _: None,
         dropped: Callable[[], None] = lambda: None,
+        kinds: Collection[str] = KINDS,
     ) -> None:
-        """``warn_once`` is told of rights that are missing, ``dropped`` of each pod with too much to read."""
+        """``warn_once`` is told of rights that are missing, ``dropped`` of each pod with too much to read.
+
+        What is not of ``kinds`` is not asked for.
+        """
         self._kube = kube
+        self._kinds = kinds
         self._warn_once = warn_once
         self._dropped = dropped
         self._at_once = asyncio.Semaphore(AT_ONCE)
@@ -94,19 +102,21 @@ class EnvSources:
     ) -> dict[defaults.SourceRef, Source]:
         """The sources of a namespace; what has not come after ``budget`` seconds is unreadable.
 
-        So are all of them when there are too many, and those for whose keys there is no room.
+        So are kinds that are not read, all of them when there are too many, and those for whose keys there is
+        no room.
         """
-        named = [reference for reference in set(wanted) if reference.name]
-        if not named:
-            return {}
-        if len(named) > SOURCES_MAX or self._sources.running + len(named) > WAITING_MAX:
+        named = {reference for reference in wanted if reference.name}
+        asked = {reference for reference in named if _PLURALS[reference.kind] in self._kinds}
+        if not asked:
+            return dict.fromkeys(named, UNREADABLE)
+        if len(asked) > SOURCES_MAX or self._sources.running + len(asked) > WAITING_MAX:
             self._dropped()
             return dict.fromkeys(named, UNREADABLE)
         account = _Account()
-        found = await self._within(budget, namespace, named, account)
+        found = await self._within(budget, namespace, asked, account)
         if account.is_overdrawn:
             self._dropped()
-        return found
+        return dict.fromkeys(named, UNREADABLE) | found
 
     async def _within(
         self, budget: float, namespace: str, named: Collection[defaults.SourceRef], account: _Account

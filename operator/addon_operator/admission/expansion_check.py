@@ -18,12 +18,8 @@ SECONDS: Final = 5.0
 """How long Services, ConfigMaps and Secrets of one pod are waited for in all; nobody else waits meanwhile."""
 
 _OPENER: Final = "$("
-_KINDS: Final = {
-    "configMapRef": "ConfigMap",
-    "secretRef": "Secret",
-    "configMapKeyRef": "ConfigMap",
-    "secretKeyRef": "Secret",
-}
+_ALL_KEYS: Final = {"configMapRef": "ConfigMap", "secretRef": "Secret"}
+_ONE_KEY: Final = {"configMapKeyRef": "ConfigMap", "secretKeyRef": "Secret"}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -53,7 +49,8 @@ class ExpansionCheck:
     async def check(self, namespace: str, pod: json_types.KubernetesObject) -> list[Unresolved]:
         """What there is to tell of a pod, one entry for each container concerned.
 
-        A container whose sources cannot be read is passed over: nobody knows what they would define.
+        A container is passed over if an ``envFrom`` cannot be read: nobody knows which variables it defines.
+        Of a single key of what cannot be read the name is known, and that is all that a reference needs.
 
         Raises :class:`addon_operator.kube.errors.KubernetesError` when Services cannot be read, and
         :class:`addon_operator.expansion.MalformedObjectError` for a pod that the API would not take.
@@ -89,8 +86,14 @@ class ExpansionCheck:
 
 def _unresolved(container: Mapping[str, Any], around: _Surroundings) -> Unresolved | None:
     sources = {reference: around.sources[reference] for reference in _sources_of(container) if reference.name}
-    if not all(source.readable for source in sources.values()):
+    unreadable = {reference for reference, source in sources.items() if not source.readable}
+    if not unreadable.isdisjoint(_wholly_used(container)):
         return None
+    assumed: dict[defaults.SourceRef, set[str]] = {reference: set() for reference in unreadable}
+    for reference, key in _single_keys(container):
+        if reference in assumed:
+            assumed[reference].add(key)
+    sources |= {reference: env_sources_reader.Source(frozenset(keys)) for reference, keys in assumed.items()}
     unresolved = expansion.unresolved_references(
         container,
         config_maps=_keys("ConfigMap", sources),
@@ -114,12 +117,26 @@ def _links_services(pod: json_types.KubernetesObject) -> bool:
 
 
 def _sources_of(container: Mapping[str, Any]) -> Iterator[defaults.SourceRef]:
-    holders = list(container.get("envFrom") or ())
-    holders += [entry.get("valueFrom") or {} for entry in container.get("env") or ()]
-    for holder in holders:
-        for field, kind in _KINDS.items():
-            if holder.get(field):
-                yield defaults.SourceRef(kind, str(holder[field].get("name") or ""))
+    yield from _wholly_used(container)
+    yield from (reference for reference, _ in _single_keys(container))
+
+
+def _wholly_used(container: Mapping[str, Any]) -> Iterator[defaults.SourceRef]:
+    for holder in container.get("envFrom") or ():
+        yield from (reference for reference, _ in _references(holder, _ALL_KEYS))
+
+
+def _single_keys(container: Mapping[str, Any]) -> Iterator[tuple[defaults.SourceRef, str]]:
+    for entry in container.get("env") or ():
+        yield from _references(entry.get("valueFrom") or {}, _ONE_KEY)
+
+
+def _references(
+    holder: Mapping[str, Any], kinds: Mapping[str, str]
+) -> Iterator[tuple[defaults.SourceRef, str]]:
+    for field, kind in kinds.items():
+        if named := holder.get(field):
+            yield defaults.SourceRef(kind, str(named.get("name") or "")), str(named.get("key") or "")
 
 
 def _keys(

@@ -74,6 +74,17 @@ async def test_a_source_that_may_not_be_read_is_told_and_counts_as_unreadable(
     assert "secrets" in warnings[0]
 
 
+async def test_a_kind_that_is_not_to_be_read_is_not_asked_for(
+    kube: client.KubeClient, pauses: Pauses, server: ApiServer
+) -> None:
+    server.on("GET", CONFIG_PATH, {"data": {"A": "1"}})
+    warnings: list[str] = []
+    sources = env_sources_reader.EnvSources(kube, pauses, warnings.append, kinds=("configmaps",))
+    found = await sources.read("shop", [CONFIG, SECRET], 1.0)
+    assert (found[CONFIG].keys, found[SECRET]) == (frozenset({"A"}), env_sources_reader.UNREADABLE)
+    assert (server.requests, warnings) == ([f"GET {CONFIG_PATH}"], [])
+
+
 async def test_a_source_that_does_not_come_in_time_is_unreadable(
     sources: env_sources_reader.EnvSources, server: ApiServer
 ) -> None:

@@ -89,6 +89,15 @@ async def test_a_container_whose_sources_cannot_be_read_is_passed_over(
     assert await messages(check, given) == ["Container b: cannot expand $(X) in args[0]"]
 
 
+async def test_the_name_of_a_single_key_is_enough_where_secrets_are_not_read(
+    check: expansion_check.ExpansionCheck, server: ApiServer
+) -> None:
+    server.on("GET", SECRET, status(403, "Forbidden"))
+    password = {"name": "P", "valueFrom": {"secretKeyRef": {"name": "s", "key": "p"}}}
+    given = pod(container("a", args=["$(P) $(X)"], env=[password]))
+    assert await messages(check, given) == ["Container a: cannot expand $(X) in args[0]"]
+
+
 @pytest.mark.parametrize(
     ("value", "told"), [("true", False), ("True", True), ("", True)], ids=["true", "True", "empty"]
 )

@@ -17,6 +17,8 @@ from tests.integration import admitting, operator_process, operator_site
 ROOT: Final = pathlib.Path(__file__).parents[2]
 CHART: Final = ROOT / "deploy" / "chart" / "addon-operator"
 RELEASE: Final = "addon-operator"
+ADMISSION: Final = "addon-operator-admission"
+"""The Deployment, and its ServiceAccount, of ``admission.separate``."""
 _TIMEOUT: Final = 120.0
 
 Object = dict[str, Any]
@@ -68,12 +70,13 @@ class Installation:
 
     cluster: handle.DevCluster
     site: operator_site.Site
-    deployment: Object
-    kubeconfig: pathlib.Path
 
-    def environment(self, webhook_port: int) -> dict[str, str]:
+    def environment(self, webhook_port: int, deployment: str = RELEASE) -> dict[str, str]:
         """What the container would have; what is different outside of it is replaced."""
-        (container,) = self.deployment["spec"]["template"]["spec"]["containers"]
+        template = json.loads(self.site.kubectl("get", "deployment", deployment, "-o", "json"))["spec"][
+            "template"
+        ]
+        (container,) = template["spec"]["containers"]
         fields = {"metadata.namespace": self.site.namespace, "metadata.name": "addon-operator-0"}
         given = {
             entry["name"]: entry["value"]
@@ -81,7 +84,10 @@ class Installation:
             else fields[entry["valueFrom"]["fieldRef"]["fieldPath"]]
             for entry in container["env"]
         }
-        here = self.site.environment({"KUBE_CONFIG": str(self.kubeconfig)})
+        account = template["spec"]["serviceAccountName"]
+        here = self.site.environment(
+            {"KUBE_CONFIG": str(kubeconfig_with_token(self.cluster, self.site, account))}
+        )
         outside = admitting.webhook_environment(webhook_port)
         return {**here, **given, **_taken(here, given), **outside}
 
@@ -97,36 +103,34 @@ def _taken(here: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
 def installed(
     cluster: handle.DevCluster, site: operator_site.Site, values: Mapping[str, object]
 ) -> Iterator[Installation]:
-    """Install the chart; its release is removed at the end, and so are the webhooks."""
+    """Install the chart; its release is removed at the end."""
     where = ("--namespace", site.namespace)
     # No pod has to become ready: the operator runs beside the cluster.
     cluster.run_helm("install", RELEASE, str(CHART), *where, *flags({"replicas": 1, **values}))
     try:
-        text = cluster.run_kubectl("get", "deployment", RELEASE, *where, "-o", "json").stdout
-        yield Installation(cluster, site, json.loads(text), kubeconfig_with_token(cluster, site))
+        yield Installation(cluster, site)
     finally:
-        cluster.run_helm("uninstall", RELEASE, *where)
-        name = f"addon-operator-{site.namespace}"
-        for plural in ("mutatingwebhookconfigurations", "validatingwebhookconfigurations"):
-            cluster.run_kubectl("delete", plural, name, "--ignore-not-found")
+        cluster.run_helm("uninstall", RELEASE, *where, "--ignore-not-found")
 
 
-def kubeconfig_with_token(cluster: handle.DevCluster, site: operator_site.Site) -> pathlib.Path:
-    """A kubeconfig whose only credential is a token of the chart's ServiceAccount."""
-    token = cluster.run_kubectl("create", "token", RELEASE, "--namespace", site.namespace).stdout.strip()
+def kubeconfig_with_token(cluster: handle.DevCluster, site: operator_site.Site, account: str) -> pathlib.Path:
+    """A kubeconfig whose only credential is a token of that ServiceAccount of the chart."""
+    token = site.kubectl("create", "token", account).strip()
     config = yaml.safe_load(cluster.kubeconfig.read_text("utf-8"))
     for user in config["users"]:
         user["user"] = {"token": token}
-    path = site.root / "kubeconfig"
+    path = site.root / f"{account}.kubeconfig"
     path.write_text(yaml.safe_dump(config), "utf-8")
     path.chmod(0o600)
     return path
 
 
 @contextlib.contextmanager
-def operating(installation: Installation, **environment: str) -> Iterator[operator_process.OperatorProcess]:
+def operating(
+    installation: Installation, deployment: str = RELEASE, **environment: str
+) -> Iterator[operator_process.OperatorProcess]:
     """The operator as the Deployment would run it."""
-    given = installation.environment(operator_process.free_port()) | environment
+    given = installation.environment(operator_process.free_port(), deployment) | environment
     operator = installation.site.start_with((), given)
     try:
         yield operator

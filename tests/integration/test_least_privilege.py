@@ -8,6 +8,7 @@ from typing import Final
 import pytest
 
 from addon_operator.devcluster import api, handle, layout
+from addon_operator.process import commands
 from tests.integration import admitting, charts, operator_process, operator_site
 
 pytestmark = pytest.mark.integration
@@ -36,6 +37,26 @@ metadata:
 spec:
   ports: [{port: 80}]
 """
+_BOTH: Final = frozenset({charts.RELEASE, charts.ADMISSION})
+_QUESTIONS: Final = {
+    "list podpresets.settings.k8s.io -A": {charts.ADMISSION},
+    "get pods -A": {charts.ADMISSION},
+    "get configmaps -A": {charts.ADMISSION},
+    "list services -A": {charts.ADMISSION},
+    "update mutatingwebhookconfigurations/addon-operator-NAMESPACE": {charts.ADMISSION},
+    "update mutatingwebhookconfigurations": set(),
+    "create mutatingwebhookconfigurations": set(),
+    "create validatingwebhookconfigurations": set(),
+    "create customresourcedefinitions": set(),
+    "get secrets -A": set(),
+    "create pods": set(),
+    "get secrets/addon-operator-admission": _BOTH,
+    "create secrets": {charts.RELEASE},
+    "update configmaps/addon-operator": {charts.RELEASE},
+    "update leases/addon-operator-leader-election": {charts.RELEASE},
+    "create modules.addon-operator.io": {charts.RELEASE},
+}
+"""What may be asked of ``kubectl auth can-i``, and whose ServiceAccounts may do it."""
 _MAKE: Final = """\
 cat > "$KUBERNETES_PATCH_PATH" <<'PATCH'
 {"operation": "CreateOrUpdate", "object":
@@ -86,7 +107,11 @@ def test_every_part_works_with_the_rights_that_the_chart_gives(
     devcluster: handle.DevCluster, site: operator_site.Site
 ) -> None:
     write_modules(site)
-    values = {"rbac.modules": "namespace-admin", "rbac.moduleCRDs": True}
+    values = {
+        "rbac.modules": "namespace-admin",
+        "rbac.moduleCRDs": True,
+        "podPresets.readSecrets": True,
+    }
     namespace = devcluster.namespace("shop")
     with (
         charts.installed(devcluster, site, values) as installation,
@@ -100,9 +125,107 @@ def test_every_part_works_with_the_rights_that_the_chart_gives(
         see_status(devcluster, site, operator)
         assert denials(operator) == []
         # The one is the question whether ConfigMaps, of which a release has some, may be listed everywhere.
-        assert operator.metrics().total("kubernetes_client_request_result_total", code="403") <= 1
+        assert refusals(operator) <= 1
         operator.stop()
     devcluster.delete_namespace(namespace)
+
+
+def refusals(operator: operator_process.OperatorProcess) -> float:
+    """How often the API server has refused a request."""
+    return operator.metrics().total("kubernetes_client_request_result_total", code="403")
+
+
+def test_secrets_are_neither_read_nor_asked_for_unless_the_chart_is_told(
+    devcluster: handle.DevCluster, site: operator_site.Site
+) -> None:
+    namespace = devcluster.namespace("shop")
+    with charts.installed(devcluster, site, {}) as installation, charts.operating(installation) as operator:
+        operator.wait_ready()
+        see_secrets_left_alone(shop_of(operator, devcluster, namespace))
+        assert (denials(operator), refusals(operator)) == ([], 0)
+    devcluster.delete_namespace(namespace)
+
+
+def see_secrets_left_alone(shop: admitting.Shop) -> None:
+    """A conflict that only a Secret would show passes; a reference to a single key of one is no riddle."""
+    secret = {
+        "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "db"}, "stringData": {"DB_PORT": "1"},
+    }  # fmt: skip
+    shop.request("POST", f"/api/v1/namespaces/{shop.namespace}/secrets", secret)
+    shop.preset()
+    shop.operator.wait_until(lambda: admitting.is_injected(shop, shop.operator), "a pod was injected")
+    from_secret = {"secretRef": {"name": "db"}}
+    given = shop.pod(admitting.container(args=["$(NOWHERE)"], envFrom=[from_secret]))
+    assert given["spec"]["containers"][0]["env"] == [{"name": "DB_PORT", "value": "6379"}]
+    key = {"name": "P", "valueFrom": {"secretKeyRef": {"name": "db", "key": "DB_PORT"}}}
+    shop.pod(admitting.container(args=["$(P) $(ELSEWHERE)"], env=[key]))
+    (told,) = shop.wait_events("UnresolvedVariable", 1)
+    assert "$(ELSEWHERE)" in told["message"]
+    assert "$(P)" not in told["message"]
+
+
+def test_admission_apart_from_the_operator_works_with_rights_of_its_own(
+    devcluster: handle.DevCluster, site: operator_site.Site
+) -> None:
+    write_modules(site)
+    values = {"rbac.modules": "namespace-admin", "rbac.moduleCRDs": True, "admission.separate": True}
+    namespace = devcluster.namespace("shop")
+    other_socket = str(site.root / "other.socket")
+    with (
+        charts.installed(devcluster, site, values) as installation,
+        charts.operating(
+            # No Helm is on its way, and nothing is there that could be started.
+            installation, charts.ADMISSION, DEBUG_UNIX_SOCKET=other_socket, PATH="/nonexistent"
+        ) as admission,
+        charts.operating(installation) as operator,
+    ):  # fmt: skip
+        admission.wait_ready()
+        operator.wait_ready()
+        see_modules_at_work(site, operator)
+        see_pods_admitted(shop_of(admission, devcluster, namespace))
+        see_wrong_edits_refused(site)
+        see_status(devcluster, site, operator)
+        see_one_part_each(operator, admission)
+        assert denials(operator) + denials(admission) == []
+        # The questions whether ConfigMaps and Services, as a release has some, may be listed everywhere.
+        assert (refusals(operator) <= 2, refusals(admission)) == (True, 0)
+        admission.stop()
+        operator.stop()
+    devcluster.delete_namespace(namespace)
+
+
+def see_one_part_each(
+    operator: operator_process.OperatorProcess, admission: operator_process.OperatorProcess
+) -> None:
+    """The one admits and runs no module; the other has never heard of a pod."""
+    assert admission.get("/readyz/admission").status == 200
+    assert admission.get("/status/converge").text.strip() == "ADMISSION_ONLY"
+    assert admission.metrics().total("podpreset_admissions_total") >= 1
+    assert (operator.metrics().total("leader"), admission.metrics().total("leader")) == (1, 0)
+    asked = re.findall(r'url="([^"]+)"', operator.get("/metrics").text)
+    assert [url for url in asked if "podpresets" in url or "webhook" in url] == []
+
+
+def test_neither_part_has_rights_of_the_other_where_they_are_apart(
+    devcluster: handle.DevCluster, site: operator_site.Site
+) -> None:
+    # Helm's records as Secrets would have the operator read and make all Secrets of its namespace.
+    with charts.installed(devcluster, site, {"admission.separate": True}):
+        answers = {
+            question: {account for account in _BOTH if is_allowed(site, account, question)}
+            for question in _QUESTIONS
+        }
+    assert answers == _QUESTIONS
+
+
+def is_allowed(site: operator_site.Site, account: str, question: str) -> bool:
+    """Whether RBAC lets a ServiceAccount do it."""
+    name = f"--as=system:serviceaccount:{site.namespace}:{account}"
+    words = question.replace("NAMESPACE", site.namespace).split()
+    try:
+        return site.kubectl("auth", "can-i", name, *words).strip() == "yes"
+    except commands.CommandError:
+        return False
 
 
 def see_modules_at_work(site: operator_site.Site, operator: operator_process.OperatorProcess) -> None:

@@ -15,7 +15,7 @@ from addon_operator.admission import registration_specs as specs
 from addon_operator.admission import registration_watch, reporting
 from addon_operator.kernel import clock
 from addon_operator.kernel import errors as kernel_errors
-from addon_operator.kube import client, errors
+from addon_operator.kube import client, errors, paths
 
 DIGEST: Final = "admission.addon-operator.io/specification"
 """Annotation: digest of what the replica that wrote last wants."""
@@ -29,6 +29,10 @@ _ATTEMPTS: Final = 5
 # Whoever undoes our repairs at once is a program: repairing ever slower leaves the cluster in peace.
 _REPAIR_FIRST_SECONDS: Final = 1.0
 _REPAIR_MAX_SECONDS: Final = 60.0
+
+
+class MissingError(kernel_errors.AddonOperatorError):
+    """A configuration that others make is not there."""
 
 
 class Trust(Protocol):
@@ -63,13 +67,20 @@ class Registrar:
         self._poked.set()
 
     async def ensure(self) -> None:
-        """Bring all configurations to what they should be, once.
+        """Bring all configurations to what they should be, once; trouble with one holds up no other.
 
-        Raises :class:`addon_operator.kube.errors.Forbidden` with the right that is missing, or another
+        Raises :class:`MissingError` for one that others should have made,
+        :class:`addon_operator.kube.errors.Forbidden` with the right that is missing, or another
         :class:`addon_operator.kernel.errors.AddonOperatorError`.
         """
+        problems: list[kernel_errors.AddonOperatorError] = []
         for keeper in self._keepers:
-            await keeper.ensure()
+            try:
+                await keeper.ensure()
+            except kernel_errors.AddonOperatorError as error:
+                problems.append(error)
+        if problems:
+            raise problems[0]
 
     async def keep(self) -> None:
         """Look at the configurations when somebody touches them and every half minute, until cancelled.
@@ -132,6 +143,29 @@ class _Repairs:
         self.last = now
 
 
+class _Owner:
+    """The operator's namespace as the owner of a configuration, as far as it may be read."""
+
+    def __init__(self, kube: client.KubeClient, namespace: str) -> None:
+        self._kube = kube
+        self._path = paths.of("v1", "namespaces", name=namespace) if namespace else None
+        self._known: Mapping[str, Any] | None = None
+        self._was_read = False
+
+    async def reference(self, *, anew: bool = False) -> Mapping[str, Any] | None:
+        """The reference; read once, or ``anew``, as a namespace may have been deleted and made again."""
+        if self._path is not None and (anew or not self._was_read):
+            self._known = await self._read(self._path)
+            self._was_read = True
+        return self._known
+
+    async def _read(self, path: str) -> Mapping[str, Any] | None:
+        try:
+            return specs.owner(await self._kube.get(path))
+        except (errors.NotFound, errors.Forbidden):
+            return None
+
+
 class _Keeper:
     """Keeps one configuration."""
 
@@ -145,6 +179,7 @@ class _Keeper:
         time: clock.Clock,
     ) -> None:
         self._kube = kube
+        self._owner = _Owner(kube, configuration.namespace)
         self._configuration = configuration
         self._address = address
         self._trust = trust
@@ -178,7 +213,8 @@ class _Keeper:
         stored = (live or {}).get("webhooks") or []
         if bundle is None:
             specs.with_bundles_of(wanted, stored)
-        if live is not None and specs.is_as_wanted(wanted, stored):
+        owner = await self._owner.reference()
+        if live is not None and specs.is_as_wanted(wanted, stored) and specs.is_owned(live, owner):
             self._settled(bundle)
         elif self._is_ours_to_write(live or {}, bundle):
             await self._store(live, wanted)
@@ -217,24 +253,34 @@ class _Keeper:
             self._respected = (written, now)
         return now < self._respected[1] + _RESPECT_SECONDS
 
-    def _object(self, live: Mapping[str, Any], wanted: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    def _metadata(self, live: Mapping[str, Any], owner: Mapping[str, Any] | None) -> dict[str, Any]:
         metadata = dict(live.get("metadata") or {"name": self._configuration.name})
         metadata["annotations"] = {**(metadata.get("annotations") or {}), DIGEST: self._digest}
-        metadata["labels"] = {**(metadata.get("labels") or {}), **_LABELS, **self._configuration.labels}
-        return {
-            "apiVersion": specs.API_VERSION,
-            "kind": self._configuration.kind.name_in_api,
-            "metadata": metadata,
-            "webhooks": list(wanted),
-        }
+        if not self._configuration.made_by_others:
+            metadata["labels"] = {**(metadata.get("labels") or {}), **_LABELS, **self._configuration.labels}
+        if owner is not None:
+            metadata["ownerReferences"] = specs.with_owner(metadata.get("ownerReferences") or [], owner)
+        return metadata
 
     async def _store(self, live: Mapping[str, Any] | None, wanted: Sequence[Mapping[str, Any]]) -> None:
-        body = self._object(live or {}, wanted)
+        configuration = self._configuration
+        kind = configuration.kind.name_in_api
+        if live is None and configuration.made_by_others:
+            raise MissingError(
+                f"{kind} {configuration.name} does not exist: make it, for example by 'helm upgrade', or "
+                "leave WEBHOOK_CONFIGURATION out, so that the operator makes its own"
+            )
+        body = {
+            "apiVersion": specs.API_VERSION,
+            "kind": kind,
+            "metadata": self._metadata(live or {}, await self._owner.reference(anew=True)),
+            "webhooks": list(wanted),
+        }
         if live is not None:
             # The resourceVersion that was read is in it: a change in between is a conflict.
-            await self._kube.replace(self._configuration.path, body)
+            await self._kube.replace(configuration.path, body)
         else:
-            await self._kube.create(self._configuration.collection, body)
+            await self._kube.create(configuration.collection, body)
 
     def _tell(self, bundle: bytes | None) -> None:
         name = f"{self._configuration.kind.name_in_api} {self._configuration.name}"

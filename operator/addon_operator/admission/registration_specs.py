@@ -89,6 +89,10 @@ class Configuration:
     name: str
     webhooks: tuple[WebhookSpec, ...]
     labels: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    made_by_others: bool = False
+    """Whether somebody else creates and removes the object, as the chart does: its webhooks are ours."""
+    namespace: str = ""
+    """The operator's namespace: whoever deletes it deletes the object, too."""
 
     @property
     def path(self) -> str:
@@ -208,6 +212,23 @@ def _rule(rule: Rule) -> dict[str, Any]:
         "resources": list(rule.resources),
         "scope": rule.scope,
     }
+
+
+def owner(namespace: Mapping[str, Any]) -> dict[str, Any]:
+    """The reference by which an object of the whole cluster is removed together with that namespace."""
+    metadata = namespace["metadata"]
+    return {"apiVersion": "v1", "kind": "Namespace", "name": metadata["name"], "uid": metadata["uid"]}
+
+
+def is_owned(live: Mapping[str, Any], wanted: Mapping[str, Any] | None) -> bool:
+    """Whether an object has that owner, if there is one to have."""
+    return wanted is None or wanted in (live["metadata"].get("ownerReferences") or [])
+
+
+def with_owner(owners: Sequence[Mapping[str, Any]], wanted: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Owner references with that one; one of the same namespace before it was deleted and made anew goes."""
+    key = (wanted["kind"], wanted["name"])
+    return [*(one for one in owners if (one.get("kind"), one.get("name")) != key), wanted]
 
 
 def digest(configuration: Configuration, address: ClientAddress) -> str:

@@ -152,7 +152,11 @@ class Admission:
     def _handlers(self) -> tuple[pod_check.PodCheck, pod_handler.PodHandler]:
         warned = reporting.Trouble(self._log)
         sources = env_sources_reader.EnvSources(
-            self._kube, self._clock, warned.report, self._observer.sources_dropped
+            self._kube,
+            self._clock,
+            warned.report,
+            self._observer.sources_dropped,
+            kinds=self._settings.envfrom_sources,
         )
         merger = pod_handler.Merger(self._notices, sources)
         expansions = expansion_check.ExpansionCheck(sources) if self._settings.expansion_events else None

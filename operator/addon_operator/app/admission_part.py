@@ -8,6 +8,7 @@ import structlog
 
 from addon_operator.app import config_checks
 from addon_operator.app import settings as settings_module
+from addon_operator.kernel import errors
 from addon_operator.kube import auth, client, credentials
 from addon_operator.telemetry import metrics
 
@@ -16,11 +17,20 @@ if TYPE_CHECKING:
 
 
 def is_enabled(settings: settings_module.Settings, access: auth.ClusterAccess) -> bool:
-    """Whether pods are admitted: if the API server can call this operator, unless the setting says."""
-    if settings.admission_server_enabled != "auto":
-        return settings.admission_server_enabled == "true"
-    in_cluster = isinstance(access.source, credentials.ServiceAccountSource)
-    return in_cluster or settings.webhook_url is not None
+    """Whether pods are admitted: if the API server can call this operator, unless the setting says.
+
+    Raises :class:`addon_operator.kernel.errors.ConfigurationError` if they are not and nothing else runs.
+    """
+    enabled = settings.admission_server_enabled == "true"
+    if settings.admission_server_enabled == "auto":
+        in_cluster = isinstance(access.source, credentials.ServiceAccountSource)
+        enabled = in_cluster or settings.webhook_url is not None
+    if settings.admission_only and not enabled:
+        raise errors.ConfigurationError(
+            "ADMISSION_ONLY is set, and pods are not admitted here: set WEBHOOK_URL or "
+            "ADMISSION_SERVER_ENABLED, or leave ADMISSION_ONLY out"
+        )
+    return enabled
 
 
 @contextlib.asynccontextmanager

@@ -39,12 +39,19 @@ def client_address(settings: settings_module.Settings) -> registration_specs.Cli
 
 def configurations(settings: settings_module.Settings) -> tuple[registration_specs.Configuration, ...]:
     """The configurations of this operator; their name has its namespace, so that several get along."""
-    name = f"addon-operator-{settings.namespace}"
-    return (
-        registration_specs.Configuration(registration_specs.Kind.MUTATING, name, (_mutate_pods(settings),)),
+    given = settings.webhook_configuration
+    return tuple(
         registration_specs.Configuration(
-            registration_specs.Kind.VALIDATING, name, tuple(_validating(settings))
-        ),
+            kind,
+            given or f"addon-operator-{settings.namespace}",
+            tuple(webhooks),
+            made_by_others=given is not None,
+            namespace=settings.namespace,
+        )
+        for kind, webhooks in (
+            (registration_specs.Kind.MUTATING, [_mutate_pods(settings)]),
+            (registration_specs.Kind.VALIDATING, _validating(settings)),
+        )
     )
 
 

@@ -29,6 +29,7 @@ from addon_operator.app import (
 )
 from addon_operator.app import settings as settings_module
 from addon_operator.app import status as status_module
+from addon_operator.engine import module_files
 from addon_operator.helm import binary
 from addon_operator.kernel import clock, errors
 from addon_operator.kube import auth, client, events, paths
@@ -82,14 +83,11 @@ class _Process:
         async with contextlib.AsyncExitStack() as stack:
             served = debugging.serving(self._settings, self._status, self._log)
             self._debug = await stack.enter_async_context(served)
+            if self._settings.admission_only:
+                await self._only_admit(stack)
+                return
             parts = await self._parts(stack)
-            await stack.enter_async_context(http_site.serving(self._settings, self._meters, self._status))
-            stack.push_async_callback(self._end_background)
-            beat = heartbeat.Heartbeat(clock.SystemClock())
-            self._status.live_while(beat.unhealthy_reason)
-            self._begin("heartbeat", beat.keep())
-            self._begin("ticks", heartbeat.tick(self._meters))
-            self._begin("lag", heartbeat.watch_lag(self._meters, clock.SystemClock()))
+            await self._be_seen(stack)
             checks = config_checks.ConfigChecks(parts.modules, self._settings)
             await self._admit(stack, parts.kube.access, checks)
             parts = await self._lead(parts)
@@ -99,6 +97,37 @@ class _Process:
             checks.serve(operator.config)
             self._stop.started()
             await self._serve(operator)
+
+    async def _be_seen(self, stack: contextlib.AsyncExitStack) -> None:
+        """Serve probes and metrics, and watch over the event loop."""
+        await stack.enter_async_context(http_site.serving(self._settings, self._meters, self._status))
+        stack.push_async_callback(self._end_background)
+        beat = heartbeat.Heartbeat(clock.SystemClock())
+        self._status.live_while(beat.unhealthy_reason)
+        self._begin("heartbeat", beat.keep())
+        self._begin("ticks", heartbeat.tick(self._meters))
+        self._begin("lag", heartbeat.watch_lag(self._meters, clock.SystemClock()))
+
+    async def _only_admit(self, stack: contextlib.AsyncExitStack) -> None:
+        """Serve admission until the end, without anything that needs Helm, hooks or the Lease."""
+        self._status.only_admit()
+        modules = module_files.LoadedModules((), ())
+        if self._settings.config_validation:
+            preflight.check_global_hooks_directory(self._settings)
+            modules = preflight.load_modules(self._settings)
+        access = self._access()
+        async with self._client(access) as kube:
+            await check_namespace(kube, self._settings.namespace)
+        await self._be_seen(stack)
+        await self._admit(stack, access, config_checks.ConfigChecks(modules, self._settings))
+        self._stop.started()
+        asked = asyncio.create_task(self._stop.asked.wait(), name="stop")
+        await asyncio.wait({asked, *self._background}, return_when=asyncio.FIRST_COMPLETED)
+        self._status.stop()
+        await stopping.end({asked})
+        for task in self._background:
+            if task.done():
+                raise stopping.defect_of(task, self._log)
 
     async def _stand(
         self, stack: contextlib.AsyncExitStack, access: auth.ClusterAccess, spawner: launcher.Launcher

@@ -95,6 +95,12 @@ CONFIG_MAP: Final = SettingType(
 LEASE: Final = SettingType(
     _matching(_SUBDOMAIN), "the name of a Lease (lower-case letters, digits, dashes, dots)", _same, "NAME"
 )
+OPTIONAL_SUBDOMAIN: Final[SettingType[str | None]] = SettingType(
+    lambda text: _matching(_SUBDOMAIN)(text) if text else None,
+    "the name of an object (lower-case letters, digits, dashes, dots)",
+    _optional(_same),
+    "NAME",
+)
 METRIC_PREFIX: Final = SettingType(
     _matching(_METRIC_PREFIX), "letters, digits, underscores and colons, no digit first", _same, "PREFIX"
 )
@@ -247,6 +253,21 @@ def choice(*names: str, aliases: Mapping[str, str] = MappingProxyType({})) -> Se
 
 def _items(text: str) -> tuple[str, ...]:
     return tuple(item.strip() for item in text.split(",") if item.strip())
+
+
+def choices(*names: str) -> SettingType[tuple[str, ...]]:
+    """Any of several words, in any case, separated by commas; ``none`` alone for none of them."""
+
+    def parse(text: str) -> tuple[str, ...]:
+        words = _items(text.lower())
+        if words == ("none",):
+            return ()
+        if not words or not set(words) <= set(names):
+            raise ValueError
+        return tuple(name for name in names if name in words)
+
+    allowed = f"some of {', '.join(names)}, separated by commas, or none"
+    return SettingType(parse, allowed, lambda words: list(words) or "none", ",".join(names))
 
 
 LIST: Final = SettingType(_items, "items separated by commas", list, "A,B")

@@ -197,6 +197,13 @@ class Settings:
         "Directory with tls.crt, tls.key and ca.crt; without it certificates are made and kept in a Secret.",
         _ADMISSION,
     )
+    admission_only: bool = fields.setting(
+        "ADMISSION_ONLY",
+        t.BOOLEAN,
+        "false",
+        "Whether this process admits pods and does nothing else: no modules, hooks, Helm or Lease.",
+        _ADMISSION,
+    )
     webhook_url: str | None = fields.setting(
         "WEBHOOK_URL",
         t.OPTIONAL_WEBHOOK_URL,
@@ -211,11 +218,25 @@ class Settings:
         "Service in front of the admission server, in the operator's namespace, port 443.",
         _ADMISSION,
     )
+    webhook_configuration: str | None = fields.setting(
+        "WEBHOOK_CONFIGURATION",
+        t.OPTIONAL_SUBDOMAIN,
+        "",
+        "Name of webhook configurations that others make and the operator only fills; else it makes its own.",
+        _ADMISSION,
+    )
     webhook_failure_policy: str = fields.setting(
         "WEBHOOK_FAILURE_POLICY",
         t.choice("ignore", "fail"),
         "Ignore",
         "What becomes of pods while no operator answers: created without presets, or refused.",
+        _ADMISSION,
+    )
+    envfrom_sources: tuple[str, ...] = fields.setting(
+        "ENVFROM_SOURCES",
+        t.choices("configmaps", "secrets"),
+        "configmaps,secrets",
+        "What is read to know the variables of a pod's envFrom; none reads nothing.",
         _ADMISSION,
     )
     expansion_events: bool = fields.setting(

@@ -19,6 +19,7 @@ class Status:
         self._conditions: list[Callable[[], str | None]] = []
         self._vital: list[Callable[[], str | None]] = []
         self._admits = False
+        self._only_admits = False
 
     def live_while(self, unhealthy_reason: Callable[[], str | None]) -> None:
         """A further part has to live: it gives the reason why it does not, or ``None``."""
@@ -31,6 +32,10 @@ class Status:
     def admit(self) -> None:
         """Everything that was required and answers pods has been started."""
         self._admits = True
+
+    def only_admit(self) -> None:
+        """There never will be an engine: this process admits pods, and is ready when it can."""
+        self._only_admits = True
 
     def stand_by(self, leader: Callable[[], str] | None) -> None:
         """Another replica leads, which ``leader`` names; ``None`` when that is over."""
@@ -65,6 +70,8 @@ class Status:
         """Why the operator is not ready, or ``None``."""
         if self._stopping:
             return "the operator is stopping"
+        if self._only_admits:
+            return self.admission_unready_reason()
         if self._engine is None and self._leader is None:
             return self._waits_for() or "the operator is starting"
         if (first := self._unmet_condition()) is not None:
@@ -78,6 +85,8 @@ class Status:
         """What this replica does as long as it has no engine, and whom to ask instead."""
         if self._stopping:
             return "the operator is stopping"
+        if self._only_admits:
+            return "this process only admits pods (ADMISSION_ONLY); ask the operator, which runs beside it"
         if self._leader is None:
             return self._waits_for() or "the operator is starting; ask again in a moment"
         if leader := self._leader():
@@ -109,7 +118,7 @@ class Status:
         if self._leader is not None:
             return f"STANDBY: {self._leader() or 'nobody'} leads", 0
         if self._engine is None:
-            return "STARTUP_CONVERGE_NOT_STARTED", 0
+            return ("ADMISSION_ONLY" if self._only_admits else "STARTUP_CONVERGE_NOT_STARTED"), 0
         converger = self._engine.converger
         if converger.state is converge.ConvergeState.NOT_STARTED:
             return "STARTUP_CONVERGE_NOT_STARTED", 0

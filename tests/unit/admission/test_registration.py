@@ -52,6 +52,12 @@ class Stored:
         return found
 
     @property
+    def owners(self) -> list[dict[str, str]]:
+        assert self.body is not None
+        found: list[dict[str, str]] = self.body["metadata"].get("ownerReferences", [])
+        return found
+
+    @property
     def bundle(self) -> bytes:
         return base64.b64decode(self.webhook["clientConfig"]["caBundle"])
 
@@ -310,6 +316,83 @@ async def test_a_poke_makes_it_look_at_once(
     rounds = Rounds(replicas.start(), server, stored)
     await rounds.keep(3)
     assert stored.writes == 1
+
+
+CHARTS = dataclasses.replace(WANTED, made_by_others=True, labels={})
+EMPTY = {"metadata": {"name": "addon-operator", "labels": {"app.kubernetes.io/managed-by": "Helm"}}}
+OWNED = dataclasses.replace(WANTED, namespace="system")
+NAMESPACE = {"metadata": {"name": "system", "uid": "1"}}
+
+
+async def test_what_the_chart_has_made_is_filled_and_stays_the_charts(
+    replicas: Replicas, stored: Stored
+) -> None:
+    stored.body = EMPTY | {"metadata": EMPTY["metadata"] | {"resourceVersion": "0"}}
+    await replicas.start(CHARTS).ensure()
+    assert stored.bundle == b"one"
+    assert stored.body is not None
+    assert stored.body["metadata"]["labels"] == {"app.kubernetes.io/managed-by": "Helm"}
+
+
+async def test_what_the_chart_has_removed_is_not_made_again(
+    replicas: Replicas, stored: Stored, server: api_server.ApiServer
+) -> None:
+    stored.body = EMPTY | {"metadata": EMPTY["metadata"] | {"resourceVersion": "0"}}
+    registrar = replicas.start(CHARTS)
+    await registrar.ensure()
+    stored.body = None
+    with pytest.raises(registration.MissingError, match=r"addon-operator does not exist.*helm upgrade"):
+        await registrar.ensure()
+    assert stored.body is None
+    assert not [asked for asked in server.asked if asked.method == "POST"]
+
+
+async def test_one_that_is_missing_does_not_hold_up_the_others(
+    kube: client.KubeClient, stored: Stored, log: logs.Lines, clock: api_server.Pauses
+) -> None:
+    missing = dataclasses.replace(CHARTS, name="missing")
+    registrar = registration.Registrar(kube, [missing, WANTED], ADDRESS, Bundle(), log, time=clock)
+    with pytest.raises(registration.MissingError, match="missing"):
+        await registrar.ensure()
+    assert stored.bundle == b"one"
+
+
+async def test_a_configuration_goes_away_with_the_namespace_of_the_operator(
+    replicas: Replicas, stored: Stored, server: api_server.ApiServer
+) -> None:
+    server.on("GET", "/api/v1/namespaces/system", NAMESPACE)
+    registrar = replicas.start(OWNED)
+    await registrar.ensure()
+    owner = {"apiVersion": "v1", "kind": "Namespace", "name": "system", "uid": "1"}
+    assert stored.owners == [owner]
+    await registrar.ensure()
+    assert stored.writes == 1
+    # Somebody has deleted the namespace, and with it the configuration, and made it again.
+    stored.body = None
+    server.on("GET", "/api/v1/namespaces/system", {"metadata": {"name": "system", "uid": "2"}})
+    await registrar.ensure()
+    assert stored.owners == [owner | {"uid": "2"}]
+
+
+async def test_one_that_was_registered_without_an_owner_gets_it_beside_others(
+    replicas: Replicas, stored: Stored, server: api_server.ApiServer
+) -> None:
+    await replicas.start(dataclasses.replace(OWNED, namespace="")).ensure()
+    assert stored.body is not None
+    other = {"apiVersion": "v1", "kind": "Node", "name": "system", "uid": "9"}
+    stored.body["metadata"]["ownerReferences"] = [other]
+    server.on("GET", "/api/v1/namespaces/system", NAMESPACE)
+    await replicas.start(OWNED).ensure()
+    assert [one["kind"] for one in stored.owners] == ["Node", "Namespace"]
+
+
+async def test_without_the_right_to_read_its_namespace_it_has_no_owner(
+    replicas: Replicas, stored: Stored, server: api_server.ApiServer
+) -> None:
+    server.on("GET", "/api/v1/namespaces/system", api_server.status(403, "Forbidden"))
+    await replicas.start(OWNED).ensure()
+    assert stored.owners == []
+    assert server.requests.count("GET /api/v1/namespaces/system") <= 2
 
 
 @pytest.mark.parametrize(

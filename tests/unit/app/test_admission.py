@@ -54,6 +54,15 @@ def test_admission_is_served_where_the_api_server_can_call_it(
 
 
 @pytest.mark.parametrize(
+    "environ", [{}, {"ADMISSION_SERVER_ENABLED": "no", "WEBHOOK_URL": "https://h:1"}], ids=["outside", "off"]
+)
+def test_a_process_that_only_admits_needs_to_be_called(environ: dict[str, str]) -> None:
+    access = api_server.access_to("http://127.0.0.1:1")
+    with pytest.raises(errors.ConfigurationError, match=r"ADMISSION_ONLY is set.*WEBHOOK_URL"):
+        admission_part.is_enabled(load(ADMISSION_ONLY="yes", **environ), access)
+
+
+@pytest.mark.parametrize(
     ("environ", "address"),
     [
         ({}, registration_specs.ServiceAddress("addons", "addon-operator")),
@@ -78,6 +87,14 @@ def webhooks(**environ: str) -> dict[str, registration_specs.WebhookSpec]:
         for configuration in admission_webhooks.configurations(load(**environ))
         for webhook in configuration.webhooks
     }
+
+
+def test_configurations_that_the_chart_makes_are_filled_and_not_made() -> None:
+    found = admission_webhooks.configurations(load(WEBHOOK_CONFIGURATION="addons-webhooks"))
+    assert {(each.name, each.made_by_others) for each in found} == {("addons-webhooks", True)}
+    found = admission_webhooks.configurations(load())
+    assert {(each.name, each.made_by_others) for each in found} == {("addon-operator-addons", False)}
+    assert {each.namespace for each in found} == {"addons"}
 
 
 def test_pods_are_changed_on_creation_alone_and_never_held_up() -> None:

@@ -141,6 +141,9 @@ READ = [
     ("LISTEN_ADDRESS", "localhost", "listen_address", "localhost"),
     ("LISTEN_PORT", "0", "listen_port", 0),
     ("PROMETHEUS_METRICS_PREFIX", "dev_cluster_", "prometheus_metrics_prefix", "dev_cluster_"),
+    ("ENVFROM_SOURCES", "Secrets, configmaps", "envfrom_sources", ("configmaps", "secrets")),
+    ("ENVFROM_SOURCES", "none", "envfrom_sources", ()),
+    ("WEBHOOK_CONFIGURATION", "addons.webhooks", "webhook_configuration", "addons.webhooks"),
 ]  # fmt: skip
 
 
@@ -154,6 +157,9 @@ def test_a_text_is_read_as_its_type() -> None:
 WRONG = [
     ("NAMESPACE", "Not_A_Namespace"),
     ("NAMESPACE", "a" * 64),
+    ("ENVFROM_SOURCES", "secrets,services"),
+    ("ENVFROM_SOURCES", "secrets,none"),
+    ("WEBHOOK_CONFIGURATION", "My_Webhooks"),
     ("CONFIG_MAP", "-x"),
     ("MODULES_DIR", ":"),
     ("UNNUMBERED_MODULE_ORDER", "one"),

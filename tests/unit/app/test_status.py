@@ -140,3 +140,19 @@ def test_the_page_shows_the_engine() -> None:
     page = found.page()
     assert "<p>ready, " in page
     assert "kube-dns" in page
+
+
+def test_a_process_that_only_admits_is_ready_when_it_can() -> None:
+    found = status.Status()
+    found.only_admit()
+    assert found.unready_reason() == "the operator is starting"
+    reasons = ["the PodPresets have not been listed yet"]
+    found.require(lambda: next(iter(reasons), None))
+    found.admit()
+    assert found.unready_reason() == reasons[0]
+    reasons.clear()
+    assert found.unready_reason() is None
+    assert found.converge() == ("ADMISSION_ONLY", 0)
+    assert "only admits pods" in found.absent_reason()
+    found.stop()
+    assert found.unready_reason() == "the operator is stopping"

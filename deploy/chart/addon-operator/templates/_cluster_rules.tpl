@@ -1,8 +1,5 @@
-{{- define "addon-operator.clusterRules" }}
-{{- $crds := list }}
-{{- if .Values.podPresets.enabled }}{{ $crds = append $crds "podpresets.settings.k8s.io" }}{{ end }}
-{{- if .Values.moduleStatus.enabled }}{{ $crds = append $crds "modules.addon-operator.io" }}{{ end }}
-{{- if .Values.podPresets.enabled }}
+{{/* What admission needs in the whole cluster, whichever pod serves it. */}}
+{{- define "addon-operator.admissionRules" }}
 # podPresets: the presets and their status
 - apiGroups: [settings.k8s.io]
   resources: [podpresets]
@@ -10,14 +7,11 @@
 - apiGroups: [settings.k8s.io]
   resources: [podpresets/status]
   verbs: [patch]
-# podPresets: the webhooks, registered by the operator under this name
+# podPresets: the chart makes these, and the operator fills them
 - apiGroups: [admissionregistration.k8s.io]
   resources: [mutatingwebhookconfigurations, validatingwebhookconfigurations]
-  resourceNames: [addon-operator-{{ .Release.Namespace }}]
+  resourceNames: [{{ include "addon-operator.webhookConfiguration" . }}]
   verbs: [get, list, watch, update]
-- apiGroups: [admissionregistration.k8s.io]
-  resources: [mutatingwebhookconfigurations, validatingwebhookconfigurations]
-  verbs: [create]
 # podPresets: Events on pods and presets, and whether a pod was stored
 - apiGroups: [""]
   resources: [events]
@@ -25,13 +19,10 @@
 - apiGroups: [""]
   resources: [pods]
   verbs: [get]
-{{- $sources := list }}
-{{- if .Values.podPresets.readConfigMaps }}{{ $sources = append $sources "configmaps" }}{{ end }}
-{{- if .Values.podPresets.readSecrets }}{{ $sources = append $sources "secrets" }}{{ end }}
-{{- if $sources }}
+{{- with include "addon-operator.envFromSources" . }}
 # podPresets: variables that envFrom of a pod or preset defines
 - apiGroups: [""]
-  resources: [{{ join ", " $sources }}]
+  resources: [{{ . }}]
   verbs: [get]
 {{- end }}
 {{- if .Values.podPresets.expansionEvents }}
@@ -40,6 +31,36 @@
   resources: [services]
   verbs: [get, list]
 {{- end }}
+{{- end }}
+
+{{/* What admission needs in the operator's namespace. */}}
+{{- define "addon-operator.certificateRules" }}
+{{- if and .Values.podPresets.enabled (eq .Values.webhook.certificates.source "operator") }}
+# webhook.certificates: the chart makes this Secret, and the operator fills it
+- apiGroups: [""]
+  resources: [secrets]
+  resourceNames: [addon-operator-admission]
+  verbs: [get, update]
+{{- end }}
+{{- end }}
+
+{{/* The CustomResourceDefinitions of the operator that the scope "names" lists, if they are to be brought up to date. */}}
+{{- define "addon-operator.definitionRules" }}
+{{- if and .root.Values.crds.update .names }}
+# crds.update: of what is created by server-side apply the API server knows the name
+- apiGroups: [apiextensions.k8s.io]
+  resources: [customresourcedefinitions]
+  resourceNames: [{{ join ", " .names }}]
+  verbs: [get, create, patch]
+{{- end }}
+{{- end }}
+
+{{/* What the operator itself needs in the whole cluster. */}}
+{{- define "addon-operator.clusterRules" }}
+{{- $crds := list }}
+{{- if include "addon-operator.admits" (dict "root" . "part" "operator") }}
+{{- $crds = append $crds "podpresets.settings.k8s.io" }}
+{{- include "addon-operator.admissionRules" . }}
 {{- end }}
 {{- if .Values.moduleStatus.enabled }}
 # moduleStatus: one object for each module
@@ -50,15 +71,9 @@
   resources: [modules/status]
   verbs: [get, update, patch]
 {{- end }}
-{{- if and .Values.crds.update $crds (not .Values.rbac.moduleCRDs) }}
-# crds.update: a right to create cannot be held to a name
-- apiGroups: [apiextensions.k8s.io]
-  resources: [customresourcedefinitions]
-  resourceNames: [{{ join ", " $crds }}]
-  verbs: [get, patch]
-- apiGroups: [apiextensions.k8s.io]
-  resources: [customresourcedefinitions]
-  verbs: [create]
+{{- if .Values.moduleStatus.enabled }}{{ $crds = append $crds "modules.addon-operator.io" }}{{ end }}
+{{- if not .Values.rbac.moduleCRDs }}
+{{- include "addon-operator.definitionRules" (dict "root" . "names" $crds) }}
 {{- end }}
 {{- if .Values.rbac.moduleCRDs }}
 # rbac.moduleCRDs

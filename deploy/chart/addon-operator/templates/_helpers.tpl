@@ -46,6 +46,19 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- include "addon-operator.fullname" . }}-webhook
 {{- end -}}
 
+{{/* Name of both webhook configurations. */}}
+{{- define "addon-operator.webhookConfiguration" -}}
+addon-operator-{{ .Release.Namespace }}
+{{- end -}}
+
+{{/* What is read to know the variables of a pod's envFrom. */}}
+{{- define "addon-operator.envFromSources" -}}
+{{- $sources := list -}}
+{{- if .Values.podPresets.readConfigMaps }}{{ $sources = append $sources "configmaps" }}{{ end -}}
+{{- if .Values.podPresets.readSecrets }}{{ $sources = append $sources "secrets" }}{{ end -}}
+{{- join "," $sources -}}
+{{- end -}}
+
 {{- define "addon-operator.certificateSecret" -}}
 {{- if eq .Values.webhook.certificates.source "secret" -}}
 {{- required "webhook.certificates.secretName is needed for the source \"secret\": name a Secret with tls.crt, tls.key and ca.crt" .Values.webhook.certificates.secretName -}}
@@ -54,33 +67,84 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 {{- end -}}
 
-{{- define "addon-operator.certificatesAreMounted" -}}
-{{- if and .Values.podPresets.enabled (ne .Values.webhook.certificates.source "operator") -}}true{{- end -}}
+{{/* Whether admission runs as a Deployment of its own. */}}
+{{- define "addon-operator.isSeparate" -}}
+{{- if and .Values.podPresets.enabled .Values.admission.separate -}}true{{- end -}}
 {{- end -}}
 
-{{/* The operator's environment as YAML: what the chart sets, and over it what the user set. */}}
+{{/* The following take a dict: "root" is the chart's scope, and "part" is "operator" or "admission", whose pod it is. */}}
+
+{{/* Whether the part admits pods. */}}
+{{- define "addon-operator.admits" -}}
+{{- $isSeparate := eq (include "addon-operator.isSeparate" .root) "true" -}}
+{{- if and .root.Values.podPresets.enabled (eq $isSeparate (eq .part "admission")) -}}true{{- end -}}
+{{- end -}}
+
+{{/* The part whose pods admit pods. */}}
+{{- define "addon-operator.admittingPart" -}}
+{{- include "addon-operator.isSeparate" . | empty | ternary "operator" "admission" -}}
+{{- end -}}
+
+{{- define "addon-operator.selectorLabelsOf" -}}
+{{- if eq .part "admission" -}}
+app.kubernetes.io/name: {{ printf "%s-admission" (default .root.Chart.Name .root.Values.nameOverride) | trunc 63 }}
+app.kubernetes.io/instance: {{ .root.Release.Name }}
+{{- else -}}
+{{- include "addon-operator.selectorLabels" .root -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "addon-operator.serviceAccountOf" -}}
+{{- if eq .part "admission" -}}
+{{- default (printf "%s-admission" (include "addon-operator.fullname" .root)) .root.Values.admission.serviceAccount.name -}}
+{{- else -}}
+{{- include "addon-operator.serviceAccount" .root -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "addon-operator.certificatesAreMounted" -}}
+{{- if and (include "addon-operator.admits" .) (ne .root.Values.webhook.certificates.source "operator") -}}true{{- end -}}
+{{- end -}}
+
+{{- define "addon-operator.clientCAIsMounted" -}}
+{{- $given := .root.Values.webhook.clientCA -}}
+{{- if and (include "addon-operator.admits" .) (or $given.secretName $given.configMapName) -}}true{{- end -}}
+{{- end -}}
+
+{{/* The environment as YAML: what the chart sets, and over it what the user set. */}}
 {{- define "addon-operator.settings" -}}
+{{- $part := . -}}
+{{- with .root -}}
 {{- $set := dict
   "ADDON_OPERATOR_CONFIG_MAP" .Values.valuesConfigMap.name
-  "ADDON_OPERATOR_HA" (toString .Values.highAvailability.enabled)
   "ADDON_OPERATOR_LISTEN_PORT" (toString .Values.service.port)
   "ADDON_OPERATOR_TMP_DIR" "/tmp/addon-operator"
-  "ADMISSION_SERVER_ENABLED" (toString .Values.podPresets.enabled)
+  "ADMISSION_SERVER_ENABLED" (include "addon-operator.admits" $part | default "false")
   "DEBUG_UNIX_SOCKET" "/var/run/addon-operator/debug.socket"
   "GLOBAL_HOOKS_DIR" .Values.globalHooksDir
-  "HELM_IGNORE_RELEASE" .Release.Name
   "MODULES_DIR" .Values.modulesDir
-  "SHUTDOWN_GRACE" (printf "%ds" (int .Values.shutdownGraceSeconds))
 -}}
-{{- if .Values.podPresets.enabled -}}
+{{- if eq $part.part "admission" -}}
+{{- $_ := set $set "ADMISSION_ONLY" "true" -}}
+{{- else -}}
+{{- $_ := set $set "ADDON_OPERATOR_HA" (toString .Values.highAvailability.enabled) -}}
+{{- $_ := set $set "HELM_IGNORE_RELEASE" .Release.Name -}}
+{{- $_ := set $set "SHUTDOWN_GRACE" (printf "%ds" (int .Values.shutdownGraceSeconds)) -}}
+{{- end -}}
+{{- if include "addon-operator.admits" $part -}}
 {{- $_ := set $set "ADMISSION_SERVER_LISTEN_PORT" (toString .Values.service.webhookPort) -}}
 {{- $_ := set $set "CONFIG_VALIDATION" (toString .Values.valuesConfigMap.validate) -}}
+{{- $_ := set $set "ENVFROM_SOURCES" (include "addon-operator.envFromSources" . | default "none") -}}
 {{- $_ := set $set "EXPANSION_EVENTS" (toString .Values.podPresets.expansionEvents) -}}
+{{- $_ := set $set "WEBHOOK_CONFIGURATION" (include "addon-operator.webhookConfiguration" .) -}}
 {{- $_ := set $set "WEBHOOK_FAILURE_POLICY" .Values.podPresets.failurePolicy -}}
 {{- $_ := set $set "WEBHOOK_SERVICE" (include "addon-operator.webhookService" .) -}}
 {{- end -}}
-{{- if include "addon-operator.certificatesAreMounted" . -}}
+{{- if include "addon-operator.certificatesAreMounted" $part -}}
 {{- $_ := set $set "ADMISSION_SERVER_CERTS_DIR" "/etc/addon-operator/certificates" -}}
+{{- end -}}
+{{- if include "addon-operator.clientCAIsMounted" $part -}}
+{{- $_ := set $set "WEBHOOK_CLIENT_CA" (printf "/etc/addon-operator/client-ca/%s" .Values.webhook.clientCA.key) -}}
 {{- end -}}
 {{- range $name, $value := .Values.settings -}}
 {{- /* A whole number is read as a float, which would be written as 1e+06. */ -}}
@@ -89,11 +153,12 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 {{- $text := toString $value -}}
 {{- if hasSuffix "HELM_IGNORE_RELEASE" $name -}}
-{{- $text = printf "%s,%s" $.Release.Name $text -}}
+{{- $text = printf "%s,%s" $part.root.Release.Name $text -}}
 {{- end -}}
 {{- $_ := set $set $name $text -}}
 {{- end -}}
 {{- toYaml $set -}}
+{{- end -}}
 {{- end -}}
 
 {{/* Prefix of all metrics. */}}
@@ -122,6 +187,11 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- range list "SHUTDOWN_GRACE" "ADDON_OPERATOR_SHUTDOWN_GRACE" -}}
 {{- if hasKey $.Values.settings . -}}
 {{- fail (printf "settings.%s is set: the pod would be killed at another time than the operator expects; set shutdownGraceSeconds" .) -}}
+{{- end -}}
+{{- end -}}
+{{- with .Values.webhook.clientCA -}}
+{{- if and .secretName .configMapName -}}
+{{- fail "webhook.clientCA.secretName and webhook.clientCA.configMapName are both set: name the one that holds the authority" -}}
 {{- end -}}
 {{- end -}}
 {{- if and .Values.metrics.serviceMonitor.enabled .Values.metrics.podMonitor.enabled -}}

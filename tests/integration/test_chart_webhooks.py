@@ -1,0 +1,127 @@
+"""Webhook configurations come, stay and go with the chart: with ``Fail`` all pods hang on that."""
+
+import json
+import pathlib
+import shutil
+from collections.abc import Mapping
+
+import pytest
+
+from addon_operator.devcluster import api, handle, layout
+from addon_operator.process import commands
+from tests.integration import admitting, charts, operator_process, operator_site
+
+pytestmark = pytest.mark.integration
+
+FAIL = {"podPresets.failurePolicy": "Fail"}
+
+
+@pytest.fixture(scope="module")
+def helms() -> Mapping[str, pathlib.Path]:
+    return charts.helm_binaries()
+
+
+class Cluster:
+    """What is left of the webhooks in a cluster, and a Helm of either version."""
+
+    def __init__(self, cluster: handle.DevCluster, site: operator_site.Site, helm: pathlib.Path) -> None:
+        self._api = api.ApiClient(layout.Layout(cluster.kubeconfig.parent), cluster.url)
+        self._site = site
+        self._helm = (str(helm), f"--kubeconfig={cluster.kubeconfig}", f"--namespace={site.namespace}")
+
+    def helm(self, *arguments: str) -> None:
+        commands.run([*self._helm, *arguments], timeout=120)
+
+    def configurations(self) -> list[charts.Object]:
+        """Those that are there."""
+        answers = (
+            self._api.request("GET", f"{path}/addon-operator-{self._site.namespace}")
+            for path in admitting.CONFIGURATIONS
+        )
+        return [json.loads(answer.text) for answer in answers if answer.is_success]
+
+    def are_filled(self) -> bool:
+        found = self.configurations()
+        return len(found) == 2 and all(one.get("webhooks") for one in found)
+
+    def takes_pods(self, namespace: str) -> bool:
+        body: charts.Object = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"generateName": "web-"},
+            "spec": {"containers": [admitting.container()]},
+        }
+        return self._api.request("POST", admitting.PODS.format(namespace), body).is_success
+
+
+@pytest.fixture
+def chart(tmp_path: pathlib.Path) -> pathlib.Path:
+    """A copy of the chart, of which tests make another version."""
+    return pathlib.Path(shutil.copytree(charts.CHART, tmp_path / "chart"))
+
+
+@pytest.mark.parametrize("version", ["helm3", "helm4"])
+def test_webhooks_outlive_upgrades_and_go_with_the_release(
+    devcluster: handle.DevCluster,
+    site: operator_site.Site,
+    helms: Mapping[str, pathlib.Path],
+    chart: pathlib.Path,
+    version: str,
+) -> None:
+    cluster = Cluster(devcluster, site, helms[version])
+    given = charts.flags({"replicas": 1, **FAIL})
+    cluster.helm("install", charts.RELEASE, str(chart), *given)
+    try:
+        assert [one.get("webhooks") for one in cluster.configurations()] == [None, None]
+        # Even an operator that may create them must not bring them back.
+        everything = {"KUBE_CONFIG": str(devcluster.kubeconfig)}
+        with charts.operating(charts.Installation(devcluster, site), **everything) as operator:
+            operator.wait_until(cluster.are_filled, "the webhooks are registered")
+            see_upgrade(cluster, chart, given)
+            cluster.helm("uninstall", charts.RELEASE)
+            assert cluster.configurations() == []
+            operator.wait_logged("does not exist", "helm upgrade")
+        assert cluster.configurations() == []
+        namespace = devcluster.namespace("shop")
+        assert cluster.takes_pods(namespace)
+        devcluster.delete_namespace(namespace)
+    finally:
+        cluster.helm("uninstall", charts.RELEASE, "--ignore-not-found")
+
+
+def see_upgrade(cluster: Cluster, chart: pathlib.Path, given: list[str]) -> None:
+    """Another version of the chart, and other values, touch no webhook: not even for a moment."""
+    before = cluster.configurations()
+    about = chart / "Chart.yaml"
+    about.write_text(about.read_text().replace("\nversion: 0.1.0", "\nversion: 0.1.1"))
+    cluster.helm("upgrade", charts.RELEASE, str(chart), *given, "--set", "service.port=9750")
+    after = cluster.configurations()
+    assert [one["metadata"]["labels"]["helm.sh/chart"] for one in after] == ["addon-operator-0.1.1"] * 2
+    assert [one["webhooks"] for one in after] == [one["webhooks"] for one in before]
+    assert [one["metadata"]["generation"] for one in after] == [
+        one["metadata"]["generation"] for one in before
+    ]
+
+
+def test_pods_are_created_after_an_uninstallation_without_any_operator(
+    devcluster: handle.DevCluster, site: operator_site.Site, helms: Mapping[str, pathlib.Path]
+) -> None:
+    cluster = Cluster(devcluster, site, helms["helm3"])
+    namespace = devcluster.namespace("shop")
+    with charts.installed(devcluster, site, FAIL) as installation:
+        with charts.operating(installation) as operator:
+            operator.wait_until(cluster.are_filled, "the webhooks are registered")
+        operator_process.wait_until(lambda: not cluster.takes_pods(namespace), "pods are refused")
+    operator_process.wait_until(lambda: cluster.takes_pods(namespace), "pods are taken again", deadline=5)
+    devcluster.delete_namespace(namespace)
+
+
+def test_webhooks_of_an_operator_without_the_chart_go_with_its_namespace(
+    devcluster: handle.DevCluster, site: operator_site.Site, helms: Mapping[str, pathlib.Path]
+) -> None:
+    cluster = Cluster(devcluster, site, helms["helm3"])
+    with admitting.admitting(site, devcluster, WEBHOOK_FAILURE_POLICY="Fail") as operator:
+        assert cluster.are_filled()
+        operator.kill()
+        devcluster.delete_namespace(site.namespace)
+        operator_process.wait_until(lambda: cluster.configurations() == [], "the garbage collector has come")

@@ -16,10 +16,11 @@ import click
 import rich.console
 import rich.table
 
-from tests.benchmarks import admission, expand, hooks, lifecycle, measures, values
+from tests.benchmarks import admission, expand, hooks, lifecycle, measures, merge, values
 
 _BENCHMARKS: Final[Mapping[str, Callable[[], Sequence[measures.Row]]]] = {
     "expand": expand.run,
+    "merge": merge.run,
     "admission": lambda: asyncio.run(admission.run()),
     "values": values.run,
     "hooks": hooks.run,

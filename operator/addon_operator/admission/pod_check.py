@@ -16,10 +16,11 @@ from addon_operator.admission import expansion_check, pod_handler, reviews
 from addon_operator.kernel import errors as kernel_errors
 from addon_operator.kernel import json_types
 from addon_operator.kube import client, errors, events, paths, rate_limit
-from addon_operator.podpreset import annotations, merge, model
+from addon_operator.podpreset import annotations, cost, merge, model
 
 CONFLICT: Final = "conflict"
 UNRESOLVED: Final = "UnresolvedVariable"
+TOO_MUCH: Final = "PresetsTooLarge"
 PENDING_MAX: Final = 5000
 """How many pods may wait to be looked at; more are passed over and counted."""
 
@@ -45,6 +46,8 @@ class _Finding:
 
     conflicts: tuple[merge.Conflict, ...]
     unresolved: tuple[expansion_check.Unresolved, ...]
+    too_much: tuple[str, ...]
+    """That the presets were not looked at, and why."""
 
     def notes(self) -> list[_Note]:
         return [
@@ -52,6 +55,7 @@ class _Finding:
                 _Note(CONFLICT, each.message, f"{annotations.DOMAIN}/{each.preset}")
                 for each in self.conflicts
             ),
+            *(_Note(TOO_MUCH, each) for each in self.too_much),
             *(_Note(UNRESOLVED, each.message) for each in self.unresolved),
         ]
 
@@ -138,10 +142,15 @@ class PodCheck:
             _log.exception("pod %s/%s was not checked", namespace, about.name)
 
     async def _find(self, namespace: str, pod: json_types.KubernetesObject) -> _Finding:
-        merged = await self._merger.merge(namespace, pod)
-        conflicts = merged.conflicts if isinstance(merged, merge.Conflicted) else ()
+        conflicts: tuple[merge.Conflict, ...] = ()
+        too_much: tuple[str, ...] = ()
+        try:
+            merged = await self._merger.merge(namespace, pod)
+            conflicts = merged.conflicts if isinstance(merged, merge.Conflicted) else ()
+        except cost.MergeCostError as error:
+            too_much = (str(error),)
         unresolved = await self._expansions.check(namespace, pod) if self._expansions else ()
-        return _Finding(conflicts, tuple(unresolved))
+        return _Finding(conflicts, tuple(unresolved), too_much)
 
     async def _is_stored(self, about: events.ObjectReference) -> bool:
         path = paths.of("v1", "pods", namespace=about.namespace, name=about.name)

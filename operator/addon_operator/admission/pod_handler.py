@@ -6,7 +6,7 @@ from typing import Any, Final, Literal, Protocol
 
 from addon_operator.admission import env_sources_reader, reviews
 from addon_operator.kernel import clock, json_types
-from addon_operator.podpreset import annotations, defaults, env_sources, merge, model, selection
+from addon_operator.podpreset import annotations, cost, defaults, env_sources, merge, model, selection
 
 SOURCES_SECONDS: Final = 1.0
 """How long ConfigMaps and Secrets are waited for while a pod is admitted."""
@@ -56,13 +56,17 @@ class Merger:
     async def merge(
         self, namespace: str, pod: json_types.KubernetesObject
     ) -> merge.Injection | merge.Conflicted:
-        """What the presets of the namespace add to the pod, or why they cannot."""
+        """What the presets of the namespace add to the pod, or why they cannot.
+
+        Raises :class:`addon_operator.podpreset.cost.MergeCostError` when they are too many or too large.
+        """
         if selection.is_exempt(pod):
             return merge.Injection((), ())
         labels = (pod.get("metadata") or {}).get("labels") or {}
         matching = await self._presets.match(namespace, labels)
         if not matching:
             return merge.Injection((), ())
+        cost.check(pod, matching)
         wanted = env_sources.sources_needed(pod, matching)
         found = await self._sources.read(namespace, wanted, SOURCES_SECONDS) if wanted else {}
 
@@ -95,6 +99,9 @@ class PodHandler:
     ) -> tuple[Result, Sequence[Mapping[str, Any]]]:
         try:
             merged = await self._merger.merge(review.namespace, pod)
+        except cost.MergeCostError as error:
+            _log.warning("a pod of namespace %s was admitted without presets: %s", review.namespace, error)
+            return "error", ()
         except Exception:  # noqa: BLE001 - whatever it is, the pod is admitted as it came
             _log.exception("a pod of namespace %s was admitted without presets", review.namespace)
             return "error", ()

@@ -19,11 +19,12 @@ from addon_operator.app import (
 from addon_operator.kernel import errors, json_types
 from addon_operator.kube import auth, client
 from addon_operator.kube import errors as kube_errors
-from addon_operator.podpreset import model, selection
+from addon_operator.podpreset import cost, model, selection
 
 DEFAULT_NAMESPACE: Final = "default"
 EXEMPT_NAMESPACE: Final = "kube-system"
 """The webhook is not called for pods of this namespace."""
+_POD_ERRORS: Final = (expansion.MalformedObjectError, expansion.ExpansionSizeError, cost.MergeCostError)
 _NO_CLUSTER: Final = "give --presets and --objects, or --no-cluster, to preview from files alone"
 
 
@@ -156,7 +157,7 @@ class _Previewer:
         objects = await self._objects(pod, presets, namespace)
         try:
             return preview_admission.admit(source.title, pod, presets, objects)
-        except (expansion.MalformedObjectError, expansion.ExpansionSizeError) as error:
+        except _POD_ERRORS as error:
             where = source.manifest.document.where((*source.manifest.path, *source.path))
             raise preview_files.ManifestError(f"{where}: {error}") from None
 

@@ -1,14 +1,21 @@
 """Variables that one side sets with ``env`` and another side with ``envFrom``.
 
-A *side* is a container as it came, or one preset. A variable and an envFrom source that only different sides
-have are in conflict when the source defines the variable. Where one side has both, its author decided that
-``env`` wins, as the kubelet lets it. A pod that is admitted a second time holds all that the first time put
-there, so it has both itself, and nothing is in conflict.
+A *side* is a container as it came, or one preset. A side that has a variable alone, and one that has an
+envFrom source alone which defines it, are in conflict about the two. A side that has both is not: its
+author decided that ``env`` wins, as the kubelet lets it. A variable that the container has is the
+container's, whoever repeats it: presets are in conflict about it with the container only, and none is if
+some side has it together with the source. Which preset is older makes no difference for that. A pod that
+is admitted a second time holds all that the first time put there, so nothing is in conflict then.
+
+All of it takes time in proportion to what the sides have: sides are bits of a number, and sources are
+looked up by prefix and key.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+import bisect
+import itertools
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 from addon_operator.kernel import json_types
 from addon_operator.podpreset import model
@@ -18,6 +25,14 @@ EnvFromKeys: TypeAlias = Callable[[SourceRef], Collection[str] | None]
 """Gives the keys of a source's ``data``; ``None`` for one that is missing or unreadable."""
 
 CONTAINER_LISTS: Final = ("containers", "initContainers")
+CLASHES_MAX: Final = 1000
+"""How many variables of one preset are named that a container's sources set, and the other way round."""
+
+_KEY_MAX: Final = 253
+"""Longest key of a ConfigMap or Secret, in characters."""
+_CONTAINER: Final = 1
+"""The bit of the container as it came."""
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +44,6 @@ class Side:
     sources: dict[EnvFromKey, None]
     """The ``envFrom`` entries."""
 
-    def has_both(self, name: str, source: EnvFromKey) -> bool:
-        """Whether this side's author decided about the two."""
-        return name in self.names and source in self.sources
-
 
 @dataclass(frozen=True, slots=True)
 class Clash:
@@ -40,6 +51,19 @@ class Clash:
 
     name: str
     source: SourceRef
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """A variable and a source that defines it, about which sides are in conflict."""
+
+    clash: Clash
+    rank: int
+    """Which of all sources it is."""
+    name_only: int
+    """The sides that set the variable, as bits."""
+    source_only: int
+    """The sides that read the source."""
 
 
 def container_side(container: json_types.KubernetesObject) -> Side:
@@ -58,57 +82,134 @@ def preset_side(preset: model.Preset) -> Side:
     )
 
 
+class KnownKeys:
+    """The sources that hold a key, among those that were asked about."""
+
+    def __init__(self, env_from_keys: EnvFromKeys) -> None:
+        self._env_from_keys = env_from_keys
+        self._asked: set[SourceRef] = set()
+        self._holders: dict[str, set[SourceRef]] = {}
+
+    def ask(self, sources: Collection[SourceRef]) -> None:
+        """Have the keys of these sources, too."""
+        for source in sources:
+            if source not in self._asked:
+                self._asked.add(source)
+                for key in self._env_from_keys(source) or ():
+                    self._holders.setdefault(key, set()).add(source)
+
+    def holders(self, key: str) -> Collection[SourceRef]:
+        """The sources that have the key."""
+        return self._holders.get(key, ())
+
+
 class Sides:
-    """The sides of one container that were looked at so far."""
+    """All sides of one container: itself, and the presets in the order of their application."""
 
-    __slots__ = ("_names", "_sides", "_sources")
+    __slots__ = ("_by_prefix", "_lengths", "_names", "_sides", "_sources")
 
-    def __init__(self, first: Side) -> None:
-        self._sides: list[Side] = []
-        self._names: dict[str, None] = {}
-        self._sources: dict[EnvFromKey, None] = {}
-        self.add(first)
+    def __init__(self, container: Side, presets: Sequence[Side]) -> None:
+        self._sides = (container, *presets)
+        self._names = _bits(side.names for side in self._sides)
+        self._sources = _bits(side.sources for side in self._sides)
+        self._by_prefix: dict[str, set[SourceRef]] = {}
+        for key in self._sources:
+            if key.source is not None:
+                self._by_prefix.setdefault(key.prefix, set()).add(key.source)
+        self._lengths = sorted({len(prefix) for prefix in self._by_prefix})
 
-    def add(self, side: Side) -> None:
-        """Remember one more side."""
-        self._sides.append(side)
-        self._names.update(side.names)
-        self._sources.update(side.sources)
+    def sources_needed(self) -> set[SourceRef]:
+        """The sources that may define a variable of a side other than their own, going by the prefix."""
+        behind: dict[str, int] = {}
+        for name, sides in self._names.items():
+            for prefix in self._prefixes(name):
+                behind[prefix] = behind.get(prefix, 0) | sides
+        return {
+            key.source
+            for key, sides in self._sources.items()
+            if key.source is not None and _differ(behind.get(key.prefix, 0), sides)
+        }
 
-    def clashes(self, side: Side, env_from_keys: EnvFromKeys) -> Iterator[Clash]:
-        """The variables about which a side and those before it are in conflict."""
-        for names, source, reference in self._questions(side):
-            keys = env_from_keys(reference) or ()
-            for name in names:
-                if name[len(source.prefix) :] in keys and not self._is_decided(name, source, side):
-                    yield Clash(name, reference)
+    def clashes(self, known: KnownKeys) -> list[list[Clash]]:
+        """What each preset is in conflict about with the container or an older preset."""
+        known.ask(self.sources_needed())
+        by_name: dict[str, list[_Pair]] = {}
+        by_source: dict[EnvFromKey, list[_Pair]] = {}
+        for name, source, pair in self._pairs(known):
+            by_name.setdefault(name, []).append(pair)
+            by_source.setdefault(source, []).append(pair)
+        if not by_name:
+            return [[] for _ in self._sides[1:]]
+        return [
+            list(itertools.islice(_of_side(1 << number, side, by_name, by_source), CLASHES_MAX))
+            for number, side in enumerate(self._sides)
+            if number
+        ]
 
-    def sources_needed(self, side: Side) -> Iterator[SourceRef]:
-        """The sources about which :meth:`clashes` asks."""
-        return (reference for _, _, reference in self._questions(side))
+    def _pairs(self, known: KnownKeys) -> Iterator[tuple[str, EnvFromKey, _Pair]]:
+        ranks = {source: rank for rank, source in enumerate(self._sources)}
+        for name, names in self._names.items():
+            for prefix in self._prefixes(name):
+                for reference in self._by_prefix[prefix].intersection(known.holders(name[len(prefix) :])):
+                    source = EnvFromKey(prefix, reference)
+                    name_only, source_only = _in_conflict(names, self._sources[source])
+                    if name_only and source_only:
+                        clash = Clash(name, reference)
+                        yield name, source, _Pair(clash, ranks[source], name_only, source_only)
 
-    def _questions(self, side: Side) -> Iterator[tuple[list[str], EnvFromKey, SourceRef]]:
-        """The variables of one side that a source of another can define, going by the prefix."""
-        for names, sources in ((side.names, self._sources), (self._names, side.sources)):
-            for source in sources:
-                possible = [name for name in names if name.startswith(source.prefix)]
-                if possible and source.source is not None:
-                    yield possible, source, source.source
+    def _prefixes(self, name: str) -> Iterator[str]:
+        """The prefixes of sources that leave a key of the name."""
+        first = bisect.bisect_left(self._lengths, len(name) - _KEY_MAX)
+        for length in self._lengths[first : bisect.bisect_left(self._lengths, len(name))]:
+            if name[:length] in self._by_prefix:
+                yield name[:length]
 
-    def _is_decided(self, name: str, source: EnvFromKey, side: Side) -> bool:
-        return any(one.has_both(name, source) for one in (*self._sides, side))
+
+def _bits(parts: Iterable[Iterable[_T]]) -> dict[_T, int]:
+    """Each item of the parts, in the order of its first part, with a bit for each part that has it."""
+    found: dict[_T, int] = {}
+    for number, part in enumerate(parts):
+        for item in part:
+            found[item] = found.get(item, 0) | 1 << number
+    return found
+
+
+def _differ(names: int, sources: int) -> bool:
+    """Whether a side of the first is not the same as one of the others."""
+    only_one = names == sources and names.bit_count() == 1
+    return bool(names) and bool(sources) and not only_one
+
+
+def _in_conflict(names: int, sources: int) -> tuple[int, int]:
+    """Which sides that set a variable, and which that read a source of it, are in conflict."""
+    if not names & _CONTAINER:
+        return names & ~sources, sources & ~names
+    return (0, 0) if names & sources else (_CONTAINER, sources)
+
+
+def _of_side(
+    bit: int, side: Side, by_name: Mapping[str, list[_Pair]], by_source: Mapping[EnvFromKey, list[_Pair]]
+) -> Iterator[Clash]:
+    """The conflicts of a side with those before it."""
+    before = bit - 1
+    own = [
+        pair
+        for name in side.names
+        for pair in by_name.get(name, ())
+        if pair.name_only & bit and pair.source_only & before
+    ]
+    yield from (pair.clash for pair in sorted(own, key=lambda pair: pair.rank))
+    for source in side.sources:
+        for pair in by_source.get(source, ()):
+            if pair.source_only & bit and pair.name_only & before:
+                yield pair.clash
 
 
 def sources_needed(pod: json_types.KubernetesObject, presets: Iterable[model.Preset]) -> frozenset[SourceRef]:
     """The ConfigMaps and Secrets whose keys decide whether the presets fit the pod; often none."""
     sides = [preset_side(preset) for preset in presets]
-    needed: set[SourceRef] = set()
-    for container in containers(pod):
-        together = Sides(container_side(container))
-        for side in sides:
-            needed.update(together.sources_needed(side))
-            together.add(side)
-    return frozenset(needed)
+    each = (Sides(container_side(container), sides).sources_needed() for container in containers(pod))
+    return frozenset(itertools.chain.from_iterable(each))
 
 
 def containers(pod: json_types.KubernetesObject) -> list[dict[str, Any]]:

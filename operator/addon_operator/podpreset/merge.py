@@ -4,12 +4,12 @@ Source: "Conflicts" and "Behavior" of the PodPreset design, with the merge rules
 ``docs/reference/podpreset.md`` says what holds where the two differ.
 """
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, TypedDict
 
 from addon_operator.kernel import json_types
-from addon_operator.podpreset import annotations, defaults, env_sources, model
+from addon_operator.podpreset import annotations, cost, defaults, env_sources, model
 
 _SUMMARY: Final = "Conflict on pod preset."
 
@@ -69,10 +69,16 @@ def inject(
 
     A pod to which the same presets were applied before gets no change. The keys of the sources named by
     :func:`addon_operator.podpreset.env_sources.sources_needed` suffice.
+
+    Raises :class:`addon_operator.podpreset.cost.MergeCostError` when that would cost more than it may.
     """
     ordered = sorted(presets, key=lambda preset: preset.order)
-    target = _Pod(pod, env_from_keys)
-    found = [(preset.name, tuple(dict.fromkeys(target.merge(preset)))) for preset in ordered]
+    cost.check(pod, ordered)
+    target = _Pod(pod, ordered, env_from_keys)
+    found = [
+        (preset.name, tuple(dict.fromkeys(target.merge(number, preset))))
+        for number, preset in enumerate(ordered)
+    ]
     conflicts = tuple(Conflict(name, problems) for name, problems in found if problems)
     if conflicts:
         return Conflicted(conflicts)
@@ -86,7 +92,7 @@ _Canonical: TypeAlias = Callable[[defaults.Entry], defaults.Entry]
 class _Entries:
     """A list in which an entry is compared with the last one of its key."""
 
-    __slots__ = ("_canonical", "_last", "_path", "_started", "added")
+    __slots__ = ("_canonical", "_compared", "_last", "_path", "_started", "added")
 
     def __init__(
         self,
@@ -98,17 +104,23 @@ class _Entries:
         self._path = path
         self._canonical = canonical
         self._last = {key(entry): entry for entry in entries}
+        # Entries that were compared, in the form for it: many presets may be compared with one large entry.
+        self._compared: dict[Hashable, defaults.Entry] = {}
         self._started = bool(entries)
         self.added: list[defaults.Entry] = []
 
     def put(self, addition: model.Addition) -> bool:
         """Take an entry over unless it is there already; ``False`` when another one is."""
-        found = self._last.get(addition.key)
+        key = addition.key
+        found = self._last.get(key)
         if found is None:
-            self._last[addition.key] = addition.entry
+            self._last[key] = addition.entry
+            self._compared[key] = addition.canonical
             self.added.append(addition.entry)
             return True
-        return _same(found, addition, self._canonical)
+        if key not in self._compared:
+            self._compared[key] = self._canonical(found)
+        return self._compared[key] == addition.canonical
 
     def patch(self) -> Iterator[PatchOperation]:
         return _append(self._path, self.added, started=self._started)
@@ -117,30 +129,43 @@ class _Entries:
 class _Mounts:
     """The mounts of a container, among which any equal one is enough."""
 
-    __slots__ = ("_mounts", "_path", "_started", "added")
+    __slots__ = ("_compared", "_here", "_path", "_paths", "_started", "added")
 
     def __init__(self, path: str, mounts: Collection[defaults.Entry]) -> None:
         self._path = path
-        self._mounts = list(mounts)
+        self._here: dict[object, list[defaults.Entry]] = {}
+        self._paths: dict[object, set[object]] = {}
+        self._compared: dict[object, set[Hashable]] = {}
         self._started = bool(mounts)
         self.added: list[defaults.Entry] = []
+        for mount in mounts:
+            self._note(mount)
+
+    def _note(self, mount: defaults.Entry) -> None:
+        path = mount.get("mountPath")
+        self._here.setdefault(path, []).append(mount)
+        self._paths.setdefault(mount.get("name"), set()).add(path)
 
     def put(self, addition: model.Addition) -> Iterator[str]:
         """Take a mount over unless it is there already, or tell what stands in the way."""
         path, volume = addition.entry["mountPath"], addition.entry["name"]
-        here = [mount for mount in self._mounts if mount.get("mountPath") == path]
-        if any(_same(mount, addition, defaults.canonical_mount) for mount in here):
+        here = path in self._here
+        if here and _frozen(addition.canonical) in self._mounted(path):
             return
-        elsewhere = any(
-            mount.get("name") == volume and mount.get("mountPath") != path for mount in self._mounts
-        )
+        elsewhere = bool(self._paths.get(volume, set()) - {path})
         if here:
             yield f"Duplicate mountPath {path}."
         if elsewhere:
             yield f"Duplicate volumeMount {volume}."
         if not here and not elsewhere:
-            self._mounts.append(addition.entry)
+            self._note(addition.entry)
             self.added.append(addition.entry)
+
+    def _mounted(self, path: object) -> set[Hashable]:
+        """What is mounted at a path, in the form in which it is compared."""
+        if path not in self._compared:
+            self._compared[path] = {_frozen(defaults.canonical_mount(mount)) for mount in self._here[path]}
+        return self._compared[path]
 
     def patch(self) -> Iterator[PatchOperation]:
         return _append(self._path, self.added, started=self._started)
@@ -149,9 +174,15 @@ class _Mounts:
 class _Container:
     """A container and what was added to it."""
 
-    __slots__ = ("_env", "_env_from", "_env_from_keys", "_mounts", "_sides")
+    __slots__ = ("_clashes", "_env", "_env_from", "_mounts")
 
-    def __init__(self, path: str, container: dict[str, Any], env_from_keys: env_sources.EnvFromKeys) -> None:
+    def __init__(
+        self,
+        path: str,
+        container: dict[str, Any],
+        sides: Sequence[env_sources.Side],
+        known: env_sources.KnownKeys,
+    ) -> None:
         self._env = _Entries(f"{path}/env", container.get("env") or (), _name_of, defaults.canonical_env)
         self._env_from = _Entries(
             f"{path}/envFrom",
@@ -160,19 +191,17 @@ class _Container:
             defaults.canonical_env_from,
         )
         self._mounts = _Mounts(f"{path}/volumeMounts", container.get("volumeMounts") or ())
-        self._sides = env_sources.Sides(env_sources.container_side(container))
-        self._env_from_keys = env_from_keys
+        self._clashes = env_sources.Sides(env_sources.container_side(container), sides).clashes(known)
 
-    def merge(self, preset: model.Preset, side: env_sources.Side) -> Iterator[str]:
+    def merge(self, number: int, preset: model.Preset) -> Iterator[str]:
         for addition in preset.env:
             if not self._env.put(addition):
                 yield f"Duplicate env {addition.key}."
         for addition in preset.env_from:
             if not self._env_from.put(addition):
                 yield f"Duplicate envFrom {defaults.env_from_key(addition.entry).source}."
-        for clash in self._sides.clashes(side, self._env_from_keys):
+        for clash in self._clashes[number]:
             yield f"Env {clash.name} is also set by envFrom {clash.source}."
-        self._sides.add(side)
         for addition in preset.volume_mounts:
             yield from self._mounts.put(addition)
 
@@ -187,10 +216,17 @@ class _Pod:
 
     __slots__ = ("_containers", "_volumes")
 
-    def __init__(self, pod: json_types.KubernetesObject, env_from_keys: env_sources.EnvFromKeys) -> None:
+    def __init__(
+        self,
+        pod: json_types.KubernetesObject,
+        presets: Iterable[model.Preset],
+        env_from_keys: env_sources.EnvFromKeys,
+    ) -> None:
         spec = pod.get("spec") or {}
+        sides = [env_sources.preset_side(preset) for preset in presets]
+        known = env_sources.KnownKeys(env_from_keys)
         self._containers = [
-            _Container(f"/spec/{field}/{index}", container, env_from_keys)
+            _Container(f"/spec/{field}/{index}", container, sides, known)
             for field in env_sources.CONTAINER_LISTS
             for index, container in enumerate(spec.get(field) or ())
         ]
@@ -198,11 +234,10 @@ class _Pod:
             "/spec/volumes", spec.get("volumes") or (), _name_of, defaults.canonical_volume
         )
 
-    def merge(self, preset: model.Preset) -> Iterator[str]:
-        """Add what fits of a preset and tell what does not."""
-        side = env_sources.preset_side(preset)
+    def merge(self, number: int, preset: model.Preset) -> Iterator[str]:
+        """Add what fits of a preset, the one of this number, and tell what does not."""
         for container in self._containers:
-            yield from container.merge(preset, side)
+            yield from container.merge(number, preset)
         for addition in preset.volumes:
             if not self._volumes.put(addition):
                 yield f"Duplicate volume {addition.key}."
@@ -217,8 +252,11 @@ def _name_of(entry: defaults.Entry) -> Hashable:
     return entry.get("name")
 
 
-def _same(found: defaults.Entry, addition: model.Addition, canonical: _Canonical) -> bool:
-    return found == addition.entry or canonical(found) == addition.canonical
+def _frozen(value: object) -> Hashable:
+    """The same for values that are equal, to be looked up."""
+    if isinstance(value, Mapping):
+        return frozenset((key, _frozen(item)) for key, item in value.items())
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value
 
 
 def _append(path: str, entries: Sequence[defaults.Entry], *, started: bool) -> Iterator[PatchOperation]:

@@ -29,6 +29,8 @@ class Addition:
     """What is written to the pod."""
     canonical: defaults.Entry
     """What is compared with the pod's own entries."""
+    size: int
+    """How many characters the entry has, about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,11 @@ class Preset:
     env_from: tuple[Addition, ...]
     volumes: tuple[Addition, ...]
     volume_mounts: tuple[Addition, ...]
+
+    def characters(self, containers: int) -> int:
+        """How many characters it can add to a pod with so many containers."""
+        for_each = sum(one.size for part in (self.env, self.env_from, self.volume_mounts) for one in part)
+        return containers * for_each + sum(one.size for one in self.volumes)
 
     @property
     def order(self) -> tuple[dt.datetime, PresetName]:
@@ -105,7 +112,15 @@ def _additions(
     key: Callable[[defaults.Entry], Hashable],
     canonical: Callable[[defaults.Entry], defaults.Entry],
 ) -> tuple[Addition, ...]:
-    return tuple(Addition(key(entry), entry, canonical(entry)) for entry in entries)
+    return tuple(Addition(key(entry), entry, canonical(entry), _size(entry)) for entry in entries)
+
+
+def _size(value: object) -> int:
+    if isinstance(value, Mapping):
+        return 2 + sum(len(str(key)) + 4 + _size(item) for key, item in value.items())
+    if isinstance(value, list):
+        return 2 + sum(1 + _size(item) for item in value)
+    return 2 + len(value) if isinstance(value, str) else 8
 
 
 def _entry_name(entry: defaults.Entry) -> str:

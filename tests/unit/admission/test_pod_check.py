@@ -8,7 +8,7 @@ import pytest
 
 from addon_operator.admission import env_sources_reader, expansion_check, pod_check, pod_handler
 from addon_operator.kube import client, events
-from addon_operator.podpreset import model
+from addon_operator.podpreset import cost, model
 from tests.fakes.api_server import Answer, ApiServer, Asked, Pauses, status
 from tests.unit.admission.objects import EVENTS, PODS, Gate, Object, container, pod, preset, review, settled
 from tests.unit.admission.test_pod_handler import Presets, Sources
@@ -124,6 +124,24 @@ async def test_unresolved_references_are_told_for_each_container(world: World) -
         ("UnresolvedVariable", "addon-operator", "Container b: cannot expand $(X) in args[0]"),
     ]
     assert world.observer.unresolved == 3
+
+
+async def test_presets_that_are_too_many_are_told_beside_what_is_unresolved(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cost, "ENTRIES_MAX", 1)
+    world.presets = Presets(preset("p"), preset("q"))
+    told = await world.tell(pod(container(args=["$(X)"])))
+    assert [(reason, message) for reason, _, message in told] == [
+        (
+            "PresetsTooLarge",
+            (
+                "No preset was injected: the presets that match the pod have 2 entries for its containers, "
+                "and 1 may be."
+            ),
+        ),
+        ("UnresolvedVariable", "Container app: cannot expand $(X) in args[0]"),
+    ]
 
 
 async def test_nothing_is_asked_or_told_of_a_pod_without_trouble(world: World) -> None:

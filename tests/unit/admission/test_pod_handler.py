@@ -7,7 +7,7 @@ import jsonpatch
 import pytest
 
 from addon_operator.admission import env_sources_reader, pod_handler, preset_cache
-from addon_operator.podpreset import defaults, model
+from addon_operator.podpreset import cost, defaults, model
 from tests.fakes.api_server import Pauses
 from tests.unit.admission.objects import Object, Seen, container, pod, preset, review
 
@@ -164,6 +164,17 @@ async def test_reviews_of_other_things_are_allowed_and_not_counted(
     given = review(object_, operation=operation, sub_resource=sub_resource)
     verdict = await handler(observer, Presets(preset()))(given)
     assert (verdict.allowed, verdict.patch, observer.results) == (True, (), [])
+
+
+async def test_more_presets_than_may_be_merged_leave_the_pod_as_it_is(
+    observer: Observer, caplog: pytest.LogCaptureFixture
+) -> None:
+    presets = Presets(*(preset(f"p{number}") for number in range(cost.PRESETS_MAX + 1)))
+    verdict = await handler(observer, presets)(review(pod()))
+    assert (verdict.allowed, verdict.patch) == (True, ())
+    assert observer.results == [("shop", "error")]
+    assert "1001 presets match the pod" in caplog.text
+    assert "Traceback" not in caplog.text
 
 
 async def test_an_error_of_ours_does_not_refuse_a_pod(

@@ -61,12 +61,34 @@ def test_a_preset_that_repeats_the_pods_source_decides_about_its_variables() -> 
     injected(given, preset(env=[env("A")], envFrom=[config_map("c")]), keys=C_HAS_A)
 
 
-def test_a_third_preset_does_not_excuse_two_others() -> None:
-    both = preset("z", env=[env("A")], envFrom=[config_map("c")])
+@pytest.mark.parametrize("third", ["0", "z"], ids=["the oldest", "the youngest"])
+def test_a_third_preset_does_not_excuse_two_others(third: str) -> None:
+    both = preset(third, env=[env("A")], envFrom=[config_map("c")])
     found = messages(
         pod(), preset("a", env=[env("A")]), preset("p", envFrom=[config_map("c")]), both, keys=C_HAS_A
     )
     assert found == only("Env A is also set by envFrom ConfigMap c.")
+
+
+@pytest.mark.parametrize("both_is_older", [True, False])
+def test_a_variable_of_the_pod_that_one_preset_has_with_its_source_is_no_conflict_of_another(
+    both_is_older: bool,
+) -> None:
+    both: dict[str, Any] = {"env": [env("A")], "envFrom": [config_map("c")]}
+    ages = ("2024-01-01T00:00:00Z", "2024-02-01T00:00:00Z")
+    presets = (
+        preset("both", created=ages[not both_is_older], **both),
+        preset("from-only", created=ages[both_is_older], envFrom=[config_map("c")]),
+    )
+    injected(pod(container(env=[env("A")])), *presets, keys=C_HAS_A)
+
+
+@pytest.mark.parametrize("env_is_older", [True, False], ids=["env is older", "envFrom is older"])
+def test_a_preset_that_repeats_a_variable_of_the_pod_is_not_in_conflict_about_it(env_is_older: bool) -> None:
+    sets, reads = ("a", "p") if env_is_older else ("p", "a")
+    presets = preset(sets, env=[env("A")]), preset(reads, envFrom=[config_map("c")])
+    found = messages(pod(container(env=[env("A")])), *presets, keys=C_HAS_A)
+    assert found == {reads: "Conflict on pod preset. Env A is also set by envFrom ConfigMap c."}
 
 
 def test_the_prefix_is_part_of_the_name() -> None:

@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, Protocol
 from aiohttp import http_exceptions, web
 
 from addon_operator.admission import reviews, site_load, tls
-from addon_operator.kernel import durations, errors
+from addon_operator.kernel import durations, errors, listening
 
 MAX_BODY_BYTES: Final = 20 << 20
 """Room for a review of the largest request that the API server takes (3 MiB), each byte escaped with six."""
@@ -191,11 +191,9 @@ class AdmissionSite:
         )
 
     def _listen_error(self, error: OSError) -> ListenError:
-        # asyncio's text repeats the address.
-        reason = str(error.strerror or error).rpartition(": ")[2]
         return ListenError(
-            f"the admission server cannot listen on {self._address} port {self._port}: {reason}; "
-            f"{_HOW_TO_MOVE}"
+            f"the admission server cannot listen on {self._address} port {self._port}: "
+            f"{listening.reason(error)}; {_HOW_TO_MOVE}"
         )
 
     def _application(self) -> web.Application:

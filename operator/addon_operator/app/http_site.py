@@ -7,7 +7,6 @@ when there is a reason to.
 import asyncio
 import contextlib
 import dataclasses
-import errno
 from collections.abc import AsyncIterator, Callable
 from typing import Final, Protocol
 
@@ -15,7 +14,7 @@ import orjson
 from aiohttp import web
 
 from addon_operator.app import settings
-from addon_operator.kernel import errors
+from addon_operator.kernel import errors, listening
 from addon_operator.telemetry import metrics
 
 NOT_STARTED: Final = "STARTUP_CONVERGE_NOT_STARTED"
@@ -35,11 +34,6 @@ _HOW_TO_MOVE: Final = (
     "choose others with ADDON_OPERATOR_LISTEN_ADDRESS and ADDON_OPERATOR_LISTEN_PORT "
     "(--prometheus-listen-address, --prometheus-listen-port)"
 )
-_BIND_FAILURES: Final = {
-    errno.EADDRINUSE: "another process listens there",
-    errno.EADDRNOTAVAIL: "this machine has no such address",
-    errno.EACCES: "this user may not listen on such a low port",
-}
 
 
 class ListenError(errors.ConfigurationError):
@@ -108,7 +102,7 @@ async def _listen(runner: web.AppRunner, address: str, port: int) -> Site:
     try:
         await web.TCPSite(runner, address, port).start()
     except OSError as error:
-        reason = _BIND_FAILURES.get(error.errno or 0) or error.strerror or str(error)
+        reason = listening.reason(error)
         raise ListenError(f"cannot listen on {address} port {port}: {reason}; {_HOW_TO_MOVE}") from error
     return Site(address, runner.addresses[0][1])
 

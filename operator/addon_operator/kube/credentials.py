@@ -136,9 +136,7 @@ class KubeconfigSource:
         return self.files.holding(given) if isinstance(given, bytes) else given
 
     async def _by_library(self) -> Credentials:
-        # Untyped, and a third of a second to import.
-        library: Any = importlib.import_module("kubernetes.aio.config.kube_config")
-        configuration: Any = importlib.import_module("kubernetes.aio.client").Configuration()
+        library, configuration = self._library()
         merged = library.KubeConfigMerger(":".join(map(str, self.paths))).config
         user = _user_of(merged.value, self.context)
         expires = await self._run_exec_plugin(library, user) if "exec" in user else None
@@ -147,6 +145,19 @@ class KubeconfigSource:
         loader = library.KubeConfigLoader(merged, active_context=self.context, config_base_path=None)
         await loader.load_and_set(configuration)
         return self._plain(configuration, expires)
+
+    def _library(self) -> tuple[Any, Any]:
+        # Untyped, and a third of a second to import.
+        try:
+            library = importlib.import_module("kubernetes.aio.config.kube_config")
+            return library, importlib.import_module("kubernetes.aio.client").Configuration()
+        except ModuleNotFoundError as error:
+            raise errors.AccessError(
+                f"context {self.context!r} has more than a token and certificates (an exec plugin, OIDC, a "
+                "token file or a password), and the Python package kubernetes, which reads that, is not "
+                "installed: "
+                "pip install 'addon-operator[kubeconfig]'"
+            ) from error
 
     def _plain(self, configuration: Any, expires: float | None) -> Credentials:  # noqa: ANN401 - an untyped library's
         server = self.server_override or configuration.host

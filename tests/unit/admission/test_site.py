@@ -259,8 +259,8 @@ async def test_a_port_that_is_taken_is_told() -> None:
         with pytest.raises(site.ListenError) as told:
             await other.start()
     assert str(told.value) == (
-        f"the admission server cannot listen on 127.0.0.1 port {other.port}: address already in use; choose "
-        "others with ADDON_OPERATOR_ADMISSION_SERVER_LISTEN_ADDRESS and "
+        f"the admission server cannot listen on 127.0.0.1 port {other.port}: another process listens there; "
+        "choose others with ADDON_OPERATOR_ADMISSION_SERVER_LISTEN_ADDRESS and "
         "ADDON_OPERATOR_ADMISSION_SERVER_LISTEN_PORT"
     )
 

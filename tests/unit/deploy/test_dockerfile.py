@@ -1,4 +1,4 @@
-"""The recipe of the image: no container engine is at hand in the tests, so it is read instead of built."""
+"""The recipe of the image, read; ``make image-test`` builds and runs it."""
 
 import re
 
@@ -32,7 +32,8 @@ def test_what_is_copied_is_not_kept_out_of_the_build() -> None:
 
 @pytest.mark.parametrize("name", ["PYTHON_IMAGE", "GO_IMAGE"])
 def test_a_base_image_has_a_version_and_can_be_given_by_digest(name: str) -> None:
-    assert re.fullmatch(r"[a-z]+:\d+\.\d+[a-z0-9.-]*", ARGUMENTS[name])
+    pattern = r"docker\.io/library/[a-z]+:\d+\.\d+[a-z0-9.-]*(@sha256:[0-9a-f]{64})?"
+    assert re.fullmatch(pattern, ARGUMENTS[name]), "podman and buildah take whole names only"
     assert any(f"${{{name}}}" in line for line in of("FROM"))
 
 
@@ -42,7 +43,7 @@ def test_no_stage_names_an_image_otherwise() -> None:
 
 
 def test_the_go_image_is_new_enough_for_the_pins() -> None:
-    major_minor = re.match(r"golang:(\d+\.\d+)", ARGUMENTS["GO_IMAGE"])
+    major_minor = re.match(r"docker.io/library/golang:(\d+\.\d+)", ARGUMENTS["GO_IMAGE"])
     assert major_minor is not None
     for component in ("helm4", "kubernetes"):
         text = (dockerfile.ROOT / "deploy" / "devcluster" / component / "go.mod").read_text("utf-8")
@@ -80,14 +81,35 @@ def test_the_image_runs_as_a_numeric_user_that_is_not_root() -> None:
 
 
 def test_the_image_starts_the_operator_behind_an_init() -> None:
-    assert of("ENTRYPOINT", FINAL) == ['["/usr/local/bin/tini", "--", "addon-operator"]']
+    assert of("ENTRYPOINT", FINAL) == ['["/usr/sbin/tini", "--", "addon-operator"]']
     assert of("CMD", FINAL) == ['["start"]']
 
 
 def test_the_image_has_the_tools_that_hooks_expect() -> None:
     tools = " ".join(of("RUN"))
     assert all(f"/out/{tool}" in tools for tool in ("helm", "kubectl", "jq", "tini"))
-    assert any(one.arguments == "--from=tools /out/ /usr/local/bin/" for one in FINAL)
+    copies = of("COPY", FINAL)
+    assert "--from=tools /out/helm /out/kubectl /out/jq /usr/local/bin/" in copies
+    assert "--from=tools /out/tini /usr/sbin/tini" in copies
+
+
+def test_the_recipe_needs_no_instruction_that_only_one_image_format_or_builder_knows() -> None:
+    used = {one.name for one in INSTRUCTIONS}
+    assert used <= {"ARG", "FROM", "WORKDIR", "COPY", "RUN", "ENV", "USER", "EXPOSE", "ENTRYPOINT", "CMD"}
+    # /bin/sh is dash.
+    assert not [line for line in of("RUN") if "<<" in line or "[[" in line or "pipefail" in line]
+
+
+def test_no_directory_is_set_that_another_name_of_the_setting_could_not_outrank() -> None:
+    variables = {name for line in of("ENV", FINAL) for name in re.findall(r"([A-Z_]+)=", line)}
+    assert variables == {"PATH", "HOME", "PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE"}
+    assert of("WORKDIR", FINAL) == ["/"], "the defaults are modules and global-hooks below it"
+
+
+def test_hooks_do_not_find_the_operators_interpreter_and_programs() -> None:
+    path = re.search(r"PATH=(\S+)", " ".join(of("ENV", FINAL)))
+    assert path is not None
+    assert "/opt" not in path[1]
 
 
 def test_hooks_find_the_shell_library_where_they_do_in_the_image_of_the_go_operator() -> None:

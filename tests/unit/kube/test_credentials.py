@@ -6,6 +6,7 @@ import gc
 import json
 import pathlib
 import ssl
+import sys
 import time
 from collections.abc import AsyncIterator
 from typing import Any
@@ -174,6 +175,18 @@ async def test_an_exec_plugin_that_is_not_there_is_told_with_its_hint(tmp_path: 
         }
     )
     with pytest.raises(errors.AccessError, match="'no-such-plugin' of context 'one' is not there: get it"):
+        await load(tmp_path, config)
+
+
+async def test_without_the_client_library_plain_kubeconfigs_serve_and_others_are_told_in_one_sentence(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "kubernetes.aio.config.kube_config", None)
+    assert (await load(tmp_path, kubeconfigs.document(token="t0ken"))).authorization == "Bearer t0ken"
+    config = kubeconfigs.document(**plugin(tmp_path, {"token": "t"}))
+    with pytest.raises(
+        errors.AccessError, match=r"'one' has .*: pip install 'addon-operator\[kubeconfig\]'$"
+    ):
         await load(tmp_path, config)
 
 

@@ -7,7 +7,10 @@ microseconds), and watches need the raw stream.
 import asyncio
 import contextlib
 import dataclasses
+import hashlib
+import logging
 import os
+import pathlib
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from typing import Final
@@ -18,6 +21,8 @@ import yarl
 import addon_operator
 from addon_operator.kernel import clock
 from addon_operator.kube import auth, credentials, errors
+
+_log = logging.getLogger(__name__)
 
 USER_AGENT: Final = f"addon-operator/{addon_operator.__version__}"
 _CONNECT_SECONDS: Final = 10.0
@@ -50,8 +55,9 @@ class Response:
 class Connection:
     """The sessions to one API server.
 
-    Opened on first use. Credentials are read anew when they expire and when :meth:`renew` is called; a new
-    session is made only if what TLS needs has changed.
+    Opened on first use. Credentials are read anew when they expire, when :meth:`renew` is called, and when the
+    server's certificate is not trusted although the files with the authorities have changed. A new session is
+    made only if what TLS needs has changed: authorities and client certificates are rotated in place.
     """
 
     def __init__(self, access: auth.ClusterAccess, time: clock.Clock) -> None:
@@ -59,6 +65,8 @@ class Connection:
         self._clock = time
         self._lock = asyncio.Lock()
         self._credentials: credentials.Credentials | None = None
+        self._transport: Transport | None = None
+        self._distrusted = False
         self._session: aiohttp.ClientSession | None = None
         self._retired: aiohttp.ClientSession | None = None
 
@@ -72,9 +80,11 @@ class Connection:
     async def current(self) -> credentials.Credentials:
         """Credentials that have not expired, as far as is known."""
         current = self._credentials
-        if current is not None and (current.expires is None or self._clock.time() < current.expires):
-            return current
-        return await self.renew(current)
+        if current is None or (current.expires is not None and self._clock.time() >= current.expires):
+            return await self.renew(current)
+        if self._distrusted and await asyncio.to_thread(transport_of, current) != self._transport:
+            return await self.renew(current)
+        return current
 
     async def renew(self, stale: credentials.Credentials | None) -> credentials.Credentials:
         """Read credentials anew unless someone has done so since ``stale`` was in use."""
@@ -86,9 +96,19 @@ class Connection:
             return self._credentials
 
     async def _use(self, fresh: credentials.Credentials) -> None:
-        if self._session is not None and _same_transport(self._credentials, fresh):
+        transport = await asyncio.to_thread(transport_of, fresh)
+        self._distrusted = False
+        if self._session is not None and transport == self._transport:
             return
-        session = await open_session(fresh)
+        try:
+            session = await open_session(fresh)
+        except errors.AccessError as error:
+            if self._session is None:
+                raise
+            # What was there before may well go on; the next time credentials are read it is tried again.
+            _log.warning("the connections to the API server stay as they were: %s", error)
+            return
+        self._transport = transport
         # Requests and watches of the last session go on; those of the one before have had their time.
         if self._retired is not None:
             await self._retired.close()
@@ -126,6 +146,7 @@ class Connection:
                 finally:
                     _drop(answer)
         except (aiohttp.ClientError, OSError) as error:
+            self._distrusted = isinstance(error, aiohttp.ClientConnectorCertificateError)
             raise errors.Unreachable(_sentence(error, using.server)) from error
 
 
@@ -170,13 +191,28 @@ def _tls(using: credentials.Credentials) -> ssl.SSLContext:
     return context
 
 
-def _same_transport(old: credentials.Credentials | None, new: credentials.Credentials) -> bool:
-    # File names are enough: the library names files by their content, and files that change in place are
-    # those of service accounts, whose authority does not.
-    return (
-        old is not None
-        and dataclasses.replace(old, authorization=new.authorization, expires=new.expires) == new
+@dataclasses.dataclass(frozen=True, slots=True)
+class Transport:
+    """What connections stand on; as long as it stays the same, a session goes on."""
+
+    settings: credentials.Credentials
+    """Without what is sent with each request."""
+    files: tuple[bytes | None, ...]
+    """Digests of the files with certificates and keys; ``None`` for one that is not there."""
+
+
+def transport_of(using: credentials.Credentials) -> Transport:
+    """What connections with these credentials stand on just now; reads small files."""
+    paths = (using.ca_file, using.certificate_file, using.key_file)
+    return Transport(
+        dataclasses.replace(using, authorization=None, expires=None), tuple(_digest(path) for path in paths)
     )
+
+
+def _digest(path: pathlib.Path | None) -> bytes | None:
+    with contextlib.suppress(OSError):
+        return None if path is None else hashlib.sha256(path.read_bytes()).digest()
+    return None
 
 
 def _headers(request: Request, using: credentials.Credentials) -> dict[str, str]:

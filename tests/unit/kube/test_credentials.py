@@ -220,6 +220,82 @@ async def test_an_incomplete_service_account_is_told(
 # --- TLS
 
 
+class Rotating:
+    """A TLS server whose certificate, and with it the authority in the pod's file, is replaced."""
+
+    def __init__(self, directory: pathlib.Path) -> None:
+        self._directory = directory
+        self._runner: web.AppRunner | None = None
+        self._port = 0
+        self.account = directory / "account"
+        self.account.mkdir()
+        (self.account / "token").write_text("t0ken")
+
+    async def serve(self) -> auth.ClusterAccess:
+        """Serve with a new certificate that the account's file trusts."""
+        certificate, key = certifying.certify(self._directory, "localhost")
+        (self.account / "ca.crt").write_bytes(certificate.read_bytes())
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        context.load_cert_chain(certificate, key)
+        await self.stop()
+        app = web.Application()
+        app.router.add_get("/version", self._answer)
+        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, "127.0.0.1", self._port, ssl_context=context, reuse_address=True)
+        await site.start()
+        self._port = self._runner.addresses[0][1]
+        environ = {"KUBERNETES_SERVICE_HOST": "localhost", "KUBERNETES_SERVICE_PORT": str(self._port)}
+        return auth.load_access(None, None, None, environ, self.account)
+
+    async def stop(self) -> None:
+        if self._runner is not None:
+            await self._runner.cleanup()
+
+    async def _answer(self, _: web.Request) -> web.Response:
+        return web.json_response({"gitVersion": "v1"})
+
+
+@pytest.fixture
+async def rotating(tmp_path: pathlib.Path) -> AsyncIterator[Rotating]:
+    server = Rotating(tmp_path)
+    yield server
+    await server.stop()
+
+
+async def test_a_rotated_authority_is_trusted_by_the_next_connection(rotating: Rotating) -> None:
+    async with client.KubeClient(await rotating.serve(), sleep=nowhere) as kube:
+        await kube.get("/version")
+        await rotating.serve()
+        await kube.get("/version")
+
+
+async def test_an_authority_that_is_not_rotated_in_time_is_told_and_read_as_soon_as_it_is(
+    rotating: Rotating,
+) -> None:
+    async with client.KubeClient(await rotating.serve(), sleep=nowhere) as kube:
+        await kube.get("/version")
+        before = (rotating.account / "ca.crt").read_bytes()
+        await rotating.serve()
+        now = (rotating.account / "ca.crt").read_bytes()
+        (rotating.account / "ca.crt").write_bytes(before)
+        with pytest.raises(errors.Unreachable, match="is not trusted"):
+            await kube.get("/version")
+        (rotating.account / "ca.crt").write_bytes(now)
+        await kube.get("/version")
+
+
+async def test_an_authority_that_cannot_be_read_leaves_the_connections_as_they_were(
+    rotating: Rotating, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with client.KubeClient(await rotating.serve()) as kube:
+        await kube.get("/version")
+        (rotating.account / "ca.crt").write_text("half of a file")
+        await kube.current_credentials(renew=True)
+        await kube.get("/version")
+    assert "cannot be used" in caplog.text
+
+
 @pytest.fixture
 async def secure(tmp_path: pathlib.Path) -> AsyncIterator[str]:
     """URL of a TLS server that calls itself ``kubernetes`` and wants the client's certificate."""

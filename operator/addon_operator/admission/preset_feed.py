@@ -49,14 +49,14 @@ class PresetFeed:
         self._make_watch = make_watch
         self._sleep = sleep
         self._poked = asyncio.Event()
-        self._hopeless = False
+        self._refusal = ""
 
     @property
     def unready_reason(self) -> str | None:
-        """Why pods cannot be admitted yet; ``None`` also if that is nothing that time will mend."""
-        if self._cache.filled or self._hopeless:
+        """Why pods cannot be admitted yet."""
+        if self._cache.filled:
             return None
-        return "the PodPresets have not been listed yet"
+        return "the PodPresets have not been listed yet" + (self._refusal and f": {self._refusal}")
 
     def interrupted(self, seconds: float) -> None:
         """The watch is interrupted for this long: what it misses meanwhile is listed."""
@@ -81,7 +81,7 @@ class PresetFeed:
             try:
                 await self._list()
             except errors.KubernetesError as error:
-                self._hopeless = pause >= _PATIENCE and isinstance(error, errors.ApiError)
+                self._refusal = str(error)
                 if pause >= _PATIENCE and str(error) != told:
                     told = str(error)
                     _log.warning("no pods are admitted with presets before they can be listed: %s", error)

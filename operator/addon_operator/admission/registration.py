@@ -15,7 +15,7 @@ from addon_operator.admission import registration_specs as specs
 from addon_operator.admission import registration_watch, reporting
 from addon_operator.kernel import clock
 from addon_operator.kernel import errors as kernel_errors
-from addon_operator.kube import client, errors, paths
+from addon_operator.kube import client, errors, paths, watch_health
 
 DIGEST: Final = "admission.addon-operator.io/specification"
 """Annotation: digest of what the replica that wrote last wants."""
@@ -60,6 +60,8 @@ class Registrar:
         self._keepers = [_Keeper(kube, one, address, trust, log, time) for one in configurations]
         self._watch = registration_watch.RegistrationWatch(kube.access, configurations, self.poke, time=time)
         self._trouble = reporting.Trouble(log)
+        self.health = watch_health.WatchHealth("the registration of webhooks")
+        """Whether the configurations are looked after."""
         self._poked = asyncio.Event()
 
     def poke(self) -> None:
@@ -101,11 +103,14 @@ class Registrar:
         try:
             await self.ensure()
         except errors.Forbidden as error:
+            self.health.falls(str(error))
             self._trouble.report(f"the admission webhooks are not registered, or not repaired: {error}")
             return _FORBIDDEN_SECONDS
         except kernel_errors.AddonOperatorError as error:
+            self.health.falls(str(error))
             self._trouble.report(f"the admission webhooks cannot be registered now: {error}")
             return _ERROR_SECONDS
+        self.health.stands()
         self._trouble.over("the admission webhooks are registered")
         return min((keeper.pause() for keeper in self._keepers), default=_CHECK_SECONDS)
 

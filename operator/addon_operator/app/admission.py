@@ -34,7 +34,7 @@ from addon_operator.app import admission_crd, admission_observers, admission_web
 from addon_operator.app import settings as settings_module
 from addon_operator.engine import podpreset_source
 from addon_operator.kernel import clock, errors
-from addon_operator.kube import client, events
+from addon_operator.kube import client, events, watch_health
 from addon_operator.kube import errors as kube_errors
 from addon_operator.telemetry import metrics
 
@@ -90,6 +90,9 @@ class Admission:
             time=self._clock,
         )
         self._site = self._make_site(handler)
+        self._watch_health = watch_health.WatchHealth("the watch of PodPresets")
+        meters.show_watch("podpresets", lambda: self._watch_health.is_up)
+        meters.show_watch("webhooks", lambda: self._registrar.health.is_up)
         self._tasks: list[asyncio.Task[None]] = []
         self._watch: podpreset_source.PodPresetSource | None = None
         meters.admission.webhook_certificate_expiry_seconds.set_function(
@@ -102,8 +105,15 @@ class Admission:
         return self._site.port
 
     def unready_reason(self) -> str | None:
-        """Why pods cannot be admitted yet, or ``None``."""
-        return self._feed.unready_reason
+        """Why pods cannot be admitted yet, or ``None``.
+
+        What was known once is served on, however old: a pod without its presets is worse.
+        """
+        return self._feed.unready_reason or self._watch_health.never_came_up
+
+    def trouble(self) -> str | None:
+        """What keeps presets from being known, or pods from being sent here, or ``None``."""
+        return self._watch_health.trouble or self._registrar.health.trouble
 
     def unhealthy_reason(self) -> str | None:
         """Why the operator should be restarted, or ``None``."""
@@ -194,7 +204,7 @@ class Admission:
 
     def _make_watch(self) -> podpreset_source.PodPresetSource:
         self._watch = podpreset_source.PodPresetSource(
-            kopf_login.KopfLogin(self._kube), self._cache.watched, self._watch_ended
+            kopf_login.KopfLogin(self._kube), self._cache.watched, self._watch_ended, self._watch_health
         )
         return self._watch
 
@@ -225,6 +235,7 @@ class Admission:
                 break
             except errors.AddonOperatorError as error:
                 trouble.report(f"the admission server has no certificate: {error}")
+                self._registrar.health.falls(f"the admission server has no certificate: {error}")
             await asyncio.sleep(_RETRY_SECONDS)
         trouble.over("the admission server has a certificate")
         self._run("certificates", self._store.keep())

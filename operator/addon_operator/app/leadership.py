@@ -197,6 +197,8 @@ async def standing(
         which = lease.LeaseName(settings.namespace, settings.lease_name, identity(settings, environ))
         held = lease.Lease(kube, which, timing, LeaseLog(timing, children, log))
         candidate = Candidate(held, status, meters, log)
+        status.require_for_work(lambda: held.health.trouble)
+        meters.show_watch("lease", lambda: held.health.is_up)
         try:
             yield candidate
         finally:

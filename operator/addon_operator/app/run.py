@@ -144,6 +144,7 @@ class _Process:
         served = await stack.enter_async_context(part)
         if served is not None:
             self._status.require(served.unready_reason)
+            self._status.require_for_work(served.trouble)
             self._status.live_while(served.unhealthy_reason)
         self._status.admit()
 
@@ -242,6 +243,10 @@ class _Process:
         """Run the engine until something ends it, then give up the Lease, which others may wait for."""
         self._status.serve(operator.engine, lambda: operator.source.alive)
         self._status.live_while(operator.unhealthy_reason)
+        self._status.require_for_work(lambda: operator.source.health.trouble)
+        self._status.require_for_work(operator.healing.resources.trouble)
+        self._meters.show_watch("config_map", lambda: operator.source.health.is_up)
+        self._meters.show_watch("releases", lambda: operator.healing.resources.trouble() is None)
         self._status.show(operator.inspected.views)
         if self._debug is not None:
             self._debug.serve(operator.inspected)

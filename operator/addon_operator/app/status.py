@@ -1,6 +1,6 @@
 """What the HTTP site tells of the operator: alive, ready, converged."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from addon_operator.app import status_page
 from addon_operator.engine import converge, engine, introspection
@@ -17,6 +17,7 @@ class Status:
         self._leader: Callable[[], str] | None = None
         self._waits_for: Callable[[], str | None] = lambda: None
         self._conditions: list[Callable[[], str | None]] = []
+        self._needed_for_work: list[Callable[[], str | None]] = []
         self._vital: list[Callable[[], str | None]] = []
         self._admits = False
         self._only_admits = False
@@ -28,6 +29,10 @@ class Status:
     def require(self, unready_reason: Callable[[], str | None]) -> None:
         """A further part has to be ready: it gives the reason why it is not, or ``None``."""
         self._conditions.append(unready_reason)
+
+    def require_for_work(self, unready_reason: Callable[[], str | None]) -> None:
+        """The same for a part without which pods are admitted all the same."""
+        self._needed_for_work.append(unready_reason)
 
     def admit(self) -> None:
         """Everything that was required and answers pods has been started."""
@@ -64,7 +69,7 @@ class Status:
             return None
         if not self._watch_alive():
             return "the watch of the values ConfigMap has ended"
-        return next((text for reason in self._vital if (text := reason())), None)
+        return _first(self._vital)
 
     def unready_reason(self) -> str | None:
         """Why the operator is not ready, or ``None``."""
@@ -74,7 +79,7 @@ class Status:
             return self.admission_unready_reason()
         if self._engine is None and self._leader is None:
             return self._waits_for() or "the operator is starting"
-        if (first := self._unmet_condition()) is not None:
+        if (first := self._unmet_condition() or _first(self._needed_for_work)) is not None:
             return first
         if self._engine is None or self._engine.converger.first_done.is_set():
             return None
@@ -100,7 +105,7 @@ class Status:
         return self._unmet_condition() if self._admits else "the operator is starting"
 
     def _unmet_condition(self) -> str | None:
-        return next((text for reason in self._conditions if (text := reason())), None)
+        return _first(self._conditions)
 
     def page(self) -> str:
         """The status page."""
@@ -127,3 +132,7 @@ class Status:
         if converger.state is converge.ConvergeState.RUNNING:
             return "CONVERGE_IN_PROGRESS", converger.remaining
         return "STARTUP_CONVERGE_DONE", 0
+
+
+def _first(reasons: Iterable[Callable[[], str | None]]) -> str | None:
+    return next((text for reason in reasons if (text := reason())), None)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from addon_operator.kernel import names
-from addon_operator.kube import api_resources, object_changes, object_selections
+from addon_operator.kube import api_resources, object_changes, object_selections, watch_health
 
 ObjectKey = object_changes.ObjectKey
 
@@ -59,6 +59,10 @@ class KindWatch:
         self.scope = scope
         self.reason: str | None = None
         """Why objects cannot be followed just now."""
+        self.health = watch_health.WatchHealth(f"the watch of {scope.resource.kind} of releases")
+        """Whether the objects can be followed; a watch that has just begun gets the grace of others."""
+        self.health.stands()
+        self.health.falls()
         self.is_synced = False
         """Whether what is missing is known."""
         self._missing = missing
@@ -109,6 +113,7 @@ class KindWatch:
         if self._subscription is not None:
             self._present = set(self._subscription.keys())
         self.is_synced = True
+        self.health.stands()
         self._tell_missing(self._wanted)
 
     def changed(self, changes: Sequence[object_changes.Change]) -> None:
@@ -129,6 +134,15 @@ class KindWatch:
         self.reason = reason
         if reason is not None:
             self._trouble(self)
+        self._judge()
+
+    def _judge(self) -> None:
+        # A kind that is not there (any more) is waited for; all its objects are absent.
+        is_there = self._subscription is None or self._subscription.is_kind_known
+        if self.reason is not None and is_there:
+            self.health.falls(self.reason)
+        elif self.is_synced or not is_there:
+            self.health.stands()
 
     def _tell_missing(self, keys: Iterable[ObjectKey]) -> None:
         concerned = {

@@ -8,7 +8,7 @@ from typing import Any
 import kopf
 
 from addon_operator.engine import kopf_thread
-from addon_operator.kube import config_maps
+from addon_operator.kube import config_maps, watch_health
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -36,7 +36,8 @@ class ConfigMapSource(kopf_thread.KopfThread):
             ((("", "v1", "configmaps"), f"metadata.name={target.name}"),),
             target.namespace,
         )
-        super().__init__("values", scope, login, log_restart)
+        health = watch_health.WatchHealth("the watch of the values ConfigMap")
+        super().__init__("values", scope, login, log_restart, health)
 
     def _register(self, registry: kopf.OperatorRegistry) -> None:
         @kopf.on.event("", "v1", "configmaps", registry=registry)

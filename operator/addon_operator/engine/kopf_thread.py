@@ -7,6 +7,7 @@ its own keeps both away from everything else.
 import asyncio
 import contextlib
 import dataclasses
+import datetime as dt
 import itertools
 import random
 import threading
@@ -14,6 +15,8 @@ from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, Final
 
 import kopf
+
+from addon_operator.kube import credentials, watch_health, watching_sessions
 
 _RESTART_FIRST: Final = 1.0
 _RESTART_CAP: Final = 30.0
@@ -24,7 +27,7 @@ _STOP_TIMEOUT: Final = 10.0
 # For Kopf's peering, which is off. Without one Kopf asks for the user's name, and a pod's uid often has none.
 _IDENTITY: Final[Any] = "addon-operator"
 
-Login = Callable[[], Awaitable[kopf.ConnectionInfo]]
+Login = Callable[[], Awaitable[credentials.Credentials]]
 """Gives fresh credentials; runs in the loop that started the thread."""
 LogRestart = Callable[[str, float], None]
 """Told why Kopf ended, and in how many seconds it is started again; called from the thread."""
@@ -43,13 +46,23 @@ class Scope:
 
 
 class KopfThread:
-    """One supervised Kopf operator."""
+    """One supervised Kopf operator, which watches one kind of objects."""
 
-    def __init__(self, name: str, scope: Scope, login: Login, log_restart: LogRestart) -> None:
+    def __init__(
+        self,
+        name: str,
+        scope: Scope,
+        login: Login,
+        log_restart: LogRestart,
+        health: watch_health.WatchHealth,
+    ) -> None:
+        """``health`` is told whether the watch stands."""
         self._name = name
         self._scope = scope
         self._login = login
         self._log_restart = log_restart
+        self.health = health
+        """Whether the watch stands."""
         self._thread: threading.Thread | None = None
         self._home: asyncio.AbstractEventLoop | None = None
         self._stopping = threading.Event()
@@ -74,6 +87,7 @@ class KopfThread:
     async def stop(self) -> None:
         """End the watch."""
         self._stopping.set()
+        self.health.falls()
         # Its loop may have ended already.
         with contextlib.suppress(RuntimeError):
             self._end_kopf()
@@ -95,6 +109,7 @@ class KopfThread:
                 return
             attempt = 0 if lasted > _STABLE_SECONDS else attempt + 1
             delay = _restart_delay(attempt)
+            self.health.falls(reason)
             self._log_restart(reason, delay)
             self._stopping.wait(delay)
 
@@ -115,7 +130,7 @@ class KopfThread:
         registry = kopf.OperatorRegistry()
 
         @kopf.on.login(registry=registry)
-        async def login(**_: object) -> kopf.ConnectionInfo:
+        async def login(**_: object) -> kopf.AiohttpSession:
             return await self._log_in()
 
         self._scope.register(registry)
@@ -137,14 +152,20 @@ class KopfThread:
             stop_flag=stop_flag,
         )
 
-    async def _log_in(self) -> kopf.ConnectionInfo:
+    async def _log_in(self) -> kopf.AiohttpSession:
         if self._home is None:
             raise RuntimeError("the thread was not started")
 
-        async def call() -> kopf.ConnectionInfo:
+        async def call() -> credentials.Credentials:
             return await self._login()
 
-        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(call(), self._home))
+        current = await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(call(), self._home))
+        # A session of our own: it tells how the watch fares, and takes authorities that our client takes.
+        return kopf.AiohttpSession(
+            server=current.server,
+            aiohttp_session=await watching_sessions.open_session(current, self.health),
+            expiration=_expiration(current),
+        )
 
 
 def _nothing() -> None:
@@ -166,6 +187,12 @@ class _Pauses:
 def _restart_delay(attempt: int) -> float:
     growing: float = min(_RESTART_CAP, _RESTART_FIRST * 2 ** min(attempt, 10))
     return growing * random.uniform(0.8, 1.2)  # noqa: S311 - jitter, not a secret
+
+
+def _expiration(current: credentials.Credentials) -> dt.datetime | None:
+    if current.expires is None:
+        return None
+    return dt.datetime.fromtimestamp(current.expires, tz=dt.UTC)
 
 
 def _settings(scope: Scope) -> kopf.OperatorSettings:

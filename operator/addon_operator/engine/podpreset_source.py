@@ -7,6 +7,7 @@ from typing import Any, Final, Literal
 import kopf
 
 from addon_operator.engine import kopf_thread
+from addon_operator.kube import watch_health
 
 GROUP: Final = "settings.k8s.io"
 VERSION: Final = "v1alpha1"
@@ -21,11 +22,15 @@ class PodPresetSource(kopf_thread.KopfThread):
     """Watches the PodPresets of the whole cluster."""
 
     def __init__(
-        self, login: kopf_thread.Login, deliver: Deliver, log_restart: kopf_thread.LogRestart
+        self,
+        login: kopf_thread.Login,
+        deliver: Deliver,
+        log_restart: kopf_thread.LogRestart,
+        health: watch_health.WatchHealth,
     ) -> None:
         """``deliver`` is called in the loop that starts the source, ``log_restart`` in its thread."""
         self._deliver = deliver
-        super().__init__("podpresets", kopf_thread.Scope(self._register), login, log_restart)
+        super().__init__("podpresets", kopf_thread.Scope(self._register), login, log_restart, health)
 
     def _register(self, registry: kopf.OperatorRegistry) -> None:
         @kopf.on.event(GROUP, VERSION, PLURAL, registry=registry)

@@ -167,6 +167,10 @@ class WatchedResources:
         ]
         return sorted(rows, key=lambda row: (row.kind, row.namespace, row.name))
 
+    def trouble(self) -> str | None:
+        """Why it would not be noticed that some resource disappears, or ``None``."""
+        return next((text for watch in self._open.values() if (text := watch.health.trouble)), None)
+
     @property
     def watch_count(self) -> int:
         """Number of watches."""

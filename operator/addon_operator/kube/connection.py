@@ -55,8 +55,8 @@ class Response:
 class Connection:
     """The sessions to one API server.
 
-    Opened on first use. Credentials are read anew when they expire, when :meth:`renew` is called, and when the
-    server's certificate is not trusted although the files with the authorities have changed. A new session is
+    Opened on first use. Credentials are read anew when they expire, when :meth:`renew` is called, and when
+    the server's certificate is not trusted and the files with the authorities have changed. A new session is
     made only if what TLS needs has changed: authorities and client certificates are rotated in place.
     """
 
@@ -147,7 +147,7 @@ class Connection:
                     _drop(answer)
         except (aiohttp.ClientError, OSError) as error:
             self._distrusted = isinstance(error, aiohttp.ClientConnectorCertificateError)
-            raise errors.Unreachable(_sentence(error, using.server)) from error
+            raise errors.Unreachable(sentence_of(error, using.server)) from error
 
 
 def _drop(answer: aiohttp.ClientResponse) -> None:
@@ -165,13 +165,21 @@ async def open_session(using: credentials.Credentials) -> aiohttp.ClientSession:
 
     Raises :class:`addon_operator.kube.errors.AccessError` for certificates that cannot be used.
     """
-    context = await asyncio.to_thread(_tls, using) if using.server.startswith("https:") else False
     return aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(ssl=context, limit=0),
+        connector=await connector_to(using),
         headers={"User-Agent": USER_AGENT, "Accept": "application/json"},
         cookie_jar=aiohttp.DummyCookieJar(),
         read_bufsize=_READ_BUFFER,
     )
+
+
+async def connector_to(using: credentials.Credentials) -> aiohttp.TCPConnector:
+    """Connections to the server of these credentials, as many as are asked for.
+
+    Raises :class:`addon_operator.kube.errors.AccessError` for certificates that cannot be used.
+    """
+    context = await asyncio.to_thread(_tls, using) if using.server.startswith("https:") else False
+    return aiohttp.TCPConnector(ssl=context, limit=0)
 
 
 def _tls(using: credentials.Credentials) -> ssl.SSLContext:
@@ -222,7 +230,8 @@ def _headers(request: Request, using: credentials.Credentials) -> dict[str, str]
     return headers
 
 
-def _sentence(error: Exception, server: str) -> str:
+def sentence_of(error: Exception, server: str) -> str:
+    """Why no answer came from the API server."""
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         return (
             f"the certificate of the API server {server} is not trusted "

@@ -20,7 +20,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, Protocol
 
 from addon_operator.kernel import clock, errors, fencing
-from addon_operator.kube import client, paths
+from addon_operator.kube import client, paths, watch_health
 from addon_operator.kube import errors as kube_errors
 
 API_VERSION: Final = "coordination.k8s.io/v1"
@@ -125,6 +125,8 @@ class Lease:
         self._seen_at = 0.0
         self._written: set[str] = set()
         self._held_since: float | None = None
+        self.health = watch_health.WatchHealth(f"the watch of the Lease {which.name}", elapsed=elapsed)
+        """Whether this replica knows who leads."""
 
     @property
     def holder(self) -> str:
@@ -207,14 +209,17 @@ class Lease:
         limit = self._timing.try_timeout
         try:
             async with asyncio.timeout(min(limit, self.remaining() or limit)):
-                return await work()
+                done = await work()
         except (kube_errors.KubernetesError, TimeoutError) as error:
             if isinstance(error, kube_errors.Forbidden) and not patient:
                 raise
+            self.health.falls(_told(error))
             self._observer.troubled(
                 f"the Lease {self._which.name} can be neither taken nor renewed: {_told(error)}"
             )
             return False
+        self.health.stands()
+        return done
 
     async def _take(self) -> bool:
         found = await self._look()

@@ -76,6 +76,11 @@ class Subscription(Protocol):
         """Why objects cannot be followed just now, as a sentence; ``None`` when all is well."""
         ...
 
+    @property
+    def is_kind_known(self) -> bool:
+        """Whether the API server has the kind, as far as is known."""
+        ...
+
     def snapshot(self) -> list[bytes]:
         """Entries of all objects, sorted by namespace and name.
 

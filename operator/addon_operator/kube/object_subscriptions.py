@@ -108,6 +108,11 @@ class ObjectSubscription:
         reasons = (view.reason for view in self._parts.values())
         return self._lookup_trouble or self._namespaces.reason or next(filter(None, reasons), None)
 
+    @property
+    def is_kind_known(self) -> bool:
+        """Whether the API server has the kind, as far as is known."""
+        return self._resource is not None
+
     def snapshot(self) -> list[bytes]:
         """Entries of all objects, sorted by namespace and name."""
         return [packed_entries.unpack(entry) for _, entry in self._rows()]

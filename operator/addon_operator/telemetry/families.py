@@ -314,6 +314,8 @@ class ProcessMetrics:
     """``verb``, ``url``"""
     watch_errors_total: Counter
     """``kind``, ``reason``"""
+    watch_up: Gauge
+    """``watch``"""
 
 
 def process_metrics(make: Factory) -> ProcessMetrics:
@@ -335,5 +337,10 @@ def process_metrics(make: Factory) -> ProcessMetrics:
         ),
         watch_errors_total=make.counter(
             "watch_errors_total", "Lists and watches that failed or broke.", ("kind", "reason")
+        ),
+        watch_up=make.gauge(
+            "watch_up",
+            "Whether a watch stands that the work depends on; 0 if it never came up or is down for a minute.",
+            ("watch",),
         ),
     )

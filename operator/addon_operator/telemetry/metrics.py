@@ -2,7 +2,7 @@
 
 import dataclasses
 import gzip
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import prometheus_client
@@ -87,6 +87,10 @@ class Metrics:
     def watch_failed(self, kind: str, reason: str) -> None:
         """A watch failed; see :class:`addon_operator.kube.object_feeds.WatchObserver`."""
         self.process.watch_errors_total.labels(kind=kind, reason=reason).inc()
+
+    def show_watch(self, watch: str, is_up: Callable[[], bool]) -> None:
+        """Show from now on whether this watch stands."""
+        self.process.watch_up.labels(watch=watch).set_function(is_up)
 
     @property
     def descriptions(self) -> Sequence[families.Description]:

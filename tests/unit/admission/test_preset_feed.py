@@ -98,11 +98,12 @@ async def test_what_keeps_presets_from_being_listed_is_told_once(
     assert caplog.text.count("podpresets") == 1
 
 
-async def test_a_missing_right_does_not_keep_the_operator_from_being_ready(world: World) -> None:
-    world.answer(status(403, "Forbidden"))
+async def test_a_missing_right_keeps_pods_from_being_admitted_and_is_the_reason(world: World) -> None:
+    world.answer(status(403, "Forbidden", "no right"))
     async with world.running():
+        await world.until(lambda: "no right" in (world.feed.unready_reason or ""))
+        world.answer(Answer(listing()))
         await world.until(lambda: world.feed.unready_reason is None)
-    assert not world.cache.filled
 
 
 async def test_presets_are_listed_anew_when_the_watch_was_interrupted(world: World) -> None:

@@ -283,7 +283,7 @@ class Rounds:
     ) -> None:
         self.left = 0
         self.done = asyncio.Event()
-        self._registrar = registrar
+        self.registrar = registrar
         self._answer: api_server.Answer | None = None
         self._stored = stored
         server.on("GET", OBJECT, self._get)
@@ -291,7 +291,7 @@ class Rounds:
     async def keep(self, rounds: int, answer: api_server.Answer | None = None) -> None:
         self.left, self._answer = rounds, answer
         self.done.clear()
-        task = asyncio.create_task(self._registrar.keep())
+        task = asyncio.create_task(self.registrar.keep())
         async with asyncio.timeout(5):
             await self.done.wait()
         task.cancel()
@@ -302,7 +302,7 @@ class Rounds:
         if self.left < 0:
             self.done.set()
         else:
-            self._registrar.poke()
+            self.registrar.poke()
         if self._answer is not None:
             return self._answer
         return (
@@ -417,7 +417,10 @@ async def test_trouble_is_one_warning_and_its_end_one_line(
     await rounds.keep(3, answer)
     assert len(replicas.log.warnings) == 1
     assert replicas.log.warnings[0].startswith(says)
+    troubled = rounds.registrar.health.trouble or ""
+    assert troubled.startswith("the registration of webhooks has not come up: ")
     await rounds.keep(2)
+    assert rounds.registrar.health.is_up
     assert replicas.log.lines[-1] == ("info", "the admission webhooks are registered")
 
 

@@ -69,6 +69,14 @@ def test_a_further_part_that_is_not_ready_is_the_reason(done: bool) -> None:
     assert found.unready_reason() == "the PodPresets have not been listed yet"
 
 
+def test_a_part_that_only_work_needs_keeps_no_pods_from_being_admitted() -> None:
+    found = serving(done=True)
+    found.admit()
+    found.require_for_work(lambda: "the watch of the values ConfigMap has not come up")
+    assert found.unready_reason() == "the watch of the values ConfigMap has not come up"
+    assert found.admission_unready_reason() is None
+
+
 def test_a_further_part_that_is_ready_changes_nothing() -> None:
     found = serving(done=True)
     found.require(lambda: None)

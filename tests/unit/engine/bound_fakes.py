@@ -38,6 +38,7 @@ class Subscription:
     kind: str
     listener: object_changes.Listener
     synced: bool = False
+    is_kind_known: bool = True
     reason: str | None = None
 
     def snapshot(self) -> list[bytes]:

@@ -12,9 +12,14 @@ import pytest
 from kopf._cogs.aiokits import aioadapters
 
 from addon_operator.engine import kopf_thread
+from addon_operator.kube import credentials, watch_health
 
 
-async def no_login() -> kopf.ConnectionInfo:
+def health() -> watch_health.WatchHealth:
+    return watch_health.WatchHealth("the watch")
+
+
+async def no_login() -> credentials.Credentials:
     raise AssertionError("nobody logs in here")
 
 
@@ -31,7 +36,7 @@ async def test_a_thread_that_is_gone_has_ended() -> None:
         gone.set()
         raise SystemExit
 
-    watch = kopf_thread.KopfThread("test", kopf_thread.Scope(fails), no_login, end_thread)
+    watch = kopf_thread.KopfThread("test", kopf_thread.Scope(fails), no_login, end_thread, health())
     ended_before = watch.ended
     assert not ended_before, "it has not begun"
     watch.start()
@@ -57,7 +62,7 @@ async def test_a_watch_begins_under_a_uid_without_a_name(monkeypatch: pytest.Mon
             await watch.stop()
             await asyncio.Event().wait()
 
-    watch = kopf_thread.KopfThread("test", kopf_thread.Scope(register), no_login, lambda *_: None)
+    watch = kopf_thread.KopfThread("test", kopf_thread.Scope(register), no_login, lambda *_: None, health())
     reason, _ = await asyncio.to_thread(watch._once)
     assert (begun, reason) == (["its handlers"], "Kopf ended")
 
@@ -71,7 +76,9 @@ async def test_kopf_is_started_again_after_an_error_of_its_own(monkeypatch: pyte
 
     monkeypatch.setattr(kopf, "operator", fail)
     told = threading.Event()
-    watch = kopf_thread.KopfThread("test", kopf_thread.Scope(lambda _: None), no_login, lambda *_: told.set())
+    watch = kopf_thread.KopfThread(
+        "test", kopf_thread.Scope(lambda _: None), no_login, lambda *_: told.set(), health()
+    )
     watch.start()
     started_again = told.wait(5)
     await watch.stop()
@@ -90,10 +97,13 @@ def test_a_request_is_tried_without_end_and_with_bounded_pauses() -> None:
 
 async def test_a_watch_that_was_stopped_has_not_ended_by_itself() -> None:
     told = threading.Event()
-    watch = kopf_thread.KopfThread("test", kopf_thread.Scope(fails), no_login, lambda *_: told.set())
+    watch = kopf_thread.KopfThread(
+        "test", kopf_thread.Scope(fails), no_login, lambda *_: told.set(), health()
+    )
     watch.start()
     assert told.wait(10)
     assert not watch.ended
+    assert watch.health.trouble == "the watch has not come up: RuntimeError: it cannot be set up"
     await watch.stop()
     assert not watch.alive
     assert not watch.ended

@@ -6,6 +6,7 @@ import pytest
 
 from addon_operator.engine import watched_resources
 from addon_operator.kernel.names import ModuleName
+from addon_operator.kube import watch_health
 from addon_operator.modules import manifests
 from tests.unit.engine import watching
 
@@ -169,3 +170,29 @@ async def test_kinds_that_are_unknown_or_have_no_watch_are_shown_with_the_reason
 
 def manifests_of_unknown_kind() -> list[manifests.ManifestResource]:
     return [manifests.ManifestResource("example.com/v1", "Odd", None, "o")]
+
+
+async def test_a_watch_that_does_not_come_up_is_trouble_after_a_minute_and_a_kind_that_is_gone_is_none(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch_health, "GRACE_SECONDS", 0)
+    await bench.resources.follow(WEB, watching.wanted("a"))
+    (subscription,) = bench.cluster.open
+    subscription.listener.trouble("you may not watch configmaps")
+    assert "of releases has been down for 0 s: you may not watch configmaps" in (
+        bench.resources.trouble() or ""
+    )
+    subscription.is_kind_known = False
+    subscription.listener.trouble("there is no such kind")
+    assert bench.resources.trouble() is None
+    subscription.is_kind_known = True
+    subscription.listener.trouble("nobody answers")
+    assert bench.resources.trouble() is not None
+    subscription.listener.trouble(None)
+    subscription.sync()
+    assert bench.resources.trouble() is None
+
+
+async def test_a_watch_that_has_just_begun_is_no_trouble(bench: Bench) -> None:
+    await bench.resources.follow(WEB, watching.wanted("a"))
+    assert bench.resources.trouble() is None

@@ -37,6 +37,7 @@ class Subscription:
     cluster: "Cluster"
     is_open: bool = True
     synced: bool = False
+    is_kind_known: bool = True
     reason: str | None = None
 
     def keys(self) -> list[object_changes.ObjectKey]:

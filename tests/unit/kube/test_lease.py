@@ -428,9 +428,16 @@ async def test_a_right_that_is_missing_for_a_while_is_waited_for(
     def back() -> None:
         stored.away = False
 
-    times.script = [away, None, back]
+    def later() -> None:
+        assert mine.health.is_up, "a moment is no trouble"
+        times.now += 60
+        assert "has been down for 6" in (mine.health.trouble or "")
+        back()
+
+    times.script = [away, None, later]
     assert await mine.acquire() is True
     assert len(told.problems) == 2
+    assert mine.health.is_up
 
 
 async def test_pauses_differ_by_a_little(

@@ -27,6 +27,10 @@ def test_a_module_in_maintenance_is_left_alone_until_that_ends(site: operator_si
     site.hook(module, "before.sh", {"beforeHelm": 1})
     site.module("010-db", {"a": "b"}, values="dbEnabled: true")
     operator = site.start().wait_ready().wait_idle()
+    # The first list of a kind may come later than the end of the converge.
+    operator.wait_until(
+        lambda: rows if "present" in str(rows := resource_monitor(site)["web"]) else None, "it is watched"
+    )
     rows = resource_monitor(site)["web"]
     assert isinstance(rows, list)
     [row] = rows
@@ -45,7 +49,7 @@ def test_a_module_in_maintenance_is_left_alone_until_that_ends(site: operator_si
     operator.wait_idle()
     assert site.data("web") is None
     assert site.revisions()["web"] == 1
-    assert [call for call in site.helm_calls()[helm:] if call == "upgrade"] == ["upgrade"]
+    assert site.helm_calls()[helm:] == []
     assert isinstance(resource_monitor(site)["web"], str)
     operator.wait_logged("in maintenance", "module=web")
 

@@ -58,7 +58,7 @@ def test_a_plan_tells_what_the_operator_then_does_and_is_empty_afterwards(site: 
 
     site.kubectl("delete", "configmap", "db")
     third = documents(site, "--module", "db", code=2)
-    assert actions(third) == {"db": "upgrade"}
+    assert actions(third) == {"db": "restore"}
     assert third["modules"][0]["reason"] == "absent in the cluster: ConfigMap db"
     assert third["purges"] == []
     assert site.revisions() == {"db": 1, "web": 1, "old": 1, "gone": 1}
@@ -67,7 +67,7 @@ def test_a_plan_tells_what_the_operator_then_does_and_is_empty_afterwards(site: 
     broken = documents(site, code=1)
     assert actions(broken)["web"] == "unknown"
     assert "no way" in next(module for module in broken["modules"] if module["name"] == "web")["reason"]
-    assert actions(broken)["db"] == "upgrade", "the others are told all the same"
+    assert actions(broken)["db"] == "restore", "the others are told all the same"
 
 
 def test_the_text_is_a_table_and_diffs_without_secrets(site: operator_site.Site) -> None:

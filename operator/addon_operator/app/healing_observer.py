@@ -25,19 +25,24 @@ class HealingObserver:
         self._meters = meters
         self._log = log
 
-    def absent_found(self, module: names.ModuleName, resources: Sequence[str]) -> None:
+    def absent_found(self, module: names.ModuleName, resources: Sequence[str], reason: str) -> None:
         """Log what makes a run."""
-        self._log.info(f"absent in the cluster: {_shown(resources)}; the module is run", module=module)
+        self._log.info(
+            f"absent in the cluster: {_shown(resources)}; the module is run, for it cannot be restored: "
+            f"{reason}",
+            module=module,
+        )
 
-    def healed(self, module: names.ModuleName, resources: Sequence[str]) -> None:
+    def healed(self, module: names.ModuleName, resources: Sequence[str], *, by_helm: bool) -> None:
         """Count and log what was brought back."""
         self._meters.modules.resources_healed_total.labels(module=module).inc(len(resources))
-        self._log.info(f"brought back: {_shown(resources)}", module=module)
+        how = "brought back by Helm" if by_helm else "restored from the record of the release"
+        self._log.info(f"absent in the cluster, {how}: {_shown(resources)}", module=module)
 
     def heal_postponed(self, module: names.ModuleName, resources: Sequence[str], seconds: float) -> None:
         """Warn of somebody who works against the module."""
         self._log.warning(
-            f"{_shown(resources)} disappears again and again; the module is healed in {seconds:.0f} s. "
+            f"{_shown(resources)} disappears again and again; it is brought back in {seconds:.0f} s. "
             "Find out who removes it, or take it out of the chart",
             module=module,
         )

@@ -7,7 +7,14 @@ from collections.abc import Callable
 import structlog
 
 from addon_operator.app import healing_observer
-from addon_operator.engine import healing, module_releases, state, watched_releases, watched_resources
+from addon_operator.engine import (
+    healing,
+    module_releases,
+    restoring,
+    state,
+    watched_releases,
+    watched_resources,
+)
 from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import json_types, names
 from addon_operator.kube import (
@@ -111,7 +118,8 @@ def heal(
     resources = watched_resources.WatchedResources(
         _Watches(cluster.informers), cluster.kinds, probe, observer, namespace=cluster.namespace
     )
-    healer = healing.Healing(resources, probe, cluster.deletions, observer, runs.request, clock)
+    restorer = restoring.Restorer(releases, cluster.kube, namespace=cluster.namespace)
+    healer = healing.Healing(resources, probe, restorer, cluster.deletions, observer, runs.request, clock)
     watched = watched_releases.WatchedReleases(
         releases,
         resources,

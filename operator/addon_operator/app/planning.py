@@ -22,7 +22,7 @@ from addon_operator.helm import binary, release_types, releases
 from addon_operator.kernel import clock, errors, names
 from addon_operator.kube import auth, client, config_maps
 from addon_operator.kube import discovery as discovery_of_kinds
-from addon_operator.modules import model, outlook, plan
+from addon_operator.modules import model, outlook, plan, release
 from addon_operator.process import children, launcher
 from addon_operator.values import sources, store
 
@@ -202,33 +202,28 @@ class _Planner:
 
     async def _module(self, module: model.Module, made: plan.ConvergePlan) -> outlook.ModuleOutlook:
         verdict = made.verdicts[module.name]
-        release = outlook.without_release(module, made, self._values.maintenance(module.name))
-        if release is None:
+        found = outlook.without_release(module, made, self._values.maintenance(module.name))
+        if found is None:
             async with self._turns:
-                release = await self._release(module)
-        return outlook.ModuleOutlook(module.name, module.order, verdict.enabled, verdict.reason, release)
+                found = await self._release(module)
+        return outlook.ModuleOutlook(module.name, module.order, verdict.enabled, verdict.reason, found)
 
     async def _release(self, module: model.Module) -> outlook.ReleaseOutlook:
         try:
             self._values.check_helm_values(module.name)
             made = await self._manager.plan(module_releases.request_of(self._values, module))
-            if made.action is release_types.PlannedAction.NOTHING:
-                made = await self._plan_with_absent(module, made)
+            if made.action is release_types.PlannedAction.NOTHING and (absent := await self._absent(module)):
+                return outlook.ReleaseOutlook(outlook.Step.RESTORE, release.absence(absent), made.revision)
         except errors.AddonOperatorError as error:
             return outlook.ReleaseOutlook(outlook.Step.UNKNOWN, str(error))
         return outlook.ReleaseOutlook(
             _STEPS[made.action], made.reason, made.revision, made.recoveries, made.changes
         )
 
-    async def _plan_with_absent(
-        self, module: model.Module, made: release_types.ReleasePlan
-    ) -> release_types.ReleasePlan:
-        """A release that is as it should be is upgraded all the same if something of it is gone."""
-        manifest = await self._manager.manifest(module.name)
-        absent = await self._presence.absent(manifest or "")
-        if not absent:
-            return made
-        return await self._manager.plan(module_releases.request_of(self._values, module, absent=absent))
+    async def _absent(self, module: model.Module) -> tuple[str, ...]:
+        """What is gone of a release that is as it should be otherwise: healing restores it."""
+        deployed = await self._manager.deployed(module.name)
+        return await self._presence.absent(deployed.manifest if deployed else "")
 
     def _has_hooks(self, modules: Collection[model.Module]) -> bool:
         directories = [self._settings.global_hooks_dir, *(module.path for module in modules)]

@@ -27,6 +27,7 @@ _THEME: Final = "ansi_dark"
 _STYLES: Final = {
     "install": "green",
     "upgrade": "yellow",
+    "restore": "yellow",
     "delete": "red",
     "purge": "red",
     "unknown": "bold red",
@@ -34,6 +35,7 @@ _STYLES: Final = {
 _SUMMARY: Final = {
     "install": "to install",
     "upgrade": "to upgrade",
+    "restore": "to restore",
     "delete": "to delete",
     "purge": "to purge",
     "unknown": "not known",

@@ -1,6 +1,7 @@
-"""How soon a module is healed: at once, unless somebody removes its resources again and again."""
+"""How soon a resource is brought back: at once, unless somebody removes it again and again."""
 
 import dataclasses
+from collections.abc import Iterable
 from typing import Final
 
 FREE: Final = 10
@@ -14,7 +15,7 @@ _CALM_PAUSES: Final = 3
 
 @dataclasses.dataclass(slots=True)
 class HealBackoff:
-    """The healings of one module; times are monotonic seconds."""
+    """The healings of one resource; times are monotonic seconds."""
 
     count: int = 0
     """Healings in a row."""
@@ -29,11 +30,33 @@ class HealBackoff:
 
     def wait(self, now: float) -> float:
         """Seconds to wait from ``now`` on; 0 when the module may be healed at once."""
-        if now - self.last > max(CALM, _CALM_PAUSES * self.pause):
+        if self.is_calm(now):
             self.count = 0
         return max(0.0, self.last + self.pause - now)
 
+    def is_calm(self, now: float) -> bool:
+        """Whether nothing is left of what happened before."""
+        return now - self.last > max(CALM, _CALM_PAUSES * self.pause)
+
     def healed(self, now: float) -> None:
-        """The module was healed."""
+        """The resource was brought back."""
         self.count += 1
         self.last = now
+
+
+class HealBackoffs:
+    """The healings of a module's resources, by their names."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, HealBackoff] = {}
+
+    def wait(self, resource: str, now: float) -> float:
+        """Seconds to wait from ``now`` on; 0 when the resource may be brought back at once."""
+        known = self._known.get(resource)
+        return 0.0 if known is None else known.wait(now)
+
+    def healed(self, resources: Iterable[str], now: float) -> None:
+        """These were brought back."""
+        self._known = {name: known for name, known in self._known.items() if not known.is_calm(now)}
+        for resource in resources:
+            self._known.setdefault(resource, HealBackoff()).healed(now)

@@ -1,7 +1,8 @@
-"""Healing: a resource of a release that disappears makes a run of its module.
+"""Healing: a resource of a release that disappears is restored from the record of the release.
 
 The resources of all releases are followed by their metadata, with one watch for each kind, which all modules
 share. A deletion is no reason when the module's own hook asked for it, and while Helm works on the release.
+What cannot be restored makes a run of its module.
 Sources: "Release auto-healing" of the addon-operator documentation, whose event is called
 ``DetectAbsentHelmResources``.
 """
@@ -9,21 +10,23 @@ Sources: "Release auto-healing" of the addon-operator documentation, whose event
 import asyncio
 import collections
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from typing import Final, Protocol
 
-from addon_operator.engine import heal_backoff, watched_resources
+from addon_operator.engine import heal_backoff, restoring, watched_resources
 from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import errors, names
 from addon_operator.kube import api_resources, own_deletions
 
 ACTIVATION: Final = "DetectAbsentHelmResources"
-SETTLE: Final = 0.3
-"""Seconds in which further deletions join the first: a burst makes one run."""
+SETTLE: Final = 0.1
+"""Seconds in which further deletions join the first."""
 RECHECK: Final = 15.0
 """Seconds after which a resource that is still absent is looked at again."""
 LAG: Final = 1.0
 """Seconds that a watch may be behind what Helm did."""
+_TRIES: Final = 3
+"""So often in a row what may pass is waited for, before the module is run."""
 _CONFIRMED: Final = 5
 """So many absent resources are asked for one by one; if these are absent, the others are believed to be."""
 
@@ -39,12 +42,12 @@ class Probe(Protocol):
 class HealObserver(Protocol):
     """Who is told of healing: the log and metrics."""
 
-    def absent_found(self, module: names.ModuleName, resources: Sequence[str]) -> None:
-        """Resources of the module are absent; a run is on its way."""
+    def absent_found(self, module: names.ModuleName, resources: Sequence[str], reason: str) -> None:
+        """Resources of the module are absent and cannot be restored, for this reason; a run is on its way."""
         ...
 
-    def healed(self, module: names.ModuleName, resources: Sequence[str]) -> None:
-        """Helm was made to bring back these resources."""
+    def healed(self, module: names.ModuleName, resources: Sequence[str], *, by_helm: bool) -> None:
+        """These resources are back: restored from the record of the release, or by Helm."""
         ...
 
     def heal_postponed(self, module: names.ModuleName, resources: Sequence[str], seconds: float) -> None:
@@ -53,12 +56,13 @@ class HealObserver(Protocol):
 
 
 class Healing:
-    """Finds out which modules have to be healed, and when."""
+    """Finds out what has to be healed, and when."""
 
     def __init__(
         self,
         resources: watched_resources.WatchedResources,
         probe: Probe,
+        restorer: restoring.Restorer,
         deletions: own_deletions.OwnDeletions,
         observer: HealObserver,
         request_run: Callable[[names.ModuleName, str], None],
@@ -66,14 +70,17 @@ class Healing:
     ) -> None:
         self._resources = resources
         self._probe = probe
+        self._restorer = restorer
         self._deletions = deletions
         self._observer = observer
         self._request_run = request_run
         self._clock = clock
         self._at_work: collections.Counter[names.ModuleName] = collections.Counter()
+        self._alone: dict[names.ModuleName, asyncio.Lock] = collections.defaultdict(asyncio.Lock)
         self._on_purpose: set[tuple[names.ModuleName, watched_resources.Watched]] = set()
-        self._backoffs: dict[names.ModuleName, heal_backoff.HealBackoff] = {}
+        self._backoffs: dict[names.ModuleName, heal_backoff.HealBackoffs] = {}
         self._due: dict[names.ModuleName, float] = {}
+        self._tries: collections.Counter[names.ModuleName] = collections.Counter()
         self._told_postponed: set[names.ModuleName] = set()
         self._wake = asyncio.Event()
         resources.listen(self)
@@ -91,41 +98,37 @@ class Healing:
         """The module is gone: nothing of it is absent any more."""
         self._due.pop(module, None)
         self._backoffs.pop(module, None)
+        self._tries.pop(module, None)
         self._told_postponed.discard(module)
         self._on_purpose = {pair for pair in self._on_purpose if pair[0] != module}
 
-    @contextlib.contextmanager
-    def helm_at_work(self, module: names.ModuleName) -> Iterator[None]:
+    @contextlib.asynccontextmanager
+    async def helm_at_work(self, module: names.ModuleName) -> AsyncIterator[None]:
         """While the context lasts, deletions are Helm's; afterwards it is looked what is absent then."""
         self._at_work[module] += 1
         try:
-            yield
+            async with self._alone[module]:
+                yield
         finally:
             self._at_work[module] -= 1
             if any(self._candidates(module)):
                 self._look_in(module, LAG)
 
-    async def absent(self, module: names.ModuleName) -> tuple[str, ...]:
-        """The resources of the module that are absent now and should not be, as a person calls them.
-
-        The API server itself is asked for the first ones, since a watch may be behind.
-        """
-        found: list[watched_resources.Watched] = []
-        for number, resource in enumerate(self._candidates(module)):
-            if number >= _CONFIRMED and len(found) < _CONFIRMED:
-                break
-            if number >= _CONFIRMED or await self._is_confirmed(module, resource):
-                found.append(resource)
-        return tuple(map(str, found))
+    async def restore(self, module: names.ModuleName) -> tuple[str, ...]:
+        """Restore what is absent before Helm begins; what stays absent, as a person calls it."""
+        absent = await self._absent(module)
+        if not absent:
+            return ()
+        outcome = await self._restorer.restore(module, absent)
+        self._note_healed(module, tuple(map(str, outcome.done)), by_helm=False)
+        return tuple(map(str, outcome.left))
 
     def healed(self, module: names.ModuleName, resources: Sequence[str]) -> None:
         """A run brought back these resources."""
-        self._backoffs.setdefault(module, heal_backoff.HealBackoff()).healed(self._clock.monotonic())
-        self._told_postponed.discard(module)
-        self._observer.healed(module, resources)
+        self._note_healed(module, resources, by_helm=True)
 
     async def work(self) -> None:
-        """Ask for runs of modules whose resources are absent, until cancelled."""
+        """Bring back what is absent, until cancelled."""
         while True:
             self._wake.clear()
             await self.look()
@@ -134,10 +137,10 @@ class Healing:
     async def look(self) -> None:
         """Look at every module for which it is time."""
         now = self._clock.monotonic()
-        for module in [module for module, due in self._due.items() if due <= now]:
+        due = [module for module, due in self._due.items() if due <= now]
+        for module in due:
             self._due.pop(module, None)
-            if not self._at_work[module]:
-                await self._look_at(module)
+        await asyncio.gather(*(self._look_at(module) for module in due if not self._at_work[module]))
 
     async def _sleep(self) -> None:
         soonest = min(self._due.values(), default=None)
@@ -147,17 +150,47 @@ class Healing:
                 await self._wake.wait()
 
     async def _look_at(self, module: names.ModuleName) -> None:
-        absent = await self.absent(module)
-        if not absent:
+        async with self._alone[module]:
+            absent = await self._absent(module)
+            ready = self._ready(module, absent)
+            if ready:
+                await self._heal(module, ready)
+
+    def _ready(
+        self, module: names.ModuleName, absent: Sequence[watched_resources.Watched]
+    ) -> list[watched_resources.Watched]:
+        """Those that may be brought back at once; the others are looked at again."""
+        now, backoffs = self._clock.monotonic(), self._healed_of(module)
+        waits = {watched: backoffs.wait(str(watched), now) for watched in absent}
+        late = [watched for watched, seconds in waits.items() if seconds > 0]
+        if late:
+            self._postpone(module, tuple(map(str, late)), min(waits[watched] for watched in late))
+        return [watched for watched, seconds in waits.items() if seconds <= 0]
+
+    async def _heal(self, module: names.ModuleName, absent: Sequence[watched_resources.Watched]) -> None:
+        outcome = await self._restorer.restore(module, absent)
+        self._note_healed(module, tuple(map(str, outcome.done)), by_helm=False)
+        if not outcome.left:
+            self._tries.pop(module, None)
             return
-        wait = self._backoffs.setdefault(module, heal_backoff.HealBackoff()).wait(self._clock.monotonic())
-        if wait > 0:
-            self._postpone(module, absent, wait)
+        self._tries[module] += 1
+        if outcome.is_passing and self._tries[module] < _TRIES:
+            self._look_in(module, LAG)
             return
-        self._observer.absent_found(module, absent)
+        self._tries.pop(module, None)
+        self._observer.absent_found(module, tuple(map(str, outcome.left)), outcome.reason)
         self._request_run(module, ACTIVATION)
         # The run may be dropped for a newer intent, or end before it came to Helm.
         self._look_in(module, RECHECK)
+
+    def _note_healed(self, module: names.ModuleName, resources: Sequence[str], *, by_helm: bool) -> None:
+        if resources:
+            self._observer.healed(module, resources, by_helm=by_helm)
+            self._healed_of(module).healed(resources, self._clock.monotonic())
+            self._told_postponed.discard(module)
+
+    def _healed_of(self, module: names.ModuleName) -> heal_backoff.HealBackoffs:
+        return self._backoffs.setdefault(module, heal_backoff.HealBackoffs())
 
     def _postpone(self, module: names.ModuleName, absent: Sequence[str], wait: float) -> None:
         if module not in self._told_postponed:
@@ -170,6 +203,19 @@ class Healing:
         due = self._clock.monotonic() + seconds
         self._due[module] = min(due, self._due.get(module, due))
         self._wake.set()
+
+    async def _absent(self, module: names.ModuleName) -> list[watched_resources.Watched]:
+        """The resources of the module that are absent now and should not be.
+
+        The API server itself is asked for the first ones, since a watch may be behind.
+        """
+        found: list[watched_resources.Watched] = []
+        for number, resource in enumerate(self._candidates(module)):
+            if number >= _CONFIRMED and len(found) < _CONFIRMED:
+                break
+            if number >= _CONFIRMED or await self._is_confirmed(module, resource):
+                found.append(resource)
+        return found
 
     def _candidates(self, module: names.ModuleName) -> Iterator[watched_resources.Watched]:
         for resource in self._resources.missing_of(module):

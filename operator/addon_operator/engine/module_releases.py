@@ -23,8 +23,8 @@ class HelmReleases(Protocol):
         """Install or upgrade the module's release if that is necessary; cancelling it ends Helm first."""
         ...
 
-    async def manifest(self, module: names.ModuleName) -> str | None:
-        """What Helm applied with the last revision, without hooks; ``None`` if there is no release."""
+    async def deployed(self, module: names.ModuleName) -> release_types.Deployed | None:
+        """What the deployed revision consists of; ``None`` if there is none."""
         ...
 
     async def remove(self, module: names.ModuleName, *, keep_record: bool = False) -> bool:
@@ -73,7 +73,7 @@ class ModuleReleases:
         self._values = values
         self._observer = observer
         self._ignored = ignored
-        self._known: set[str] = set()
+        self._known: dict[str, int] = {}
         self._half_removed: set[str] = set()
         self._working: dict[names.ModuleName, asyncio.Task[release_types.ReleaseOutcome]] = {}
 
@@ -83,17 +83,17 @@ class ModuleReleases:
         Those whose removal was interrupted count, too, although they do not exist.
         """
         revisions = await self._manager.observe_all()
-        self._known = {name for name, revision in revisions.items() if revision.exists}
-        self._half_removed = set(revisions) - self._known - self._ignored
+        self._known = {name: revision.number for name, revision in revisions.items() if revision.exists}
+        self._half_removed = set(revisions) - set(self._known) - self._ignored
         return {name: revision.ours for name, revision in revisions.items()}
 
     def exists(self, release: str) -> bool:
         """Whether the release was there when it was last looked at, and may be removed."""
         return release in self._known and release not in self._ignored
 
-    async def ensure(self, module: model.Module, activation: str, *, fresh: bool) -> None:
-        """Install or upgrade the module's release if that is needed; raises what :meth:`renew` raises."""
-        await self.renew(module, activation, fresh=fresh)
+    def revision(self, release: str) -> int | None:
+        """Number of the last revision when it was last looked at; ``None`` without a release."""
+        return self._known.get(release)
 
     async def renew(
         self, module: model.Module, activation: str, *, fresh: bool, absent: tuple[str, ...] = ()
@@ -106,16 +106,16 @@ class ModuleReleases:
         self._values.check_helm_values(module.name)
         request = request_of(self._values, module, fresh=fresh, absent=absent)
         outcome = await self._interruptible(request)
-        self._known.add(module.name)
+        self._known[module.name] = outcome.revision
         self._observer.release_ensured(module.name, activation, outcome)
         return outcome
 
-    async def manifest(self, release: str) -> str:
-        """What Helm applied with the last revision, without hooks; empty if there is none.
+    async def deployed(self, release: names.ModuleName) -> release_types.Deployed | None:
+        """What the deployed revision consists of; ``None`` if there is none.
 
-        Raises what :meth:`addon_operator.helm.releases.ReleaseManager.manifest` raises.
+        Raises what :meth:`addon_operator.helm.releases.ReleaseManager.deployed` raises.
         """
-        return await self._manager.manifest(names.ModuleName(release)) or ""
+        return await self._manager.deployed(release)
 
     def stop(self, module: names.ModuleName) -> None:
         """End a running :meth:`ensure` of the module: Helm's processes are ended, and then it raises
@@ -148,7 +148,7 @@ class ModuleReleases:
             return
         if await self._manager.remove(names.ModuleName(release), keep_record=keep_record):
             self._observer.release_removed(release)
-        self._known.discard(release)
+        self._known.pop(release, None)
         if keep_record:
             self._half_removed.add(release)
 

@@ -6,7 +6,7 @@ Source: steps 5 and 6 of "Steps of addon-operator lifecycle" in the documentatio
 import asyncio
 import dataclasses
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Protocol
 
 from addon_operator.engine import hook_bindings, hook_files, hook_run, hook_runner, state, tasks
@@ -49,6 +49,10 @@ class Releases(Protocol):
 
     def exists(self, release: str) -> bool:
         """Whether the release was there when it was last looked at."""
+        ...
+
+    def follow(self, modules: Iterable[names.ModuleName]) -> None:
+        """Watch over the releases that these enabled modules have already."""
         ...
 
 

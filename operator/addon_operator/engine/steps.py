@@ -64,6 +64,7 @@ class EngineSteps:
             task.checkpoint()
             self._states.discovered(made.verdicts, made.enabled)
             self._mute(set(self._states.started) - set(made.enabled))
+            self._releases.follow(made.enabled)
             found(made)
 
         return tasks.Task(

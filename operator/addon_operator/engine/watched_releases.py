@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, Protocol
 
 from addon_operator.engine import healing, watched_resources
@@ -28,6 +28,10 @@ class Releases(Protocol):
         """Whether the release was there when it was last looked at."""
         ...
 
+    def revision(self, release: str) -> int | None:
+        """Number of the last revision when it was last looked at; ``None`` without a release."""
+        ...
+
     def stop(self, module: names.ModuleName) -> None:
         """End a running :meth:`renew` of the module."""
         ...
@@ -38,8 +42,8 @@ class Releases(Protocol):
         """Install or upgrade the module's release if needed, as it is when resources are ``absent``."""
         ...
 
-    async def manifest(self, release: str) -> str:
-        """What Helm applied with the last revision, without hooks; empty if there is none."""
+    async def deployed(self, release: names.ModuleName) -> release_types.Deployed | None:
+        """What the deployed revision consists of; ``None`` if there is none."""
         ...
 
     async def remove(self, release: str, *, keep_record: bool = False) -> None:
@@ -109,8 +113,8 @@ class WatchedReleases:
         if self._is_in_maintenance(name):
             self._leave(name)
             return
-        with self._healing.helm_at_work(name):
-            absent = await self._healing.absent(name)
+        async with self._healing.helm_at_work(name):
+            absent = await self._healing.restore(name)
             outcome = await self._releases.renew(
                 module, activation, fresh=fresh or bool(absent), absent=absent
             )
@@ -119,10 +123,20 @@ class WatchedReleases:
         self._wanted[name] = outcome.revision
         self._wake.set()
 
+    def follow(self, modules: Iterable[names.ModuleName]) -> None:
+        """Watch over the releases that these enabled modules have already, whatever becomes of their runs."""
+        for module in modules:
+            revision = self._releases.revision(module)
+            if revision is not None and not self._maintenance(module):
+                self._wanted.setdefault(module, revision)
+                self._wake.set()
+
     async def remove(self, release: str, *, keep_record: bool = False) -> None:
         """Uninstall the release; see :class:`Releases`."""
-        self._leave(names.ModuleName(release))
-        await self._releases.remove(release, keep_record=keep_record)
+        name = names.ModuleName(release)
+        self._leave(name)
+        async with self._healing.helm_at_work(name):
+            await self._releases.remove(release, keep_record=keep_record)
 
     async def forget(self, release: str) -> None:
         """Remove the record that a removal kept, if there is one."""
@@ -146,8 +160,8 @@ class WatchedReleases:
 
     async def _follow(self, module: names.ModuleName) -> None:
         revision = self._wanted.get(module)
-        manifest = await self._releases.manifest(module)
-        resources = await asyncio.to_thread(manifests.resources, manifest)
+        deployed = await self._releases.deployed(module)
+        resources = await asyncio.to_thread(manifests.resources, deployed.manifest if deployed else "")
         if module not in self._wanted:
             return
         complete = await self._resources.follow(module, resources)

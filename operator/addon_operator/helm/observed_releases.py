@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from addon_operator.helm import release_records
+from addon_operator.helm import release_records, release_types
 from addon_operator.modules import release
 
 
@@ -88,6 +88,17 @@ class ObservedReleases:
     async def manifest(self, record: release_records.Record, *, with_hooks: bool = False) -> str:
         """What Helm applied with a revision."""
         return await self._source.manifest(record, with_hooks=with_hooks)
+
+    async def deployed(self, name: str) -> release_types.Deployed | None:
+        """What the release consists of, read now; ``None`` if no revision of it is deployed."""
+        found = await self._source.read_deployed(name)
+        if found is None:
+            return None
+        record, last = found
+        content = await self._source.content(record)
+        return release_types.Deployed(
+            record.revision.number, content.manifest, content.is_server_side, is_busy=last.revision.is_busy
+        )
 
     def _keep(self, name: str, record: release_records.Record | None) -> None:
         self._touched.add(name)

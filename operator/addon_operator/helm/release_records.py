@@ -9,7 +9,6 @@ import base64
 import binascii
 import contextlib
 import dataclasses
-import gzip
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Protocol
@@ -23,6 +22,9 @@ from addon_operator.kube import errors as kube_errors
 from addon_operator.modules import release
 
 _OWNED_BY_HELM: Final = "owner=helm"
+_SERVER_SIDE: Final = "ssa"
+_MAX_CONTENT: Final = 64 * 1024 * 1024
+"""How many bytes a record may unpack to: those that a manifest may have."""
 _RESOURCES: Final[Mapping[str, str]] = {
     "": "secrets",
     "secret": "secrets",
@@ -70,6 +72,19 @@ class Record:
     resource_version: str
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Content:
+    """What Helm keeps of a revision."""
+
+    manifest: str
+    hooks: tuple[str, ...]
+    """Manifests of Helm's hooks."""
+    is_server_side: bool
+    """Whether the objects were made by server-side apply."""
+    description: str
+    """How the revision ended: for a failed one, Helm's error."""
+
+
 class ReleaseRecords:
     """The records of all releases of a namespace.
 
@@ -109,6 +124,16 @@ class ReleaseRecords:
         with contextlib.suppress(kube_errors.NotFound, kube_errors.Conflict):
             await self._api.delete(self._object_path(record), resource_version=record.resource_version)
 
+    async def read_deployed(self, name: str) -> tuple[Record, Record] | None:
+        """The last deployed revision of a release, and its last one; ``None`` if none is deployed."""
+        found = await self._list(f"{_OWNED_BY_HELM},name={name}")
+        last = _last_revisions(found).get(name)
+        records = [record for record in map(_record, found) if record is not None]
+        deployed = [each for each in records if each.revision.status == release.DEPLOYED]
+        if last is None or not deployed:
+            return None
+        return max(deployed, key=lambda record: record.revision.number), last
+
     async def read_before(self, record: Record) -> Record | None:
         """The revision before this one; ``None`` if it is the first that is kept."""
         revision = record.revision
@@ -121,12 +146,16 @@ class ReleaseRecords:
 
         Raises :class:`errors.ReleaseRecordError` when the record cannot be decoded.
         """
+        content = await self.content(record)
+        return content.manifest + "".join(f"\n---\n{hook}" for hook in content.hooks if with_hooks)
+
+    async def content(self, record: Record) -> Content:
+        """What a record holds; raises :class:`errors.ReleaseRecordError` when it cannot be decoded."""
         stored = await self._api.get(self._object_path(record))
         try:
             # Unpacking a megabyte takes tens of milliseconds.
             text, is_secret = stored.get("data", {})["release"], self._resource == "secrets"
-            content = await asyncio.to_thread(_decode, text, is_secret=is_secret)
-            return _whole_manifest(content) if with_hooks else _manifest(content)
+            return await asyncio.to_thread(_decode, text, is_secret=is_secret)
         except (KeyError, TypeError, ValueError, OSError, EOFError, zlib.error) as error:
             raise errors.ReleaseRecordError(
                 f"the record {record.object_name} of release {record.revision.release} cannot be decoded "
@@ -174,27 +203,32 @@ def _number(found: json_types.KubernetesObject) -> int:
     return record.revision.number if record else 0
 
 
-def _decode(stored: str, *, is_secret: bool) -> Mapping[str, Any]:
+def _decode(stored: str, *, is_secret: bool) -> Content:
     """A release in Helm's storage format: base64 of gzipped JSON, and base64 again in a Secret."""
     content = base64.b64decode(stored, validate=True)
     if is_secret:
         content = base64.b64decode(content, validate=True)
     if content[:2] == b"\x1f\x8b":
-        content = gzip.decompress(content)
+        content = _unpacked(content)
     decoded: Mapping[str, Any] | None = orjson.loads(content)
     if not isinstance(decoded, dict):
         raise binascii.Error("the release is no object")
-    return decoded
-
-
-def _manifest(content: Mapping[str, Any]) -> str:
-    # Helm leaves empty fields out: a chart whose templates are all switched off has none.
-    manifest = content.get("manifest", "")
+    # Helm leaves empty fields out: a chart whose templates are all switched off has no manifest.
+    manifest = decoded.get("manifest", "")
     if not isinstance(manifest, str):
         raise binascii.Error("the manifest is no text")
-    return manifest
+    return Content(
+        manifest,
+        tuple(str(hook.get("manifest") or "") for hook in decoded.get("hooks") or ()),
+        is_server_side=decoded.get("apply_method") == _SERVER_SIDE,
+        description=str((decoded.get("info") or {}).get("description") or ""),
+    )
 
 
-def _whole_manifest(content: Mapping[str, Any]) -> str:
-    hooks = (str(hook.get("manifest") or "") for hook in content.get("hooks") or ())
-    return "\n---\n".join((_manifest(content), *hooks))
+def _unpacked(packed: bytes) -> bytes:
+    """What was packed, as far as a release may need; a few packed bytes can be gigabytes of zeros."""
+    unpack = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
+    content = unpack.decompress(packed, _MAX_CONTENT)
+    if not unpack.eof:
+        raise ValueError(f"it is cut off, or more than {_MAX_CONTENT // 1024 // 1024} MiB")
+    return content

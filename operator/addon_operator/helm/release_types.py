@@ -73,6 +73,19 @@ class ReleaseOutcome:
     """What took place and how long it took."""
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Deployed:
+    """What a release consists of, as the record of its deployed revision tells."""
+
+    revision: int
+    manifest: str
+    """What Helm applied, without its hooks."""
+    is_server_side: bool = False
+    """Whether Helm made the objects by server-side apply."""
+    is_busy: bool = False
+    """Whether a later revision is being made, or the release is being uninstalled."""
+
+
 class PlannedAction(enum.StrEnum):
     """What would be done to a release."""
 

@@ -103,6 +103,13 @@ class ReleaseManager:
         record = await self._tools.observed.get(module)
         return None if record is None else await self._tools.observed.manifest(record)
 
+    async def deployed(self, module: names.ModuleName) -> release_types.Deployed | None:
+        """What the module's release consists of, read now; ``None`` if no revision of it is deployed.
+
+        Raises :class:`addon_operator.helm.errors.ReleaseRecordError` when the record cannot be decoded.
+        """
+        return await self._tools.observed.deployed(module)
+
     @contextlib.asynccontextmanager
     async def _alone(self, module: names.ModuleName) -> AsyncIterator[None]:
         async with self._locks[module]:

@@ -59,17 +59,25 @@ def _of_document(text: str) -> Iterator[ManifestResource]:
 def _of_object(document: object) -> Iterator[ManifestResource]:
     if not isinstance(document, dict):
         return
-    items = document.get("items")
-    if str(document.get("kind")).endswith(_LIST) and isinstance(items, list):
+    items = items_of(document)
+    if items is not None:
         for item in items:
             yield from _of_object(item)
         return
-    resource = _resource(document)
+    resource = resource_of(document)
     if resource is not None:
         yield resource
 
 
-def _resource(document: dict[Any, Any]) -> ManifestResource | None:
+def items_of(document: dict[Any, Any]) -> list[Any] | None:
+    """The objects in a list of objects; ``None`` for a single one."""
+    items = document.get("items")
+    is_list = str(document.get("kind")).endswith(_LIST) and isinstance(items, list)
+    return items if is_list else None
+
+
+def resource_of(document: dict[Any, Any]) -> ManifestResource | None:
+    """What a manifest calls the object; ``None`` for a hook of Helm and for what has no name."""
     metadata = document.get("metadata")
     if not isinstance(metadata, dict) or _is_hook(metadata):
         return None

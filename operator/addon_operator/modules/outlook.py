@@ -17,6 +17,8 @@ class Step(enum.StrEnum):
 
     INSTALL = "install"
     UPGRADE = "upgrade"
+    RESTORE = "restore"
+    """Objects of it are created again, without a revision."""
     DELETE = "delete"
     HOOKS = "hooks"
     """Only its hooks run: it has no chart."""
@@ -29,8 +31,8 @@ _ADDED: Final = manifest_diff.ChangeKind.ADDED
 _POLICY: Final = "helm.sh/resource-policy"
 _NAMED: Final = 3
 """So many objects are named, and the others counted."""
-CHANGING = frozenset({Step.INSTALL, Step.UPGRADE, Step.DELETE})
-"""Steps that change releases."""
+CHANGING = frozenset({Step.INSTALL, Step.UPGRADE, Step.RESTORE, Step.DELETE})
+"""Steps that change something in the cluster."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -59,7 +61,7 @@ class ModuleOutlook:
 
     @property
     def is_change(self) -> bool:
-        """Whether a release would change."""
+        """Whether something of a release would change."""
         return self.release.step in CHANGING
 
 

@@ -7,7 +7,7 @@ Source: "Releases deduplication" and "Release auto-healing" of the addon-operato
 
 import dataclasses
 import enum
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, NewType, TypeAlias
 
 Checksum = NewType("Checksum", str)
@@ -92,6 +92,11 @@ class Revision:
     def half_removed(self) -> bool:
         """Whether it is uninstalled, and its record only says that hooks of the module have yet to run."""
         return not self.exists and self.labels.get(REMOVAL_LABEL) == REMOVAL_BEGUN
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether Helm is at work on the release, or was ended while it was."""
+        return self.status == UNINSTALLING or self.status.startswith(PENDING_PREFIX)
 
     @property
     def saved(self) -> Rendered | None:
@@ -217,7 +222,7 @@ def _cause_whatever_the_inputs(state: ReleaseState, revision: Revision) -> str |
     if revision.status != DEPLOYED:
         return f"revision {revision.number} is {revision.status}"
     if state.absent:
-        return _absence(state.absent)
+        return absence(state.absent)
     if state.known is None and not state.applied:
         if revision.labels.get(MANAGED_LABEL) == "true" and not _is_by_hand(revision):
             return f"from what revision {revision.number} was made is not known"
@@ -230,7 +235,8 @@ def _is_by_hand(revision: Revision) -> bool:
     return revision.labels.get(REVISION_LABEL, str(revision.number)) != str(revision.number)
 
 
-def _absence(resources: tuple[str, ...]) -> str:
+def absence(resources: Sequence[str]) -> str:
+    """Names a few absent resources and counts the others."""
     named = ", ".join(resources[:_NAMED_RESOURCES])
     more = len(resources) - _NAMED_RESOURCES
     return f"absent in the cluster: {named}" + (f" and {more} more" if more > 0 else "")

@@ -37,15 +37,17 @@ def bench() -> Bench:
 
 def test_what_is_brought_back_is_counted_by_resource(bench: Bench) -> None:
     with capture_logs() as logs:
-        bench.observer.healed(WEB, [f"ConfigMap x/{number}" for number in range(7)])
+        bench.observer.healed(WEB, [f"ConfigMap x/{number}" for number in range(7)], by_helm=False)
     assert bench.value("resources_healed_total") == 7
     assert logs[0]["event"].endswith("ConfigMap x/4 and 2 more")
+    assert "restored from the record of the release" in logs[0]["event"]
 
 
 def test_what_is_absent_is_logged_with_the_module(bench: Bench) -> None:
     with capture_logs() as logs:
-        bench.observer.absent_found(WEB, ["ConfigMap x/a"])
-    assert logs[0]["event"] == "absent in the cluster: ConfigMap x/a; the module is run"
+        bench.observer.absent_found(WEB, ["ConfigMap x/a"], "because")
+    told = "absent in the cluster: ConfigMap x/a; the module is run, for it cannot be restored: because"
+    assert logs[0]["event"] == told
     assert logs[0]["module"] == WEB
 
 
@@ -53,7 +55,7 @@ def test_who_is_healed_again_and_again_is_warned_of(bench: Bench) -> None:
     with capture_logs() as logs:
         bench.observer.heal_postponed(WEB, ["ConfigMap x/a"], 4.6)
     assert logs[0]["log_level"] == "warning"
-    assert "ConfigMap x/a disappears again and again; the module is healed in 5 s" in logs[0]["event"]
+    assert "ConfigMap x/a disappears again and again; it is brought back in 5 s" in logs[0]["event"]
 
 
 def test_kinds_without_a_watch_are_warned_of_with_their_modules(bench: Bench) -> None:

@@ -1,14 +1,18 @@
-"""When a disappeared resource makes a run of its module, and when it does not."""
+"""When a disappeared resource is restored or makes a run of its module, and when it does not."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pytest
 
-from addon_operator.engine import heal_backoff, healing
+from addon_operator.engine import heal_backoff, healing, restoring
+from addon_operator.helm import errors as helm_errors
+from addon_operator.helm import release_types
 from addon_operator.kernel import errors
 from addon_operator.kernel.names import ModuleName
-from addon_operator.kube import own_deletions
+from addon_operator.kube import errors as kube_errors
+from addon_operator.kube import own_deletions, paths
 from tests.unit.engine import fakes, watching
 
 DB, WEB = watching.DB, watching.WEB
@@ -24,18 +28,21 @@ class Bench:
         self.deletions = own_deletions.OwnDeletions()
         self.runs: list[tuple[str, str]] = []
         self.told: list[tuple[str, str, tuple[str, ...]]] = []
+        self.reasons: list[str] = []
+        restorer = restoring.Restorer(self.cluster, self.cluster, namespace="addons")
         self.healing = healing.Healing(
-            self.resources, self.cluster, self.deletions, self, self._run, self.clock
+            self.resources, self.cluster, restorer, self.deletions, self, self._run, self.clock
         )
 
     def _run(self, module: ModuleName, activation: str) -> None:
         self.runs.append((module, activation))
 
-    def absent_found(self, module: ModuleName, resources: Sequence[str]) -> None:
+    def absent_found(self, module: ModuleName, resources: Sequence[str], reason: str) -> None:
         self.told.append(("absent", module, tuple(resources)))
+        self.reasons.append(reason)
 
-    def healed(self, module: ModuleName, resources: Sequence[str]) -> None:
-        self.told.append(("healed", module, tuple(resources)))
+    def healed(self, module: ModuleName, resources: Sequence[str], *, by_helm: bool) -> None:
+        self.told.append(("healed" if by_helm else "restored", module, tuple(resources)))
 
     def heal_postponed(self, module: ModuleName, resources: Sequence[str], seconds: float) -> None:
         self.told.append((f"postponed {seconds:g}", module, tuple(resources)))
@@ -64,7 +71,7 @@ def bench() -> Bench:
     return Bench()
 
 
-async def test_a_deleted_resource_makes_a_run_within_a_second(bench: Bench) -> None:
+async def test_what_cannot_be_restored_makes_a_run_within_a_second(bench: Bench) -> None:
     await bench.have(WEB, "a")
     assert await bench.after(1) == []
     bench.cluster.remove("a")
@@ -107,7 +114,7 @@ async def test_a_watch_that_is_behind_is_not_believed(bench: Bench) -> None:
     await bench.resources.follow(WEB, watching.wanted("a"))
     bench.cluster.sync()
     assert await bench.after(1) == []
-    assert await bench.healing.absent(WEB) == ()
+    assert await bench.healing.restore(WEB) == ()
     bench.cluster.behind = set()
     assert await bench.after(healing.LAG) == [WEB]
 
@@ -132,7 +139,7 @@ async def test_of_many_absent_resources_only_the_first_are_asked_for(bench: Benc
     names = [f"a{number:03}" for number in range(100)]
     await bench.have(WEB, *names)
     bench.cluster.remove(*names)
-    assert len(await bench.healing.absent(WEB)) == 100
+    assert len(await bench.healing.restore(WEB)) == 100
     assert len(bench.cluster.probed) < 10
 
 
@@ -141,7 +148,7 @@ async def test_of_many_that_a_watch_is_behind_with_only_the_first_are_asked_for(
     bench.cluster.behind = set(names)
     await bench.resources.follow(WEB, watching.wanted(*names))
     bench.cluster.sync()
-    assert await bench.healing.absent(WEB) == ()
+    assert await bench.healing.restore(WEB) == ()
     assert len(bench.cluster.probed) < 10
 
 
@@ -149,7 +156,7 @@ async def test_a_deletion_by_the_modules_own_hook_is_no_reason(bench: Bench) -> 
     await bench.have(WEB, "a")
     bench.hook_deletes(WEB, "a")
     assert await bench.after(1) == []
-    assert await bench.healing.absent(WEB) == ()
+    assert await bench.healing.restore(WEB) == ()
 
 
 async def test_a_hooks_deletion_counts_once(bench: Bench) -> None:
@@ -177,7 +184,7 @@ async def test_a_hooks_deletion_before_the_first_list_is_no_reason_either(bench:
 
 async def test_while_helm_works_on_a_release_its_deletions_are_no_reason(bench: Bench) -> None:
     await bench.have(WEB, "a", "b")
-    with bench.healing.helm_at_work(WEB):
+    async with bench.healing.helm_at_work(WEB):
         bench.cluster.remove("a", "b")
         assert await bench.after(1) == []
         bench.cluster.put("a")
@@ -187,7 +194,7 @@ async def test_while_helm_works_on_a_release_its_deletions_are_no_reason(bench: 
 
 async def test_what_is_absent_after_helm_worked_is_healed(bench: Bench) -> None:
     await bench.have(WEB, "a")
-    with bench.healing.helm_at_work(WEB):
+    async with bench.healing.helm_at_work(WEB):
         bench.cluster.remove("a")
     assert await bench.after(healing.LAG) == [WEB]
 
@@ -238,3 +245,183 @@ async def test_the_worker_looks_as_soon_as_a_watch_tells(
     worker.cancel()
     await asyncio.gather(worker, return_exceptions=True)
     assert bench.runs == [(WEB, healing.ACTIVATION)]
+
+
+SECRET = """\
+apiVersion: v1
+kind: Secret
+metadata: {name: other}
+"""
+MANIFEST = f"""\
+---
+# Source: web/templates/secret.yaml
+{SECRET}---
+# Source: web/templates/config.yaml
+apiVersion: v1
+kind: List
+items:
+- apiVersion: v1
+  kind: ConfigMap
+  metadata: {{name: a, labels: {{app: web}}}}
+  data: {{password: p4ss, port: "1:30"}}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {{name: role}}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {{name: b, namespace: far}}
+"""
+
+
+def api_error(status: int, message: str = "no") -> kube_errors.ApiError:
+    return kube_errors.from_answer(
+        paths.target("POST", "/api/v1/namespaces/x/configmaps"), status, b"%s" % message.encode()
+    )
+
+
+async def test_an_absent_object_is_restored_from_the_deployed_revision_as_helm_made_it(bench: Bench) -> None:
+    bench.cluster.record = release_types.Deployed(3, MANIFEST)
+    await bench.have(WEB, "a")
+    bench.cluster.remove("a")
+    assert await bench.after(healing.SETTLE) == []
+    ((way, body),) = bench.cluster.written
+    assert way == "create /api/v1/namespaces/addons/configmaps"
+    assert body["data"] == {"password": "p4ss", "port": "1:30"}
+    assert body["metadata"] == {
+        "name": "a",
+        "labels": {"app": "web", "app.kubernetes.io/managed-by": "Helm"},
+        "annotations": {"meta.helm.sh/release-name": "web", "meta.helm.sh/release-namespace": "addons"},
+    }
+    assert bench.told == [("restored", WEB, ("ConfigMap addons/a",))]
+    assert await bench.after(100) == []
+
+
+async def test_objects_of_other_namespaces_and_of_the_cluster_are_restored_in_their_order(
+    bench: Bench,
+) -> None:
+    bench.cluster.record = release_types.Deployed(3, MANIFEST, is_server_side=True)
+    far = watching.wanted("b", namespace="far") + watching.wanted("role", resource=watching.ROLE)
+    await bench.resources.follow(WEB, far)
+    bench.cluster.sync()
+    assert await bench.after(1) == []
+    assert [way for way, _ in bench.cluster.written] == [
+        "apply /apis/rbac.authorization.k8s.io/v1/clusterroles/role",
+        "apply /api/v1/namespaces/far/configmaps/b",
+    ]
+
+
+async def test_what_the_deployed_revision_has_not_is_left_alone(bench: Bench) -> None:
+    bench.cluster.record = release_types.Deployed(4, SECRET)
+    await bench.have(WEB, "a")
+    bench.cluster.remove("a")
+    assert await bench.after(1) == []
+    assert (bench.cluster.written, bench.told) == ([], [])
+
+
+async def test_a_broken_record_makes_a_run_that_says_why(bench: Bench) -> None:
+    bench.cluster.record_error = helm_errors.ReleaseRecordError("it cannot be decoded")
+    await bench.have(WEB, "a")
+    bench.cluster.remove("a")
+    assert await bench.after(1) == [WEB]
+    assert bench.reasons == ["it cannot be decoded"]
+
+
+@pytest.mark.parametrize(
+    ("error", "tries"),
+    [
+        pytest.param(api_error(403), 1, id="forbidden"),
+        pytest.param(api_error(422), 1, id="refused"),
+        pytest.param(api_error(403, "because it is being terminated"), 3, id="its namespace is going"),
+        pytest.param(api_error(404), 3, id="its kind is not there"),
+        pytest.param(api_error(503), 3, id="the server is in trouble"),
+        pytest.param(kube_errors.Unreachable("no answer"), 3, id="no answer"),
+    ],
+)
+async def test_what_may_pass_is_waited_for_before_the_module_is_run(
+    bench: Bench, error: kube_errors.KubernetesError, tries: int
+) -> None:
+    bench.cluster.record = release_types.Deployed(3, MANIFEST)
+    bench.cluster.write_error = error
+    await bench.have(WEB, "a")
+    bench.cluster.remove("a")
+    asked = [await bench.after(healing.LAG) for _ in range(tries)]
+    assert asked == [[]] * (tries - 1) + [[WEB]]
+    assert bench.reasons == [str(error)]
+
+
+async def test_while_somebody_elses_helm_is_at_work_nothing_is_restored(bench: Bench) -> None:
+    bench.cluster.record = release_types.Deployed(3, MANIFEST, is_busy=True)
+    await bench.have(WEB, "a")
+    bench.cluster.remove("a")
+    assert await bench.after(1) == []
+    assert bench.cluster.written == []
+    bench.cluster.record = release_types.Deployed(4, MANIFEST)
+    await bench.after(healing.LAG)
+    assert len(bench.cluster.written) == 1
+
+
+async def test_an_object_that_somebody_put_back_meanwhile_is_none_the_worse(bench: Bench) -> None:
+    bench.cluster.record = release_types.Deployed(3, MANIFEST)
+    bench.cluster.write_error = kube_errors.AlreadyExists(
+        paths.target("POST", "/api/v1/namespaces/x/configmaps"), 409, "AlreadyExists", "there"
+    )
+    await bench.have(WEB, "a")
+    bench.cluster.remove("a")
+    assert await bench.after(1) == []
+    assert bench.told == []
+
+
+async def test_ten_restorations_of_each_object_come_at_once(bench: Bench) -> None:
+    bench.cluster.record = release_types.Deployed(3, MANIFEST)
+    await bench.have(WEB, "a")
+    for _ in range(heal_backoff.FREE):
+        bench.cluster.remove("a")
+        await bench.after(0.2)
+    assert len(bench.cluster.written) == heal_backoff.FREE
+    bench.cluster.remove("a")
+    await bench.after(0.2)
+    assert len(bench.cluster.written) == heal_backoff.FREE
+    assert bench.told[-1][0].startswith("postponed")
+    await bench.after(heal_backoff.FIRST_PAUSE)
+    assert len(bench.cluster.written) == heal_backoff.FREE + 1
+
+
+async def test_before_helm_begins_what_is_absent_is_restored(bench: Bench) -> None:
+    bench.cluster.record = release_types.Deployed(3, MANIFEST)
+    await bench.have(WEB, "a")
+    bench.cluster.remove("a")
+    async with bench.healing.helm_at_work(WEB):
+        assert await bench.healing.restore(WEB) == ()
+    assert len(bench.cluster.written) == 1
+    assert await bench.after(10) == []
+
+
+async def test_a_restoration_and_helm_never_work_on_one_release_together(bench: Bench) -> None:
+    bench.cluster.record = release_types.Deployed(3, MANIFEST)
+    await bench.have(WEB, "a")
+    bench.cluster.remove("a")
+    bench.clock.now += 1
+    gate = asyncio.Event()
+    write = bench.cluster.create
+
+    async def slowly(path: str, body: Mapping[str, Any], *, query: Mapping[str, str]) -> Mapping[str, Any]:
+        await gate.wait()
+        return await write(path, body, query=query)
+
+    bench.cluster.create = slowly  # type: ignore[method-assign] # the fake's
+    looking = asyncio.create_task(bench.healing.look())
+    order: list[int] = []
+
+    async def helm() -> None:
+        async with bench.healing.helm_at_work(WEB):
+            order.append(len(bench.cluster.written))
+
+    await fakes.settle()
+    working = asyncio.create_task(helm())
+    await fakes.settle()
+    assert order == []
+    gate.set()
+    await asyncio.gather(looking, working)
+    assert order == [1]

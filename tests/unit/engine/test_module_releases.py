@@ -51,8 +51,8 @@ class Manager:
             release_types.Action.INSTALLED, "as the test says", 1, release.Checksum("x")
         )
 
-    async def manifest(self, module: ModuleName) -> str | None:
-        return f"# manifest of {module}\n"
+    async def deployed(self, module: ModuleName) -> release_types.Deployed | None:
+        return release_types.Deployed(1, f"# manifest of {module}\n")
 
     async def remove(self, module: ModuleName, *, keep_record: bool = False) -> bool:
         self.removals.append(f"{module}, record kept" if keep_record else module)
@@ -93,7 +93,7 @@ async def test_a_release_exists_once_it_was_seen_or_made(
     releases: module_releases.ModuleReleases, manager: Manager, told: Told
 ) -> None:
     manager.gate.set()
-    await releases.ensure(MODULE, "onStartup", fresh=False)
+    await releases.renew(MODULE, "onStartup", fresh=False)
     assert releases.exists("web")
     await releases.remove("web")
     assert not releases.exists("web")
@@ -125,7 +125,7 @@ async def test_the_record_of_a_removal_is_kept_until_it_is_forgotten(
 async def test_a_stopped_call_is_ended_and_gives_way(
     releases: module_releases.ModuleReleases, manager: Manager, told: Told
 ) -> None:
-    work = asyncio.create_task(releases.ensure(MODULE, "onStartup", fresh=False))
+    work = asyncio.create_task(releases.renew(MODULE, "onStartup", fresh=False))
     await fakes.settle()
     releases.stop(WEB)
     with pytest.raises(tasks.SupersededError, match="release web"):
@@ -139,7 +139,7 @@ async def test_stopping_what_does_not_run_changes_nothing(
 ) -> None:
     releases.stop(WEB)
     manager.gate.set()
-    await releases.ensure(MODULE, "onStartup", fresh=False)
+    await releases.renew(MODULE, "onStartup", fresh=False)
     assert told.ensured == ["web"]
 
 
@@ -148,7 +148,7 @@ async def test_a_cancelled_run_has_no_helm_left_when_it_ends(
     releases: module_releases.ModuleReleases, manager: Manager, cancellations: int
 ) -> None:
     manager.last_breath = 10
-    work = asyncio.create_task(releases.ensure(MODULE, "onStartup", fresh=False))
+    work = asyncio.create_task(releases.renew(MODULE, "onStartup", fresh=False))
     await fakes.settle()
     for _ in range(cancellations):
         work.cancel()
@@ -164,7 +164,7 @@ async def test_an_error_of_helm_is_passed_on(
     manager.gate.set()
     manager.error = errors.ModuleError("web", "helm says no")
     with pytest.raises(errors.ModuleError, match="helm says no"):
-        await releases.ensure(MODULE, "onStartup", fresh=False)
+        await releases.renew(MODULE, "onStartup", fresh=False)
     releases.stop(WEB)
 
 

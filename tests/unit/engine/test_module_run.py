@@ -3,7 +3,7 @@
 import asyncio
 import json
 import pathlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import pytest
 import structlog
@@ -89,6 +89,9 @@ class Releases:
 
     def exists(self, release: str) -> bool:
         return release in self.there
+
+    def follow(self, modules: Iterable[ModuleName]) -> None:
+        raise AssertionError("the discovery does that")
 
 
 class NoConfigMap:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from addon_operator.engine import healing, watched_releases
+from addon_operator.engine import healing, restoring, watched_releases
 from addon_operator.helm import release_types
 from addon_operator.kernel import errors
 from addon_operator.kernel.names import ModuleName
@@ -22,7 +22,8 @@ class Releases:
 
     def __init__(self, cluster: watching.Cluster) -> None:
         self.cluster = cluster
-        self.revision = 1
+        self.number = 1
+        self.revision_seen: int | None = None
         self.names: tuple[str, ...] = ("a",)
         self.calls: list[tuple[str, bool, tuple[str, ...]]] = []
         self.manifests_read = 0
@@ -34,6 +35,9 @@ class Releases:
     def exists(self, release: str) -> bool:
         return release == WEB
 
+    def revision(self, release: str) -> int | None:
+        return self.revision_seen
+
     def stop(self, module: ModuleName) -> None:
         self.calls.append(("stop", False, ()))
 
@@ -42,17 +46,17 @@ class Releases:
     ) -> release_types.ReleaseOutcome:
         self.calls.append((activation, fresh, absent))
         if absent:
-            self.revision += 1
+            self.number += 1
             self.cluster.put(*self.names)
         action = release_types.Action.UPGRADED if absent else release_types.Action.SKIPPED
-        return release_types.ReleaseOutcome(action, "because", self.revision, release.Checksum("x"))
+        return release_types.ReleaseOutcome(action, "because", self.number, release.Checksum("x"))
 
-    async def manifest(self, release: str) -> str:
+    async def deployed(self, release: ModuleName) -> release_types.Deployed | None:
         self.manifests_read += 1
         if self.error is not None:
             raise self.error
         document = "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {}}}\n"
-        return "---\n".join(map(document.format, self.names))
+        return release_types.Deployed(self.number, "---\n".join(map(document.format, self.names)))
 
     async def remove(self, release: str, *, keep_record: bool = False) -> None:
         self.calls.append(("remove", keep_record, ()))
@@ -71,8 +75,15 @@ class Bench:
         self.warnings: list[str] = []
         self.mode = ""
         self.helm = Releases(self.cluster)
+        self.restorer = restoring.Restorer(self.cluster, self.cluster, namespace="addons")
         self.healing = healing.Healing(
-            self.resources, self.cluster, own_deletions.OwnDeletions(), self, self._run, self.clock
+            self.resources,
+            self.cluster,
+            self.restorer,
+            own_deletions.OwnDeletions(),
+            self,
+            self._run,
+            self.clock,
         )
         self.releases = watched_releases.WatchedReleases(
             self.helm,
@@ -87,10 +98,10 @@ class Bench:
     def _run(self, module: ModuleName, activation: str) -> None:
         self.runs.append(module)
 
-    def absent_found(self, module: ModuleName, resources: Sequence[str]) -> None:
+    def absent_found(self, module: ModuleName, resources: Sequence[str], reason: str) -> None:
         pass
 
-    def healed(self, module: ModuleName, resources: Sequence[str]) -> None:
+    def healed(self, module: ModuleName, resources: Sequence[str], *, by_helm: bool) -> None:
         self.told.append(("healed", *resources))
 
     def heal_postponed(self, module: ModuleName, resources: Sequence[str], seconds: float) -> None:
@@ -133,14 +144,14 @@ async def test_the_manifest_is_read_once_for_each_revision(bench: Bench) -> None
     await bench.run()
     await bench.run()
     assert bench.helm.manifests_read == 1
-    bench.helm.revision, bench.helm.names = 2, ("a", "b")
+    bench.helm.number, bench.helm.names = 2, ("a", "b")
     bench.cluster.put("b")
     await bench.run()
     assert bench.helm.manifests_read == 2
     assert bench.watched == ["a", "b"]
 
 
-async def test_a_run_tells_helm_what_is_absent_and_counts_it_as_healed(bench: Bench) -> None:
+async def test_a_run_tells_helm_what_cannot_be_restored_and_counts_it_as_healed(bench: Bench) -> None:
     bench.cluster.put("a")
     await bench.run()
     bench.cluster.remove("a")
@@ -190,13 +201,13 @@ async def test_a_removed_release_is_followed_no_more(bench: Bench) -> None:
 
 async def test_a_release_that_is_removed_while_its_manifest_is_read_is_not_followed(bench: Bench) -> None:
     await bench.releases.ensure(MODULE, "x", fresh=False)
-    original = bench.helm.manifest
+    original = bench.helm.deployed
 
-    async def removed_meanwhile(release: str) -> str:
+    async def removed_meanwhile(release: ModuleName) -> release_types.Deployed | None:
         await bench.releases.remove(WEB)
         return await original(release)
 
-    bench.helm.manifest = removed_meanwhile  # type: ignore[method-assign] # the fake's
+    bench.helm.deployed = removed_meanwhile  # type: ignore[method-assign] # the fake's
     await bench.releases.follow_new()
     assert bench.cluster.subscriptions == []
 
@@ -228,3 +239,27 @@ async def test_everything_else_is_helms(bench: Bench) -> None:
     assert bench.releases.exists(WEB)
     bench.releases.stop(WEB)
     assert bench.helm.calls == [("stop", False, ())]
+
+
+async def test_a_release_is_followed_before_its_modules_run_and_whatever_becomes_of_that(
+    bench: Bench,
+) -> None:
+    bench.helm.revision_seen = 1
+    bench.cluster.record = await bench.helm.deployed(WEB)
+    bench.releases.follow([WEB])
+    await bench.after(1)
+    await bench.after(1)
+    assert [body["metadata"]["name"] for _, body in bench.cluster.written] == ["a"]
+    assert bench.helm.calls == []
+    # The run that comes then finds the same revision: its manifest is not read once more.
+    reads = bench.helm.manifests_read
+    await bench.run()
+    assert bench.helm.manifests_read == reads
+
+
+async def test_in_maintenance_a_release_is_not_followed(bench: Bench) -> None:
+    bench.helm.revision_seen = 1
+    bench.mode = "NoResourceReconciliation"
+    bench.releases.follow([WEB])
+    await bench.after(1)
+    assert bench.cluster.subscriptions == []

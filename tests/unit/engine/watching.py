@@ -1,9 +1,11 @@
 """A cluster whose objects are put and removed by hand, and everything that healing asks of it."""
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from addon_operator.engine import kind_watch, watched_resources
+from addon_operator.helm import release_types
 from addon_operator.kernel import errors
 from addon_operator.kernel.names import ModuleName
 from addon_operator.kube import api_resources, discovery, object_changes, object_selections
@@ -77,6 +79,11 @@ class Cluster:
         self.may_get = True
         self.error: errors.AddonOperatorError | None = None
         self.probed: list[str] = []
+        self.record: release_types.Deployed | None = None
+        """What the deployed revision of every release consists of; without it nothing can be restored."""
+        self.record_error: errors.AddonOperatorError | None = None
+        self.write_error: Exception | None = None
+        self.written: list[tuple[str, Mapping[str, Any]]] = []
 
     def subscribe(
         self, selection: object_selections.ObjectSelection, listener: object_changes.Listener
@@ -103,6 +110,32 @@ class Cluster:
         key = object_changes.ObjectKey(namespace, name)
         there = name in self.behind or key in self.objects.get(resource.kind, set())
         return there if self.may_get else None
+
+    async def deployed(self, module: ModuleName) -> release_types.Deployed | None:
+        if self.record_error is not None:
+            raise self.record_error
+        return self.record
+
+    async def create(
+        self, path: str, body: Mapping[str, Any], *, query: Mapping[str, str]
+    ) -> Mapping[str, Any]:
+        assert query == {"fieldManager": "helm"}
+        return self._write(f"create {path}", body)
+
+    async def apply(
+        self, path: str, body: Mapping[str, Any], *, field_manager: str, force: bool
+    ) -> Mapping[str, Any]:
+        assert (field_manager, force) == ("helm", True)
+        return self._write(f"apply {path}", body)
+
+    def _write(self, way: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        if self.write_error is not None:
+            raise self.write_error
+        self.written.append((way, body))
+        namespace = body["metadata"].get("namespace", "addons")
+        resource = next(each for each in self.kinds if each.kind == body["kind"])
+        self.put(body["metadata"]["name"], resource=resource, namespace=namespace)
+        return body
 
     @property
     def open(self) -> list[Subscription]:

@@ -1,5 +1,10 @@
 """Helm's records of its releases."""
 
+import base64
+import gzip
+import json
+import tracemalloc
+
 import pytest
 
 from addon_operator.helm import errors, release_records
@@ -117,3 +122,44 @@ async def test_a_broken_record_is_told_by_name(
 def test_a_storage_that_cannot_be_read_stops_the_start(api: fakes.FakeApi, driver: str) -> None:
     with pytest.raises(kernel_errors.ConfigurationError, match=f"HELM_DRIVER is '{driver}'.*use 'secret'"):
         release_records.ReleaseRecords(api, fakes.NAMESPACE, driver)
+
+
+async def test_the_deployed_revision_is_found_below_failed_ones(
+    api: fakes.FakeApi, records: release_records.ReleaseRecords
+) -> None:
+    for number, status in enumerate(("superseded", "deployed", "failed"), start=1):
+        api.put("web", number, status, {})
+    api.put("new", 1, "failed", {})
+    found = await records.read_deployed("web")
+    assert found is not None
+    assert [record.revision.number for record in found] == [2, 3]
+    assert await records.read_deployed("new") is None
+    assert await records.read_deployed("none") is None
+
+
+def stored(content: bytes) -> str:
+    return base64.b64encode(base64.b64encode(content)).decode()
+
+
+async def test_a_record_that_unpacks_to_more_than_a_release_can_be_is_refused(
+    api: fakes.FakeApi, records: release_records.ReleaseRecords
+) -> None:
+    api.put("web", 1, "deployed", {})
+    packed = gzip.compress(b" " * (65 * 1024 * 1024), compresslevel=1)
+    api.objects["sh.helm.release.v1.web.v1"]["data"]["release"] = stored(packed)
+    tracemalloc.start()
+    with pytest.raises(errors.ReleaseRecordError, match=r"web\.v1 .* cannot be decoded"):
+        await records.content(await read(records, "web"))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 200 * 1024 * 1024
+
+
+async def test_what_helm_tells_of_a_revision_is_read(
+    api: fakes.FakeApi, records: release_records.ReleaseRecords
+) -> None:
+    api.put("web", 1, "failed", {})
+    told = {"apply_method": "ssa", "info": {"description": "Upgrade failed"}}
+    api.objects["sh.helm.release.v1.web.v1"]["data"]["release"] = stored(json.dumps(told).encode())
+    content = await records.content(await read(records, "web"))
+    assert (content.manifest, content.is_server_side, content.description) == ("", True, "Upgrade failed")

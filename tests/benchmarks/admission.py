@@ -64,6 +64,9 @@ class _Observer:
     def failed(self, path: str, error: Exception) -> None:
         self.results[repr(error)] += 1
 
+    def connection_closed(self, reason: str, details: str) -> None:
+        self.results[f"{reason} {details}"] += 1
+
     def pod_admitted(self, namespace: str, result: pod_handler.Result, seconds: float) -> None:
         self.results[result] += 1
 

@@ -61,6 +61,9 @@ class Observer:
     def failed(self, path: str, error: Exception) -> None:
         self.wrong.append(repr(error))
 
+    def connection_closed(self, reason: str, details: str) -> None:
+        """Seen from the other side by the test."""
+
     def info(self, event: str, *args: object, **kw: object) -> None:
         self.lines.append(event)
 

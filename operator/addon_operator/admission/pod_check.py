@@ -12,7 +12,7 @@ import logging
 from collections.abc import Sequence
 from typing import Final, Protocol
 
-from addon_operator.admission import expansion_check, pod_handler, reviews
+from addon_operator.admission import expansion_check, pod_handler, reviews, site_load
 from addon_operator.kernel import errors as kernel_errors
 from addon_operator.kernel import json_types
 from addon_operator.kube import client, errors, events, paths, rate_limit
@@ -72,7 +72,7 @@ class CheckObserver(Protocol):
         ...
 
     def check_dropped(self) -> None:
-        """A pod was passed over because too many wait."""
+        """A pod was passed over because too many wait, or those that wait take too much memory."""
         ...
 
 
@@ -87,14 +87,16 @@ class PodCheck:
         recorder: events.EventRecorder,
         observer: CheckObserver,
         sleep: rate_limit.Sleep = asyncio.sleep,
+        account: site_load.Account | None = None,
     ) -> None:
-        """Without ``expansions`` references are not checked."""
+        """Without ``expansions`` references are not checked; pods that wait are held on the account."""
         self._merger = merger
         self._expansions = expansions
         self._kube = kube
         self._recorder = recorder
         self._observer = observer
         self._sleep = sleep
+        self._account = account or site_load.Account(site_load.Limits())
         self._at_once = asyncio.Semaphore(_AT_ONCE)
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -106,8 +108,10 @@ class PodCheck:
             and not review.sub_resource
             and not review.dry_run
             and pod is not None
+            # The API server has given it one by now.
+            and (pod.get("metadata") or {}).get("uid")
         ):
-            self._begin(review.namespace, pod)
+            self._begin(review, pod)
         return reviews.Verdict()
 
     async def idle(self) -> None:
@@ -120,19 +124,30 @@ class PodCheck:
             task.cancel()
         await self.idle()
 
-    def _begin(self, namespace: str, pod: json_types.KubernetesObject) -> None:
-        if len(self._tasks) >= PENDING_MAX:
+    def _begin(self, review: reviews.Review, pod: json_types.KubernetesObject) -> None:
+        try:
+            if len(self._tasks) >= PENDING_MAX:
+                raise site_load.OverloadedError
+            held = self._account.hold(review.memory)
+        except site_load.OverloadedError:
             self._observer.check_dropped()
             return
-        task = asyncio.create_task(self._look(namespace, pod))
+        about = _reference(review.namespace, pod)
+        task = asyncio.create_task(self._look(about, [pod], held))
         self._tasks.add(task)
+        # A task that is cancelled before its first step would never give it back itself.
+        task.add_done_callback(lambda _: held.release())
         task.add_done_callback(self._tasks.discard)
 
-    async def _look(self, namespace: str, pod: json_types.KubernetesObject) -> None:
-        about = _reference(namespace, pod)
+    async def _look(
+        self, about: events.ObjectReference, pods: list[json_types.KubernetesObject], held: site_load.Held
+    ) -> None:
+        """Look at the one pod, which is taken out of ``pods``: nothing else may keep it while others wait."""
+        namespace = about.namespace or ""
         try:
             async with self._at_once:
-                finding = await self._find(namespace, pod)
+                finding = await self._find(namespace, pods.pop())
+            held.release()
             notes = finding.notes()
             if notes and await self._is_stored(about):
                 self._tell(about, finding, notes)

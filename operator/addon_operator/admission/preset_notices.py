@@ -22,6 +22,8 @@ SECONDS: Final = 1.0
 """After this time a change that the watch did not tell of is looked for with a list."""
 LIST_SECONDS: Final = 1.0
 """How long a pod waits for a fresh list at the most."""
+PENDING_MAX: Final = 1000
+"""How many changes are waited for; of more a pod learns when the watch tells of them."""
 
 _log = logging.getLogger(__name__)
 
@@ -84,7 +86,7 @@ class PresetNotices:
             creates = review.operation == "CREATE"
             stored = review.object if creates else review.old_object
             uid = str(((stored or {}).get("metadata") or {}).get("uid") or "")
-            if uid:
+            if uid and len(self._tasks) < PENDING_MAX:
                 self._note(review.namespace, uid, _Notice(creates))
         return reviews.Verdict()
 
@@ -97,6 +99,10 @@ class PresetNotices:
                 async with asyncio.timeout(LIST_SECONDS):
                     await self._refresh(namespace)
         return self._cache.match(namespace, labels)
+
+    def is_waiting(self, namespace: str) -> bool:
+        """Whether a change of a preset is under way there."""
+        return namespace in self._pending
 
     async def close(self) -> None:
         """End what waits."""
@@ -111,11 +117,15 @@ class PresetNotices:
         task.add_done_callback(self._tasks.discard)
 
     async def _expire(self, namespace: str, uid: str, notice: _Notice) -> None:
-        await self._sleep(SECONDS)
-        self._settle(namespace)
-        if self._pending.get(namespace, {}).get(uid) is notice:
-            await self._refresh(namespace)
-            self._drop(namespace, {uid})
+        try:
+            await self._sleep(SECONDS)
+            self._settle(namespace)
+            if self._pending.get(namespace, {}).get(uid) is notice:
+                await self._refresh(namespace)
+        finally:
+            # A later notice about the same preset has its own time.
+            if self._pending.get(namespace, {}).get(uid) is notice:
+                self._drop(namespace, {uid})
 
     async def _refresh(self, namespace: str) -> None:
         try:

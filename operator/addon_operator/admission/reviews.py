@@ -14,6 +14,7 @@ from addon_operator.kernel import errors
 
 API_VERSION: Final = "admission.k8s.io/v1"
 KIND: Final = "AdmissionReview"
+_SHOWN_MAX: Final = 63
 
 
 class MalformedReviewError(errors.AddonOperatorError):
@@ -57,6 +58,8 @@ class Review:
     """The object as it is stored; ``None`` on CREATE."""
     field_manager: str = ""
     """What the client calls itself, if it does."""
+    memory: int = 0
+    """Bytes that it takes, estimated from above; see :mod:`addon_operator.admission.site_load`."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -104,13 +107,19 @@ def parse(body: bytes) -> Review:
     version, kind = document.get("apiVersion"), document.get("kind")
     if (version, kind) != (API_VERSION, KIND):
         raise MalformedReviewError(
-            f"the body is a {kind!r} of {version!r}: send an {KIND} of {API_VERSION}, "
+            f"the body is a {_shown(kind)} of {_shown(version)}: send an {KIND} of {API_VERSION}, "
             f'and name "v1" in the webhook\'s admissionReviewVersions'
         )
     request = _mapping(document, "request")
     if request is None:
         raise MalformedReviewError(f"the {KIND} has no request")
     return _review(request)
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, str):
+        return repr(value[:_SHOWN_MAX])
+    return "None" if value is None else type(value).__name__
 
 
 def _document(body: bytes) -> Mapping[str, Any]:

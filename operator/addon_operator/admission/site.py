@@ -8,27 +8,26 @@ closes its socket to change its certificate.
 
 import asyncio
 import dataclasses
-import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final, Literal, Protocol
+from typing import Final, Literal, Protocol
 
-from aiohttp import http_exceptions, web
+from aiohttp import web
 
-from addon_operator.admission import reviews, site_load, tls
+from addon_operator.admission import connections, review_shapes, reviews, site_load, tls
 from addon_operator.kernel import durations, errors, listening
 
 MAX_BODY_BYTES: Final = 20 << 20
 """Room for a review of the largest request that the API server takes (3 MiB), each byte escaped with six."""
-BACKLOG: Final = 1024
-_LOG: Final = logging.getLogger(__name__)
+MAX_REVIEW_MEMORY: Final = 128 << 20
+"""What one review may take of the account: half, so that one client cannot have all of it."""
+# Go's client gives up idle connections after 90 seconds. It has to be the one who closes: a review that
+# meets a closing connection is not sent again. So idle ones are kept longer than that even when there is
+# little room, unless they never carried a review. The API server opens one for each review that it waits for.
+CONNECTIONS: Final = connections.Bounds(connections=512, request=20.0, idle=600.0, idle_when_crowded=95.0)
 _JSON: Final = "application/json"
-_HANDSHAKE_SECONDS: Final = 10.0
 _BODY_SECONDS: Final = 5.0
 _SHUTDOWN_SECONDS: Final = 5.0
-# Go's client gives up idle connections after 90 seconds. It has to be the one who closes: a review that
-# meets a closing connection is not sent again.
-_KEEP_ALIVE_SECONDS: Final = 600.0
 # Of the time that the API server waits, kept for the way back.
 _MARGIN_SECONDS: Final = 0.25
 
@@ -74,6 +73,9 @@ class Route:
     """The answer when the handler raises or takes too long."""
     timeout: float = 4.5
     """Seconds that the handler may take; fewer if the API server says that it waits less."""
+    shape: review_shapes.Shape = review_shapes.ANY
+    """What the API server can ask at this path; anything else is refused."""
+    max_body: int = MAX_BODY_BYTES
 
 
 class SiteObserver(Protocol):
@@ -91,21 +93,16 @@ class SiteObserver(Protocol):
         """The handler of the path raised, or took too long (``TimeoutError``)."""
         ...
 
+    def connection_closed(self, reason: connections.Reason, details: str) -> None:
+        """A connection was closed for one of the site's bounds, or its handshake failed."""
+        ...
+
 
 class _RefusedError(Exception):
     def __init__(self, status: int, reason: str) -> None:
         super().__init__(reason)
         self.status = status
         self.reason = reason
-
-
-class _HttpLog(logging.LoggerAdapter[logging.Logger]):
-    """The log of the HTTP library, without a traceback for every client that does not speak HTTP."""
-
-    def exception(self, msg: object, *args: object, exc_info: Any = True, **kwargs: Any) -> None:  # noqa: ANN401 - the signature of the standard library
-        """As the library does, but only at level debug for what clients do wrong."""
-        level = logging.DEBUG if isinstance(exc_info, http_exceptions.HttpProcessingError) else logging.ERROR
-        self.log(level, msg, *args, exc_info=exc_info, **kwargs)
 
 
 class AdmissionSite:
@@ -120,7 +117,7 @@ class AdmissionSite:
         observer: SiteObserver,
         *,
         ready: Callable[[], bool] = lambda: True,
-        limits: site_load.Limits | None = None,
+        account: site_load.Account | None = None,
         leaving: Leaving | None = None,
     ) -> None:
         """Until ``ready`` says yes, reviews are answered 503: for the API server a call that failed."""
@@ -130,9 +127,8 @@ class AdmissionSite:
         self._port = port
         self._observer = observer
         self._ready = ready
-        self._load = site_load.Load(limits or site_load.Limits())
-        self._runner: web.AppRunner | None = None
-        self._listener: asyncio.Server | None = None
+        self._account = account or site_load.Account(site_load.Limits())
+        self._connections: connections.Connections | None = None
         self._leaving = leaving or Leaving()
         self._was_asked = False
         self._stopping = False
@@ -145,25 +141,23 @@ class AdmissionSite:
     @property
     def ready(self) -> bool:
         """Whether reviews are answered."""
-        return self._listener is not None and not self._stopping and self._ready()
+        return self._connections is not None and not self._stopping and self._ready()
 
     async def start(self) -> None:
         """Listen; raises :class:`ListenError` when the address cannot be had."""
-        runner = web.AppRunner(
-            self._application(),
-            access_log=None,
-            logger=_HttpLog(_LOG),
-            keepalive_timeout=_KEEP_ALIVE_SECONDS,
-            shutdown_timeout=_SHUTDOWN_SECONDS,
-        )
-        await runner.setup()
         try:
-            self._listener = await self._listen(runner)
+            listeners = await connections.bind(self._address, self._port, CONNECTIONS.backlog)
         except OSError as error:
-            await runner.cleanup()
             raise self._listen_error(error) from error
-        self._runner = runner
-        self._port = self._listener.sockets[0].getsockname()[1]
+        self._connections = connections.Connections(
+            self._application(),
+            CONNECTIONS,
+            shutdown_seconds=_SHUTDOWN_SECONDS,
+            closed=self._observer.connection_closed,
+            tls=lambda: self._tls.context,
+        )
+        await self._connections.start(listeners)
+        self._port = listeners[0].getsockname()[1]
 
     async def stop(self) -> None:
         """Take no further connections, answer what is being asked, then close all."""
@@ -171,24 +165,12 @@ class AdmissionSite:
         self._stopping = True
         if leaves:
             await self._leaving.sleep(self._leaving.accepting)
-        if self._listener is not None:
-            self._listener.close()
+        if self._connections is not None:
+            self._connections.close_listeners()
         if leaves:
             await self._leaving.sleep(self._leaving.answering)
-        if self._runner is not None:
-            await self._runner.cleanup()
-
-    async def _listen(self, runner: web.AppRunner) -> asyncio.Server:
-        assert runner.server is not None  # noqa: S101 - it was set up
-        # Not an aiohttp site: those cannot bound the time of a handshake.
-        return await asyncio.get_running_loop().create_server(
-            runner.server,
-            self._address,
-            self._port,
-            ssl=self._tls.context,
-            backlog=BACKLOG,
-            ssl_handshake_timeout=_HANDSHAKE_SECONDS,
-        )
+        if self._connections is not None:
+            await self._connections.stop()
 
     def _listen_error(self, error: OSError) -> ListenError:
         return ListenError(
@@ -197,7 +179,7 @@ class AdmissionSite:
         )
 
     def _application(self) -> web.Application:
-        app = web.Application(client_max_size=MAX_BODY_BYTES)
+        app = web.Application()
         for path, route in self._routes.items():
             app.router.add_post(path, self._endpoint(path, route))
         return app
@@ -207,7 +189,7 @@ class AdmissionSite:
             began = time.perf_counter()
             self._was_asked = True
             response = await self._respond(path, route, request)
-            if self._stopping:
+            if self._stopping or connections.context_of(request) is not self._tls.context:
                 response.force_close()
             self._observer.answered(path, response.status, time.perf_counter() - began)
             return response
@@ -228,8 +210,10 @@ class AdmissionSite:
     async def _answer(self, path: str, route: Route, request: web.Request) -> bytes:
         self._check(request)
         try:
-            with self._load.taking(_announced_bytes(request)):
-                review = _parsed(await _body(request))
+            with self._account.request() as held:
+                body = await _body(request, route.max_body, held)
+                review = dataclasses.replace(_parsed(body, route.shape), memory=held.amount)
+                del body
                 return await self._decided(path, route, review, _budget(route, request))
         except site_load.OverloadedError as error:
             raise _RefusedError(503, "too many reviews are being answered") from error
@@ -237,6 +221,8 @@ class AdmissionSite:
     def _check(self, request: web.Request) -> None:
         if request.content_type != _JSON:
             raise _RefusedError(415, f"the Content-Type is {request.content_type!r}: send {_JSON}")
+        if "Content-Encoding" in request.headers:
+            raise _RefusedError(415, "the body has a Content-Encoding: send it as it is")
         if not self._ready():
             raise _RefusedError(503, "the operator has not read all that it needs for an answer yet")
 
@@ -250,35 +236,39 @@ class AdmissionSite:
         return reviews.answer(review, _AFTER_ERROR[route.on_error])
 
 
-def _announced_bytes(request: web.Request) -> int:
-    if request.content_length is None or "Content-Encoding" in request.headers:
-        return MAX_BODY_BYTES
-    if request.content_length > MAX_BODY_BYTES:
-        raise _too_large()
-    return request.content_length
-
-
-async def _body(request: web.Request) -> bytes:
+async def _body(request: web.Request, most: int, held: site_load.Held) -> bytes:
+    """The body, whose memory is held bit by bit as it arrives."""
+    if (request.content_length or 0) > most:
+        raise _too_large(most)
+    parts, size, estimate = [], 0, site_load.Estimate()
     try:
         async with asyncio.timeout(_BODY_SECONDS):
-            return await request.read()
-    except web.HTTPRequestEntityTooLarge as error:
-        raise _too_large() from error
+            async for part in request.content.iter_any():
+                parts.append(part)
+                size += len(part)
+                if size > most:
+                    raise _too_large(most)
+                held.grow(estimate.add(part))
+                if held.amount > MAX_REVIEW_MEMORY:
+                    raise _RefusedError(413, "the review would take too much memory")
     except (ConnectionError, web.RequestPayloadError) as error:
         raise _RefusedError(400, "the body broke off, or is no body of HTTP") from error
     except TimeoutError as error:
         raise _RefusedError(408, f"the body did not arrive within {_BODY_SECONDS:g} seconds") from error
+    return b"".join(parts)
 
 
-def _too_large() -> _RefusedError:
-    return _RefusedError(413, f"the body is over {MAX_BODY_BYTES} bytes")
+def _too_large(most: int) -> _RefusedError:
+    return _RefusedError(413, f"the body is over {most} bytes")
 
 
-def _parsed(body: bytes) -> reviews.Review:
+def _parsed(body: bytes, shape: review_shapes.Shape) -> reviews.Review:
     try:
-        return reviews.parse(body)
+        review = reviews.parse(body)
+        shape.check(review)
     except reviews.MalformedReviewError as error:
         raise _RefusedError(400, str(error)) from error
+    return review
 
 
 def _budget(route: Route, request: web.Request) -> float:

@@ -1,12 +1,25 @@
-"""How much the admission site takes at a time, so that a flood costs answers and not memory."""
+"""How much the admission site takes at a time, so that a flood costs answers and not memory.
+
+Bodies that are being read, reviews that are being answered and pods that are kept for Events are on one
+account. What they take is estimated from above before it is taken: the same number of bytes can become
+many times as much memory, depending on what is written in them.
+"""
 
 import contextlib
 import dataclasses
 from collections.abc import Iterator
+from typing import Final
+
+_NODE_BYTES: Final = 90
+"""The most that a value of JSON takes beside its text: a list with one place, and its place in another."""
+_MARKS: Final = (b",", b":", b"[", b"{")
+_ESCAPE: Final = b"\\u"
+_WIDEST: Final = 4
+"""Bytes for each letter of a text with one letter that needs so many."""
 
 
 class OverloadedError(Exception):
-    """There is no room for another request now."""
+    """There is no room for this now."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -14,28 +27,89 @@ class Limits:
     """Bounds of what is in work at one moment."""
 
     requests: int = 2000
-    body_bytes: int = 256 << 20
-    """Sum of the bodies, each counted with the length that it is announced with."""
+    memory_bytes: int = 256 << 20
+    """Estimated memory of all of it."""
 
 
-class Load:
-    """Counts the requests in work."""
+class Estimate:
+    """Bytes that a body takes at the most, from its arrival to the end of its answer, as it comes bit by bit.
+
+    That is the body, twice while its parts are put together, and what is made of it.
+    """
+
+    def __init__(self) -> None:
+        self._bytes = 0
+        self._letters = 0
+        self._nodes = 1
+        self._is_wide = False
+        self._last = b""
+
+    def add(self, part: bytes) -> int:
+        """Take a part into account, and give the estimate for all so far."""
+        escapes = (self._last + part[:1]).count(_ESCAPE) + part.count(_ESCAPE)
+        self._last = part[-1:]
+        self._bytes += len(part)
+        # An escape is six bytes for one letter.
+        self._letters += len(part) - 5 * escapes
+        # One wide letter makes the whole of its text wide, which may have begun long before.
+        self._is_wide |= escapes > 0 or not part.isascii()
+        self._nodes += sum(part.count(mark) for mark in _MARKS)
+        width = _WIDEST if self._is_wide else 1
+        return 2 * self._bytes + width * max(self._letters, 0) + self._nodes * _NODE_BYTES
+
+
+class Held:
+    """A part of the account, until it is given back."""
+
+    def __init__(self, account: "Account") -> None:
+        self._account = account
+        self.amount = 0
+
+    def grow(self, amount: int) -> None:
+        """Hold so much in all; raises :class:`OverloadedError` if there is no room for it."""
+        self._account.take(amount - self.amount)
+        self.amount = amount
+
+    def release(self) -> None:
+        """Give everything back; once more does no harm."""
+        self._account.give(self.amount)
+        self.amount = 0
+
+
+class Account:
+    """What is in work."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._requests = 0
-        self._bytes = 0
+        self.memory = 0
+        """Bytes that are held."""
 
     @contextlib.contextmanager
-    def taking(self, body_bytes: int) -> Iterator[None]:
-        """Hold room for one request; raises :class:`OverloadedError` if there is none."""
-        full = self._requests >= self._limits.requests
-        if full or self._bytes + body_bytes > self._limits.body_bytes:
+    def request(self) -> Iterator[Held]:
+        """Hold room for one request; raises :class:`OverloadedError` if there are too many."""
+        if self._requests >= self._limits.requests:
             raise OverloadedError
         self._requests += 1
-        self._bytes += body_bytes
+        held = Held(self)
         try:
-            yield
+            yield held
         finally:
             self._requests -= 1
-            self._bytes -= body_bytes
+            held.release()
+
+    def hold(self, amount: int) -> Held:
+        """Hold that many bytes; raises :class:`OverloadedError` if there is no room."""
+        held = Held(self)
+        held.grow(amount)
+        return held
+
+    def take(self, amount: int) -> None:
+        """See :meth:`Held.grow`."""
+        if self.memory + amount > self._limits.memory_bytes:
+            raise OverloadedError
+        self.memory += amount
+
+    def give(self, amount: int) -> None:
+        """See :meth:`Held.release`."""
+        self.memory -= amount

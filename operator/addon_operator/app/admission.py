@@ -28,9 +28,16 @@ from addon_operator.admission import (
     registration,
     reporting,
     site,
+    site_load,
     tls,
 )
-from addon_operator.app import admission_crd, admission_observers, admission_webhooks, kopf_login
+from addon_operator.app import (
+    admission_crd,
+    admission_observers,
+    admission_routes,
+    admission_webhooks,
+    kopf_login,
+)
 from addon_operator.app import settings as settings_module
 from addon_operator.engine import podpreset_source
 from addon_operator.kernel import clock, errors
@@ -75,7 +82,8 @@ class Admission:
         self._feed = preset_feed.PresetFeed(kube, self._cache, self._make_watch)
         lists = preset_notices.FreshLists(kube, self._cache)
         self._notices = preset_notices.PresetNotices(self._cache, lists)
-        self._observer = admission_observers.AdmissionObserver(meters, self._statuses, log)
+        self._observer = admission_observers.AdmissionObserver(meters, self._statuses, log, self._clock)
+        self._account = site_load.Account(site_load.Limits())
         self._check, handler = self._handlers()
         self._tls = tls.LiveTls()
         self._store = certificate_store.CertificateStore(
@@ -170,23 +178,21 @@ class Admission:
         )
         merger = pod_handler.Merger(self._notices, sources)
         expansions = expansion_check.ExpansionCheck(sources) if self._settings.expansion_events else None
-        check = pod_check.PodCheck(merger, expansions, self._kube, self._recorder, self._observer)
+        check = pod_check.PodCheck(
+            merger, expansions, self._kube, self._recorder, self._observer, account=self._account
+        )
         return check, pod_handler.PodHandler(merger, self._observer, self._clock)
 
     def _make_site(self, handler: pod_handler.PodHandler) -> site.AdmissionSite:
-        routes = {
-            admission_webhooks.MUTATE_PODS: site.Route(handler, "allow"),
-            admission_webhooks.CHECK_PODS: site.Route(self._check, "allow", timeout=1.5),
-            admission_webhooks.NOTICE_PRESETS: site.Route(self._notices, "allow", timeout=1.5),
-            admission_webhooks.CHECK_CONFIG: site.Route(self._config, "allow"),
-        }
+        handlers = admission_routes.Handlers(handler, self._check, self._notices, self._config)
         return site.AdmissionSite(
-            routes,
+            admission_routes.routes(self._settings, handlers),
             self._tls,
             self._settings.admission_server_listen_address,
             self._settings.admission_server_listen_port,
             self._observer,
             ready=lambda: self._cache.filled,
+            account=self._account,
             leaving=site.GRADUALLY,
         )
 

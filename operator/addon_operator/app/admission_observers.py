@@ -3,28 +3,49 @@
 from collections.abc import Sequence
 from typing import Final
 
-from addon_operator.admission import pod_handler, preset_status, reporting
+from addon_operator.admission import connections, pod_handler, preset_status, reporting
 from addon_operator.app import admission_webhooks
+from addon_operator.kernel import clock
 from addon_operator.podpreset import model
-from addon_operator.telemetry import metrics
+from addon_operator.telemetry import bounded_labels, metrics
 
+NAMESPACES_MAX: Final = 500
+"""How many namespaces have series of their own."""
+NAMESPACE_SECONDS: Final = 24 * 3600.0
+"""How long a namespace without new pods keeps its series."""
+REFUSALS_SECONDS: Final = 60.0
+"""How often refused requests are told in the log; all of them are counted."""
+_SHOWN_MAX: Final = 300
 _UNKNOWN_NAMESPACE: Final = ""
+_NO_CERTIFICATE: Final = frozenset({"PEER_DID_NOT_RETURN_A_CERTIFICATE", "CERTIFICATE_VERIFY_FAILED"})
 
 
 class AdmissionObserver:
     """Implements the observers of the handlers and of the site."""
 
     def __init__(
-        self, meters: metrics.Metrics, statuses: preset_status.PresetStatuses, log: reporting.Log
+        self,
+        meters: metrics.Metrics,
+        statuses: preset_status.PresetStatuses,
+        log: reporting.Log,
+        time: clock.Clock,
     ) -> None:
+        self._all_meters = meters
         self._meters = meters.admission
         self._statuses = statuses
-        self._refusals = reporting.Trouble(log)
+        self._log = log
+        self._clock = time
+        self._told_refusal: float | None = None
+        self._strangers = reporting.Trouble(log)
         self._failures = reporting.Trouble(log)
+        self._namespaces = bounded_labels.BoundedLabels(
+            NAMESPACES_MAX, NAMESPACE_SECONDS, self._forget_namespace, time.monotonic
+        )
 
     def pod_admitted(self, namespace: str, result: pod_handler.Result, seconds: float) -> None:
         """Count and measure an answer."""
-        self._meters.podpreset_admissions_total.labels(namespace=namespace, result=result).inc()
+        label = self._namespaces.label(namespace)
+        self._meters.podpreset_admissions_total.labels(namespace=label, result=result).inc()
         self._meters.podpreset_admission_seconds.observe(seconds)
 
     def presets_injected(self, namespace: str, presets: Sequence[model.PresetName]) -> None:
@@ -51,8 +72,22 @@ class AdmissionObserver:
         """Measured by the handlers."""
 
     def refused(self, path: str, status: int, reason: str) -> None:
-        """Warn of requests that are no reviews."""
-        self._refusals.report(f"a request to {path} of the admission server got {status}: {reason}")
+        """Count requests that are no reviews, and warn of one now and then: anybody may send any number."""
+        self._meters.requests_refused_total.labels(webhook=path, status=str(status)).inc()
+        now = self._clock.monotonic()
+        if self._told_refusal is None or now - self._told_refusal >= REFUSALS_SECONDS:
+            self._told_refusal = now
+            text = f"a request to {path} of the admission server got {status}: {shown(reason)}"
+            self._log.warning(f"{text} (told once a minute; admission_requests_refused_total counts all)")
+
+    def connection_closed(self, reason: connections.Reason, details: str) -> None:
+        """Count it, and tell who may have forgotten to give the API server a certificate."""
+        self._all_meters.connection_closed("admission", reason)
+        if details in _NO_CERTIFICATE:
+            self._strangers.report(
+                "a client without a certificate of WEBHOOK_CLIENT_CA was turned away; if that was the API "
+                "server, its webhooks fail: have it present one (docs/explanation/admission.md)"
+            )
 
     def failed(self, path: str, error: Exception) -> None:
         """Warn of a handler that raised or took too long."""
@@ -61,3 +96,14 @@ class AdmissionObserver:
             self._meters.podpreset_admissions_total.labels(**labels).inc()
         text = "it took too long" if isinstance(error, TimeoutError) else f"{type(error).__name__}: {error}"
         self._failures.report(f"a review at {path} was answered without its handler: {text}")
+
+    def _forget_namespace(self, namespace: str) -> None:
+        self._meters.podpreset_admissions_total.remove_by_labels({"namespace": namespace})
+
+
+def shown(text: str) -> str:
+    """What somebody else has written, on one line of the log."""
+    clean = "".join(
+        letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text[:_SHOWN_MAX]
+    )
+    return clean if len(text) <= _SHOWN_MAX else f"{clean}…"

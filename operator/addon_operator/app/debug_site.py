@@ -14,6 +14,7 @@ import structlog
 import yaml
 from aiohttp import web
 
+from addon_operator.admission import connections
 from addon_operator.app import debug_api, debug_socket, debug_texts, http_site, runtime_config
 from addon_operator.app import settings as app_settings
 from addon_operator.kernel import durations, errors
@@ -21,6 +22,8 @@ from addon_operator.kernel import durations, errors
 SHOW_SENSITIVE: Final = "showSensitive"
 _FORMAT: Final = ".{format:json|yaml|text}"
 _SHUTDOWN_SECONDS: Final = 1.0
+# A render with Helm takes as long as Helm does.
+_CONNECTIONS: Final = connections.Bounds(connections=64, request=3600.0)
 _TRUE: Final = frozenset({"1", "t", "true", "yes"})
 _FALSE: Final = frozenset({"", "0", "f", "false", "no"})
 
@@ -56,13 +59,14 @@ async def serving(
 @contextlib.asynccontextmanager
 async def _listening(path: pathlib.Path, api: debug_api.DebugApi, log: Logger) -> AsyncIterator[None]:
     with debug_socket.listening(path) as listener:
-        runner = web.AppRunner(application(api, log), access_log=None, shutdown_timeout=_SHUTDOWN_SECONDS)
-        await runner.setup()
+        served = connections.Connections(
+            application(api, log), _CONNECTIONS, shutdown_seconds=_SHUTDOWN_SECONDS
+        )
+        await served.start([listener])
         try:
-            await web.SockSite(runner, listener).start()
             yield
         finally:
-            await runner.cleanup()
+            await served.stop()
 
 
 def application(api: debug_api.DebugApi, log: Logger) -> web.Application:

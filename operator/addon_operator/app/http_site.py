@@ -13,6 +13,7 @@ from typing import Final, Protocol
 import orjson
 from aiohttp import web
 
+from addon_operator.admission import connections
 from addon_operator.app import settings
 from addon_operator.kernel import errors, listening
 from addon_operator.telemetry import metrics
@@ -24,6 +25,10 @@ RUNNING: Final = "CONVERGE_IN_PROGRESS"
 WAITING: Final = "CONVERGE_WAIT_TASK"
 STANDBY: Final = "STANDBY"
 
+CONNECTIONS: Final = connections.Bounds(
+    connections=128, request=20.0, idle_when_crowded=10.0, unused_when_crowded=5.0, backlog=128
+)
+"""Probes and scrapes need one at a time each; a probe that meets a closing connection is asked again."""
 _SHUTDOWN_SECONDS: Final = 1.0
 _PAGE_HEADERS: Final = {
     "Cache-Control": "no-store",
@@ -70,8 +75,12 @@ class Status(Protocol):
 class MetricsSource(Protocol):
     """Where the document for ``/metrics`` comes from."""
 
-    def render(self, accept: str, accept_encoding: str) -> metrics.Exposition:
+    def render(self, form: metrics.Form) -> metrics.Exposition:
         """The document; called in a thread."""
+        ...
+
+    def connection_closed(self, site: str, reason: str) -> None:
+        """A connection was closed for one of the site's bounds."""
         ...
 
 
@@ -90,21 +99,29 @@ async def serving(settings_: settings.Settings, meters: MetricsSource, status: S
 
     Raises :class:`ListenError` when that address cannot be had.
     """
-    runner = web.AppRunner(application(meters, status), access_log=None, shutdown_timeout=_SHUTDOWN_SECONDS)
-    await runner.setup()
     try:
-        yield await _listen(runner, settings_.listen_address, settings_.listen_port)
-    finally:
-        await runner.cleanup()
-
-
-async def _listen(runner: web.AppRunner, address: str, port: int) -> Site:
-    try:
-        await web.TCPSite(runner, address, port).start()
+        listeners = await connections.bind(
+            settings_.listen_address, settings_.listen_port, CONNECTIONS.backlog
+        )
     except OSError as error:
-        reason = listening.reason(error)
-        raise ListenError(f"cannot listen on {address} port {port}: {reason}; {_HOW_TO_MOVE}") from error
-    return Site(address, runner.addresses[0][1])
+        raise _listen_error(error, settings_.listen_address, settings_.listen_port) from error
+    served = connections.Connections(
+        application(meters, status),
+        CONNECTIONS,
+        shutdown_seconds=_SHUTDOWN_SECONDS,
+        closed=lambda reason, _: meters.connection_closed("metrics", reason),
+    )
+    port = listeners[0].getsockname()[1]
+    await served.start(listeners)
+    try:
+        yield Site(settings_.listen_address, port)
+    finally:
+        await served.stop()
+
+
+def _listen_error(error: OSError, address: str, port: int) -> ListenError:
+    reason = listening.reason(error)
+    return ListenError(f"cannot listen on {address} port {port}: {reason}; {_HOW_TO_MOVE}")
 
 
 def application(meters: MetricsSource, status: Status) -> web.Application:
@@ -131,15 +148,33 @@ def endpoints(app: web.Application) -> str:
     return "".join(f"{line}\n" for line in sorted(found))
 
 
+class _Renders:
+    """Renders that are under way: scrapes at the same time share them, in threads beside the event loop."""
+
+    def __init__(self, meters: MetricsSource) -> None:
+        self._meters = meters
+        self._running: dict[metrics.Form, asyncio.Task[metrics.Exposition]] = {}
+
+    async def get(self, form: metrics.Form) -> metrics.Exposition:
+        """The document of the render that is under way, or of a new one."""
+        running = self._running.get(form)
+        if running is None:
+            running = asyncio.create_task(asyncio.to_thread(self._meters.render, form))
+            self._running[form] = running
+            running.add_done_callback(lambda _: self._running.pop(form))
+        # Whoever goes away must not take the document from the others.
+        return await asyncio.shield(running)
+
+
 class _Handlers:
     def __init__(self, meters: MetricsSource, status: Status) -> None:
-        self._meters = meters
+        self._renders = _Renders(meters)
         self._status = status
 
     async def metrics(self, request: web.Request) -> web.Response:
         accept = ",".join(request.headers.getall("Accept", []))
-        encoding = request.headers.get("Accept-Encoding", "")
-        document = await asyncio.to_thread(self._meters.render, accept, encoding)
+        form = metrics.Form.wanted(accept, request.headers.get("Accept-Encoding", ""))
+        document = await self._renders.get(form)
         headers = {"Content-Type": document.content_type, "Vary": "Accept, Accept-Encoding"}
         if document.gzipped:
             headers["Content-Encoding"] = "gzip"

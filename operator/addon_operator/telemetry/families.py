@@ -264,7 +264,9 @@ class AdmissionMetrics:
     """Pods that are admitted with presets, and what is told of them."""
 
     podpreset_admissions_total: Counter
-    """``namespace``, ``result``: injected, unchanged, conflict or error"""
+    """``namespace``, ``result``: injected, unchanged, conflict or error; see :mod:`.bounded_labels`"""
+    requests_refused_total: Counter
+    """``webhook``: its path, ``status``: that of HTTP"""
     podpreset_admission_seconds: Histogram
     expansion_unresolved_total: Counter
     pod_checks_dropped_total: Counter
@@ -284,6 +286,11 @@ def admission_metrics(make: Factory) -> AdmissionMetrics:
         podpreset_admissions_total=make.counter(
             "podpreset_admissions_total", "Pods answered by the webhook.", ("namespace", "result")
         ),
+        requests_refused_total=make.counter(
+            "admission_requests_refused_total",
+            "Requests to the admission server that got no review answered.",
+            ("webhook", "status"),
+        ),
         podpreset_admission_seconds=make.histogram(
             "podpreset_admission_seconds", "Time to answer for a pod.", (), (*SHORT_BUCKETS, 1, 2, 5)
         ),
@@ -291,7 +298,8 @@ def admission_metrics(make: Factory) -> AdmissionMetrics:
             "expansion_unresolved_total", "References of pods that nothing resolves."
         ),
         pod_checks_dropped_total=make.counter(
-            "pod_checks_dropped_total", "Pods not looked at for Events because too many waited."
+            "pod_checks_dropped_total",
+            "Pods not looked at for Events because too many waited, or took too much memory.",
         ),
         env_sources_dropped_total=make.counter(
             "env_sources_dropped_total",
@@ -316,6 +324,8 @@ class ProcessMetrics:
     """``kind``, ``reason``"""
     watch_up: Gauge
     """``watch``"""
+    connections_closed_total: Counter
+    """``site``: admission or metrics, ``reason``; see :mod:`addon_operator.admission.connections`"""
 
 
 def process_metrics(make: Factory) -> ProcessMetrics:
@@ -342,5 +352,10 @@ def process_metrics(make: Factory) -> ProcessMetrics:
             "watch_up",
             "Whether a watch stands that the work depends on; 0 if it never came up or is down for a minute.",
             ("watch",),
+        ),
+        connections_closed_total=make.counter(
+            "connections_closed_total",
+            "Connections to the operator that it closed for a bound, or whose handshake failed.",
+            ("site", "reason"),
         ),
     )

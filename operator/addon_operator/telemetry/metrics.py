@@ -2,13 +2,17 @@
 
 import dataclasses
 import gzip
+import re
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 import prometheus_client
 from prometheus_client import exposition
 
 from addon_operator.telemetry import families, series
+
+_VERSION: Final = re.compile(r"version=([^;]*)")
+_VERSIONS: Final = frozenset({"0.0.4", "1.0.0", "2.0.0"})
 
 
 class RequestTarget(Protocol):
@@ -23,6 +27,19 @@ class RequestTarget(Protocol):
     def template(self) -> str:
         """Path without names."""
         ...
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Form:
+    """How a scraper wants the document; there are only a few."""
+
+    content_type: str
+    gzipped: bool
+
+    @classmethod
+    def wanted(cls, accept: str = "", accept_encoding: str = "") -> "Form":
+        """The form that fits these headers of a request best."""
+        return cls(_content_type(accept), exposition.gzip_accepted(accept_encoding))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -125,11 +142,26 @@ class Metrics:
         if self.queues.action_seconds is not None:
             self.queues.action_seconds.remove_by_labels({"queue_name": queue})
 
-    def render(self, accept: str = "", accept_encoding: str = "") -> Exposition:
-        """The document that a scraper with these request headers wants; slow enough to be run in a thread."""
-        encode, content_type = exposition.choose_encoder(accept)
+    def connection_closed(self, site: str, reason: str) -> None:
+        """A connection to a site was closed for one of its bounds."""
+        self.process.connections_closed_total.labels(site=site, reason=reason).inc()
+
+    def render(self, form: Form | None = None) -> Exposition:
+        """The document in a form; slow enough to be run in a thread."""
+        form = form or Form.wanted()
+        encode, content_type = exposition.choose_encoder(form.content_type)
         body = encode(self.registry)
         if not content_type.startswith("application/openmetrics-text"):
             body = self.registry.declare(body)
-        gzipped = exposition.gzip_accepted(accept_encoding)
-        return Exposition(gzip.compress(body, 1) if gzipped else body, content_type, gzipped)
+        return Exposition(gzip.compress(body, 1) if form.gzipped else body, form.content_type, form.gzipped)
+
+
+def _content_type(accept: str) -> str:
+    try:
+        _, found = exposition.choose_encoder(accept)
+    except (TypeError, ValueError):
+        # The library compares a version that is none with numbers.
+        return exposition.CONTENT_TYPE_PLAIN_0_0_4
+    # Whatever version is asked for stands in the answer; each would be a form of its own.
+    version = _VERSION.search(found)
+    return found if version is None or version[1] in _VERSIONS else exposition.CONTENT_TYPE_PLAIN_0_0_4

@@ -61,6 +61,7 @@ def review(
     dry_run: bool = False,
     old: Object | None = None,
     sub_resource: str = "",
+    namespace: str = "shop",
 ) -> reviews.Review:
     pods = reviews.GroupVersionName("", "v1", "pods")
     return reviews.Review(
@@ -69,7 +70,7 @@ def review(
         resource=pods,
         sub_resource=sub_resource,
         name="",
-        namespace="shop",
+        namespace=namespace,
         operation=operation,
         dry_run=dry_run,
         user="somebody",

@@ -1,12 +1,19 @@
 """Events about pods, told after the pods were stored."""
 
 import asyncio
+import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
-from addon_operator.admission import env_sources_reader, expansion_check, pod_check, pod_handler
+from addon_operator.admission import (
+    env_sources_reader,
+    expansion_check,
+    pod_check,
+    pod_handler,
+    site_load,
+)
 from addon_operator.kube import client, events
 from addon_operator.podpreset import cost, model
 from tests.fakes.api_server import Answer, ApiServer, Asked, Pauses, status
@@ -54,7 +61,11 @@ class World:
         self.events.append(asked.body)
         return Answer(asked.body, 201)
 
-    def check(self, sleep: Any = None) -> pod_check.PodCheck:  # noqa: ANN401 - a sleep of any kind
+    def check(
+        self,
+        sleep: Any = None,  # noqa: ANN401 - a sleep of any kind
+        account: site_load.Account | None = None,
+    ) -> pod_check.PodCheck:
         sources = env_sources_reader.EnvSources(self._kube, self._pauses)
         return pod_check.PodCheck(
             pod_handler.Merger(self.presets, Sources()),
@@ -63,6 +74,7 @@ class World:
             self._recorder,
             self.observer,
             sleep or self._pauses.sleep,
+            account,
         )
 
     async def tell(self, *given: Object, dry_run: bool = False) -> list[tuple[str, str, str]]:
@@ -236,3 +248,32 @@ async def test_other_reviews_are_allowed_and_not_looked_at(
     assert (await check(given)).allowed
     await check.idle()
     assert world.server.asked == []
+
+
+async def test_a_pod_without_a_uid_was_not_sent_by_the_api_server(world: World) -> None:
+    given = {**CONFLICTING, "metadata": {**CONFLICTING["metadata"], "uid": ""}}
+    assert await world.tell(given) == []
+    assert world.server.asked == []
+
+
+async def test_pods_that_wait_are_on_the_account_until_they_were_looked_at(world: World) -> None:
+    gate = Gate()
+    account = site_load.Account(site_load.Limits(memory_bytes=25))
+    check = world.check(gate.sleep, account)
+    for _ in range(3):
+        await check(dataclasses.replace(review(CONFLICTING), memory=10))
+    assert (world.observer.dropped, account.memory) == (1, 20)
+    await settled()
+    # What is waited for now is the pod in the API server, for which the one in memory is not needed.
+    assert account.memory == 0
+    gate.open()
+    await check.idle()
+
+
+async def test_the_end_gives_back_what_was_held(world: World) -> None:
+    account = site_load.Account(site_load.Limits())
+    check = world.check(None, account)
+    await check(dataclasses.replace(review(CONFLICTING), memory=10))
+    await check.close()
+    await settled()
+    assert account.memory == 0

@@ -163,3 +163,22 @@ async def test_a_list_that_failed_does_not_spoil_the_next(
     assert isinstance(second, Exception)
     await lists.refresh("shop")
     assert cache.holds("p")
+
+
+async def test_a_namespace_that_cannot_be_one_leaves_nothing_behind(
+    notices: preset_notices.PresetNotices, cache: preset_cache.PresetCache, server: ApiServer, gate: Gate
+) -> None:
+    await notices(review(preset(namespace="."), namespace="."))
+    gate.open()
+    await settled()
+    assert not notices.is_waiting(".")
+
+
+async def test_more_changes_than_can_be_waited_for_are_left_to_the_watch(
+    notices: preset_notices.PresetNotices, server: ApiServer
+) -> None:
+    for number in range(preset_notices.PENDING_MAX):
+        await notices(review(preset(uid=str(number)), namespace="other"))
+    await notices(review(preset()))
+    assert await names(notices) == []
+    assert server.asked == []

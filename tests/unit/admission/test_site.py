@@ -86,13 +86,11 @@ async def in_chunks(size: int) -> AsyncIterator[bytes]:
     ("announced", "limit"),
     [pytest.param(True, 20 << 20, id="announced"), pytest.param(False, 1 << 20, id="in chunks")],
 )
-async def test_a_body_over_the_limit_is_refused(
-    announced: bool, limit: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_body_over_the_limit_is_refused(announced: bool, limit: int) -> None:
     assert site.MAX_BODY_BYTES == 20 << 20
-    monkeypatch.setattr(site, "MAX_BODY_BYTES", limit)
+    routes = {PATH: site.Route(tls_clients.allowing, "allow", max_body=limit)}
     data = io.BytesIO(b" " * (limit + 1)) if announced else in_chunks(limit)
-    async with tls_clients.running() as run:
+    async with tls_clients.running(routes) as run:
         # Whoever is still writing may see the connection closed before the answer.
         with contextlib.suppress(aiohttp.ClientConnectionError):
             status, text = await run.ask(data)
@@ -265,18 +263,50 @@ async def test_a_port_that_is_taken_is_told() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("limits", "bodies"),
-    [
-        pytest.param(site_load.Limits(requests=2), [1, 1], id="requests"),
-        pytest.param(site_load.Limits(body_bytes=10), [9, 1], id="bytes"),
-    ],
-)
-def test_room_is_free_again_when_a_request_has_ended(limits: site_load.Limits, bodies: list[int]) -> None:
-    load = site_load.Load(limits)
-    for _ in range(3):
-        with contextlib.ExitStack() as stack:
-            for body in bodies:
-                stack.enter_context(load.taking(body))
-            with pytest.raises(site_load.OverloadedError), load.taking(1):
-                pass
+async def test_bodies_that_take_too_much_together_are_turned_away_with_503() -> None:
+    gate = tls_clients.Gate()
+    routes = {PATH: site.Route(gate, "allow", timeout=60)}
+    async with tls_clients.running(routes, limits=site_load.Limits(memory_bytes=60_000)) as run:
+        first = asyncio.create_task(run.ask(tls_clients.review(object={"a": "x" * 10_000})))
+        await gate.entered.acquire()
+        assert await run.ask(tls_clients.review(object={"a": "x" * 10_000})) == (
+            503,
+            "too many reviews are being answered\n",
+        )
+        gate.open.set()
+        assert (await first)[0] == 200
+        assert (await run.ask(tls_clients.review(object={"a": "x" * 10_000})))[0] == 200
+
+
+async def test_a_body_that_would_become_too_much_memory_is_refused_before_it_is_parsed() -> None:
+    async with tls_clients.running() as run:
+        with contextlib.suppress(aiohttp.ClientConnectionError):
+            status, text = await run.ask(io.BytesIO(b"[" + b"[]," * (2 << 20) + b"[]]"))
+            assert (status, text) == (413, "the review would take too much memory\n")
+        assert (await run.ask())[0] == 200
+    assert run.watcher.statuses == [413, 200]
+
+
+async def test_a_compressed_body_is_refused() -> None:
+    async with tls_clients.running() as run:
+        status, _ = await run.ask(b"x", headers={"Content-Encoding": "deflate"})
+    assert status == 415
+
+
+async def test_a_path_may_take_less_than_the_others() -> None:
+    routes = {
+        "/small": site.Route(tls_clients.allowing, "allow", max_body=1000),
+        "/large": site.Route(tls_clients.allowing, "allow"),
+    }
+    given = tls_clients.review(object={"a": "x" * 1000})
+    async with tls_clients.running(routes) as run:
+        assert [(await run.ask(given, path=path))[0] for path in ("/large", "/small")] == [200, 413]
+
+
+async def test_no_answer_names_the_server() -> None:
+    async with (
+        tls_clients.running() as run,
+        run.session.post(f"{run.url}{PATH}", json=tls_clients.review()) as found,
+        run.session.get(f"{run.url}/nothing") as missing,
+    ):
+        assert {"Server"} & {*found.headers, *missing.headers} == set()

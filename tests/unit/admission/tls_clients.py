@@ -72,6 +72,7 @@ class Watcher:
         self.statuses: list[int] = []
         self.reasons: list[str] = []
         self.failures: list[Exception] = []
+        self.closed: list[tuple[str, str]] = []
 
     def answered(self, path: str, status: int, seconds: float) -> None:
         assert seconds >= 0
@@ -82,6 +83,9 @@ class Watcher:
 
     def failed(self, path: str, error: Exception) -> None:
         self.failures.append(error)
+
+    def connection_closed(self, reason: str, details: str) -> None:
+        self.closed.append((reason, details))
 
 
 class Gate:
@@ -141,7 +145,7 @@ async def running(
         0,
         watcher,
         ready=lambda: ready,
-        limits=limits,
+        account=site_load.Account(limits or site_load.Limits()),
         leaving=leaving,
     )
     await served.start()

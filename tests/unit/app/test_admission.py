@@ -4,11 +4,12 @@ import pathlib
 
 import pytest
 
-from addon_operator.admission import pod_handler, preset_status, registration_specs
+from addon_operator.admission import pod_handler, preset_status, registration_specs, reviews
 from addon_operator.app import (
     admission_crd,
     admission_observers,
     admission_part,
+    admission_routes,
     admission_webhooks,
     settings,
 )
@@ -148,6 +149,19 @@ def test_edits_of_values_are_not_checked_if_that_is_not_wanted() -> None:
     assert admission_webhooks.CHECK_CONFIG not in webhooks(CONFIG_VALIDATION="no")
 
 
+@pytest.mark.parametrize(
+    "environ",
+    [{}, {"CONFIG_VALIDATION": "no"}, {"EXPANSION_EVENTS": "no"}],
+    ids=["all", "no check", "no Events"],
+)
+def test_the_site_answers_the_webhooks_that_are_registered_and_no_others(environ: dict[str, str]) -> None:
+    async def allowing(review: reviews.Review) -> reviews.Verdict:
+        return reviews.ALLOWED
+
+    handlers = admission_routes.Handlers(allowing, allowing, allowing, allowing)
+    assert admission_routes.routes(load(**environ), handlers).keys() == webhooks(**environ).keys()
+
+
 def test_operators_in_different_namespaces_have_configurations_of_their_own() -> None:
     names = {each.name for each in admission_webhooks.configurations(load())}
     others = admission_webhooks.configurations(settings.load({}, {"NAMESPACE": "other"}))
@@ -188,16 +202,23 @@ def meters() -> metrics.Metrics:
 
 
 @pytest.fixture
+def pauses() -> api_server.Pauses:
+    return api_server.Pauses()
+
+
+@pytest.fixture
 def log() -> logs.Lines:
     return logs.Lines()
 
 
 @pytest.fixture
-async def observer(meters: metrics.Metrics, log: logs.Lines) -> admission_observers.AdmissionObserver:
+async def observer(
+    meters: metrics.Metrics, log: logs.Lines, pauses: api_server.Pauses
+) -> admission_observers.AdmissionObserver:
     kube = client.KubeClient(api_server.access_to("http://127.0.0.1:1"))
     recorder = events.EventRecorder(kube, clock.SystemClock())
     statuses = preset_status.PresetStatuses(kube, recorder, clock.SystemClock())
-    return admission_observers.AdmissionObserver(meters, statuses, log)
+    return admission_observers.AdmissionObserver(meters, statuses, log, pauses)
 
 
 def series(meters: metrics.Metrics) -> list[str]:
@@ -243,9 +264,55 @@ async def test_a_pod_that_took_too_long_counts_as_an_error(
     assert "took too long" in log.warnings[0]
 
 
-async def test_requests_that_are_no_reviews_are_warned_of_once(
+async def test_requests_that_are_no_reviews_are_counted_and_warned_of_once_a_minute(
+    observer: admission_observers.AdmissionObserver,
+    meters: metrics.Metrics,
+    log: logs.Lines,
+    pauses: api_server.Pauses,
+) -> None:
+    for number in range(100):
+        observer.refused("/mutate-pods", 415, f"the {number}. is no JSON")
+    assert len(log.warnings) == 1
+    assert 'admission_requests_refused_total{status="415",webhook="/mutate-pods"} 100.0' in series(meters)
+    pauses.now += admission_observers.REFUSALS_SECONDS
+    observer.refused("/mutate-pods", 415, "it is no JSON")
+    assert len(log.warnings) == 2
+
+
+async def test_what_others_wrote_is_cut_and_cleaned_before_it_is_logged(
     observer: admission_observers.AdmissionObserver, log: logs.Lines
 ) -> None:
-    for _ in range(100):
-        observer.refused("/mutate-pods", 415, "it is no JSON")
-    assert len(log.warnings) == 1
+    observer.refused("/mutate-pods", 400, "a\n\x1b[31mforged line\u202e" + "x" * 10_000)
+    (line,) = log.warnings
+    assert line.isprintable()
+    assert "a\N{REPLACEMENT CHARACTER}\N{REPLACEMENT CHARACTER}[31mforged line" in line
+    assert len(line) < 600
+
+
+async def test_namespaces_of_requests_make_a_bounded_number_of_series(
+    observer: admission_observers.AdmissionObserver, meters: metrics.Metrics, pauses: api_server.Pauses
+) -> None:
+    most = admission_observers.NAMESPACES_MAX
+    for number in range(most + 2):
+        observer.pod_admitted(f"n{number}", "unchanged", 0.0)
+    found = [line for line in series(meters) if line.startswith("podpreset_admissions_total")]
+    assert len(found) == most + 1
+    assert 'podpreset_admissions_total{namespace="(others)",result="unchanged"} 2.0' in found
+    pauses.now += admission_observers.NAMESPACE_SECONDS + 1
+    observer.pod_admitted("new", "unchanged", 0.0)
+    found = [line for line in series(meters) if line.startswith("podpreset_admissions_total")]
+    assert found == [
+        'podpreset_admissions_total{namespace="(others)",result="unchanged"} 2.0',
+        'podpreset_admissions_total{namespace="new",result="unchanged"} 1.0',
+    ]
+
+
+async def test_a_client_without_a_certificate_is_told_once_with_what_to_do(
+    observer: admission_observers.AdmissionObserver, meters: metrics.Metrics, log: logs.Lines
+) -> None:
+    for _ in range(3):
+        observer.connection_closed("handshake", "PEER_DID_NOT_RETURN_A_CERTIFICATE")
+    observer.connection_closed("handshake", "HTTP_REQUEST")
+    (line,) = log.warnings
+    assert "WEBHOOK_CLIENT_CA" in line
+    assert 'connections_closed_total{reason="handshake",site="admission"} 4.0' in series(meters)

@@ -1,5 +1,6 @@
 """The HTTP site, asked over a socket."""
 
+import asyncio
 import contextlib
 import dataclasses
 import gzip
@@ -151,9 +152,12 @@ class Threads:
     def __init__(self) -> None:
         self.names: list[str] = []
 
-    def render(self, accept: str, accept_encoding: str) -> metrics.Exposition:
+    def render(self, form: metrics.Form) -> metrics.Exposition:
         self.names.append(threading.current_thread().name)
         return metrics.Exposition(b"", "text/plain", gzipped=False)
+
+    def connection_closed(self, site: str, reason: str) -> None:
+        raise AssertionError(reason)
 
 
 async def test_metrics_are_rendered_beside_the_event_loop(told: Told) -> None:
@@ -162,6 +166,51 @@ async def test_metrics_are_rendered_beside_the_event_loop(told: Told) -> None:
         await get(session, f"http://127.0.0.1:{site.port}/metrics")
     assert threads.names
     assert threading.main_thread().name not in threads.names
+
+
+class Held(Threads):
+    """Renders only when it is let."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun = threading.Event()
+        self.go = threading.Event()
+
+    def render(self, form: metrics.Form) -> metrics.Exposition:
+        found = super().render(form)
+        self.begun.set()
+        self.go.wait(10)
+        return found
+
+
+async def test_scrapes_at_the_same_time_share_one_render(told: Told) -> None:
+    held = Held()
+    async with http_site.serving(settings_for(), held, told) as site, aiohttp.ClientSession() as session:
+        url = f"http://127.0.0.1:{site.port}/metrics"
+        scrapes = [asyncio.create_task(get(session, url)) for _ in range(20)]
+        await asyncio.to_thread(held.begun.wait, 10)
+        # Answered by the same loop after all scrapes that were sent before it.
+        scrapes.append(asyncio.create_task(get(session, url)))
+        await get(session, f"http://127.0.0.1:{site.port}/healthz")
+        held.go.set()
+        assert {status for status, _ in await asyncio.gather(*scrapes)} == {200}
+        rendered = len(held.names)
+        await get(session, url)
+    assert rendered <= 2
+    assert len(held.names) == rendered + 1
+
+
+@pytest.mark.parametrize("version", ["1.0.0.1", "9.9.9", "x", ""])
+def test_no_wish_makes_a_form_of_its_own(version: str) -> None:
+    known = {metrics.Form.wanted(f"application/openmetrics-text; version={each}") for each in ("1.0.0", "")}
+    wanted = metrics.Form.wanted(f"application/openmetrics-text; version={version}; escaping=made-up")
+    assert wanted in known | {metrics.Form.wanted()}
+
+
+async def test_no_answer_names_the_server(session: aiohttp.ClientSession) -> None:
+    for path in ("/healthz", "/metrics", "/nothing"):
+        async with session.get(path) as answer:
+            assert "Server" not in answer.headers
 
 
 async def test_other_paths_are_not_found(session: aiohttp.ClientSession) -> None:

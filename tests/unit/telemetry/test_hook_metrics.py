@@ -306,7 +306,9 @@ def test_awkward_label_values_survive_the_text_format(bench: Bench) -> None:
 
 def test_open_metrics_can_be_read(bench: Bench) -> None:
     bench.run("a.sh", add("m"), add("n_total"), gauge("g_total"), observe("s", 1, [1]), gauge("i_info"))
-    text = bench.meters.render(accept="application/openmetrics-text; version=1.0.0").body.decode()
+    text = bench.meters.render(
+        metrics.Form.wanted("application/openmetrics-text; version=1.0.0")
+    ).body.decode()
     families = openmetrics.text_string_to_metric_families(text)  # type: ignore[no-untyped-call]  # the library has no types here
     types = {family.name: family.type for family in families}
     assert types["m"] == "unknown"

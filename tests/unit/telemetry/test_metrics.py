@@ -167,7 +167,7 @@ def test_every_series_of_ours_is_in_the_table(all_samples: dict[str, list[dict[s
 
 
 def test_without_an_admission_server_nothing_is_about_to_expire(meters: metrics.Metrics) -> None:
-    text = meters.render("", "").body.decode()
+    text = meters.render().body.decode()
     assert "addon_operator_webhook_certificate_expiry_seconds NaN\n" in text
 
 
@@ -187,7 +187,7 @@ def test_a_counter_is_declared_as_one_under_its_documented_name(meters: metrics.
 )
 def test_no_times_of_creation_are_exposed(meters: metrics.Metrics, accept: str) -> None:
     touch_everything(meters)
-    assert b"_created" not in meters.render(accept).body
+    assert b"_created" not in meters.render(metrics.Form.wanted(accept)).body
 
 
 def test_a_metric_whose_own_name_ends_like_a_time_of_creation_is_kept() -> None:
@@ -199,7 +199,9 @@ def test_a_metric_whose_own_name_ends_like_a_time_of_creation_is_kept() -> None:
 
 def test_openmetrics_is_given_to_those_who_ask_for_it(meters: metrics.Metrics) -> None:
     touch_everything(meters)
-    document = meters.render("application/openmetrics-text; version=1.0.0; charset=utf-8")
+    document = meters.render(
+        metrics.Form.wanted("application/openmetrics-text; version=1.0.0; charset=utf-8")
+    )
     assert document.content_type.startswith("application/openmetrics-text; version=1.0.0")
     text = document.body.decode()
     parsed = openmetrics.text_string_to_metric_families(text)  # type: ignore[no-untyped-call]  # the library has no types here
@@ -209,7 +211,7 @@ def test_openmetrics_is_given_to_those_who_ask_for_it(meters: metrics.Metrics) -
 
 
 def test_the_document_is_compressed_for_those_who_accept_it(meters: metrics.Metrics) -> None:
-    document = meters.render("", "gzip, deflate")
+    document = meters.render(metrics.Form.wanted("", "gzip, deflate"))
     assert document.gzipped
     assert b"addon_operator_live_ticks" in gzip.decompress(document.body)
     assert not meters.render().gzipped

@@ -1,0 +1,372 @@
+"""Serves an application to a bounded number of connections, and says who goes when there are too many.
+
+The HTTP library knows no such bound, no time for the header of a request, and names itself in every answer.
+Whoever holds a port open to others needs the first two, and nobody needs the third.
+"""
+
+import asyncio
+import contextlib
+import dataclasses
+import enum
+import errno
+import http
+import logging
+import socket
+import ssl
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from typing import Any, Final, Literal
+
+from aiohttp import http_exceptions, web
+
+_LOG: Final = logging.getLogger(__name__)
+_SWEEP_SECONDS: Final = 1.0
+_NO_RESOURCES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+_HEADERS_MAX: Final = 32
+
+Reason = Literal["no room", "made room", "slow", "handshake"]
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """What a site grants; times are seconds."""
+
+    connections: int
+    """How many may be open, those in the middle of a handshake too."""
+    handshake: float = 10.0
+    """For the handshake of TLS."""
+    header: float = 10.0
+    """From the first byte of a request to the end of its header."""
+    request: float = 60.0
+    """From the end of the header until the whole answer was taken."""
+    idle: float = 600.0
+    """Between two requests."""
+    idle_when_crowded: float = 95.0
+    """The same, once three quarters of the connections are open, of those that were of use."""
+    unused_when_crowded: float = 10.0
+    """The same, of those that had no good request yet."""
+    backlog: int = 1024
+
+
+class Stage(enum.Enum):
+    """What a connection is doing."""
+
+    WAITING = enum.auto()
+    """For the handshake, or for a request."""
+    READING = enum.auto()
+    """The header of a request."""
+    ANSWERING = enum.auto()
+
+
+@dataclasses.dataclass(slots=True)
+class _Member:
+    """What is known of a connection; it outlives the protocol's own knowledge."""
+
+    since: float
+    """When its stage began."""
+    stage: Stage = Stage.WAITING
+    useful: bool = False
+    """Whether it has had a good answer."""
+    transport: asyncio.Transport | None = None
+    opening: asyncio.Task[None] | None = None
+
+    def enter(self, stage: Stage, now: float) -> None:
+        self.stage, self.since = stage, now
+
+    @property
+    def is_writing(self) -> bool:
+        """Whether a part of an answer has not been taken yet."""
+        return self.transport is not None and self.transport.get_write_buffer_size() > 0
+
+    @property
+    def may_go(self) -> bool:
+        """Whether nothing good is cut off if it is closed now."""
+        return self.stage is not Stage.ANSWERING and not self.is_writing
+
+    def abort(self) -> None:
+        if self.transport is not None:
+            self.transport.abort()
+        elif self.opening is not None:
+            self.opening.cancel()
+
+
+class _Connection(web.RequestHandler):
+    """The library's protocol, which also tells where the connection stands."""
+
+    __slots__ = ("context", "member", "sites")
+
+    def __init__(self, sites: "Connections", member: _Member, context: ssl.SSLContext | None) -> None:
+        super().__init__(
+            sites.server,
+            loop=asyncio.get_running_loop(),
+            keepalive_timeout=sites.bounds.idle,
+            logger=HttpLog(_LOG),  # type: ignore[arg-type]  # the library's own adapters are none, either
+            access_log=None,  # type: ignore[arg-type]  # its runner hands on None as well
+            max_headers=_HEADERS_MAX,
+            # Nobody who asks compresses, and a small body must not become a large one.
+            auto_decompress=False,
+        )
+        self.sites = sites
+        self.member = member
+        self.context = context
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)  # noqa: S101 - sockets have no others
+        self.member.transport = transport
+        super().connection_made(transport)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        self.sites.forget(self.member)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self.member.stage is Stage.WAITING:
+            self.member.enter(Stage.READING, self.sites.now())
+        super().data_received(data)
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        # For the sake of what it logs; its text would repeat what was sent.
+        super().handle_error(request, status, exc, message)
+        return _Nameless(status)
+
+
+class _Nameless(web.Response):
+    """An answer to what is no HTTP: no application is asked about those, so its signals do not help."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(status=status, text=f"{status} {http.HTTPStatus(status).phrase}\n")
+        self.force_close()
+
+    async def _prepare_headers(self) -> None:
+        await super()._prepare_headers()
+        self.headers.popall("Server", None)
+
+
+class HttpLog(logging.LoggerAdapter[logging.Logger]):
+    """The log of the HTTP library, without a traceback for every client that does not speak HTTP."""
+
+    def exception(self, msg: object, *args: object, exc_info: Any = True, **kwargs: Any) -> None:  # noqa: ANN401 - the signature of the standard library
+        """As the library does, but only at level debug for what clients do wrong."""
+        level = logging.DEBUG if isinstance(exc_info, http_exceptions.HttpProcessingError) else logging.ERROR
+        self.log(level, msg, *args, exc_info=exc_info, **kwargs)
+
+
+class Connections:
+    """All connections to one application, from :meth:`start` to :meth:`stop`."""
+
+    def __init__(
+        self,
+        app: web.Application,
+        bounds: Bounds,
+        *,
+        shutdown_seconds: float,
+        closed: Callable[[Reason, str], None] = lambda *_: None,
+        tls: Callable[[], ssl.SSLContext] | None = None,
+        now: Callable[[], float] | None = None,
+    ) -> None:
+        """``closed`` is told of each connection that was closed for a bound, with details if there are any.
+
+        ``tls`` gives the context for the next handshake. ``now`` is a clock in seconds.
+        """
+        app.middlewares.insert(0, _followed)
+        app.on_response_prepare.append(_hide_name)
+        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=shutdown_seconds)
+        self.bounds = bounds
+        self._closed = closed
+        self._tls = tls
+        self.now = now or (lambda: asyncio.get_running_loop().time())
+        self.members: dict[int, _Member] = {}
+        self._listeners: Sequence[socket.socket] = ()
+        self._tasks: list[asyncio.Task[None]] = []
+
+    @property
+    def server(self) -> web.Server:
+        """What the library hands requests to."""
+        assert self._runner.server is not None  # noqa: S101 - it was set up
+        return self._runner.server
+
+    @property
+    def number(self) -> int:
+        """How many are open."""
+        return len(self.members)
+
+    async def start(self, listeners: Sequence[socket.socket]) -> None:
+        """Take connections from these sockets, which are closed at the end."""
+        await self._runner.setup()
+        self._listeners = listeners
+        for each in listeners:
+            each.setblocking(False)
+        self._tasks = [asyncio.create_task(self._accept(each)) for each in listeners]
+        self._tasks.append(asyncio.create_task(self._sweep_for_ever()))
+
+    def close_listeners(self) -> None:
+        """Take no more connections; those that are open stay."""
+        for task in self._tasks:
+            task.cancel()
+        for listener in self._listeners:
+            listener.close()
+
+    async def stop(self) -> None:
+        """Take no more connections, answer what is being asked, then close all."""
+        self.close_listeners()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        opening = [member.opening for member in self.members.values() if member.opening is not None]
+        for task in opening:
+            task.cancel()
+        await asyncio.gather(*opening, return_exceptions=True)
+        await self._runner.cleanup()
+
+    def forget(self, member: _Member) -> None:
+        """The connection is closed."""
+        self.members.pop(id(member), None)
+
+    def sweep(self) -> None:
+        """Close what takes too long, and what is idle if there is little room left."""
+        now, crowded = self.now(), self.number * 4 >= self.bounds.connections * 3
+        for member in list(self.members.values()):
+            age = now - member.since
+            if age > self._longest(member):
+                self._end(member, "slow")
+            elif crowded and member.may_go and age > self._longest_when_crowded(member):
+                self._end(member, "made room")
+
+    async def _sweep_for_ever(self) -> None:
+        while True:
+            await asyncio.sleep(_SWEEP_SECONDS)
+            self.sweep()
+
+    def _longest(self, member: _Member) -> float:
+        if member.stage is Stage.READING:
+            return self.bounds.header
+        if member.stage is Stage.ANSWERING or member.is_writing:
+            return self.bounds.request
+        return self.bounds.idle
+
+    def _longest_when_crowded(self, member: _Member) -> float:
+        return self.bounds.idle_when_crowded if member.useful else self.bounds.unused_when_crowded
+
+    def _end(self, member: _Member, reason: Reason) -> None:
+        self.forget(member)
+        member.abort()
+        self._closed(reason, "")
+
+    async def _accept(self, listener: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                accepted, _ = await loop.sock_accept(listener)
+            except OSError as error:
+                # Otherwise it was the client who went away again.
+                if error.errno in _NO_RESOURCES:
+                    _LOG.warning("connections wait: %s", error.strerror)
+                    await asyncio.sleep(_SWEEP_SECONDS)
+                continue
+            self._take(accepted)
+            # Those that wait are accepted without a pause; others want their turn.
+            await asyncio.sleep(0)
+
+    def _take(self, accepted: socket.socket) -> None:
+        if self.number >= self.bounds.connections and not self._make_room():
+            accepted.close()
+            self._closed("no room", "")
+            return
+        member = _Member(self.now())
+        self.members[id(member)] = member
+        member.opening = asyncio.create_task(self._open(accepted, member))
+
+    def _make_room(self) -> bool:
+        """Close the connection that was longest of no use, or else idle, if there is one."""
+        idle = [member for member in self.members.values() if member.may_go]
+        if not idle:
+            return False
+        self._end(min(idle, key=lambda member: (member.useful, member.since)), "made room")
+        return True
+
+    async def _open(self, accepted: socket.socket, member: _Member) -> None:
+        loop = asyncio.get_running_loop()
+        context = self._tls() if self._tls else None
+        connection = _Connection(self, member, context)
+        seconds = self.bounds.handshake
+        try:
+            if context is None:
+                await loop.connect_accepted_socket(lambda: connection, accepted)
+            else:
+                await loop.connect_accepted_socket(
+                    lambda: connection,
+                    accepted,
+                    ssl=context,
+                    ssl_handshake_timeout=seconds,
+                    ssl_shutdown_timeout=1.0,
+                )
+        except OSError as error:
+            self._closed("handshake", getattr(error, "reason", None) or str(error))
+        finally:
+            member.opening = None
+            if member.transport is None:
+                self.forget(member)
+                accepted.close()
+
+
+async def bind(address: str, port: int, backlog: int) -> list[socket.socket]:
+    """Listen on all addresses of a name; with port 0 on any free port.
+
+    Raises ``OSError`` with the number of the reason.
+    """
+    loop = asyncio.get_running_loop()
+    found = await loop.getaddrinfo(address, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    with contextlib.ExitStack() as failing:
+        made = []
+        for family, _, _, _, where in dict.fromkeys(found):
+            made.append(failing.enter_context(_listener(family, where, backlog)))
+        failing.pop_all()
+    return made
+
+
+def _listener(family: int, where: Any, backlog: int) -> socket.socket:  # noqa: ANN401 - as the library has it
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        listener.bind(where)
+        listener.listen(backlog)
+    except OSError:
+        listener.close()
+        raise
+    return listener
+
+
+def context_of(request: web.Request) -> ssl.SSLContext | None:
+    """With which context the handshake of a request's connection was made."""
+    protocol = request.protocol
+    return protocol.context if isinstance(protocol, _Connection) else None
+
+
+@contextlib.contextmanager
+def _answering(connection: _Connection) -> Iterator[None]:
+    connection.member.enter(Stage.ANSWERING, connection.sites.now())
+    try:
+        yield
+    finally:
+        connection.member.enter(Stage.WAITING, connection.sites.now())
+
+
+@web.middleware
+async def _followed(request: web.Request, handler: Handler) -> web.StreamResponse:
+    connection = request.protocol
+    if not isinstance(connection, _Connection):
+        return await handler(request)
+    with _answering(connection):
+        response = await handler(request)
+    connection.member.useful |= response.status < 400
+    return response
+
+
+async def _hide_name(_: web.Request, response: web.StreamResponse) -> None:
+    response.headers.popall("Server", None)

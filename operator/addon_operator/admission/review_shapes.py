@@ -1,0 +1,99 @@
+"""What reviews of one path look like when the API server sends them.
+
+Whoever reaches the port can send others. So names are checked before they become keys, labels or paths, and
+where a review has effects it has to be complete.
+"""
+
+import dataclasses
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from addon_operator.admission import reviews
+
+MAX_DATA_BYTES: Final = 1 << 20
+"""What the API server stores in a ConfigMap at the most, keys not counted."""
+
+_LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_SUBDOMAIN: Final = re.compile(
+    r"(?=.{1,253}\Z)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
+)
+_UID: Final = re.compile(r"[-A-Za-z0-9_.:]{1,128}")
+_OPERATIONS: Final = frozenset({"CREATE", "UPDATE", "DELETE", "CONNECT"})
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Shape:
+    """What is asked of a review of a namespaced object."""
+
+    group: str = ""
+    plural: str = ""
+    """Of the resource; empty takes any, and does not ask for a complete review."""
+    bounds_data: bool = False
+    """Whether the object is a ConfigMap, whose data is bounded."""
+
+    def check(self, review: reviews.Review) -> None:
+        """Raise :class:`.reviews.MalformedReviewError` if the review is another one."""
+        _check_names(review)
+        if self.plural:
+            self._check_complete(review)
+        if self.bounds_data:
+            for body in (review.object, review.old_object):
+                _check_data(body or {})
+
+    def _check_complete(self, review: reviews.Review) -> None:
+        resource = review.resource
+        if (resource.group, resource.name) != (self.group, self.plural) or not resource.version:
+            raise reviews.MalformedReviewError(
+                f"request.resource is {resource.name[:63]!r} of the group {resource.group[:253]!r}: "
+                f"only {self.plural!r} of {self.group!r} are asked about here"
+            )
+        if review.kind.group != self.group or not review.kind.version or not review.kind.name:
+            raise reviews.MalformedReviewError("request.kind is not that of request.resource")
+        if review.operation not in _OPERATIONS:
+            raise reviews.MalformedReviewError("request.operation is none of the API server's")
+        if not review.user:
+            raise reviews.MalformedReviewError("the AdmissionReview has no request.userInfo.username")
+
+
+ANY: Final = Shape()
+
+
+def is_label(text: str) -> bool:
+    """Whether a text can be the name of a namespace (RFC 1123)."""
+    return _LABEL.fullmatch(text) is not None
+
+
+def _check_names(review: reviews.Review) -> None:
+    if _UID.fullmatch(review.uid) is None:
+        raise reviews.MalformedReviewError("request.uid is no uid")
+    if not is_label(review.namespace):
+        raise reviews.MalformedReviewError("request.namespace is not the name of a namespace")
+    if review.name and _SUBDOMAIN.fullmatch(review.name) is None:
+        raise reviews.MalformedReviewError("request.name cannot be the name of an object")
+    for field, body in (("object", review.object), ("oldObject", review.old_object)):
+        _check_metadata(field, body or {}, review)
+
+
+def _check_metadata(field: str, body: Mapping[str, Any], review: reviews.Review) -> None:
+    metadata = body.get("metadata")
+    if metadata is None:
+        return
+    if not isinstance(metadata, dict):
+        raise reviews.MalformedReviewError(f"request.{field}.metadata has to be an object")
+    if metadata.get("namespace") not in (None, "", review.namespace):
+        raise reviews.MalformedReviewError(f"request.{field} is of another namespace than the request")
+    name = metadata.get("name")
+    if name is not None and name != "" and (not isinstance(name, str) or _SUBDOMAIN.fullmatch(name) is None):
+        raise reviews.MalformedReviewError(f"request.{field}.metadata.name cannot be the name of an object")
+    uid = metadata.get("uid")
+    if uid is not None and uid != "" and (not isinstance(uid, str) or _UID.fullmatch(uid) is None):
+        raise reviews.MalformedReviewError(f"request.{field}.metadata.uid is no uid")
+
+
+def _check_data(body: Mapping[str, Any]) -> None:
+    texts = [text for text in (body.get("data") or {}).values() if isinstance(text, str)]
+    if sum(len(text.encode(errors="surrogatepass")) for text in texts) > MAX_DATA_BYTES:
+        raise reviews.MalformedReviewError(
+            f"the data of the ConfigMap is over {MAX_DATA_BYTES} bytes, more than the API server stores"
+        )

@@ -279,6 +279,14 @@ class Connections:
         member = _Member(self.now())
         self.members[id(member)] = member
         member.opening = asyncio.create_task(self._open(accepted, member))
+        # A task that is cancelled before its first step does nothing itself.
+        member.opening.add_done_callback(lambda _: self._opened(accepted, member))
+
+    def _opened(self, accepted: socket.socket, member: _Member) -> None:
+        member.opening = None
+        if member.transport is None:
+            self.forget(member)
+            accepted.close()
 
     def _make_room(self) -> bool:
         """Close the connection that was longest of no use, or else idle, if there is one."""
@@ -306,11 +314,6 @@ class Connections:
                 )
         except OSError as error:
             self._closed("handshake", getattr(error, "reason", None) or str(error))
-        finally:
-            member.opening = None
-            if member.transport is None:
-                self.forget(member)
-                accepted.close()
 
 
 async def bind(address: str, port: int, backlog: int) -> list[socket.socket]:

@@ -165,3 +165,13 @@ async def test_a_handshake_counts_as_a_connection_and_makes_room_for_the_api_ser
             stack.callback(writer.close)
         assert (await run.ask())[0] == 200
         assert ("made room", "") in run.watcher.closed
+
+
+async def test_nothing_stays_open_of_a_connection_that_came_with_the_end() -> None:
+    site_ = Site(connections.Bounds(connections=3))
+    await site_.start()
+    reader, writer = await site_.connect()
+    await site_.served.stop()
+    assert site_.served.number == 0
+    assert await is_closed((reader, writer))
+    writer.close()

@@ -160,7 +160,7 @@ async def test_no_answer_names_the_server_nor_repeats_what_it_does_not_understan
 
 async def test_a_handshake_counts_as_a_connection_and_makes_room_for_the_api_server() -> None:
     async with tls_clients.running() as run, contextlib.AsyncExitStack() as stack:
-        for _ in range(2 * site.CONNECTIONS.connections):
+        for _ in range(site.CONNECTIONS.connections + 1):
             _, writer = await asyncio.open_connection("127.0.0.1", run.site.port)
             stack.callback(writer.close)
         assert (await run.ask())[0] == 200

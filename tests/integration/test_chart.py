@@ -20,7 +20,9 @@ MONITORING = {
     "metrics.dashboard.enabled": True,
 }
 EVERYTHING = {
-    "networkPolicy.enabled": True,
+    "admission.separate": True,
+    "podPresets.readSecrets": True,
+    "webhook.clientCA.configMapName": "apiserver",
     "metrics.dashboard.enabled": True,
     "valuesConfigMap.create": True,
     "valuesConfigMap.data": {"global": "a: 1\n", "someModuleEnabled": "false"},
@@ -96,6 +98,9 @@ def test_both_versions_of_helm_render_the_same(helms: Mapping[str, pathlib.Path]
         ({"rbac.extraRules": [{"resources": ["pods"]}]}, ["extraRules", "verbs"]),
         ({"settings": {"SHUTDOWN_GRACE": "5s"}}, ["settings.SHUTDOWN_GRACE", "shutdownGraceSeconds"]),
         ({"highAvailability.enabled": False}, ["replicas", "elect a leader"]),
+        ({"settings": {"WEBHOOK_CONFIGURATION": "x"}}, ["/settings/WEBHOOK_CONFIGURATION"]),
+        ({"settings": {"ADMISSION_ONLY": True}}, ["/settings/ADMISSION_ONLY"]),
+        ({"admission.replicas": 0}, ["admission", "replicas"]),
         ({"webhook.certificates.source": "secret"}, ["webhook.certificates.secretName", "tls.crt"]),
         ({"metrics.serviceMonitor.enabled": True, "metrics.podMonitor.enabled": True}, ["scraped twice"]),
     ],
@@ -164,11 +169,15 @@ def test_each_part_that_is_switched_off_takes_its_rights_along(devcluster: handl
     }  # fmt: skip
 
 
-def test_secrets_of_the_cluster_are_out_of_reach_when_the_value_says_so(
-    devcluster: handle.DevCluster,
+@pytest.mark.parametrize("wanted", [False, True])
+def test_secrets_of_the_cluster_are_out_of_reach_unless_the_value_says_so(
+    devcluster: handle.DevCluster, wanted: bool
 ) -> None:
-    role = charts.only(charts.render(devcluster.helm, {"podPresets.readSecrets": False}), "ClusterRole")
-    assert "secrets" not in {resource for rule in role["rules"] for resource in rule["resources"]}
+    objects = charts.render(devcluster.helm, {"podPresets.readSecrets": True} if wanted else {})
+    rules = charts.only(objects, "ClusterRole")["rules"]
+    assert ("secrets" in {resource for rule in rules for resource in rule["resources"]}) is wanted
+    read = env_of(charts.only(objects, "Deployment"))["ENVFROM_SOURCES"]
+    assert read == ("configmaps,secrets" if wanted else "configmaps")
 
 
 def test_settings_win_over_what_the_chart_sets_but_its_own_release_stays_out_of_reach(

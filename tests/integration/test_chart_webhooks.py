@@ -40,6 +40,11 @@ class Cluster:
         )
         return [json.loads(answer.text) for answer in answers if answer.is_success]
 
+    def certificates(self) -> charts.Object:
+        """What the Secret of the certificates holds; the chart makes it, too."""
+        (found,) = self._site.objects("secrets", fieldSelector="metadata.name=addon-operator-admission")
+        return dict(found.get("data") or {})
+
     def are_filled(self) -> bool:
         found = self.configurations()
         return len(found) == 2 and all(one.get("webhooks") for one in found)
@@ -92,15 +97,34 @@ def test_webhooks_outlive_upgrades_and_go_with_the_release(
 def see_upgrade(cluster: Cluster, chart: pathlib.Path, given: list[str]) -> None:
     """Another version of the chart, and other values, touch no webhook: not even for a moment."""
     before = cluster.configurations()
+    certificates = cluster.certificates()
+    assert certificates["tls.crt"]
     about = chart / "Chart.yaml"
     about.write_text(about.read_text().replace("\nversion: 0.1.0", "\nversion: 0.1.1"))
     cluster.helm("upgrade", charts.RELEASE, str(chart), *given, "--set", "service.port=9750")
     after = cluster.configurations()
     assert [one["metadata"]["labels"]["helm.sh/chart"] for one in after] == ["addon-operator-0.1.1"] * 2
     assert [one["webhooks"] for one in after] == [one["webhooks"] for one in before]
+    assert cluster.certificates() == certificates
     assert [one["metadata"]["generation"] for one in after] == [
         one["metadata"]["generation"] for one in before
     ]
+
+
+def test_manifests_can_be_applied_again_and_their_webhooks_go_with_them(
+    devcluster: handle.DevCluster, site: operator_site.Site, helms: Mapping[str, pathlib.Path]
+) -> None:
+    cluster = Cluster(devcluster, site, helms["helm3"])
+    objects = charts.render(helms["helm3"], {"replicas": 1}, site.namespace)
+    bundle = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
+    devcluster.run_kubectl("apply", "--server-side", "-f", "-", stdin=bundle)
+    with charts.operating(charts.Installation(devcluster, site)) as operator:
+        operator.wait_until(cluster.are_filled, "the webhooks are registered")
+        before = [one["webhooks"] for one in cluster.configurations()], cluster.certificates()
+        devcluster.run_kubectl("apply", "--server-side", "-f", "-", stdin=bundle)
+        assert ([one["webhooks"] for one in cluster.configurations()], cluster.certificates()) == before
+    devcluster.run_kubectl("delete", "--wait=false", "-f", "-", stdin=bundle)
+    assert cluster.configurations() == []
 
 
 def test_pods_are_created_after_an_uninstallation_without_any_operator(

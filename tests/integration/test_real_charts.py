@@ -3,12 +3,14 @@
 import base64
 import json
 import pathlib
+import subprocess
 from typing import Final
 
 import pytest
 
 from addon_operator.helm import release_types
 from addon_operator.modules import release
+from addon_operator.values import yaml_reading
 from tests.integration.helm_site import ANY_HELM, CONFIG, WEB, Site
 
 pytestmark = pytest.mark.integration
@@ -126,3 +128,38 @@ async def test_a_first_install_of_a_plain_chart_is_one_process(helm_site: Site) 
     labels = json.dumps(site.get("secret", "sh.helm.release.v1.web.v1")["metadata"]["labels"])
     assert outcome.manifest_checksum in labels
     assert WEB in labels
+
+
+@ANY_HELM
+def test_keys_that_are_numbers_or_booleans_are_those_of_helm(helm_site: Site) -> None:
+    words = [
+        "8080",
+        "-1",
+        "0x1F",
+        "010",
+        "0b11",
+        "1_000",
+        "1.5",
+        "1.0",
+        "1e3",
+        "1e5",
+        "1e6",
+        "123456.5",
+        "1e-5",
+        "0.0001",
+        "-2.50",
+        "1e21",
+        "0",
+        "true",
+        "No",
+        "y",
+    ]
+    site = helm_site
+    site.write("templates/config.yaml", "found: {{ toJson .Values.web }}")
+    path = site.root / "values.yaml"
+    for word in words:
+        path.write_text(f"web:\n  tcp:\n    {word}: default/web:80\n")
+        argv = [str(site.real_helm), "template", "web", str(site.module), "--values", str(path)]
+        rendered = subprocess.run(argv, check=True, capture_output=True, text=True).stdout
+        read_by_helm = json.loads(rendered.rpartition("found: ")[2])
+        assert yaml_reading.load(path.read_text(), "values.yaml") == {"web": read_by_helm}, word

@@ -10,7 +10,7 @@ from addon_operator.helm import release_types
 from addon_operator.kernel import json_types, names
 from addon_operator.kube import api_resources, client
 from addon_operator.kube import errors as kube_errors
-from addon_operator.modules import model
+from addon_operator.modules import model, release_objects
 from addon_operator.values import redaction, store, yaml_reading, yaml_writing
 
 FIELD_MANAGER: Final = "helm"
@@ -87,7 +87,14 @@ class Renderer:
         manifest = await self._manifest(module)
         documents = await asyncio.to_thread(yaml_reading.load_documents, manifest, "the rendered manifest")
         wanted = [found for document in documents for found in _objects(document.value)]
-        texts = [await self._difference(found, show_sensitive=show_sensitive) for found in wanted]
+        texts = [
+            await self._difference(
+                # What Helm puts on each object is no difference.
+                release_objects.owned(found, module.name, self._namespace),
+                show_sensitive=show_sensitive,
+            )
+            for found in wanted
+        ]
         text = "".join(texts) or _NO_DIFFERENCE
         return text if show_sensitive else self._redactor(module.name)(text)
 

@@ -1,7 +1,8 @@
 """Reading YAML values as Helm does, but refusing what Helm silently loses.
 
-A duplicate key, a key that is no string, an infinite number or a second document is an error with its
-position, because each of them means that a chart would see something else than the file says.
+A duplicate key, a key that is a collection, an infinite number or a second document is an error with its
+position, because each of them means that a chart would see something else than the file says. Keys that are
+numbers or booleans become text.
 """
 
 import base64
@@ -248,12 +249,17 @@ class _Builder:
         value = self._scalar(node, path) if isinstance(node, yaml.ScalarNode) else None
         if isinstance(value, str):
             return value
+        key = None if value is None else yaml_scalars.key(node.value)
+        if key is not None:
+            return key
         written = (
             f"{bounded_yaml.shown(node.value)} ({_kind(value)})"
             if isinstance(node, yaml.ScalarNode)
             else "a collection"
         )
-        return self._fail(node, path, f"a key must be a string, not {written}; quote it")
+        return self._fail(
+            node, path, f"a key must be a string, a number or a boolean, not {written}; quote it"
+        )
 
     def _scalar(self, node: yaml.ScalarNode, path: Path) -> json_types.JsonValue:
         text: str = node.value

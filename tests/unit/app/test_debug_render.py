@@ -84,23 +84,27 @@ class Cluster:
         return live  # type: ignore[no-any-return] # JSON
 
 
+OWNED = {
+    "labels": {"app.kubernetes.io/managed-by": "Helm"},
+    "annotations": {"meta.helm.sh/release-name": "web", "meta.helm.sh/release-namespace": "addons"},
+}
 LIVE = {
     "/api/v1/namespaces/addons/configmaps/web": {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": {"name": "web", "uid": "old", "generation": 4},
+        "metadata": {"name": "web", "uid": "old", "generation": 4, **OWNED},
         "data": {"size": "2", "hidden": SECRET},
     },
     "/api/v1/namespaces/addons/secrets/web": {
         "apiVersion": "v1",
         "kind": "Secret",
-        "metadata": {"name": "web"},
+        "metadata": {"name": "web", **OWNED},
         "stringData": {"key": "before-secret"},
     },
     "/api/v1/namespaces/web": {
         "apiVersion": "v1",
         "kind": "Namespace",
-        "metadata": {"name": "web"},
+        "metadata": {"name": "web", **OWNED},
         "status": {"phase": "Active"},
     },
 }
@@ -156,7 +160,16 @@ async def test_a_difference_shows_what_an_apply_would_change(world: World) -> No
     assert "--- in the cluster: ConfigMap web\n+++ rendered: ConfigMap web\n" in shown
     assert "-  size: '2'\n+  size: '3'\n" in shown
     assert "-  key: '*** (before)'\n+  key: '*** (after)'\n" in shown
-    for hidden in (SECRET, "other-secret", "before-secret", "uid", "managedFields", "Namespace", "Pod"):
+    for hidden in (
+        SECRET,
+        "other-secret",
+        "before-secret",
+        "uid",
+        "managedFields",
+        "Namespace",
+        "Pod",
+        "meta.helm.sh",
+    ):
         assert hidden not in shown
 
 

@@ -52,6 +52,43 @@ def test_an_alias_gives_a_copy_of_its_own() -> None:
     assert document["a"] is not document["b"]
 
 
+def test_numbers_and_booleans_become_text_as_keys_as_helm_reads_them() -> None:
+    words = [
+        "8080",
+        "-1",
+        "0x1F",
+        "010",
+        "1_000",
+        "1.5",
+        "1.0",
+        "1e6",
+        "1e-5",
+        "1234567.5",
+        "true",
+        "No",
+        "!!int 7",
+    ]
+    document = yaml_reading.load("".join(f"{word}: x\n" for word in words), "values.yaml")
+    assert isinstance(document, dict)
+    assert list(document) == [
+        *(
+            "8080",
+            "-1",
+            "31",
+            "8",
+            "1000",
+            "1.5",
+            "1",
+            "1e+06",
+            "1e-05",
+            "1.2345675e+06",
+            "true",
+            "false",
+            "7",
+        )
+    ]
+
+
 def test_the_order_of_keys_is_kept() -> None:
     document = yaml_reading.load("z: 1\na: 2\nm: 3\n", "values.yaml")
     assert isinstance(document, dict)
@@ -62,10 +99,13 @@ def test_the_order_of_keys_is_kept() -> None:
     ("text", "message"),
     [
         ("a:\n  b: 1\n  b: 2\n", "values.yaml, line 3, column 3, key a.b: the key is already set on line 2"),
-        ("a:\n  7: x\n", "line 2, column 3, key a: a key must be a string, not '7' (a number); quote it"),
-        ("y: 1\n", "line 1, column 1: a key must be a string, not 'y' (a boolean); quote it"),
-        ("~: 1\n", "not '~' (null)"),
-        ("? [a]\n: 1\n", "a key must be a string, not a collection"),
+        (
+            "a:\n  ~: x\n",
+            "column 3, key a: a key must be a string, a number or a boolean, not '~' (null); quote it",
+        ),
+        ("18446744073709551615: 1\n", "not '18446744073709551615' (a number)"),
+        ("? [a]\n: 1\n", "a key must be a string, a number or a boolean, not a collection"),
+        ("{8080: 1, '8080': 2}", "key 8080: the key is already set on line 1"),
         ("a: [1, .nan]\n", "line 1, column 8, key a[1]: .nan has no JSON form"),
         ("a: -.inf\n", "line 1, column 4, key a: -.inf has no JSON form"),
         ("a: 1\n---\nb: 2\n", "line 2, column 1: a second document begins here"),

@@ -13,7 +13,16 @@ from addon_operator.engine import config_state
 from addon_operator.kernel import names
 from addon_operator.kernel.json_types import JsonObject
 from addon_operator.kube import config_maps
-from addon_operator.values import json_documents, patches, schemas, sources, store, yaml_writing
+from addon_operator.process import values_worker
+from addon_operator.values import (
+    inspection,
+    json_documents,
+    patches,
+    schemas,
+    sources,
+    store,
+    yaml_writing,
+)
 from tests.benchmarks import measures
 
 _MODULES: Final = 100
@@ -44,14 +53,15 @@ def _section(salt: int = 0) -> JsonObject:
     return {f"group{group}": dict(keys) for group in range(_GROUPS)}
 
 
-def _store() -> store.ValuesStore:
+def _store(inspector: inspection.Inspector = inspection.HERE) -> store.ValuesStore:
     common = sources.ValuesFile(
         "modules/values.yaml",
         {names.values_key(name): _section() for name in _NAMES},
         {names.enabled_key(name): True for name in _NAMES},
     )
     checked = schemas.load_schemas((_SCHEMA, "config-values.yaml"))
-    return store.ValuesStore([store.ModuleValues(name, common, schemas=checked) for name in _NAMES], [common])
+    modules = [store.ModuleValues(name, common, schemas=checked) for name in _NAMES]
+    return store.ValuesStore(modules, [common], inspector=inspector)
 
 
 def _data() -> dict[str, str]:
@@ -110,9 +120,20 @@ class _Kept:
 
 
 async def _edit() -> measures.Row:
-    data, told = _data(), _Told()
+    data = _data()
+    with values_worker.ValuesWorker() as worker:
+        taken = await _edited(data, worker)
+    here = await _edited(data, inspection.HERE)
+    case = f"one key of {_MODULES} modules edited: until the changed modules are known"
+    aim = f"<= {_EDIT_AIM:g} ms"
+    return measures.Row("values", case, "ms", taken, "without a worker", here, aim, taken <= _EDIT_AIM)
+
+
+async def _edited(data: dict[str, str], inspector: inspection.Inspector) -> float:
+    """The median of edits in ms; they wait for another process, so CPU time says little."""
+    told = _Told()
     state = config_state.ConfigState(
-        _store(), _Kept(data), told, modules=_NAMES, source="ConfigMap", warn=lambda _: None
+        _store(inspector), _Kept(data), told, modules=_NAMES, source="ConfigMap", warn=lambda _: None
     )
     await state.load()
     edits = []
@@ -120,16 +141,15 @@ async def _edit() -> measures.Row:
         key = names.values_key(_NAMES[number])
         data = {**data, key: data[key].replace("value", "changed", 1)}
         edits.append(config_maps.Snapshot(data, str(number + 2)))
-    arriving = iter(edits)
-    taken = _median_ms(lambda: state.received(next(arriving)))
-    anew = _median_ms(lambda: sources.parse_config_map(data, _NAMES), 3)
+    found = []
+    for edit in edits:
+        began = time.perf_counter()
+        state.received(edit)
+        await state.settled()
+        found.append(time.perf_counter() - began)
     if told.changed != _ROUNDS:
         raise RuntimeError("the edits must change modules")
-    case = f"one key of {_MODULES} modules edited: until the changed modules are known"
-    aim = f"<= {_EDIT_AIM:g} ms"
-    return measures.Row(
-        "values", case, "ms of CPU", taken, "reading all sections anew", anew, aim, taken <= _EDIT_AIM
-    )
+    return statistics.median(found) * 1000
 
 
 def _memory() -> measures.Row:

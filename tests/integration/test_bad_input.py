@@ -64,6 +64,19 @@ def test_a_broken_config_map_is_waited_for_until_it_is_mended(
     operator.stop()
 
 
+def test_a_stored_bomb_keeps_no_operator_from_starting(site: operator_site.Site) -> None:
+    bomb = "".join(f"a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 10)}]}}\n" for n in range(1, 40))
+    site.config(web=f"a0: &a0 {{}}\n{bomb}")
+    operator = site.start()
+    assert "aliases expand to more than 250000 nodes" in operator.wait_logged(
+        "nothing is run before it is mended"
+    )
+    assert operator.get("/healthz").status == 200
+    site.config(web="color: blue")
+    operator.wait_ready()
+    operator.stop()
+
+
 def test_an_operator_that_waits_for_the_config_map_ends_cleanly(site: operator_site.Site) -> None:
     site.config(web="[")
     operator = site.start()

@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import subprocess
+import time
 from collections.abc import Iterator, Sequence
 
 import pytest
@@ -19,6 +20,7 @@ properties:
   color: {type: string, enum: [green, red]}
   size: {type: integer}
   password: {type: string, minLength: 12, x-sensitive: true}
+  note: {type: string, pattern: '.{0,1000}.{0,1000}y'}
 """
 
 
@@ -150,3 +152,24 @@ def test_nothing_but_wrong_edits_is_held_up(
     operator.stop()
     down = kubectl.run("create", "configmap", "addon-operator", "--from-literal=web=color: no")
     assert down.returncode == 0, down.stderr
+
+
+def test_an_edit_that_takes_too_long_to_check_is_refused_before_the_api_server_gives_up(
+    site: operator_site.Site,
+    operator: operator_process.OperatorProcess,
+    kubectl: Kubectl,
+    tmp_path: pathlib.Path,
+) -> None:
+    bomb = tmp_path / "patch.json"
+    bomb.write_text(json.dumps({"data": {"web": "note: " + "x" * 900_000}}))
+    began = time.monotonic()
+    done = kubectl.run("patch", "configmap", "addon-operator", "--type=merge", f"--patch-file={bomb}")
+    taken = time.monotonic() - began
+    refusal(
+        done, ["web: cannot be checked: it took more than 3.5 s, the bound of time; make the values smaller"]
+    )
+    assert taken < 10
+    aliases = "".join(f"a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 10)}]}}\n" for n in range(1, 30))
+    refusal(kubectl.set(web=f"a0: &a0 {{}}\n{aliases}"), ["aliases expand to more than 250000 nodes"])
+    assert kubectl.set(web="color: red").returncode == 0
+    operator.wait_until(lambda: operator.get("/healthz").status == 200, "it is healthy")

@@ -84,8 +84,8 @@ def test_at_the_start_all_violations_end_it_with_path_rule_and_source(
     site: operator_site.Site, web: pathlib.Path
 ) -> None:
     schema(site.global_hooks, config_values="required: [domain]\nproperties: {domain: {type: string}}")
-    site.config(web="{size: 10, password: hidden, nosuch: 1}", webEnabled="true")
-    (web / "values.yaml").write_text("web: {min: x}\n")
+    site.config(web="{size: 10, password: hidden, nosuch: 1}")
+    (web / "values.yaml").write_text("webEnabled: true\nweb: {min: x}\n")
     said = refusal(site.start())
     assert "global: must have the key 'domain'" in said
     assert "web.size: must be at most 9, not 10" in said

@@ -5,12 +5,18 @@ the files and their schemas.
 """
 
 import asyncio
-from typing import Protocol
+from typing import Final, Protocol
 
 from addon_operator.admission import config_check
 from addon_operator.app import settings as settings_module
-from addon_operator.engine import config_state, module_files
-from addon_operator.values import sources
+from addon_operator.engine import module_files
+from addon_operator.values import inspection, sources
+from addon_operator.values import store as values_store
+
+EDIT_SECONDS: Final = 3.5
+"""For all of an edit: the API server waits for 5 s."""
+_BEFORE_SECONDS: Final = 1.0
+"""Of these, for what the edit would replace."""
 
 
 class Running(Protocol):
@@ -24,8 +30,15 @@ class Running(Protocol):
 class ConfigChecks:
     """Implements :class:`addon_operator.admission.config_check.Checker`."""
 
-    def __init__(self, modules: module_files.LoadedModules, settings: settings_module.Settings) -> None:
+    def __init__(
+        self,
+        modules: module_files.LoadedModules,
+        settings: settings_module.Settings,
+        inspector: inspection.Inspector = inspection.HERE,
+    ) -> None:
+        """``inspector`` reads and checks, within the time that the API server waits."""
         self._modules = modules
+        self._inspector = inspector
         self._names = [files.module.name for files in modules.modules]
         self._source = f"ConfigMap {settings.namespace}/{settings.config_map}"
         self._running: Running | None = None
@@ -36,25 +49,39 @@ class ConfigChecks:
 
     async def findings(self, data: config_check.Data, before: config_check.Data) -> config_check.Findings:
         """All that is wrong with ``data``, and unknown keys that ``before`` did not have."""
-        if sum(map(len, data.values())) > config_state.LARGE_BYTES:
-            return await asyncio.to_thread(self._findings, data, before)
-        return self._findings(data, before)
+        return await asyncio.to_thread(self._findings, data, before)
 
     def _findings(self, data: config_check.Data, before: config_check.Data) -> config_check.Findings:
         running = self._running
-        violations = running.violations(data) if running is not None else self._by_files(data, before)
-        known = set(self._read(before).values.warnings)
-        warnings = [text for text in self._read(data).values.warnings if text not in known]
+        if running is None:
+            violations = self._by_files(data, before)
+        else:
+            with self._inspector.within(EDIT_SECONDS):
+                violations = running.violations(data)
+        known = set(self._unknown_keys(before))
+        warnings = [text for text in self._unknown_keys(data) if text not in known]
         return config_check.Findings(violations, warnings)
 
     def _by_files(self, data: config_check.Data, before: config_check.Data) -> tuple[str, ...]:
-        store = self._modules.store()
+        store = self._modules.store(self._inspector)
         # What rules about transitions compare with; what cannot be read of it counts as not set.
-        store.set_config(self._read(before).values)
-        reading = self._read(data)
+        with self._inspector.within(_BEFORE_SECONDS):
+            store.set_config(self._read(before).values)
+        with self._inspector.within(EDIT_SECONDS - _BEFORE_SECONDS):
+            return self._broken(store, self._read(data))
+
+    @staticmethod
+    def _broken(store: values_store.ValuesStore, reading: sources.ConfigMapReading) -> tuple[str, ...]:
         broken = store.config_violations(reading.values)
         readable = (found for found in broken if found.keys[0] not in reading.unreadable)
         return (*reading.violations, *map(str, readable))
 
     def _read(self, data: config_check.Data) -> sources.ConfigMapReading:
-        return sources.ConfigMapReader(self._names, self._source).read(data)
+        return sources.ConfigMapReader(self._names, self._source, self._inspector.parse_section).read(data)
+
+    def _unknown_keys(self, data: config_check.Data) -> tuple[str, ...]:
+        return (
+            sources.ConfigMapReader(self._names, self._source, lambda _key, _text: {})
+            .read(data)
+            .values.warnings
+        )

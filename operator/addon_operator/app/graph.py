@@ -45,7 +45,7 @@ from addon_operator.kube import discovery as discovery_of_kinds
 from addon_operator.modules import plan
 from addon_operator.process import children, jq_filters, jq_workers
 from addon_operator.telemetry import hook_metrics, metrics
-from addon_operator.values import sources, store
+from addon_operator.values import inspection, sources, store
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -61,6 +61,8 @@ class Parts:
     workspace: pathlib.Path
     run_child: children.RunChild
     jq: jq_workers.JqWorkers
+    inspector: inspection.Inspector
+    """Who reads and checks what users hand in."""
     meters: metrics.Metrics
     log: structlog.typing.FilteringBoundLogger
     environ: Mapping[str, str]
@@ -116,7 +118,7 @@ class Graph:
         self._kinds = discovery_of_kinds.Catalog(parts.kube, self._clock)
         self._watches = informers.Informers(parts.kube, self._kinds, self._clock, parts.meters)
         self._own_deletions = own_deletions.OwnDeletions()
-        self._values = parts.modules.store()
+        self._values = parts.modules.store(parts.inspector)
         self._states = state.ModuleStates([files.module for files in parts.modules.modules], told)
         self._runner = self._hook_runner()
         self._late_engine = _LateEngine()

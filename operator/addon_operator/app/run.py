@@ -34,7 +34,7 @@ from addon_operator.helm import binary
 from addon_operator.kernel import clock, errors
 from addon_operator.kube import auth, client, events, paths
 from addon_operator.kube import errors as kube_errors
-from addon_operator.process import children, fenced, jq_workers, launcher
+from addon_operator.process import children, fenced, jq_workers, launcher, values_worker
 from addon_operator.telemetry import heartbeat, logs, metrics
 
 _LAST_EVENTS_SECONDS: Final = 1.0
@@ -88,7 +88,7 @@ class _Process:
                 return
             parts = await self._parts(stack)
             await self._be_seen(stack)
-            checks = config_checks.ConfigChecks(parts.modules, self._settings)
+            checks = config_checks.ConfigChecks(parts.modules, self._settings, parts.inspector)
             await self._admit(stack, parts.kube.access, checks)
             parts = await self._lead(parts)
             objects = module_objects.keeping(parts, self._leadership.fence)
@@ -119,7 +119,8 @@ class _Process:
         async with self._client(access) as kube:
             await check_namespace(kube, self._settings.namespace)
         await self._be_seen(stack)
-        await self._admit(stack, access, config_checks.ConfigChecks(modules, self._settings))
+        inspector = stack.enter_context(values_worker.ValuesWorker())
+        await self._admit(stack, access, config_checks.ConfigChecks(modules, self._settings, inspector))
         self._stop.started()
         asked = asyncio.create_task(self._stop.asked.wait(), name="stop")
         await asyncio.wait({asked, *self._background}, return_when=asyncio.FIRST_COMPLETED)
@@ -201,6 +202,7 @@ class _Process:
             workspace=workspace,
             run_child=run_child,
             jq=await stack.enter_async_context(jq_workers.JqWorkers()),
+            inspector=stack.enter_context(values_worker.ValuesWorker()),
             meters=self._meters,
             log=self._log,
             environ=self._environ,

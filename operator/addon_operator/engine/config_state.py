@@ -10,8 +10,6 @@ from addon_operator.kernel import errors, names
 from addon_operator.kube import config_maps
 from addon_operator.values import config_map, patches, schemas, sources, store
 
-LARGE_BYTES: Final = 64 * 1024
-"""From so much changed text on, an edit is read in a thread: parsing takes milliseconds per 10 KiB."""
 REREAD_SECONDS: Final = 60.0
 """Between two looks at the ConfigMap itself."""
 MENDING_SECONDS: Final = 2.0
@@ -67,7 +65,7 @@ class ConfigState:
         self._modules = modules
         self._source = source
         self._warn = warn
-        self._reader = sources.ConfigMapReader(modules, source)
+        self._reader, self._reviewer = self._new_reader(), self._new_reader()
         self._warned: frozenset[str] = frozenset()
         self._seen = config_maps.ABSENT
         self.is_refused = False
@@ -85,7 +83,7 @@ class ConfigState:
         :class:`~addon_operator.values.schemas.InvalidValuesError` when it and the values files break schemas,
         both with all that is wrong, and what the client raises when it cannot be read.
         """
-        look = self._look(await self._client.read() or config_maps.ABSENT)
+        look = await self._look(await self._client.read() or config_maps.ABSENT)
         if look.is_wrong:
             raise look.error(self._source)
         self._begin_with(look)
@@ -100,13 +98,13 @@ class ConfigState:
         ``refused`` is told of each wrong state once, with the ConfigMap's uid. Raises what :meth:`load`
         raises when the files are wrong by themselves, or when the first look cannot be taken.
         """
-        look = self._look(await self._client.read() or config_maps.ABSENT)
-        if look.is_wrong and self._are_files_wrong(look):
+        look = await self._look(await self._client.read() or config_maps.ABSENT)
+        if look.is_wrong and await asyncio.to_thread(self._are_files_wrong, look):
             raise look.error(self._source)
         while look.is_wrong:
             self.is_refused, self.waits_for = True, look.without_values(self._source)
             refused(sources.ConfigMapError(self._source, look.sentences), look.snapshot.uid)
-            look = self._look(await self._changed_since(look.snapshot, sleep))
+            look = await self._look(await self._changed_since(look.snapshot, sleep))
         self.is_refused, self.waits_for = False, None
         self._begin_with(look)
 
@@ -123,9 +121,12 @@ class ConfigState:
             if now.data != last.data:
                 return now
 
-    def _look(self, snapshot: config_maps.Snapshot) -> "_FirstLook":
-        reading = self._reader.read(snapshot.data)
-        return _FirstLook(snapshot, reading, tuple(self._broken(reading, self._values.config_violations)))
+    async def _look(self, snapshot: config_maps.Snapshot) -> "_FirstLook":
+        def look() -> _FirstLook:
+            reading = self._reader.read(snapshot.data)
+            return _FirstLook(snapshot, reading, tuple(self._broken(reading, self._values.config_violations)))
+
+        return await asyncio.to_thread(look)
 
     def _are_files_wrong(self, look: "_FirstLook") -> bool:
         """Whether something is wrong that the ConfigMap neither set nor left out."""
@@ -143,14 +144,22 @@ class ConfigState:
 
     def violations(self, data: Mapping[str, str]) -> tuple[str, ...]:
         """All that is wrong with a state of the ConfigMap that somebody proposes, one sentence each."""
-        reading = sources.ConfigMapReader(self._modules, self._source).read(data)
-        return self._violations(reading)
+        return self._violations(self._reviewer.read(data))
 
-    def set_modules(self, modules: Collection[names.ModuleName]) -> None:
+    def _new_reader(self) -> sources.ConfigMapReader:
+        parse = self._values.inspector.parse_section
+        return sources.ConfigMapReader(self._modules, self._source, parse)
+
+    async def set_modules(self, modules: Collection[names.ModuleName]) -> None:
         """Read the ConfigMap again for these modules, whose files the store has already."""
         self._modules = modules
-        self._reader = sources.ConfigMapReader(modules, self._source)
-        reading = self._read(self._seen)
+        self._reader, self._reviewer = self._new_reader(), self._new_reader()
+        async with self._busy:
+            reading = await asyncio.to_thread(self._read, self._seen)
+            self._take_for_modules(reading)
+        self._catch_up()
+
+    def _take_for_modules(self, reading: "_Reading") -> None:
         self.is_refused = bool(reading.violations)
         if self.is_refused:
             error = sources.ConfigMapError(self._source, reading.violations)
@@ -164,6 +173,11 @@ class ConfigState:
         # The watch may be faster than the answer to our own write, which must not look like an edit.
         self._arrived.append(snapshot)
         self._catch_up()
+
+    async def settled(self) -> None:
+        """Wait until all that was delivered is taken in."""
+        while self._catching_up:
+            await asyncio.wait(self._catching_up)
 
     async def reread(self) -> None:
         """Look at the ConfigMap itself: a watch that was down tells of no deletion.
@@ -222,39 +236,30 @@ class ConfigState:
         return last.result.changed
 
     def _catch_up(self) -> None:
-        while self._arrived and not self._busy.locked():
-            if self._is_large(self._arrived[0]):
-                task = asyncio.create_task(self._catch_up_in_thread(), name="read a large ConfigMap")
-                self._catching_up.add(task)
-                task.add_done_callback(self._catching_up.discard)
-                return
-            self._take(self._arrived.popleft(), self._read)
+        if self._arrived and not self._busy.locked() and not self._catching_up:
+            task = asyncio.create_task(self._take_what_arrived(), name="read the ConfigMap")
+            self._catching_up.add(task)
+            task.add_done_callback(self._caught_up)
 
-    async def _catch_up_in_thread(self) -> None:
+    def _caught_up(self, task: asyncio.Task[None]) -> None:
+        self._catching_up.discard(task)
+        if not task.cancelled():
+            self._catch_up()
+
+    async def _take_what_arrived(self) -> None:
         async with self._busy:
-            if self._arrived:
-                snapshot = self._arrived.popleft() or config_maps.ABSENT
-                reading = await asyncio.to_thread(self._read, snapshot)
-                self._take(snapshot, lambda _: reading)
-        self._catch_up()
+            while self._arrived:
+                await self._take(self._arrived.popleft() or config_maps.ABSENT)
 
-    def _is_large(self, snapshot: config_maps.Snapshot | None) -> bool:
-        data, seen = (snapshot or config_maps.ABSENT).data, self._seen.data
-        return sum(len(text) for key, text in data.items() if seen.get(key) != text) > LARGE_BYTES
-
-    def _take(
-        self,
-        snapshot: config_maps.Snapshot | None,
-        read: Callable[[config_maps.Snapshot], "_Reading"],
-    ) -> None:
-        now = snapshot or config_maps.ABSENT
+    async def _take(self, now: config_maps.Snapshot) -> None:
         if _older(now, self._seen):
             return
         same = now.data == self._seen.data
         self._seen = now
         if same:
             return
-        reading = read(now)
+        # Whatever it holds, the loop goes on.
+        reading = await asyncio.to_thread(self._read, now)
         self.is_refused = bool(reading.violations)
         if self.is_refused:
             self._observer.config_invalid(sources.ConfigMapError(self._source, reading.violations), now.uid)
@@ -286,7 +291,10 @@ class ConfigState:
         # Only the section itself is read: another one may just now hold somebody's bad edit.
         key = names.GLOBAL_KEY if owner is None else names.values_key(owner)
         own: dict[str, str] = {key: data[key]} if key in data else {}
-        fresh = sources.parse_config_map(own, self._modules, self._source)
+        reading = self._new_reader().read(own)
+        if reading.violations:
+            raise sources.ConfigMapError(self._source, reading.violations)
+        fresh = reading.values
         result = self._values.apply_config_patch(owner, patch, fresh)
         return _Try(data, result, config_map.render(data, result))
 

@@ -232,12 +232,23 @@ class HookExecutor:
                 values_changed=await self._config_writer.write(owner, outputs.config_values)
             )
         if outputs.values is not None:
-            outcome = self._values.apply_values_patch(owner, outputs.values, outputs.plan)
+            outcome = self._values.apply_values_patch(
+                owner, outputs.values, await self._fresh_plan(owner, outputs)
+            )
             effects |= HookEffects(outcome.values_changed, outcome.flags_changed)
         plan = outputs.metric_plan
         while plan is not None and not self._sinks.metrics.carry_out(plan):
             plan = await self._plan_metrics(hook, outputs.metrics)
         return effects
+
+    async def _fresh_plan(
+        self, owner: names.ModuleName | None, outputs: _Outputs
+    ) -> patch_plans.PatchPlan | None:
+        """A plan that counts: the first one may be made from values that changed meanwhile."""
+        plan = outputs.plan
+        while outputs.values is not None and (plan is None or not self._values.counts(owner, plan)):
+            plan = await asyncio.to_thread(self._values.planning(owner, outputs.values))
+        return plan
 
     async def _change_objects(
         self, hook: state.Hook, operations: Sequence[object_operations.Operation]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from addon_operator.kernel import errors, names
 from addon_operator.modules import model
-from addon_operator.values import cel_rules, schema_rules, schemas, sources, store
+from addon_operator.values import cel_rules, inspection, schema_rules, schemas, sources, store
 
 VALUES_FILE = "values.yaml"
 SCHEMAS_DIRECTORY = "openapi"
@@ -34,9 +34,10 @@ class LoadedModules:
     global_schemas: schemas.SectionSchemas = dataclasses.field(default_factory=schemas.SectionSchemas)
     """``openapi/`` of the global hooks directory."""
 
-    def store(self) -> store.ValuesStore:
-        """A store of these files."""
-        return store.ValuesStore([files.values for files in self.modules], self.common, self.global_schemas)
+    def store(self, inspector: inspection.Inspector = inspection.HERE) -> store.ValuesStore:
+        """A store of these files; ``inspector`` checks what is put into it."""
+        values = [files.values for files in self.modules]
+        return store.ValuesStore(values, self.common, self.global_schemas, inspector)
 
 
 def load(

@@ -103,8 +103,9 @@ class ModuleReleases:
         Raises :class:`~addon_operator.values.schemas.InvalidValuesError` for values that the schemas do not
         allow, and what :meth:`addon_operator.helm.releases.ReleaseManager.ensure` raises.
         """
-        self._values.check_helm_values(module.name)
+        # What is checked is what is asked for, whatever hooks change meanwhile.
         request = request_of(self._values, module, fresh=fresh, absent=absent)
+        await asyncio.to_thread(self._values.checking_helm_values(module.name))
         outcome = await self._interruptible(request)
         self._known[module.name] = outcome.revision
         self._observer.release_ensured(module.name, activation, outcome)

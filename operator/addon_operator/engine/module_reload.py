@@ -13,7 +13,7 @@ from addon_operator.values import store
 class Configuration(Protocol):
     """The values ConfigMap; see :class:`addon_operator.engine.config_state.ConfigState`."""
 
-    def set_modules(self, modules: Collection[names.ModuleName]) -> None:
+    async def set_modules(self, modules: Collection[names.ModuleName]) -> None:
         """Read the ConfigMap again for these modules, whose files the store has already."""
         ...
 
@@ -84,7 +84,7 @@ class ModuleReload:
             self._end(gone)
             self._observer.module_gone(gone)
         if set(before.modules) != set(self._values.modules):
-            self._configuration.set_modules(self._values.modules)
+            await self._configuration.set_modules(self._values.modules)
         for name in sorted(loading.touched):
             await self._renew_hooks(name)
         if loading.touched:
@@ -132,7 +132,7 @@ def config_check(values: store.ValuesStore) -> module_loader.Check:
     """Whether the ConfigMap, as it is in force, is still right with the files of a module."""
 
     def check(shared: module_files.LoadedModules, files: module_files.ModuleFiles) -> str | None:
-        alone = store.ValuesStore([files.values], shared.common, shared.global_schemas)
+        alone = store.ValuesStore([files.values], shared.common, shared.global_schemas, values.inspector)
         violations = alone.config_violations(values.config)
         if not violations:
             return None

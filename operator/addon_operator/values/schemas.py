@@ -5,6 +5,9 @@ Kubernetes uses it.
 """
 
 import dataclasses
+import functools
+import hashlib
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Final
@@ -114,41 +117,42 @@ class Schema:
         ``old`` are the values before, for transition rules; ``for_helm`` demands ``x-required-for-helm`` too.
         """
         checks = self._helm_checks if for_helm else self._checks
-        found = [
-            self._violation(root, value, path, rule, str(error.validator))
+        told = (
+            (path, rule, str(error.validator))
             for error in checks.iter_errors(value)
             for path, rule in schema_messages.explain(error)
-        ]
-        return found or self._broken_rules(root, value, old)
+        )
+        return self._violations(root, value, told) or self._violations(
+            root, value, self._broken_rules(value, old)
+        )
 
     def _broken_rules(
-        self, root: str, value: json_types.JsonObject, old: json_types.JsonObject | None
+        self, value: json_types.JsonObject, old: json_types.JsonObject | None
+    ) -> Iterator[tuple[Path, str, str]]:
+        if self._has_rules:
+            before = schema_rules.ABSENT if old is None else old
+            for broken in self._rules.broken(self.definition, value, before):
+                yield broken.path, broken.message, "rule"
+
+    def _violations(
+        self, root: str, value: json_types.JsonObject, told: Iterator[tuple[Path, str, str]]
     ) -> list[Violation]:
-        if not self._has_rules:
-            return []
-        before = schema_rules.ABSENT if old is None else old
-        return [
-            self._violation(root, value, broken.path, broken.message, "rule")
-            for broken in self._rules.broken(self.definition, value, before)
-        ]
+        """The first of them; ``told`` are path, rule and keyword."""
+        first = list(itertools.islice(told, MAX_VIOLATIONS))
+        masked = self.masked(value) if first else {}
+        return [self._violation(root, masked, *one) for one in first]
 
     def _violation(
-        self, root: str, value: json_types.JsonObject, path: Path, rule: str, keyword: str
+        self, root: str, masked: json_types.JsonObject, path: Path, rule: str, keyword: str
     ) -> Violation:
-        shown = None if keyword in _VALUE_IS_NO_USE else self._shown(value, path)
+        shown = None if keyword in _VALUE_IS_NO_USE else _shown(masked, path)
         keys = (root, *path)
         return Violation(yaml_reading.format_path(keys), rule, shown, self.source, keys)
 
-    def _shown(self, value: json_types.JsonObject, path: Path) -> str:
-        masked: Any = self.masked(value)
-        for key in path:
-            if masked == HIDDEN:
-                return HIDDEN
-            masked = masked[key]
-        if masked == HIDDEN:
-            return HIDDEN
-        text = json_documents.encode(masked).decode()
-        return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
+    @functools.cached_property
+    def digest(self) -> str:
+        """Equal for schemas that are equal."""
+        return hashlib.sha256(json_documents.encode([self.definition, self.source])).hexdigest()
 
     def fill(self, value: json_types.JsonObject) -> None:
         """Fill missing keys with the schema's defaults, at any depth, in place."""
@@ -184,6 +188,19 @@ class Schema:
         return _masked(schemas, value, self._definitions)
 
 
+def _shown(masked: Any, path: Path) -> str:  # noqa: ANN401  # any JSON
+    for key in path:
+        if masked == HIDDEN:
+            return HIDDEN
+        masked = masked[key]
+    if masked == HIDDEN:
+        return HIDDEN
+    text = json_documents.encode(masked).decode()
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
+
+
+MAX_VIOLATIONS: Final = 100
+"""How many are looked for in a section."""
 _VALUE_IS_NO_USE: Final = frozenset({"required", "additionalProperties"})
 
 

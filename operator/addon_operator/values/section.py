@@ -6,7 +6,15 @@ from collections.abc import Sequence
 from typing import Final, cast
 
 from addon_operator.kernel import json_types, names
-from addon_operator.values import json_documents, json_pointers, merge, origins, patch_log, patches, schemas
+from addon_operator.values import (
+    inspection,
+    json_documents,
+    json_pointers,
+    origins,
+    patch_log,
+    patches,
+    schemas,
+)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -26,8 +34,9 @@ class SectionPatch:
 class Section:
     """The values under ``global`` or one module's key; results are kept until a source changes."""
 
-    def __init__(self, key: names.ValuesKey) -> None:
+    def __init__(self, key: names.ValuesKey, inspector: inspection.Inspector = inspection.HERE) -> None:
         self.key: Final = key
+        self._inspector = inspector
         self._files: json_types.JsonObject = {}
         self._schemas = schemas.SectionSchemas()
         self._config: json_types.JsonObject = {}
@@ -87,10 +96,7 @@ class Section:
 
     def configured(self, config: json_types.JsonObject) -> json_types.JsonObject:
         """The files and a state of the ConfigMap, with the defaults of the config schema: what it checks."""
-        value = merge.merge(self._files, config)
-        if self._schemas.config is not None:
-            self._schemas.config.fill(value)
-        return value
+        return inspection.configured(self._files, config, self._schemas)
 
     def default_layers(self) -> list[origins.Layer]:
         """The section as the defaults of each schema filled it, the values schema first."""
@@ -117,10 +123,10 @@ class Section:
 
     def config_violations(self, config: json_types.JsonObject) -> list[schemas.Violation]:
         """What the config schema does not allow if the ConfigMap says this."""
-        if self._schemas.config is None:
+        if self._schemas.config is None and self._schemas.values is None:
             return []
-        before = self.configured(self._config) if self._schemas.config.has_rules else None
-        return self._schemas.config.violations(self.key, self.configured(config), before)
+        proposal = inspection.Proposal(self.key, self._files, config, self._config)
+        return self._inspector.config_violations(proposal, self._schemas)
 
     def values_violations(
         self, value: json_types.JsonObject, *, for_helm: bool = False
@@ -128,7 +134,8 @@ class Section:
         """What the values schema does not allow in values that would follow the present ones."""
         if self._schemas.values is None:
             return []
-        return self._schemas.values.violations(self.key, value, self.present, for_helm=for_helm)
+        values = inspection.Values(self.key, value, self.present, for_helm)
+        return self._inspector.values_violations(values, self._schemas.values)
 
     def prepare(self, value: json_types.JsonObject, steps: Sequence[patches.Step]) -> SectionPatch:
         """What to take over when ``steps`` made ``value`` of the present values: both with defaults."""

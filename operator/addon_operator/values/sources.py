@@ -6,7 +6,7 @@ The sources are only read and checked here; :mod:`addon_operator.values.store` l
 import dataclasses
 import difflib
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Final, NoReturn
 
 from addon_operator.kernel import errors, json_types, names
@@ -171,17 +171,38 @@ def parse_config_map(
     return reading.values
 
 
+def parse_section(key: str, text: str) -> json_types.JsonObject:
+    """The text of a section in the ConfigMap.
+
+    Raises :class:`ValuesFileError` or :class:`~addon_operator.values.yaml_reading.YamlError`.
+    """
+    value = yaml_reading.load(text, f"key {key!r}")
+    if value is None or isinstance(value, dict):
+        return value or {}
+    raise ValuesFileError(f"key {key!r}: {_section_problem(key, value)}")
+
+
+ParseSection = Callable[[str, str], json_types.JsonObject]
+
+
 class ConfigMapReader:
     """Reads the values ConfigMap again and again; a section whose text is as before is not parsed anew."""
 
-    def __init__(self, known_modules: Collection[names.ModuleName], source: str = DEFAULT_CONFIG_MAP) -> None:
+    def __init__(
+        self,
+        known_modules: Collection[names.ModuleName],
+        source: str = DEFAULT_CONFIG_MAP,
+        parse: ParseSection = parse_section,
+    ) -> None:
+        """``parse`` reads the text of a section; see :func:`parse_section`."""
         self._known = tuple(known_modules)
         self._source = source
+        self._parse = parse
         self._parsed: Mapping[str, tuple[str, json_types.JsonObject]] = {}
 
     def read(self, data: Mapping[str, str]) -> ConfigMapReading:
         """Read the data; nothing that is wrong in it is an error here."""
-        parser = _ConfigMapParser(self._known, self._source, self._parsed)
+        parser = _ConfigMapParser(self._known, self._source, self._parsed, self._parse)
         reading = parser.parse(data)
         self._parsed = {
             key: (data[key], section) for key, section in reading.values.sections.items() if key in data
@@ -195,7 +216,9 @@ class _ConfigMapParser:
         known_modules: Collection[names.ModuleName],
         source: str,
         parsed: Mapping[str, tuple[str, json_types.JsonObject]],
+        parse: ParseSection,
     ) -> None:
+        self._parse = parse
         self._source = source
         self._parsed = parsed
         self._sections = {names.values_key(module) for module in known_modules}
@@ -204,6 +227,7 @@ class _ConfigMapParser:
         self._violations: list[str] = []
         self._unreadable: set[str] = set()
         self._warnings: list[str] = []
+        self._unknown = 0
         self._found_sections: dict[names.ValuesKey, json_types.JsonObject] = {}
         self._found_switches: dict[str, bool] = {}
         self._found_maintenance: dict[str, str] = {}
@@ -212,6 +236,9 @@ class _ConfigMapParser:
         for key, text in data.items():
             self._read(key, text)
         self._read_aliases(data)
+        if self._unknown > MAX_UNKNOWN:
+            more = self._unknown - MAX_UNKNOWN
+            self._warnings.append(f"{self._source}: {more} more keys are unknown and ignored")
         values = ConfigValues(
             self._found_sections,
             self._found_switches,
@@ -239,17 +266,10 @@ class _ConfigMapParser:
             self._found_sections[key] = section
             return
         try:
-            self._found_sections[key] = self._section(key, text)
+            self._found_sections[key] = self._parse(key, text)
         except errors.ConfigurationError as error:
             self._unreadable.add(key)
             self._violations.append(str(error))
-
-    @staticmethod
-    def _section(key: str, text: str) -> json_types.JsonObject:
-        value = yaml_reading.load(text, f"key {key!r}")
-        if value is None or isinstance(value, dict):
-            return value or {}
-        raise ValuesFileError(f"key {key!r}: {_section_problem(key, value)}")
 
     def _is_alias(self, key: str, text: str) -> bool:
         return key in self._sections and text.strip() == DISABLING_ALIAS
@@ -257,7 +277,9 @@ class _ConfigMapParser:
     def _read_switch(self, key: str, text: str) -> None:
         value = _SWITCH_VALUES.get(text.strip())
         if value is None:
-            self._violations.append(f'key {key!r}: a switch must be "true" or "false", not {text.strip()!r}')
+            self._violations.append(
+                f'key {key!r}: a switch must be "true" or "false", not {text.strip()[:_SHOWN]!r}'
+            )
         else:
             self._found_switches[key] = value
 
@@ -267,7 +289,9 @@ class _ConfigMapParser:
             self._found_maintenance[key] = NO_RESOURCE_RECONCILIATION
         elif mode:
             allowed = f"{NO_RESOURCE_RECONCILIATION!r} or empty"
-            self._violations.append(f"key {key!r}: the maintenance mode must be {allowed}, not {mode!r}")
+            self._violations.append(
+                f"key {key!r}: the maintenance mode must be {allowed}, not {mode[:_SHOWN]!r}"
+            )
 
     def _read_aliases(self, data: Mapping[str, str]) -> None:
         for key in data:
@@ -280,6 +304,10 @@ class _ConfigMapParser:
                 )
 
     def _warn_unknown(self, key: str) -> None:
+        self._unknown += 1
+        if self._unknown > MAX_UNKNOWN:
+            # To look for similar names takes a while for each.
+            return
         nearest = self._nearest(key)
         hint = f"did you mean {nearest!r}?" if nearest else "no module has it"
         self._warnings.append(f"{self._source}: key {key!r} is unknown and ignored; {hint}")
@@ -298,6 +326,9 @@ class _ConfigMapParser:
         return None
 
 
+_SHOWN: Final = 100
+MAX_UNKNOWN: Final = 50
+"""How many unknown keys are told one by one."""
 DISABLING_ALIAS: Final = "false"
 """Text of a section that disables its module instead of configuring it."""
 _SWITCH_VALUES: Final[Mapping[str, bool]] = {"true": True, DISABLING_ALIAS: False}

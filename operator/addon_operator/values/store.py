@@ -12,6 +12,7 @@ import orjson
 from addon_operator.kernel import errors, json_types, names
 from addon_operator.values import (
     config_map,
+    inspection,
     json_documents,
     merge,
     origins,
@@ -82,14 +83,16 @@ class ValuesStore:
         modules: Sequence[ModuleValues] = (),
         common: Sequence[sources.ValuesFile] = (),
         global_schemas: values_schemas.SectionSchemas = _NO_SCHEMAS,
+        inspector: inspection.Inspector = inspection.HERE,
     ) -> None:
         """``common`` are the ``values.yaml`` of all modules directories in their order, for ``global``."""
+        self.inspector: Final = inspector
         self._config = sources.ConfigValues()
         self._hook_switches: Mapping[str, bool] = {}
         self._files: dict[names.ModuleName, tuple[sources.ValuesFile, ...]] = {}
         self._common: tuple[sources.ValuesFile, ...] = ()
         self._modules: dict[names.ModuleName, section.Section] = {}
-        self._global = section.Section(names.GLOBAL_KEY)
+        self._global = section.Section(names.GLOBAL_KEY, inspector)
         self.set_files(modules, common, global_schemas)
 
     @property
@@ -120,7 +123,7 @@ class ValuesStore:
 
     def _module_section(self, module: ModuleValues) -> section.Section:
         key = names.values_key(module.module)
-        kept = self._modules.get(module.module) or section.Section(key)
+        kept = self._modules.get(module.module) or section.Section(key, self.inspector)
         files = merge.merge(_section_of(module.common, key), _section_of(module.own, key))
         kept.set_files(files, module.schemas)
         kept.set_config(self._config.sections.get(key, {}))
@@ -258,10 +261,18 @@ class ValuesStore:
 
         Raises :class:`~addon_operator.values.schemas.InvalidValuesError`.
         """
-        kept = [self._global, self._section(module)]
-        found = self.config_violations(self._config, [module])
-        found = found or [v for part in kept for v in part.values_violations(part.present, for_helm=True)]
-        _raise_violations(found, f"the values of module {module} are not ready for Helm")
+        self.checking_helm_values(module)()
+
+    def checking_helm_values(self, module: names.ModuleName) -> Callable[[], None]:
+        """The work of :meth:`check_helm_values` over the values as they are now, for any thread to do."""
+        kept, config = [self._global.snapshot(), self._section(module).snapshot()], self._config
+
+        def check() -> None:
+            found = self.config_violations(config, [module])
+            found = found or [v for part in kept for v in part.values_violations(part.present, for_helm=True)]
+            _raise_violations(found, f"the values of module {module} are not ready for Helm")
+
+        return check
 
     def check_values_patch(self, owner: names.ModuleName | None, patch: json_patches.ValuesPatch) -> None:
         """Find out whether a values patch would be taken; nothing is changed.
@@ -287,6 +298,11 @@ class ValuesStore:
         kept, hook_switches = self._section(owner).snapshot(config_section), self._hook_switches
         return lambda: patch_plans.make(owner, patch, kept, hook_switches)
 
+    def counts(self, owner: names.ModuleName | None, plan: patch_plans.PatchPlan) -> bool:
+        """Whether a plan was made from what is in force."""
+        values, hook_switches = plan.made_from
+        return values is self._section(owner).present and hook_switches is self._hook_switches
+
     def apply_values_patch(
         self,
         owner: names.ModuleName | None,
@@ -301,11 +317,7 @@ class ValuesStore:
         :class:`~addon_operator.values.schemas.InvalidValuesError`.
         """
         kept = self._section(owner)
-        if (
-            plan is None
-            or plan.made_from[0] is not kept.present
-            or plan.made_from[1] is not self._hook_switches
-        ):
+        if plan is None or not self.counts(owner, plan):
             plan = self.planning(owner, patch)()
         values_changed = kept.take(plan.patch)
         if plan.hook_switches == self._hook_switches:

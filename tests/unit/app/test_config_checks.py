@@ -7,7 +7,7 @@ import pytest
 
 from addon_operator.admission import config_check
 from addon_operator.app import config_checks, settings
-from addon_operator.engine import config_state, module_files
+from addon_operator.engine import module_files
 
 SCHEMA = """
     type: object
@@ -91,6 +91,6 @@ async def test_the_running_engine_knows_better(checks: config_checks.ConfigCheck
 
 
 async def test_large_values_are_checked_as_well(checks: config_checks.ConfigChecks) -> None:
-    comment = "#" + "x" * config_state.LARGE_BYTES
+    comment = "#" + "x" * 65536
     (violation,) = (await checks.findings({"web": f"port: yes\n{comment}"}, {})).violations
     assert violation.startswith("web.port:")

@@ -95,6 +95,16 @@ async def loaded(data: dict[str, str] | None) -> Bench:
     return bench
 
 
+async def receive(bench: Bench, snapshot: config_maps.Snapshot | None) -> None:
+    bench.state.received(snapshot)
+    await bench.state.settled()
+
+
+async def reread(bench: Bench) -> None:
+    await bench.state.reread()
+    await bench.state.settled()
+
+
 def patch(path: str, value: object) -> patches.ValuesPatch:
     return patches.ValuesPatch(({"op": "add", "path": path, "value": value},), "hook")  # type: ignore[dict-item] # JSON
 
@@ -111,31 +121,31 @@ async def test_a_wrong_config_map_at_start_is_an_error() -> None:
 
 async def test_an_edit_is_taken_in_and_told_by_what_it_changed() -> None:
     bench = await loaded({"web": "a: 1"})
-    bench.state.received(bench.cluster.edit(web="a: 2"))
+    await receive(bench, bench.cluster.edit(web="a: 2"))
     assert bench.values.config_values(WEB)["web"] == {"a": 2}
     assert [change.sections_changed for change in bench.told.changes] == [{WEB}]
 
 
 async def test_an_edit_that_changes_only_the_writing_is_not_told() -> None:
     bench = await loaded({"web": "a: 1"})
-    bench.state.received(bench.cluster.edit(web="# a comment\na:   1\n"))
+    await receive(bench, bench.cluster.edit(web="# a comment\na:   1\n"))
     assert bench.told.changes == []
 
 
 async def test_the_same_version_delivered_again_is_not_told() -> None:
     bench = await loaded({"web": "a: 1"})
-    bench.state.received(bench.cluster.snapshot())
+    await receive(bench, bench.cluster.snapshot())
     assert bench.told.changes == []
 
 
 async def test_a_bad_edit_is_told_once_and_leaves_the_last_good_values() -> None:
     bench = await loaded({"web": "a: 1"})
     bad = bench.cluster.edit(web="a: [")
-    bench.state.received(bad)
-    bench.state.received(bad)
+    await receive(bench, bad)
+    await receive(bench, bad)
     assert len(bench.told.invalid) == 1
     assert bench.values.config_values(WEB)["web"] == {"a": 1}
-    bench.state.received(bench.cluster.edit(web="a: 3"))
+    await receive(bench, bench.cluster.edit(web="a: 3"))
     assert bench.values.config_values(WEB)["web"] == {"a": 3}
     assert len(bench.told.changes) == 1
 
@@ -144,7 +154,7 @@ async def test_it_shows_whether_the_config_map_is_wrong_now() -> None:
     bench = await loaded({"web": "a: 1"})
     seen = [bench.state.is_refused]
     for text in ("a: [", "a: 1"):
-        bench.state.received(bench.cluster.edit(web=text))
+        await receive(bench, bench.cluster.edit(web=text))
         seen.append(bench.state.is_refused)
     assert seen == [False, True, False]
 
@@ -152,18 +162,18 @@ async def test_it_shows_whether_the_config_map_is_wrong_now() -> None:
 async def test_an_older_version_that_comes_late_is_passed_over() -> None:
     bench = await loaded({"web": "a: 1"})
     old = bench.cluster.edit(web="a: 2")
-    bench.state.received(bench.cluster.edit(web="a: 3"))
-    bench.state.received(old)
+    await receive(bench, bench.cluster.edit(web="a: 3"))
+    await receive(bench, old)
     assert bench.values.config_values(WEB)["web"] == {"a": 3}
 
 
 async def test_deleting_the_config_map_falls_back_to_the_sources_below() -> None:
     bench = await loaded({"web": "a: 1"})
-    bench.state.received(None)
+    await receive(bench, None)
     assert bench.values.config_values(WEB)["web"] == {}
     assert bench.told.changes[0].sections_changed == {WEB}
     bench.cluster.version = 9
-    bench.state.received(bench.cluster.edit(web="a: 1"))
+    await receive(bench, bench.cluster.edit(web="a: 1"))
     assert len(bench.told.changes) == 2, "and created again it is back"
 
 
@@ -174,7 +184,7 @@ async def test_a_hooks_write_reaches_cluster_and_store_and_is_no_edit() -> None:
     assert bench.values.config_values(WEB)["web"] == {"a": 1, "c": 2}
     assert bench.cluster.data is not None
     assert bench.cluster.data["db"] == "b:   1 # theirs"
-    bench.state.received(bench.cluster.snapshot())
+    await receive(bench, bench.cluster.snapshot())
     assert bench.told.changes == [], "whether the watch is faster or slower than the answer"
 
 
@@ -187,6 +197,7 @@ async def test_somebodys_edit_that_a_write_brings_along_is_told() -> None:
     bench = await loaded({"web": "a: 1"})
     bench.cluster.edit(db="b: 2")
     await bench.state.write(WEB, patch("/web/c", 2))
+    await bench.state.settled()
     assert [change.sections_changed for change in bench.told.changes] == [{DB}]
 
 
@@ -195,6 +206,7 @@ async def test_a_bad_edit_of_another_section_does_not_stop_a_hooks_write() -> No
     bench.cluster.edit(db="b: [")
     assert await bench.state.write(WEB, patch("/web/c", 2)) is True
     assert bench.values.config_values(WEB)["web"] == {"a": 1, "c": 2}
+    await bench.state.settled()
     assert len(bench.told.invalid) == 1
 
 
@@ -211,11 +223,11 @@ async def test_an_unknown_key_is_a_warning() -> None:
 
 async def test_a_warning_is_told_once_and_again_after_it_was_gone() -> None:
     bench = await loaded({"wbe": "a: 1"})
-    bench.state.received(bench.cluster.edit(db="b: 1"))
+    await receive(bench, bench.cluster.edit(db="b: 1"))
     assert len(bench.warnings) == 1
     bench.cluster.delete()
-    bench.state.received(None)
-    bench.state.received(bench.cluster.edit(wbe="a: 2"))
+    await receive(bench, None)
+    await receive(bench, bench.cluster.edit(wbe="a: 2"))
     assert len(bench.warnings) == 2
 
 
@@ -331,13 +343,13 @@ async def test_a_config_map_can_keep_nobody_from_starting(files: str, data: dict
 
 async def test_an_edit_that_breaks_a_schema_is_refused_whole_with_all_violations() -> None:
     bench = await loaded({"web": "size: 1", "db": "b: 1"})
-    bench.state.received(bench.cluster.edit(web="{size: 10, nosuch: 1}", db="b: 2"))
+    await receive(bench, bench.cluster.edit(web="{size: 10, nosuch: 1}", db="b: 2"))
     (told,) = bench.told.invalid
     assert "web.size" in told
     assert "web.nosuch" in told
     assert bench.values.config_values(DB)["db"] == {"b": 1}
     assert bench.told.changes == []
-    bench.state.received(bench.cluster.edit(web="size: 9"))
+    await receive(bench, bench.cluster.edit(web="size: 9"))
     assert bench.values.config_values(DB)["db"] == {"b": 2}
 
 
@@ -348,7 +360,7 @@ async def test_a_section_that_cannot_be_read_is_not_checked_as_if_it_were_empty(
 
 async def test_values_of_a_disabled_module_are_checked_when_it_is_enabled() -> None:
     bench = await loaded({"webEnabled": "false", "web": "size: 10"})
-    bench.state.received(bench.cluster.edit(webEnabled="true"))
+    await receive(bench, bench.cluster.edit(webEnabled="true"))
     assert len(bench.told.invalid) == 1
 
 
@@ -377,9 +389,9 @@ async def test_a_hooks_patch_is_checked_again_over_what_somebody_wrote_meanwhile
 
 async def test_a_hooks_write_beside_a_bad_edit_does_not_count_it_again() -> None:
     bench = await loaded({"web": "a: 1"})
-    bench.state.received(bench.cluster.edit(db="b: ["))
+    await receive(bench, bench.cluster.edit(db="b: ["))
     await bench.state.write(WEB, patch("/web/c", 2))
-    bench.state.received(bench.cluster.snapshot())
+    await receive(bench, bench.cluster.snapshot())
     assert len(bench.told.invalid) == 1
 
 
@@ -393,7 +405,7 @@ async def until(condition: Callable[[], object]) -> None:
 LARGE = "".join(f"key{number}: {'x' * 100}\n" for number in range(1000))
 
 
-async def test_a_large_edit_is_read_beside_the_loop_and_what_follows_waits_for_it() -> None:
+async def test_an_edit_is_read_beside_the_loop_and_what_follows_waits_for_it() -> None:
     bench = await loaded({"db": "b: 1"})
     bench.state.received(bench.cluster.edit(db=LARGE))
     bench.state.received(bench.cluster.edit(web="a: 5"))
@@ -415,14 +427,14 @@ async def test_a_large_bad_edit_is_told_once_and_a_hook_may_write_at_the_same_ti
 async def test_a_deletion_that_no_watch_told_of_is_noticed() -> None:
     bench = await loaded({"web": "a: 1"})
     bench.cluster.delete()
-    await bench.state.reread()
+    await reread(bench)
     assert [change.sections_changed for change in bench.told.changes] == [{WEB}]
 
 
 async def test_a_creation_during_the_look_is_not_taken_for_a_deletion() -> None:
     bench = await loaded(None)
     bench.cluster.meanwhile = lambda: bench.state.received(bench.cluster.edit(web="a: 1"))
-    await bench.state.reread()
+    await reread(bench)
     assert bench.values.config_values(WEB)["web"] == {"a": 1}
 
 
@@ -442,6 +454,7 @@ async def test_the_config_map_is_looked_at_again_and_again_even_after_an_error()
 
     with pytest.raises(asyncio.CancelledError):
         await bench.state.keep_in_step(sleep)
+    await bench.state.settled()
     assert slept == [config_state.REREAD_SECONDS] * 3
     assert "no connection" in bench.warnings[0]
     assert bench.values.config_values(WEB)["web"] == {}
@@ -456,7 +469,7 @@ async def test_other_modules_on_disk_are_read_from_the_same_config_map() -> None
     assert len(bench.warnings) == 1
     new = ModuleName("new-module")
     bench.values.set_files([store.ModuleValues(DB), store.ModuleValues(new)], ())
-    bench.state.set_modules([DB, new])
+    await bench.state.set_modules([DB, new])
     assert bench.values.config_values(new) == {"global": {}, "newModule": {"b": 2}}
     assert bench.told.changes == []
     assert bench.state.violations({"newModule": "b: ["})
@@ -466,7 +479,7 @@ async def test_a_config_map_that_is_wrong_for_other_modules_is_told() -> None:
     bench = await loaded({"db": "a: 1", "newModule": "b: ["})
     new = ModuleName("new-module")
     bench.values.set_files([store.ModuleValues(DB), store.ModuleValues(new)], ())
-    bench.state.set_modules([DB, new])
+    await bench.state.set_modules([DB, new])
     [told] = bench.told.invalid
     assert "newModule" in told
     assert bench.values.config_values(DB) == {"global": {}, "db": {"a": 1}}

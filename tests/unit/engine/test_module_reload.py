@@ -58,7 +58,7 @@ class Bench:
     def module_changed(self, state: state.ModuleState) -> None:
         pass
 
-    def set_modules(self, modules: Collection[ModuleName]) -> None:
+    async def set_modules(self, modules: Collection[ModuleName]) -> None:
         self.known.append(tuple(modules))
 
     async def renew_hooks(self, name: ModuleName) -> None:

@@ -1,0 +1,290 @@
+"""Reads and checks values in a worker process, which is ended when it takes too long or too much.
+
+Who may edit the ConfigMap, or make a hook write values, decides what patterns and rules are tried on. None of
+that can hold up the operator, or the API server that waits for the verdict on an edit.
+"""
+
+import contextlib
+import contextvars
+import pathlib
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, Self
+
+import orjson
+
+from addon_operator.kernel import json_types
+from addon_operator.process import start_errors, values_worker_main
+from addon_operator.values import inspection, schemas, sources
+
+SECONDS: Final = 20.0
+"""For one section when nobody waits."""
+MEMORY_BYTES: Final = 512 << 20
+"""How much data the worker may have."""
+_START_SECONDS: Final = 30.0
+_ALARM_MARGIN: Final = 5.0
+_MOST_SCHEMAS: Final = 1000
+"""From so many on, counting those of modules that changed, the worker begins anew."""
+
+
+class _LostError(Exception):
+    """The worker is gone; the text is what to say of the values."""
+
+
+class ValuesWorker:
+    """Implements :class:`~addon_operator.values.inspection.Inspector`; any thread but the loop's may ask.
+
+    The process is started with the first question, and again after it was ended. It answers one question at a
+    time. What takes it too long is wrong, in a sentence that names the bound.
+    """
+
+    def __init__(self, seconds: float = SECONDS, memory_bytes: int = MEMORY_BYTES) -> None:
+        """``seconds`` are for one question outside of :meth:`within`; ``memory_bytes`` for the process."""
+        self._seconds = seconds
+        self._memory_bytes = memory_bytes
+        self._one_by_one = threading.Lock()
+        self._worker: _Connection | None = None
+        self._closed = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the worker for good; who waits for an answer gets none."""
+        self._closed = True
+        if (worker := self._worker) is not None:
+            worker.kill()
+        with self._one_by_one:
+            self._end()
+
+    @contextlib.contextmanager
+    def within(self, seconds: float) -> Iterator[None]:
+        """All that the block asks for may take so long together, waiting included."""
+        token = _BUDGET.set(_Budget(seconds))
+        try:
+            yield
+        finally:
+            _BUDGET.reset(token)
+
+    def parse_section(self, key: str, text: str) -> json_types.JsonObject:
+        """See :class:`~addon_operator.values.inspection.Inspector`."""
+        try:
+            answer = self._ask({"ask": "parse", "key": key, "text": text}, ())
+        except _LostError as error:
+            raise sources.ValuesFileError(f"key {key!r}: {error}") from None
+        if "error" in answer:
+            raise sources.ValuesFileError(answer["error"])
+        section: json_types.JsonObject = answer["section"]
+        return section
+
+    def config_violations(
+        self, proposal: inspection.Proposal, section_schemas: schemas.SectionSchemas
+    ) -> list[schemas.Violation]:
+        """See :class:`~addon_operator.values.inspection.Inspector`."""
+        needs_before = section_schemas.config is not None and section_schemas.config.has_rules
+        written = {
+            "key": proposal.key,
+            "files": proposal.files,
+            "config": proposal.config,
+            "before": proposal.before if needs_before else {},
+        }
+        parts = (section_schemas.config, section_schemas.values)
+        return self._violations({"ask": "config", "proposal": written}, proposal.key, parts)
+
+    def values_violations(self, values: inspection.Values, schema: schemas.Schema) -> list[schemas.Violation]:
+        """See :class:`~addon_operator.values.inspection.Inspector`."""
+        written = {
+            "key": values.key,
+            "value": values.value,
+            "before": values.before if schema.has_rules else {},
+            "for_helm": values.for_helm,
+        }
+        return self._violations({"ask": "values", "values": written}, values.key, (schema,))
+
+    def _violations(
+        self, question: Mapping[str, Any], key: str, parts: "tuple[schemas.Schema | None, ...]"
+    ) -> list[schemas.Violation]:
+        try:
+            answer = self._ask(question, parts)
+        except _LostError as error:
+            source = next(schema.source for schema in parts if schema is not None)
+            return [schemas.Violation(key, f"cannot be checked: {error}", None, source, (key,))]
+        return [
+            schemas.Violation(path, rule, value, source, tuple(keys))
+            for path, rule, value, source, keys in answer["violations"]
+        ]
+
+    def _ask(self, question: Mapping[str, Any], parts: "tuple[schemas.Schema | None, ...]") -> dict[str, Any]:
+        shared = _BUDGET.get()
+        if not self._one_by_one.acquire(timeout=-1 if shared is None else max(0.0, shared.left)):
+            raise _LostError(_BUSY)
+        try:
+            worker = self._started()
+            answer = self._asked(worker, question, parts, shared or _Budget(self._seconds))
+        finally:
+            self._one_by_one.release()
+        if "defect" in answer:
+            raise _LostError(f"a defect of the operator: {answer['defect']}")
+        if "bound" in answer:
+            raise _LostError(_TOO_DEEP if answer["bound"] == "depth" else _too_much(self._memory_bytes))
+        return answer
+
+    def _asked(
+        self,
+        worker: "_Connection",
+        question: Mapping[str, Any],
+        parts: "tuple[schemas.Schema | None, ...]",
+        budget: "_Budget",
+    ) -> dict[str, Any]:
+        if budget.left <= 0:
+            raise _LostError(budget.told)
+        try:
+            return worker.ask(question, parts, budget.left)
+        except TimeoutError:
+            self._end()
+            raise _LostError(budget.told) from None
+        except (OSError, EOFError):
+            self._end()
+            raise _LostError(_too_much(self._memory_bytes)) from None
+        except BaseException:
+            self._end()
+            raise
+
+    def _started(self) -> "_Connection":
+        if self._closed:
+            raise _LostError("the operator ends")
+        if self._worker is not None and self._worker.knows < _MOST_SCHEMAS:
+            return self._worker
+        self._end()
+        try:
+            self._worker = _Connection(self._memory_bytes)
+            self._worker.ask({"ask": "hello"}, (), _START_SECONDS)
+        except (OSError, EOFError) as error:
+            self._end()
+            raise _LostError(f"the process for it cannot be started: {error}") from None
+        except start_errors.ChildStartError as error:
+            raise _LostError(str(error)) from None
+        return self._worker
+
+    def _end(self) -> None:
+        worker, self._worker = self._worker, None
+        if worker is not None:
+            worker.close()
+
+
+class _Budget:
+    """Until when what belongs together has to be done."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._until = time.monotonic() + seconds
+
+    @property
+    def left(self) -> float:
+        return self._until - time.monotonic()
+
+    @property
+    def told(self) -> str:
+        return (
+            f"it took more than {self._seconds:g} s, the bound of time; make the values smaller, or the "
+            "patterns and rules of the schema simpler"
+        )
+
+
+_BUDGET: Final = contextvars.ContextVar[_Budget | None]("values budget", default=None)
+_BUSY: Final = "others are being checked for as long as this may take; try again in a minute"
+_TOO_DEEP: Final = "mappings, lists or references of the schema nest too deep"
+
+
+def _too_much(memory_bytes: int) -> str:
+    return f"it takes more than {memory_bytes >> 20} MiB of memory, the bound; make the values smaller"
+
+
+class _Connection:
+    """One process and the socket to it."""
+
+    def __init__(self, memory_bytes: int) -> None:
+        ours, theirs = socket.socketpair()
+        self._socket = ours
+        self._learnt: set[str] = set()
+        try:
+            with theirs:
+                self._process = _start(theirs.fileno(), memory_bytes)
+        except BaseException:
+            ours.close()
+            raise
+
+    @property
+    def knows(self) -> int:
+        """How many schemas it was given."""
+        return len(self._learnt)
+
+    def ask(
+        self, question: Mapping[str, Any], parts: "tuple[schemas.Schema | None, ...]", seconds: float
+    ) -> dict[str, Any]:
+        """The answer.
+
+        Raises :class:`TimeoutError`, and :class:`OSError` or :class:`EOFError` if the process died.
+        """
+        until = time.monotonic() + seconds
+        known = [schema for schema in parts if schema is not None]
+        new = [schema for schema in known if schema.digest not in self._learnt]
+        body = orjson.dumps(
+            {
+                **question,
+                "schemas": [None if schema is None else schema.digest for schema in parts],
+                "learn": {schema.digest: [schema.definition, schema.source] for schema in new},
+                "alarm": seconds + _ALARM_MARGIN,
+            }
+        )
+        self._socket.settimeout(max(0.001, until - time.monotonic()))
+        self._socket.sendall(values_worker_main.LENGTH.pack(len(body)) + body)
+        head = self._receive(values_worker_main.LENGTH.size, until)
+        answer: dict[str, Any] = orjson.loads(self._receive(values_worker_main.LENGTH.unpack(head)[0], until))
+        self._learnt.update(schema.digest for schema in new)
+        return answer
+
+    def _receive(self, count: int, until: float) -> bytearray:
+        received = bytearray(count)
+        view = memoryview(received)
+        while view:
+            self._socket.settimeout(max(0.001, until - time.monotonic()))
+            got = self._socket.recv_into(view)
+            if not got:
+                raise EOFError
+            view = view[got:]
+        return received
+
+    def kill(self) -> None:
+        """End the process; may be called from another thread than :meth:`ask`."""
+        self._process.kill()
+
+    def close(self) -> None:
+        """End the process and give back what it held."""
+        self._process.kill()
+        self._process.wait()
+        self._socket.close()
+
+
+def _start(descriptor: int, memory_bytes: int) -> "subprocess.Popen[bytes]":
+    script = pathlib.Path(values_worker_main.__file__)
+    argv = [sys.executable, "-I", str(script), str(descriptor), str(memory_bytes)]
+    try:
+        return subprocess.Popen(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            pass_fds=(descriptor,),
+            start_new_session=True,
+            env={},
+        )
+    except OSError as error:
+        raise start_errors.explain(error, argv[0], None) from error

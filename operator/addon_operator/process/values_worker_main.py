@@ -1,0 +1,113 @@
+"""The program of the values worker: reads sections of the ConfigMap and checks values, one after the other.
+
+It runs in a process of its own, which can be ended however long a rule or a pattern takes. A frame is its
+length (big-endian) and a JSON document. It keeps the schemas that it was given.
+"""
+
+import contextlib
+import pathlib
+import resource
+import signal
+import socket
+import struct
+import sys
+from typing import Any, Final
+
+LENGTH: Final = struct.Struct("!I")
+_BUFFER_BYTES: Final = 1 << 18
+
+
+class Worker:
+    """Answers questions."""
+
+    def __init__(self) -> None:
+        from addon_operator.values import cel_rules
+
+        self._evaluator = cel_rules.CelEvaluator()
+        self._schemas: dict[str, Any] = {}
+
+    def answer(self, question: dict[str, Any]) -> dict[str, Any]:
+        """The answer; every error is one, too."""
+        try:
+            self._learn(question.get("learn", {}))
+            answer: dict[str, Any] = getattr(self, f"_{question['ask']}")(question)
+        except MemoryError:
+            return {"bound": "memory"}
+        except RecursionError:
+            return {"bound": "depth"}
+        except Exception as error:  # noqa: BLE001 - a defect is told, without a text that may hold values
+            return {"defect": _places(error)}
+        return answer
+
+    def _learn(self, definitions: dict[str, Any]) -> None:
+        from addon_operator.values import schemas
+
+        for digest, (definition, source) in definitions.items():
+            self._schemas[digest] = schemas.Schema(definition, source, self._evaluator)
+
+    def _hello(self, _: dict[str, Any]) -> dict[str, Any]:
+        return {}
+
+    def _parse(self, question: dict[str, Any]) -> dict[str, Any]:
+        from addon_operator.kernel import errors
+        from addon_operator.values import inspection
+
+        try:
+            return {"section": inspection.HERE.parse_section(question["key"], question["text"])}
+        except errors.ConfigurationError as error:
+            return {"error": str(error)}
+
+    def _config(self, question: dict[str, Any]) -> dict[str, Any]:
+        from addon_operator.values import inspection, schemas
+
+        config, values = (self._schemas.get(digest) for digest in question["schemas"])
+        proposal = inspection.Proposal(**question["proposal"])
+        found = inspection.HERE.config_violations(proposal, schemas.SectionSchemas(config, values))
+        return {"violations": list(map(_written, found))}
+
+    def _values(self, question: dict[str, Any]) -> dict[str, Any]:
+        from addon_operator.values import inspection
+
+        values = inspection.Values(**question["values"])
+        found = inspection.HERE.values_violations(values, self._schemas[question["schemas"][0]])
+        return {"violations": list(map(_written, found))}
+
+
+def _written(violation: Any) -> list[Any]:  # noqa: ANN401  # its type is imported late
+    return [violation.path, violation.rule, violation.value, violation.schema, violation.keys]
+
+
+def _places(error: BaseException) -> str:
+    frames, trace = [], error.__traceback__
+    while trace is not None:
+        frames.append(f"{pathlib.Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}")
+        trace = trace.tb_next
+    return f"{type(error).__name__} at {' > '.join(frames)}"
+
+
+def serve(connection: socket.socket) -> None:
+    """Answer until the other side closes the connection."""
+    import orjson
+
+    worker = Worker()
+    with connection.makefile("rb", buffering=_BUFFER_BYTES) as questions:
+        while len(head := questions.read(LENGTH.size)) == LENGTH.size:
+            question = orjson.loads(questions.read(LENGTH.unpack(head)[0]))
+            # The default action of the signal ends the process, should its parent not live to do so.
+            signal.setitimer(signal.ITIMER_REAL, question["alarm"])
+            body = orjson.dumps(worker.answer(question))
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            connection.sendall(LENGTH.pack(len(body)) + body)
+
+
+def main(descriptor: int, memory_bytes: int) -> None:
+    """Serve on the inherited socket, with no more memory than that."""
+    sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+    resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    with socket.socket(fileno=descriptor) as connection, contextlib.suppress(OSError):
+        serve(connection)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]))

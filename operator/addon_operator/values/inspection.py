@@ -1,0 +1,122 @@
+"""Reading and checking values that somebody hands in: the work that takes long when they are made to.
+
+It needs nothing but what it is given, so that it can be done in another process, which can be ended: see
+:mod:`addon_operator.process.values_worker`. Whatever else is done with values is linear in their size.
+"""
+
+import contextlib
+import dataclasses
+from typing import Final, Protocol
+
+from addon_operator.kernel import json_types, names
+from addon_operator.values import json_documents, merge, schemas, sources
+
+MAX_VALUES_BYTES: Final = 16 << 20
+"""How large a section may be as JSON once aliases are written out and defaults are filled in."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Proposal:
+    """A section as the ConfigMap may say it."""
+
+    key: names.ValuesKey
+    files: json_types.JsonObject
+    """What the ``values.yaml`` files say of it."""
+    config: json_types.JsonObject
+    """What the ConfigMap would say."""
+    before: json_types.JsonObject
+    """What it says now, for rules about transitions."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Values:
+    """A section as the values schema has to allow it."""
+
+    key: names.ValuesKey
+    value: json_types.JsonObject
+    before: json_types.JsonObject
+    """The present values, for rules about transitions."""
+    for_helm: bool = False
+    """Whether ``x-required-for-helm`` counts."""
+
+
+class Inspector(Protocol):
+    """Who reads and checks."""
+
+    def within(self, seconds: float) -> contextlib.AbstractContextManager[None]:
+        """All that the block asks for may take so long together; what takes longer is wrong."""
+        ...
+
+    def parse_section(self, key: str, text: str) -> json_types.JsonObject:
+        """A section's text in the ConfigMap.
+
+        Raises a :class:`~addon_operator.kernel.errors.ConfigurationError` if it is none.
+        """
+        ...
+
+    def config_violations(
+        self, proposal: Proposal, section_schemas: schemas.SectionSchemas
+    ) -> list[schemas.Violation]:
+        """What the section's schemas do not allow."""
+        ...
+
+    def values_violations(self, values: Values, schema: schemas.Schema) -> list[schemas.Violation]:
+        """What the values schema does not allow."""
+        ...
+
+
+def configured(
+    files: json_types.JsonObject, config: json_types.JsonObject, section_schemas: schemas.SectionSchemas
+) -> json_types.JsonObject:
+    """The files and a state of the ConfigMap, with the defaults of the config schema: what it checks."""
+    value = merge.merge(files, config)
+    if section_schemas.config is not None:
+        section_schemas.config.fill(value)
+    return value
+
+
+class Here:
+    """Implements :class:`Inspector` in this process, without a bound on time and memory."""
+
+    def within(self, seconds: float) -> contextlib.AbstractContextManager[None]:  # noqa: ARG002  # the interface
+        """No bound."""
+        return contextlib.nullcontext()
+
+    def parse_section(self, key: str, text: str) -> json_types.JsonObject:
+        """See :class:`Inspector`."""
+        return sources.parse_section(key, text)
+
+    def config_violations(
+        self, proposal: Proposal, section_schemas: schemas.SectionSchemas
+    ) -> list[schemas.Violation]:
+        """See :class:`Inspector`."""
+        value = configured(proposal.files, proposal.config, section_schemas)
+        found: list[schemas.Violation] = []
+        if (schema := section_schemas.config) is not None:
+            before = None
+            if schema.has_rules:
+                before = configured(proposal.files, proposal.before, section_schemas)
+            found = schema.violations(proposal.key, value, before)
+        return found or _too_large(proposal, value, section_schemas)
+
+    def values_violations(self, values: Values, schema: schemas.Schema) -> list[schemas.Violation]:
+        """See :class:`Inspector`."""
+        return schema.violations(values.key, values.value, values.before, for_helm=values.for_helm)
+
+
+HERE: Final = Here()
+
+
+def _too_large(
+    proposal: Proposal, value: json_types.JsonObject, section_schemas: schemas.SectionSchemas
+) -> list[schemas.Violation]:
+    if section_schemas.values is not None:
+        section_schemas.values.fill(value)
+    if len(json_documents.encode(value)) <= MAX_VALUES_BYTES:
+        return []
+    rule = (
+        f"must have at most {MAX_VALUES_BYTES >> 20} MiB once aliases are written out and defaults filled in"
+    )
+    schema = section_schemas.values or section_schemas.config
+    source = "values" if schema is None else schema.source
+    return [schemas.Violation(proposal.key, rule, None, source, (proposal.key,))]

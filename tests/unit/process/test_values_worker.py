@@ -1,0 +1,267 @@
+"""Reading and checking values in a process that can be ended."""
+
+import asyncio
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from typing import Final
+
+import pytest
+
+from addon_operator.kernel import errors, json_types
+from addon_operator.kernel.names import GLOBAL_KEY, ModuleName, ValuesKey
+from addon_operator.process import values_worker
+from addon_operator.values import inspection, patches, schemas, sources, store
+
+WEB = ModuleName("web")
+KEY = ValuesKey("web")
+SCHEMA = """
+type: object
+properties:
+  size: {type: integer, maximum: 9}
+  password: {type: string, minLength: 8, x-sensitive: true}
+  names: {type: array, items: {type: string}, uniqueItems: true}
+  nodes:
+    type: array
+    items: {type: object, properties: {text: {type: string, default: '@'}}}
+  tree: {$ref: '#/definitions/tree'}
+definitions:
+  tree:
+    type: object
+    properties: {left: {$ref: '#/definitions/tree'}, right: {$ref: '#/definitions/tree'}}
+x-kubernetes-validations:
+- rule: "!has(self.size) || !has(oldSelf.size) || self.size >= oldSelf.size"
+  message: size must not shrink
+""".replace("@", "x" * 300)
+BOMB = """
+type: object
+properties:
+  text: {type: string}
+x-kubernetes-validations:
+- rule: "[1, 2, 3, 4].all(n, !self.text.matches('.{0,1000}.{0,1000}' + string(n)))"
+"""
+MANY_STEPS = """
+type: object
+properties:
+  names: {type: array, items: {type: string}}
+x-kubernetes-validations:
+- rule: self.names.all(a, self.names.all(b, self.names.all(c, a + b + c != 'x')))
+  message: names must be few
+"""
+LONG: Final = "x" * 500_000
+
+
+@pytest.fixture(scope="module")
+def worker() -> Iterator[values_worker.ValuesWorker]:
+    with values_worker.ValuesWorker() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def hurried() -> Iterator[values_worker.ValuesWorker]:
+    """One that gives nothing more than a moment."""
+    with values_worker.ValuesWorker(seconds=0.3) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def checked() -> schemas.SectionSchemas:
+    return schemas.load_schemas((SCHEMA, "config-values.yaml"), (SCHEMA, "values.yaml"))
+
+
+def proposal(
+    config: json_types.JsonObject, before: json_types.JsonObject | None = None
+) -> inspection.Proposal:
+    return inspection.Proposal(KEY, {"size": 1}, config, before or {})
+
+
+TEXTS = ["a: 1\nb: [x, {c: null}]", "", "a: [", "- 1", "true", "a: 1e400\nb: 0x1f", "a: 1\na: 2", "é: '😀'"]
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_a_text_is_read_as_it_would_be_here(worker: values_worker.ValuesWorker, text: str) -> None:
+    def read(inspector: inspection.Inspector) -> object:
+        try:
+            return inspector.parse_section("web", text)
+        except errors.ConfigurationError as error:
+            return str(error)
+
+    assert read(worker) == read(inspection.HERE)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [{}, {"size": 10}, {"size": "1"}, {"password": "short"}, {"nosuch": 1}, {"names": ["a", "a"]}],
+    ids=repr,
+)
+def test_values_are_checked_as_they_would_be_here(
+    worker: values_worker.ValuesWorker, checked: schemas.SectionSchemas, config: json_types.JsonObject
+) -> None:
+    asked = proposal(config, {"size": 5})
+    assert worker.config_violations(asked, checked) == inspection.HERE.config_violations(asked, checked)
+    assert checked.values is not None
+    values = inspection.Values(KEY, config, {"size": 5}, for_helm=True)
+    assert worker.values_violations(values, checked.values) == inspection.HERE.values_violations(
+        values, checked.values
+    )
+
+
+def test_rules_see_the_values_before(
+    worker: values_worker.ValuesWorker, checked: schemas.SectionSchemas
+) -> None:
+    [found] = worker.config_violations(proposal({"size": 2}, {"size": 5}), checked)
+    assert found.rule == "size must not shrink"
+
+
+def bomb() -> tuple[inspection.Proposal, schemas.SectionSchemas]:
+    return inspection.Proposal(KEY, {}, {"text": LONG}, {}), schemas.load_schemas((BOMB, "bomb.yaml"))
+
+
+def test_a_rule_of_too_many_steps_is_ended_by_the_runtime(worker: values_worker.ValuesWorker) -> None:
+    names: list[json_types.JsonValue] = [f"n{number}" for number in range(5_000)]
+    asked = inspection.Proposal(KEY, {}, {"names": names}, {})
+    [found] = worker.config_violations(asked, schemas.load_schemas((MANY_STEPS, "many.yaml")))
+    assert found.rule == "names must be few (the rule cannot be evaluated over these values)"
+
+
+def test_a_rule_that_takes_too_long_is_ended_in_one_sentence(hurried: values_worker.ValuesWorker) -> None:
+    hurried.parse_section("web", "a: 1")
+    before = time.monotonic()
+    [found] = hurried.config_violations(*bomb())
+    assert time.monotonic() - before < 3
+    assert str(found) == (
+        "web: cannot be checked: it took more than 0.3 s, the bound of time; make the values smaller, or the "
+        "patterns and rules of the schema simpler (bomb.yaml)"
+    )
+
+
+def test_after_a_bomb_the_next_question_is_answered(
+    hurried: values_worker.ValuesWorker, checked: schemas.SectionSchemas
+) -> None:
+    asked, bombed = bomb()
+    assert hurried.config_violations(asked, bombed)
+    with hurried.within(30):
+        assert hurried.config_violations(proposal({"size": 3}), checked) == []
+
+
+def test_all_of_an_edit_has_one_budget(worker: values_worker.ValuesWorker) -> None:
+    asked, bombed = bomb()
+    before = time.monotonic()
+    worker.parse_section("web", "a: 1")
+    with worker.within(0.3):
+        told = [str(found) for _ in range(20) for found in worker.config_violations(asked, bombed)]
+    assert time.monotonic() - before < 5
+    assert len(told) == 20
+    assert all("it took more than 0.3 s" in sentence for sentence in told)
+
+
+def test_who_waits_for_another_edit_is_refused_in_time(worker: values_worker.ValuesWorker) -> None:
+    worker.parse_section("web", "a: 1")
+    asked, bombed = bomb()
+
+    def hold() -> None:
+        with worker.within(2):
+            worker.config_violations(asked, bombed)
+
+    holding = threading.Thread(target=hold)
+    holding.start()
+    while not worker._one_by_one.locked():
+        time.sleep(0)
+    with worker.within(0.1), pytest.raises(sources.ValuesFileError, match="others are being checked"):
+        worker.parse_section("web", "a: 1")
+    assert worker._worker is not None
+    worker._worker.kill()
+    holding.join()
+
+
+def test_values_that_take_too_much_memory_are_refused(checked: schemas.SectionSchemas) -> None:
+    with values_worker.ValuesWorker(memory_bytes=40 << 20) as small:
+        with pytest.raises(sources.ValuesFileError, match=r"key 'web': it takes more than 40 MiB of memory"):
+            small.parse_section("web", "a: [" + "1," * 100_000 + "]")
+        assert small.parse_section("web", "a: 1") == {"a": 1}
+
+
+def test_defaults_that_blow_values_up_are_refused(
+    worker: values_worker.ValuesWorker, checked: schemas.SectionSchemas, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inspection, "MAX_VALUES_BYTES", 1 << 20)
+    nodes: list[json_types.JsonValue] = [{} for _ in range(5_000)]
+    [found] = inspection.HERE.config_violations(proposal({"nodes": nodes}), checked)
+    assert found.rule == "must have at most 1 MiB once aliases are written out and defaults filled in"
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"names": [f"n{number}" for number in range(20_000)] + ["n1"]},
+        {"names": list(range(20_000))},
+        {f"k{number}": 1 for number in range(20_000)},
+    ],
+    ids=["unique items", "wrong items", "unknown keys"],
+)
+def test_large_wrong_values_are_told_by_the_first_violations(
+    checked: schemas.SectionSchemas, config: json_types.JsonObject
+) -> None:
+    before = time.process_time()
+    found = inspection.HERE.config_violations(proposal(config), checked)
+    assert 1 <= len(found) <= schemas.MAX_VIOLATIONS
+    assert time.process_time() - before < 10
+
+
+def test_a_worker_that_was_killed_is_started_again(worker: values_worker.ValuesWorker) -> None:
+    worker.parse_section("web", "a: 1")
+    assert worker._worker is not None
+    worker._worker.kill()
+    with pytest.raises(sources.ValuesFileError):
+        worker.parse_section("web", "a: 1")
+    assert worker.parse_section("web", "a: 1") == {"a": 1}
+
+
+def test_schemas_that_changed_are_handed_over(worker: values_worker.ValuesWorker) -> None:
+    for most in (3, 5):
+        loaded = schemas.load_schemas((f"properties: {{size: {{maximum: {most}}}}}", "config-values.yaml"))
+        [found] = worker.config_violations(proposal({"size": 9}), loaded)
+        assert found.rule == f"must be at most {most}"
+
+
+def test_a_patch_of_a_hook_is_ended_as_well(hurried: values_worker.ValuesWorker) -> None:
+    bombed = schemas.load_schemas(None, (BOMB, "values.yaml"))
+    values = store.ValuesStore([store.ModuleValues(WEB, schemas=bombed)], inspector=hurried)
+    patch = patches.ValuesPatch(({"op": "add", "path": "/web/text", "value": LONG},), "hook x")
+    with pytest.raises(schemas.InvalidValuesError, match=r"web: cannot be checked: it took more than 0\.3 s"):
+        values.check_values_patch(WEB, patch)
+    assert values.values(WEB) == {"global": {}, "web": {}}
+
+
+async def test_the_loop_goes_on_while_a_bomb_is_checked(hurried: values_worker.ValuesWorker) -> None:
+    asked, bombed = bomb()
+    ticks = 0
+
+    async def tick() -> None:
+        nonlocal ticks
+        while True:
+            await asyncio.sleep(0.01)
+            ticks += 1
+
+    ticking = asyncio.create_task(tick())
+    assert await asyncio.to_thread(hurried.config_violations, asked, bombed)
+    ticking.cancel()
+    assert ticks >= 5
+
+
+def test_the_worker_ends_when_its_operator_does() -> None:
+    with values_worker.ValuesWorker() as made:
+        made.parse_section("web", "a: 1")
+        assert made._worker is not None
+        made._worker._socket.shutdown(socket.SHUT_RDWR)
+        assert made._worker._process.wait(timeout=10) == 0
+    with pytest.raises(sources.ValuesFileError, match="the operator ends"):
+        made.parse_section("web", "a: 1")
+
+
+def test_the_global_section_is_checked_the_same_way(worker: values_worker.ValuesWorker) -> None:
+    loaded = schemas.load_schemas(("properties: {a: {type: integer}}", "config-values.yaml"))
+    values = store.ValuesStore(global_schemas=loaded, inspector=worker)
+    [found] = values.config_violations(sources.ConfigValues({GLOBAL_KEY: {"a": "x"}}))
+    assert str(found) == 'global.a: must be an integer, not "x" (config-values.yaml; set in values ConfigMap)'

@@ -2,7 +2,7 @@
 
 import pytest
 
-from addon_operator.process import daemons
+from addon_operator.process import daemons, workspaces
 from tests.integration import operator_process, operator_site
 
 pytestmark = pytest.mark.integration
@@ -90,10 +90,17 @@ def test_a_killed_operator_is_taken_up_where_it_was(site: operator_site.Site) ->
     site.hook(api, "gate.sh", {"beforeHelm": 1}, f"[[ -e {site.root}/open ]] || exec sleep 20")
     first = site.start()
     first.wait_until(lambda: site.labels() == ["gate.sh beforeHelm"], "the second module runs")
+    (left,) = (site.root / "tmp").iterdir()
+    neighbour = workspaces.Workspace(site.root / "tmp", "run-")
     first.kill()
     (site.root / "open").touch()
-    site.start().wait_ready()
+    second = site.start().wait_ready()
     assert site.revisions() == {"web": 1, "api": 1}
+    assert not left.exists(), "it holds values"
+    assert neighbour.path.exists(), "its process lives"
+    neighbour.close()
+    second.stop()
+    assert list((site.root / "tmp").iterdir()) == []
 
 
 def test_sigterm_lets_a_running_hook_end(site: operator_site.Site) -> None:

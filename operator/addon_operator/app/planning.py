@@ -9,7 +9,6 @@ import contextlib
 import dataclasses
 import difflib
 import functools
-import shutil
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
@@ -83,8 +82,7 @@ async def _tools(
     kube = client.KubeClient(access, qps=settings.kube_client_qps, burst=settings.kube_client_burst)
     await stack.enter_async_context(kube)
     await run.check_namespace(kube, settings.namespace)
-    workspace = preflight.make_workspace(settings)
-    stack.callback(shutil.rmtree, workspace, ignore_errors=True)
+    workspace = stack.enter_context(preflight.workspace(settings))
     manager = release_setup.release_manager(settings, helm, kube, workspace, environ, run_child, log)
     runner = hook_runner.HookRunner(
         tmp_dir=workspace,

@@ -1,12 +1,17 @@
 """What is checked before anything is started: files, tools, and directories that settings name."""
 
+import contextlib
 import pathlib
-import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 from addon_operator.app import settings as settings_module
 from addon_operator.engine import module_files
 from addon_operator.kernel import errors
+from addon_operator.process import workspaces
+
+WORKSPACE_PREFIX: Final = "run-"
+"""How the directories of processes in ``TMP_DIR`` begin."""
 
 
 def load_modules(settings: settings_module.Settings) -> module_files.LoadedModules:
@@ -37,15 +42,43 @@ def check_global_hooks_directory(settings: settings_module.Settings) -> None:
         )
 
 
-def make_workspace(settings: settings_module.Settings) -> pathlib.Path:
-    """A private directory for the temporary files of this process."""
+@contextlib.contextmanager
+def workspace(settings: settings_module.Settings, *, keep: bool = False) -> Iterator[pathlib.Path]:
+    """A private directory for the temporary files of this process; with ``keep`` it is left behind.
+
+    Raises a :class:`ConfigurationError` when ``TMP_DIR`` cannot be used, or is not safe from other users.
+    """
     try:
-        # Children get its paths and run in directories of their own.
-        tmp_dir = settings.tmp_dir.absolute()
-        tmp_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
-        return pathlib.Path(tempfile.mkdtemp(prefix="run-", dir=tmp_dir))
+        made = workspaces.Workspace(_tmp_dir(settings), WORKSPACE_PREFIX)
     except OSError as error:
-        raise errors.ConfigurationError(
-            f"the directory for temporary files, {settings.tmp_dir}, cannot be used: {error.strerror}; "
-            "name another one with TMP_DIR or --tmp-dir"
-        ) from None
+        raise _unusable(settings, f"cannot be used: {error.strerror}") from None
+    try:
+        yield made.path
+    finally:
+        made.close(keep=keep)
+
+
+def remove_dead_workspaces(settings: settings_module.Settings) -> list[pathlib.Path]:
+    """Remove what killed operators left, which may hold values; raises as :func:`workspace` does."""
+    try:
+        return workspaces.remove_dead(_tmp_dir(settings), WORKSPACE_PREFIX)
+    except OSError as error:
+        raise _unusable(settings, f"cannot be used: {error.strerror}") from None
+
+
+def _tmp_dir(settings: settings_module.Settings) -> pathlib.Path:
+    # Children get its paths and run in directories of their own.
+    tmp_dir = settings.tmp_dir.absolute()
+    tmp_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+    try:
+        workspaces.check_parent(tmp_dir)
+    except workspaces.UnsafeDirectoryError as error:
+        raise _unusable(settings, f"is not safe: {error}") from None
+    return tmp_dir
+
+
+def _unusable(settings: settings_module.Settings, why: str) -> errors.ConfigurationError:
+    return errors.ConfigurationError(
+        f"the directory for temporary files, {settings.tmp_dir}, {why}; "
+        "name another one with TMP_DIR or --tmp-dir"
+    )

@@ -5,7 +5,7 @@ import contextlib
 import dataclasses
 import functools
 import os
-import shutil
+import pathlib
 from collections.abc import Coroutine, Mapping
 from typing import Any, Final
 
@@ -187,9 +187,7 @@ class _Process:
         run_child = functools.partial(children.run_child, spawner=fenced.FencedSpawner(spawner, fence))
         kube = await stack.enter_async_context(self._client(access))
         await check_namespace(kube, settings.namespace)
-        workspace = preflight.make_workspace(settings)
-        if not settings.debug_keep_tmp_files:
-            stack.callback(shutil.rmtree, workspace, ignore_errors=True)
+        workspace = await self._workspace(stack)
         manager = release_setup.release_manager(
             settings, helm, kube, workspace, self._environ, run_child, self._log
         )
@@ -207,6 +205,13 @@ class _Process:
             log=self._log,
             environ=self._environ,
         )
+
+    async def _workspace(self, stack: contextlib.AsyncExitStack) -> pathlib.Path:
+        keep = self._settings.debug_keep_tmp_files
+        if not keep:
+            for path in await asyncio.to_thread(preflight.remove_dead_workspaces, self._settings):
+                self._log.info(f"removed {path}, which an operator that was killed had left")
+        return stack.enter_context(preflight.workspace(self._settings, keep=keep))
 
     def _access(self) -> auth.ClusterAccess:
         settings = self._settings

@@ -104,6 +104,22 @@ def test_a_missing_global_hooks_directory(start: Start, tmp_path: pathlib.Path) 
     assert "--global-hooks-dir" in sentence
 
 
+def test_a_directory_for_temporary_files_that_everybody_may_write_in(
+    modules: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(0o777)
+    chosen = settings.Settings(namespace="addons", modules_dirs=(modules,), tmp_dir=shared)
+    with pytest.raises(errors.ConfigurationError, match=r"is not safe: .*TMP_DIR") as caught:
+        preflight.remove_dead_workspaces(chosen)
+    assert str(shared) in str(caught.value)
+    shared.chmod(0o700)
+    with preflight.workspace(chosen) as path:
+        assert path.parent == shared
+    assert list(shared.iterdir()) == []
+
+
 @pytest.fixture
 def reading(modules: pathlib.Path) -> Callable[[], str]:
     """What the operator says of the modules when it reads them, which is before all that takes time."""

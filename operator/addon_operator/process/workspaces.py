@@ -1,0 +1,94 @@
+"""Private directories for the files of one process, which the next one removes if this one is killed.
+
+In each is a file that its process holds locked: the system lets go of it whatever ends the process.
+"""
+
+import contextlib
+import fcntl
+import os
+import pathlib
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterator
+from typing import Final
+
+from addon_operator.kernel import errors
+
+_LOCK: Final = ".lock"
+_UNLOCKED: Final = ".lock.new"
+_PRIVATE: Final = 0o600
+
+
+class UnsafeDirectoryError(errors.ConfigurationError):
+    """Somebody else could read or replace what is written into a directory."""
+
+
+def check_parent(parent: pathlib.Path) -> None:
+    """Make sure that nobody else rules over a directory in which workspaces are made.
+
+    Raises :class:`UnsafeDirectoryError`, and :class:`OSError` when it is not there.
+    """
+    found = parent.stat()
+    if found.st_uid not in (0, os.geteuid()):
+        raise UnsafeDirectoryError(
+            f"{parent} belongs to another user (uid {found.st_uid}), who could read and replace what is in it"
+        )
+    if found.st_mode & stat.S_IWOTH and not found.st_mode & stat.S_ISVTX:
+        raise UnsafeDirectoryError(
+            f"everybody may remove and replace what is in {parent}: its mode is "
+            f"{stat.S_IMODE(found.st_mode):04o}, without a sticky bit"
+        )
+
+
+class Workspace:
+    """A directory of mode 0700 that belongs to this process until :meth:`close` or its end."""
+
+    def __init__(self, parent: pathlib.Path, prefix: str) -> None:
+        """Raises :class:`OSError`."""
+        self.path: Final = pathlib.Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
+        self._lock: int | None = os.open(self.path / _UNLOCKED, os.O_RDWR | os.O_CREAT | os.O_EXCL, _PRIVATE)
+        with contextlib.suppress(OSError):
+            # Where there are no locks, the file gets no name that anybody looks for, and nothing is removed.
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # It appears under its name only now: nobody may find it there without its lock.
+            (self.path / _UNLOCKED).rename(self.path / _LOCK)
+
+    def close(self, *, keep: bool = False) -> None:
+        """Remove the directory; with ``keep`` it stays, and no other process removes it."""
+        if self._lock is None:
+            return
+        if keep:
+            for name in (_LOCK, _UNLOCKED):
+                (self.path / name).unlink(missing_ok=True)
+        else:
+            shutil.rmtree(self.path, ignore_errors=True)
+        os.close(self._lock)
+        self._lock = None
+
+
+def remove_dead(parent: pathlib.Path, prefix: str) -> list[pathlib.Path]:
+    """Remove the workspaces whose processes are gone, and give their paths.
+
+    Those of other users stay, and whatever else looks alike.
+    """
+    removed: list[pathlib.Path] = []
+    for path in sorted(parent.glob(f"{prefix}*")):
+        with contextlib.suppress(OSError), _taken_over(path):
+            shutil.rmtree(path, ignore_errors=True)
+            removed.append(path)
+    return removed
+
+
+@contextlib.contextmanager
+def _taken_over(path: pathlib.Path) -> Iterator[None]:
+    """Hold the lock of a workspace; raises :class:`OSError` for one that lives, or is none of ours."""
+    found = path.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+        raise NotADirectoryError(path)
+    lock = os.open(path / _LOCK, os.O_RDWR | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(lock)

@@ -132,6 +132,9 @@ def test_nothing_but_wrong_edits_is_held_up(
     # Labels may change, hooks may write, and a ConfigMap may go, however wrong it is.
     forced = kubectl.set("--field-manager=addon-operator", api="color: blue")
     assert forced.returncode == 0, forced.stderr
+    # Who only calls himself so is somebody else.
+    other_user = ("--as=somebody", "--as-group=system:masters", "--field-manager=addon-operator")
+    refusal(kubectl.set(*other_user, web="color: blue"), ["web.color"])
     assert kubectl.run("label", "configmap", "addon-operator", "a=b").returncode == 0
     writes = pathlib.Path(site.environment()["TRACE"] + ".write")
     writes.touch()

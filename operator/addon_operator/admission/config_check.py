@@ -1,7 +1,7 @@
 """Checks edits of the values ConfigMap before they are stored, and refuses them with all that is wrong."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from addon_operator.admission import reviews
@@ -11,6 +11,8 @@ _WARNING_MAX: Final = 256
 """The API server cuts longer ones."""
 
 Data = Mapping[str, str]
+Writer = Callable[[], Awaitable[str | None]]
+"""The user by whom hooks write the ConfigMap, as the API server names it; ``None`` if that is not known."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -34,13 +36,14 @@ class Checker(Protocol):
 class ConfigCheck:
     """A handler of reviews of ConfigMaps."""
 
-    def __init__(self, namespace: str, name: str, checker: Checker) -> None:
+    def __init__(self, namespace: str, name: str, checker: Checker, writer: Writer) -> None:
         self._place = (namespace, name)
         self._checker = checker
+        self._writer = writer
 
     async def __call__(self, review: reviews.Review) -> reviews.Verdict:
         """Refuse an edit of the values ConfigMap that is wrong; everything else is no concern of ours."""
-        if not self._is_edit(review):
+        if not self._is_edit(review) or await self._is_of_a_hook(review):
             return reviews.ALLOWED
         data, before = _data(review.object), _data(review.old_object)
         if review.operation == "UPDATE" and data == before:
@@ -61,9 +64,17 @@ class ConfigCheck:
             review.operation in ("CREATE", "UPDATE")
             and not review.sub_resource
             and (review.namespace, name) == self._place
-            # What hooks have it write was checked, and must not fail because of somebody else's mistake.
-            and review.field_manager != client.FIELD_MANAGER
         )
+
+    async def _is_of_a_hook(self, review: reviews.Review) -> bool:
+        """What hooks have the operator write was checked, and must not fail because of others' mistakes.
+
+        The user is what the API server vouches for; the field manager tells the operator's writes from what
+        the same user does by hand.
+        """
+        if review.field_manager != client.FIELD_MANAGER or not review.user:
+            return False
+        return review.user == await self._writer()
 
 
 def _data(body: Mapping[str, Any] | None) -> Data:

@@ -41,7 +41,7 @@ from addon_operator.app import (
 from addon_operator.app import settings as settings_module
 from addon_operator.engine import podpreset_source
 from addon_operator.kernel import clock, errors
-from addon_operator.kube import client, events, watch_health
+from addon_operator.kube import client, events, own_user, watch_health
 from addon_operator.kube import errors as kube_errors
 from addon_operator.telemetry import metrics
 
@@ -70,7 +70,10 @@ class Admission:
     ) -> None:
         """``kube`` should have no limit of requests; ``instance`` is the pod's name."""
         self._settings = settings
-        self._config = config_check.ConfigCheck(settings.namespace, settings.config_map, checker)
+        self._config = config_check.ConfigCheck(
+            settings.namespace, settings.config_map, checker, self._config_writer
+        )
+        self._own_user = own_user.OwnUser(kube)
         self._kube = kube
         self._log = log
         self._clock = clock.SystemClock()
@@ -122,6 +125,9 @@ class Admission:
     def trouble(self) -> str | None:
         """What keeps presets from being known, or pods from being sent here, or ``None``."""
         return self._watch_health.trouble or self._registrar.health.trouble
+
+    async def _config_writer(self) -> str | None:
+        return self._settings.config_writer or await self._own_user.name()
 
     def unhealthy_reason(self) -> str | None:
         """Why the operator should be restarted, or ``None``."""

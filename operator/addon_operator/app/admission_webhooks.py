@@ -5,7 +5,6 @@ from typing import Final, Literal
 
 from addon_operator.admission import preset_notices, registration_specs
 from addon_operator.app import settings as settings_module
-from addon_operator.kube import client
 from addon_operator.podpreset import annotations
 
 MUTATE_PODS: Final = "/mutate-pods"
@@ -106,9 +105,12 @@ def _notice_presets(settings: settings_module.Settings) -> registration_specs.We
 
 
 def _check_config(settings: settings_module.Settings) -> registration_specs.WebhookSpec:
-    """Only the values ConfigMap, and not what hooks have the operator write to it."""
+    """Only the values ConfigMap. What hooks have the operator write is let through by the handler.
+
+    A condition here could not tell it from what somebody else writes by the same field manager: the
+    operator's user may change, and is another one in each cluster.
+    """
     rule = registration_specs.Rule(("CREATE", "UPDATE"), ("",), ("v1",), ("configmaps",), "Namespaced")
-    manager = "request.options.fieldManager"
     return registration_specs.WebhookSpec(
         name=f"config.{_DOMAIN}",
         path=CHECK_CONFIG,
@@ -118,10 +120,6 @@ def _check_config(settings: settings_module.Settings) -> registration_specs.Webh
         match_conditions=(
             registration_specs.MatchCondition(
                 "values-config-map", f"object.metadata.name == '{settings.config_map}'"
-            ),
-            registration_specs.MatchCondition(
-                "not-by-the-operator",
-                f"!has(request.options) || !has({manager}) || {manager} != '{client.FIELD_MANAGER}'",
             ),
         ),
     )

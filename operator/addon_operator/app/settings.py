@@ -299,6 +299,13 @@ class Settings:
         "Whether wrong edits of the values ConfigMap are refused by the admission server.",
         _ADMISSION,
     )
+    config_writer: str | None = fields.setting(
+        "CONFIG_WRITER",
+        t.OPTIONAL_TEXT,
+        "",
+        "User, as the API server names it, whose writes for hooks are not checked again; by default the own.",
+        _ADMISSION,
+    )
 
     kube_config: pathlib.Path | None = fields.setting(
         "KUBE_CONFIG", t.OPTIONAL_PATH, "", "Path of the kubeconfig.", _KUBE

@@ -39,8 +39,20 @@ EDIT = reviews.Review(
 )
 
 
-async def verdict(checker: Checker, **changes: Any) -> reviews.Verdict:  # noqa: ANN401 - of any field
-    check = config_check.ConfigCheck("addons", "values", checker)
+async def operator() -> str | None:
+    return "system:serviceaccount:addons:operator"
+
+
+async def nobody() -> str | None:
+    return None
+
+
+async def verdict(
+    checker: Checker,
+    writer: config_check.Writer = operator,
+    **changes: Any,  # noqa: ANN401 - of any field
+) -> reviews.Verdict:
+    check = config_check.ConfigCheck("addons", "values", checker, writer)
     return await check(dataclasses.replace(EDIT, **changes))
 
 
@@ -78,7 +90,7 @@ async def test_a_wrong_config_map_cannot_be_created() -> None:
         {"namespace": "other"},
         {"operation": "DELETE"},
         {"sub_resource": "status"},
-        {"field_manager": "addon-operator"},
+        {"field_manager": "addon-operator", "user": "system:serviceaccount:addons:operator"},
         {"object": body({"web": "port: 1"})},
         {"object": body(None), "old_object": body({})},
     ],
@@ -88,6 +100,22 @@ async def test_what_is_no_edit_of_values_is_not_looked_at(changes: dict[str, Any
     checker = Checker(*WRONG)
     assert (await verdict(checker, **changes)).allowed
     assert checker.asked == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "writer"),
+    [
+        ({"field_manager": "addon-operator"}, operator),
+        ({"user": "system:serviceaccount:addons:operator", "field_manager": "kubectl-edit"}, operator),
+        ({"field_manager": "addon-operator"}, nobody),
+        ({"field_manager": "addon-operator", "user": ""}, nobody),
+    ],
+    ids=["somebody who calls himself so", "the operator's user by hand", "unknown", "no name at all"],
+)
+async def test_nobody_but_the_operator_writes_unchecked(
+    changes: dict[str, Any], writer: config_check.Writer
+) -> None:
+    assert not (await verdict(Checker(*WRONG), writer, **changes)).allowed
 
 
 async def test_a_name_that_stands_in_the_object_alone_counts() -> None:

@@ -140,7 +140,7 @@ def test_references_of_excluded_pods_are_checked_unless_switched_off(
 def test_of_all_config_maps_only_that_with_values_is_checked() -> None:
     webhook = webhooks(CONFIG_MAP="settings")[admission_webhooks.CHECK_CONFIG]
     assert webhook.namespace_selector == {"matchLabels": {"kubernetes.io/metadata.name": "addons"}}
-    assert [each.name for each in webhook.match_conditions] == ["values-config-map", "not-by-the-operator"]
+    assert [each.name for each in webhook.match_conditions] == ["values-config-map"]
     assert "== 'settings'" in webhook.match_conditions[0].expression
     assert (webhook.rules[0].operations, webhook.side_effects) == (("CREATE", "UPDATE"), "None")
 

@@ -126,6 +126,7 @@ app.kubernetes.io/instance: {{ .root.Release.Name }}
 -}}
 {{- if eq $part.part "admission" -}}
 {{- $_ := set $set "ADMISSION_ONLY" "true" -}}
+{{- $_ := set $set "CONFIG_WRITER" (printf "system:serviceaccount:%s:%s" .Release.Namespace (include "addon-operator.serviceAccountOf" (dict "root" . "part" "operator"))) -}}
 {{- else -}}
 {{- $_ := set $set "ADDON_OPERATOR_HA" (toString .Values.highAvailability.enabled) -}}
 {{- $_ := set $set "HELM_IGNORE_RELEASE" .Release.Name -}}

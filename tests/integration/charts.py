@@ -53,6 +53,16 @@ def refusal(helm: pathlib.Path, values: Mapping[str, object]) -> str:
     return done.stderr
 
 
+def name_of(found: Object) -> str:
+    """Name of an object."""
+    return str(found["metadata"]["name"])
+
+
+def user_roles(objects: list[Object]) -> list[Object]:
+    """The roles for users of presets."""
+    return [role for role in of_kind(objects, "ClusterRole") if "-podpresets-" in name_of(role)]
+
+
 def of_kind(objects: list[Object], kind: str) -> list[Object]:
     """The objects of a kind."""
     return [found for found in objects if found["kind"] == kind]

@@ -10,7 +10,8 @@ from collections.abc import Mapping
 import pytest
 
 from addon_operator.devcluster import handle
-from tests.integration import charts
+from addon_operator.process import commands
+from tests.integration import charts, operator_process
 
 pytestmark = pytest.mark.integration
 
@@ -174,10 +175,42 @@ def test_secrets_of_the_cluster_are_out_of_reach_unless_the_value_says_so(
     devcluster: handle.DevCluster, wanted: bool
 ) -> None:
     objects = charts.render(devcluster.helm, {"podPresets.readSecrets": True} if wanted else {})
-    rules = charts.only(objects, "ClusterRole")["rules"]
-    assert ("secrets" in {resource for rule in rules for resource in rule["resources"]}) is wanted
+    roles = charts.of_kind(objects, "ClusterRole")
+    (role,) = (each for each in roles if each not in charts.user_roles(objects))
+    assert ("secrets" in {resource for rule in role["rules"] for resource in rule["resources"]}) is wanted
     read = env_of(charts.only(objects, "Deployment"))["ENVFROM_SOURCES"]
     assert read == ("configmaps,secrets" if wanted else "configmaps")
+
+
+def test_users_of_a_namespace_may_use_presets_with_the_roles_of_the_cluster(
+    devcluster: handle.DevCluster, namespace: str
+) -> None:
+    roles = charts.user_roles(charts.render(devcluster.helm, {}, namespace))
+    bundle = json.dumps({"apiVersion": "v1", "kind": "List", "items": roles})
+    devcluster.run_kubectl("apply", "-f", "-", stdin=bundle)
+    for role in ("view", "edit", "admin"):
+        devcluster.run_kubectl(
+            "create", "rolebinding", role, f"--clusterrole={role}", f"--user={role}-user", "-n", namespace
+        )
+
+    def may(role: str, verb: str) -> bool:
+        asked = ("auth", "can-i", verb, "podpresets.settings.k8s.io", "-n", namespace, "--as", f"{role}-user")
+        try:
+            return devcluster.run_kubectl(*asked).stdout.strip() == "yes"
+        except commands.CommandError:
+            return False
+
+    # A controller adds the rules to the roles.
+    operator_process.wait_until(lambda: may("admin", "deletecollection"), "the roles are aggregated")
+    operator_process.wait_until(lambda: may("view", "list"), "the roles are aggregated")
+    assert {
+        role: [verb for verb in ("get", "create", "delete") if may(role, verb)] for role in ("view", "edit")
+    } == {
+        "view": ["get"],
+        "edit": ["get", "create", "delete"],
+    }
+    devcluster.run_kubectl("delete", "-f", "-", stdin=bundle)
+    assert charts.user_roles(charts.render(devcluster.helm, {"podPresets.userRoles": False})) == []
 
 
 def test_settings_win_over_what_the_chart_sets_but_its_own_release_stays_out_of_reach(

@@ -7,10 +7,10 @@ compared.
 
 import asyncio
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Literal, Protocol
 
-from addon_operator.podpreset import index, model
+from addon_operator.podpreset import index, model, volume_types
 
 Stored = Mapping[str, Any]
 """A PodPreset as the API server gives it."""
@@ -40,8 +40,12 @@ class _Known:
 class PresetCache:
     """The presets of all namespaces; to be used in one event loop."""
 
-    def __init__(self, observer: PresetObserver) -> None:
+    def __init__(
+        self, observer: PresetObserver, allowed_volumes: Collection[str] = volume_types.SOURCE_NAMES
+    ) -> None:
+        """Presets with volumes of other types than those allowed are invalid."""
         self._observer = observer
+        self._allowed_volumes = allowed_volumes
         self._index = index.PresetIndex()
         self._known: dict[_Key, _Known] = {}
         self._deleted: dict[_Key, int] = {}
@@ -97,7 +101,7 @@ class PresetCache:
         known = self._known.get(key)
         if self._is_older(key, version) or (known is not None and version and known.version == version):
             return
-        parsed = model.parse(stored)
+        parsed = model.parse(stored, self._allowed_volumes)
         self._remember(key, _Known(version, _live_uid(stored)))
         if isinstance(parsed, model.Preset):
             self._index.put(parsed)

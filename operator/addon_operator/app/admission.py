@@ -22,6 +22,7 @@ from addon_operator.admission import (
     pod_check,
     pod_handler,
     preset_cache,
+    preset_check,
     preset_feed,
     preset_notices,
     preset_status,
@@ -81,7 +82,7 @@ class Admission:
             kube, self._clock, instance=instance, waiting_max=_EVENTS_WAITING_MAX
         )
         self._statuses = preset_status.PresetStatuses(kube, self._recorder, self._clock)
-        self._cache = preset_cache.PresetCache(self._statuses)
+        self._cache = preset_cache.PresetCache(self._statuses, settings.podpreset_volume_types)
         self._feed = preset_feed.PresetFeed(kube, self._cache, self._make_watch)
         lists = preset_notices.FreshLists(kube, self._cache)
         self._notices = preset_notices.PresetNotices(self._cache, lists)
@@ -190,7 +191,8 @@ class Admission:
         return check, pod_handler.PodHandler(merger, self._observer, self._clock)
 
     def _make_site(self, handler: pod_handler.PodHandler) -> site.AdmissionSite:
-        handlers = admission_routes.Handlers(handler, self._check, self._notices, self._config)
+        presets = preset_check.PresetCheck(self._settings.podpreset_volume_types, self._notices)
+        handlers = admission_routes.Handlers(handler, self._check, presets, self._config)
         return site.AdmissionSite(
             admission_routes.routes(self._settings, handlers),
             self._tls,

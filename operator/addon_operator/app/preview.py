@@ -4,7 +4,7 @@ With presets and other objects both given by files, the cluster is never asked.
 """
 
 import contextlib
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,7 +19,7 @@ from addon_operator.app import (
 from addon_operator.kernel import errors, json_types
 from addon_operator.kube import auth, client
 from addon_operator.kube import errors as kube_errors
-from addon_operator.podpreset import cost, model, selection
+from addon_operator.podpreset import cost, model, selection, volume_types
 
 DEFAULT_NAMESPACE: Final = "default"
 EXEMPT_NAMESPACE: Final = "kube-system"
@@ -41,6 +41,8 @@ class Request:
     namespace: str | None = None
     use_cluster: bool | None = None
     """Whether to ask the cluster for what no file gives; ``None``: if presets or objects are not given."""
+    volume_types: Collection[str] = volume_types.USUAL
+    """Types of volumes that presets may have."""
     must_reach: bool = False
     """Whether somebody named the cluster, so that it is an error if there is no way to it."""
 
@@ -125,7 +127,7 @@ def _access(
 
 
 async def _report(given: _Given, access: auth.ClusterAccess | None, notes: list[str]) -> Report:
-    async with _cluster(access) as cluster:
+    async with _cluster(access, given.request.volume_types) as cluster:
         previewer = _Previewer(given, cluster, access.namespace if access else None, notes)
         try:
             previews = [await previewer.preview(pod) for pod in given.pods]
@@ -135,12 +137,14 @@ async def _report(given: _Given, access: auth.ClusterAccess | None, notes: list[
 
 
 @contextlib.asynccontextmanager
-async def _cluster(access: auth.ClusterAccess | None) -> AsyncIterator[preview_cluster.ClusterObjects | None]:
+async def _cluster(
+    access: auth.ClusterAccess | None, allowed_volumes: Collection[str]
+) -> AsyncIterator[preview_cluster.ClusterObjects | None]:
     if access is None:
         yield None
         return
     async with client.KubeClient(access) as kube:
-        yield preview_cluster.ClusterObjects(kube)
+        yield preview_cluster.ClusterObjects(kube, allowed_volumes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +181,7 @@ class _Previewer:
 
     async def _presets(self, namespace: str) -> tuple[model.Preset, ...]:
         if self.given.has_presets:
-            found = preview_objects.presets(self.given.manifests, namespace)
+            found = preview_objects.presets(self.given.manifests, namespace, self.given.request.volume_types)
             self.notes.extend(found.notes)
             return found.presets
         return await self.cluster.presets(namespace) if self.cluster else ()

@@ -1,7 +1,7 @@
 """What decides about a pod besides the pod itself, as a cluster has it: read once, never written."""
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from addon_operator.app import preview_objects
@@ -18,8 +18,9 @@ class ClusterObjects:
     what it has not, or may not be read, is left out with a note.
     """
 
-    def __init__(self, kube: client.KubeClient) -> None:
+    def __init__(self, kube: client.KubeClient, allowed_volumes: Collection[str]) -> None:
         self._kube = kube
+        self._allowed_volumes = allowed_volumes
         self._presets: dict[str, tuple[model.Preset, ...]] = {}
         self._services: dict[str, preview_objects.Services] = {}
         self._texts: dict[tuple[str, defaults.SourceRef], Mapping[str, str] | None] = {}
@@ -53,7 +54,7 @@ class ClusterObjects:
         except errors.NotFound:
             self.notes.append("the cluster has no PodPresets: apply crds/podpresets.yaml to install them")
             return ()
-        parsed = [model.parse(one) for one in stored.items]
+        parsed = [model.parse(one, self._allowed_volumes) for one in stored.items]
         self.notes += [
             preview_objects.ignored(f"PodPreset {one.name} in namespace {namespace}", one.reasons)
             for one in parsed

@@ -2,7 +2,7 @@
 
 import base64
 import binascii
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -49,7 +49,9 @@ class PresetFindings:
     notes: tuple[str, ...]
 
 
-def presets(manifests: Iterable[preview_files.Manifest], namespace: str) -> PresetFindings:
+def presets(
+    manifests: Iterable[preview_files.Manifest], namespace: str, allowed_volumes: Collection[str]
+) -> PresetFindings:
     """The valid presets of a namespace; a manifest without one is taken to be in it."""
     found: list[model.Preset] = []
     notes: list[str] = []
@@ -59,7 +61,7 @@ def presets(manifests: Iterable[preview_files.Manifest], namespace: str) -> Pres
         if (manifest.namespace or namespace) != namespace:
             notes.append(_other_namespace(manifest, namespace))
             continue
-        parsed = model.parse(manifest.content)
+        parsed = model.parse(manifest.content, allowed_volumes)
         reasons = (*_api_reasons(manifest), *getattr(parsed, "reasons", ()))
         if isinstance(parsed, model.Preset) and not reasons:
             found.append(parsed)

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Final, Generic, TypeVar
 
 from addon_operator.kernel import durations, json_types
+from addon_operator.podpreset import volume_types
 
 T = TypeVar("T")
 Plain = json_types.JsonValue
@@ -271,6 +272,24 @@ def choices(*names: str) -> SettingType[tuple[str, ...]]:
 
 
 LIST: Final = SettingType(_items, "items separated by commas", list, "A,B")
+
+
+def _volume_types(text: str) -> tuple[str, ...]:
+    names = _items(text)
+    if names == ("all",):
+        return tuple(sorted(volume_types.SOURCE_NAMES, key=str.lower))
+    if not names or not volume_types.SOURCE_NAMES.issuperset(names):
+        raise ValueError
+    return tuple(dict.fromkeys(names))
+
+
+VOLUME_TYPES: Final = SettingType(
+    _volume_types,
+    "all, or types of volumes separated by commas, of "
+    + ", ".join(sorted(volume_types.SOURCE_NAMES, key=str.lower)),
+    list,
+    "A,B",
+)
 
 _LABEL_KEY = re.compile(
     r"((?=[^/]{1,253}/)[a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"

@@ -16,6 +16,7 @@ from typing import Final
 from addon_operator.app import setting_fields as fields
 from addon_operator.app import setting_names, setting_resolution
 from addon_operator.app import setting_types as t
+from addon_operator.podpreset import volume_types
 
 _OPERATOR: Final = "Operator"
 _HTTP: Final = "HTTP and metrics"
@@ -244,6 +245,14 @@ class Settings:
         t.BOOLEAN,
         "true",
         "Whether unresolved $(VAR) references of pods are told as Events.",
+        _ADMISSION,
+    )
+
+    podpreset_volume_types: tuple[str, ...] = fields.setting(
+        "PODPRESET_VOLUME_TYPES",
+        t.VOLUME_TYPES,
+        ",".join(volume_types.USUAL),
+        "Types of volumes that PodPresets may have, or all.",
         _ADMISSION,
     )
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 EXIT_FINDINGS: Final = 3
 _CLUSTER_SETTINGS: Final = ("kube_config", "kube_context", "kube_server")
+_VOLUME_TYPES: Final = "podpreset_volume_types"
 _THEME: Final = "ansi_dark"
 
 Document = dict[str, Any]
@@ -49,6 +50,8 @@ def preview() -> None:
 @click.option("--kube-config", metavar="PATH", help="Path of the kubeconfig. [KUBE_CONFIG]")
 @click.option("--kube-context", metavar="NAME", help="Context of the kubeconfig. [KUBE_CONTEXT]")
 @click.option("--kube-server", metavar="URL", help="URL of the API server. [KUBE_SERVER]")
+@click.option("--podpreset-volume-types", metavar="A,B",
+              help="Types of volumes that PodPresets may have. [PODPRESET_VOLUME_TYPES]")  # fmt: skip
 @click.pass_context
 def pod(
     ctx: click.Context,
@@ -70,12 +73,14 @@ def pod(
     """
     from addon_operator.app import preview as app_preview
 
+    volume_types = _volume_types(flags.pop(_VOLUME_TYPES))
     request = app_preview.Request(
         files=files,
         presets=presets,
         objects=objects,
         namespace=namespace,
         use_cluster=use_cluster,
+        volume_types=volume_types,
         must_reach=any(flags.values()),
     )
     report = asyncio.run(app_preview.preview(request, functools.partial(_load_access, flags), _stdin))
@@ -94,6 +99,17 @@ def _load_access(flags: Mapping[str, str | None]) -> "auth.ClusterAccess":
     found.check()
     values = found.values
     return auth.load_access(values["kube_config"], values["kube_context"], values["kube_server"], os.environ)
+
+
+def _volume_types(flag: str | None) -> Sequence[str]:
+    from addon_operator.app import setting_resolution
+    from addon_operator.app import settings as app_settings
+
+    table = {_VOLUME_TYPES: app_settings.TABLE[_VOLUME_TYPES]}
+    found = setting_resolution.resolve(table, {_VOLUME_TYPES: flag}, os.environ)
+    found.check()
+    names: Sequence[str] = found.values[_VOLUME_TYPES]
+    return names
 
 
 def _stdin() -> bytes:

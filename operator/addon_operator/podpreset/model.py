@@ -1,7 +1,7 @@
 """A PodPreset, parsed once per stored object."""
 
 import datetime as dt
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NewType
 
@@ -71,17 +71,35 @@ class InvalidPreset:
     """One sentence each, beginning with the path of the field; never empty."""
 
 
-def parse(preset: json_types.KubernetesObject) -> Preset | InvalidPreset:
+def parse(
+    preset: json_types.KubernetesObject, allowed: Collection[str] = volume_types.SOURCE_NAMES
+) -> Preset | InvalidPreset:
     """Read a PodPreset as the API server or a file gives it, with the rules of ``crds/podpresets.yaml``.
 
-    Like the API server it leaves out nulls and fields that it does not know. It never raises.
+    A preset with a volume of a type that is not ``allowed`` is invalid, too. Like the API server it leaves
+    out nulls and fields that it does not know. It never raises.
     """
     metadata = preset.get("metadata")
     if not isinstance(metadata, Mapping):
         metadata = {}
     given = schema.prune(_OBJECT, preset)
-    reasons = tuple(schema.problems(_OBJECT, given, ""))
+    reasons = tuple(schema.problems(_OBJECT, given, "")) or _forbidden_volumes(given["spec"], allowed)
     return _invalid(metadata, reasons) if reasons else _preset(metadata, given["spec"])
+
+
+def _forbidden_volumes(spec: Mapping[str, Any], allowed: Collection[str]) -> tuple[str, ...]:
+    """What is wrong with the types of a spec's volumes, one sentence each; the spec is valid otherwise."""
+    only = ", ".join(sorted(allowed, key=str.lower))
+    kinds = [
+        next((name for name in volume if name in volume_types.SOURCE_NAMES), volume_types.NO_SOURCE)
+        for volume in spec.get("volumes") or ()
+    ]
+    return tuple(
+        f"spec.volumes[{index}].{kind}: volumes of this type are not allowed in presets here, only {only} "
+        "(PODPRESET_VOLUME_TYPES)"
+        for index, kind in enumerate(kinds)
+        if kind not in allowed
+    )
 
 
 def _invalid(metadata: Mapping[str, Any], reasons: tuple[str, ...]) -> InvalidPreset:

@@ -334,12 +334,19 @@ _SOURCES: Final = {
 }
 SOURCE_NAMES: Final = frozenset(_SOURCES)
 """Names of all volume types."""
+NO_SOURCE: Final = "emptyDir"
+"""What a volume without a source is."""
+USUAL: Final = (
+    *("configMap", "secret", "emptyDir", "projected", "downwardAPI"),
+    *("persistentVolumeClaim", "csi", "ephemeral"),
+)
+"""What presets may have unless a setting says otherwise: what needs no trust of the node or other servers."""
 
 
 def _complete_volume(volume: dict[str, Any]) -> None:
     """A volume without a source is an empty directory."""
     if volume.keys() <= {"name"}:
-        volume["emptyDir"] = {}
+        volume[NO_SOURCE] = {}
 
 
 VOLUME: Final = Struct(

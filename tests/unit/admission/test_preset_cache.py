@@ -148,3 +148,14 @@ def test_everything_can_be_forgotten(cache: preset_cache.PresetCache, seen: Seen
     assert (versions(cache), cache.holds("p"), seen.gone) == ({}, False, ["shop/p"])
     cache.watched("ADDED", preset(version=1))
     assert versions(cache) == {"p": "1"}
+
+
+def test_a_preset_with_a_type_of_volume_that_is_not_allowed_is_invalid(seen: Seen) -> None:
+    cache = preset_cache.PresetCache(seen, ["emptyDir"])
+    mount = {"name": "v", "mountPath": "/v"}
+    cache.watched(
+        "ADDED", preset("host", volumes=[{"name": "v", "hostPath": {"path": "/"}}], volumeMounts=[mount])
+    )
+    cache.watched("ADDED", preset("empty", volumes=[{"name": "v"}], volumeMounts=[mount]))
+    assert versions(cache) == {"empty": "1"}
+    assert seen.stored == [("host", model.InvalidPreset), ("empty", model.Preset)]

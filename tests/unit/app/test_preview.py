@@ -163,6 +163,22 @@ async def test_an_invalid_preset_is_ignored_and_named(save: Save) -> None:
     assert any("document 1: PodPreset bad is invalid and ignored: " in note for note in found.notes)
 
 
+HOST = PRESET.replace(
+    "env:", "volumes: [{name: v, hostPath: {path: /}}]\n  volumeMounts: [{name: v, mountPath: /v}]\n  env:"
+)
+
+
+@pytest.mark.parametrize(("allowed", "applied"), [({}, 0), ({"volume_types": ["hostPath"]}, 1)])
+async def test_a_preset_with_a_type_of_volume_that_is_not_allowed_is_ignored_and_named(
+    save: Save, allowed: dict[str, Any], applied: int
+) -> None:
+    found = await report(save("pod.yaml", POD), presets=[save("presets.yaml", HOST)], **allowed)
+    assert len(found.previews[0].applied) == applied
+    assert (
+        any("spec.volumes[0].hostPath: volumes of this type" in note for note in found.notes) is not applied
+    )
+
+
 async def test_pods_of_several_documents_keep_their_order(save: Save) -> None:
     found = await report(
         save("pods.yaml", POD, POD.replace("web", "api")), presets=[save("presets.yaml", PRESET)]
@@ -395,7 +411,7 @@ async def test_services_of_a_cluster_that_does_not_answer_are_left_out_with_a_no
 ) -> None:
     server.on("GET", "/api/v1/namespaces/shop/services", api_server.Answer(hang_up=True))
     async with api_server.client_of(server, api_server.Pauses()) as kube:
-        cluster = preview_cluster.ClusterObjects(kube)
+        cluster = preview_cluster.ClusterObjects(kube, ())
         assert await cluster.services("shop") == {}
     assert cluster.notes[0].startswith("Services of namespace shop are left out: ")
 
@@ -406,6 +422,6 @@ async def test_a_configmap_of_a_cluster_that_does_not_answer_is_an_error(
     server.on("GET", "/api/v1/namespaces/shop/configmaps/c", api_server.Answer(hang_up=True))
     async with api_server.client_of(server, api_server.Pauses()) as kube:
         with pytest.raises(kube_errors.Unreachable):
-            await preview_cluster.ClusterObjects(kube).contents(
+            await preview_cluster.ClusterObjects(kube, ()).contents(
                 "shop", [defaults.SourceRef("ConfigMap", "c")]
             )

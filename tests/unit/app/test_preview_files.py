@@ -7,6 +7,7 @@ import pytest
 
 from addon_operator.app import preview_files, preview_objects, preview_pods
 from addon_operator.kernel import errors
+from addon_operator.podpreset import volume_types
 
 Write = Callable[[str], str]
 
@@ -228,7 +229,7 @@ GOOD = "{selector: {matchLabels: {a: b}}, env: [{name: A, value: 1}]}"
     ids=["invalid", "API group", "no name", "elsewhere"],
 )
 def test_a_preset_that_is_not_used_is_named(text: str, note: str) -> None:
-    found = preview_objects.presets(read("-", stdin=text.encode), "n")
+    found = preview_objects.presets(read("-", stdin=text.encode), "n", volume_types.USUAL)
     assert found.presets == ()
     assert len(found.notes) == 1
     assert found.notes[0].startswith("standard input, document 1")
@@ -236,6 +237,6 @@ def test_a_preset_that_is_not_used_is_named(text: str, note: str) -> None:
 
 
 def test_a_valid_preset_is_found() -> None:
-    found = preview_objects.presets(read("-", stdin=preset(GOOD).encode), "n")
+    found = preview_objects.presets(read("-", stdin=preset(GOOD).encode), "n", volume_types.USUAL)
     assert [one.name for one in found.presets] == ["p"]
     assert found.notes == ()

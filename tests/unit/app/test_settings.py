@@ -8,6 +8,7 @@ import pytest
 
 from addon_operator.app import setting_fields, setting_names, setting_resolution, settings
 from addon_operator.kernel import errors
+from addon_operator.podpreset import volume_types
 
 NAMESPACE = {"ADDON_OPERATOR_NAMESPACE": "addons"}
 
@@ -160,6 +161,9 @@ WRONG = [
     ("ENVFROM_SOURCES", "secrets,services"),
     ("ENVFROM_SOURCES", "secrets,none"),
     ("WEBHOOK_CONFIGURATION", "My_Webhooks"),
+    ("PODPRESET_VOLUME_TYPES", "configMap,hostpath"),
+    ("PODPRESET_VOLUME_TYPES", "configMap,all"),
+    ("PODPRESET_VOLUME_TYPES", ","),
     ("CONFIG_MAP", "-x"),
     ("MODULES_DIR", ":"),
     ("UNNUMBERED_MODULE_ORDER", "one"),
@@ -221,6 +225,15 @@ def test_a_missing_namespace_is_one_sentence_that_names_variable_and_flag() -> N
     assert str(refused.value) == problem
     assert "ADDON_OPERATOR_NAMESPACE" in problem
     assert "--namespace" in problem
+
+
+def test_types_of_volumes_are_the_usual_ones_those_that_are_named_or_all() -> None:
+    assert load().podpreset_volume_types == (
+        *("configMap", "secret", "emptyDir", "projected", "downwardAPI"),
+        *("persistentVolumeClaim", "csi", "ephemeral"),
+    )
+    assert load(PODPRESET_VOLUME_TYPES="hostPath, nfs").podpreset_volume_types == ("hostPath", "nfs")
+    assert set(load(PODPRESET_VOLUME_TYPES="all").podpreset_volume_types) == volume_types.SOURCE_NAMES
 
 
 def test_a_very_long_wrong_value_is_cut() -> None:

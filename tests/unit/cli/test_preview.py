@@ -41,6 +41,19 @@ def no_cluster(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
     (tmp_path / "objects.yaml").write_text("")
 
 
+def test_types_of_volumes_are_those_of_the_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+    volumes = (
+        "volumes: [{name: v, nfs: {server: s, path: /}}]\n  volumeMounts: [{name: v, mountPath: /v}]\n  env:"
+    )
+    pathlib.Path("presets.yaml").write_text(PRESET.replace("env:", volumes))
+    assert "spec.volumes[0].nfs: volumes of this type are not allowed" in run(POD).stderr
+    assert run(POD, "--podpreset-volume-types", "nfs").stderr == ""
+    monkeypatch.setenv("PODPRESET_VOLUME_TYPES", "nfs")
+    assert run(POD).stderr == ""
+    wrong = run(POD, "--podpreset-volume-types", "nfs4")
+    assert "PODPRESET_VOLUME_TYPES: 'nfs4'" in str(wrong.exception)
+
+
 def run(pod: str, *args: str, files: bool = True) -> testing.Result:
     pathlib.Path("pod.yaml").write_text(pod)
     given = ("--presets", "presets.yaml", "--objects", "objects.yaml") if files else ()

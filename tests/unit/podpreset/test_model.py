@@ -90,3 +90,26 @@ def test_parsing_changes_nothing_in_the_object() -> None:
     before = copy.deepcopy(given)
     model.parse(given)
     assert given == before
+
+
+def with_volumes(*volumes: dict[str, Any]) -> dict[str, Any]:
+    mounts = [{"name": volume["name"], "mountPath": f"/{volume['name']}"} for volume in volumes]
+    return stored({"selector": cases.SELECTOR, "volumes": list(volumes), "volumeMounts": mounts})
+
+
+@pytest.mark.parametrize(
+    ("volume", "kind"),
+    [({"hostPath": {"path": "/"}}, "hostPath"), ({"emptyDir": {}}, "emptyDir"), ({}, "emptyDir")],
+    ids=["hostPath", "emptyDir", "no source"],
+)
+def test_a_volume_of_a_type_that_is_not_allowed_makes_a_preset_invalid(
+    volume: dict[str, Any], kind: str
+) -> None:
+    given = with_volumes({"name": "fits", "configMap": {"name": "c"}}, {"name": "v", **volume})
+    parsed = model.parse(given, ["secret", "configMap"])
+    assert isinstance(parsed, model.InvalidPreset)
+    (reason,) = parsed.reasons
+    assert reason.startswith(f"spec.volumes[1].{kind}: volumes of this type are not allowed in presets here")
+    assert reason.endswith("only configMap, secret (PODPRESET_VOLUME_TYPES)")
+    assert isinstance(model.parse(given, [kind, "configMap"]), model.Preset)
+    assert isinstance(model.parse(given), model.Preset)

@@ -111,12 +111,12 @@ def _taken(here: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
 
 @contextlib.contextmanager
 def installed(
-    cluster: handle.DevCluster, site: operator_site.Site, values: Mapping[str, object]
+    cluster: handle.DevCluster, site: operator_site.Site, values: Mapping[str, object], *arguments: str
 ) -> Iterator[Installation]:
     """Install the chart; its release is removed at the end."""
     where = ("--namespace", site.namespace)
     # No pod has to become ready: the operator runs beside the cluster.
-    cluster.run_helm("install", RELEASE, str(CHART), *where, *flags({"replicas": 1, **values}))
+    cluster.run_helm("install", RELEASE, str(CHART), *where, *arguments, *flags({"replicas": 1, **values}))
     try:
         yield Installation(cluster, site)
     finally:

@@ -122,6 +122,7 @@ def test_every_part_works_with_the_rights_that_the_chart_gives(
         see_reactions(site, operator)
         see_pods_admitted(shop_of(operator, devcluster, namespace))
         see_wrong_edits_refused(site)
+        see_webhooks_restored(site, operator)
         see_status(devcluster, site, operator)
         assert denials(operator) == []
         # The one is the question whether ConfigMaps, of which a release has some, may be listed everywhere.
@@ -144,6 +145,26 @@ def test_secrets_are_neither_read_nor_asked_for_unless_the_chart_is_told(
         see_secrets_left_alone(shop_of(operator, devcluster, namespace))
         assert (denials(operator), refusals(operator)) == ([], 0)
     devcluster.delete_namespace(namespace)
+
+
+def test_definitions_that_are_missing_are_created_by_a_right_that_is_held_to_their_names(
+    devcluster: handle.DevCluster, site: operator_site.Site
+) -> None:
+    names = ("podpresets.settings.k8s.io", "modules.addon-operator.io")
+
+    def found() -> int:
+        listed = devcluster.run_kubectl("get", "crd", "--ignore-not-found", "-o", "name", *names)
+        return len(listed.stdout.splitlines())
+
+    devcluster.run_kubectl("delete", "crd", "--ignore-not-found", *names)
+    with charts.installed(devcluster, site, {}, "--skip-crds") as installation:
+        assert found() == 0
+        with charts.operating(installation) as operator:
+            operator.wait_until(lambda: found() == 2, "the definitions are there")
+            for name in names:
+                admitting.wait_established(devcluster, name)
+            operator.wait_ready()
+            assert denials(operator) == []
 
 
 def see_secrets_left_alone(shop: admitting.Shop) -> None:
@@ -184,6 +205,7 @@ def test_admission_apart_from_the_operator_works_with_rights_of_its_own(
         see_modules_at_work(site, operator)
         see_pods_admitted(shop_of(admission, devcluster, namespace))
         see_wrong_edits_refused(site)
+        see_webhooks_restored(site, admission)
         see_status(devcluster, site, operator)
         see_one_part_each(operator, admission)
         assert denials(operator) + denials(admission) == []
@@ -275,6 +297,16 @@ def see_wrong_edits_refused(site: operator_site.Site) -> None:
     """The validating webhook of the values ConfigMap."""
     with pytest.raises(operator_site.RefusedError, match="web"):
         site.config(web="size: [\n")
+
+
+def see_webhooks_restored(site: operator_site.Site, operator: operator_process.OperatorProcess) -> None:
+    """At once, by a watch that is held to names: the regular look comes every half minute."""
+    name = f"mutatingwebhookconfiguration/addon-operator-{site.namespace}"
+    site.kubectl("patch", name, "--type=merge", "--patch", '{"webhooks": []}')
+    shown = "jsonpath={.webhooks[*].name}"
+    operator.wait_until(
+        lambda: site.kubectl("get", name, "-o", shown) != "", "the webhook is there again", deadline=10
+    )
 
 
 def see_status(

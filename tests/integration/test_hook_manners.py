@@ -1,6 +1,7 @@
 """Hooks with bad manners: what they write, how they end, what they leave behind."""
 
 import contextlib
+import json
 import os
 import pathlib
 import signal
@@ -93,3 +94,50 @@ def test_a_hook_that_ignores_its_end_leaves_processes_behind_or_floods_its_outpu
 
 def pids(file: pathlib.Path) -> list[int]:
     return [int(line) for line in file.read_text().split()] if file.exists() else []
+
+
+LOOK: Final = """\
+import json, os, pathlib, socket, sys
+with socket.socket(socket.AF_UNIX) as opened:
+    opened.connect("{root}/debug.socket")
+    opened.sendall(b"GET /global/values.json?showSensitive=true HTTP/1.0\\r\\n\\r\\n")
+    answer = opened.recv(100).decode().split()[1]
+seen = pathlib.Path("{root}") / ("seen-" + sys.argv[1])
+seen.with_suffix(".part").write_text(json.dumps([sorted(os.environ), answer]))
+seen.with_suffix(".part").rename(seen)
+"""
+"""Writes down the environment, and how the debug socket answers."""
+CURIOUS: Final = """\
+[[ "${{1:-}}" == --config ]] && echo '{{"configVersion": "v1", "beforeHelm": 1}}'
+[[ -v MODULE_ENABLED_RESULT ]] && echo true > $MODULE_ENABLED_RESULT
+python3 {root}/look.py $(basename $0)${{1:-}}
+(sleep 0.2; python3 {root}/look.py $(basename $0)${{1:-}}-orphan) > {root}/orphan.log 2>&1 &
+exit 0
+"""
+
+
+@pytest.mark.parametrize(
+    ("settings", "inherited", "answer"),
+    [
+        pytest.param({}, {"TRACE", "SHARED"}, "403", id="by default"),
+        pytest.param({"HOOK_ENV": "TR*,HOME", "HOOK_DEBUG_SOCKET": "true"}, {"TRACE"}, "200", id="asked for"),
+    ],
+)
+def test_hooks_get_no_credentials_and_no_answers_of_the_debug_socket(
+    site: operator_site.Site, settings: dict[str, str], inherited: set[str], answer: str
+) -> None:
+    (site.root / "look.py").write_text(LOOK.format(root=site.root))
+    module = site.module("010-web", values="webEnabled: true\n")
+    (module / "hooks").mkdir()
+    for path in (module / "hooks" / "curious.sh", module / "enabled"):
+        site.script(path, CURIOUS.format(root=site.root))
+    operator = site.start(SHARED="x", HELM_KUBETOKEN="t", **settings).wait_ready()
+    runs = ("curious.sh--config", "curious.sh", "enabled")
+    for what in (*runs, *(f"{run}-orphan" for run in runs)):
+        seen = site.root / f"seen-{what}"
+        operator.wait_until(seen.exists, f"what {what} sees")
+        names, answered = json.loads(seen.read_text())
+        assert {*names} & {"TRACE", "SHARED", "HELM_KUBETOKEN", "DEBUG_UNIX_SOCKET"} == inherited, what
+        assert answered == answer or (what == "curious.sh--config" and answered == "503"), what
+    assert site.command("global", "values").returncode == 0
+    operator.stop()

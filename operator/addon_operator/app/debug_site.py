@@ -6,6 +6,8 @@ Paths are those of the Go operator: most end in the format that is wanted, ``.js
 import asyncio
 import contextlib
 import pathlib
+import socket
+import struct
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Any, Final
 
@@ -21,6 +23,8 @@ from addon_operator.kernel import durations, errors
 
 SHOW_SENSITIVE: Final = "showSensitive"
 _FORMAT: Final = ".{format:json|yaml|text}"
+_CREDENTIALS: Final = "3i"
+"""Process, user and group, as ``SO_PEERCRED`` gives them."""
 _SHUTDOWN_SECONDS: Final = 1.0
 # A render with Helm takes as long as Helm does.
 _CONNECTIONS: Final = connections.Bounds(connections=64, request=3600.0)
@@ -31,15 +35,24 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Logger = structlog.typing.FilteringBoundLogger
 
 
+class RefusedPeerError(errors.AddonOperatorError):
+    """A process asks that may not."""
+
+
 class BadRequestError(errors.AddonOperatorError):
     """A request is not written as it has to be."""
 
 
 @contextlib.asynccontextmanager
 async def serving(
-    settings: app_settings.Settings, api: debug_api.DebugApi, log: Logger
+    settings: app_settings.Settings,
+    api: debug_api.DebugApi,
+    log: Logger,
+    is_refused: Callable[[int], bool] = lambda _: False,
 ) -> AsyncIterator[None]:
     """Serve the endpoint at the socket of the settings, until the context ends.
+
+    ``is_refused`` says of a process id whether that process gets no answers.
 
     At its default place it is not worth a failing start: then there is a warning.
 
@@ -48,7 +61,8 @@ async def serving(
     """
     async with contextlib.AsyncExitStack() as stack:
         try:
-            await stack.enter_async_context(_listening(settings.debug_unix_socket, api, log))
+            site = application(api, log, is_refused)
+            await stack.enter_async_context(_listening(settings.debug_unix_socket, site))
         except debug_socket.DebugSocketError as error:
             if settings.origins.get("debug_unix_socket", "default") != "default":
                 raise
@@ -57,11 +71,9 @@ async def serving(
 
 
 @contextlib.asynccontextmanager
-async def _listening(path: pathlib.Path, api: debug_api.DebugApi, log: Logger) -> AsyncIterator[None]:
+async def _listening(path: pathlib.Path, site: web.Application) -> AsyncIterator[None]:
     with debug_socket.listening(path) as listener:
-        served = connections.Connections(
-            application(api, log), _CONNECTIONS, shutdown_seconds=_SHUTDOWN_SECONDS
-        )
+        served = connections.Connections(site, _CONNECTIONS, shutdown_seconds=_SHUTDOWN_SECONDS)
         await served.start([listener])
         try:
             yield
@@ -69,9 +81,11 @@ async def _listening(path: pathlib.Path, api: debug_api.DebugApi, log: Logger) -
             await served.stop()
 
 
-def application(api: debug_api.DebugApi, log: Logger) -> web.Application:
+def application(
+    api: debug_api.DebugApi, log: Logger, is_refused: Callable[[int], bool] = lambda _: False
+) -> web.Application:
     """The routes."""
-    app = web.Application(middlewares=[_told_in_sentences(log)])
+    app = web.Application(middlewares=[_told_in_sentences(log), _not_for_all(is_refused)])
     handlers = _Handlers(api)
     for path, handler in handlers.documents():
         app.router.add_get(path + _FORMAT, handler)
@@ -221,6 +235,7 @@ _STATUS: Final[dict[type[errors.AddonOperatorError], int]] = {
     runtime_config.RuntimeConfigError: 400,
     durations.DurationError: 400,
     BadRequestError: 400,
+    RefusedPeerError: 403,
 }
 
 
@@ -242,6 +257,28 @@ def _told_in_sentences(log: Logger) -> Any:  # noqa: ANN401  # aiohttp's type of
             return _error(500, "the operator failed to answer; its log says why")
 
     return middleware
+
+
+def _not_for_all(is_refused: Callable[[int], bool]) -> Any:  # noqa: ANN401  # as above
+    @web.middleware
+    async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
+        if is_refused(_peer(request)):
+            raise RefusedPeerError(
+                "the operator does not answer processes that it has started itself: "
+                "set HOOK_DEBUG_SOCKET=true if hooks are to use the debug socket"
+            )
+        return await handler(request)
+
+    return middleware
+
+
+def _peer(request: web.Request) -> int:
+    """The process that connected, as the kernel took it down; 0 if it cannot be seen from here."""
+    if request.transport is None:
+        return 0
+    connection = request.transport.get_extra_info("socket")
+    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize(_CREDENTIALS))
+    return int(struct.unpack(_CREDENTIALS, credentials)[0])
 
 
 def _error(status: int, text: str) -> web.Response:

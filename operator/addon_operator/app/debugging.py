@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 import structlog
 
@@ -15,9 +15,10 @@ from addon_operator.kernel import clock
 async def serving(
     settings: app_settings.Settings,
     status_: status.Status,
+    is_child: Callable[[int], bool],
     log: structlog.typing.FilteringBoundLogger,
 ) -> AsyncIterator[debug_api.DebugApi]:
-    """Serve the endpoint until the context ends.
+    """Serve the endpoint until the context ends; ``is_child`` says which processes are hooks.
 
     Raises :class:`~addon_operator.app.debug_socket.DebugSocketError` if somebody named a path that cannot be
     had.
@@ -26,5 +27,10 @@ async def serving(
         settings.log_level, asyncio.get_running_loop().call_later, clock=clock.SystemClock()
     )
     api = debug_api.DebugApi(runtime, status_.absent_reason)
-    async with debug_site.serving(settings, api, log):
+    is_refused = _nobody if settings.hook_debug_socket else is_child
+    async with debug_site.serving(settings, api, log, is_refused):
         yield api
+
+
+def _nobody(_: int) -> bool:
+    return False

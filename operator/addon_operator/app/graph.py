@@ -206,7 +206,10 @@ class Graph:
         return hook_runner.HookRunner(
             tmp_dir=self._parts.workspace,
             environment=environment.of_hooks(
-                self._parts.environ, self._parts.kube.access, self._parts.workspace
+                self._parts.environ,
+                self._parts.kube.access,
+                self._parts.workspace,
+                self._settings.hook_env,
             ),
             default_timeout=self._settings.hook_timeout,
             logger=self._parts.log,

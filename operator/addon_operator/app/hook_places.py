@@ -13,7 +13,7 @@ from addon_operator.engine import hook_files
 from addon_operator.hooks import config
 from addon_operator.kernel import errors, names
 
-_FIELDS: Final = ("modules_dirs", "global_hooks_dir")
+_FIELDS: Final = ("modules_dirs", "global_hooks_dir", "hook_env")
 _ENABLED: Final = "enabled"
 _NUMBERED: Final = re.compile(r"[0-9]+-.")
 _CHART: Final = "Chart.yaml"
@@ -49,6 +49,8 @@ class Configured:
     global_hooks_dir: pathlib.Path
     global_is_named: bool
     """Whether somebody named that one; a default need not exist."""
+    hook_env: tuple[str, ...] = ("*",)
+    """The variables that hooks inherit."""
 
     def places(self) -> Iterator[Place]:
         """All directories of hooks.

@@ -12,7 +12,7 @@ from typing import Final
 
 import structlog
 
-from addon_operator.app import hook_libraries, hook_places
+from addon_operator.app import environment, hook_libraries, hook_places
 from addon_operator.engine import hook_files, hook_runner
 from addon_operator.hooks import bindings, config
 from addon_operator.process import children, start_errors
@@ -68,11 +68,16 @@ class Report:
         return any(file.errors or (strict and file.warnings) for file in self.files)
 
 
-def check(places: Sequence[hook_places.Place], environ: Mapping[str, str] = os.environ) -> Report:
-    """Ask all hooks for their configuration, several at once."""
+def check(
+    places: Sequence[hook_places.Place],
+    hook_env: Sequence[str] = ("*",),
+    environ: Mapping[str, str] = os.environ,
+) -> Report:
+    """Ask all hooks for their configuration, several at once; ``hook_env`` is the setting of that name."""
     with tempfile.TemporaryDirectory(prefix="addon-operator-hooks-") as directory:
-        environment = hook_libraries.offered(environ, pathlib.Path(directory))
-        return asyncio.run(_Check(pathlib.Path(directory), environment).run(places))
+        inherited = environment.inherited(environ, hook_env)
+        offered = hook_libraries.offered(inherited, pathlib.Path(directory))
+        return asyncio.run(_Check(pathlib.Path(directory), offered).run(places))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -85,10 +90,10 @@ class _Asked:
 
 
 class _Check:
-    def __init__(self, directory: pathlib.Path, environment: Mapping[str, str]) -> None:
+    def __init__(self, directory: pathlib.Path, variables: Mapping[str, str]) -> None:
         self._runner = hook_runner.HookRunner(
             tmp_dir=directory,
-            environment=environment,
+            environment=variables,
             default_timeout=None,
             logger=_silent(),
             run_child=children.run_child,

@@ -86,7 +86,7 @@ async def _tools(
     manager = release_setup.release_manager(settings, helm, kube, workspace, environ, run_child, log)
     runner = hook_runner.HookRunner(
         tmp_dir=workspace,
-        environment=environment.of_hooks(environ, access, workspace),
+        environment=environment.of_hooks(environ, access, workspace, settings.hook_env),
         default_timeout=settings.hook_timeout,
         logger=log,
         run_child=run_child,

@@ -34,7 +34,7 @@ from addon_operator.helm import binary
 from addon_operator.kernel import clock, errors
 from addon_operator.kube import auth, client, events, paths
 from addon_operator.kube import errors as kube_errors
-from addon_operator.process import children, fenced, jq_workers, launcher, values_worker
+from addon_operator.process import children, fenced, jq_workers, launcher, lineage, values_worker
 from addon_operator.telemetry import heartbeat, logs, metrics
 
 _LAST_EVENTS_SECONDS: Final = 1.0
@@ -65,6 +65,7 @@ class _Process:
         self._recorder: events.EventRecorder | None = None
         self._objects: module_objects.ModuleObjects | None = None
         self._debug: debug_api.DebugApi | None = None
+        self._lineage = lineage.Lineage()
 
     async def live(self) -> None:
         starting = asyncio.current_task()
@@ -81,7 +82,7 @@ class _Process:
         for warning in self._settings.warnings:
             self._log.warning(warning)
         async with contextlib.AsyncExitStack() as stack:
-            served = debugging.serving(self._settings, self._status, self._log)
+            served = debugging.serving(self._settings, self._status, self._lineage.includes, self._log)
             self._debug = await stack.enter_async_context(served)
             if self._settings.admission_only:
                 await self._only_admit(stack)
@@ -177,7 +178,7 @@ class _Process:
         for warning in modules.warnings:
             self._log.warning(warning)
         configured = str(settings.helm_bin_path) if settings.helm_bin_path else None
-        spawner = stack.enter_context(launcher.Launcher())
+        spawner = stack.enter_context(launcher.Launcher(self._lineage.started))
         helm = await binary.find(
             configured, self._environ, functools.partial(children.run_child, spawner=spawner)
         )

@@ -291,6 +291,20 @@ VOLUME_TYPES: Final = SettingType(
     "A,B",
 )
 
+_VARIABLE = re.compile(r"[A-Za-z_*][A-Za-z0-9_*]*")
+
+
+def _variables(text: str) -> tuple[str, ...]:
+    found = _items(text)
+    if not all(map(_VARIABLE.fullmatch, found)):
+        raise ValueError
+    return found
+
+
+VARIABLES: Final = SettingType(
+    _variables, "names of variables, with * for any characters, separated by commas", list, "A,B_*"
+)
+
 _LABEL_KEY = re.compile(
     r"((?=[^/]{1,253}/)[a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 )

@@ -114,6 +114,13 @@ class Settings:
         "Time after which a hook is ended and counts as failed.",
         _OPERATOR,
     )
+    hook_env: tuple[str, ...] = fields.setting(
+        "HOOK_ENV",
+        t.VARIABLES,
+        "*",
+        "Variables of the operator that hooks inherit; * stands for anything but the operator's credentials.",
+        _OPERATOR,
+    )
     shutdown_grace: float = fields.setting(
         "SHUTDOWN_GRACE",
         t.DURATION,
@@ -386,6 +393,9 @@ class Settings:
         "/var/run/addon-operator/debug.socket",
         "Socket of the debug commands.",
         _DEBUG,
+    )
+    hook_debug_socket: bool = fields.setting(
+        "HOOK_DEBUG_SOCKET", t.BOOLEAN, "false", "Whether hooks may use the debug socket.", _DEBUG
     )
     debug_keep_tmp_files: bool = fields.setting(
         "DEBUG_KEEP_TMP_FILES", t.BOOLEAN, "false", "Keep the temporary files of hooks and Helm.", _DEBUG

@@ -52,7 +52,7 @@ def check(
 
     configured = hook_places.configured({"modules_dirs": modules_dirs, "global_hooks_dir": global_hooks_dir})
     places = list(configured.places()) if directory is None else configured.below(directory)
-    report = hooks_check.check(places)
+    report = hooks_check.check(places, configured.hook_env)
     if output == "text":
         _print_table(report)
     else:

@@ -34,6 +34,12 @@ def send(group: int, number: signal.Signals) -> None:
         os.killpg(group, number)
 
 
+def parent_and_session(pid: int, proc: pathlib.Path = PROC) -> tuple[int, int]:
+    """The parent and the session of a process; raises what reading and cutting raise if it has ended."""
+    fields = _fields((proc / str(pid) / "stat").read_text(errors="replace"))
+    return int(fields[1]), int(fields[3])
+
+
 def _names(likely: int | None, proc: pathlib.Path) -> Iterator[str]:
     if likely is not None:
         yield str(likely)
@@ -41,6 +47,10 @@ def _names(likely: int | None, proc: pathlib.Path) -> Iterator[str]:
 
 
 def _state_and_group(stat: str) -> tuple[str, int]:
-    # The command's name stands in parentheses and may hold both spaces and parentheses.
-    fields = stat.rpartition(")")[2].split()
+    fields = _fields(stat)
     return fields[0], int(fields[2])
+
+
+def _fields(stat: str) -> list[str]:
+    # The command's name stands in parentheses and may hold both spaces and parentheses.
+    return stat.rpartition(")")[2].split()

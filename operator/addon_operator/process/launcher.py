@@ -11,7 +11,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -30,7 +30,9 @@ class Launcher:
     The process is started when it is first needed, and once more if it was killed. Belongs to one thread.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, on_start: Callable[[int], None] = lambda _: None) -> None:
+        """``on_start`` gets the process id of each child."""
+        self._on_start = on_start
         self._process: subprocess.Popen[bytes] | None = None
         self._socket: socket.socket | None = None
         self._limit = b""
@@ -59,6 +61,7 @@ class Launcher:
         with _in_memory(json.dumps(request).encode()) as document:
             answer = self._ask_again(b"start", [document, stdout, stderr])
         if "pid" in answer:
+            self._on_start(int(answer["pid"]))
             return int(answer["pid"])
         number = int(answer["errno"])
         raise OSError(number, os.strerror(number))

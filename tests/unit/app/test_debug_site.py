@@ -1,5 +1,6 @@
 """The debug endpoint, asked over its socket."""
 
+import os
 import pathlib
 import sys
 import tempfile
@@ -356,3 +357,24 @@ async def test_at_its_default_place_a_socket_that_cannot_be_had_is_a_warning(
         pass
     (warning,) = log.warnings
     assert warning.startswith("debug commands will not reach this operator: ")
+
+
+async def test_a_process_that_may_not_ask_gets_a_sentence_and_nothing_else(
+    place: pathlib.Path,
+    world: inspected.World,
+    log: Any,  # noqa: ANN401  # in place of structlog's
+) -> None:
+    asked: list[int] = []
+
+    def refuse(pid: int) -> bool:
+        asked.append(pid)
+        return True
+
+    async with (
+        debug_site.serving(settings_for(place), world.api, log, refuse),
+        aiohttp.ClientSession("http://unix", connector=aiohttp.UnixConnector(str(place))) as session,
+    ):
+        for path in ("/", "/config/list.json", "/nowhere"):
+            status, told = await error_at(session, path)
+            assert (status, told[:50]) == (403, "the operator does not answer processes that it has"), path
+    assert set(asked) == {os.getpid()}

@@ -92,6 +92,7 @@ class Replica:
     handler: Marking
     observer: Observer
     store: certificate_store.CertificateStore
+    tls: tls.LiveTls
     site: site.AdmissionSite
     configuration: specs.Configuration
     registrar: registration.Registrar
@@ -143,7 +144,7 @@ async def replica(
     registrar = registration.Registrar(kube, [wanted], address, store, observer, time=time)
     await registrar.ensure()
     keeping = asyncio.create_task(registrar.keep())
-    running = Replica(kube, namespace, time, handler, observer, store, served, wanted, registrar)
+    running = Replica(kube, namespace, time, handler, observer, store, live, served, wanted, registrar)
     try:
         yield running
     finally:

@@ -1,4 +1,4 @@
-"""The TLS of the admission site: one context for its whole life, whose certificate can change."""
+"""The TLS of the admission site, whose certificate and whose clients' authorities can change."""
 
 import os
 import ssl
@@ -7,14 +7,15 @@ from addon_operator.admission import certificates
 
 
 class LiveTls:
-    """A server context whose certificate is replaced while it serves.
+    """A server context whose certificate and trust are replaced while it serves.
 
     Handshakes that begin afterwards get the new certificate; connections that are open stay so.
     """
 
     def __init__(self) -> None:
         self.context = _server_context()
-        """What the site listens with."""
+        """For the next handshake; another one after every change of who may ask."""
+        self._pair: certificates.KeyPair | None = None
 
     def use(self, pair: certificates.KeyPair) -> None:
         """Serve this certificate from now on.
@@ -25,6 +26,23 @@ class LiveTls:
         # A context that refuses a key has already taken its certificate: try it on one that serves nobody.
         _load(_server_context(), pair)
         _load(self.context, pair)
+        self._pair = pair
+
+    def require_clients(self, authorities: bytes) -> None:
+        """Take clients only that have a certificate of one of these authorities (PEM).
+
+        Raises :class:`addon_operator.admission.certificates.CertificateError` if there is none among them.
+        """
+        # A context never forgets an authority, so there is a new one.
+        context = _server_context()
+        context.verify_mode = ssl.CERT_REQUIRED
+        try:
+            context.load_verify_locations(cadata=authorities.decode("ascii", errors="ignore"))
+        except (ssl.SSLError, ValueError) as error:
+            raise certificates.CertificateError("which has no certificate in PEM form") from error
+        if self._pair is not None:
+            _load(context, self._pair)
+        self.context = context
 
 
 def _server_context() -> ssl.SSLContext:

@@ -16,6 +16,7 @@ from addon_operator.admission import (
     certificate_store,
     certificate_store_files,
     certificate_store_secret,
+    client_authority,
     config_check,
     env_sources_reader,
     expansion_check,
@@ -101,6 +102,10 @@ class Admission:
             log,
             time=self._clock,
         )
+        authority = settings.webhook_client_ca
+        self._clients = (
+            None if authority is None else client_authority.ClientAuthority(authority, self._tls, log)
+        )
         self._site = self._make_site(handler)
         self._watch_health = watch_health.WatchHealth("the watch of PodPresets")
         meters.show_watch("podpresets", lambda: self._watch_health.is_up)
@@ -145,6 +150,9 @@ class Admission:
         """
         if self._settings.admission_server_certs_dir is not None:
             await self._store.refresh()
+        if self._clients is not None:
+            await self._clients.load()
+            self._run("client-authority", self._clients.keep())
         await self._site.start()
         self._log.info("admission server listens", port=self.port)
         self._run("events", self._recorder.run())

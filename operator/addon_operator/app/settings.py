@@ -233,6 +233,13 @@ class Settings:
         "Name of webhook configurations that others make and the operator only fills; else it makes its own.",
         _ADMISSION,
     )
+    webhook_client_ca: pathlib.Path | None = fields.setting(
+        "WEBHOOK_CLIENT_CA",
+        t.OPTIONAL_PATH,
+        "",
+        "File with the authority of the API server's client certificate; without one anybody may ask.",
+        _ADMISSION,
+    )
     webhook_failure_policy: str = fields.setting(
         "WEBHOOK_FAILURE_POLICY",
         t.choice("ignore", "fail"),

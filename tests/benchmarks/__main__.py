@@ -16,7 +16,7 @@ import click
 import rich.console
 import rich.table
 
-from tests.benchmarks import admission, expand, hooks, lifecycle, measures, merge, values
+from tests.benchmarks import admission, expand, hooks, lifecycle, measures, memory, merge, values
 
 _BENCHMARKS: Final[Mapping[str, Callable[[], Sequence[measures.Row]]]] = {
     "expand": expand.run,
@@ -25,6 +25,7 @@ _BENCHMARKS: Final[Mapping[str, Callable[[], Sequence[measures.Row]]]] = {
     "values": values.run,
     "hooks": hooks.run,
     "lifecycle": lifecycle.run,
+    "memory": memory.run,
 }
 
 

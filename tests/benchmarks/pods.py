@@ -104,6 +104,11 @@ def presets() -> list[preset_cache.Stored]:
     return [*matching, *others]
 
 
+def many_presets(number: int) -> list[preset_cache.Stored]:
+    """So many presets in namespaces of ten."""
+    return [_preset(f"n{each // 10}", each, {"app": f"app-{each}"}) for each in range(number)]
+
+
 def _preset(namespace: str, number: int, labels: dict[str, str]) -> preset_cache.Stored:
     volume = f"cache-{number}"
     return {

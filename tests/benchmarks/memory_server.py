@@ -1,0 +1,81 @@
+"""``python -m tests.benchmarks.memory_server NUMBER``: the admission server with so many presets.
+
+It writes its port and authority as a line of JSON, and then for each line that it reads what it takes now.
+"""
+
+import asyncio
+import datetime as dt
+import json
+import os
+import sys
+from typing import Final
+
+from addon_operator.admission import certificates, preset_cache, reviews, site, site_load, tls
+from addon_operator.app import admission, graph  # noqa: F401 - what every operator has imported
+from tests.benchmarks import pods, surroundings
+
+PATH: Final = "/mutate-pods"
+_DAY: Final = dt.timedelta(days=1)
+
+
+class _Observer:
+    """Counts what was turned away; everything else is seen from the other side."""
+
+    def __init__(self) -> None:
+        self.refused_by_status: dict[int, int] = {}
+
+    def answered(self, path: str, status: int, seconds: float) -> None: ...
+
+    def refused(self, path: str, status: int, reason: str) -> None:
+        self.refused_by_status[status] = self.refused_by_status.get(status, 0) + 1
+
+    def failed(self, path: str, error: Exception) -> None: ...
+
+    def connection_closed(self, reason: str, details: str) -> None: ...
+
+    def preset_stored(self, stored: preset_cache.Stored, parsed: preset_cache.Parsed) -> None: ...
+
+    def preset_gone(self, namespace: str, name: str) -> None: ...
+
+
+async def main() -> None:
+    """Serve until nothing more is asked."""
+    observer, entered = _Observer(), 0
+
+    async def holding(review: reviews.Review) -> reviews.Verdict:
+        nonlocal entered
+        entered += 1
+        await asyncio.Event().wait()
+        return reviews.ALLOWED
+
+    cache = preset_cache.PresetCache(observer)
+    cache.listed(None, pods.many_presets(int(sys.argv[1])), "1000000")
+    now = dt.datetime.now(dt.UTC)
+    authority = certificates.make_authority(now, _DAY)
+    live = tls.LiveTls()
+    live.use(certificates.make_server(authority, ["127.0.0.1"], now, _DAY))
+    account = site_load.Account(site_load.Limits())
+    routes = {PATH: site.Route(holding, "allow", timeout=300)}
+    served = site.AdmissionSite(routes, live, "127.0.0.1", 0, observer, account=account)
+    await served.start()
+    _say({"port": served.port, "authority": authority.certificate.decode()})
+    while line := await asyncio.to_thread(sys.stdin.readline):
+        # What was sent before has to be read first.
+        await asyncio.sleep(0.02 if line.strip() else 1)
+        _say(
+            {
+                "resident": surroundings.resident_mebibytes(os.getpid()),
+                "held": account.memory / (1 << 20),
+                "entered": entered,
+                "refused": observer.refused_by_status,
+            }
+        )
+
+
+def _say(document: object) -> None:
+    sys.stdout.write(json.dumps(document) + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -13,13 +13,18 @@ _SHOWN_LENGTH: Final = 80
 
 
 class SettingsError(errors.ConfigurationError):
-    """One or more settings are wrong; the text has one line for each."""
+    """One or more settings are wrong; the text has one line for each, and for each warning."""
 
-    def __init__(self, problems: tuple[str, ...]) -> None:
-        lines = "".join(f"\n  {problem}" for problem in problems)
-        super().__init__(problems[0] if len(problems) == 1 else f"{len(problems)} settings are wrong:{lines}")
+    def __init__(self, problems: tuple[str, ...], warnings: tuple[str, ...] = ()) -> None:
+        """``warnings`` are about names: a misspelt one may be why another is missing or wrong."""
+        text = problems[0] if len(problems) == 1 else f"{len(problems)} settings are wrong:{_lines(problems)}"
+        super().__init__(f"{text}\nSet, too:{_lines(warnings)}" if warnings else text)
         self.problems = problems
         """One sentence for each wrong setting."""
+
+
+def _lines(sentences: tuple[str, ...]) -> str:
+    return "".join(f"\n  {sentence}" for sentence in sentences)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -35,10 +40,10 @@ class Resolution:
     missing: tuple[str, ...]
     """Sentences about settings that must be given and are not."""
 
-    def check(self) -> None:
-        """Raise :class:`SettingsError` if anything is wrong or missing."""
+    def check(self, warnings: tuple[str, ...] = ()) -> None:
+        """Raise :class:`SettingsError` if anything is wrong or missing, with ``warnings`` about names."""
         if self.problems or self.missing:
-            raise SettingsError((*self.missing, *self.problems))
+            raise SettingsError((*self.missing, *self.problems), warnings)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -434,9 +434,6 @@ def settings_of(
     resolution: setting_resolution.Resolution, environ: Mapping[str, str], flags: Mapping[str, str | None]
 ) -> Settings:
     """The settings of a resolution without problems; raises ``SettingsError`` otherwise."""
-    resolution.check()
-    return Settings(
-        **resolution.values,
-        origins=resolution.origins,
-        warnings=setting_names.warnings(TABLE.values(), environ, flags),
-    )
+    warnings = setting_names.warnings(TABLE.values(), environ, flags)
+    resolution.check(warnings)
+    return Settings(**resolution.values, origins=resolution.origins, warnings=warnings)

@@ -70,9 +70,10 @@ def settings(output: str, flags: Mapping[str, str | None]) -> None:
     Takes the same flags and variables as 'start'.
     """
     resolution = setting_resolution.resolve(app_settings.TABLE, flags, os.environ)
+    warnings = setting_names.warnings(app_settings.TABLE.values(), os.environ, flags)
     if resolution.problems:
-        raise setting_resolution.SettingsError(resolution.problems)
-    for warning in setting_names.warnings(app_settings.TABLE.values(), os.environ, flags):
+        raise setting_resolution.SettingsError(resolution.problems, warnings)
+    for warning in warnings:
         click.echo(f"Warning: {warning}", err=True)
     click.echo(_RENDERERS[output](list(_rows(resolution))), nl=False)
 

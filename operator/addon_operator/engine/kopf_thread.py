@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import kopf
 
+from addon_operator.kernel import errors
 from addon_operator.kube import credentials, watch_health, watching_sessions
 
 _RESTART_FIRST: Final = 1.0
@@ -159,12 +160,15 @@ class KopfThread:
         async def call() -> credentials.Credentials:
             return await self._login()
 
-        current = await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(call(), self._home))
-        # A session of our own: it tells how the watch fares, and takes authorities that our client takes.
+        try:
+            current = await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(call(), self._home))
+            # A session of our own: it tells how the watch fares, and takes authorities that our client takes.
+            session = await watching_sessions.open_session(current, self.health)
+        except errors.AddonOperatorError as error:
+            self.health.falls(str(error))
+            raise
         return kopf.AiohttpSession(
-            server=current.server,
-            aiohttp_session=await watching_sessions.open_session(current, self.health),
-            expiration=_expiration(current),
+            server=current.server, aiohttp_session=session, expiration=_expiration(current)
         )
 
 

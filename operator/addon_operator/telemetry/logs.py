@@ -61,7 +61,7 @@ def set_level(level: str) -> None:
     quiet = number > logging.DEBUG
     logging.getLogger("kopf").setLevel(logging.WARNING if quiet else number)
     # It warns that it does not handle signals in a thread, which is what is wanted.
-    logging.getLogger("kopf._core.reactor.running").setLevel(logging.ERROR if quiet else number)
+    logging.getLogger("kopf._core.reactor.running").setLevel(logging.ERROR)
 
 
 def _formatter(type_: str, *, no_time: bool) -> logging.Formatter:

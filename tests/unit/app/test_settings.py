@@ -236,6 +236,17 @@ def test_types_of_volumes_are_the_usual_ones_those_that_are_named_or_all() -> No
     assert set(load(PODPRESET_VOLUME_TYPES="all").podpreset_volume_types) == volume_types.SOURCE_NAMES
 
 
+def test_a_misspelt_name_is_told_together_with_what_is_missing_because_of_it() -> None:
+    with pytest.raises(setting_resolution.SettingsError) as caught:
+        settings.load({}, {"ADDON_OPERATOR_NAMESPCE": "addons", "HELM_HISTORY_MAX": "x"})
+    lines = str(caught.value).splitlines()
+    assert lines[0] == "2 settings are wrong:"
+    assert lines[-2:] == [
+        "Set, too:",
+        "  ADDON_OPERATOR_NAMESPCE is no setting: did you mean ADDON_OPERATOR_NAMESPACE?",
+    ]
+
+
 def test_a_very_long_wrong_value_is_cut() -> None:
     (problem,) = problems(LOG_TYPE="x" * 10_000)
     assert len(problem) < 300

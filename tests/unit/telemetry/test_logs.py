@@ -218,6 +218,16 @@ def test_the_progress_of_kopf_is_told_at_level_debug_only(
     assert bool(stream.getvalue()) is told
 
 
+@pytest.mark.parametrize("level", ["warn", "info", "debug"])
+def test_kopf_does_not_warn_of_signals_that_it_is_not_meant_to_handle(
+    configure: Configure, level: str
+) -> None:
+    stream = configure("json", level=level)
+    logger = logging.getLogger("kopf._core.reactor.running")
+    logger.warning("OS signals are ignored: running not in the main thread.")
+    assert stream.getvalue() == ""
+
+
 def test_an_attribute_called_like_an_own_field_is_kept_aside(configure: Configure) -> None:
     stream = configure("json")
     logging.getLogger("x").info("text", extra={"level": "mine"})

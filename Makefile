@@ -15,7 +15,7 @@ PYTEST := $(BIN)/python -m pytest
 # Integration tests mostly wait: more of them than cores go at once, each worker with a control plane of its own.
 SIDE_BY_SIDE := --numprocesses 3 --dist worksteal
 
-.PHONY: help demo test test-all check format unit integration bench manifests reference lock audit clean
+.PHONY: help demo test test-all check format unit integration bench manifests reference lock audit image-test clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  \033[1mmake %-12s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -61,6 +61,9 @@ test: check ## check, then unit and integration tests
 
 test-all: test ## test, and the tests that take long
 	@$(PYTEST) $(SIDE_BY_SIDE) -m slow tests
+
+image-test: $(BIN)/addon-operator ## Build the image and run it as its pod (needs root, buildah, debootstrap)
+	@$(BIN)/python scripts/image_test.py $(if $(IF_POSSIBLE),--if-possible)
 
 bench: $(STAMP) ## Benchmarks beside their baselines; takes some minutes
 	@$(BIN)/python -m tests.benchmarks

@@ -114,6 +114,8 @@ def _api_server(where: layout.Layout, ports: Ports) -> tuple[str, ...]:
         "--authorization-mode=RBAC",
         "--allow-privileged=true",
         "--endpoint-reconciler-type=none",
+        # Nothing plays kube-proxy: Services of webhooks and aggregated APIs lead to their endpoints.
+        "--enable-aggregator-routing=true",
         "--profiling=false",
     )
 

@@ -24,8 +24,15 @@ _TYPES: Final[Mapping[Action, hook_series.Type]] = {
 }
 
 
+MAX_LINES: Final = 20_000
+"""Lines of ``/metrics`` that all series of one hook may take; a histogram takes several for each series."""
+# Prometheus itself writes these for each target and alert.
+_OF_PROMETHEUS: Final = frozenset({"up", "ALERTS", "ALERTS_FOR_STATE"})
+_OF_SCRAPES: Final = "scrape_"
+
+
 class HookMetricError(errors.AddonOperatorError):
-    """A hook's metric clashes with one that is there; the text names both."""
+    """A hook's metric clashes with one that is there, or is one too many; the text names both."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -51,7 +58,8 @@ class HookMetrics(library_registry.Collector):
         for a module's hook.
 
         Raises :class:`HookMetricError` when a type, label set or list of buckets clashes with that of the
-        same metric, or a name with one of the operator's.
+        same metric, or a name with one of the operator's or of Prometheus' own, or when the hook would have
+        more than :data:`MAX_LINES`.
         """
         before = self._families
         batch = _Batch(before, self._registry.names, added)
@@ -101,7 +109,19 @@ class _Batch:
     def result(self) -> Mapping[str, hook_series.Family]:
         """All families once the groups of the batch have lost what it did not mention."""
         self._expire(self._groups, but=frozenset(self._mentioned))
+        self._refuse_too_many()
         return self._families
+
+    def _refuse_too_many(self) -> None:
+        """Hold the hook to its bound, once what expires has made room."""
+        hook = tuple(sorted(self._added.items()))
+        lines = {name: family.lines_of(hook) for name, family in self._families.items()}
+        if (total := sum(lines.values())) > MAX_LINES:
+            most = max(self._copied & lines.keys(), key=lines.__getitem__, default="")
+            raise HookMetricError(
+                f"metric {most} of {self._owner()}: the hook's metrics would take {total} lines of /metrics, "
+                f"and a hook may take {MAX_LINES}; use fewer values of labels, or a group whose series expire"
+            )
 
     def _expire(self, groups: set[str], *, but: frozenset[tuple[str, hook_series.Labels]]) -> None:
         for name, family in list(self._families.items()):
@@ -153,6 +173,11 @@ class _Batch:
         if wanted.exposed_names & self._reserved:
             raise HookMetricError(
                 f"metric {wanted.name} of {wanted.owner}: the operator itself exports a metric of that name; "
+                "name it otherwise"
+            )
+        if wanted.name in _OF_PROMETHEUS or wanted.name.startswith(_OF_SCRAPES):
+            raise HookMetricError(
+                f"metric {wanted.name} of {wanted.owner}: Prometheus itself writes metrics of that name; "
                 "name it otherwise"
             )
         for there in self._families.values():

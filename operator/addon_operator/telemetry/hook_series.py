@@ -1,6 +1,7 @@
 """One metric of hooks: its declaration and its series."""
 
 import bisect
+import collections
 import dataclasses
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,6 +21,11 @@ DEFAULT_BUCKETS: Final = tuple(
 )
 """Those of a histogram whose hook names none: the library's, for seconds."""
 _TOTAL: Final = "_total"
+
+
+def added_labels(labels: Labels) -> Labels:
+    """Those that the operator adds: they name the hook."""
+    return tuple(label for label in labels if label[0] in ADDED_LABELS)
 
 
 @dataclasses.dataclass(slots=True)
@@ -53,6 +59,7 @@ class Family:
         self.owner = owner
         """Whose run declared it, for messages."""
         self.series: dict[Labels, Series] = {}
+        self._by_hook: collections.Counter[Labels] = collections.Counter()
 
     @property
     def is_plain_counter(self) -> bool:
@@ -73,6 +80,7 @@ class Family:
         """One that can be changed; its series too."""
         made = Family(self.name, self.type, self.labels, self.buckets, self.owner)
         made.series = {labels: item.copy() for labels, item in self.series.items()}
+        made._by_hook = self._by_hook.copy()
         return made
 
     def change(self, labels: Labels, value: float, group: str) -> None:
@@ -80,6 +88,7 @@ class Family:
         item = self.series.get(labels)
         if item is None:
             item = self.series[labels] = Series(group, counts=[0] * self._slots)
+            self._by_hook[added_labels(labels)] += 1
         item.group = group
         item.value = value if self.type == "gauge" else item.value + value
         if item.counts:
@@ -98,6 +107,11 @@ class Family:
         """Forget series."""
         for labels in gone:
             del self.series[labels]
+            self._by_hook[added_labels(labels)] -= 1
+
+    def lines_of(self, hook: Labels) -> int:
+        """How many lines the series of a hook take; ``hook`` is as :func:`added_labels` gives it."""
+        return self._by_hook[hook] * (self._slots + 2 if self.type == "histogram" else 1)
 
     def exposed(self) -> metrics_core.Metric:
         """The metric as the library writes it; its help text is its name."""

@@ -90,3 +90,10 @@ def test_panels_do_not_cover_each_other() -> None:
 def test_panels_have_ids_of_their_own() -> None:
     ids = [panel["id"] for panel in DASHBOARD["panels"]]
     assert len(ids) == len(set(ids))
+
+
+def test_monitors_let_no_hook_pass_for_another_job_namespace_or_instance() -> None:
+    template = (ROOT / "deploy/chart/addon-operator/templates/monitor.yaml").read_text()
+    endpoints = template.count("path: /metrics")
+    assert endpoints == 2
+    assert template.count("honorLabels: false") == endpoints

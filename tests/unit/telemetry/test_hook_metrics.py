@@ -317,3 +317,46 @@ def test_open_metrics_can_be_read(bench: Bench) -> None:
     plain = bench.meters.render().body.decode()
     assert "# TYPE n_total counter" in plain
     assert "# TYPE m counter" in plain
+
+
+@pytest.mark.parametrize("name", ["up", "ALERTS", "ALERTS_FOR_STATE", "scrape_duration_seconds"])
+def test_names_of_prometheus_itself_are_refused(bench: Bench, name: str) -> None:
+    with pytest.raises(hook_metrics.HookMetricError, match=f"metric {name} of hook h.sh: Prometheus itself"):
+        bench.run("h.sh", gauge(name))
+
+
+def test_labels_that_prometheus_sets_are_passed_on(bench: Bench) -> None:
+    # The monitors do not honour them: Prometheus calls them exported_namespace and so on.
+    bench.run("h.sh", gauge("m", namespace="a", job="b", instance="c", pod="d"))
+    assert list(bench.values()) == ['m{hook="h.sh",instance="c",job="b",namespace="a",pod="d"}']
+
+
+def test_a_hook_has_a_bound_and_others_do_not_feel_it(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hook_metrics, "MAX_LINES", 10)
+    bench.run("many.sh", *(gauge("m", group="g", number=str(number)) for number in range(10)))
+    with pytest.raises(hook_metrics.HookMetricError) as raised:
+        bench.run("many.sh", gauge("m", number="one more"), module="")
+    assert str(raised.value) == (
+        "metric m of hook many.sh: the hook's metrics would take 11 lines of /metrics, and a hook may take "
+        "10; use fewer values of labels, or a group whose series expire"
+    )
+    assert len(bench.values()) == 10
+    bench.run("many.sh", gauge("m", 2, number="0", group="g2"))
+    bench.run("many.sh", *(gauge("m", number=str(number)) for number in range(1, 10)), module="web")
+
+
+def test_series_that_expire_make_room(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hook_metrics, "MAX_LINES", 3)
+    for batch in range(3):
+        bench.run("h.sh", *(gauge("m", group="g", number=f"{batch}-{number}") for number in range(3)))
+    bench.run("h.sh", expire("g"))
+    bench.run("h.sh", *(add("c", number=str(number)) for number in range(3)))
+    assert len(bench.values()) == 3
+
+
+def test_each_line_of_a_histogram_counts(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hook_metrics, "MAX_LINES", 10)
+    bench.run("h.sh", observe("m", 1, [1, 2], a="1"), observe("m", 1, [1, 2], a="2"))
+    assert len(bench.values()) == 10
+    with pytest.raises(hook_metrics.HookMetricError, match="would take 15 lines"):
+        bench.run("h.sh", observe("m", 1, [1, 2], a="3"))

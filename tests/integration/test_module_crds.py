@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import random
 import textwrap
 from collections.abc import Callable
 from typing import Any, Final
@@ -179,3 +180,73 @@ def test_a_dropped_version_is_left_by_its_objects_and_the_live_conversion_stays(
     assert crd["spec"]["conversion"] == webhook
     schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     assert schema["properties"]["size"] == {"type": "number"}
+
+
+def test_definitions_of_more_than_a_release_can_hold_and_of_charts_within_the_chart(
+    site: operator_site.Site, group: str, read: Callable[[str], dict[str, Any]]
+) -> None:
+    module = site.module("010-web", {"a": "b"}, values="webEnabled: true")
+    (module / "Chart.yaml").write_text("apiVersion: v2\nname: web\nversion: 1.0.0\n" + _DEPENDENCIES)
+    # What is random does not shrink in the record of the release, which has room for 1 MiB.
+    large = definition(group, "boxes", "v1") + f"# {random.Random(1).randbytes(1_500_000).hex()}\n"
+    write(module, "large.yaml", large)
+    write(module, "more.yaml", definition(group, "tables", "v1"))
+    for name in ("inner", "quiet"):
+        below = module / "charts" / name
+        (below / "templates").mkdir(parents=True)
+        (below / "Chart.yaml").write_text(f"apiVersion: v2\nname: {name}\nversion: 1.0.0\n")
+        (below / "values.yaml").write_text("enabled: false\n")
+        write(below, "crd.yaml", definition(group, f"{name}s", "v1"))
+    (module / "charts" / "inner" / "templates" / "inner.yaml").write_text(
+        custom_object(group, "v1", "Inner", "from-chart")
+    )
+    (module / "charts" / "inner" / "values.yaml").write_text("enabled: true\n")
+    site.values("global: {}")
+    operator = site.start().wait_ready().wait_idle()
+    assert site.revisions() == {"web": 1}
+    site.kubectl("get", f"inners.{group}", "from-chart")
+    crds = {name for name in site.kubectl("get", "crd", "--output=name").split() if group in name}
+    prefix = "customresourcedefinition.apiextensions.k8s.io"
+    assert crds == {f"{prefix}/{name}.{group}" for name in ("boxes", "tables", "inners")}
+    record = json.loads(site.kubectl("get", "secret", "sh.helm.release.v1.web.v1", "--output=json"))
+    assert len(record["data"]["release"]) < 20_000
+
+    # A deleted definition comes back at once, and so does what it took with it; neither makes a revision.
+    uid = read("inners")["metadata"]["uid"]
+    site.kubectl("delete", "crd", f"inners.{group}", f"tables.{group}")
+    operator.wait_until(
+        lambda: (
+            site.kubectl("get", "crd", "--ignore-not-found", f"inners.{group}", f"tables.{group}").count(
+                group
+            )
+            == 2
+        ),
+        "the definitions are back",
+        deadline=5,
+    )
+    assert read("inners")["metadata"]["uid"] != uid
+    operator.wait_until(
+        lambda: "from-chart" in site.kubectl("get", f"inners.{group}", "--output=name"), "the object is back"
+    )
+    operator.wait_idle()
+    assert site.data("web") == {"a": "b"}
+    operator.stop()
+
+    # A restart reads no definition of the cluster, only their metadata; a change by hand is mended.
+    revisions = site.revisions()
+    before = read("boxes")["metadata"]["resourceVersion"]
+    patch = json.dumps({"spec": {"names": {"shortNames": ["tt"]}}})
+    site.kubectl("patch", "crd", f"inners.{group}", "--type=merge", f"--patch={patch}")
+    site.kubectl("delete", "crd", f"tables.{group}")
+    again = site.start().wait_ready().wait_idle()
+    assert read("boxes")["metadata"]["resourceVersion"] == before
+    assert read("tables")["status"]["storedVersions"] == ["v1"]
+    assert site.revisions() == revisions
+    again.stop()
+
+
+_DEPENDENCIES: Final = """\
+dependencies:
+- {name: inner, version: 1.0.0, condition: inner.enabled}
+- {name: quiet, version: 1.0.0, condition: quiet.enabled}
+"""

@@ -140,9 +140,9 @@ class Graph:
             parts.log,
             self._clock,
         )
+        self._definitions = self._module_crds()
         self._healing = self._healing_parts()
         self._releases = self._healing.releases
-        self._definitions = self._module_crds()
         self._module_runner = self._make_module_runner()
 
     @property
@@ -279,14 +279,23 @@ class Graph:
             parts.releases, self._values, self._told, ignored=parts.ignored_releases
         )
         return healing_setup.heal(
-            cluster, releases, self._values, self._states, parts.meters, parts.log, self._clock
+            cluster,
+            releases,
+            self._definitions,
+            self._values,
+            self._states,
+            parts.meters,
+            parts.log,
+            self._clock,
         )
 
     def _module_crds(self) -> module_crds.ModuleCrds:
         installer = crds.CrdInstaller(
             self._parts.kube, self._kinds, self._settings.crd_extra_labels, self._clock
         )
-        return module_crds.ModuleCrds(installer, self._told, self._settings.crd_filter_prefixes)
+        return module_crds.ModuleCrds(
+            installer, self._told, self._settings.crd_filter_prefixes, self._values.helm_values
+        )
 
     def _discovery(self) -> discovery.Discovery:
         return discovery.Discovery(

@@ -8,7 +8,9 @@ import structlog
 
 from addon_operator.app import healing_observer
 from addon_operator.engine import (
+    crd_guard,
     healing,
+    module_crds,
     module_releases,
     restoring,
     state,
@@ -63,6 +65,7 @@ class HealingParts:
     """For ``module resource-monitor``."""
     heal: healing.Healing
     runs: LateRuns
+    definitions: crd_guard.CrdGuard
 
     def resources_of(self, module: names.ModuleName) -> list[dict[str, json_types.JsonValue]] | None:
         """The resources of a module's release and their state, as ``module resource-monitor`` shows them.
@@ -77,6 +80,7 @@ class HealingParts:
         async with asyncio.TaskGroup() as group:
             group.create_task(self.releases.work(), name="follow resources")
             group.create_task(self.heal.work(), name="heal")
+            group.create_task(self.definitions.work(), name="definitions")
 
 
 def _shown(row: watched_resources.ResourceView) -> dict[str, json_types.JsonValue]:
@@ -106,6 +110,7 @@ class _Watches:
 def heal(
     cluster: Cluster,
     releases: module_releases.ModuleReleases,
+    definitions: module_crds.ModuleCrds,
     values: store.ValuesStore,
     states: state.ModuleStates,
     meters: metrics.Metrics,
@@ -129,4 +134,11 @@ def heal(
         warn=log.warning,
         clock=clock,
     )
-    return HealingParts(watched, resources, healer, runs)
+    guard = crd_guard.CrdGuard(
+        definitions,
+        _Watches(cluster.informers),
+        maintenance=values.maintenance,
+        warn=log.warning,
+        clock=clock,
+    )
+    return HealingParts(watched, resources, healer, runs, guard)

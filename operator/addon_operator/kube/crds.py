@@ -7,6 +7,8 @@ Source: "Upgrade existing objects to a new stored version" of the Kubernetes doc
 """
 
 import asyncio
+import contextlib
+import hashlib
 import urllib.parse
 from collections.abc import Mapping
 from typing import Any, Final
@@ -18,6 +20,9 @@ from addon_operator.modules import crd_changes, crd_files
 ESTABLISH_SECONDS: Final = 30.0
 """How long the API server may take until it serves a new definition."""
 _TRIES: Final = 5
+_APPLIED: Final = "addon-operator.io/applied"
+_DIGEST_LENGTH: Final = 40
+_COLLECTION: Final = paths.of(crd_files.API_VERSION, crd_files.PLURAL)
 _FIRST_PAUSE: Final = 0.05
 _MAX_PAUSE: Final = 1.0
 
@@ -44,9 +49,26 @@ class CrdInstaller:
         self._clock = time
         self._sleep = sleep
 
-    async def ensure(self, crd: crd_files.Crd) -> bool:
+    async def applied(self) -> dict[str, str]:
+        """The digest of what was applied, by name, for all definitions that nobody changed since.
+
+        One request for metadata alone; empty without the right to ask.
+        """
+        try:
+            found = await self._kube.list_all(_COLLECTION, metadata_only=True)
+        except (errors.Forbidden, errors.NotFound):
+            return {}
+        return dict(filter(None, map(_noted, found.items)))
+
+    def digest(self, text: str) -> str:
+        """The digest of a definition's text, and of what is put on each definition."""
+        labels = "".join(f"{key}={value}," for key, value in sorted(self._labels.items()))
+        return hashlib.sha256(f"{labels}\0{text}".encode()).hexdigest()[:_DIGEST_LENGTH]
+
+    async def ensure(self, crd: crd_files.Crd, text: str = "") -> bool:
         """Apply the definition if the live one differs, and wait until it is served; whether it was written.
 
+        ``text`` is what :meth:`applied` will know of then.
         Raises :class:`CrdError` when the API server does not come to serve it, and what
         :class:`~addon_operator.kube.client.KubeClient` raises when it refuses it.
         """
@@ -60,7 +82,19 @@ class CrdInstaller:
             await self._established(crd)
         if changed or lost:
             await self._discovered(crd)
+        if text:
+            await self._note(crd, self.digest(text))
         return changed or bool(lost)
+
+    async def _note(self, crd: crd_files.Crd, digest: str) -> None:
+        """Note down what was applied, with the generation, which a change by somebody else would raise."""
+        live = await self._read(crd) or {}
+        if dict(filter(None, [_noted(live)])).get(crd.name) == digest:
+            return
+        generation = live.get("metadata", {}).get("generation", 0)
+        annotations = {_APPLIED: f"{digest}.{generation}"}
+        with contextlib.suppress(errors.NotFound):
+            await self._kube.patch(_path(crd), {"metadata": {"annotations": annotations}})
 
     async def _read(self, crd: crd_files.Crd) -> client.Object | None:
         try:
@@ -137,6 +171,14 @@ class CrdInstaller:
         except (errors.Conflict, errors.NotFound):
             # Whoever wrote it meanwhile stored it in the new version.
             return
+
+
+def _noted(found: client.Object) -> tuple[str, str] | None:
+    metadata = found.get("metadata") or {}
+    digest, _, generation = (metadata.get("annotations") or {}).get(_APPLIED, "").partition(".")
+    if not digest or generation != str(metadata.get("generation")) or "deletionTimestamp" in metadata:
+        return None
+    return metadata["name"], digest
 
 
 def _path(crd: crd_files.Crd) -> str:

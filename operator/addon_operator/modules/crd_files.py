@@ -4,15 +4,20 @@ Source: ``ADDON_OPERATOR_CRD_FILTER_PREFIXES`` and "Module structure" of the add
 """
 
 import dataclasses
+import re
 from collections.abc import Iterable, Sequence
 from typing import Final, cast
 
 from addon_operator.kernel import errors
 from addon_operator.kernel.json_types import JsonObject, JsonValue
+from addon_operator.modules import manifests
 from addon_operator.values import yaml_reading
 
+_DOCUMENT_START: Final = re.compile(r"^---(?:[ \t].*)?$", re.MULTILINE)
 DIRECTORY: Final = "crds"
 SUFFIX: Final = ".yaml"
+HELM_SUFFIXES: Final = (".yaml", ".yml", ".json")
+"""Of the files that Helm takes from the ``crds/`` of a chart."""
 API_VERSION: Final = "apiextensions.k8s.io/v1"
 KIND: Final = "CustomResourceDefinition"
 PLURAL: Final = "customresourcedefinitions"
@@ -43,10 +48,28 @@ class Crd:
         return tuple(str(version.get("name", "")) for version in versions_of(self.spec))
 
 
-def is_selected(file_name: str, filter_prefixes: Iterable[str]) -> bool:
+def is_selected(
+    file_name: str, filter_prefixes: Iterable[str], suffixes: tuple[str, ...] = (SUFFIX,)
+) -> bool:
     """Whether a file of ``crds/`` counts: its name ends in ``.yaml`` and begins with no filter prefix."""
     prefixes = tuple(prefix for prefix in filter_prefixes if prefix)
-    return file_name.endswith(SUFFIX) and not file_name.startswith((".", *prefixes))
+    return file_name.endswith(suffixes) and not file_name.startswith((".", *prefixes))
+
+
+def outline(text: str) -> dict[str, str] | None:
+    """The definitions of a file by their names, each with its text, found without reading it whole.
+
+    ``None`` for a file that is something else than definitions, each once.
+    """
+    found: dict[str, str] = {}
+    for document in _DOCUMENT_START.split(text):
+        resources = manifests.resources(document)
+        if not resources and not document.strip():
+            continue
+        if len(resources) != 1 or resources[0].kind != KIND or resources[0].name in found:
+            return None
+        found[resources[0].name] = document
+    return found
 
 
 def parse(text: str, source: str) -> list[Crd]:

@@ -1,10 +1,13 @@
 """What is a chart, and the private chart of a module without Chart.yaml."""
 
+import io
+import os
 import pathlib
+import tarfile
 
 import pytest
 
-from addon_operator.helm import chart, errors
+from addon_operator.helm import chart, errors, subcharts
 from addon_operator.kernel import names
 
 WEB = names.ModuleName("web")
@@ -79,3 +82,70 @@ def test_links_are_copied_as_what_they_point_at(module_dir: pathlib.Path, tmp_pa
 def test_files_that_cannot_be_copied_are_an_error_of_the_module(tmp_path: pathlib.Path) -> None:
     with pytest.raises(errors.ChartError, match="module web: cannot copy the chart"):
         chart.prepare(WEB, tmp_path / "gone", tmp_path / "private")
+
+
+def write(path: pathlib.Path, text: str = "x") -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def files_of(directory: pathlib.Path) -> set[str]:
+    found = (
+        pathlib.Path(path, name) for path, _, names in os.walk(directory, followlinks=True) for name in names
+    )
+    return {path.relative_to(directory).as_posix() for path in found}
+
+
+def test_helm_gets_a_view_of_a_chart_without_definitions(
+    module_dir: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    for name in ("crds/a.yaml", "files/crds/kept.yaml", "values.yaml"):
+        write(module_dir / name)
+    for name in (
+        "Chart.yaml",
+        "crds/b.yaml",
+        "templates/b.yaml",
+        "charts/deep/Chart.yaml",
+        "charts/deep/crds/c.yaml",
+    ):
+        write(module_dir / "charts" / "inner" / name)
+    with tarfile.open(module_dir / "charts" / "packed-1.0.0.tgz", "w:gz") as packed:
+        for name in (
+            "Chart.yaml",
+            "crds/d.yaml",
+            "templates/crds/e.yaml",
+            "charts/deep/crds/f.yaml",
+            "../../evil",
+        ):
+            packed.addfile(tarfile.TarInfo(f"packed/{name}"), io.BytesIO())
+    view = chart.prepare(WEB, module_dir, tmp_path / "private")
+    assert view != module_dir
+    assert files_of(view) == {
+        "Chart.yaml",
+        "templates/config.yaml",
+        "files/crds/kept.yaml",
+        "values.yaml",
+        "charts/inner/Chart.yaml",
+        "charts/inner/templates/b.yaml",
+        "charts/inner/charts/deep/Chart.yaml",
+        "charts/packed-1.0.0-unpacked/Chart.yaml",
+        "charts/packed-1.0.0-unpacked/templates/crds/e.yaml",
+    }
+    assert view.name == WEB
+
+
+def test_a_packed_chart_that_is_no_archive_or_a_bomb_is_an_error_of_the_module(
+    module_dir: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (module_dir / "charts").mkdir()
+    archive = module_dir / "charts" / "packed-1.0.0.tgz"
+    archive.write_bytes(b"nothing")
+    with pytest.raises(errors.ChartError, match="cannot copy the chart"):
+        chart.prepare(WEB, module_dir, tmp_path / "private")
+    monkeypatch.setattr(subcharts, "MAX_UNPACKED", 1024 * 1024)
+    with tarfile.open(archive, "w:gz") as packed:
+        member = tarfile.TarInfo("packed/large")
+        member.size = 2 * 1024 * 1024
+        packed.addfile(member, io.BytesIO(bytes(member.size)))
+    with pytest.raises(errors.ChartError, match="unpacks to more than 1 MiB"):
+        chart.prepare(WEB, module_dir, tmp_path / "more")

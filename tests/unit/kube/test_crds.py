@@ -160,3 +160,66 @@ async def test_objects_leave_a_stored_version_before_it_is_dropped(
     assert put == moved
     assert stored == {"status": {"storedVersions": ["v1"]}}
     assert [version["name"] for version in last["spec"]["versions"]] == ["v1"]
+
+
+COLLECTION = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+
+
+def noted(digest: str, generation: int = 3) -> dict[str, Any]:
+    found = live(crd())
+    found["metadata"] |= {
+        "generation": generation,
+        "annotations": {"addon-operator.io/applied": f"{digest}.3"},
+    }
+    return found
+
+
+async def test_what_was_applied_is_noted_down_with_its_generation(
+    server: api_server.ApiServer, installer: crds.CrdInstaller
+) -> None:
+    found = live(crd())
+    found["metadata"]["generation"] = 3
+    server.on("GET", PATH, found)
+    server.on("PATCH", PATH, found)
+    assert not await installer.ensure(crd(), "text")
+    [patched] = [asked for asked in server.asked if asked.method == "PATCH"]
+    note = f"{installer.digest('text')}.3"
+    assert patched.body == {"metadata": {"annotations": {"addon-operator.io/applied": note}}}
+
+
+async def test_what_is_noted_down_already_is_not_written_again(
+    server: api_server.ApiServer, installer: crds.CrdInstaller
+) -> None:
+    server.on("GET", PATH, noted(installer.digest("text")))
+    assert not await installer.ensure(crd(), "text")
+    assert writes(server) == []
+
+
+async def test_one_list_tells_what_was_applied_and_not_changed_since(
+    server: api_server.ApiServer, installer: crds.CrdInstaller
+) -> None:
+    server.on("GET", COLLECTION, {"items": [noted("abc"), {"metadata": {"name": "other"}}]})
+    assert await installer.applied() == {NAME: "abc"}
+
+
+async def test_a_definition_that_somebody_changed_or_deletes_counts_as_not_applied(
+    server: api_server.ApiServer, installer: crds.CrdInstaller
+) -> None:
+    going = noted("abc")
+    going["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    server.on("GET", COLLECTION, {"items": [noted("abc", generation=4)]}, {"items": [going]})
+    assert await installer.applied() == {}
+    assert await installer.applied() == {}
+
+
+async def test_without_the_right_to_list_definitions_each_is_looked_at(
+    server: api_server.ApiServer, installer: crds.CrdInstaller
+) -> None:
+    server.on("GET", COLLECTION, api_server.status(403, "Forbidden"))
+    assert await installer.applied() == {}
+
+
+def test_other_labels_are_another_digest(kube: client.KubeClient, pauses: api_server.Pauses) -> None:
+    catalog = discovery.Catalog(kube, pauses)
+    one, other = (crds.CrdInstaller(kube, catalog, labels, pauses) for labels in ({}, {"a": "b"}))
+    assert one.digest("x") != other.digest("x")

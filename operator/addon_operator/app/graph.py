@@ -39,6 +39,7 @@ from addon_operator.engine import (
     steps,
 )
 from addon_operator.helm import releases
+from addon_operator.hooks import object_operations
 from addon_operator.kernel import clock
 from addon_operator.kube import client, config_maps, crds, informers, object_patches, own_deletions
 from addon_operator.kube import discovery as discovery_of_kinds
@@ -63,6 +64,8 @@ class Parts:
     jq: jq_workers.JqWorkers
     inspector: inspection.Inspector
     """Who reads and checks what users hand in."""
+    load_outputs: object_operations.LoadDocuments
+    """Who reads large outputs of hooks."""
     meters: metrics.Metrics
     log: structlog.typing.FilteringBoundLogger
     environ: Mapping[str, str]
@@ -235,12 +238,16 @@ class Graph:
             self._runner,
             self._values,
             self._config,
-            hook_run.Sinks(self._object_patcher(), hook_metrics.HookMetrics(self._parts.meters.registry)),
+            self._sinks(),
             observers.HookObserver(self._parts.meters),
             enabled_modules=lambda: self._states.enabled,
             is_current=self._states.is_current,
             warn=self._parts.warn,
         )
+
+    def _sinks(self) -> hook_run.Sinks:
+        metrics_of_hooks = hook_metrics.HookMetrics(self._parts.meters.registry)
+        return hook_run.Sinks(self._object_patcher(), metrics_of_hooks, self._parts.load_outputs)
 
     def _object_patcher(self) -> object_patches.ObjectPatcher:
         return object_patches.ObjectPatcher(

@@ -192,6 +192,7 @@ class _Process:
         manager = release_setup.release_manager(
             settings, helm, kube, workspace, self._environ, run_child, self._log
         )
+        outputs = stack.enter_context(values_worker.ValuesWorker(values_worker.OUTPUT_SECONDS))
         return graph.Parts(
             settings=settings,
             modules=modules,
@@ -202,6 +203,8 @@ class _Process:
             run_child=run_child,
             jq=await stack.enter_async_context(jq_workers.JqWorkers()),
             inspector=stack.enter_context(values_worker.ValuesWorker()),
+            # One of its own: outputs of tens of MiB must not hold up the check of an edit.
+            load_outputs=outputs.load_stream,
             meters=self._meters,
             log=self._log,
             environ=self._environ,

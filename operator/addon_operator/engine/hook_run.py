@@ -3,17 +3,20 @@
 import asyncio
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 from addon_operator.engine import hook_runner, state, tasks
 from addon_operator.hooks import contexts as binding_contexts
-from addon_operator.hooks import metric_operations, object_operations
+from addon_operator.hooks import documents, metric_operations, object_operations
 from addon_operator.kernel import errors, names
 from addon_operator.kernel.json_types import JsonObject
 from addon_operator.kube import own_deletions
 from addon_operator.process import children
 from addon_operator.telemetry import hook_metrics
 from addon_operator.values import config_map, patch_plans, patches, store
+
+LARGE_CHARS: Final = 64 * 1024
+"""From so many characters of documents on, YAML takes so long that it is not read in this process."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -101,6 +104,8 @@ class Sinks:
 
     objects: ObjectPatcher
     metrics: MetricStore
+    load_large: object_operations.LoadDocuments = documents.load_stream
+    """Reads the documents of an output of more than :data:`LARGE_CHARS`."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -195,7 +200,7 @@ class HookExecutor:
 
     async def _read(self, hook: state.Hook, ran: hook_runner.HookRunResult) -> _Outputs:
         outputs = _Outputs(
-            objects=await _objects(hook, ran.kubernetes_patch),
+            objects=await self._objects(hook, ran.kubernetes_patch),
             metrics=await _metrics(hook, ran.metrics),
             values=await _patch(ran.values_patch, f"hook {hook.name}: VALUES_JSON_PATCH_PATH"),
             config_values=await _patch(
@@ -256,10 +261,18 @@ class HookExecutor:
         owner = own_deletions.Owner(hook.module or "")
         await self._sinks.objects.apply(operations, owner, _object_source(hook))
 
+    async def _objects(self, hook: state.Hook, text: str) -> tuple[object_operations.Operation, ...]:
+        if not text or text.isspace():
+            return ()
+        load = self._sinks.load_large if len(text) > LARGE_CHARS else documents.load_stream
+        # Large documents take their time.
+        return await asyncio.to_thread(object_operations.parse, text, _object_source(hook), load)
+
     async def _tell_of_failure(self, hook: state.Hook, failure: hook_runner.HookFailed) -> None:
         """Carry out what is to be done even though the hook failed; a mistake there does not hide that."""
         try:
-            operations = object_operations.for_failed_hook(await _objects(hook, failure.kubernetes_patch))
+            written = await self._objects(hook, failure.kubernetes_patch)
+            operations = object_operations.for_failed_hook(written)
             if operations:
                 await self._change_objects(hook, operations)
         except errors.AddonOperatorError as error:
@@ -268,13 +281,6 @@ class HookExecutor:
 
 async def _patch(text: str, source: str) -> patches.ValuesPatch | None:
     return await asyncio.to_thread(patches.parse_patch, text, source) if text.strip() else None
-
-
-async def _objects(hook: state.Hook, text: str) -> tuple[object_operations.Operation, ...]:
-    if not text or text.isspace():
-        return ()
-    # Large documents take their time.
-    return await asyncio.to_thread(object_operations.parse, text, _object_source(hook))
 
 
 async def _metrics(hook: state.Hook, text: str) -> tuple[metric_operations.Operation, ...]:

@@ -24,6 +24,7 @@ class StreamError(DocumentError):
     def __init__(self, index: int, message: str) -> None:
         super().__init__(f"document [{index}]: {message}")
         self.index = index
+        self.reason = message
 
 
 def load(text: str) -> JsonValue:

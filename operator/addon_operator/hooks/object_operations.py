@@ -7,7 +7,7 @@ may be secrets.
 
 import dataclasses
 import enum
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias, cast
 
 import orjson
@@ -126,17 +126,19 @@ class JqPatch:
     ignore_hook_error: bool = False
 
 
+LoadDocuments: TypeAlias = Callable[[str], Sequence[JsonValue]]
 Operation: TypeAlias = Create | Apply | Delete | Patch | JqPatch
 
 
-def parse(text: str, source: str) -> tuple[Operation, ...]:
+def parse(text: str, source: str, load: LoadDocuments = documents.load_stream) -> tuple[Operation, ...]:
     """Read all operations of a text: JSON or YAML documents, one operation each.
 
-    Raises :class:`ObjectOperationError` for the first wrong document: ``source``, index, field, remedy.
+    ``load`` reads the documents, see :func:`~addon_operator.hooks.documents.load_stream`. Raises
+    :class:`ObjectOperationError` for the first wrong document: ``source``, index, field, remedy.
     """
     try:
-        found = documents.load_stream(text)
-    except documents.StreamError as error:
+        found = load(text)
+    except documents.DocumentError as error:
         raise ObjectOperationError(f"{source}, {error}") from error
     return tuple(_operation(index, document, source) for index, document in enumerate(found))
 

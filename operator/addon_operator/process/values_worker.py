@@ -17,12 +17,15 @@ from typing import Any, Final, Self
 
 import orjson
 
+from addon_operator.hooks import documents
 from addon_operator.kernel import json_types
 from addon_operator.process import start_errors, values_worker_main
 from addon_operator.values import inspection, schemas, sources
 
 SECONDS: Final = 20.0
 """For one section when nobody waits."""
+OUTPUT_SECONDS: Final = 60.0
+"""For one output of a hook."""
 MEMORY_BYTES: Final = 512 << 20
 """How much data the worker may have."""
 _START_SECONDS: Final = 30.0
@@ -107,6 +110,20 @@ class ValuesWorker:
             "for_helm": values.for_helm,
         }
         return self._violations({"ask": "values", "values": written}, values.key, (schema,))
+
+    def load_stream(self, text: str) -> list[json_types.JsonValue]:
+        """The documents of what a hook wrote, see :func:`addon_operator.hooks.documents.load_stream`.
+
+        Raises :class:`~addon_operator.hooks.documents.DocumentError`.
+        """
+        try:
+            answer = self._ask({"ask": "documents", "text": text}, ())
+        except _LostError as error:
+            raise documents.DocumentError(f"it cannot be read: {error}") from None
+        if "error" in answer:
+            raise documents.StreamError(*answer["error"])
+        found: list[json_types.JsonValue] = answer["documents"]
+        return found
 
     def _violations(
         self, question: Mapping[str, Any], key: str, parts: "tuple[schemas.Schema | None, ...]"

@@ -72,6 +72,22 @@ class Worker:
         found = inspection.HERE.values_violations(values, self._schemas[question["schemas"][0]])
         return {"violations": list(map(_written, found))}
 
+    def _documents(self, question: dict[str, Any]) -> dict[str, Any]:
+        import orjson
+
+        from addon_operator.hooks import documents
+
+        try:
+            found = documents.load_stream(question["text"])
+        except documents.StreamError as error:
+            return {"error": [error.index, error.reason]}
+        for index, document in enumerate(found):
+            try:
+                orjson.dumps(document)
+            except orjson.JSONEncodeError as error:
+                return {"error": [index, f"the API server cannot read it as JSON: {error}"]}
+        return {"documents": found}
+
 
 def _written(violation: Any) -> list[Any]:  # noqa: ANN401  # its type is imported late
     return [violation.path, violation.rule, violation.value, violation.schema, violation.keys]

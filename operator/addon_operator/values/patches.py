@@ -197,15 +197,36 @@ def apply_strictly(document: json_types.JsonObject, patch: ValuesPatch) -> list[
     return taken
 
 
+MAX_COPIED_BYTES: Final = 64 << 20
+"""How much all ``copy`` and ``move`` operations of a patch may copy, as JSON: each may double the values."""
+
+
 def _apply_all(document: json_types.JsonObject, patch: ValuesPatch) -> Iterator[Step]:
+    copied = 0
     for index, item in enumerate(patch.steps()):
         try:
+            copied += _copied_bytes(document, item)
+            if copied > MAX_COPIED_BYTES:
+                raise StepError(f"all copies and moves of the patch are over {MAX_COPIED_BYTES >> 20} MiB")
             for part in _split(document, item):
                 apply_step(document, part)
                 yield part
         except StepError as error:
             what = f"{item.kind} {json_pointers.render(item.path)}"
             raise PatchError(f"{patch.source}, operation [{index}] ({what}): {error}") from None
+
+
+def _copied_bytes(document: json_types.JsonObject, item: Step) -> int:
+    if item.origin is None:
+        return 0
+    # A move keeps a copy of the sections that it concerns, for the case that it does not apply.
+    pointers = [item.origin] if item.kind == "copy" else [(root,) for root in {p[0] for p in item.pointers}]
+    found = [
+        jsonpointer.resolve_pointer(document, json_pointers.render(pointer), None)
+        for pointer in pointers
+        if exists(document, pointer)
+    ]
+    return sum(len(json_documents.encode([value])) for value in found)
 
 
 class StepError(errors.AddonOperatorError):

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import prometheus_client
@@ -11,8 +11,9 @@ import pytest
 import structlog
 
 from addon_operator.engine import hook_run, hook_runner, state, tasks
-from addon_operator.hooks import config
+from addon_operator.hooks import config, documents
 from addon_operator.kernel import errors
+from addon_operator.kernel.json_types import JsonValue
 from addon_operator.kernel.names import ModuleName
 from addon_operator.kube import errors as kube_errors
 from addon_operator.process import children
@@ -87,6 +88,7 @@ class Bench:
         self.order: list[str] = []
         self.is_current = True
         self.warnings: list[str] = []
+        self.large = 0
         self.config_map = ConfigMap(self.order)
         self.objects = Objects(self.order)
         self.registry = series.Registry()
@@ -103,12 +105,16 @@ class Bench:
             runner,
             self.values,
             self.config_map,
-            hook_run.Sinks(self.objects, hook_metrics.HookMetrics(self.registry)),
+            hook_run.Sinks(self.objects, hook_metrics.HookMetrics(self.registry), self._load_large),
             self.observer,
             enabled_modules=lambda: (WEB,),
             is_current=lambda _: self.is_current,
             warn=self.warnings.append,
         )
+
+    def _load_large(self, text: str) -> Sequence[JsonValue]:
+        self.large += 1
+        return documents.load_stream(text)
 
     async def run(
         self, files: Mapping[str, object], *, exit_code: int = 0, module: ModuleName | None = WEB
@@ -281,3 +287,12 @@ async def test_series_without_a_group_accumulate_over_runs(bench: Bench) -> None
     for _ in range(2):
         await bench.run({"METRICS_PATH": METRIC})
     assert bench.series == ['runs{hook="sub/hook.sh",module="web"} 2.0']
+
+
+async def test_large_documents_are_read_where_that_can_be_ended(bench: Bench) -> None:
+    written = "\n".join(json.dumps(DELETION) for _ in range(10))
+    await bench.run({"KUBERNETES_PATCH_PATH": written})
+    assert bench.large == 0
+    await bench.run({"KUBERNETES_PATCH_PATH": written + " " * hook_run.LARGE_CHARS})
+    assert bench.large == 1
+    assert [len(operations) for operations in bench.objects.applied] == [10, 10]

@@ -9,6 +9,7 @@ from typing import Final
 
 import pytest
 
+from addon_operator.hooks import documents, object_operations
 from addon_operator.kernel import errors, json_types
 from addon_operator.kernel.names import GLOBAL_KEY, ModuleName, ValuesKey
 from addon_operator.process import values_worker
@@ -125,7 +126,9 @@ def test_a_rule_of_too_many_steps_is_ended_by_the_runtime(worker: values_worker.
     assert found.rule == "names must be few (the rule cannot be evaluated over these values)"
 
 
-def test_a_rule_that_takes_too_long_is_ended_in_one_sentence(hurried: values_worker.ValuesWorker) -> None:
+def test_a_rule_that_takes_too_long_is_ended_in_one_sentence_and_the_next_one_is_checked(
+    hurried: values_worker.ValuesWorker, checked: schemas.SectionSchemas
+) -> None:
     hurried.parse_section("web", "a: 1")
     before = time.monotonic()
     [found] = hurried.config_violations(*bomb())
@@ -134,13 +137,6 @@ def test_a_rule_that_takes_too_long_is_ended_in_one_sentence(hurried: values_wor
         "web: cannot be checked: it took more than 0.3 s, the bound of time; make the values smaller, or the "
         "patterns and rules of the schema simpler (bomb.yaml)"
     )
-
-
-def test_after_a_bomb_the_next_question_is_answered(
-    hurried: values_worker.ValuesWorker, checked: schemas.SectionSchemas
-) -> None:
-    asked, bombed = bomb()
-    assert hurried.config_violations(asked, bombed)
     with hurried.within(30):
         assert hurried.config_violations(proposal({"size": 3}), checked) == []
 
@@ -265,3 +261,68 @@ def test_the_global_section_is_checked_the_same_way(worker: values_worker.Values
     values = store.ValuesStore(global_schemas=loaded, inspector=worker)
     [found] = values.config_violations(sources.ConfigValues({GLOBAL_KEY: {"a": "x"}}))
     assert str(found) == 'global.a: must be an integer, not "x" (config-values.yaml; set in values ConfigMap)'
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['{"a": 1}\n{"b": [2]}', "a: 1\n---\nb: &x [1]\nc: *x", "a: 1\n---\nb: [", '{"a": 1, "a": 2}'],
+    ids=["JSON", "YAML", "bad YAML", "a key twice"],
+)
+def test_outputs_of_hooks_are_read_as_they_would_be_here(
+    worker: values_worker.ValuesWorker, text: str
+) -> None:
+    def read(load: object_operations.LoadDocuments) -> str:
+        try:
+            return str(load(text))
+        except documents.DocumentError as error:
+            return str(error)
+
+    assert read(worker.load_stream) == read(documents.load_stream)
+
+
+def test_a_number_that_the_api_server_cannot_read_is_told(worker: values_worker.ValuesWorker) -> None:
+    with pytest.raises(documents.StreamError, match=r"document \[1\]: the API server cannot read it as JSON"):
+        worker.load_stream("a: 1\n---\na: " + "1" * 40)
+
+
+def test_an_output_that_takes_too_long_is_ended_in_one_sentence(hurried: values_worker.ValuesWorker) -> None:
+    text = "items: [" + "{a: 1}, " * 60_000 + "]\n"
+    with pytest.raises(object_operations.ObjectOperationError) as caught:
+        object_operations.parse(text, "hook x: KUBERNETES_PATCH_PATH", hurried.load_stream)
+    assert str(caught.value).startswith(
+        "hook x: KUBERNETES_PATCH_PATH, it cannot be read: it took more than 0.3 s, the bound of time"
+    )
+
+
+EXPLOSION = """
+type: object
+properties: {tree: {$ref: '#/definitions/tree'}}
+definitions:
+  tree:
+    type: object
+    properties:
+      inner: {anyOf: [{$ref: '#/definitions/tree'}, {$ref: '#/definitions/tree'}]}
+      leaf: {type: integer}
+"""
+UNIQUE = "properties: {items: {type: array, uniqueItems: true}}"
+
+
+def nested(levels: int) -> json_types.JsonObject:
+    return {"inner": nested(levels - 1)} if levels else {"leaf": "no integer"}
+
+
+@pytest.mark.parametrize(
+    ("schema", "config"),
+    [
+        (EXPLOSION, {"tree": nested(60)}),
+        (UNIQUE, {"items": [{"a": number, "b": [number]} for number in range(20_000)]}),
+    ],
+    ids=["forms in forms", "unique items"],
+)
+def test_keywords_that_explode_are_ended_in_one_sentence(
+    hurried: values_worker.ValuesWorker, schema: str, config: json_types.JsonObject
+) -> None:
+    [found] = hurried.config_violations(
+        inspection.Proposal(KEY, {}, config, {}), schemas.load_schemas((schema, "config-values.yaml"))
+    )
+    assert "web: cannot be checked: it took more than 0.3 s, the bound of time" in str(found)

@@ -1,5 +1,7 @@
 """Patches of hooks: reading, permission, and RFC 6902 to the letter."""
 
+import json
+
 import pytest
 
 from addon_operator.kernel import json_types, names
@@ -205,3 +207,15 @@ def test_the_origin_of_a_move_must_be_permitted_too() -> None:
         patches.PatchError, match="path '/global/a' is not permitted: hooks of module 'some-module'"
     ):
         patches.check_roots(SOME, patch, switches=True)
+
+
+@pytest.mark.parametrize("kind", ["copy", "move"])
+def test_copies_that_double_the_values_again_and_again_are_refused(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(patches, "MAX_COPIED_BYTES", 1 << 20)
+    doubling = [{"op": "copy", "from": "/m/a", "path": f"/m/a/{number}"} for number in range(60)]
+    moving = [{"op": "move", "from": "/m/x", "path": "/m/x"} for _ in range(60)]
+    text = json.dumps(doubling if kind == "copy" else moving)
+    with pytest.raises(patches.PatchError, match="all copies and moves of the patch are over 1 MiB"):
+        apply({"a": {"b": 1}, "x": "y" * 50_000}, text)

@@ -10,6 +10,8 @@ from addon_operator.kernel import errors, names
 from addon_operator.kube import config_maps
 from addon_operator.values import config_map, patches, schemas, sources, store
 
+LOOK_SECONDS: Final = 60.0
+"""For reading and checking all of a ConfigMap; what takes longer is wrong."""
 REREAD_SECONDS: Final = 60.0
 """Between two looks at the ConfigMap itself."""
 MENDING_SECONDS: Final = 2.0
@@ -123,8 +125,10 @@ class ConfigState:
 
     async def _look(self, snapshot: config_maps.Snapshot) -> "_FirstLook":
         def look() -> _FirstLook:
-            reading = self._reader.read(snapshot.data)
-            return _FirstLook(snapshot, reading, tuple(self._broken(reading, self._values.config_violations)))
+            with self._values.inspector.within(LOOK_SECONDS):
+                reading = self._reader.read(snapshot.data)
+                broken = tuple(self._broken(reading, self._values.config_violations))
+            return _FirstLook(snapshot, reading, broken)
 
         return await asyncio.to_thread(look)
 
@@ -270,8 +274,9 @@ class ConfigState:
             self._observer.config_changed(change)
 
     def _read(self, snapshot: config_maps.Snapshot) -> "_Reading":
-        reading = self._reader.read(snapshot.data)
-        return _Reading(reading, self._violations(reading))
+        with self._values.inspector.within(LOOK_SECONDS):
+            reading = self._reader.read(snapshot.data)
+            return _Reading(reading, self._violations(reading))
 
     def _violations(self, reading: sources.ConfigMapReading) -> tuple[str, ...]:
         broken = self._broken(reading, self._values.edit_violations)

@@ -144,7 +144,9 @@ class ValuesWorker:
             raise _LostError(_BUSY)
         try:
             worker = self._started()
-            answer = self._asked(worker, question, parts, shared or _Budget(self._seconds))
+            own = _Budget(self._seconds)
+            budget = own if shared is None or own.left < shared.left else shared
+            answer = self._asked(worker, question, parts, budget)
         finally:
             self._one_by_one.release()
         if "defect" in answer:

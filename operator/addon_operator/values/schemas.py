@@ -9,7 +9,7 @@ import functools
 import hashlib
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from decimal import Decimal
+from fractions import Fraction
 from typing import Any, Final
 
 import jsonschema
@@ -275,7 +275,7 @@ def _multiple_of(
     if (
         isinstance(value, int | float)
         and not isinstance(value, bool)
-        and Decimal(str(value)) % Decimal(str(factor))
+        and Fraction(str(value)) % Fraction(str(factor))
     ):
         yield jsonschema.ValidationError("not a multiple")
 

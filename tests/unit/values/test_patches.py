@@ -219,3 +219,17 @@ def test_copies_that_double_the_values_again_and_again_are_refused(
     text = json.dumps(doubling if kind == "copy" else moving)
     with pytest.raises(patches.PatchError, match="all copies and moves of the patch are over 1 MiB"):
         apply({"a": {"b": 1}, "x": "y" * 50_000}, text)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("1" * 5_000, "a number has thousands of digits; quote it"),
+        ("[" * 100_000 + "]" * 100_000, "the JSON nests too deep"),
+        ("[" * 600 + "]" * 600, "the values would nest too deep to be written as JSON"),
+    ],
+    ids=["long number", "very deep", "deep"],
+)
+def test_absurd_json_is_refused_in_one_sentence(value: str, message: str) -> None:
+    with pytest.raises(patches.PatchError, match=message):
+        apply({}, f'{{"op":"add","path":"/m/a","value":{value}}}')

@@ -385,3 +385,9 @@ def test_the_error_lists_all_violations_in_one_sentence() -> None:
         "m.b: the schema does not know this key (it knows a) (openapi/values.yaml)"
     )
     assert len(error.violations) == 2
+
+
+@pytest.mark.parametrize(("number", "count"), [(1e308, 0), (1e-300, 1), (0.3, 0), (0.35, 1)])
+def test_multiples_are_exact_whatever_the_size(number: float, count: int) -> None:
+    schema = schemas.load_schema("properties: {a: {multipleOf: 0.1}}", "config-values.yaml")
+    assert len(schema.violations("web", {"a": number})) == count

@@ -11,7 +11,7 @@ import pytest
 
 from addon_operator.devcluster import handle
 from addon_operator.process import commands
-from tests.integration import charts, operator_process
+from tests.integration import admitting, charts, operator_process
 
 pytestmark = pytest.mark.integration
 
@@ -185,6 +185,8 @@ def test_secrets_of_the_cluster_are_out_of_reach_unless_the_value_says_so(
 def test_users_of_a_namespace_may_use_presets_with_the_roles_of_the_cluster(
     devcluster: handle.DevCluster, namespace: str
 ) -> None:
+    devcluster.run_kubectl("apply", "-f", str(charts.ROOT / "crds" / "podpresets.yaml"))
+    admitting.wait_established(devcluster, "podpresets.settings.k8s.io")
     roles = charts.user_roles(charts.render(devcluster.helm, {}, namespace))
     bundle = json.dumps({"apiVersion": "v1", "kind": "List", "items": roles})
     devcluster.run_kubectl("apply", "-f", "-", stdin=bundle)

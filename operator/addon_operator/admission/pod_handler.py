@@ -6,7 +6,7 @@ from typing import Any, Final, Literal, Protocol
 
 from addon_operator.admission import env_sources_reader, reviews
 from addon_operator.kernel import clock, json_types
-from addon_operator.podpreset import annotations, cost, defaults, env_sources, merge, model, selection
+from addon_operator.podpreset import cost, defaults, env_sources, merge, model, selection
 
 SOURCES_SECONDS: Final = 1.0
 """How long ConfigMaps and Secrets are waited for while a pod is admitted."""
@@ -118,4 +118,4 @@ class PodHandler:
 def _new(pod: json_types.KubernetesObject, applied: Sequence[merge.AppliedPreset]) -> list[model.PresetName]:
     """The presets that were not applied before: a pod may be admitted twice."""
     given = (pod.get("metadata") or {}).get("annotations") or {}
-    return [one.name for one in applied if annotations.applied_key(one.name) not in given]
+    return [one.name for one in applied if merge.is_new(one, given)]

@@ -5,7 +5,7 @@ Source: "Conflicts" and "Behavior" of the PodPreset design, with the merge rules
 """
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias, TypedDict
 
 from addon_operator.kernel import json_types
@@ -28,6 +28,8 @@ class AppliedPreset:
 
     name: model.PresetName
     resource_version: str
+    adds: bool = field(default=True, compare=False)
+    """Whether the pod gets anything from it that it did not have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,15 +77,17 @@ def inject(
     ordered = sorted(presets, key=lambda preset: preset.order)
     cost.check(pod, ordered)
     target = _Pod(pod, ordered, env_from_keys)
-    found = [
-        (preset.name, tuple(dict.fromkeys(target.merge(number, preset))))
-        for number, preset in enumerate(ordered)
-    ]
-    conflicts = tuple(Conflict(name, problems) for name, problems in found if problems)
+    conflicts, applied = [], []
+    for number, preset in enumerate(ordered):
+        before = target.additions
+        problems = tuple(dict.fromkeys(target.merge(number, preset)))
+        if problems:
+            conflicts.append(Conflict(preset.name, problems))
+        adds = target.additions > before
+        applied.append(AppliedPreset(preset.name, preset.resource_version, adds))
     if conflicts:
-        return Conflicted(conflicts)
-    applied = tuple(AppliedPreset(preset.name, preset.resource_version) for preset in ordered)
-    return Injection((*target.patch(), *_annotation_patch(pod, applied)), applied)
+        return Conflicted(tuple(conflicts))
+    return Injection((*target.patch(), *_annotation_patch(pod, applied)), tuple(applied))
 
 
 _Canonical: TypeAlias = Callable[[defaults.Entry], defaults.Entry]
@@ -205,6 +209,10 @@ class _Container:
         for addition in preset.volume_mounts:
             yield from self._mounts.put(addition)
 
+    @property
+    def additions(self) -> int:
+        return len(self._env.added) + len(self._env_from.added) + len(self._mounts.added)
+
     def patch(self) -> Iterator[PatchOperation]:
         yield from self._env.patch()
         yield from self._env_from.patch()
@@ -242,6 +250,11 @@ class _Pod:
             if not self._volumes.put(addition):
                 yield f"Duplicate volume {addition.key}."
 
+    @property
+    def additions(self) -> int:
+        """How many entries were added so far."""
+        return len(self._volumes.added) + sum(container.additions for container in self._containers)
+
     def patch(self) -> Iterator[PatchOperation]:
         for container in self._containers:
             yield from container.patch()
@@ -267,14 +280,28 @@ def _append(path: str, entries: Sequence[defaults.Entry], *, started: bool) -> I
         yield _add(f"{path}/-", entry)
 
 
+def is_new(one: AppliedPreset, given: Mapping[str, str]) -> bool:
+    """Whether a pod with these annotations has the preset for the first time.
+
+    A pod may bring an annotation along, as a copy of another pod does, and a second admission may serve one
+    more container: only the first of the two has another version to write.
+    """
+    version = given.get(annotations.applied_key(one.name))
+    return version is None or (one.adds and version != one.resource_version)
+
+
 def _annotation_patch(
     pod: json_types.KubernetesObject, applied: Iterable[AppliedPreset]
 ) -> Iterator[PatchOperation]:
-    """The annotations of the applied presets; a version that is there already stays."""
+    """The annotations of the applied presets.
+
+    A version that is there already stays if its preset adds nothing: the first of two admissions wrote it.
+    """
     metadata = pod.get("metadata")
     given = (metadata or {}).get("annotations") or {}
-    versions = {annotations.applied_key(one.name): one.resource_version for one in applied}
-    missing = {key: version for key, version in versions.items() if key not in given}
+    missing = {
+        annotations.applied_key(one.name): one.resource_version for one in applied if is_new(one, given)
+    }
     if not missing:
         return
     if metadata is None:

@@ -100,6 +100,15 @@ async def test_a_container_that_came_in_between_is_served_but_not_counted_again(
     assert observer.injected == ["shop/p"]
 
 
+async def test_a_pod_that_brought_an_old_annotation_along_is_counted_and_has_the_version_written(
+    observer: Observer,
+) -> None:
+    given = pod(annotations={APPLIED: "3"})
+    verdict = await handler(observer, Presets(preset(version=7)))(review(given))
+    assert patched(given, verdict.patch)["metadata"]["annotations"] == {APPLIED: "7"}
+    assert observer.injected == ["shop/p"]
+
+
 async def test_a_dry_run_gets_the_same_patch_and_leaves_no_trace_in_the_status(observer: Observer) -> None:
     verdict = await handler(observer, Presets(preset()))(review(pod(), dry_run=True))
     assert verdict.patch

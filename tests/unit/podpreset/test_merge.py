@@ -336,6 +336,18 @@ def test_a_second_pass_leaves_the_versions_of_the_first() -> None:
     assert twice == once
 
 
+@pytest.mark.parametrize(
+    ("own", "version"), [({}, "2"), ({"env": [env("A")]}, "1")], ids=["it adds something", "it adds nothing"]
+)
+def test_a_version_that_the_pod_brought_along_stays_only_if_the_preset_adds_nothing(
+    own: dict[str, Any], version: str
+) -> None:
+    key = annotations.applied_key("p")
+    copied = pod(container(**own), annotations={key: "1", "other": "stays"})
+    changed = injected(copied, preset(version="2", env=[env("A")]))
+    assert changed["metadata"]["annotations"] == {key: version, "other": "stays"}
+
+
 def test_a_second_pass_serves_a_container_that_was_added_in_between() -> None:
     given = preset(env=[env("A")], envFrom=[config_map("c")], **mounting(EMPTY))
     keys = {("ConfigMap", "c"): ["A"]}

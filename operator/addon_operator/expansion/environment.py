@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from addon_operator.expansion import downward, errors, fields, references, results, services
+from addon_operator.expansion import downward, errors, fields, references, results, services, shells
 from addon_operator.kernel.json_types import KubernetesObject
 
 Contents = Mapping[str, Mapping[str, str]]
@@ -78,6 +78,7 @@ class _Builder:
         service_env: dict[str, str],
         limit: int,
     ) -> None:
+        self._script = shells.script_place(container.texts("command"), container.texts("args"))
         self._limit = limit
         self._room = limit
         self._pod = pod
@@ -203,7 +204,7 @@ class _Builder:
     def note_unresolved(self, name: str, where: str) -> None:
         """Called for each reference that nothing resolves so far."""
         pending = name in self._awaited or any(name.startswith(prefix) for prefix in self._awaited_prefixes)
-        self._unresolved.setdefault(results.UnresolvedReference(name, where, pending))
+        self._unresolved.setdefault(results.UnresolvedReference(name, where, pending, where == self._script))
 
 
 @dataclass(frozen=True, slots=True)

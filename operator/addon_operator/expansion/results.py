@@ -19,11 +19,13 @@ class UnresolvedReference:
     """``env NAME``, ``command[i]`` or ``args[i]``."""
     pending: bool = field(default=False, compare=False)
     """Whether a required source that does not exist may yet define the name: the container waits for it."""
+    in_script: bool = field(default=False, compare=False)
+    """Whether it stands in the script of ``sh -c`` or the like, where it is the shell's."""
 
     @property
     def is_variable(self) -> bool:
-        """Whether the name can be meant as a variable: ``$()`` and ``$(date +%s)`` are not."""
-        return _VARIABLE_NAME.fullmatch(self.name) is not None
+        """Whether it can be a variable: ``$()``, ``$(date +%s)`` and the ``$(mktemp)`` of a shell cannot."""
+        return not self.in_script and _VARIABLE_NAME.fullmatch(self.name) is not None
 
 
 @dataclass(frozen=True, slots=True)

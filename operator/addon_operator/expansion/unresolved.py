@@ -8,7 +8,7 @@ import bisect
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
-from addon_operator.expansion import environment, fields, references, results
+from addon_operator.expansion import environment, fields, references, results, shells
 from addon_operator.kernel.json_types import KubernetesObject
 
 Keys = Mapping[str, Collection[str]]
@@ -99,13 +99,16 @@ class _Finder:
         self._defined: set[str] = set()
         self._awaited: set[str] = set()
         self._known: dict[str, bool] = {}
+        self._script: str | None = None
         self._unresolved: dict[results.UnresolvedReference, None] = {}
 
     def find(self) -> list[results.UnresolvedReference]:
         for entry in self._container.children("env"):
             self._add_variable(entry)
-        for key in ("command", "args"):
-            for i, text in enumerate(self._container.texts(key)):
+        texts = {key: self._container.texts(key) for key in ("command", "args")}
+        self._script = shells.script_place(texts["command"], texts["args"])
+        for key, listed in texts.items():
+            for i, text in enumerate(listed):
                 self._refer(text, f"{key}[{i}]")
         return list(self._unresolved)
 
@@ -134,7 +137,8 @@ class _Finder:
         for name in references.names(text):
             if not self._is_resolved(name):
                 pending = name in self._awaited or self._env_from.may_define(name)
-                self._unresolved.setdefault(results.UnresolvedReference(name, where, pending))
+                found = results.UnresolvedReference(name, where, pending, where == self._script)
+                self._unresolved.setdefault(found)
 
     def _is_resolved(self, name: str) -> bool:
         if name in self._defined or name in self._awaited:

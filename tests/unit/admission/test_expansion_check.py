@@ -59,8 +59,18 @@ async def test_each_container_has_its_own_sentence(check: expansion_check.Expans
         {"args": ["$(N)"], "env": [{"name": "N", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}]},
         {"args": ["$(LATER)"], "envFrom": [{"configMapRef": {"name": "missing"}}]},
         {"args": ["$(date +%s) $() $$(ESCAPED)"]},
+        {"command": ["/bin/bash", "-ec"], "args": ["f=$(mktemp); id=$(whoami)"]},
     ],
-    ids=["env", "services", "ConfigMap", "Secret", "field", "waits for its source", "no references"],
+    ids=[
+        "env",
+        "services",
+        "ConfigMap",
+        "Secret",
+        "field",
+        "waits for its source",
+        "no references",
+        "a script",
+    ],
 )
 async def test_what_the_kubelet_will_resolve_is_not_told(
     check: expansion_check.ExpansionCheck, server: ApiServer, fields: dict[str, Any]

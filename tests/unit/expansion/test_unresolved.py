@@ -50,7 +50,7 @@ CONTAINERS = st.fixed_dictionaries(
     {
         "env": st.lists(VARIABLES, max_size=6),
         "envFrom": st.lists(ENV_FROM, max_size=3),
-        "command": st.lists(TEXTS, max_size=2),
+        "command": st.one_of(st.lists(TEXTS, max_size=2), st.just(["sh", "-c"])),
         "args": st.lists(TEXTS, max_size=2),
     }
 )
@@ -81,7 +81,11 @@ def test_it_finds_what_building_the_environment_finds(
     found = expansion.unresolved_references(
         container, config_maps=CONFIG_MAPS, secrets=SECRETS, service_variables=visible
     )
-    assert [(one, one.pending) for one in found] == [(one, one.pending) for one in built.unresolved]
+    assert [everything(one) for one in found] == [everything(one) for one in built.unresolved]
+
+
+def everything(one: expansion.UnresolvedReference) -> tuple[object, ...]:
+    return one, one.pending, one.in_script
 
 
 class Counted(frozenset[str]):

@@ -97,6 +97,21 @@ def test_at_the_start_all_violations_end_it_with_path_rule_and_source(
     assert site.revisions() == {}
 
 
+def test_at_the_start_a_config_map_that_breaks_a_schema_is_waited_for(
+    site: operator_site.Site, web: pathlib.Path
+) -> None:
+    site.config(web="{size: 10, password: hidden}")
+    operator = site.start()
+    operator.wait_logged("web.size: must be at most 9, not 10", "nothing is run before it is mended")
+    operator.wait_until(lambda: "web.size: must be at most 9" in operator.get("/readyz").text, "it says why")
+    assert "hidden" not in operator.log + operator.get("/readyz").text
+    assert operator.metrics().total("config_values_invalid") == 1
+    site.config(web="size: 9")
+    operator.wait_ready()
+    assert site.labels() == ["token.sh beforeHelm"]
+    operator.stop()
+
+
 def test_values_of_a_module_that_is_disabled_keep_nobody_from_starting(
     site: operator_site.Site, web: pathlib.Path
 ) -> None:

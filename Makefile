@@ -15,7 +15,7 @@ PYTEST := $(BIN)/python -m pytest
 # Integration tests mostly wait: more of them than cores go at once, each worker with a control plane of its own.
 SIDE_BY_SIDE := --numprocesses 3 --dist worksteal
 
-.PHONY: help demo test test-all check format unit integration bench manifests reference lock audit image-test clean
+.PHONY: help demo test test-all check format unit integration bench manifests reference lock audit image-test pin-images clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  \033[1mmake %-12s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -74,9 +74,14 @@ reference: $(STAMP) ## Write the tables of docs/reference/settings.md and metric
 manifests: $(STAMP) ## Render deploy/manifests from the chart
 	@$(BIN)/python scripts/manifests.py
 
+pin-images: $(STAMP) ## Write the digests of the image's base images (needs the registry)
+	@$(BIN)/python scripts/pin_images.py
+
 lock: ## Resolve the dependencies anew (needs uv)
 	@uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-emit-find-links --python-version 3.11 \
 		--custom-compile-command "make lock" --extra dev -o requirements-dev.lock pyproject.toml
+	@uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-emit-find-links --python-version 3.11 \
+		--custom-compile-command "make lock" -o scripts/audit.lock scripts/audit.in
 	@$(BIN)/python scripts/image_lock.py
 
 audit: $(STAMP) ## Look for known vulnerabilities of the locked dependencies (needs the network)

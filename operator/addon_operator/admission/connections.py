@@ -21,6 +21,7 @@ from aiohttp import http_exceptions, web
 _LOG: Final = logging.getLogger(__name__)
 _SWEEP_SECONDS: Final = 1.0
 _NO_RESOURCES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+_ABSENT: Final = frozenset({errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT})
 _HEADERS_MAX: Final = 32
 
 Reason = Literal["no room", "made room", "slow", "handshake"]
@@ -319,14 +320,24 @@ class Connections:
 async def bind(address: str, port: int, backlog: int) -> list[socket.socket]:
     """Listen on all addresses of a name; with port 0 on any free port.
 
+    Addresses of the name that the machine does not have are passed over.
+
     Raises ``OSError`` with the number of the reason.
     """
     loop = asyncio.get_running_loop()
     found = await loop.getaddrinfo(address, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    absent = OSError(errno.EADDRNOTAVAIL, "there is no such address")
     with contextlib.ExitStack() as failing:
         made = []
         for family, _, _, _, where in dict.fromkeys(found):
-            made.append(failing.enter_context(_listener(family, where, backlog)))
+            try:
+                made.append(failing.enter_context(_listener(family, where, backlog)))
+            except OSError as error:
+                if error.errno not in _ABSENT:
+                    raise
+                absent = error
+        if not made:
+            raise absent
         failing.pop_all()
     return made
 

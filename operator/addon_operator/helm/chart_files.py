@@ -96,9 +96,12 @@ class ChartFilesReader:
         try:
             digests = self._read_what_matters(directory)
         except OSError as error:
-            raise errors.ChartError(
-                module, f"cannot read the chart: {error.filename}: {error.strerror}; check its permissions"
-            ) from error
+            what = (
+                "it is gone; put it back, or remove the module"
+                if isinstance(error, FileNotFoundError)
+                else f"{error.strerror}; check its permissions"
+            )
+            raise errors.ChartError(module, f"cannot read the chart: {error.filename}: {what}") from error
         self._digests[directory] = digests
         return ChartFiles(checksum(_lines(digests)), _mentions(digests))
 

@@ -24,8 +24,14 @@ SHORT_BUCKETS: Final = (
     0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5,
 )  # fmt: skip
 """Seconds of single operations of a queue and of delays of the event loop."""
-REQUEST_BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60)
-"""Seconds of requests to the API server, as client-go has them."""
+OPERATION_BUCKETS: Final = (0.1, 0.5, 2, 10, 50, 200)
+"""Seconds of Helm's single operations; there are series for each module, activation and operation."""
+REQUEST_BUCKETS: Final = (0.025, 0.1, 0.5, 2, 8, 30)
+"""Seconds of requests to the API server, some of client-go's; there are series for each verb and path."""
+EVENT_BUCKETS: Final = (0.001, 0.01, 0.1, 0.5)
+"""Seconds to put an event into its queue; there are series for each binding and kind."""
+FILTER_BUCKETS: Final = (0.001, 0.01, 0.1, 1, 10)
+"""Seconds of a jqFilter, likewise."""
 
 _RUN: Final = ("hook", "binding", "activation", "queue")
 
@@ -158,7 +164,10 @@ def module_metrics(make: Factory) -> ModuleMetrics:
         discover_errors_total=make.counter("module_discover_errors_total", "Failures in module discovery."),
         helm_seconds=make.histogram("module_helm_seconds", "Time of Helm in module runs.", run),
         helm_operation_seconds=make.histogram(
-            "helm_operation_seconds", "Time of single operations of Helm.", (*run, "operation")
+            "helm_operation_seconds",
+            "Time of single operations of Helm.",
+            (*run, "operation"),
+            OPERATION_BUCKETS,
         ),
         helm_upgrades_skipped_total=make.counter(
             "helm_upgrades_skipped_total", "Runs in which Helm had nothing to do.", ("module", "by")
@@ -248,13 +257,13 @@ def binding_metrics(make: Factory) -> BindingMetrics:
         snapshot_bytes=make.gauge("kube_snapshot_bytes", "Size of each binding's snapshot as JSON.", labels),
         waiting=make.gauge("kube_binding_waiting", "Whether a binding's objects cannot be followed.", labels),
         event_seconds=make.histogram(
-            "kube_event_duration_seconds", "Time to handle an event.", (*labels, "kind"), SHORT_BUCKETS
+            "kube_event_duration_seconds", "Time to handle an event.", (*labels, "kind"), EVENT_BUCKETS
         ),
         jq_filter_seconds=make.histogram(
             "kube_jq_filter_duration_seconds",
             "Time to apply a jqFilter to an object.",
             (*labels, "kind"),
-            (*SHORT_BUCKETS, 1, 2, 5, 10),
+            FILTER_BUCKETS,
         ),
     )
 

@@ -4,7 +4,6 @@ The library appends ``_total`` to every counter and adds ``_created`` series; so
 counters have no such suffix, and nobody reads the times of creation.
 """
 
-import re
 import threading
 from collections.abc import Iterable, Sequence
 from typing import Final
@@ -14,7 +13,9 @@ from prometheus_client import metrics_core
 from prometheus_client import registry as library_registry
 
 _WITH_CREATED: Final = ("counter", "histogram", "summary")
-_UNTYPED: Final = re.compile(rb"^# TYPE (\S+) untyped$", re.MULTILINE)
+_TYPE: Final = b"# TYPE "
+_UNTYPED: Final = b" untyped\n"
+_COUNTER: Final = b" counter\n"
 
 
 class Registry(prometheus_client.CollectorRegistry):
@@ -44,12 +45,15 @@ class Registry(prometheus_client.CollectorRegistry):
 
     def declare(self, text: bytes) -> bytes:
         """The document of the text format with plain counters declared as counters."""
-
-        def typed(match: re.Match[bytes]) -> bytes:
-            name = match[1]
-            return b"# TYPE %s counter" % name if name.decode() in self.plain_counters else match[0]
-
-        return _UNTYPED.sub(typed, text)
+        # Looked for by its end: an expression over all lines of a large document holds up other threads.
+        pieces, at = [], 0
+        while (end := text.find(_UNTYPED, at)) >= 0:
+            line = text[text.rfind(b"\n", 0, end) + 1 : end]
+            name = line.removeprefix(_TYPE)
+            is_plain = name != line and name.decode() in self.plain_counters
+            pieces += [text[at:end], _COUNTER if is_plain else _UNTYPED]
+            at = end + len(_UNTYPED)
+        return b"".join([*pieces, text[at:]])
 
 
 class PlainCounter(library_registry.Collector):

@@ -2,8 +2,10 @@
 
 import asyncio
 import contextlib
+import socket
 from collections.abc import AsyncIterator
 
+import pytest
 from aiohttp import web
 
 from addon_operator.admission import connections, site
@@ -175,3 +177,20 @@ async def test_nothing_stays_open_of_a_connection_that_came_with_the_end() -> No
     assert site_.served.number == 0
     assert await is_closed((reader, writer))
     writer.close()
+
+
+async def test_an_address_of_a_name_that_the_machine_lacks_is_passed_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (host, 0)) for host in ("192.0.2.1", "127.0.0.1")]
+
+    async def of_two(*_: object, **__: object) -> object:
+        return found
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", of_two)
+    (listener,) = await connections.bind("two.example", 0, 1)
+    with listener:
+        assert listener.getsockname()[0] == "127.0.0.1"
+    del found[1]
+    with pytest.raises(OSError, match="Cannot assign"):
+        await connections.bind("two.example", 0, 1)

@@ -392,3 +392,31 @@ async def test_a_late_event_loop_is_measured(meters: metrics.Metrics) -> None:
         await heartbeat.watch_lag(meters, late, late.sleep)
     assert value(meters, "addon_operator_event_loop_lag_seconds_count") == 4
     assert value(meters, "addon_operator_event_loop_lag_seconds_sum") == pytest.approx(0.4)
+
+
+def module_with_a_hook(meters: metrics.Metrics) -> None:
+    """All that a module with a chart, and a hook of two bindings, shows after two runs."""
+    meters.module_known("web")
+    labels = {"module": "web", "hook": "web/hooks/a.py", "binding": "pods", "queue": "main"}
+    meters.bindings.event_seconds.labels(**labels, kind="Pod").observe(0.1)
+    meters.bindings.jq_filter_seconds.labels(**labels, kind="Pod").observe(0.1)
+    for activation in ("OperatorStartup", "ConfigMap"):
+        meters.modules.helm_seconds.labels(module="web", activation=activation).observe(1)
+        for operation in ("template", "check-upgrade", "upgrade"):
+            run = {"module": "web", "activation": activation, "operation": operation}
+            meters.modules.helm_operation_seconds.labels(**run).observe(1)
+        hooks = meters.module_hooks
+        for measured in (hooks.seconds, hooks.user_cpu_seconds, hooks.sys_cpu_seconds):
+            measured.labels(**labels, activation=activation).observe(1)
+
+
+def test_a_module_has_a_bounded_number_of_series(meters: metrics.Metrics) -> None:
+    before = meters.render().body.count(b"\n")
+    module_with_a_hook(meters)
+    assert meters.render().body.count(b"\n") - before < 280
+
+
+def test_a_path_of_requests_has_few_series(meters: metrics.Metrics) -> None:
+    before = meters.render().body.count(b"\n")
+    meters.process.request_latency_seconds.labels(verb="get", url="/api/v1/pods").observe(1)
+    assert meters.render().body.count(b"\n") - before < 10

@@ -66,6 +66,7 @@ def test_a_module_disabled_while_the_operator_was_away_is_uninstalled(site: oper
     assert site.revisions() == {}
     assert site.data("web") is None
     assert site.labels() == ["delete.sh beforeDeleteHelm", "delete.sh afterDeleteHelm"]
+    operator.wait_logged("module web is deleted: ", f"ConfigMap {site.namespace}/addon-operator")
 
 
 def test_the_release_of_a_vanished_module_is_purged_and_a_foreign_one_is_kept(
@@ -81,6 +82,31 @@ def test_the_release_of_a_vanished_module_is_purged_and_a_foreign_one_is_kept(
     operator.wait_idle()
     assert site.revisions() == {"api": 1, "foreign": 1}
     assert site.data("web") is None
+
+
+def test_nothing_is_purged_when_there_is_no_module_at_all(site: operator_site.Site) -> None:
+    web = site.module("010-web", {"color": "green"}, values="webEnabled: true")
+    site.start().wait_ready().stop()
+    away = web.rename(site.root / "elsewhere")
+    operator = site.start()
+    line = operator.wait_logged("MODULES_DIR holds no module", "(web)", "ALLOW_EMPTY_MODULES=true")
+    assert "next try in 5.0 s" in line
+    assert not operator.get("/readyz").text.startswith("ok")
+    assert site.command("plan").returncode == 1
+    operator.stop()
+    assert site.data("web") == {"color": "green"}
+    away.rename(web)
+    operator = site.start().wait_ready()
+    operator.stop()
+    assert site.revisions() == {"web": 1}
+    web.rename(away)
+    operator = site.start(ALLOW_EMPTY_MODULES="true").wait_ready()
+    operator.wait_idle()
+    operator.wait_logged(
+        "release web is purged: no module directory explains it, and an addon-operator made it"
+    )
+    assert site.revisions() == {}
+    operator.stop()
 
 
 def test_a_killed_operator_is_taken_up_where_it_was(site: operator_site.Site) -> None:

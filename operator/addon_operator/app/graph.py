@@ -312,6 +312,7 @@ class Graph:
             self._releases,
             purge=plan.PurgePolicy(self._settings.helm_purge),
             ignored_releases=self._parts.ignored_releases,
+            allow_empty=self._settings.allow_empty_modules,
             log_verdict=self._told.verdict,
         )
 

@@ -188,6 +188,10 @@ class ModuleObserver:
         """Count a failed delete; the queue logs it."""
         self._meters.modules.delete_errors_total.labels(module=module).inc()
 
+    def removal_due(self, what: str, reason: str) -> None:
+        """Log what goes away, and why."""
+        self._log.info(f"{what}: {reason}")
+
     def discovery_failed(self) -> None:
         """Count a failure in discovery; the queue logs it."""
         self._meters.modules.discover_errors_total.inc()

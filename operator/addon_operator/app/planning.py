@@ -189,6 +189,7 @@ class _Planner:
             self,
             purge=plan.PurgePolicy(self._settings.helm_purge),
             ignored_releases=self._ignored,
+            allow_empty=self._settings.allow_empty_modules,
             log_verdict=lambda _: None,
         )
         return await found.observe()

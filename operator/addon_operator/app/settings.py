@@ -62,6 +62,13 @@ class Settings:
         "Whether changes of module directories are taken in while the operator runs.",
         _OPERATOR,
     )
+    allow_empty_modules: bool = fields.setting(
+        "ALLOW_EMPTY_MODULES",
+        t.BOOLEAN,
+        "false",
+        "Whether releases are purged when there is no module at all.",
+        _OPERATOR,
+    )
     global_hooks_dir: pathlib.Path = fields.setting(
         "GLOBAL_HOOKS_DIR",
         t.PATH,

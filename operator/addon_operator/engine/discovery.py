@@ -2,13 +2,15 @@
 
 import os
 import pathlib
-from collections.abc import Callable, Mapping
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, Protocol
 
 from addon_operator.engine import hook_runner, state
 from addon_operator.kernel import errors, json_types, names
 from addon_operator.modules import model, plan
 from addon_operator.values import store
+
+_SHOWN: Final = 5
 
 
 class ReleaseLister(Protocol):
@@ -33,6 +35,20 @@ class EnabledScripts(Protocol):
         ...
 
 
+class NoModulesError(errors.AddonOperatorError):
+    """There is no module at all, which would have all releases removed: more likely, a mount is missing."""
+
+    def __init__(self, releases: Sequence[str]) -> None:
+        shown = ", ".join(releases[:_SHOWN]) + (
+            f" and {len(releases) - _SHOWN} more" if len(releases) > _SHOWN else ""
+        )
+        super().__init__(
+            f"MODULES_DIR holds no module, but there are releases of modules ({shown}), and none is removed: "
+            "see that the directory is mounted and that the image has the modules, or set "
+            "ALLOW_EMPTY_MODULES=true to have the releases removed"
+        )
+
+
 class Discovery:
     """Gathers what the plan of a converge depends on."""
 
@@ -45,6 +61,7 @@ class Discovery:
         *,
         purge: plan.PurgePolicy,
         ignored_releases: frozenset[str],
+        allow_empty: bool,
         log_verdict: Callable[[model.Verdict], None],
     ) -> None:
         self._states = states
@@ -53,16 +70,17 @@ class Discovery:
         self._releases = releases
         self._purge = purge
         self._ignored_releases = ignored_releases
+        self._allow_empty = allow_empty
         self._log_verdict = log_verdict
 
     async def observe(self) -> plan.Observed:
         """Look at everything once.
 
         Raises an :class:`~addon_operator.kernel.errors.AddonOperatorError` that names the module when its
-        ``enabled`` script fails, or tells what the API server refused.
+        ``enabled`` script fails, or tells what the API server refused, and :class:`NoModulesError`.
         """
         releases = await self._releases.observe_all()
-        return plan.Observed(
+        observed = plan.Observed(
             modules=self._states.modules,
             verdicts=await self._verdicts(),
             releases=releases,
@@ -70,6 +88,9 @@ class Discovery:
             purge=self._purge,
             ignored_releases=self._ignored_releases,
         )
+        if not self._allow_empty and (spared := plan.spared(observed)):
+            raise NoModulesError(spared[::-1])
+        return observed
 
     async def _verdicts(self) -> dict[names.ModuleName, model.Verdict]:
         verdicts: dict[names.ModuleName, model.Verdict] = {}

@@ -95,7 +95,7 @@ class Bindings(Protocol):
 
 
 class RunObserver(Protocol):
-    """Who is told of runs: metrics."""
+    """Who is told of runs: metrics and the log."""
 
     def module_ran(self, module: names.ModuleName, activation: str, seconds: float) -> None:
         """A run or its failed try took ``seconds``."""
@@ -107,6 +107,10 @@ class RunObserver(Protocol):
 
     def module_delete_failed(self, module: names.ModuleName) -> None:
         """A try of a delete failed."""
+        ...
+
+    def removal_due(self, what: str, reason: str) -> None:
+        """A module will be deleted or a release purged, as the beginning of a sentence, and why."""
         ...
 
     def discovery_failed(self) -> None:

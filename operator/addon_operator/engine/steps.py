@@ -37,6 +37,7 @@ class EngineSteps:
         self._releases = releases
         self._definitions = definitions
         self._observer = observer
+        self._removals: frozenset[str] = frozenset()
 
     def on_startup(self) -> Sequence[tasks.Task]:
         """One task per global hook with ``onStartup``, in order."""
@@ -55,7 +56,8 @@ class EngineSteps:
 
         async def run(task: tasks.Task) -> None:
             try:
-                made = plan.plan_converge(await self._discovery.observe())
+                observed = await self._discovery.observe()
+                made = plan.plan_converge(observed)
             except Exception as error:
                 self._observer.discovery_failed()
                 if isinstance(error, errors.ModuleError):
@@ -63,6 +65,7 @@ class EngineSteps:
                 raise
             task.checkpoint()
             self._states.discovered(made.verdicts, made.enabled)
+            self._tell_of_removals(observed, made)
             self._mute(set(self._states.started) - set(made.enabled))
             self._releases.follow(made.enabled)
             found(made)
@@ -74,6 +77,15 @@ class EngineSteps:
             fixed_delay=DISCOVERY_RETRY,
             holds_queue=True,
         )
+
+    def _tell_of_removals(self, observed: plan.Observed, made: plan.ConvergePlan) -> None:
+        """Each once, as long as it is due."""
+        due = {f"module {name} is deleted": made.verdicts[name].reason for name in made.deletes}
+        due |= {f"release {name} is purged": plan.purge_reason(observed, name) for name in made.purges}
+        for what, reason in due.items():
+            if what not in self._removals:
+                self._observer.removal_due(what, reason)
+        self._removals = frozenset(due)
 
     def ensure_crds(self, enabled: Sequence[names.ModuleName], activation: str) -> Sequence[tasks.Task]:
         """One task per enabled module whose CustomResourceDefinitions are to be applied."""

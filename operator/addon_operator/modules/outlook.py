@@ -107,12 +107,7 @@ def without_release(module: model.Module, made: plan.ConvergePlan, maintenance: 
 
 def purges(observed: plan.Observed, made: plan.ConvergePlan) -> tuple[Purge, ...]:
     """The purges of a plan with their reasons."""
-    return tuple(Purge(name, _purge_reason(observed.releases[name])) for name in made.purges)
-
-
-def _purge_reason(is_ours: bool) -> str:
-    made_by = "an addon-operator made it" if is_ours else "HELM_PURGE is all"
-    return f"no module directory explains it, and {made_by}"
+    return tuple(Purge(name, plan.purge_reason(observed, name)) for name in made.purges)
 
 
 def taken_over(

@@ -94,3 +94,14 @@ def _purges(observed: Observed) -> tuple[str, ...]:
     unexplained = observed.releases.keys() - known - observed.ignored_releases
     wanted = (name for name in unexplained if observed.purge is PurgePolicy.ALL or observed.releases[name])
     return tuple(sorted(wanted, reverse=True))
+
+
+def purge_reason(observed: Observed, release: str) -> str:
+    """Why a release is purged, as the end of a sentence."""
+    made_by = "an addon-operator made it" if observed.releases[release] else "HELM_PURGE is all"
+    return f"no module directory explains it, and {made_by}"
+
+
+def spared(observed: Observed) -> tuple[str, ...]:
+    """Releases that would be purged for no other reason than that there is no module at all."""
+    return () if observed.modules else _purges(observed)

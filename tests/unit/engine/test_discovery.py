@@ -58,6 +58,8 @@ class Bench:
     releases: Releases = dataclasses.field(default_factory=Releases)
     told: list[model.Verdict] = dataclasses.field(default_factory=list)
     modules: list[model.Module] = dataclasses.field(default_factory=list)
+    allow_empty: bool = False
+    purge: plan.PurgePolicy = plan.PurgePolicy.ALL
 
     def module(self, name: str, order: int = 1, *, script_mode: int | None = None) -> None:
         script = None
@@ -77,8 +79,9 @@ class Bench:
             values,
             self.scripts,
             self.releases,
-            purge=plan.PurgePolicy.ALL,
+            purge=self.purge,
             ignored_releases=frozenset({"kept"}),
+            allow_empty=self.allow_empty,
             log_verdict=self.told.append,
         )
         return await found.observe()
@@ -176,3 +179,23 @@ async def test_what_was_observed_is_all_that_the_plan_needs(bench: Bench) -> Non
     assert observed.releases == {"web": True, "foreign": False}
     assert (observed.purge, observed.ignored_releases) == (plan.PurgePolicy.ALL, frozenset({"kept"}))
     assert plan.plan_converge(observed).purges == ("foreign",)
+
+
+async def test_no_module_at_all_is_an_error_as_long_as_releases_would_be_purged(bench: Bench) -> None:
+    with pytest.raises(discovery.NoModulesError) as raised:
+        await bench.observe()
+    assert str(raised.value) == (
+        "MODULES_DIR holds no module, but there are releases of modules (foreign, web), and none is removed: "
+        "see that the directory is mounted and that the image has the modules, or set "
+        "ALLOW_EMPTY_MODULES=true to have the releases removed"
+    )
+    bench.purge = plan.PurgePolicy.OWN
+    with pytest.raises(discovery.NoModulesError, match=r"modules \(web\), and"):
+        await bench.observe()
+    bench.purge = plan.PurgePolicy.OFF
+    assert plan.plan_converge(await bench.observe()).purges == ()
+
+
+async def test_releases_are_purged_without_any_module_if_that_is_meant(bench: Bench) -> None:
+    bench.allow_empty = True
+    assert plan.plan_converge(await bench.observe()).purges == ("web", "foreign")

@@ -49,6 +49,9 @@ class Observer:
     def module_delete_failed(self, module: ModuleName) -> None:
         self.failed.append(f"delete {module}")
 
+    def removal_due(self, what: str, reason: str) -> None:
+        pass
+
     def discovery_failed(self) -> None:
         self.failed.append("discovery")
 

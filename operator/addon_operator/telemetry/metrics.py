@@ -3,6 +3,7 @@
 import dataclasses
 import gzip
 import re
+import time
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
@@ -11,6 +12,7 @@ from prometheus_client import exposition
 
 from addon_operator.telemetry import families, series
 
+_EOF: Final = b"# EOF\n"
 _VERSION: Final = re.compile(r"version=([^;]*)")
 _VERSIONS: Final = frozenset({"0.0.4", "1.0.0", "2.0.0"})
 
@@ -150,9 +152,14 @@ class Metrics:
         """The document in a form; slow enough to be run in a thread."""
         form = form or Form.wanted()
         encode, content_type = exposition.choose_encoder(form.content_type)
-        body = encode(self.registry)
-        if not content_type.startswith("application/openmetrics-text"):
-            body = self.registry.declare(body)
+        is_open = content_type.startswith("application/openmetrics-text")
+        pieces = []
+        # One by one: what is made of a whole document at once holds up the event loop.
+        for metric in self.registry.collect():
+            piece = encode(series.Single(metric))
+            pieces.append(piece.removesuffix(_EOF) if is_open else self.registry.declare(piece))
+            time.sleep(0)
+        body = b"".join([*pieces, _EOF] if is_open else pieces)
         return Exposition(gzip.compress(body, 1) if form.gzipped else body, form.content_type, form.gzipped)
 
 

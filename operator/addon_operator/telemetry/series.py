@@ -56,6 +56,17 @@ class Registry(prometheus_client.CollectorRegistry):
         return b"".join([*pieces, text[at:]])
 
 
+class Single(library_registry.Collector):
+    """One metric, to be encoded alone."""
+
+    def __init__(self, metric: metrics_core.Metric) -> None:
+        self._metric = metric
+
+    def collect(self) -> Iterable[metrics_core.Metric]:
+        """The metric."""
+        return (self._metric,)
+
+
 class PlainCounter(library_registry.Collector):
     """A counter whose series is called exactly like the metric, without ``_total``."""
 

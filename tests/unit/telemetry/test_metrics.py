@@ -4,6 +4,7 @@ import gzip
 import math
 
 import pytest
+from prometheus_client import exposition
 from prometheus_client.openmetrics import parser as openmetrics
 
 from addon_operator.kube import paths
@@ -420,3 +421,21 @@ def test_a_path_of_requests_has_few_series(meters: metrics.Metrics) -> None:
     before = meters.render().body.count(b"\n")
     meters.process.request_latency_seconds.labels(verb="get", url="/api/v1/pods").observe(1)
     assert meters.render().body.count(b"\n") - before < 10
+
+
+@pytest.mark.parametrize(
+    "accept", ["", "application/openmetrics-text; version=1.0.0"], ids=["text", "openmetrics"]
+)
+def test_the_document_is_the_one_of_the_library_whole(meters: metrics.Metrics, accept: str) -> None:
+    touch_everything(meters)
+    form = metrics.Form.wanted(accept)
+    encode, _ = exposition.choose_encoder(form.content_type)
+    whole = encode(meters.registry)
+    wanted = whole if accept else meters.registry.declare(whole)
+    assert names_of(meters.render(form).body) == names_of(wanted)
+    assert meters.render(form).body.endswith(b"# EOF\n") is bool(accept)
+
+
+def names_of(document: bytes) -> list[bytes]:
+    """All lines without values, which differ from render to render."""
+    return [line if line.startswith(b"#") else line.rpartition(b" ")[0] for line in document.splitlines()]

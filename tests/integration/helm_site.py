@@ -14,9 +14,9 @@ from typing import Any, Final
 import pytest
 
 from addon_operator.devcluster import binaries, components, locations, pytest_plugin, reporters
-from addon_operator.helm import binary, capabilities, command, release_types, releases, setup
+from addon_operator.helm import binary, capabilities, command, live_objects, release_types, releases, setup
 from addon_operator.kernel import clock, json_types, names
-from addon_operator.kube import auth, client
+from addon_operator.kube import auth, client, discovery
 from addon_operator.process import children
 
 WEB: Final = names.ModuleName("web")
@@ -62,6 +62,7 @@ class Site:
         )
         self.helm.chmod(0o755)
         self.warnings: list[str] = []
+        self.take_ownership = release_types.TakeOwnership.ALWAYS
 
     def write(self, name: str, text: str) -> None:
         path = self.module / name
@@ -93,11 +94,19 @@ class Site:
                 run_child=children.run_child,
                 records=api,
                 capabilities=read_capabilities,
+                live=live_objects.LiveObjects(
+                    api,
+                    discovery.Catalog(api, clock.SystemClock()),
+                    self.namespace,
+                    {"heritage": "addon-operator"},
+                ),
                 clock=clock.SystemClock(),
                 on_warning=lambda _, text: self.warnings.append(text),
             )
             target = command.Target(self.namespace, access.kubeconfig, access.context)
-            options = release_types.Options(history_max=3, timeout=timeout)
+            options = release_types.Options(
+                history_max=3, timeout=timeout, take_ownership=self.take_ownership
+            )
             async with setup.release_manager(found, target, options, around) as made:
                 yield made
 

@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from addon_operator.helm import release_types
+from addon_operator.helm import errors, release_types
 from addon_operator.modules import release
 from addon_operator.values import yaml_reading
 from tests.integration.helm_site import ANY_HELM, CONFIG, WEB, Site
@@ -163,3 +163,80 @@ def test_keys_that_are_numbers_or_booleans_are_those_of_helm(helm_site: Site) ->
         rendered = subprocess.run(argv, check=True, capture_output=True, text=True).stdout
         read_by_helm = json.loads(rendered.rpartition("found: ")[2])
         assert yaml_reading.load(path.read_text(), "values.yaml") == {"web": read_by_helm}, word
+
+
+SERVICE: Final = """\
+apiVersion: v1
+kind: Service
+metadata: {name: door}
+spec: {ports: [{port: {{ .Values.web.port | default 80 }}}]}
+"""
+
+
+@ANY_HELM
+async def test_a_value_that_only_the_api_server_refuses_makes_one_failed_revision(helm_site: Site) -> None:
+    site = helm_site
+    site.write("templates/door.yaml", SERVICE)
+    async with site.manager() as manager:
+        await manager.ensure(site.asked())
+        with pytest.raises(errors.HelmError, match="99999"):
+            await manager.ensure(site.asked(port="99999"))
+        for _ in range(3):
+            with pytest.raises(errors.HelmError, match="revision 2 failed for that, and no other is made"):
+                await manager.ensure(site.asked(port="99999", fresh=True))
+        assert site.revisions() == {1: "deployed", 2: "failed"}
+    async with site.manager() as restarted:
+        with pytest.raises(errors.HelmError, match="no other is made"):
+            await restarted.ensure(site.asked(port="99999"))
+        assert (await restarted.ensure(site.asked(port="81"))).action is UPGRADED
+    assert site.revisions() == {1: "superseded", 2: "failed", 3: "deployed"}
+    assert site.get("service", "door")["spec"]["ports"][0]["port"] == 81
+
+
+async def test_a_first_install_that_the_api_server_refuses_makes_one_failed_revision(helm_site: Site) -> None:
+    site = helm_site
+    site.write("templates/door.yaml", SERVICE)
+    async with site.manager() as manager:
+        for _ in range(3):
+            with pytest.raises(errors.HelmError, match="99999"):
+                await manager.ensure(site.asked(port="99999"))
+        assert site.revisions() == {1: "failed"}
+        assert (await manager.ensure(site.asked(port="80"))).action is UPGRADED
+
+
+POLICY = release_types.TakeOwnership
+
+
+@ANY_HELM
+@pytest.mark.parametrize(
+    ("policy", "labels", "is_taken"),
+    [
+        pytest.param(POLICY.ALWAYS, "", True, id="always"),
+        pytest.param(POLICY.NEVER, "heritage=addon-operator", False, id="never"),
+        pytest.param(POLICY.LABELLED, "", False, id="without a label"),
+        pytest.param(POLICY.LABELLED, "heritage=addon-operator", True, id="with a label"),
+    ],
+)
+async def test_an_object_that_exists_is_taken_over_as_the_setting_says_and_that_is_told(
+    helm_site: Site, policy: release_types.TakeOwnership, labels: str, is_taken: bool
+) -> None:
+    site = helm_site
+    site.take_ownership = policy
+    site.write("templates/more.yaml", CONFIG.replace("{{ .Release.Name }}", "more"))
+    for name in ("web", "more"):
+        site.kubectl("create", "configmap", name, "--from-literal=mine=1")
+        if labels:
+            site.kubectl("label", "configmap", name, labels)
+    async with site.manager() as manager:
+        planned = await manager.plan(site.asked())
+        assert sorted(planned.adopted) == ["ConfigMap more", "ConfigMap web"]
+        if is_taken:
+            outcome = await manager.ensure(site.asked())
+            assert outcome.adopted == planned.adopted
+            assert (await manager.ensure(site.asked(2))).adopted == ()
+        else:
+            with pytest.raises(errors.HelmError, match=f"TAKE_OWNERSHIP={policy} forbids .*ConfigMap web"):
+                await manager.ensure(site.asked())
+            assert site.revisions() == {}
+    data = site.get("configmap", "web")["data"]
+    assert data == ({"mine": "1", "size": "2"} if is_taken else {"mine": "1"})

@@ -88,6 +88,7 @@ class ModuleStatusWriter:
         self._phases: dict[str, module_status.Moment | None] = {}
         self._stored: dict[str, _Stored] = {}
         self._dirty: dict[str, None] = {}
+        self._to_tell: dict[str, dict[tuple[str, str], None]] = {}
         self._changed = asyncio.Event()
         self._synced_at: float | None = None
         self._gone: set[str] = set()
@@ -119,6 +120,15 @@ class ModuleStatusWriter:
         self._releases[module] = module_status.Release(
             revision=outcome.revision, checksum=outcome.manifest_checksum
         )
+        if outcome.adopted:
+            text = f"The release took over objects that existed already: {', '.join(outcome.adopted)}."
+            self.tell(module, "TookOwnership", text)
+        if module in self._states:
+            self._wake(module)
+
+    def tell(self, module: names.ModuleName, reason: str, text: str) -> None:
+        """Write an Event of warning about a module with the next look at it; returns at once."""
+        self._to_tell.setdefault(module, {})[reason, text] = None
         if module in self._states:
             self._wake(module)
 
@@ -298,6 +308,8 @@ class ModuleStatusWriter:
         )
         for notice in told:
             self._recorder.record(about, notice.type, notice.reason, notice.message)
+        for reason, text in self._to_tell.pop(name, {}):
+            self._recorder.record(about, "Warning", reason, text)
 
 
 def _path(name: str) -> str:

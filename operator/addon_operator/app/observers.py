@@ -222,6 +222,11 @@ class ModuleObserver:
         )
         for repair in outcome.recovered:
             self._log.warning(f"release {module}: {repair}", module=module)
+        if outcome.adopted:
+            self._log.warning(
+                f"release {module} took over objects that existed already: {', '.join(outcome.adopted)}",
+                module=module,
+            )
         if outcome.by is not None:
             self._meters.modules.helm_upgrades_skipped_total.labels(module=module, by=outcome.by).inc()
         skipped = outcome.action is release_types.Action.SKIPPED

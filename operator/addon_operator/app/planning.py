@@ -215,6 +215,12 @@ class _Planner:
                 return outlook.ReleaseOutlook(outlook.Step.RESTORE, release.absence(absent), made.revision)
         except errors.AddonOperatorError as error:
             return outlook.ReleaseOutlook(outlook.Step.UNKNOWN, str(error))
+        if made.adopted:
+            policy = self._settings.take_ownership
+            self._notes.append(
+                f"module {module.name} takes over objects that exist already (TAKE_OWNERSHIP={policy}): "
+                f"{', '.join(made.adopted)}"
+            )
         return outlook.ReleaseOutlook(
             _STEPS[made.action], made.reason, made.revision, made.recoveries, made.changes
         )

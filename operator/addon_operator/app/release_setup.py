@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import structlog
 
 from addon_operator.app import settings as settings_module
-from addon_operator.helm import binary, capabilities, command, release_types, releases, setup
+from addon_operator.helm import binary, capabilities, command, live_objects, release_types, releases, setup
 from addon_operator.kernel import clock, names
 from addon_operator.kube import client, discovery
 from addon_operator.process import children
@@ -38,12 +38,23 @@ def release_manager(
         run_child=run_child,
         records=kube,
         capabilities=read_capabilities,
+        live=live_objects.LiveObjects(
+            kube,
+            discovery.Catalog(kube, clock.SystemClock()),
+            settings.namespace,
+            settings.crd_extra_labels,
+        ),
         clock=clock.SystemClock(),
         on_warning=warn,
     )
     return setup.release_manager(
         helm,
         command.Target(settings.namespace, access.kubeconfig, access.context, access.server_override),
-        release_types.Options(settings.helm_history_max, settings.helm_timeout, settings.crd_extra_labels),
+        release_types.Options(
+            settings.helm_history_max,
+            settings.helm_timeout,
+            settings.crd_extra_labels,
+            release_types.TakeOwnership(settings.take_ownership),
+        ),
         around,
     )

@@ -372,6 +372,14 @@ class Settings:
         "Which releases without a module are removed: none, those this operator made, or all.",
         _HELM,
     )
+    take_ownership: str = fields.setting(
+        "TAKE_OWNERSHIP",
+        t.choice("always", "labelled", "never"),
+        "always",
+        "Which objects that exist already become a release's: all, those with a label of Helm or an "
+        "addon-operator, or none.",
+        _HELM,
+    )
     helm_driver: str = fields.setting(
         "HELM_DRIVER",
         t.choice("secret", "configmap", aliases={"secrets": "secret", "configmaps": "configmap"}),

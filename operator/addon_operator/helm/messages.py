@@ -10,6 +10,7 @@ _ERROR: Final = "Error: "
 _ERROR_START: Final = re.compile(rf"^{_ERROR}", re.MULTILINE)
 WORDS_OF_THE_CHART: Final = "execution error at "
 """Stands before what ``fail`` and ``required`` of a chart say."""
+_FOREIGN: Final = "cannot be imported into the current release"
 _ADVICE_FOR_A_TERMINAL: Final = "Use --debug flag to render out invalid YAML"
 _MISSING_DEPENDENCIES: Final = "missing in charts/"
 # Of the API server for the record of a release, of etcd for any request, and of both for a message.
@@ -85,6 +86,11 @@ def _on_one_line(text: str) -> str:
     if len(shown) <= _SHOWN_HEAD + _SHOWN_END:
         return shown
     return f"{shown[:_SHOWN_HEAD]} … {shown[-_SHOWN_END:]}"
+
+
+def is_foreign(text: str) -> bool:
+    """Whether Helm refuses to make an object its own that exists already."""
+    return _FOREIGN in text
 
 
 def advice(text: str, chart: str) -> str:

@@ -89,6 +89,10 @@ class ObservedReleases:
         """What Helm applied with a revision."""
         return await self._source.manifest(record, with_hooks=with_hooks)
 
+    async def content(self, record: release_records.Record) -> release_records.Content:
+        """What a record holds."""
+        return await self._source.content(record)
+
     async def deployed(self, name: str) -> release_types.Deployed | None:
         """What the release consists of, read now; ``None`` if no revision of it is deployed."""
         found = await self._source.read_deployed(name)

@@ -1,6 +1,7 @@
 """What a run would do to one module's release: the same decisions, and nothing is changed."""
 
 import asyncio
+import dataclasses
 
 from addon_operator.helm import errors, release_records, release_types, rendering
 from addon_operator.modules import manifest_diff, release
@@ -73,7 +74,9 @@ class ReleasePlanner:
     ) -> release_types.ReleasePlan:
         before = "" if record is None else await self._applied(record)
         changes = await asyncio.to_thread(self._changes, before, manifest)
-        return self._made(action, reason, record, changes)
+        foreign = await self._tools.live.foreign(self._request.module, manifest)
+        made = self._made(action, reason, record, changes)
+        return dataclasses.replace(made, adopted=tuple(each.name for each in foreign))
 
     async def _applied(self, record: release_records.Record) -> str:
         try:

@@ -3,11 +3,13 @@
 import asyncio
 import collections
 import contextlib
+import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import Final
 
 from addon_operator.helm import (
     errors,
+    messages,
     release_records,
     release_types,
     rendering,
@@ -30,6 +32,7 @@ class ReleaseRun:
         self._rendering = rendering.Rendering(tools, request)
         self._record: release_records.Record | None = None
         self._recovered: list[str] = []
+        self._adopted: tuple[str, ...] = ()
         self._seconds: dict[release_types.Operation, float] = collections.defaultdict(float)
 
     async def run(self) -> release_types.ReleaseOutcome:
@@ -70,7 +73,7 @@ class ReleaseRun:
             self._record = await observed.drop(self._record)
 
     async def _install(self, given: rendering.Inputs, files: rendering.Files) -> None:
-        await self._call(files, {release.MANAGED_LABEL: "true"}, validate=True)
+        await self._call(given, files, {release.MANAGED_LABEL: "true"}, validate=True)
         await self._save(await self._rendered_after(given, files))
 
     async def _render_and_act(
@@ -85,14 +88,33 @@ class ReleaseRun:
         if isinstance(decision, release.Skip):
             await self._save(rendered)
             return self._skipped(decision)
+        await self._check_refusal(manifest)
         expected = self._last_record().revision.number + 1
-        await self._call(files, rendered.labels(expected), validate=decision.validate)
+        await self._call(given, files, rendered.labels(expected), validate=decision.validate)
         # What looks at the cluster may find something else there from now on.
         is_final = not self._rendering.varies(given)
         await self._save(rendered if is_final else await self._rendered_after(given, files))
         return self._outcome(release_types.Action.UPGRADED, decision.reason)
 
-    async def _call(self, files: rendering.Files, labels: Mapping[str, str], *, validate: bool) -> None:
+    async def _check_refusal(self, manifest: str) -> None:
+        """Make no revision for what the API server refused last time and refuses still."""
+        record = self._last_record()
+        if record.revision.status != release.FAILED:
+            return
+        with contextlib.suppress(errors.ReleaseRecordError), self._measured(release_types.Operation.CHECK):
+            failed = await self._tools.observed.content(record)
+            refusal = await self._tools.live.standing_refusal(failed, manifest)
+            if refusal is not None:
+                text = self._request.redact(refusal)
+                raise errors.HelmError(
+                    self._request.module,
+                    f"{text} (revision {record.revision.number} failed for that, and no other is made)",
+                    f"the API server still refuses what revision {record.revision.number} failed for",
+                )
+
+    async def _call(
+        self, given: rendering.Inputs, files: rendering.Files, labels: Mapping[str, str], *, validate: bool
+    ) -> None:
         request = upgrade.UpgradeRequest(
             chart=files.chart,
             values=files.values,
@@ -102,8 +124,36 @@ class ReleaseRun:
             timeout=self._tools.options.timeout,
         )
         with self._measured(release_types.Operation.UPGRADE):
-            await upgrade.upgrade(self._tools.helm, self._rendering.call, request)
+            try:
+                await upgrade.upgrade(self._tools.helm, self._rendering.call, request)
+            except errors.HelmError as error:
+                if not messages.is_foreign(error.message):
+                    raise
+                self._adopted = await self._adoption(given, files, error)
+                request = dataclasses.replace(request, take_ownership=True)
+                await upgrade.upgrade(self._tools.helm, self._rendering.call, request)
             self._record = await self._tools.observed.refresh(self._request.module)
+
+    async def _adoption(
+        self, given: rendering.Inputs, files: rendering.Files, refused: errors.HelmError
+    ) -> tuple[str, ...]:
+        """The objects that become the release's now; raises what Helm said if they must not."""
+        policy = self._tools.options.take_ownership
+        manifest = await self._rendering.render(given, files, is_upgrade=self._is_there)
+        foreign = await self._tools.live.foreign(self._request.module, manifest)
+        is_labelled = policy is release_types.TakeOwnership.LABELLED
+        kept = [each.name for each in foreign if not (is_labelled and each.is_labelled)]
+        if policy is not release_types.TakeOwnership.ALWAYS and (kept or not foreign):
+            raise errors.HelmError(
+                self._request.module,
+                f"{refused.message}; TAKE_OWNERSHIP={policy} forbids to take over {', '.join(kept) or 'it'}: "
+                "let its owner go, or remove it",
+            ) from refused
+        return tuple(each.name for each in foreign)
+
+    @property
+    def _is_there(self) -> bool:
+        return self._record is not None and self._record.revision.exists
 
     async def _rendered_after(self, given: rendering.Inputs, files: rendering.Files) -> release.Rendered:
         """What the next upgrade with the same inputs renders to.
@@ -166,6 +216,7 @@ class ReleaseRun:
             manifest_checksum=rendered.manifest if rendered else release.Checksum(""),
             by=by,
             recovered=tuple(self._recovered),
+            adopted=self._adopted,
             seconds=dict(self._seconds),
         )
 

@@ -26,6 +26,15 @@ class Operation(enum.StrEnum):
     UPGRADE = "upgrade"
 
 
+class TakeOwnership(enum.StrEnum):
+    """Which objects that exist already become a release's."""
+
+    ALWAYS = "always"
+    LABELLED = "labelled"
+    """Those that Helm or an addon-operator put its label on."""
+    NEVER = "never"
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Options:
     """Settings of all releases."""
@@ -38,6 +47,7 @@ class Options:
         default_factory=lambda: {"heritage": "addon-operator"}
     )
     """Labels that the Go operator puts on each object (``CRD_EXTRA_LABELS``): they are no difference."""
+    take_ownership: TakeOwnership = TakeOwnership.ALWAYS
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -69,6 +79,8 @@ class ReleaseOutcome:
     """What showed that nothing was to be done, when nothing was done."""
     recovered: tuple[str, ...] = ()
     """What had to be repaired first, for a person."""
+    adopted: tuple[str, ...] = ()
+    """Objects that existed and became the release's, for a person."""
     seconds: Mapping[Operation, float] = dataclasses.field(default_factory=dict)
     """What took place and how long it took."""
 
@@ -107,3 +119,5 @@ class ReleasePlan:
     """What would have to be repaired first, for a person."""
     changes: tuple[manifest_diff.Change, ...] = ()
     """Of the manifest, hooks included."""
+    adopted: tuple[str, ...] = ()
+    """Objects that exist and would become the release's, for a person."""

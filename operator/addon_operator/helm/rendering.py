@@ -14,6 +14,7 @@ from addon_operator.helm import (
     command,
     errors,
     inputs,
+    live_objects,
     observed_releases,
     release_records,
     release_types,
@@ -32,6 +33,7 @@ class Tools:
     files: chart_files.ChartFilesReader
     capabilities: capabilities.CapabilityReader
     options: release_types.Options
+    live: live_objects.LiveObjects
     clock: clock.Clock
     on_warning: command.WarningHandler
 

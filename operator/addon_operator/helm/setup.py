@@ -11,6 +11,7 @@ from addon_operator.helm import (
     capabilities,
     chart_files,
     command,
+    live_objects,
     observed_releases,
     release_records,
     release_types,
@@ -31,6 +32,7 @@ class Surroundings:
     run_child: children.RunChild
     records: release_records.RecordApi
     capabilities: capabilities.ReadCapabilities
+    live: live_objects.LiveObjects
     clock: clock.Clock
     on_warning: command.WarningHandler
 
@@ -60,6 +62,7 @@ async def release_manager(
                 files=chart_files.ChartFilesReader(around.clock),
                 capabilities=capabilities.CapabilityReader(around.capabilities, around.clock),
                 options=options,
+                live=around.live,
                 clock=around.clock,
                 on_warning=around.on_warning,
             )

@@ -22,13 +22,15 @@ class UpgradeRequest:
     """Revisions that are kept; 0 for all."""
     timeout: float
     """Seconds for each single step of Helm, such as one hook."""
+    take_ownership: bool = False
+    """Whether objects that exist already become the release's; else Helm refuses that."""
 
 
 async def upgrade(helm: command.Helm, call: command.Call, request: UpgradeRequest) -> None:
     """Install the release or upgrade it.
 
-    Existing resources are taken over, and fields that somebody else has set are overwritten, with Helm 3
-    and 4 alike: the chart says what they are. ``crds/`` of the chart is not Helm's business.
+    Fields that somebody else has set are overwritten, with Helm 3 and 4 alike: the chart says what they are.
+    ``crds/`` of the chart is not Helm's business.
     Raises :class:`addon_operator.helm.errors.HelmError` when Helm fails.
     """
     await helm.run(call, _arguments(helm, call, request), command.time_limit(request.timeout))
@@ -44,7 +46,6 @@ def _arguments(helm: command.Helm, call: command.Call, request: UpgradeRequest) 
         str(request.values),
         "--reset-values",
         "--skip-crds",
-        "--take-ownership",
         "--history-max",
         str(request.history_max),
         "--timeout",
@@ -52,6 +53,8 @@ def _arguments(helm: command.Helm, call: command.Call, request: UpgradeRequest) 
         "--labels",
         ",".join(f"{key}={value}" for key, value in sorted(request.labels.items())),
     ]
+    if request.take_ownership:
+        arguments.append("--take-ownership")
     if not request.validate:
         arguments.append("--disable-openapi-validation")
     if helm.binary.major >= 4:

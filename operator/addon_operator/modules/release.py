@@ -25,6 +25,7 @@ GO_OPERATOR_LABEL: Final = "moduleChecksum"
 """What the Go operator puts on the releases that it makes."""
 
 DEPLOYED: Final = "deployed"
+FAILED: Final = "failed"
 UNINSTALLED: Final = "uninstalled"
 UNINSTALLING: Final = "uninstalling"
 PENDING_PREFIX: Final = "pending-"

@@ -1,6 +1,7 @@
 """Module objects in a fake API server: what is written when, and what trouble does."""
 
 import asyncio
+import dataclasses
 import pathlib
 from typing import Any
 
@@ -445,3 +446,14 @@ async def test_the_last_changes_are_written_at_the_end_unless_that_never_worked(
     writer.module_changed(module())
     await writer.finish()
     assert cluster.objects["web"]["status"]["state"] == "Ready"
+
+
+async def test_what_a_release_took_over_is_an_event(
+    writer: writing.ModuleStatusWriter, recorder: events.EventRecorder, cluster: Cluster
+) -> None:
+    web = module()
+    writer.release_ensured(web.module.name, dataclasses.replace(outcome(1), adopted=("ConfigMap web",)))
+    writer.module_changed(web)
+    await writer.turn()
+    await recorder.flush()
+    assert ("web", "uid-web", "TookOwnership") in cluster.events()

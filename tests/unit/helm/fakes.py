@@ -16,6 +16,7 @@ from addon_operator.helm import (
     capabilities,
     chart_files,
     command,
+    live_objects,
     observed_releases,
     release_records,
     release_types,
@@ -23,17 +24,22 @@ from addon_operator.helm import (
     rendering,
 )
 from addon_operator.kernel import names
+from addon_operator.kube import api_resources, client, paths
 from addon_operator.kube import errors as kube_errors
-from addon_operator.kube import paths
 from addon_operator.process import children
 
 NAMESPACE = "addons"
 SECRETS = f"/api/v1/namespaces/{NAMESPACE}/secrets"
 
 
-def storage_text(manifest: str, hooks: Sequence[str] = ()) -> str:
+def storage_text(manifest: str, hooks: Sequence[str] = (), description: str = "") -> str:
     """A release as Helm stores it in a Secret: what is empty is left out."""
-    content = {"name": "x", "manifest": manifest, "hooks": [{"manifest": hook} for hook in hooks]}
+    content = {
+        "name": "x",
+        "manifest": manifest,
+        "hooks": [{"manifest": hook} for hook in hooks],
+        "info": {"description": description},
+    }
     content = {key: value for key, value in content.items() if value}
     inner = base64.b64encode(gzip.compress(json.dumps(content).encode()))
     return base64.b64encode(inner).decode()
@@ -61,11 +67,15 @@ class FakeApi:
         labels: Mapping[str, str],
         manifest: str = "",
         hooks: Sequence[str] = (),
+        description: str = "",
     ) -> None:
         system = {"name": name, "owner": "helm", "status": status, "version": str(number)}
         object_name = f"sh.helm.release.v1.{name}.v{number}"
         metadata = {"name": object_name, "labels": dict(labels) | system, "resourceVersion": self._version()}
-        self.objects[object_name] = {"metadata": metadata, "data": {"release": storage_text(manifest, hooks)}}
+        self.objects[object_name] = {
+            "metadata": metadata,
+            "data": {"release": storage_text(manifest, hooks, description)},
+        }
 
     def labels(self, name: str, number: int) -> dict[str, str]:
         labels: dict[str, str] = self.objects[f"sh.helm.release.v1.{name}.v{number}"]["metadata"]["labels"]
@@ -216,6 +226,52 @@ class FakeClock:
         return self.now
 
 
+class LiveCluster:
+    """ConfigMaps as they are in the cluster, for looks and dry runs."""
+
+    def __init__(self) -> None:
+        self.objects: dict[str, dict[str, Any]] = {}
+        self.refusal: kube_errors.ApiError | None = None
+        self.asked: list[str] = []
+
+    def put(self, name: str, labels: Mapping[str, str] | None = None, **annotations: str) -> None:
+        dashed = {f"meta.helm.sh/{key.replace('_', '-')}": value for key, value in annotations.items()}
+        metadata = {"name": name, "labels": dict(labels or {}), "annotations": dashed}
+        self.objects[f"/api/v1/namespaces/{NAMESPACE}/configmaps/{name}"] = {"metadata": metadata}
+
+    async def find(self, kind: str, api_version: str | None = None) -> api_resources.Resource:
+        return api_resources.Resource(str(api_version), kind, f"{kind.lower()}s", True)
+
+    async def get(self, path: str, *, metadata_only: bool) -> Mapping[str, Any]:
+        return self._found("GET", path)
+
+    async def patch(
+        self, path: str, patch: Mapping[str, Any], type_: client.PatchType, *, query: Mapping[str, str]
+    ) -> Mapping[str, Any]:
+        assert query["dryRun"] == "All"
+        self.asked.append(f"{type_.name} {path}")
+        if type_ is client.PatchType.MERGE:
+            self._found("PATCH", path)
+        return self._answer(patch)
+
+    async def create(
+        self, path: str, body: Mapping[str, Any], *, query: Mapping[str, str]
+    ) -> Mapping[str, Any]:
+        assert query["dryRun"] == "All"
+        self.asked.append(f"CREATE {path}")
+        return self._answer(body)
+
+    def _found(self, method: str, path: str) -> dict[str, Any]:
+        if path not in self.objects:
+            raise kube_errors.NotFound(paths.target(method, path), 404, "NotFound", "gone")
+        return self.objects[path]
+
+    def _answer(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        if self.refusal is not None:
+            raise self.refusal
+        return body
+
+
 @dataclasses.dataclass
 class World:
     """A release manager with everything around it."""
@@ -229,6 +285,8 @@ class World:
     )
     warnings: list[tuple[str, str]] = dataclasses.field(default_factory=list)
     capability_reads: int = 0
+    take_ownership: release_types.TakeOwnership = release_types.TakeOwnership.ALWAYS
+    live: "LiveCluster" = dataclasses.field(default_factory=LiveCluster)
 
     def manager(self) -> releases.ReleaseManager:
         """A new manager, as a restarted operator has it."""
@@ -245,7 +303,8 @@ class World:
             observed=observed_releases.ObservedReleases(release_records.ReleaseRecords(self.api, NAMESPACE)),
             files=chart_files.ChartFilesReader(clock),
             capabilities=capabilities.CapabilityReader(self._capabilities, clock),
-            options=release_types.Options(history_max=10, timeout=1200.0),
+            options=release_types.Options(history_max=10, timeout=1200.0, take_ownership=self.take_ownership),
+            live=live_objects.LiveObjects(self.live, self.live, NAMESPACE, {"heritage": "addon-operator"}),
             clock=clock,
             on_warning=self._warn,
         )

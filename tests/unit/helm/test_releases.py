@@ -1,6 +1,7 @@
 """The release manager over a helm and an API server in memory."""
 
 import asyncio
+import json
 import pathlib
 import uuid
 from collections.abc import Callable
@@ -471,3 +472,49 @@ async def test_a_release_whose_checksums_are_of_an_older_kind_is_compared_with_i
     labels["addon-operator.io/manifest-checksum"] = labels.pop(release.MANIFEST_LABEL)
     assert (await world.manager().ensure(asked(module_dir))).by is release.SkippedBy.MANIFEST
     assert world.api.labels("web", 1)[release.MANIFEST_LABEL]
+
+
+REFUSED = 'Release "web" failed: ConfigMap "web" is invalid: size: Invalid value: 0'
+CONFIG_MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\n"
+CONFIG_MAP += "---\napiVersion: v1\nkind: Pod\nmetadata: {name: b}\n"
+
+
+async def failed_once(world: fakes.World, module_dir: pathlib.Path) -> None:
+    world.helm.render = lambda _: CONFIG_MAP
+    await world.manager().ensure(asked(module_dir))
+    world.api.put("web", 2, "failed", world.api.labels("web", 1), CONFIG_MAP, description=REFUSED)
+
+
+def refusal(status: int, message: str) -> kube_errors.ApiError:
+    target = paths.target("PATCH", "/api/v1/namespaces/addons/configmaps/web")
+    body = json.dumps({"message": message}).encode()
+    return kube_errors.from_answer(target, status, body)
+
+
+@pytest.mark.parametrize("exists", [True, False])
+async def test_what_the_api_server_refuses_still_makes_no_other_revision(
+    world: fakes.World, module_dir: pathlib.Path, exists: bool
+) -> None:
+    await failed_once(world, module_dir)
+    world.live.refusal = refusal(422, "ConfigMap is invalid in other words")
+    if exists:
+        world.live.put("web")
+    with pytest.raises(errors.HelmError, match="revision 2 failed for that, and no other is made"):
+        await world.manager().ensure(asked(module_dir, size=2))
+    assert world.api.last("web") == 2
+    assert all("configmaps" in path for path in world.live.asked), "the other object has no part in it"
+    world.live.refusal = None
+    assert (await world.manager().ensure(asked(module_dir, size=2))).revision == 3
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [refusal(403, "a quota of which nothing was said"), refusal(500, "in trouble"), refusal(409, "conflict")],
+    ids=["another refusal", "trouble", "conflict"],
+)
+async def test_another_answer_to_the_dry_run_leaves_it_to_helm(
+    world: fakes.World, module_dir: pathlib.Path, answer: kube_errors.ApiError
+) -> None:
+    await failed_once(world, module_dir)
+    world.live.refusal = answer
+    assert (await world.manager().ensure(asked(module_dir, size=2))).revision == 3

@@ -89,11 +89,17 @@ async def test_a_manifest_beyond_all_measure_is_refused(tmp_path: pathlib.Path) 
         await template.template(helm(Recorder(is_cut=True), tmp_path), CALL, TEMPLATE)
 
 
-async def test_upgrade_takes_ownership_and_saves_labels(tmp_path: pathlib.Path) -> None:
+async def test_upgrade_takes_ownership_only_if_it_is_told_to(tmp_path: pathlib.Path) -> None:
+    recorder = Recorder()
+    await upgrade.upgrade(helm(recorder, tmp_path), CALL, dataclasses.replace(UPGRADE, take_ownership=True))
+    assert "--take-ownership" in recorder.argv
+
+
+async def test_upgrade_saves_labels(tmp_path: pathlib.Path) -> None:
     recorder = Recorder()
     await upgrade.upgrade(helm(recorder, tmp_path), CALL, UPGRADE)
     assert " ".join(recorder.argv) == (
-        "upgrade web /chart --install --values /values.json --reset-values --skip-crds --take-ownership "
+        "upgrade web /chart --install --values /values.json --reset-values --skip-crds "
         "--history-max 10 --timeout 20m --labels a=1,b=2 --namespace addons"
     )
 

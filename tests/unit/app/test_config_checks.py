@@ -8,6 +8,7 @@ import pytest
 from addon_operator.admission import config_check
 from addon_operator.app import config_checks, settings
 from addon_operator.engine import module_files
+from addon_operator.process import values_worker
 
 SCHEMA = """
     type: object
@@ -94,3 +95,18 @@ async def test_large_values_are_checked_as_well(checks: config_checks.ConfigChec
     comment = "#" + "x" * 65536
     (violation,) = (await checks.findings({"web": f"port: yes\n{comment}"}, {})).violations
     assert violation.startswith("web.port:")
+
+
+async def test_what_takes_too_long_to_read_can_be_mended_and_not_be_made(
+    modules: module_files.LoadedModules, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(config_checks, "_BEFORE_SECONDS", 0.05)
+    monkeypatch.setattr(config_checks, "EDIT_SECONDS", 30.0)
+    loaded = settings.load({}, {"ADDON_OPERATOR_NAMESPACE": "addons"})
+    slow = {"web": "port: [" + "{a: 1}, " * 60_000 + "]"}
+    with values_worker.ValuesWorker() as worker:
+        checks = config_checks.ConfigChecks(modules, loaded, worker)
+        assert (await checks.findings({"web": "port: 8080"}, slow)).violations == ()
+        monkeypatch.setattr(config_checks, "EDIT_SECONDS", 0.15)
+        (violation,) = (await checks.findings(slow, {})).violations
+    assert violation.startswith("key 'web': it took more than 0.1 s, the bound of time")

@@ -133,7 +133,8 @@ def test_a_module_that_is_wanted_again_while_it_is_removed_starts_up_again(site:
     site.config(webEnabled="false")
     operator.wait_until(lambda: "slow.sh beforeDeleteHelm" in site.labels(), "the removal began")
     site.config(webEnabled="true", web="color: red")
-    operator.wait_logged("values ConfigMap changed", "modules=web")
+    changed = "values ConfigMap changed"
+    operator.wait_until(lambda: operator.log.count(changed) == 2, "the second edit was taken in")
     gate.touch()
     wait_data(operator, site, "web", color="red", size="1")
     operator.wait_idle()

@@ -54,6 +54,8 @@ class Report:
     previews: Sequence[preview_admission.PodPreview]
     notes: Sequence[str]
     """Sentences about what was left out, for standard error; none twice."""
+    problems: Sequence[errors.ConfigurationError] = ()
+    """Why pods are not among the previews, one for each of these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,7 @@ class _Given:
     """What the files hold."""
 
     request: Request
-    pods: list[preview_pods.PodSource]
+    found: preview_pods.Found
     manifests: list[preview_files.Manifest]
     has_presets: bool
 
@@ -83,27 +85,38 @@ async def preview(
 ) -> Report:
     """Preview all pods of some files.
 
-    Raises :class:`~addon_operator.kernel.errors.AddonOperatorError` for files that cannot be used, and for a
-    cluster that is needed and cannot be asked.
+    Raises :class:`~addon_operator.kernel.errors.AddonOperatorError` for files that cannot be used, for a
+    cluster that is needed and cannot be asked, and when no pod at all can be previewed.
     """
     given = _read(request, stdin)
     notes: list[str] = []
     access = _access(given, load_access, notes) if given.wants_cluster else None
-    return await _report(given, access, notes)
+    report = await _report(given, access, notes)
+    if not report.previews:
+        raise together(report.problems)
+    return report
+
+
+def together(problems: Sequence[errors.ConfigurationError]) -> errors.ConfigurationError:
+    """One error about all pods that cannot be previewed."""
+    if len(problems) == 1:
+        return problems[0]
+    lines = "".join(f"\n  {problem}" for problem in problems)
+    return preview_files.ManifestError(f"{len(problems)} pods cannot be previewed:{lines}")
 
 
 def _read(request: Request, stdin: Callable[[], bytes]) -> _Given:
     if [*request.files, *request.presets, *request.objects].count(preview_files.STDIN) > 1:
         raise preview_files.ManifestError("standard input can be read once: give one - only")
     files = preview_files.read(request.files, stdin)
-    pods = preview_pods.find(files)
-    if not pods:
+    found = preview_pods.find(files)
+    if not found.pods and not found.problems:
         raise preview_files.ManifestError(f"{_listed(request.files)}: no Pod and no workload is in there")
     presets = preview_files.read(request.presets, stdin)
     if presets and not _has_presets(presets):
         raise preview_files.ManifestError(f"{_listed(request.presets)}: no PodPreset is in there")
     manifests = [*files, *presets, *preview_files.read(request.objects, stdin)]
-    return _Given(request, pods, manifests, bool(request.presets) or _has_presets(manifests))
+    return _Given(request, found, manifests, bool(request.presets) or _has_presets(manifests))
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -127,13 +140,19 @@ def _access(
 
 
 async def _report(given: _Given, access: auth.ClusterAccess | None, notes: list[str]) -> Report:
+    previews, problems = [], list[errors.ConfigurationError](given.found.problems)
     async with _cluster(access, given.request.volume_types) as cluster:
         previewer = _Previewer(given, cluster, access.namespace if access else None, notes)
-        try:
-            previews = [await previewer.preview(pod) for pod in given.pods]
-        except kube_errors.Unreachable as error:
-            raise errors.ConfigurationError(f"{error}; {_NO_CLUSTER}") from None
-    return Report(previews, tuple(dict.fromkeys([*notes, *(cluster.notes if cluster else ())])))
+        for pod in given.found.pods:
+            try:
+                previews.append(await previewer.preview(pod))
+            except preview_files.ManifestError as error:
+                problems.append(error)
+            except kube_errors.Unreachable as error:
+                raise errors.ConfigurationError(f"{error}; {_NO_CLUSTER}") from None
+    notes += preview_objects.elsewhere(given.manifests, previewer.namespaces)
+    told = dict.fromkeys([*notes, *(cluster.notes if cluster else ())])
+    return Report(previews, tuple(told), tuple(problems))
 
 
 @contextlib.asynccontextmanager
@@ -147,15 +166,28 @@ async def _cluster(
         yield preview_cluster.ClusterObjects(kube, allowed_volumes)
 
 
-@dataclass(frozen=True, slots=True)
 class _Previewer:
-    given: _Given
-    cluster: preview_cluster.ClusterObjects | None
-    context_namespace: str | None
-    notes: list[str]
+    """Previews pods one after the other; what files give is read once for each namespace."""
+
+    def __init__(
+        self,
+        given: _Given,
+        cluster: preview_cluster.ClusterObjects | None,
+        context_namespace: str | None,
+        notes: list[str],
+    ) -> None:
+        self.given = given
+        self.cluster = cluster
+        self.context_namespace = context_namespace
+        self.notes = notes
+        self.namespaces: set[str] = set()
+        """Those of the pods so far."""
+        self._preset_files: dict[str, preview_objects.PresetFindings] = {}
+        self._object_files: dict[str, preview_objects.Objects] = {}
 
     async def preview(self, source: preview_pods.PodSource) -> preview_admission.PodPreview:
         namespace = self._namespace(source)
+        self.namespaces.add(namespace)
         pod = source.in_namespace(namespace)
         presets = await self._selected(source, pod, namespace)
         objects = await self._objects(pod, presets, namespace)
@@ -181,15 +213,20 @@ class _Previewer:
 
     async def _presets(self, namespace: str) -> tuple[model.Preset, ...]:
         if self.given.has_presets:
-            found = preview_objects.presets(self.given.manifests, namespace, self.given.request.volume_types)
-            self.notes.extend(found.notes)
-            return found.presets
+            if namespace not in self._preset_files:
+                allowed = self.given.request.volume_types
+                found = preview_objects.presets(self.given.manifests, namespace, allowed)
+                self.notes.extend(found.notes)
+                self._preset_files[namespace] = found
+            return self._preset_files[namespace].presets
         return await self.cluster.presets(namespace) if self.cluster else ()
 
     async def _objects(
         self, pod: json_types.KubernetesObject, presets: Sequence[model.Preset], namespace: str
     ) -> preview_objects.Objects:
-        files = preview_objects.read(self.given.manifests, namespace)
+        if namespace not in self._object_files:
+            self._object_files[namespace] = preview_objects.read(self.given.manifests, namespace)
+        files = self._object_files[namespace]
         stored = await self._stored(pod, presets, namespace, files)
         return preview_objects.Objects(
             contents={**stored.contents, **files.contents},

@@ -59,7 +59,6 @@ def presets(
         if manifest.kind != PRESET:
             continue
         if (manifest.namespace or namespace) != namespace:
-            notes.append(_other_namespace(manifest, namespace))
             continue
         parsed = model.parse(manifest.content, allowed_volumes)
         reasons = (*_api_reasons(manifest), *getattr(parsed, "reasons", ()))
@@ -82,11 +81,14 @@ def _api_reasons(manifest: preview_files.Manifest) -> Iterator[str]:
         yield "metadata.name: is required"
 
 
-def _other_namespace(manifest: preview_files.Manifest, namespace: str) -> str:
-    return (
-        f"{manifest.document.where(manifest.path)}: {manifest.title} is in namespace {manifest.namespace} "
-        f"and does not apply to pods of namespace {namespace}; choose the namespace with -n"
-    )
+def elsewhere(manifests: Iterable[preview_files.Manifest], namespaces: Collection[str]) -> Iterator[str]:
+    """A sentence about each preset whose namespace is none of those."""
+    for manifest in manifests:
+        if manifest.kind == PRESET and manifest.namespace and manifest.namespace not in namespaces:
+            yield (
+                f"{manifest.document.where(manifest.path)}: {manifest.title} is in namespace "
+                f"{manifest.namespace} and does not apply to any of the pods; choose their namespace with -n"
+            )
 
 
 def read(manifests: Iterable[preview_files.Manifest], namespace: str) -> Objects:

@@ -1,7 +1,7 @@
 """The pods that manifests describe: pods themselves, and the templates of workloads."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from addon_operator.app import preview_files
@@ -10,6 +10,8 @@ from addon_operator.podpreset import pod_shape
 from addon_operator.values import yaml_reading
 
 _WORKLOAD: Final = ("spec", "template")
+_STATEFUL: Final = "StatefulSet"
+_CLAIMS: Final = "volumeClaimTemplates"
 _TEMPLATES: Final[Mapping[str, yaml_reading.Path]] = {
     "Pod": (),
     "PodTemplate": ("template",),
@@ -19,7 +21,7 @@ _TEMPLATES: Final[Mapping[str, yaml_reading.Path]] = {
     "Job": _WORKLOAD,
     "ReplicaSet": _WORKLOAD,
     "ReplicationController": _WORKLOAD,
-    "StatefulSet": _WORKLOAD,
+    _STATEFUL: _WORKLOAD,
 }
 
 
@@ -48,16 +50,23 @@ class PodSource:
         return self.manifest.error(problem, self.path)
 
 
-def find(manifests: Iterable[preview_files.Manifest]) -> list[PodSource]:
-    """The pods of all pods and workloads; other objects have none.
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The pods of some manifests."""
 
-    Raises :class:`~addon_operator.app.preview_files.ManifestError` for the first field that is wrong.
-    """
-    found = [source for manifest in manifests for source in _pod_of(manifest)]
-    for source in found:
-        for problem in pod_shape.problems(source.pod):
-            advice = "; put it in quotes" if problem.endswith(": must be a text") else ""
-            raise source.error(problem + advice)
+    pods: list[PodSource]
+    problems: list[preview_files.ManifestError]
+    """Why others cannot be looked at, one for each."""
+
+
+def find(manifests: Iterable[preview_files.Manifest]) -> Found:
+    """The pods of all pods and workloads; other objects have none."""
+    found = Found([], [])
+    for manifest in manifests:
+        try:
+            found.pods.extend(_pod_of(manifest))
+        except preview_files.ManifestError as error:
+            found.problems.append(error)
     return found
 
 
@@ -66,7 +75,43 @@ def _pod_of(manifest: preview_files.Manifest) -> Iterator[PodSource]:
     template = _at(manifest, path, required=manifest.kind in _TEMPLATES)
     if template is None or (manifest.kind not in _TEMPLATES and not _has_containers(template)):
         return
-    yield PodSource(manifest, path, dict(template) if not path else _from_template(manifest, template))
+    pod = dict(template) if not path else _from_template(manifest, template)
+    source = PodSource(manifest, path, pod)
+    for problem in pod_shape.problems(pod):
+        advice = "; put it in quotes" if problem.endswith(": must be a text") else ""
+        raise source.error(problem + advice)
+    yield replace(source, pod=_with_claims(manifest, pod)) if manifest.kind == _STATEFUL else source
+
+
+def _with_claims(
+    manifest: preview_files.Manifest, pod: json_types.KubernetesObject
+) -> json_types.KubernetesObject:
+    """The pod with the volumes of its claim templates, as the first replica has them."""
+    spec = manifest.content["spec"]
+    claims = [_claim_volume(manifest, index) for index in range(len(_items(manifest, spec)))]
+    names = {volume["name"] for volume in claims}
+    # A claim stands in for a volume of its name.
+    others = [volume for volume in pod["spec"].get("volumes") or () if volume["name"] not in names]
+    return {**pod, "spec": {**pod["spec"], "volumes": [*claims, *others]}} if claims else pod
+
+
+def _items(manifest: preview_files.Manifest, spec: Mapping[str, Any]) -> list[Any]:
+    templates = spec.get(_CLAIMS) or []
+    if not isinstance(templates, list):
+        raise manifest.error("must be a list", ("spec", _CLAIMS))
+    return templates
+
+
+def _claim_volume(manifest: preview_files.Manifest, index: int) -> dict[str, Any]:
+    spec = manifest.content["spec"]
+    template = spec[_CLAIMS][index]
+    metadata = template.get("metadata") if isinstance(template, Mapping) else None
+    name = metadata.get("name") if isinstance(metadata, Mapping) else None
+    if not isinstance(name, str) or not name:
+        raise manifest.error("metadata.name: is required", ("spec", _CLAIMS, index))
+    ordinals = spec.get("ordinals")
+    start = ordinals.get("start") if isinstance(ordinals, Mapping) else None
+    return {"name": name, "persistentVolumeClaim": {"claimName": f"{name}-{manifest.name}-{start or 0}"}}
 
 
 def _at(

@@ -85,6 +85,8 @@ def pod(
     )
     report = asyncio.run(app_preview.preview(request, functools.partial(_load_access, flags), _stdin))
     _show(report, output)
+    if report.problems:
+        raise app_preview.together(report.problems)
     if exit_code and not all(one.is_clean for one in report.previews):
         ctx.exit(EXIT_FINDINGS)
 

@@ -274,6 +274,56 @@ async def test_a_reference_that_no_container_can_have_is_told_with_file_and_docu
         await report(save("pod.yaml", pod), presets=[save("presets.yaml", PRESET)])
 
 
+async def test_pods_that_cannot_be_previewed_are_told_beside_the_others(save: Save) -> None:
+    no_text = POD.replace('value: "1"', "value: 1")
+    other = "{name: A, valueFrom: {resourceFieldRef: {resource: limits.cpu, containerName: other}}}"
+    no_container = POD.replace('{name: OWN, value: "1"}', other)
+    files = save("pods.yaml", no_text, POD, no_container)
+    found = await report(files, presets=[save("presets.yaml", PRESET)])
+    assert len(found.previews) == 1
+    assert [str(problem).partition(": ")[0].rpartition("/")[2] for problem in found.problems] == [
+        "pods.yaml, document 1, line 9, column 23",
+        "pods.yaml, document 3",
+    ]
+
+
+async def test_when_no_pod_can_be_previewed_all_reasons_are_one_error(save: Save) -> None:
+    wrong = POD.replace('value: "1"', "value: 1")
+    with pytest.raises(preview_files.ManifestError) as raised:
+        await report(save("pods.yaml", wrong, wrong), presets=[save("presets.yaml", PRESET)])
+    lines = str(raised.value).splitlines()
+    assert (lines[0], len(lines)) == ("2 pods cannot be previewed:", 3)
+
+
+async def test_presets_of_other_namespaces_are_noted_once_and_only_if_no_pod_is_there(save: Save) -> None:
+    pods = [
+        POD.replace("name: web,", f"name: web{n}, namespace: {space},") for n in range(5) for space in "ab"
+    ]
+    presets = [PRESET.replace("name: db,", f"name: in-{space}, namespace: {space},") for space in "abcd"]
+    found = await report(save("pods.yaml", *pods), presets=[save("presets.yaml", *presets)])
+    assert [len(one.applied) for one in found.previews] == [1] * 10
+    assert [
+        note.partition(": ")[2].partition(" and ")[0] for note in found.notes if "in namespace" in note
+    ] == [
+        "PodPreset in-c is in namespace c",
+        "PodPreset in-d is in namespace d",
+    ]
+
+
+async def test_a_claim_template_of_a_stateful_set_is_in_conflict_with_a_preset(save: Save) -> None:
+    stateful = """
+kind: StatefulSet
+metadata: {name: web}
+spec:
+  volumeClaimTemplates: [{metadata: {name: data}}]
+  template: {metadata: {labels: {role: frontend}}, spec: {containers: [{name: app}]}}
+"""
+    volumes = "volumes: [{name: data}]\n  volumeMounts: [{name: data, mountPath: /d}]\n  env:"
+    preset = PRESET.replace("env:", volumes)
+    found = await only(save("pod.yaml", stateful), presets=[save("presets.yaml", preset)])
+    assert [one.message for one in found.conflicts] == ["Conflict on pod preset. Duplicate volume data."]
+
+
 async def test_references_that_make_too_much_of_a_pod_are_one_sentence(save: Save) -> None:
     variables = ['{name: V0, value: "0123456789"}']
     variables += [f'{{name: V{n + 1}, value: "{f"$(V{n})" * 10}"}}' for n in range(12)]

@@ -74,7 +74,10 @@ def test_a_file_in_another_encoding_is_named(tmp_path: pathlib.Path) -> None:
 
 
 def pods(text: str) -> list[preview_pods.PodSource]:
-    return preview_pods.find(read("-", stdin=text.encode))
+    found = preview_pods.find(read("-", stdin=text.encode))
+    for problem in found.problems:
+        raise problem
+    return found.pods
 
 
 TEMPLATE = "{metadata: {labels: {a: b}}, spec: {containers: [{name: c}]}}"
@@ -221,12 +224,8 @@ GOOD = "{selector: {matchLabels: {a: b}}, env: [{name: A, value: 1}]}"
             'apiVersion: "settings/v1alpha1" is not supported; use "settings.k8s.io/v1alpha1"',
         ),
         (preset(GOOD, name=""), "metadata.name: is required"),
-        (
-            preset(GOOD, name="name: p, namespace: other"),
-            "PodPreset p is in namespace other and does not apply",
-        ),
     ],
-    ids=["invalid", "API group", "no name", "elsewhere"],
+    ids=["invalid", "API group", "no name"],
 )
 def test_a_preset_that_is_not_used_is_named(text: str, note: str) -> None:
     found = preview_objects.presets(read("-", stdin=text.encode), "n", volume_types.USUAL)
@@ -234,6 +233,52 @@ def test_a_preset_that_is_not_used_is_named(text: str, note: str) -> None:
     assert len(found.notes) == 1
     assert found.notes[0].startswith("standard input, document 1")
     assert note in found.notes[0]
+
+
+def test_a_preset_of_a_namespace_without_pods_is_named() -> None:
+    manifests = read("-", stdin=preset(GOOD, name="name: p, namespace: other").encode)
+    assert preview_objects.presets(manifests, "n", volume_types.USUAL) == preview_objects.PresetFindings(
+        (), ()
+    )
+    (note,) = preview_objects.elsewhere(manifests, {"n", "m"})
+    assert "PodPreset p is in namespace other and does not apply to any of the pods" in note
+    assert list(preview_objects.elsewhere(manifests, {"n", "other"})) == []
+
+
+STATEFUL = """
+kind: StatefulSet
+metadata: {name: web}
+spec:
+  ordinals: {start: 3}
+  volumeClaimTemplates: [{metadata: {name: data}}, {metadata: {name: log}}]
+  template: {spec: {containers: [{name: c}], volumes: [{name: log, emptyDir: {}}, {name: tmp}]}}
+"""
+
+
+def test_the_pod_of_a_stateful_set_has_the_volumes_of_its_claim_templates() -> None:
+    [source] = pods(STATEFUL)
+    assert source.pod["spec"]["volumes"] == [
+        {"name": "data", "persistentVolumeClaim": {"claimName": "data-web-3"}},
+        {"name": "log", "persistentVolumeClaim": {"claimName": "log-web-3"}},
+        {"name": "tmp"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ("{}", "spec.volumeClaimTemplates: must be a list"),
+        ("[{metadata: {}}]", "spec.volumeClaimTemplates[0].metadata.name: is required"),
+        ("[5]", "spec.volumeClaimTemplates[0].metadata.name: is required"),
+    ],
+)
+def test_a_claim_template_that_is_none_is_named(wrong: str, message: str) -> None:
+    text = STATEFUL.replace("[{metadata: {name: data}}, {metadata: {name: log}}]", wrong)
+    if wrong == "{}":
+        text = text.replace("{}\n", "{a: b}\n")
+    with pytest.raises(preview_files.ManifestError) as raised:
+        pods(text)
+    assert message in str(raised.value)
 
 
 def test_a_valid_preset_is_found() -> None:

@@ -180,13 +180,13 @@ def test_the_pod_comes_from_standard_input() -> None:
 
 def test_a_wrong_file_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
     wrong = POD.replace("$(DB_PORT)", "").replace('""', "1")
-    pathlib.Path("pod.yaml").write_text(f"{POD}---{wrong}")
+    pathlib.Path("pod.yaml").write_text(f"---{wrong}")
     with pytest.raises(SystemExit) as ended:
         main.main(["preview", "pod", "-f", "pod.yaml", "--presets", "presets.yaml"])
     assert ended.value.code == 1
     printed = capsys.readouterr()
     assert printed.out == ""
-    where = "pod.yaml, document 2, line 14, column 34: spec.containers[0].args[0]"
+    where = "pod.yaml, document 1, line 7, column 34: spec.containers[0].args[0]"
     assert printed.err == f"Error: {where}: must be a text; put it in quotes\n"
 
 
@@ -222,3 +222,15 @@ def test_colours_are_for_terminals(
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     assert ("\x1b[" in run(POD, "-o", "diff").stdout) is coloured
+
+
+def test_a_broken_pod_does_not_end_the_preview_of_the_others(capsys: pytest.CaptureFixture[str]) -> None:
+    wrong = POD.replace("$(DB_PORT)", "").replace('""', "1")
+    pathlib.Path("pod.yaml").write_text(f"---{wrong}---{POD}---{UNRESOLVED}")
+    with pytest.raises(SystemExit) as ended:
+        main.main(["preview", "pod", "-f", "pod.yaml", "--presets", "presets.yaml", "--exit-code"])
+    printed = capsys.readouterr()
+    assert len(list(yaml.safe_load_all(printed.out))) == 2
+    assert printed.err.count("Error:") == 1
+    assert "pod.yaml, document 1, line" in printed.err
+    assert ended.value.code == 1

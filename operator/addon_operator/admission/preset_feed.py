@@ -111,4 +111,4 @@ class PresetFeed:
 
     async def _list(self) -> None:
         listed = await self._kube.list_all(paths.of(preset_notices.API_VERSION, preset_notices.PLURAL))
-        self._cache.listed(None, listed.items, listed.resource_version)
+        await self._cache.fill(listed.items, listed.resource_version)

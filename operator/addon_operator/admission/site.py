@@ -25,6 +25,8 @@ MAX_REVIEW_MEMORY: Final = 128 << 20
 # meets a closing connection is not sent again. So idle ones are kept longer than that even when there is
 # little room, unless they never carried a review. The API server opens one for each review that it waits for.
 CONNECTIONS: Final = connections.Bounds(connections=512, request=20.0, idle=600.0, idle_when_crowded=95.0)
+NOT_READY: Final = "the operator has not read all that it needs for an answer yet"
+"""Why reviews are refused at first: whoever starts the operator expects that."""
 _JSON: Final = "application/json"
 _BODY_SECONDS: Final = 5.0
 _SHUTDOWN_SECONDS: Final = 5.0
@@ -224,7 +226,7 @@ class AdmissionSite:
         if "Content-Encoding" in request.headers:
             raise _RefusedError(415, "the body has a Content-Encoding: send it as it is")
         if not self._ready():
-            raise _RefusedError(503, "the operator has not read all that it needs for an answer yet")
+            raise _RefusedError(503, NOT_READY)
 
     async def _decided(self, path: str, route: Route, review: reviews.Review, seconds: float) -> bytes:
         try:

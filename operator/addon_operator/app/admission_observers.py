@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from addon_operator.admission import connections, pod_handler, preset_status, reporting
+from addon_operator.admission import connections, pod_handler, preset_status, reporting, site
 from addon_operator.app import admission_webhooks
 from addon_operator.kernel import clock
 from addon_operator.podpreset import model
@@ -36,6 +36,7 @@ class AdmissionObserver:
         self._log = log
         self._clock = time
         self._told_refusal: float | None = None
+        self._told_early = False
         self._strangers = reporting.Trouble(log)
         self._failures = reporting.Trouble(log)
         self._namespaces = bounded_labels.BoundedLabels(
@@ -74,11 +75,21 @@ class AdmissionObserver:
     def refused(self, path: str, status: int, reason: str) -> None:
         """Count requests that are no reviews, and warn of one now and then: anybody may send any number."""
         self._meters.requests_refused_total.labels(webhook=path, status=str(status)).inc()
+        if reason == site.NOT_READY:
+            self._tell_early()
+            return
         now = self._clock.monotonic()
         if self._told_refusal is None or now - self._told_refusal >= REFUSALS_SECONDS:
             self._told_refusal = now
             text = f"a request to {path} of the admission server got {status}: {shown(reason)}"
             self._log.warning(f"{text} (told once a minute; admission_requests_refused_total counts all)")
+
+    def _tell_early(self) -> None:
+        if not self._told_early:
+            self._told_early = True
+            self._log.info(
+                "reviews that come before the PodPresets are read get 503, and WEBHOOK_FAILURE_POLICY decides"
+            )
 
     def connection_closed(self, reason: connections.Reason, details: str) -> None:
         """Count it, and tell who may have forgotten to give the API server a certificate."""

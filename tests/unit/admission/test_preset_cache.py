@@ -1,5 +1,7 @@
 """Presets in memory: events and lists that come in any order."""
 
+import asyncio
+
 import pytest
 
 from addon_operator.admission import preset_cache
@@ -159,3 +161,32 @@ def test_a_preset_with_a_type_of_volume_that_is_not_allowed_is_invalid(seen: See
     cache.watched("ADDED", preset("empty", volumes=[{"name": "v"}], volumeMounts=[mount]))
     assert versions(cache) == {"empty": "1"}
     assert seen.stored == [("host", model.InvalidPreset), ("empty", model.Preset)]
+
+
+async def test_many_presets_are_read_while_others_have_their_turns() -> None:
+    cache = preset_cache.PresetCache(Seen())
+    turns: list[bool] = []
+
+    async def others() -> None:
+        while not cache.filled:
+            turns.append(cache.filled)
+            await asyncio.sleep(0)
+
+    presets = [preset(f"p{number}") for number in range(10 * preset_cache.AT_ONCE)]
+    await asyncio.gather(others(), cache.fill(presets, "5"))
+    assert len(turns) >= 10
+    assert len(versions(cache)) == len(presets)
+
+
+async def test_what_the_watch_tells_while_presets_are_read_is_newer() -> None:
+    cache = preset_cache.PresetCache(Seen())
+
+    async def watch() -> None:
+        cache.watched("DELETED", preset("p0", version=7))
+        cache.watched("DELETED", preset("p40", version=8))
+        cache.watched("MODIFIED", preset("p41", version=9))
+
+    presets = [preset(f"p{number}", version=2) for number in range(50)]
+    await asyncio.gather(cache.fill(presets, "6"), watch())
+    found = versions(cache)
+    assert (len(found), found["p41"]) == (48, "9")

@@ -4,7 +4,7 @@ import pathlib
 
 import pytest
 
-from addon_operator.admission import pod_handler, preset_status, registration_specs, reviews
+from addon_operator.admission import pod_handler, preset_status, registration_specs, reviews, site
 from addon_operator.app import (
     admission_crd,
     admission_observers,
@@ -316,3 +316,13 @@ async def test_a_client_without_a_certificate_is_told_once_with_what_to_do(
     (line,) = log.warnings
     assert "WEBHOOK_CLIENT_CA" in line
     assert 'connections_closed_total{reason="handshake",site="admission"} 4.0' in series(meters)
+
+
+async def test_reviews_that_come_too_early_are_told_once_and_not_as_a_warning(
+    observer: admission_observers.AdmissionObserver, log: logs.Lines
+) -> None:
+    for _ in range(15):
+        observer.refused("/mutate-pods", 503, site.NOT_READY)
+    assert [level for level, _ in log.lines] == ["info"]
+    observer.refused("/mutate-pods", 503, "too many reviews are being answered")
+    assert len(log.warnings) == 1

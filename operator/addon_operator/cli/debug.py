@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from addon_operator.app import debug_client
 
 FORMATS: Final = ("text", "yaml", "json")
+WIDE: Final = "wide"
+"""The text with all of its messages."""
 SHOW_SENSITIVE: Final = "showSensitive"
 _COMPLETION_SECONDS: Final = 1.0
 
@@ -44,12 +46,12 @@ def socket_option(function: Command) -> Command:
     )(function)
 
 
-def output_option(default: str) -> Callable[[Command], Command]:
-    """Option of a command that prints a document."""
+def output_option(default: str, *more: str) -> Callable[[Command], Command]:
+    """Option of a command that prints a document, in the usual formats and ``more``."""
     return click.option(
         "-o",
         "--output",
-        type=click.Choice(FORMATS),
+        type=click.Choice((*FORMATS, *more)),
         default=default,
         show_default=True,
         help="Format of the output.",
@@ -147,7 +149,7 @@ def rendered(document: Document, output: str, text: "Callable[[Document], str] |
     """The document in a format."""
     if output == "json":
         return orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE).decode()
-    if output == "text" and text is not None:
+    if output in ("text", WIDE) and text is not None:
         return text_of(document, text)
     return _yaml(document)
 

@@ -22,15 +22,16 @@ def module() -> None:
 
 
 @module.command("list")
-@debug.output_option("text")
+@debug.output_option("text", debug.WIDE)
 @debug.watch_options
 @debug.socket_option
 def list_(output: str, *, watch: bool, interval: float, socket: str | None) -> None:
-    """List the modules with state, reason, order, last run and last error."""
+    """List the modules with state, reason, order, last run and last error; -o wide has all of long errors."""
     asked = debug.client(socket)
+    table = _all_of_modules if output == debug.WIDE else _modules
 
     def look() -> str:
-        return debug.rendered(asked.get("/module/list.json"), output, _modules)
+        return debug.rendered(asked.get("/module/list.json"), output, table)
 
     debug.look_or_watch(look, watch=watch, interval=interval)
 
@@ -113,6 +114,11 @@ def _path(module: str, rest: str) -> str:
 
 
 def _modules(document: debug.Document) -> str:
+    rows = [_row(found) for found in document["modules"]]
+    return tables.table(_COLUMNS, tables.one_line_each(_COLUMNS, rows), _style) if rows else "no modules\n"
+
+
+def _all_of_modules(document: debug.Document) -> str:
     rows = [_row(found) for found in document["modules"]]
     return tables.table(_COLUMNS, rows, _style) if rows else "no modules\n"
 

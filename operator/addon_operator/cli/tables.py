@@ -12,6 +12,8 @@ _UNFOLDED_WIDTH: Final = 100_000
 """Where there is no terminal, each row is one line: for ``grep`` and the like."""
 _GAP: Final = 2
 """Between two columns."""
+_LINE_WIDTH: Final = 200
+"""What is cut to a line gets no more than this, whatever there is room for."""
 _FOLDED_WIDTH: Final = 20
 """A column is not folded to less."""
 
@@ -58,6 +60,24 @@ def _least_width(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
     return sum(
         min(width, _FOLDED_WIDTH) if fold else width for width, fold in zip(widths, folds, strict=True)
     )
+
+
+def one_line_each(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
+    """The rows with their last cells cut to what fits into the terminal, or else to a line."""
+    import rich.cells
+
+    others = list(zip(columns, *rows, strict=True))[:-1]
+    used = sum(max(map(rich.cells.cell_len, cells)) + _GAP for cells in others)
+    room = max(_FOLDED_WIDTH, min(_LINE_WIDTH, console().width - used))
+    return [(*row[:-1], _cut(row[-1], room)) for row in rows]
+
+
+def _cut(text: str, room: int) -> str:
+    import rich.cells
+
+    if rich.cells.cell_len(text) <= room:
+        return text
+    return rich.cells.set_cell_size(text, room - 1).rstrip() + "…"
 
 
 def to_text(made: "rich.table.Table", least: int = 0) -> str:

@@ -324,3 +324,32 @@ def test_a_shell_gets_a_script_that_asks_us(shell: str, words: tuple[str, ...]) 
     script = text("completion", shell)
     assert f"{completion.VARIABLE}={shell}_complete" in script
     assert all(word in script for word in words)
+
+
+LONG = "helm upgrade: " + "a long reason " * 100 + "the end"
+
+
+@pytest.mark.parametrize("columns", [100, 160, 1000])
+def test_a_long_error_is_cut_to_one_line_of_the_terminal_and_wide_shows_all(
+    monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    cells = [("web", "20", "Failed", "-", "enabled", LONG), ("b", "1", "Ready", "-", "enabled", "-")]
+    names = ("MODULE", "ORDER", "STATE", "LAST RUN", "reason", "last error")
+    cut = click.unstyle(tables.table(names, tables.one_line_each(names, cells))).splitlines()
+    assert len(cut) == 3
+    assert cut[1].endswith("…")
+    assert max(map(len, cut)) <= min(columns, 260)
+    folded = click.unstyle(tables.table(names, cells))
+    assert "theend" in "".join(folded.split())
+
+
+def test_a_long_error_is_one_line_in_a_pipe_too() -> None:
+    (row,) = tables.one_line_each(("a", "b"), [("x", LONG)])
+    assert row[1].startswith("helm upgrade: a long reason")
+    assert (len(row[1]), row[1][-1]) == (200, "…")
+
+
+def test_modules_are_shown_in_full_when_that_is_wanted() -> None:
+    assert text("module", "list", "-o", "wide").splitlines()[0] == text("module", "list").splitlines()[0]

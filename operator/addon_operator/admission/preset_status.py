@@ -9,7 +9,7 @@ import collections
 import dataclasses
 import datetime as dt
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from addon_operator.admission import preset_cache, preset_notices
@@ -100,13 +100,18 @@ class PresetStatuses:
         """Write everything that waits now; what cannot be written waits for the next time."""
         self._changed.clear()
         batch, self._changes = self._changes, collections.defaultdict(_Change)
-        at_once = asyncio.Semaphore(_AT_ONCE)
-        await asyncio.gather(*(self._write_one(key, change, at_once) for key, change in batch.items()))
+        left = iter(batch.items())
+        # Not a task for each: thousands of them would hold the loop while they are made.
+        await asyncio.gather(*(self._write_all(left) for _ in range(_AT_ONCE)))
 
-    async def _write_one(self, key: _Key, change: _Change, at_once: asyncio.Semaphore) -> None:
+    async def _write_all(self, left: Iterator[tuple[_Key, _Change]]) -> None:
+        """Write what others have not taken from the batch."""
+        for key, change in left:
+            await self._write_one(key, change)
+
+    async def _write_one(self, key: _Key, change: _Change) -> None:
         try:
-            async with at_once:
-                await self._write(key, change)
+            await self._write(key, change)
         except errors.NotFound:
             return
         except errors.Forbidden as error:

@@ -237,3 +237,20 @@ async def test_batches_are_written_with_pauses_in_between(
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
+
+
+async def test_thousands_of_presets_are_not_thousands_of_tasks(
+    statuses: preset_status.PresetStatuses, server: ApiServer
+) -> None:
+    tasks: set[int] = set()
+
+    def answer(asked: Asked) -> Answer:
+        tasks.add(len(asyncio.all_tasks()))
+        return status(404, "NotFound")
+
+    for number in range(300):
+        server.on("GET", f"{IN_SHOP}/p{number}", answer)
+        see(statuses, preset(f"p{number}"))
+    await statuses.flush()
+    assert len(server.asked) == 300
+    assert max(tasks) < 20

@@ -158,6 +158,8 @@ class ModuleRunner:
     async def run(self, task: tasks.Task) -> None:
         """One try of a module run. What had succeeded in an earlier try is not repeated.
 
+        Only ``beforeHelm`` hooks run again when the check before Helm, or Helm itself, failed.
+
         Raises the error of the step that failed, or :class:`tasks.SupersededError` between two steps.
         """
         name = names.ModuleName(task.owner)
@@ -280,9 +282,15 @@ class ModuleRunner:
         return tuple(hooks)
 
     async def _release(self, task: tasks.Task, module: state.ModuleState) -> None:
-        if module.module.has_chart:
-            fresh = task.converge is None or task.attempts > 0
+        if not module.module.has_chart:
+            return
+        fresh = task.converge is None or task.attempts > 0
+        try:
             await self._releases.ensure(module.module, task.activation, fresh=fresh)
+        except errors.AddonOperatorError:
+            # What the values or Helm lack may be what these hooks bring the next time.
+            module.progress.repeat(config.LifecycleBinding.BEFORE_HELM)
+            raise
 
     async def _after_helm(self, task: tasks.Task, module: state.ModuleState) -> None:
         try:

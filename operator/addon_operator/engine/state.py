@@ -55,6 +55,10 @@ class RunProgress:
     values_changed: bool = False
     """Whether one of its ``afterHelm`` hooks changed values."""
 
+    def repeat(self, binding: config.LifecycleBinding) -> None:
+        """Let the next try run all hooks of that binding."""
+        self.hooks = {done for done in self.hooks if done[0] is not binding}
+
 
 @dataclasses.dataclass(slots=True)
 class ModuleState:

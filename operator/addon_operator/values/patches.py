@@ -24,6 +24,8 @@ _MEMBERS: Final[Mapping[str, tuple[str, ...]]] = {
     "copy": ("op", "from", "path"),
     "test": ("op", "path", "value"),
 }
+_NULL_WITHOUT_VALUE: Final = ("add", "replace")
+"""Shell libraries of the original leave the member out when they set ``null``."""
 
 
 class PatchError(errors.AddonOperatorError):
@@ -128,6 +130,8 @@ def _check(item: Any, where: str) -> Operation:  # noqa: ANN401  # JSON of any s
     kind = item.get("op")
     if not isinstance(kind, str) or kind not in _MEMBERS:
         raise PatchError(f"{where}, field op: must be one of {', '.join(_MEMBERS)}")
+    if kind in _NULL_WITHOUT_VALUE:
+        item = {"value": None, **item}
     for member in _MEMBERS[kind]:
         if member not in item:
             raise PatchError(f"{where}, field {member}: {kind!r} needs it")

@@ -266,6 +266,23 @@ async def test_a_retry_repeats_only_the_hooks_that_had_not_succeeded(bench: Benc
     assert bench.runs("beforeHelm") == ["a", "b"]
 
 
+async def test_a_retry_after_the_release_failed_runs_all_before_helm_hooks_again(bench: Bench) -> None:
+    """What the check before Helm misses may come with the second or third run of a hook."""
+    bench.hook("a", config(onStartup=1, beforeHelm=1))
+    bench.hook("b", config(beforeHelm=2, afterHelm=1), FAILS_ONCE)
+    task = bench.task(bench.runner.run)
+    bench.releases.error = errors.ModuleError("web", "the values are not ready for Helm")
+    for attempt, failure in enumerate([hook_runner.HookFailed, errors.ModuleError, errors.ModuleError]):
+        task.attempts = attempt
+        with pytest.raises(failure):
+            await bench.runner.run(task)
+    bench.releases.error, task.attempts = None, 3
+    await bench.runner.run(task)
+    assert bench.runs("onStartup") == ["a"]
+    assert bench.runs("beforeHelm") == ["a", "b", "b", *("a", "b"), *("a", "b")]
+    assert bench.runs("afterHelm") == ["b"]
+
+
 async def test_a_retry_that_was_asked_for_again_meanwhile_repeats_every_hook(bench: Bench) -> None:
     bench.hook("a", config(onStartup=1, beforeHelm=1))
     bench.hook("b", config(beforeHelm=2), FAILS_ONCE)

@@ -63,7 +63,7 @@ def test_members_that_an_operation_does_not_know_are_ignored() -> None:
     ("text", "message"),
     [
         (f'[{ADD},{{"op":"merge","path":"/m"}}]', "operation [1], field op: must be one of add, remove"),
-        (f'{ADD}\n{{"op":"add","path":"/m"}}', "operation [1], field value: 'add' needs it"),
+        (f'{ADD}\n{{"op":"test","path":"/m"}}', "operation [1], field value: 'test' needs it"),
         ('{"path":"/m"}', "operation [0], field op"),
         ('{"op":"remove"}', "operation [0], field path: 'remove' needs it"),
         ('{"op":"move","path":"/m"}', "field from: 'move' needs it"),
@@ -100,6 +100,9 @@ def test_a_wrong_patch_names_index_and_field_or_position(text: str, message: str
         ({"10": 1, "-": 2}, '[{"op":"remove","path":"/m/10"},{"op":"remove","path":"/m/-"}]', {}),
         ({"a": None}, '{"op":"remove","path":"/m/a"}', {}),
         ({"a": 1}, '{"op":"replace","path":"/m/a","value":null}', {"a": None}),
+        ({"a": 1}, '{"op":"replace","path":"/m/a"}', {"a": None}),
+        ({}, '{"op":"add","path":"/m/a"}', {"a": None}),
+        ({"l": [1]}, '{"op":"add","path":"/m/l/-"}', {"l": [1, None]}),
         ({"l": [1, 2]}, '{"op":"replace","path":"/m/l/0","value":[]}', {"l": [[], 2]}),
         ({"a": {"b": 1}}, '{"op":"move","from":"/m/a/b","path":"/m/c"}', {"a": {}, "c": 1}),
         ({"l": [1, 2, 3]}, '{"op":"move","from":"/m/l/0","path":"/m/l/2"}', {"l": [2, 3, 1]}),

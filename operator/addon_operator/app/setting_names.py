@@ -7,6 +7,9 @@ from types import MappingProxyType
 from typing import Final
 
 from addon_operator.app import setting_fields
+from addon_operator.kernel import errors
+
+_SHOWN_LENGTH: Final = 80
 
 RESERVED: Final = frozenset(
     {
@@ -66,21 +69,50 @@ _SERVICE_URL: Final = re.compile(r"(tcp|udp|sctp)://.*")
 def warnings(
     rows: Iterable[setting_fields.Setting], environ: Mapping[str, str], flags: Mapping[str, str | None]
 ) -> tuple[str, ...]:
-    """One sentence for each variable that looks like a setting and is none, and each flag without meaning.
+    """One sentence for each variable that looks like a setting and is none, and each flag without meaning,
+    and for variables of one meaning with different values.
 
     ``flags`` has the texts of :data:`FLAGS_WITHOUT_MEANING` that were given, beside those of settings.
     """
+    rows = tuple(rows)
     known = {variable for row in rows for variable in row.variables}
     checks = (
         _helm2(name) or _without_meaning(name) or _unknown(name, value, known)
         for name, value in environ.items()
     )
+    contradictions = (_contradiction(row, environ) for row in rows)
     flagged = (
         f"{flag} has no meaning here: {reason}"
         for flag, reason in FLAGS_WITHOUT_MEANING.items()
         if flags.get(flag) is not None
     )
-    return tuple(sorted([*(warning for warning in checks if warning), *flagged]))
+    return tuple(sorted([*filter(None, checks), *filter(None, contradictions), *flagged]))
+
+
+def _contradiction(row: setting_fields.Setting, environ: Mapping[str, str]) -> str | None:
+    """Two variables of one meaning that say different things: which of them counts."""
+    given = [(variable, environ[variable]) for variable in row.variables if environ.get(variable)]
+    if not given:
+        return None
+    (winner, taken), *others = given
+    ignored = [f"{name}={_shown(text)}" for name, text in others if not _same(row, taken, text)]
+    if not ignored:
+        return None
+    return (
+        f"{winner}={_shown(taken)} is taken, and not {' or '.join(ignored)}, which is the same setting: "
+        "remove one of them"
+    )
+
+
+def _same(row: setting_fields.Setting, one: str, other: str) -> bool:
+    try:
+        return bool(row.type.parse(one) == row.type.parse(other))
+    except (ValueError, errors.ConfigurationError):
+        return one == other
+
+
+def _shown(text: str) -> str:
+    return text if len(text) <= _SHOWN_LENGTH else text[:_SHOWN_LENGTH] + "…"
 
 
 def _helm2(name: str) -> str | None:

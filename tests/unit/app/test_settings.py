@@ -346,3 +346,17 @@ def stands_in(row: setting_fields.Setting, lines: Sequence[str]) -> bool:
     own = [line for line in lines if line.startswith(f"| `{row.documented}` |")]
     words = [*row.flags, *([str(row.default)] if row.default else [])]
     return len(own) == 1 and all(f"`{word}`" in own[0] for word in words)
+
+
+def test_two_variables_of_one_meaning_with_different_values_are_told() -> None:
+    loaded = load(SHELL_OPERATOR_HOOKS_DIR="/hooks", GLOBAL_HOOKS_DIR="/global-hooks")
+    assert loaded.global_hooks_dir == pathlib.Path("/global-hooks")
+    (warning,) = loaded.warnings
+    assert warning == (
+        "GLOBAL_HOOKS_DIR=/global-hooks is taken, and not SHELL_OPERATOR_HOOKS_DIR=/hooks, which is the same "
+        "setting: remove one of them"
+    )
+
+
+def test_two_variables_that_say_the_same_are_fine() -> None:
+    assert load(LOG_LEVEL="warn", ADDON_OPERATOR_LOG_LEVEL="Warning").warnings == ()

@@ -9,14 +9,31 @@ import contextlib
 import dataclasses
 import difflib
 import functools
-from collections.abc import Collection, Mapping, Sequence
+import pathlib
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
 import structlog
 
-from addon_operator.app import environment, own_release, plan_presence, preflight, release_setup, run
+from addon_operator.app import (
+    environment,
+    own_release,
+    plan_kinds,
+    plan_presence,
+    preflight,
+    release_setup,
+    run,
+)
 from addon_operator.app import settings as settings_module
-from addon_operator.engine import config_state, discovery, hook_runner, module_files, module_releases, state
+from addon_operator.engine import (
+    config_state,
+    discovery,
+    hook_files,
+    hook_runner,
+    module_files,
+    module_releases,
+    state,
+)
 from addon_operator.helm import binary, release_types, releases
 from addon_operator.kernel import clock, errors, names
 from addon_operator.kube import auth, client, config_maps
@@ -154,6 +171,7 @@ class _Planner:
         self._notes = notes
         self._turns = asyncio.Semaphore(settings.modules_parallelism)
         kinds = discovery_of_kinds.Catalog(tools.kube, clock.SystemClock())
+        self._kinds = plan_kinds.Kinds(kinds, notes.append)
         self._presence = plan_presence.Presence(tools.kube, kinds, settings.namespace, notes.append)
 
     async def make(self, chosen: Collection[names.ModuleName]) -> Report:
@@ -164,6 +182,7 @@ class _Planner:
         purges = outlook.purges(observed, made) if len(chosen) == len(self._modules) else ()
         for purge in purges:
             self._notes += await self._taken_over(purge, modules)
+        self._notes += [note for module in looked_at for note in _notes_on_go_hooks(module)]
         if self._has_hooks(looked_at):
             self._notes.append(_HOOKS_NOTE)
         return Report(
@@ -221,9 +240,14 @@ class _Planner:
                 f"module {module.name} takes over objects that exist already (TAKE_OWNERSHIP={policy}): "
                 f"{', '.join(made.adopted)}"
             )
-        return outlook.ReleaseOutlook(
-            _STEPS[made.action], made.reason, made.revision, made.recoveries, made.changes
-        )
+        step, reason = _STEPS[made.action], made.reason
+        if (refused := await self._kinds.refused(made.changes, self._definitions())) is not None:
+            step, reason = outlook.Step.UNKNOWN, f"Helm would fail: {refused}"
+        return outlook.ReleaseOutlook(step, reason, made.revision, made.recoveries, made.changes)
+
+    def _definitions(self) -> list[pathlib.Path]:
+        """Where modules bring definitions of kinds."""
+        return [module.path / "crds" for module in self._modules.values()]
 
     async def _absent(self, module: model.Module) -> tuple[str, ...]:
         """What is gone of a release that is as it should be otherwise: healing restores it."""
@@ -233,3 +257,8 @@ class _Planner:
     def _has_hooks(self, modules: Collection[model.Module]) -> bool:
         directories = [self._settings.global_hooks_dir, *(module.path for module in modules)]
         return any((directory / "hooks").is_dir() for directory in directories)
+
+
+def _notes_on_go_hooks(module: model.Module) -> Iterator[str]:
+    for name in hook_files.discover(module.path / hook_files.HOOKS_DIRECTORY).go_hooks:
+        yield f"module {module.name}: {name} {hook_files.GO_VERDICT}"

@@ -11,9 +11,18 @@ from addon_operator.kernel import errors
 
 HOOKS_DIRECTORY: Final = "hooks"
 _VENV: Final = "venv"
-_PASSED_DIRECTORIES: Final = frozenset({"lib", _VENV, "__pycache__"})
+LIBRARY: Final = "lib"
+_PASSED_DIRECTORIES: Final = frozenset({LIBRARY, _VENV, "__pycache__"})
 _DATA_SUFFIXES: Final = frozenset({".yaml", ".json", ".md", ".txt"})
 _EXECUTABLE: Final = stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH
+
+GO_SUFFIX: Final = ".go"
+GO_VERDICT: Final = (
+    "is a Go hook, which is compiled into the Go operator: it never runs here; write it anew as an executable"
+)
+_HEAD_BYTES: Final = 64 * 1024
+_MARKS_OF_HOOKS: Final = (b"--config", b"__config__", b"hook::", b"addon_operator")
+"""Stand in hooks, by hand and with the libraries, and hardly in what hooks include."""
 
 _Identity: TypeAlias = tuple[int, int]
 
@@ -41,6 +50,11 @@ class HookFiles:
     """Files that look like hooks and are none, one sentence each."""
     suspects: tuple[tuple[HookFile, str], ...] = ()
     """The same files, each with the part of its sentence after the path."""
+
+    @property
+    def go_hooks(self) -> tuple[str, ...]:
+        """Names of files that only the Go operator could run."""
+        return tuple(file.name for file, verdict in self.suspects if verdict == GO_VERDICT)
 
 
 def global_hooks_root(directory: pathlib.Path) -> pathlib.Path:
@@ -127,6 +141,26 @@ def _verdict(file: HookFile) -> str | None:
         return f"is passed over: {error.strerror}"
     if not stat.S_ISREG(mode):
         return "is passed over: it is no regular file"
-    if not mode & _EXECUTABLE:
-        return f"is passed over because it is not executable; run 'chmod +x {file.path}'"
-    return None
+    if file.path.suffix == GO_SUFFIX:
+        return GO_VERDICT
+    return None if mode & _EXECUTABLE else _not_executable(file.path)
+
+
+def _not_executable(path: pathlib.Path) -> str:
+    """What becomes of such a file, with advice that does no harm: an executable library would be asked."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(_HEAD_BYTES)
+    except OSError as error:
+        return f"is passed over: {error.strerror}"
+    if not head.startswith(b"#!"):
+        return (
+            "is passed over: it is neither executable nor begins with '#!', so it is no hook; "
+            f"put a library into {LIBRARY}/, next to the hooks"
+        )
+    if any(mark in head for mark in _MARKS_OF_HOOKS):
+        return f"is passed over because it is not executable; run 'chmod +x {path}'"
+    return (
+        f"is passed over because it is not executable; put a library into {LIBRARY}/, next to the hooks, "
+        f"and run 'chmod +x {path}' only if it answers --config as a hook"
+    )

@@ -116,3 +116,8 @@ def find(groups: Iterable[GroupVersion], kind: str, api_version: str | None = No
     resources = [resource for group in offered for resource in group.resources]
     exact = (resource for resource in resources if resource.kind == kind)
     return next(exact, None) or next((resource for resource in resources if resource.is_called(kind)), None)
+
+
+def versions_of(groups: Iterable[GroupVersion], kind: str) -> tuple[str, ...]:
+    """``group/version`` of all that serve the kind, under exactly this name, in the server's order."""
+    return tuple(group.name for group in groups if any(resource.kind == kind for resource in group.resources))

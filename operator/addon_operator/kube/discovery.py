@@ -7,7 +7,7 @@ Source: "API Discovery" of the Kubernetes documentation.
 import asyncio
 import dataclasses
 import urllib.parse
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import orjson
@@ -28,11 +28,16 @@ _MISS_SECONDS: Final = 5.0
 class NoSuchKind(errors.KubernetesError):
     """The API server has no such kind."""
 
-    def __init__(self, kind: str, api_version: str | None) -> None:
+    def __init__(self, kind: str, api_version: str | None, versions: Sequence[str] = ()) -> None:
+        """``versions`` are those in which the kind is served."""
         place = f" in {api_version}" if api_version else ""
-        super().__init__(f"the API server has no kind {kind!r}{place}: is its CRD installed?")
+        served = " and ".join(versions)
+        remedy = f"it serves it in {served}" if versions else "is its CRD installed?"
+        super().__init__(f"the API server has no kind {kind!r}{place}: {remedy}")
         self.kind = kind
         self.api_version = api_version
+        self.versions = tuple(versions)
+        """In which the kind is served."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -107,7 +112,8 @@ class Catalog:
             if resource is None and not fresh and self._clock.monotonic() - self._read_at >= _MISS_SECONDS:
                 resource = api_resources.find((await self._read_if(needed=True)).groups, kind, api_version)
         if resource is None:
-            raise NoSuchKind(kind, api_version)
+            groups = self._known.groups if self._known is not None else ()
+            raise NoSuchKind(kind, api_version, api_resources.versions_of(groups, kind))
         return resource
 
     async def _read_if(self, *, needed: bool) -> Discovered:

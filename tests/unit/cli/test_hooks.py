@@ -200,7 +200,7 @@ def test_queues_of_several_hooks_are_compared(modules: Directory) -> None:
 
 
 def test_a_script_that_is_not_executable_is_a_warning_and_with_strict_an_error(modules: Directory) -> None:
-    modules.file(f"{WEB}/a.sh", "#!/bin/sh\n", 0o644)
+    modules.file(f"{WEB}/a.sh", "#!/bin/sh\n[ $1 = --config ]\n", 0o644)
     modules.file(f"{WEB}/notes.md", "", 0o644)
     modules.file(f"{WEB}/lib/common.sh", "", 0o644)
     ((path, row),) = modules.files().items()

@@ -53,10 +53,29 @@ def test_what_is_no_hook_is_passed_over_without_a_word(tmp_path: pathlib.Path, m
 
 def test_a_script_that_is_not_executable_is_a_warning_with_the_remedy(tmp_path: pathlib.Path) -> None:
     make(tmp_path, "hook.sh", mode=0o644)
+    (tmp_path / "hook.sh").write_text("#!/bin/sh\n[ $1 = --config ]\n")
     files = hook_files.discover(tmp_path)
     assert files.executables == ()
     (warning,) = files.warnings
-    assert f"chmod +x {tmp_path / 'hook.sh'}" in warning
+    assert warning.endswith(f"is not executable; run 'chmod +x {tmp_path / 'hook.sh'}'")
+
+
+def test_a_library_is_not_to_be_made_executable_but_put_into_its_place(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "common.sh").write_text("greet() { echo hello; }\n")
+    (tmp_path / "more.sh").write_text("#!/bin/bash\ngreet() { echo hello; }\n")
+    common, more = hook_files.discover(tmp_path).warnings
+    assert "it is no hook; put a library into lib/" in common
+    assert "chmod" not in common
+    assert "put a library into lib/" in more
+    assert more.endswith("only if it answers --config as a hook")
+
+
+@pytest.mark.parametrize("mode", [0o755, 0o644], ids=["executable", "not executable"])
+def test_a_go_hook_is_told_as_what_it_is(tmp_path: pathlib.Path, mode: int) -> None:
+    make(tmp_path, "deep/a.go", mode=mode)
+    files = hook_files.discover(tmp_path)
+    assert (files.executables, files.go_hooks) == ((), ("deep/a.go",))
+    assert "compiled into the Go operator: it never runs here" in files.warnings[0]
 
 
 def test_links_to_files_and_directories_are_followed(tmp_path: pathlib.Path) -> None:

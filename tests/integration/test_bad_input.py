@@ -239,3 +239,25 @@ def test_an_unknown_key_of_the_config_map_is_a_warning_with_the_nearest_name(
     site.config(wbe="color: red")
     operator = site.start().wait_ready()
     operator.wait_logged("'wbe'", "did you mean 'web'?")
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        pytest.param({"HELM_BIN_PATH": "/nowhere/helm"}, id="after the start of the log"),
+        pytest.param({"HELM_TIMEOUT": "soon"}, id="wrong settings"),
+    ],
+)
+def test_the_reason_of_the_end_is_a_record_where_the_log_is_json(
+    site: operator_site.Site, settings: dict[str, str]
+) -> None:
+    ended = site.start(LOG_TYPE="json", **settings).wait_end()
+    assert ended.exit_code == 1
+    records = [json.loads(line) for line in ended.output.splitlines()]
+    assert records[-1]["level"] == "error"
+    assert next(iter(settings.values())) in records[-1]["msg"]
+
+
+def test_the_reason_of_the_end_is_a_record_of_level_error_in_a_text_log(site: operator_site.Site) -> None:
+    ended = site.start(HELM_BIN_PATH="/nowhere/helm").wait_end()
+    assert [line for line in ended.output.splitlines() if "level=error" in line and "/nowhere/helm" in line]

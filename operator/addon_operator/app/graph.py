@@ -40,7 +40,7 @@ from addon_operator.engine import (
 )
 from addon_operator.helm import releases
 from addon_operator.hooks import object_operations
-from addon_operator.kernel import clock
+from addon_operator.kernel import clock, names
 from addon_operator.kube import client, config_maps, crds, informers, object_patches, own_deletions
 from addon_operator.kube import discovery as discovery_of_kinds
 from addon_operator.modules import plan
@@ -127,7 +127,7 @@ class Graph:
         self._late_engine = _LateEngine()
         self._config = self._config_state()
         self._executor = self._hook_executor()
-        self._queue_observer = observers.QueueObserver(parts.meters, parts.log)
+        self._queue_observer = observers.QueueObserver(parts.meters, parts.log, self._will_retry)
         self._queues = queue_set.QueueSet(
             self._queue_observer,
             parts.meters.forget_queue,
@@ -152,6 +152,9 @@ class Graph:
     def config(self) -> config_state.ConfigState:
         """The state of the ConfigMap, which :meth:`build` may wait for."""
         return self._config
+
+    def _will_retry(self, module: names.ModuleName, delay: float) -> None:
+        self._states.will_retry(module, self._clock.time() + delay)
 
     async def build(self) -> Operator:
         """All objects; asks global hooks for their configuration and reads the ConfigMap.
@@ -239,7 +242,7 @@ class Graph:
             self._values,
             self._config,
             self._sinks(),
-            observers.HookObserver(self._parts.meters),
+            observers.HookObserver(self._parts.meters, self._parts.log),
             enabled_modules=lambda: self._states.enabled,
             is_current=self._states.is_current,
             warn=self._parts.warn,

@@ -164,7 +164,9 @@ def _enabled(module: state.ModuleState) -> _Said:
 def _ready(module: state.ModuleState) -> _Said:
     error = module.last_error_without_values
     if module.status is _Status.READY:
-        return _Said("True", "RunSucceeded", f"The last run succeeded{_left_alone(module)}.")
+        return _Said(
+            "True", "RunSucceeded", f"The last run succeeded{_left_alone(module)}{_left_out(module)}."
+        )
     if module.status is _Status.DISABLED:
         return _Said("False", "Disabled", f"The module is disabled: {module.reason}")
     if module.status is _Status.DELETING:
@@ -179,9 +181,18 @@ def _left_alone(module: state.ModuleState) -> str:
     return f"; Helm and healing leave it alone: {module.maintenance}" if module.maintenance else ""
 
 
+def _left_out(module: state.ModuleState) -> str:
+    if not module.go_hooks:
+        return ""
+    return f"; without its Go hooks, which never run here: {', '.join(module.go_hooks)}"
+
+
 def _reconciling(module: state.ModuleState) -> _Said:
     if module.status in _UNDER_WAY and not _is_stuck_in_delete(module):
         return _Said("True", str(module.status), _UNDER_WAY[module.status])
+    if module.next_try is not None:
+        at = timestamp(module.next_try)
+        return _Said("True", "ProgressingWithRetry", f"The last try failed; the next one begins at {at}.")
     return _Said("False", str(module.status), "Nothing is under way.")
 
 

@@ -19,6 +19,11 @@ from addon_operator.values import sources, store
 
 Logger = structlog.typing.FilteringBoundLogger
 
+_OF_MODULES: Final = (
+    tasks.TaskKind.MODULE_RUN,
+    tasks.TaskKind.MODULE_DELETE,
+    tasks.TaskKind.MODULE_ENSURE_CRDS,
+)
 AGES_SECONDS: Final = 5.0
 """Between two looks at the queues."""
 
@@ -26,9 +31,16 @@ AGES_SECONDS: Final = 5.0
 class QueueObserver:
     """Implements :class:`addon_operator.engine.task_queue.QueueObserver`."""
 
-    def __init__(self, meters: metrics.Metrics, log: Logger) -> None:
+    def __init__(
+        self,
+        meters: metrics.Metrics,
+        log: Logger,
+        on_retry: Callable[[names.ModuleName, float], None] = lambda _module, _delay: None,
+    ) -> None:
+        """``on_retry`` gets the module whose run or delete waits, and for how many seconds."""
         self._meters = meters
         self._log = log
+        self._on_retry = on_retry
 
     def changed(self, queue: task_queue.TaskQueue) -> None:
         """Count the tasks and the tries of the head."""
@@ -56,6 +68,8 @@ class QueueObserver:
     ) -> None:
         """Log the failure; a traceback only for what is a defect of ours."""
         expected = isinstance(error, errors.AddonOperatorError)
+        if delay is not None and task.kind in _OF_MODULES:
+            self._on_retry(names.ModuleName(task.owner), delay)
         next_try = "failure is allowed" if delay is None else f"next try in {delay:.1f} s"
         self._log.error(
             f"{task.kind} failed: {error}; {next_try}",
@@ -74,11 +88,20 @@ def _fields(task: tasks.Task) -> dict[str, str]:
 class HookObserver:
     """Implements :class:`addon_operator.engine.hook_run.HookObserver`."""
 
-    def __init__(self, meters: metrics.Metrics) -> None:
+    def __init__(self, meters: metrics.Metrics, log: Logger) -> None:
         self._meters = meters
+        self._log = log
+
+    def hook_holds(self, labels: hook_run.HookLabels, seconds: float) -> None:
+        """Log what a queue waits for."""
+        self._log.info(
+            f"queue {labels.queue} waits: the hook has been running for {seconds:.0f} s",
+            **_hook_fields(labels),
+        )
 
     def hook_succeeded(self, labels: hook_run.HookLabels, result: children.ChildResult) -> None:
-        """Count a success and what it cost."""
+        """Count a success and what it cost; log it. Failures are logged by their queues."""
+        self._log.info("hook run done", seconds=round(result.wall_seconds, 3), **_hook_fields(labels))
         family, values = self._family(labels)
         _cost(family, values, result)
         family.success_total.labels(**values).inc()
@@ -105,6 +128,17 @@ class HookObserver:
         if labels.module is None:
             return self._meters.global_hooks, values
         return self._meters.module_hooks, {"module": str(labels.module), **values}
+
+
+def _hook_fields(labels: hook_run.HookLabels) -> dict[str, str]:
+    fields = {
+        "hook": labels.hook,
+        "module": labels.module or "",
+        "binding": labels.binding,
+        "queue": labels.queue,
+        "activation": labels.activation,
+    }
+    return {key: str(value) for key, value in fields.items() if value}
 
 
 def _cost(family: families.HookMetrics, values: dict[str, str], result: children.ChildResult) -> None:
@@ -141,6 +175,7 @@ class ModuleObserver:
         self._log = log
         self._listener = listener
         self._hooks: dict[str, set[str]] = {}
+        self._found = ""
 
     def module_changed(self, state_: state.ModuleState) -> None:
         """Show the module's status."""
@@ -178,7 +213,7 @@ class ModuleObserver:
     def module_ran(self, module: names.ModuleName, activation: str, seconds: float) -> None:
         """Measure a run."""
         self._meters.modules.run_seconds.labels(module=module).observe(seconds)
-        self._log.debug("module run ended", module=module, activation=activation, seconds=round(seconds, 3))
+        self._log.info("module run ended", module=module, activation=activation, seconds=round(seconds, 3))
 
     def module_run_failed(self, module: names.ModuleName) -> None:
         """Count a failed run; the queue logs it."""
@@ -187,6 +222,13 @@ class ModuleObserver:
     def module_delete_failed(self, module: names.ModuleName) -> None:
         """Count a failed delete; the queue logs it."""
         self._meters.modules.delete_errors_total.labels(module=module).inc()
+
+    def modules_discovered(self, enabled: int, modules: int) -> None:
+        """Log how much there is, at the start and when that changes."""
+        found = f"{len(self._hooks.get('', ()))} global hooks, {modules} modules, {enabled} of them enabled"
+        if found != self._found:
+            self._log.info(f"found {found}")
+        self._found = found
 
     def removal_due(self, what: str, reason: str) -> None:
         """Log what goes away, and why."""

@@ -445,6 +445,13 @@ def load(flags: Mapping[str, str | None], environ: Mapping[str, str]) -> Setting
     return settings_of(setting_resolution.resolve(TABLE, flags, environ), environ, flags)
 
 
+def log_type(flags: Mapping[str, str | None], environ: Mapping[str, str]) -> str:
+    """``LOG_TYPE``, whatever else is wrong; the default if it is wrong itself."""
+    row = {"log_type": TABLE["log_type"]}
+    found = setting_resolution.resolve(row, flags, environ).values
+    return str(found.get("log_type") or row["log_type"].default)
+
+
 def settings_of(
     resolution: setting_resolution.Resolution, environ: Mapping[str, str], flags: Mapping[str, str | None]
 ) -> Settings:

@@ -4,12 +4,18 @@ import os
 import signal
 import sys
 from collections.abc import Mapping
+from typing import Final
 
 import click
+import structlog
 
 from addon_operator.app import libraries
 from addon_operator.app import settings as app_settings
 from addon_operator.cli import settings
+from addon_operator.kernel import errors
+from addon_operator.telemetry import logs
+
+_JSON: Final = "json"
 
 
 @click.command()
@@ -20,10 +26,27 @@ def start(flags: Mapping[str, str | None]) -> None:
     Each option is also an environment variable, with and without the prefix ADDON_OPERATOR_.
     """
     # The operator's parts take time to import: wrong settings are told first.
-    loaded = app_settings.load(flags, os.environ)
+    try:
+        loaded = app_settings.load(flags, os.environ)
+    except errors.AddonOperatorError as error:
+        if app_settings.log_type(flags, os.environ) == _JSON:
+            logs.configure("error", _JSON)
+            _end_with_a_record(error, _JSON)
+        raise
     # As the first process of a container this one would ignore SIGTERM until it has a handler.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     with libraries.quick_imports():
         from addon_operator.app import run
 
-    run.run(loaded, os.environ)
+    try:
+        run.run(loaded, os.environ)
+    except errors.AddonOperatorError as error:
+        _end_with_a_record(error, loaded.log_type)
+        raise
+
+
+def _end_with_a_record(error: errors.AddonOperatorError, log_type: str) -> None:
+    """Log why the operator ends; whoever reads JSON records gets no other line, which would be none."""
+    structlog.get_logger("addon-operator").error(str(error))
+    if log_type == _JSON:
+        sys.exit(1)

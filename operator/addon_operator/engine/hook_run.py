@@ -1,8 +1,9 @@
 """Running a hook: values in, outputs out, all of them checked before the first is applied."""
 
 import asyncio
+import contextlib
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from typing import Final, Protocol
 
 from addon_operator.engine import hook_runner, state, tasks
@@ -17,6 +18,9 @@ from addon_operator.values import config_map, patch_plans, patches, store
 
 LARGE_CHARS: Final = 64 * 1024
 """From so many characters of documents on, YAML takes so long that it is not read in this process."""
+
+HOLDS_AFTER: Final = 30.0
+"""Seconds after which it is told that a hook still runs."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -63,7 +67,11 @@ class ConfigWriter(Protocol):
 
 
 class HookObserver(Protocol):
-    """Who is told of runs: metrics."""
+    """Who is told of runs: metrics and the log."""
+
+    def hook_holds(self, labels: HookLabels, seconds: float) -> None:
+        """The hook has run for so long, and what waits in its queue waits for it."""
+        ...
 
     def hook_succeeded(self, labels: HookLabels, result: children.ChildResult) -> None:
         """The hook exited with 0 and its outputs were applied."""
@@ -160,7 +168,8 @@ class HookExecutor:
         """
         result: children.ChildResult | None = None
         try:
-            ran = await self._runner.run(self._request(hook, contexts, labels))
+            async with self._told_when_long(labels):
+                ran = await self._runner.run(self._request(hook, contexts, labels))
             result = ran.result
             self._check_current(hook)
             outputs = await self._read(hook, ran)
@@ -177,6 +186,23 @@ class HookExecutor:
             raise
         self._observer.hook_succeeded(labels, ran.result)
         return effects
+
+    @contextlib.asynccontextmanager
+    async def _told_when_long(self, labels: HookLabels) -> AsyncIterator[None]:
+        """Tell of a hook that holds its queue, at times that double."""
+        loop = asyncio.get_running_loop()
+        timer: asyncio.TimerHandle
+
+        def tell(seconds: float) -> None:
+            nonlocal timer
+            self._observer.hook_holds(labels, seconds)
+            timer = loop.call_later(seconds, tell, 2 * seconds)
+
+        timer = loop.call_later(HOLDS_AFTER, tell, HOLDS_AFTER)
+        try:
+            yield
+        finally:
+            timer.cancel()
 
     def _check_current(self, hook: state.Hook) -> None:
         if not self._is_current(hook):

@@ -109,6 +109,10 @@ class RunObserver(Protocol):
         """A try of a delete failed."""
         ...
 
+    def modules_discovered(self, enabled: int, modules: int) -> None:
+        """A discovery found so many modules."""
+        ...
+
     def removal_due(self, what: str, reason: str) -> None:
         """A module will be deleted or a release purged, as the beginning of a sentence, and why."""
         ...
@@ -271,6 +275,7 @@ class ModuleRunner:
 
     async def _load_hooks(self, module: model.Module) -> tuple[state.Hook, ...]:
         files = hook_files.discover(module.path / "hooks")
+        self._states[module.name].go_hooks = files.go_hooks
         for warning in files.warnings:
             self._warn(f"module {module.name}: {warning}")
         hooks = []

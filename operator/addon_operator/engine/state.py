@@ -83,6 +83,10 @@ class ModuleState:
     last_error: str = ""
     last_error_without_values: str = ""
     """:attr:`last_error` for places where no values may be shown."""
+    go_hooks: tuple[str, ...] = ()
+    """Files of hooks that only the Go operator could run."""
+    next_try: float | None = None
+    """When a failed run or delete is tried again, in seconds since the epoch; ``None`` if none waits."""
     discovered: bool = False
     """Whether a discovery has decided about it; until then nothing is said of it."""
     undecided: bool = False
@@ -158,11 +162,18 @@ class ModuleStates:
     ) -> None:
         """Set a module's status; ``error`` replaces the last error unless it is ``None``."""
         state = self._states[name]
-        state.status = status
+        state.status, state.next_try = status, None
         if error is not None:
             state.last_error = str(error)
             state.last_error_without_values = errors.without_values(error)
         self._observer.module_changed(state)
+
+    def will_retry(self, name: names.ModuleName, at: float) -> None:
+        """What failed of the module is tried again then, in seconds since the epoch."""
+        state = self._states.get(name)
+        if state is not None and state.last_error:
+            state.next_try = at
+            self._observer.module_changed(state)
 
     def replace(self, modules: Sequence[model.Module]) -> frozenset[names.ModuleName]:
         """Other modules on disk: those that stay keep their state; the names of those that are gone."""

@@ -65,6 +65,7 @@ class EngineSteps:
                 raise
             task.checkpoint()
             self._states.discovered(made.verdicts, made.enabled)
+            self._observer.modules_discovered(len(made.enabled), len(observed.modules))
             self._tell_of_removals(observed, made)
             self._mute(set(self._states.started) - set(made.enabled))
             self._releases.follow(made.enabled)

@@ -2,15 +2,17 @@
 
 import json
 import pathlib
+from typing import cast
 
 import pytest
 import structlog
 
 from addon_operator.app import observers
-from addon_operator.engine import state
+from addon_operator.engine import hook_run, state
 from addon_operator.hooks import config
 from addon_operator.kernel import names
 from addon_operator.modules import model
+from addon_operator.process import children
 from addon_operator.telemetry import metrics
 
 WEB = names.ModuleName("web")
@@ -93,3 +95,46 @@ def test_the_time_of_converges_is_there_from_the_first_one_on(
     assert value(meters, "convergence_seconds", activation="onStartup") == 2.5
     observer.converge_ended("onStartup", 1, superseded=True)
     assert value(meters, "convergence_total", activation="onStartup") == 1
+
+
+class Log:
+    """Takes lines down as they are seen at ``info``."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def info(self, text: str, **fields: object) -> None:
+        self.lines.append(" ".join([text, *(f"{key}={value}" for key, value in fields.items())]))
+
+    def debug(self, text: str, **fields: object) -> None:
+        """Not seen."""
+
+
+def test_numbers_of_modules_and_runs_are_seen_at_info(meters: metrics.Metrics) -> None:
+    log = Log()
+    told = observers.ModuleObserver(meters, cast("observers.Logger", log))
+    told.hooks_registered(None, (hook("a.sh", None), hook("b.sh", None)))
+    told.hooks_registered(WEB, (hook("c.sh"),))
+    for enabled in (3, 3, 2):
+        told.modules_discovered(enabled, 5)
+    told.module_ran(WEB, "onStartup", 1.23456)
+    told.removal_due("release old is purged", "no module directory explains it")
+    assert log.lines == [
+        "found 2 global hooks, 5 modules, 3 of them enabled",
+        "found 2 global hooks, 5 modules, 2 of them enabled",
+        "module run ended module=web activation=onStartup seconds=1.235",
+        "release old is purged: no module directory explains it",
+    ]
+
+
+def test_runs_of_hooks_and_those_that_hold_a_queue_are_seen_at_info(meters: metrics.Metrics) -> None:
+    log = Log()
+    told = observers.HookObserver(meters, cast("observers.Logger", log))
+    labels = hook_run.HookLabels("c.sh", "schedule", "slow", "schedule", WEB)
+    told.hook_holds(labels, 30.0)
+    told.hook_succeeded(labels, children.ChildResult(0, 0.0, 0.0, 45.67891, 1, False, None, False, ""))
+    fields = "hook=c.sh module=web binding=schedule queue=slow activation=schedule"
+    assert log.lines == [
+        f"queue slow waits: the hook has been running for 30 s {fields}",
+        f"hook run done seconds=45.679 {fields}",
+    ]

@@ -204,3 +204,21 @@ def test_failures_are_warnings_that_hold_no_error() -> None:
 def test_a_recovery_says_so() -> None:
     (notice,), _ = module_status.notices(FAILED, [READY])
     assert notice == module_status.Notice("Normal", "Ready", "The module is ready again, after a failure.")
+
+
+@pytest.mark.parametrize("status", [Status.FAILED, Status.DELETING])
+def test_a_module_that_waits_for_its_next_try_is_progressing_with_retry(status: state.ModuleStatus) -> None:
+    waiting = module(status, ERROR)
+    waiting.next_try = NOW + 25
+    (found,) = (each for each in document(waiting)["conditions"] if each["type"] == "Reconciling")
+    assert (found["status"], found["reason"]) == ("True", "ProgressingWithRetry")
+    assert found["message"] == "The last try failed; the next one begins at 2023-11-14T22:13:45Z."
+
+
+def test_a_module_with_go_hooks_is_not_ready_without_a_word() -> None:
+    ready = module()
+    ready.go_hooks = ("a.go", "b/c.go")
+    (found,) = (each for each in document(ready)["conditions"] if each["type"] == "Ready")
+    assert found["message"] == (
+        "The last run succeeded; without its Go hooks, which never run here: a.go, b/c.go."
+    )

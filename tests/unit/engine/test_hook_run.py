@@ -69,6 +69,10 @@ class Objects(fakes.Objects):
 class Observer:
     def __init__(self) -> None:
         self.outcomes: list[tuple[str, bool]] = []
+        self.held: list[float] = []
+
+    def hook_holds(self, labels: hook_run.HookLabels, seconds: float) -> None:
+        self.held.append(seconds)
 
     def hook_succeeded(self, labels: hook_run.HookLabels, result: children.ChildResult) -> None:
         self.outcomes.append(("succeeded", False))
@@ -296,3 +300,16 @@ async def test_large_documents_are_read_where_that_can_be_ended(bench: Bench) ->
     await bench.run({"KUBERNETES_PATCH_PATH": written + " " * hook_run.LARGE_CHARS})
     assert bench.large == 1
     assert [len(operations) for operations in bench.objects.applied] == [10, 10]
+
+
+async def test_a_hook_that_runs_long_is_told_at_times_that_double(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hook_run, "HOLDS_AFTER", 0.02)
+    path = bench.root / "slow.sh"
+    path.write_text("#!/bin/sh\nexec sleep 0.2\n")
+    path.chmod(0o755)
+    labels = hook_run.HookLabels("slow.sh", "onStartup", "main", "test", WEB)
+    await bench.executor.run(state.Hook("slow.sh", path, config.HookConfig(), WEB), [], labels)
+    assert bench.observer.held[:3] == [0.02, 0.04, 0.08]
+    assert len(bench.observer.held) < 6

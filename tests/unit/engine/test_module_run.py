@@ -28,6 +28,9 @@ class Observer:
         self.failed: list[str] = []
         self.then: Callable[[], None] = lambda: None
 
+    def hook_holds(self, labels: hook_run.HookLabels, seconds: float) -> None:
+        pass
+
     def hook_succeeded(self, labels: hook_run.HookLabels, result: children.ChildResult) -> None:
         self.hooks.append((labels.hook, labels.binding, True))
         self.then()
@@ -48,6 +51,9 @@ class Observer:
 
     def module_delete_failed(self, module: ModuleName) -> None:
         self.failed.append(f"delete {module}")
+
+    def modules_discovered(self, enabled: int, modules: int) -> None:
+        pass
 
     def removal_due(self, what: str, reason: str) -> None:
         pass

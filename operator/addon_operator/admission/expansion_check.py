@@ -17,6 +17,9 @@ IGNORE: Final = "expansion.addon-operator.io/ignore"
 SECONDS: Final = 5.0
 """How long Services, ConfigMaps and Secrets of one pod are waited for in all; nobody else waits meanwhile."""
 
+REFERENCES_MAX: Final = 1000
+"""How many unresolved references of one container are looked for; an Event names a few dozen."""
+
 _OPENER: Final = "$("
 _ALL_KEYS: Final = {"configMapRef": "ConfigMap", "secretRef": "Secret"}
 _ONE_KEY: Final = {"configMapKeyRef": "ConfigMap", "secretKeyRef": "Secret"}
@@ -60,7 +63,11 @@ class ExpansionCheck:
         if given.get(IGNORE) == "true" or not containers:
             return []
         around = await self._surroundings(namespace, pod, containers)
-        found = [_unresolved(container, around) for container in containers]
+        found = []
+        for container in containers:
+            found.append(_unresolved(container, around))
+            # Thousands of containers must not hold the loop.
+            await asyncio.sleep(0)
         return [each for each in found if each is not None]
 
     async def _surroundings(
@@ -99,6 +106,7 @@ def _unresolved(container: Mapping[str, Any], around: _Surroundings) -> Unresolv
         config_maps=_keys("ConfigMap", sources),
         secrets=_keys("Secret", sources),
         service_variables=around.service_variables,
+        most=REFERENCES_MAX,
     )
     message = expansion.unresolved_message(str(container.get("name")), unresolved)
     told = [each for each in unresolved if each.is_variable and not each.pending]

@@ -1,7 +1,7 @@
 """References ``$(NAME)`` in a text and what they stand for."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Final, Protocol, TypeAlias
 
 from addon_operator.expansion import errors
@@ -12,6 +12,8 @@ MappingFunc: TypeAlias = Callable[[str], str]
 # An escaped operator or a reference. Applied only up to the last closer of a text, where every opener finds
 # one: without that bound a text of openers alone would be searched to its end once for each of them.
 _TOKEN = re.compile(r"\$(?:\$|\(([^)]*)\))")
+# The same for whoever wants names only: what stands behind the dollar, as a whole.
+_AFTER_DOLLAR = re.compile(r"\$(\$|\([^)]*\))")
 _BRACKETS: Final = len("$()")
 
 
@@ -51,10 +53,11 @@ def expand(text: str, mapping: MappingFunc, *, limit: int = errors.EXPANDED_MAX)
     return _TOKEN.sub(replaced, text[:end]) + text[end:].replace("$$", "$")
 
 
-def names(text: str) -> Iterator[str]:
-    """The names that a text refers to, from left to right, as often as it does."""
+def names(text: str) -> list[str]:
+    """The names that a text refers to, each once, in the order of their first references."""
     end = text.rfind(")") + 1
-    return (token[1] for token in _TOKEN.finditer(text, 0, end) if token[1] is not None)
+    found = dict.fromkeys(_AFTER_DOLLAR.findall(text, 0, end))
+    return [each[1:-1] for each in found if each != "$"]
 
 
 def mapping_func_for(recorder: EventRecorder | None, *contexts: Mapping[str, str]) -> MappingFunc:

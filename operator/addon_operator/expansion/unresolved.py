@@ -5,6 +5,7 @@ container's own size, whatever it refers to.
 """
 
 import bisect
+import sys
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
@@ -25,17 +26,19 @@ def unresolved_references(
     config_maps: Keys,
     secrets: Keys,
     service_variables: Iterable[Collection[str]],
+    most: int | None = None,
 ) -> list[results.UnresolvedReference]:
     """What :func:`container_environment` calls ``unresolved``, in linear time and without any value.
 
     ``config_maps`` and ``secrets`` hold what is in the pod's namespace, ``service_variables`` the names of
-    variables that the pod gets of Services, in any number of collections.
+    variables that the pod gets of Services, in any number of collections. It stops looking when it has found
+    ``most`` references.
 
     Raises :class:`MalformedObjectError` for a container that the Kubernetes API would not take.
     """
     node = fields.named("container", container)
     keys = {"ConfigMap": config_maps, "Secret": secrets}
-    return _Finder(node, keys, _EnvFrom(node, keys), tuple(service_variables)).find()
+    return _Finder(node, keys, _EnvFrom(node, keys), tuple(service_variables)).find(most)
 
 
 class _EnvFrom:
@@ -100,9 +103,11 @@ class _Finder:
         self._awaited: set[str] = set()
         self._known: dict[str, bool] = {}
         self._script: str | None = None
+        self._most = sys.maxsize
         self._unresolved: dict[results.UnresolvedReference, None] = {}
 
-    def find(self) -> list[results.UnresolvedReference]:
+    def find(self, most: int | None) -> list[results.UnresolvedReference]:
+        self._most = sys.maxsize if most is None else most
         for entry in self._container.children("env"):
             self._add_variable(entry)
         texts = {key: self._container.texts(key) for key in ("command", "args")}
@@ -134,11 +139,15 @@ class _Finder:
         return False
 
     def _refer(self, text: str, where: str) -> None:
+        if len(self._unresolved) >= self._most:
+            return
         for name in references.names(text):
             if not self._is_resolved(name):
                 pending = name in self._awaited or self._env_from.may_define(name)
                 found = results.UnresolvedReference(name, where, pending, where == self._script)
                 self._unresolved.setdefault(found)
+                if len(self._unresolved) >= self._most:
+                    return
 
     def _is_resolved(self, name: str) -> bool:
         if name in self._defined or name in self._awaited:

@@ -192,13 +192,14 @@ def _of_side(
 ) -> Iterator[Clash]:
     """The conflicts of a side with those before it."""
     before = bit - 1
-    own = [
+    own = (
         pair
         for name in side.names
         for pair in by_name.get(name, ())
         if pair.name_only & bit and pair.source_only & before
-    ]
-    yield from (pair.clash for pair in sorted(own, key=lambda pair: pair.rank))
+    )
+    ranked = sorted(itertools.islice(own, CLASHES_MAX), key=lambda pair: pair.rank)
+    yield from (pair.clash for pair in ranked)
     for source in side.sources:
         for pair in by_source.get(source, ()):
             if pair.source_only & bit and pair.name_only & before:

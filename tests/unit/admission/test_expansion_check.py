@@ -167,6 +167,23 @@ async def test_services_that_do_not_come_in_time_are_one_sentence(
         await messages(expansion_check.ExpansionCheck(Silent(kube, pauses)), pod(container(args=["$(X)"])))
 
 
+async def test_others_have_their_turns_between_the_containers_of_a_pod(
+    check: expansion_check.ExpansionCheck,
+) -> None:
+    turns: list[None] = []
+
+    async def others() -> None:
+        while True:
+            turns.append(None)
+            await asyncio.sleep(0)
+
+    task = asyncio.create_task(others())
+    given = pod(*(container(f"c{number}", args=["$(X)"]) for number in range(100)))
+    await messages(check, given)
+    task.cancel()
+    assert len(turns) >= 100
+
+
 async def test_references_to_references_are_told_without_expanding_them(
     check: expansion_check.ExpansionCheck,
 ) -> None:

@@ -120,6 +120,21 @@ def test_a_name_is_looked_up_once_however_often_it_is_referred_to() -> None:
     assert keys.asked == 2
 
 
+def test_no_more_references_are_looked_for_than_are_wanted() -> None:
+    keys = Counted()
+    container = {
+        "env": [{"name": f"N{number}", "value": f"$(A{number})"} for number in range(100)],
+        "envFrom": [{"configMapRef": {"name": "c"}}],
+        "args": ["".join(f"$(B{number})" for number in range(100))],
+    }
+    for most in (1, 100, 130):
+        keys.asked = 0
+        found = expansion.unresolved_references(
+            container, config_maps={"c": keys}, secrets={}, service_variables=(), most=most
+        )
+        assert (len(found), keys.asked) == (most, most)
+
+
 def test_a_name_is_looked_up_only_behind_prefixes_that_begin_it() -> None:
     keys = Counted({"K"})
     prefixes = [f"P{number}_" for number in range(1000)]

@@ -257,3 +257,26 @@ def limited(site: operator_site.Site, forbidden: tuple[str, ...]) -> pathlib.Pat
     written = site.root / "limited.kubeconfig"
     written.write_text(json.dumps(view))
     return written
+
+
+def test_an_object_of_two_modules_is_told_and_stays_when_one_of_them_goes(site: operator_site.Site) -> None:
+    web = site.module("010-web", {"a": "b"}, values="webEnabled: true")
+    db = site.module("020-db", {"a": "b"}, values="dbEnabled: true")
+    for module in (web, db):
+        add(module, "shared.yaml", config_map("shared"))
+    operator = site.start().wait_ready()
+    operator.wait_logged("modules db and web both have ConfigMap", "shared")
+    planned = site.command("plan")
+    assert "modules db and web both have ConfigMap" in planned.stderr
+    uid = site.kubectl("get", "configmap", "shared", "--output=jsonpath={.metadata.uid}")
+    # After a restart, too, when nothing is followed yet.
+    operator.stop()
+    site.config(webEnabled="false")
+    again = site.start().wait_ready().wait_idle()
+    assert site.revisions() == {"db": 1}
+    assert site.data("web") is None
+    assert site.kubectl("get", "configmap", "shared", "--output=jsonpath={.metadata.uid}") == uid
+    site.config(dbEnabled="false")
+    again.wait_until(lambda: site.revisions() == {}, "uninstalled")
+    assert site.data("shared") is None
+    again.stop()

@@ -11,6 +11,7 @@ from addon_operator.app import (
     debug_api,
     debug_render,
     environment,
+    healing_observer,
     healing_setup,
     kopf_login,
     module_watching,
@@ -293,8 +294,7 @@ class Graph:
             releases,
             self._definitions,
             self._values,
-            self._states,
-            parts.meters,
+            healing_observer.HealingObserver(self._states, parts.meters, parts.log, self._told.tell),
             parts.log,
             self._clock,
         )

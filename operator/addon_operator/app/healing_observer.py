@@ -1,6 +1,6 @@
 """What healing and maintenance tell, as metrics, log records and the modules' states."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import structlog
@@ -20,7 +20,10 @@ class HealingObserver:
         states: state.ModuleStates,
         meters: metrics.Metrics,
         log: structlog.typing.FilteringBoundLogger,
+        tell: Callable[[names.ModuleName, str, str], None],
     ) -> None:
+        """``tell`` writes an Event of warning about a module: its reason and text."""
+        self._tell = tell
         self._states = states
         self._meters = meters
         self._log = log
@@ -53,6 +56,16 @@ class HealingObserver:
             f"resources of the kind {kind} of module {', '.join(modules)} are not watched, so nobody notices "
             f"when they disappear: {reason}"
         )
+
+    def shared(self, modules: Sequence[names.ModuleName], resources: Sequence[str]) -> None:
+        """Warn of objects that two modules have."""
+        text = f"modules {' and '.join(modules)} both have {_shown(resources)}"
+        self._log.warning(
+            f"{text}, and each overwrites what the other says; take it out of one of the charts",
+            modules=", ".join(modules),
+        )
+        for module in modules:
+            self._tell(module, "SharedObject", f"{text[0].upper()}{text[1:]}.")
 
     def maintenance_changed(self, module: names.ModuleName, mode: str) -> None:
         """Show and log that a module is left alone, or no longer."""

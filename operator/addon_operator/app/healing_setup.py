@@ -13,7 +13,6 @@ from addon_operator.engine import (
     module_crds,
     module_releases,
     restoring,
-    state,
     watched_releases,
     watched_resources,
 )
@@ -29,7 +28,6 @@ from addon_operator.kube import (
     presence,
     projections,
 )
-from addon_operator.telemetry import metrics
 from addon_operator.values import store
 
 
@@ -112,13 +110,11 @@ def heal(
     releases: module_releases.ModuleReleases,
     definitions: module_crds.ModuleCrds,
     values: store.ValuesStore,
-    states: state.ModuleStates,
-    meters: metrics.Metrics,
+    observer: healing_observer.HealingObserver,
     log: structlog.typing.FilteringBoundLogger,
     clock: clocks.Clock,
 ) -> HealingParts:
     """Make them."""
-    observer = healing_observer.HealingObserver(states, meters, log)
     probe, runs = presence.ObjectProbe(cluster.kube), LateRuns()
     resources = watched_resources.WatchedResources(
         _Watches(cluster.informers), cluster.kinds, probe, observer, namespace=cluster.namespace

@@ -166,6 +166,10 @@ class ModuleListener(Protocol):
         """The directory of a module is gone."""
         ...
 
+    def tell(self, module: names.ModuleName, reason: str, text: str) -> None:
+        """Write an Event of warning about a module."""
+        ...
+
 
 class ModuleObserver:
     """Implements the observers of states, runs, releases, and converges."""
@@ -176,6 +180,11 @@ class ModuleObserver:
         self._listener = listener
         self._hooks: dict[str, set[str]] = {}
         self._found = ""
+
+    def tell(self, module: names.ModuleName, reason: str, text: str) -> None:
+        """Write an Event of warning about a module."""
+        if self._listener is not None:
+            self._listener.tell(module, reason, text)
 
     def module_changed(self, state_: state.ModuleState) -> None:
         """Show the module's status."""

@@ -10,7 +10,7 @@ import dataclasses
 import difflib
 import functools
 import pathlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import structlog
@@ -38,7 +38,7 @@ from addon_operator.helm import binary, release_types, releases
 from addon_operator.kernel import clock, errors, names
 from addon_operator.kube import auth, client, config_maps
 from addon_operator.kube import discovery as discovery_of_kinds
-from addon_operator.modules import model, outlook, plan, release
+from addon_operator.modules import manifests, model, outlook, plan, release
 from addon_operator.process import children, launcher
 from addon_operator.values import sources, store
 
@@ -172,6 +172,7 @@ class _Planner:
         self._turns = asyncio.Semaphore(settings.modules_parallelism)
         kinds = discovery_of_kinds.Catalog(tools.kube, clock.SystemClock())
         self._kinds = plan_kinds.Kinds(kinds, notes.append)
+        self._owners: dict[manifests.ManifestResource, set[str]] = {}
         self._presence = plan_presence.Presence(tools.kube, kinds, settings.namespace, notes.append)
 
     async def make(self, chosen: Collection[names.ModuleName]) -> Report:
@@ -183,6 +184,7 @@ class _Planner:
         for purge in purges:
             self._notes += await self._taken_over(purge, modules)
         self._notes += [note for module in looked_at for note in _notes_on_go_hooks(module)]
+        self._notes += self._shared()
         if self._has_hooks(looked_at):
             self._notes.append(_HOOKS_NOTE)
         return Report(
@@ -234,6 +236,7 @@ class _Planner:
                 return outlook.ReleaseOutlook(outlook.Step.RESTORE, release.absence(absent), made.revision)
         except errors.AddonOperatorError as error:
             return outlook.ReleaseOutlook(outlook.Step.UNKNOWN, str(error))
+        self._have(module, made.resources)
         if made.adopted:
             policy = self._settings.take_ownership
             self._notes.append(
@@ -246,12 +249,26 @@ class _Planner:
         return outlook.ReleaseOutlook(step, reason, made.revision, made.recoveries, made.changes)
 
     def _definitions(self) -> list[pathlib.Path]:
-        """Where modules bring definitions of kinds."""
-        return [module.path / "crds" for module in self._modules.values()]
+        """Where modules bring definitions of kinds, in the charts within their charts, too."""
+        roots = [module.path for module in self._modules.values()]
+        return [root / "crds" for root in roots] + [
+            path for root in roots for path in (root / "charts").glob("**/crds")
+        ]
+
+    def _have(self, module: model.Module, resources: Iterable[manifests.ManifestResource]) -> None:
+        for each in resources:
+            placed = dataclasses.replace(each, namespace=each.namespace or self._settings.namespace)
+            self._owners.setdefault(placed, set()).add(module.name)
+
+    def _shared(self) -> Iterator[str]:
+        for resource, owners in self._owners.items():
+            if len(owners) > 1:
+                yield f"modules {' and '.join(sorted(owners))} both have {resource}; take it out of one chart"
 
     async def _absent(self, module: model.Module) -> tuple[str, ...]:
         """What is gone of a release that is as it should be otherwise: healing restores it."""
         deployed = await self._manager.deployed(module.name)
+        self._have(module, manifests.resources(deployed.manifest if deployed else ""))
         return await self._presence.absent(deployed.manifest if deployed else "")
 
     def _has_hooks(self, modules: Collection[model.Module]) -> bool:

@@ -104,6 +104,10 @@ class KindWatch:
             if not wanting:
                 self._wanted.pop(key, None)
 
+    def wanting(self, key: ObjectKey) -> frozenset[names.ModuleName]:
+        """The modules that have the object."""
+        return frozenset(self._wanted.get(key, ()))
+
     def is_missing(self, key: ObjectKey) -> bool:
         """Whether the object is known not to be there."""
         return self.is_synced and key not in self._present

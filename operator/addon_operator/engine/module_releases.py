@@ -2,13 +2,13 @@
 
 import asyncio
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Protocol
 
 from addon_operator.engine import tasks
 from addon_operator.helm import release_types
 from addon_operator.kernel import names
-from addon_operator.modules import model, release
+from addon_operator.modules import manifests, model, release
 from addon_operator.values import redaction, store
 
 
@@ -27,8 +27,14 @@ class HelmReleases(Protocol):
         """What the deployed revision consists of; ``None`` if there is none."""
         ...
 
-    async def remove(self, module: names.ModuleName, *, keep_record: bool = False) -> bool:
-        """Uninstall the release; ``False`` if there is none."""
+    async def remove(
+        self,
+        module: names.ModuleName,
+        *,
+        keep_record: bool = False,
+        sparing: Collection[manifests.ManifestResource] = (),
+    ) -> bool:
+        """Uninstall the release but for some objects; ``False`` if there is none."""
         ...
 
 
@@ -139,7 +145,13 @@ class ModuleReleases:
             raise tasks.SupersededError(f"the work on release {request.module} was ended: it is disabled")
         return work.result()
 
-    async def remove(self, release: str, *, keep_record: bool = False) -> None:
+    async def remove(
+        self,
+        release: str,
+        *,
+        keep_record: bool = False,
+        sparing: Collection[manifests.ManifestResource] = (),
+    ) -> None:
         """Uninstall the release; one that is not there is fine, and one that is ignored stays.
 
         With ``keep_record`` its record stays until :meth:`forget`: however this process ends, the next
@@ -147,7 +159,8 @@ class ModuleReleases:
         """
         if release in self._ignored:
             return
-        if await self._manager.remove(names.ModuleName(release), keep_record=keep_record):
+        name = names.ModuleName(release)
+        if await self._manager.remove(name, keep_record=keep_record, sparing=sparing):
             self._observer.release_removed(release)
         self._known.pop(release, None)
         if keep_record:

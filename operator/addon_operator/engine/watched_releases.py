@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final, Protocol
 
 from addon_operator.engine import healing, watched_resources
@@ -46,8 +46,14 @@ class Releases(Protocol):
         """What the deployed revision consists of; ``None`` if there is none."""
         ...
 
-    async def remove(self, release: str, *, keep_record: bool = False) -> None:
-        """Uninstall the release; one that is not there is fine."""
+    async def remove(
+        self,
+        release: str,
+        *,
+        keep_record: bool = False,
+        sparing: Collection[manifests.ManifestResource] = (),
+    ) -> None:
+        """Uninstall the release but for some objects; one that is not there is fine."""
         ...
 
     async def forget(self, release: str) -> None:
@@ -136,7 +142,20 @@ class WatchedReleases:
         name = names.ModuleName(release)
         self._leave(name)
         async with self._healing.helm_at_work(name):
-            await self._releases.remove(release, keep_record=keep_record)
+            sparing = await self._of_others(name)
+            await self._releases.remove(release, keep_record=keep_record, sparing=sparing)
+
+    async def _of_others(self, name: names.ModuleName) -> tuple[manifests.ManifestResource, ...]:
+        """What of a release other modules have, too: it stays when this one goes."""
+        # After a start not everything is followed yet.
+        await self.follow_new()
+        try:
+            deployed = await self._releases.deployed(name)
+        except errors.AddonOperatorError as error:
+            self._warn(f"what release {name} shares with other modules is not known: {error}")
+            return ()
+        found = await asyncio.to_thread(manifests.resources, deployed.manifest if deployed else "")
+        return self._resources.of_others(name, found)
 
     async def forget(self, release: str) -> None:
         """Remove the record that a removal kept, if there is one."""

@@ -78,6 +78,10 @@ class WatchObserver(Protocol):
         """Resources of the kind cannot be watched; told once."""
         ...
 
+    def shared(self, modules: Sequence[names.ModuleName], resources: Sequence[str]) -> None:
+        """Two modules have these resources; told when that changes."""
+        ...
+
 
 class Kinds(Protocol):
     """What the API server offers; see :class:`addon_operator.kube.discovery.Catalog`."""
@@ -125,6 +129,7 @@ class WatchedResources:
         self._open: dict[kind_watch.Scope, kind_watch.KindWatch] = {}
         self._may_follow: dict[api_resources.Resource, bool] = {}
         self._told: set[tuple[str, str]] = set()
+        self._shared: dict[tuple[names.ModuleName, ...], tuple[str, ...]] = {}
         self._busy = asyncio.Lock()
 
     def listen(self, listener: Listener) -> None:
@@ -235,8 +240,40 @@ class WatchedResources:
         for scope, keys in self._by_scope(gone).items():
             self._open[scope].drop(module, keys)
         self._close_idle()
+        self._tell_shared(module, kept)
         if self._listener is not None and any(self.missing_of(module)):
             self._listener.missing((module,))
+
+    def of_others(
+        self, module: names.ModuleName, resources: Iterable[manifests.ManifestResource]
+    ) -> tuple[manifests.ManifestResource, ...]:
+        """Those of the resources that another module has, too."""
+        others = {
+            (each.deletion_key.group, each.resource.kind, *each.key)
+            for name, followed in self._followed.items()
+            for each in followed.watched
+            if name != module
+        }
+
+        def is_there(found: manifests.ManifestResource) -> bool:
+            kind = (found.api_version.rpartition("/")[0], found.kind)
+            places = (found.namespace or self._namespace, "")
+            return any((*kind, namespace, found.name) in others for namespace in places)
+
+        return tuple(filter(is_there, resources))
+
+    def _tell_shared(self, module: names.ModuleName, watched: Iterable[Watched]) -> None:
+        shared: dict[tuple[names.ModuleName, ...], list[str]] = {}
+        for each in watched:
+            for other in self._open[self._scope(each)].wanting(each.key) - {module}:
+                shared.setdefault(tuple(sorted((module, other))), []).append(str(each))
+        for pair in [pair for pair in self._shared if module in pair and pair not in shared]:
+            del self._shared[pair]
+        for pair, names_of in shared.items():
+            resources = tuple(sorted(names_of))
+            if self._shared.get(pair) != resources:
+                self._shared[pair] = resources
+                self._observer.shared(pair, resources)
 
     def _by_scope(self, watched: Iterable[Watched]) -> dict[kind_watch.Scope, list[kind_watch.ObjectKey]]:
         found: dict[kind_watch.Scope, list[kind_watch.ObjectKey]] = {}

@@ -64,10 +64,16 @@ class LiveObjects:
         self._namespace = namespace
         self._labels = labels
 
-    async def foreign(self, module: names.ModuleName, manifest: str) -> tuple[Foreign, ...]:
-        """The objects of a manifest that exist and are not the release's; what cannot be read is left out."""
+    async def foreign(self, module: names.ModuleName, manifest: str, before: str = "") -> tuple[Foreign, ...]:
+        """The objects of a manifest that exist and are not the release's; what cannot be read is left out.
+
+        ``before`` is the manifest that the release has: what is in it is the release's already.
+        """
         found: list[Foreign] = []
+        known = set(manifests.resources(before))
         for resource in manifests.resources(manifest):
+            if resource in known:
+                continue
             try:
                 live = await self._cluster.get(await self._path(resource), metadata_only=True)
             except errors.KubernetesError:

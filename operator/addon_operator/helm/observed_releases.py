@@ -1,9 +1,9 @@
 """What the operator knows of the releases of its namespace: one list for all, then renewed one by one."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from addon_operator.helm import release_records, release_types
-from addon_operator.modules import release
+from addon_operator.modules import manifests, release
 
 
 class ObservedReleases:
@@ -92,6 +92,13 @@ class ObservedReleases:
     async def content(self, record: release_records.Record) -> release_records.Content:
         """What a record holds."""
         return await self._source.content(record)
+
+    async def spare(
+        self, record: release_records.Record, is_spared: Callable[[manifests.ManifestResource], bool]
+    ) -> release_records.Record | None:
+        """Take objects out of what Helm knows of a revision, and give its record as it is then."""
+        await self._source.spare(record, is_spared)
+        return await self.refresh(record.revision.release)
 
     async def deployed(self, name: str) -> release_types.Deployed | None:
         """What the release consists of, read now; ``None`` if no revision of it is deployed."""

@@ -4,7 +4,7 @@ import asyncio
 import dataclasses
 
 from addon_operator.helm import errors, release_records, release_types, rendering
-from addon_operator.modules import manifest_diff, release
+from addon_operator.modules import manifest_diff, manifests, release
 
 
 class ReleasePlanner:
@@ -74,9 +74,11 @@ class ReleasePlanner:
     ) -> release_types.ReleasePlan:
         before = "" if record is None else await self._applied(record)
         changes = await asyncio.to_thread(self._changes, before, manifest)
-        foreign = await self._tools.live.foreign(self._request.module, manifest)
+        foreign = await self._tools.live.foreign(self._request.module, manifest, before)
         made = self._made(action, reason, record, changes)
-        return dataclasses.replace(made, adopted=tuple(each.name for each in foreign))
+        return dataclasses.replace(
+            made, adopted=tuple(each.name for each in foreign), resources=manifests.resources(manifest)
+        )
 
     async def _applied(self, record: release_records.Record) -> str:
         try:

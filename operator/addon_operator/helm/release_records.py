@@ -9,8 +9,9 @@ import base64
 import binascii
 import contextlib
 import dataclasses
+import gzip
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 import orjson
@@ -19,7 +20,7 @@ from addon_operator.helm import errors
 from addon_operator.kernel import errors as kernel_errors
 from addon_operator.kernel import json_types
 from addon_operator.kube import errors as kube_errors
-from addon_operator.modules import release
+from addon_operator.modules import manifests, release, release_objects
 
 _OWNED_BY_HELM: Final = "owner=helm"
 _SERVER_SIDE: Final = "ssa"
@@ -124,6 +125,18 @@ class ReleaseRecords:
         with contextlib.suppress(kube_errors.NotFound, kube_errors.Conflict):
             await self._api.delete(self._object_path(record), resource_version=record.resource_version)
 
+    async def spare(self, record: Record, is_spared: Callable[[manifests.ManifestResource], bool]) -> None:
+        """Take objects out of what Helm knows of a revision: it will not delete them with the release.
+
+        Raises :class:`errors.ReleaseRecordError` when it cannot be decoded, and what the client raises.
+        """
+        stored = await self._api.get(self._object_path(record))
+        with self._telling(record):
+            text, is_secret = stored.get("data", {})["release"], self._resource == "secrets"
+            changed = await asyncio.to_thread(_without, text, is_spared, is_secret=is_secret)
+        metadata = {"resourceVersion": stored["metadata"]["resourceVersion"]}
+        await self._api.patch(self._object_path(record), {"metadata": metadata, "data": {"release": changed}})
+
     async def read_deployed(self, name: str) -> tuple[Record, Record] | None:
         """The last deployed revision of a release, and its last one; ``None`` if none is deployed."""
         found = await self._list(f"{_OWNED_BY_HELM},name={name}")
@@ -152,10 +165,15 @@ class ReleaseRecords:
     async def content(self, record: Record) -> Content:
         """What a record holds; raises :class:`errors.ReleaseRecordError` when it cannot be decoded."""
         stored = await self._api.get(self._object_path(record))
-        try:
+        with self._telling(record):
             # Unpacking a megabyte takes tens of milliseconds.
             text, is_secret = stored.get("data", {})["release"], self._resource == "secrets"
             return await asyncio.to_thread(_decode, text, is_secret=is_secret)
+
+    @contextlib.contextmanager
+    def _telling(self, record: Record) -> Iterator[None]:
+        try:
+            yield
         except (KeyError, TypeError, ValueError, OSError, EOFError, zlib.error) as error:
             raise errors.ReleaseRecordError(
                 f"the record {record.object_name} of release {record.revision.release} cannot be decoded "
@@ -203,16 +221,16 @@ def _number(found: json_types.KubernetesObject) -> int:
     return record.revision.number if record else 0
 
 
+def _without(stored: str, is_spared: Callable[[manifests.ManifestResource], bool], *, is_secret: bool) -> str:
+    """A release as it is stored, without some of its objects."""
+    decoded = _decoded(stored, is_secret=is_secret)
+    manifest = release_objects.without(str(decoded.get("manifest") or ""), is_spared)
+    content = base64.b64encode(gzip.compress(orjson.dumps({**decoded, "manifest": manifest})))
+    return (base64.b64encode(content) if is_secret else content).decode()
+
+
 def _decode(stored: str, *, is_secret: bool) -> Content:
-    """A release in Helm's storage format: base64 of gzipped JSON, and base64 again in a Secret."""
-    content = base64.b64decode(stored, validate=True)
-    if is_secret:
-        content = base64.b64decode(content, validate=True)
-    if content[:2] == b"\x1f\x8b":
-        content = _unpacked(content)
-    decoded: Mapping[str, Any] | None = orjson.loads(content)
-    if not isinstance(decoded, dict):
-        raise binascii.Error("the release is no object")
+    decoded = _decoded(stored, is_secret=is_secret)
     # Helm leaves empty fields out: a chart whose templates are all switched off has no manifest.
     manifest = decoded.get("manifest", "")
     if not isinstance(manifest, str):
@@ -223,6 +241,19 @@ def _decode(stored: str, *, is_secret: bool) -> Content:
         is_server_side=decoded.get("apply_method") == _SERVER_SIDE,
         description=str((decoded.get("info") or {}).get("description") or ""),
     )
+
+
+def _decoded(stored: str, *, is_secret: bool) -> Mapping[str, Any]:
+    """A release in Helm's storage format: base64 of gzipped JSON, and base64 again in a Secret."""
+    content = base64.b64decode(stored, validate=True)
+    if is_secret:
+        content = base64.b64decode(content, validate=True)
+    if content[:2] == b"\x1f\x8b":
+        content = _unpacked(content)
+    decoded: Mapping[str, Any] | None = orjson.loads(content)
+    if not isinstance(decoded, dict):
+        raise binascii.Error("the release is no object")
+    return decoded
 
 
 def _unpacked(packed: bytes) -> bytes:

@@ -140,7 +140,10 @@ class ReleaseRun:
         """The objects that become the release's now; raises what Helm said if they must not."""
         policy = self._tools.options.take_ownership
         manifest = await self._rendering.render(given, files, is_upgrade=self._is_there)
-        foreign = await self._tools.live.foreign(self._request.module, manifest)
+        before = await self._tools.observed.deployed(self._request.module)
+        foreign = await self._tools.live.foreign(
+            self._request.module, manifest, before.manifest if before else ""
+        )
         is_labelled = policy is release_types.TakeOwnership.LABELLED
         kept = [each.name for each in foreign if not (is_labelled and each.is_labelled)]
         if policy is not release_types.TakeOwnership.ALWAYS and (kept or not foreign):

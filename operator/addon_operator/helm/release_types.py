@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from addon_operator.helm import command
 from addon_operator.kernel import json_types, names
-from addon_operator.modules import manifest_diff, release
+from addon_operator.modules import manifest_diff, manifests, release
 
 
 class Action(enum.StrEnum):
@@ -121,3 +121,5 @@ class ReleasePlan:
     """Of the manifest, hooks included."""
     adopted: tuple[str, ...] = ()
     """Objects that exist and would become the release's, for a person."""
+    resources: tuple[manifests.ManifestResource, ...] = ()
+    """What the release would consist of then, if it would change."""

@@ -3,7 +3,7 @@
 import asyncio
 import collections
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 
 from addon_operator.helm import (
     command,
@@ -16,7 +16,7 @@ from addon_operator.helm import (
 )
 from addon_operator.kernel import names
 from addon_operator.kube import errors as kube_errors
-from addon_operator.modules import release
+from addon_operator.modules import manifests, release
 
 
 class ReleaseManager:
@@ -65,16 +65,25 @@ class ReleaseManager:
         async with self._alone(request.module):
             return await release_planning.ReleasePlanner(self._tools, request).plan()
 
-    async def remove(self, module: names.ModuleName, *, keep_record: bool = False) -> bool:
+    async def remove(
+        self,
+        module: names.ModuleName,
+        *,
+        keep_record: bool = False,
+        sparing: Collection[manifests.ManifestResource] = (),
+    ) -> bool:
         """Uninstall a release; ``False`` if there is none, which is found out without Helm.
 
         With ``keep_record`` its record says that something is left to be done, until it is removed once more
-        without. Raises :class:`addon_operator.helm.errors.HelmError` with Helm's own message.
+        without. What is in ``sparing`` is not deleted with it.
+        Raises :class:`addon_operator.helm.errors.HelmError` with Helm's own message.
         """
         async with self._alone(module):
             record = await self._tools.observed.refresh(module)
             if record is None or not (record.revision.exists or record.revision.half_removed):
                 return False
+            if sparing and record.revision.exists:
+                record = await self._tools.observed.spare(record, sparing.__contains__) or record
             is_kept = keep_record and await self._begin_removal(record)
             await self._uninstall(module, keep_history=is_kept)
             return record.revision.exists

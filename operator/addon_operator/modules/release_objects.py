@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final, TypeAlias
 
 from addon_operator.modules import manifest_diff, manifests
+from addon_operator.values import json_documents
 
 Object: TypeAlias = dict[str, Any]
 _DOCUMENT_START: Final = re.compile(r"^---(?:[ \t].*)?$", re.MULTILINE)
@@ -21,6 +22,21 @@ def find(
         if any(map(is_wanted, manifests.resources(text))):
             for document in manifest_diff.parse(text):
                 yield from _wanted(document.body or {}, is_wanted)
+
+
+def without(manifest: str, is_spared: Callable[[manifests.ManifestResource], bool]) -> str:
+    """The manifest without these objects."""
+    return "---\n".join(filter(None, (_rest(text, is_spared) for text in _DOCUMENT_START.split(manifest))))
+
+
+def _rest(text: str, is_spared: Callable[[manifests.ManifestResource], bool]) -> str:
+    found = manifests.resources(text)
+    kept = [each for each in found if not is_spared(each)]
+    if len(kept) == len(found):
+        return text.lstrip("\n")
+    # Of a list some may stay: JSON is YAML, too.
+    objects = [body for _, body in find(text, lambda each: each in kept)]
+    return "---\n".join(json_documents.encode(body).decode() + "\n" for body in objects)
 
 
 def owned(body: Object, release: str, namespace: str) -> Object:

@@ -20,8 +20,11 @@ class Bench:
     def __init__(self) -> None:
         self.meters = metrics.Metrics()
         self.changes: list[str] = []
+        self.told: list[tuple[str, ...]] = []
         self.states = state.ModuleStates([model.Module(WEB, 1, pathlib.Path("web"))], self)
-        self.observer = healing_observer.HealingObserver(self.states, self.meters, structlog.get_logger())
+        self.observer = healing_observer.HealingObserver(
+            self.states, self.meters, structlog.get_logger(), lambda *told: self.told.append(told)
+        )
 
     def module_changed(self, state: state.ModuleState) -> None:
         self.changes.append(state.maintenance)
@@ -74,3 +77,13 @@ def test_maintenance_has_a_series_as_long_as_it_lasts(bench: Bench) -> None:
     assert bench.value("mm_module_maintenance", state=MODE) is None
     assert bench.changes == [MODE, ""]
     assert [record["log_level"] for record in logs] == ["warning", "info"]
+
+
+def test_an_object_of_two_modules_is_a_warning_and_an_event_on_both(bench: Bench) -> None:
+    with capture_logs() as logs:
+        bench.observer.shared([WEB, names.ModuleName("db")], ["ConfigMap x/a"])
+    assert "modules web and db both have ConfigMap x/a" in logs[0]["event"]
+    assert [(module, reason) for module, reason, _ in bench.told] == [
+        ("web", "SharedObject"),
+        ("db", "SharedObject"),
+    ]

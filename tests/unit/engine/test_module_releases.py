@@ -2,7 +2,7 @@
 
 import asyncio
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import pytest
 
@@ -10,7 +10,7 @@ from addon_operator.engine import module_releases, tasks
 from addon_operator.helm import release_types
 from addon_operator.kernel import errors
 from addon_operator.kernel.names import ModuleName
-from addon_operator.modules import model, release
+from addon_operator.modules import manifests, model, release
 from addon_operator.values import cel_rules, schemas, sources, store
 from tests.unit.engine import fakes
 
@@ -54,7 +54,13 @@ class Manager:
     async def deployed(self, module: ModuleName) -> release_types.Deployed | None:
         return release_types.Deployed(1, f"# manifest of {module}\n")
 
-    async def remove(self, module: ModuleName, *, keep_record: bool = False) -> bool:
+    async def remove(
+        self,
+        module: ModuleName,
+        *,
+        keep_record: bool = False,
+        sparing: Collection[manifests.ManifestResource] = (),
+    ) -> bool:
         self.removals.append(f"{module}, record kept" if keep_record else module)
         return module != "half"
 

@@ -1,7 +1,7 @@
 """Releases with healing: what is followed when, what absent resources lead to, and maintenance."""
 
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import pytest
 
@@ -10,7 +10,7 @@ from addon_operator.helm import release_types
 from addon_operator.kernel import errors
 from addon_operator.kernel.names import ModuleName
 from addon_operator.kube import own_deletions
-from addon_operator.modules import model, release
+from addon_operator.modules import manifests, model, release
 from tests.unit.engine import fakes, watching
 
 WEB = watching.WEB
@@ -58,8 +58,14 @@ class Releases:
         document = "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {}}}\n"
         return release_types.Deployed(self.number, "---\n".join(map(document.format, self.names)))
 
-    async def remove(self, release: str, *, keep_record: bool = False) -> None:
-        self.calls.append(("remove", keep_record, ()))
+    async def remove(
+        self,
+        release: str,
+        *,
+        keep_record: bool = False,
+        sparing: Collection[manifests.ManifestResource] = (),
+    ) -> None:
+        self.calls.append(("remove", keep_record, tuple(map(str, sparing))))
 
     async def forget(self, release: str) -> None:
         self.calls.append(("forget", False, ()))
@@ -204,6 +210,7 @@ async def test_a_release_that_is_removed_while_its_manifest_is_read_is_not_follo
     original = bench.helm.deployed
 
     async def removed_meanwhile(release: ModuleName) -> release_types.Deployed | None:
+        bench.helm.deployed = original  # type: ignore[method-assign] # the fake's
         await bench.releases.remove(WEB)
         return await original(release)
 
@@ -263,3 +270,18 @@ async def test_in_maintenance_a_release_is_not_followed(bench: Bench) -> None:
     bench.releases.follow([WEB])
     await bench.after(1)
     assert bench.cluster.subscriptions == []
+
+
+async def test_what_another_module_has_too_is_spared_when_a_release_is_removed(bench: Bench) -> None:
+    bench.cluster.put("a")
+    bench.helm.names = ("a", "b")
+    await bench.resources.follow(watching.DB, watching.wanted("a"))
+    await bench.releases.remove(WEB)
+    assert bench.helm.calls == [("remove", False, ("ConfigMap a",))]
+
+
+async def test_a_record_that_cannot_be_read_spares_nothing_and_that_is_told(bench: Bench) -> None:
+    bench.helm.error = errors.AddonOperatorError("no answer")
+    await bench.releases.remove(WEB)
+    assert bench.helm.calls == [("remove", False, ())]
+    assert bench.warnings == ["what release web shares with other modules is not known: no answer"]

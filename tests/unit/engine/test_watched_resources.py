@@ -1,5 +1,6 @@
 """Which watches there are for the resources of releases, and what they tell."""
 
+import dataclasses
 from collections.abc import Iterable
 
 import pytest
@@ -196,3 +197,27 @@ async def test_a_watch_that_does_not_come_up_is_trouble_after_a_minute_and_a_kin
 async def test_a_watch_that_has_just_begun_is_no_trouble(bench: Bench) -> None:
     await bench.resources.follow(WEB, watching.wanted("a"))
     assert bench.resources.trouble() is None
+
+
+async def test_resources_that_two_modules_have_are_told_when_that_changes() -> None:
+    cluster = watching.Cluster()
+    resources = watching.resources_of(cluster)
+    await resources.follow(watching.WEB, watching.wanted("a", "b"))
+    assert cluster.shares == []
+    for _ in range(2):
+        await resources.follow(watching.DB, watching.wanted("a", "c"))
+    told = (("db", "web"), ("ConfigMap addons/a",))
+    assert cluster.shares == [told]
+    resources.unfollow(watching.DB)
+    await resources.follow(watching.DB, watching.wanted("a"))
+    assert cluster.shares == [told, told]
+
+
+async def test_what_others_have_is_found_whatever_the_version_of_its_group() -> None:
+    resources = watching.resources_of(watching.Cluster())
+    web = watching.wanted("r", resource=watching.ROLE) + watching.wanted("b", namespace="far")
+    await resources.follow(watching.WEB, [*watching.wanted("a"), *web])
+    older = dataclasses.replace(watching.ROLE, api_version="rbac.authorization.k8s.io/v1beta1")
+    asked = [*watching.wanted("a", "x"), *watching.wanted("r", resource=older), *watching.wanted("b")]
+    assert [each.name for each in resources.of_others(watching.DB, asked)] == ["a", "r"]
+    assert resources.of_others(watching.WEB, asked) == ()

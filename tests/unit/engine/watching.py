@@ -74,6 +74,7 @@ class Cluster:
         self.subscriptions: list[Subscription] = []
         self.may_list = True
         self.told: list[tuple[tuple[str, ...], str, str]] = []
+        self.shares: list[tuple[tuple[str, ...], tuple[str, ...]]] = []
         self.behind: set[str] = set()
         """Names that the API server has although no watch has told of them yet."""
         self.may_get = True
@@ -102,6 +103,9 @@ class Cluster:
 
     def not_watched(self, modules: Sequence[ModuleName], kind: str, reason: str) -> None:
         self.told.append((tuple(modules), kind, reason))
+
+    def shared(self, modules: Sequence[ModuleName], resources: Sequence[str]) -> None:
+        self.shares.append((tuple(modules), tuple(resources)))
 
     async def exists(self, resource: api_resources.Resource, namespace: str, name: str) -> bool | None:
         self.probed.append(name)

@@ -12,7 +12,7 @@ from addon_operator.helm import errors, release_types
 from addon_operator.kernel import json_types, names
 from addon_operator.kube import errors as kube_errors
 from addon_operator.kube import paths
-from addon_operator.modules import release
+from addon_operator.modules import manifests, release
 from tests.unit.helm import fakes
 
 WEB = names.ModuleName("web")
@@ -518,3 +518,20 @@ async def test_another_answer_to_the_dry_run_leaves_it_to_helm(
     await failed_once(world, module_dir)
     world.live.refusal = answer
     assert (await world.manager().ensure(asked(module_dir, size=2))).revision == 3
+
+
+async def test_what_is_spared_is_taken_out_of_the_record_before_the_uninstallation(
+    world: fakes.World, module_dir: pathlib.Path
+) -> None:
+    items = "".join(f"- {{apiVersion: v1, kind: Pod, metadata: {{name: {name}}}}}\n" for name in "cd")
+    world.helm.render = lambda _: f"{CONFIG_MAP}---\napiVersion: v1\nkind: List\nitems:\n{items}"
+    manager = world.manager()
+    await manager.ensure(asked(module_dir))
+    gone = [
+        manifests.ManifestResource("v1", kind, None, name)
+        for kind, name in (("ConfigMap", "web"), ("Pod", "c"))
+    ]
+    assert await manager.remove(WEB, keep_record=True, sparing=gone)
+    assert world.api.labels("web", 1)[release.REMOVAL_LABEL] == release.REMOVAL_BEGUN
+    left = manifests.resources(await manager.manifest(WEB) or "")
+    assert [each.name for each in left] == ["b", "d"]

@@ -58,7 +58,8 @@ def helm_binary() -> pathlib.Path:
     """The pinned Helm 3, built if there is none yet."""
     store = binaries.Workshop(locations.locate(os.environ), os.environ, reporters.PlainReporter(print))
     with store as workshop:
-        return workshop.ensure([binaries.Wanted(components.HELM3)])[components.HELM]
+        wanted = binaries.Wanted(components.CONTROL_PLANE, (components.HELM,))
+        return workshop.ensure([wanted])[components.HELM]
 
 
 def main() -> int:

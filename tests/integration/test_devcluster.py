@@ -117,9 +117,9 @@ def test_a_cluster_that_runs_is_used_as_it_is(
     script = command("env", "--name", NAME).stdout + "kubectl get namespaces -o name && helm list --short"
     assert "namespace/default" in commands.run(["sh", "-c", script], timeout=60).stdout
 
-    refused = command("up", "--name", NAME, "--version", "1.34")
+    refused = command("up", "--name", NAME, "--version", "1.35")
     assert refused.exit_code == 1
-    assert "runs Kubernetes v1.36" in refused.stderr
+    assert "runs Kubernetes v1.37" in refused.stderr
     assert pids(home) == before
 
 
@@ -275,6 +275,13 @@ def test_a_deployment_becomes_ready_where_there_are_nodes(
     devcluster.run_kubectl("rollout", "status", "-n", namespace, "deployment/web", "--timeout=60s")
     pods = devcluster.run_kubectl("get", "pods", "-n", namespace, "-o", "jsonpath={.items[*].status.phase}")
     assert pods.stdout == "Running Running"
+
+
+def test_a_job_completes_and_a_deleted_pod_goes(devcluster: handle.DevCluster, namespace: str) -> None:
+    devcluster.run_kubectl("create", "job", "once", "-n", namespace, "--image=example")
+    devcluster.run_kubectl("wait", "-n", namespace, "--for=condition=Complete", "job/once", "--timeout=60s")
+    devcluster.run_kubectl("delete", "pods", "-n", namespace, "--all", "--timeout=60s")
+    assert devcluster.run_kubectl("get", "pods", "-n", namespace, "-o", "name").stdout == ""
 
 
 def test_a_test_namespace_is_ready_for_pods(devcluster: handle.DevCluster, namespace: str) -> None:

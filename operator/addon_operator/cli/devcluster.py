@@ -150,8 +150,9 @@ def build(names: Sequence[str], *, everything: bool, keep_go_caches: bool) -> No
     with _cleaning_up(), workshop as store:
         store.ensure([binaries.Wanted(component) for component in selected])
         for component in selected:
-            for path in store.cached(binaries.Wanted(component)).values():
-                click.echo(f"{component.name} {store.pin(component).version} {path}")
+            pin, found = store.pin(component), store.cached(binaries.Wanted(component))
+            for binary in component.binaries:
+                click.echo(f"{binary.name} {pin.requirements[binary.module]} {found[binary.name]}")
 
 
 def _locate() -> locations.Locations:

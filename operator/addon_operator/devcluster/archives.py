@@ -49,9 +49,10 @@ class ReleaseArchives:
         Raises :class:`~addon_operator.devcluster.errors.ChecksumError` when what came is not what was
         published.
         """
-        if component.releases is None:
+        if binary.releases is None:
             return False
-        release = component.releases(pin.version, components.architecture(), binary.name)
+        version = pin.requirements[binary.module]
+        release = binary.releases(version, components.architecture(), binary.name)
         checksum = self._checksum(release)
         if checksum is None:
             return False

@@ -30,12 +30,16 @@ _KEY_DIGITS: Final = 12
 
 
 class Builder(Protocol):
-    """Makes a binary from its sources."""
+    """Makes binaries from their sources."""
 
     def build(
-        self, component: components.Component, pin: pins.Pin, binary: components.Binary, target: pathlib.Path
+        self,
+        component: components.Component,
+        pin: pins.Pin,
+        wanted: Sequence[components.Binary],
+        directory: pathlib.Path,
     ) -> None:
-        """Make the file ``target``."""
+        """Make a file for each in ``directory``, all or none."""
         ...
 
 
@@ -58,7 +62,7 @@ class Wanted:
     """File names; none means all of them."""
 
     def binaries(self) -> tuple[components.Binary, ...]:
-        """Those binaries, in the order in which they are best built."""
+        """Those binaries."""
         return tuple(item for item in self.component.binaries if not self.names or item.name in self.names)
 
 
@@ -123,19 +127,21 @@ class BinaryStore:
             if todo:
                 self._reporter.say(f"{component.name} {self.pin(component).version} is missing{position}")
             with _staging(directory) as staging:
+                missing = [binary for binary in todo if not self._fetch(component, binary, staging)]
+                if missing:
+                    self._builder.build(component, self.pin(component), missing, staging)
+                directory.mkdir(exist_ok=True)
                 for binary in todo:
-                    self._make(component, binary, staging / binary.name)
-                    directory.mkdir(exist_ok=True)
                     (staging / binary.name).replace(directory / binary.name)
 
-    def _make(self, component: components.Component, binary: components.Binary, target: pathlib.Path) -> None:
-        pin = self.pin(component)
+    def _fetch(
+        self, component: components.Component, binary: components.Binary, staging: pathlib.Path
+    ) -> bool:
         try:
-            if self._fetcher.fetch(component, pin, binary, target):
-                return
+            return self._fetcher.fetch(component, self.pin(component), binary, staging / binary.name)
         except errors.ChecksumError as error:
             self._reporter.say(f"{error}: building {binary.name} instead")
-        self._builder.build(component, pin, binary, target)
+            return False
 
     def _waiting_for(self, component: components.Component) -> locks.OnWait:
         def say(pid: int | None) -> None:

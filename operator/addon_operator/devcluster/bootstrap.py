@@ -77,7 +77,7 @@ class Starter:
         self._wait(components.KWOK, self._node)
 
     def server_version(self) -> str:
-        """What the API server says it is, as in ``v1.36.3``."""
+        """What the API server says it is, as in ``v1.37.1``."""
         return str(self._client.request("GET", "/version").document().get("gitVersion", self.state.version))
 
     def _api_server(self) -> str | None:

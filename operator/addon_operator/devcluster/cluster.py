@@ -23,6 +23,7 @@ from addon_operator.devcluster import (
     locations,
     locks,
     reporters,
+    simulation,
     state,
 )
 from addon_operator.process import daemons
@@ -48,7 +49,7 @@ class Request:
 
     name: layout.ClusterName = layout.DEFAULT_NAME
     version: str | None = None
-    """Minor version of Kubernetes, as in ``1.35``; ``None`` is the default, or whatever runs already."""
+    """Minor version of Kubernetes, as in ``1.36``; ``None`` is the default, or whatever runs already."""
     nodes: bool = False
     """Whether pods of Deployments become ready."""
     export: pathlib.Path | None = None
@@ -61,7 +62,7 @@ class Cluster:
 
     name: layout.ClusterName
     version: str
-    """Of Kubernetes, as in ``v1.36.3``."""
+    """Of Kubernetes, as in ``v1.37.1``."""
     url: str
     """Where the API server answers."""
     kubeconfig: pathlib.Path
@@ -198,7 +199,7 @@ class ClusterManager:
             name for name in controlplane.component_names(nodes=request.nodes) if name not in known.components
         ]
         if missing:
-            found = source.ensure(_wanted(known.version, nodes=request.nodes))
+            found = source.ensure(_wanted(known.version))
             for name in missing:
                 starter.start(name, controlplane.command(name, where, known.ports, found))
             _link(where, found)
@@ -208,7 +209,7 @@ class ClusterManager:
     def _create(self, where: layout.Layout, request: Request, source: BinarySource) -> state.ClusterState:
         self._clear(where)
         try:
-            found = source.ensure(_wanted(request.version, nodes=request.nodes))
+            found = source.ensure(_wanted(request.version))
             return self._create_on_free_ports(where, request, found)
         except errors.ComponentError:
             # The logs stay for whoever wants to know why.
@@ -299,16 +300,16 @@ class ClusterManager:
         return lambda _: self._reporter.say(f"Waiting for another process that works on the cluster {name}")
 
 
-def _wanted(version: str | None, *, nodes: bool) -> list[binaries.Wanted]:
+def _wanted(version: str | None) -> list[binaries.Wanted]:
+    """Everything that any cluster of the version needs, with nodes or without: it is built together."""
     minor = ".".join((version or components.DEFAULT_VERSION).removeprefix("v").split(".")[:2])
-    names = (components.KUBE_APISERVER, components.KUBE_CONTROLLER_MANAGER, components.KUBECTL)
-    scheduler = (components.KUBE_SCHEDULER,) if nodes else ()
-    wanted = [
-        binaries.Wanted(components.kubernetes(minor), (*names, *scheduler)),
-        binaries.Wanted(components.ETCD_COMPONENT),
-        binaries.Wanted(components.HELM3),
+    if minor == components.DEFAULT_VERSION:
+        return [binaries.Wanted(components.CONTROL_PLANE)]
+    others = (components.ETCD, components.HELM, components.KWOK)
+    return [
+        binaries.Wanted(components.kubernetes(minor)),
+        binaries.Wanted(components.CONTROL_PLANE, others),
     ]
-    return [*wanted, binaries.Wanted(components.KWOK_COMPONENT)] if nodes else wanted
 
 
 def _exports(request: Request, before: state.ClusterState | None) -> tuple[str, ...]:
@@ -329,6 +330,8 @@ def _write_files(
     where: layout.Layout, ports: controlplane.Ports, found: Mapping[str, pathlib.Path], now: float
 ) -> None:
     where.make()
+    where.stages.touch(mode=0o600)
+    where.stages.write_text(simulation.stages(), encoding="utf-8")
     users = [certificates.ADMIN_USER, *controlplane.USERS.values()]
     certificates.write_all(where.pki, users, dt.datetime.fromtimestamp(now, tz=dt.UTC))
     for name, user in controlplane.USERS.items():

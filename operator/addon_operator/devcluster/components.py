@@ -2,15 +2,16 @@
 
 import dataclasses
 import platform
+import re
 from collections.abc import Callable, Mapping
 from typing import Final
 
 from addon_operator.devcluster import errors, pins
 
 KUBERNETES_MODULE: Final = "k8s.io/kubernetes"
-DEFAULT_VERSION: Final = "1.36"
+DEFAULT_VERSION: Final = "1.37"
 """Minor version of Kubernetes when none is asked for."""
-VERSIONS: Final = (DEFAULT_VERSION, "1.35", "1.34")
+VERSIONS: Final = (DEFAULT_VERSION, "1.36", "1.35")
 """Minor versions of Kubernetes that can be asked for."""
 
 KUBE_APISERVER: Final = "kube-apiserver"
@@ -22,21 +23,12 @@ KWOK: Final = "kwok"
 HELM: Final = "helm"
 
 _ARCHITECTURES: Final = {"x86_64": "amd64", "aarch64": "arm64"}
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Binary:
-    """One program of a component."""
-
-    name: str
-    """Its file name."""
-    package: str
-    """The Go package that it is built from."""
+_MAJOR: Final = re.compile(r"v\d+")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Release:
-    """A file that the component's project publishes, and the checksum beside it."""
+    """A file that a binary's project publishes, and the checksum beside it."""
 
     url: str
     """The binary itself, or a ``.tar.gz`` with it."""
@@ -47,9 +39,28 @@ class Release:
 
 
 Stamps = Callable[[pins.Pin], Mapping[str, str]]
-"""Gives the Go string variables that tell a binary its version."""
+"""Gives the Go string variables that tell binaries their version."""
 Releases = Callable[[str, str, str], Release]
-"""Gives the release file of a version (``v1.36.3``), an architecture (``amd64``) and a binary's name."""
+"""Gives the release file of a version (``v1.37.1``), an architecture (``amd64``) and a binary's name."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Binary:
+    """One program of a component."""
+
+    name: str
+    """Its file name."""
+    package: str
+    """The Go package that it is built from."""
+    module: str
+    """The Go module of that package; its version is the binary's."""
+    releases: Releases | None = None
+    """``None`` when its project publishes no checksums."""
+
+    @property
+    def built_as(self) -> str:
+        """The file name that ``go build`` gives it: the last part of the path that is not a major version."""
+        return next(part for part in reversed(self.package.split("/")) if not _MAJOR.fullmatch(part))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -61,14 +72,7 @@ class Component:
     module: str
     """The Go module whose version is the component's."""
     binaries: tuple[Binary, ...]
-    """In the order in which they are built: the one with most packages first."""
     stamps: Stamps
-    releases: Releases | None = None
-    """``None`` when its project publishes no checksums."""
-
-    def binary(self, name: str) -> Binary:
-        """The binary of that name."""
-        return next(binary for binary in self.binaries if binary.name == name)
 
 
 def architecture(machine: str | None = None) -> str:
@@ -78,11 +82,10 @@ def architecture(machine: str | None = None) -> str:
 
 
 def kubernetes(minor: str = DEFAULT_VERSION) -> Component:
-    """The Kubernetes component of a minor version, as in ``1.35``."""
-    folder = "kubernetes" if minor == DEFAULT_VERSION else f"kubernetes-{minor}"
-    names = (KUBE_APISERVER, KUBE_CONTROLLER_MANAGER, KUBECTL, KUBE_SCHEDULER)
-    binaries = tuple(Binary(name, f"{KUBERNETES_MODULE}/cmd/{name}") for name in names)
-    return Component(folder, KUBERNETES_MODULE, binaries, _kubernetes_stamps, _kubernetes_release)
+    """The component with the Kubernetes of a minor version, as in ``1.36``."""
+    if minor == DEFAULT_VERSION:
+        return CONTROL_PLANE
+    return Component(f"kubernetes-{minor}", KUBERNETES_MODULE, _KUBERNETES_BINARIES, _kubernetes_stamps)
 
 
 def find(name: str) -> Component:
@@ -132,34 +135,44 @@ def _helm3_stamps(pin: pins.Pin) -> dict[str, str]:
         for pin_package in ("helm.sh/helm/v3/pkg/chartutil", "helm.sh/helm/v3/pkg/lint/rules")
         for part, value in (("Major", "1"), ("Minor", minor))
     }
-    return {"helm.sh/helm/v3/internal/version.version": pin.version, **capabilities}
+    version = pin.requirements["helm.sh/helm/v3"]
+    return {"helm.sh/helm/v3/internal/version.version": version, **capabilities}
 
 
 def _helm4_stamps(pin: pins.Pin) -> dict[str, str]:
     return {"helm.sh/helm/v4/internal/version.version": pin.version}
 
 
-def _no_stamps(_: pins.Pin) -> dict[str, str]:
-    return {}
+def _control_plane_stamps(pin: pins.Pin) -> dict[str, str]:
+    return {**_kubernetes_stamps(pin), **_helm3_stamps(pin)}
 
 
-def _helm(major: int, stamps: Stamps) -> Component:
+def _helm(major: int) -> Binary:
     module = f"helm.sh/helm/v{major}"
-    return Component(f"helm{major}", module, (Binary(HELM, f"{module}/cmd/helm"),), stamps, _helm_release)
+    return Binary(HELM, f"{module}/cmd/helm", module, _helm_release)
 
 
 _ETCD_MODULE: Final = "go.etcd.io/etcd/server/v3"
 _KWOK_MODULE: Final = "sigs.k8s.io/kwok"
-
-ETCD_COMPONENT: Final = Component(
-    "etcd", _ETCD_MODULE, (Binary(ETCD, _ETCD_MODULE),), _no_stamps, _etcd_release
-)
-HELM3: Final = _helm(3, _helm3_stamps)
-HELM4: Final = _helm(4, _helm4_stamps)
-KWOK_COMPONENT: Final = Component(
-    "kwok", _KWOK_MODULE, (Binary(KWOK, f"{_KWOK_MODULE}/cmd/kwok"),), _no_stamps
+_KUBERNETES_BINARIES: Final = tuple(
+    Binary(name, f"{KUBERNETES_MODULE}/cmd/{name}", KUBERNETES_MODULE, _kubernetes_release)
+    for name in (KUBE_APISERVER, KUBE_CONTROLLER_MANAGER, KUBECTL, KUBE_SCHEDULER)
 )
 
-DEFAULT: Final = (kubernetes(), ETCD_COMPONENT, HELM3, HELM4, KWOK_COMPONENT)
-"""What the tests and the demo need."""
+CONTROL_PLANE: Final = Component(
+    "control-plane",
+    KUBERNETES_MODULE,
+    (
+        *_KUBERNETES_BINARIES,
+        Binary(ETCD, _ETCD_MODULE, _ETCD_MODULE, _etcd_release),
+        _helm(3),
+        Binary(KWOK, f"{_KWOK_MODULE}/cmd/kwok", _KWOK_MODULE),
+    ),
+    _control_plane_stamps,
+)
+"""Everything that a cluster of the default version runs: built together, it shares what it has in common."""
+HELM4: Final = Component("helm4", "helm.sh/helm/v4", (_helm(4),), _helm4_stamps)
+
+DEFAULT: Final = (CONTROL_PLANE, HELM4)
+"""What the tests need; the demo does without Helm 4."""
 ALL: Final = (*DEFAULT, *(kubernetes(minor) for minor in VERSIONS if minor != DEFAULT_VERSION))

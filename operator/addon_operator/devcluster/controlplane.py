@@ -140,6 +140,7 @@ def _scheduler(where: layout.Layout, _: Ports) -> tuple[str, ...]:
 
 def _kwok(where: layout.Layout, _: Ports) -> tuple[str, ...]:
     return (
+        f"--config={where.stages}",
         f"--kubeconfig={kubeconfig_of(components.KWOK, where)}",
         "--manage-all-nodes=true",
         f"--cidr={NODE_NETWORK}",

@@ -8,14 +8,14 @@ import contextlib
 import pathlib
 import shutil
 import types
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, Self
 
 from addon_operator.devcluster import components, errors, locks, pins, reporters, toolchain
 from addon_operator.process import commands
 
-BUILD_FLAGS: Final = ("-trimpath", "-buildvcs=false")
-"""Flags that make a build the same wherever it happens."""
+BUILD_FLAGS: Final = ("-trimpath", "-buildvcs=false", "-gcflags=all=-dwarf=false")
+"""Flags that make a build the same wherever it happens, and leave out what the linker would strip anyway."""
 
 _CACHES: Final = "go"
 _KEEP_MARK: Final = "keep"
@@ -57,25 +57,32 @@ class GoBuilder:
             self._remove_caches()
 
     def build(
-        self, component: components.Component, pin: pins.Pin, binary: components.Binary, target: pathlib.Path
+        self,
+        component: components.Component,
+        pin: pins.Pin,
+        wanted: Sequence[components.Binary],
+        directory: pathlib.Path,
     ) -> None:
-        """Build one binary into the file ``target``.
+        """Build these binaries into ``directory``, in one call, so that what they share is compiled once.
 
         Raises :class:`~addon_operator.devcluster.errors.BuildError` when there is no Go, or it fails; its
         whole output is in the log that the error names.
         """
         go = self._toolchain(pin)
-        subject = f"{component.name} {pin.version}: {binary.name}"
-        log = self._logs / f"{component.name}-{binary.name}.log"
+        subject = f"{component.name} {pin.version}"
+        log = self._logs / f"{component.name}.log"
+        packages = [binary.package for binary in wanted]
         flags = (*BUILD_FLAGS, "-ldflags", linker_flags(component, pin))
         try:
-            total = self._count(go, subject, pin, binary)
-            with self._reporter.phase(subject, "compiling", "packages", total) as phase:
-                output = _GoOutput(phase, total)
-                argv = [go.program, "build", "-v", *flags, "-o", str(target), binary.package]
-                commands.stream(argv, output.take, env=go.env, cwd=pin.folder)
+            with self._reporter.phase(subject, "downloading sources", "modules") as phase:
+                total = self._count(go, phase, pin, packages)
+                phase.expect("compiling", "packages", total)
+                argv = [go.program, "build", "-v", *flags, "-o", f"{directory}/", *packages]
+                commands.stream(argv, _GoOutput(phase, total).take, env=go.env, cwd=pin.folder)
         except commands.CommandError as error:
             raise _build_error(subject, error, log) from error
+        for binary in wanted:
+            (directory / binary.built_as).replace(directory / binary.name)
 
     def _toolchain(self, pin: pins.Pin) -> toolchain.Go:
         if self._go is None:
@@ -89,10 +96,9 @@ class GoBuilder:
             self._go = toolchain.Go(found.program, go_environment(found.env, self._caches))
         return self._go
 
-    def _count(self, go: toolchain.Go, subject: str, pin: pins.Pin, binary: components.Binary) -> int:
-        argv = [go.program, "list", "-deps", *BUILD_FLAGS, "-f", _TO_COMPILE, binary.package]
-        with self._reporter.phase(subject, "downloading sources", "modules") as phase:
-            listed = commands.stream(argv, _Downloads(phase).take, env=go.env, cwd=pin.folder)
+    def _count(self, go: toolchain.Go, phase: reporters.Phase, pin: pins.Pin, packages: Sequence[str]) -> int:
+        argv = [go.program, "list", "-deps", *BUILD_FLAGS, "-f", _TO_COMPILE, *packages]
+        listed = commands.stream(argv, _Downloads(phase).take, env=go.env, cwd=pin.folder)
         return sum(1 for line in listed.stdout.splitlines() if line and not line.startswith(_MESSAGE))
 
     def _remove_caches(self) -> None:
@@ -154,6 +160,8 @@ def go_environment(environ: Mapping[str, str], caches: pathlib.Path) -> dict[str
         "CGO_ENABLED": "0",
         "GOCACHE": str(caches / "build"),
         "GOFLAGS": f"{environ.get('GOFLAGS', '')} -modcacherw".strip(),
+        # A compiler lives for seconds: it gives back all of its memory before collecting garbage would pay.
+        "GOGC": environ.get("GOGC", "400"),
         "GOMODCACHE": str(caches / "mod"),
         "GOPATH": str(caches / "path"),
         "GOTOOLCHAIN": "local",

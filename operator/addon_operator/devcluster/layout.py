@@ -71,6 +71,11 @@ class Layout:
         return self.root / "etcd"
 
     @property
+    def stages(self) -> pathlib.Path:
+        """What kwok makes of nodes and pods."""
+        return self.root / "stages.yaml"
+
+    @property
     def bin(self) -> pathlib.Path:
         """Links to the binaries that fit this cluster; for ``PATH`` and ``KUBEBUILDER_ASSETS``."""
         return self.root / "bin"

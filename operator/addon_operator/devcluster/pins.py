@@ -22,7 +22,7 @@ class Pin:
     folder: pathlib.Path
     """Where its ``go.mod`` and ``go.sum`` are."""
     version: str
-    """Version of the component's own module, as in ``v1.36.3``."""
+    """Version of the component's own module, as in ``v1.37.1``."""
     go: tuple[int, int]
     """The oldest Go that can build it, major and minor."""
     requirements: Mapping[str, str]
@@ -32,7 +32,7 @@ class Pin:
 
     @property
     def minor(self) -> str:
-        """Major and minor version, as in ``1.36``."""
+        """Major and minor version, as in ``1.37``."""
         return ".".join(self.version.removeprefix("v").split(".")[:2])
 
 

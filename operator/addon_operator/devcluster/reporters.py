@@ -26,6 +26,10 @@ class Phase(Protocol):
         """From now on, this is what is being done."""
         ...
 
+    def expect(self, activity: str, unit: str, total: int) -> None:
+        """From now on, this is being done, and counted from nothing to ``total``."""
+        ...
+
 
 class Reporter(Protocol):
     """Where messages and progress go."""
@@ -114,6 +118,9 @@ class _SilentPhase:
     def describe(self, activity: str) -> None:
         pass
 
+    def expect(self, activity: str, unit: str, total: int) -> None:
+        pass
+
 
 class _PlainPhase:
     def __init__(
@@ -148,6 +155,11 @@ class _PlainPhase:
     def describe(self, activity: str) -> None:
         self._activity = activity
 
+    def expect(self, activity: str, unit: str, total: int) -> None:
+        self._activity, self._amount, self._done = activity, _Amount(unit, total), 0
+        self._begun = self._clock.monotonic()
+        self._write(f"{self._subject}: {activity}")
+
 
 class _BarPhase:
     def __init__(
@@ -155,6 +167,7 @@ class _BarPhase:
     ) -> None:
         self._progress, self._amount = progress, amount
         self._done = 0
+        self._counted_from = 0.0
         self._task = progress.add_task(
             rich.markup.escape(activity),
             total=amount.total,
@@ -165,7 +178,7 @@ class _BarPhase:
 
     def advance(self, count: int = 1) -> None:
         self._done += count
-        elapsed = self._progress.tasks[0].elapsed or 0.0
+        elapsed = (self._progress.tasks[0].elapsed or 0.0) - self._counted_from
         self._progress.update(
             self._task,
             completed=self._done,
@@ -175,6 +188,18 @@ class _BarPhase:
 
     def describe(self, activity: str) -> None:
         self._progress.update(self._task, description=rich.markup.escape(activity))
+
+    def expect(self, activity: str, unit: str, total: int) -> None:
+        self._amount, self._done = _Amount(unit, total), 0
+        self._counted_from = self._progress.tasks[0].elapsed or 0.0
+        self._progress.update(
+            self._task,
+            description=rich.markup.escape(activity),
+            total=total,
+            completed=0,
+            amount=self._amount.of(0),
+            left="",
+        )
 
 
 def clock_time(seconds: float) -> str:

@@ -28,7 +28,7 @@ class ClusterState:
     """One cluster as its last ``up`` left it."""
 
     version: str
-    """Of Kubernetes, as in ``v1.36.3``."""
+    """Of Kubernetes, as in ``v1.37.1``."""
     phase: Phase
     """``starting`` until everything was seen to work; if it stays so, ``up`` was interrupted."""
     ports: controlplane.Ports

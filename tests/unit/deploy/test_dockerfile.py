@@ -45,7 +45,7 @@ def test_no_stage_names_an_image_otherwise() -> None:
 def test_the_go_image_is_new_enough_for_the_pins() -> None:
     major_minor = re.match(r"docker.io/library/golang:(\d+\.\d+)", ARGUMENTS["GO_IMAGE"])
     assert major_minor is not None
-    for component in ("helm4", "kubernetes"):
+    for component in ("helm4", "control-plane"):
         text = (dockerfile.ROOT / "deploy" / "devcluster" / component / "go.mod").read_text("utf-8")
         assert f"\ngo {major_minor[1]}." in text
 

@@ -55,6 +55,10 @@ class Recorder:
     def describe(self, activity: str) -> None:
         self.described.append(activity)
 
+    def expect(self, activity: str, unit: str, total: int) -> None:
+        self.phases.append((unit, activity, total))
+        self.counted.append(0)
+
 
 class Clock:
     """A clock that goes on only when told to, or when someone sleeps."""
@@ -86,8 +90,10 @@ def stamps(pin: pins.Pin) -> dict[str, str]:
 def component(
     *names: str, releases: components.Releases | None = None, name: str = "tool"
 ) -> components.Component:
-    binaries = tuple(components.Binary(one, f"{MODULE}/cmd/{one}") for one in names or ("tool",))
-    return components.Component(name, MODULE, binaries, stamps, releases)
+    binaries = tuple(
+        components.Binary(one, f"{MODULE}/cmd/{one}", MODULE, releases) for one in names or ("tool",)
+    )
+    return components.Component(name, MODULE, binaries, stamps)
 
 
 def write_program(path: pathlib.Path, script: str) -> pathlib.Path:

@@ -4,6 +4,7 @@ import dataclasses
 import os
 import pathlib
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 import pytest
 
@@ -33,6 +34,7 @@ class Source:
     def __init__(self, directory: pathlib.Path) -> None:
         self.directory = directory
         self.asked: list[set[str]] = []
+        self.components: list[dict[str, set[str]]] = []
         self.scripts: dict[str, str] = {}
         self.error: BaseException | None = None
 
@@ -41,6 +43,9 @@ class Source:
             raise self.error
         names = {binary.name for wanted in requests for binary in wanted.binaries()}
         self.asked.append(names)
+        self.components.append(
+            {wanted.component.name: {one.name for one in wanted.binaries()} for wanted in requests}
+        )
         return {
             name: fakes.write_program(self.directory / name, self.scripts.get(name, SLEEPS)) for name in names
         }
@@ -143,19 +148,29 @@ def test_nothing_is_left_of_an_interrupted_start(bench: Bench) -> None:
     assert bench.processes() == []
 
 
-@pytest.mark.parametrize(
-    ("nodes", "more"),
-    [
-        pytest.param(False, set[str](), id="without nodes"),
-        pytest.param(True, {"kube-scheduler", "kwok"}, id="with nodes"),
-    ],
-)
-def test_only_the_binaries_that_are_needed_are_asked_for(bench: Bench, nodes: bool, more: set[str]) -> None:
+EVERYTHING: Final = {binary.name for binary in components.CONTROL_PLANE.binaries}
+
+
+@pytest.mark.parametrize("version", [None, "1.36"])
+@pytest.mark.parametrize("nodes", [False, True], ids=["without nodes", "with nodes"])
+def test_all_binaries_that_are_built_together_are_asked_for_together(
+    bench: Bench, nodes: bool, version: str | None
+) -> None:
     bench.source.scripts["etcd"] = "exit 1"
     with pytest.raises(errors.ComponentError):
-        bench.up(nodes=nodes)
-    always = {"etcd", "helm", "kube-apiserver", "kube-controller-manager", "kubectl"}
-    assert bench.source.asked == [always | more]
+        bench.up(nodes=nodes, version=version)
+    assert bench.source.asked == [EVERYTHING]
+
+
+def test_another_version_builds_no_kubernetes_of_the_default_one(bench: Bench) -> None:
+    bench.source.scripts["etcd"] = "exit 1"
+    with pytest.raises(errors.ComponentError):
+        bench.up(version="1.36")
+    (asked,) = bench.source.components
+    assert asked == {
+        "control-plane": {"etcd", "helm", "kwok"},
+        "kubernetes-1.36": {"kube-apiserver", "kube-controller-manager", "kubectl", "kube-scheduler"},
+    }
 
 
 @pytest.mark.parametrize("phase", ["starting", "ready"])

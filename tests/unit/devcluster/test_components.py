@@ -12,7 +12,7 @@ def pin_of(component: components.Component) -> pins.Pin:
 
 
 @pytest.mark.parametrize(
-    ("minor", "folder"), [("1.36", "kubernetes"), ("1.35", "kubernetes-1.35"), ("1.34", "kubernetes-1.34")]
+    ("minor", "folder"), [("1.37", "control-plane"), ("1.36", "kubernetes-1.36"), ("1.35", "kubernetes-1.35")]
 )
 def test_each_version_of_kubernetes_has_its_own_pins(minor: str, folder: str) -> None:
     component = components.kubernetes(minor)
@@ -22,7 +22,7 @@ def test_each_version_of_kubernetes_has_its_own_pins(minor: str, folder: str) ->
 
 def test_an_unknown_component_is_told_with_those_there_are() -> None:
     with pytest.raises(
-        errors.DevClusterError, match=r"no component 'helm'; there are kubernetes, etcd, helm3"
+        errors.DevClusterError, match=r"no component 'helm'; there are control-plane, helm4, kubernetes-1.36"
     ):
         components.find("helm")
 
@@ -40,10 +40,10 @@ def test_kubernetes_says_its_version() -> None:
 
 
 def test_helm_templates_for_the_kubernetes_version_of_its_client() -> None:
-    pin = pin_of(components.HELM3)
-    stamps = components.HELM3.stamps(pin)
+    pin = pin_of(components.CONTROL_PLANE)
+    stamps = components.CONTROL_PLANE.stamps(pin)
     minor = pin.requirements["k8s.io/client-go"].split(".")[1]
-    assert stamps["helm.sh/helm/v3/internal/version.version"] == pin.version
+    assert stamps["helm.sh/helm/v3/internal/version.version"] == pin.requirements["helm.sh/helm/v3"]
     assert stamps["helm.sh/helm/v3/pkg/chartutil.k8sVersionMinor"] == minor
 
 
@@ -60,7 +60,7 @@ def test_helm_templates_for_the_kubernetes_version_of_its_client() -> None:
             id="kubernetes",
         ),
         pytest.param(
-            components.ETCD_COMPONENT,
+            components.CONTROL_PLANE,
             "etcd",
             components.Release(
                 "https://github.com/etcd-io/etcd/releases/download/v9.8.7/etcd-v9.8.7-linux-arm64.tar.gz",
@@ -84,8 +84,15 @@ def test_helm_templates_for_the_kubernetes_version_of_its_client() -> None:
 def test_a_release_has_its_checksum_beside_it(
     component: components.Component, binary: str, release: components.Release
 ) -> None:
-    assert component.releases is not None
-    assert component.releases("v9.8.7", "arm64", binary) == release
+    found = next(one for one in component.binaries if one.name == binary)
+    assert found.releases is not None
+    assert found.releases("v9.8.7", "arm64", binary) == release
+
+
+def test_what_go_calls_a_binary_is_known() -> None:
+    built_as = {binary.name: binary.built_as for binary in components.CONTROL_PLANE.binaries}
+    assert built_as.pop("etcd") == "server"
+    assert all(name == built for name, built in built_as.items())
 
 
 @pytest.mark.parametrize(

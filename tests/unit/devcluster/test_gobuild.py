@@ -20,8 +20,12 @@ if [ "$1" = list ]; then
 fi
 mkdir -p "$GOCACHE" "$GOMODCACHE"
 while [ "$1" != -o ]; do shift; done
+out=$2; shift 2
 """
-SUCCEEDS = GO + 'echo example.com/helper; echo example.com/tool/cmd/tool; echo program > "$2"'
+SUCCEEDS = GO + (
+    "echo example.com/helper; echo example.com/tool/cmd/tool; "
+    'for package; do echo "program ${package##*/}" > "$out${package##*/}"; done'
+)
 FAILS = (
     GO + "echo example.com/helper; echo '# example.com/tool/cmd/tool'; echo main.go:3: no such thing; exit 1"
 )
@@ -36,9 +40,10 @@ class Workbench:
         self.cache.mkdir()
         self.bin = root / "bin"
         self.record = root / "record"
-        self.target = root / "tool"
+        self.target = root / "made"
+        self.target.mkdir()
         self.reporter = fakes.Recorder()
-        self.component = fakes.component()
+        self.component = fakes.component("tool", "helper")
         self.pin = pins.read(fakes.write_pins(root / "pins"), fakes.MODULE)
 
     def builder(self, script: str, *, keep_caches: bool = False) -> gobuild.GoBuilder:
@@ -48,7 +53,7 @@ class Workbench:
 
     def build(self, script: str, *, keep_caches: bool = False) -> None:
         with self.builder(script, keep_caches=keep_caches) as builder:
-            builder.build(self.component, self.pin, self.component.binaries[0], self.target)
+            builder.build(self.component, self.pin, self.component.binaries, self.target)
 
 
 @pytest.fixture
@@ -56,22 +61,24 @@ def bench(tmp_path: pathlib.Path) -> Workbench:
     return Workbench(tmp_path)
 
 
-def test_a_binary_is_built_from_its_pins(bench: Workbench) -> None:
+def test_all_binaries_are_built_from_their_pins_in_one_call(bench: Workbench) -> None:
     bench.build(SUCCEEDS)
-    assert bench.target.read_text() == "program\n"
+    made = {path.name: path.read_text() for path in bench.target.iterdir()}
+    assert made == {"tool": "program tool\n", "helper": "program helper\n"}
     assert bench.record.with_suffix(".cwd").read_text().strip() == str(bench.pin.folder)
     _, build = bench.record.read_text().splitlines()
     assert build == (
-        "build -v -trimpath -buildvcs=false -ldflags -s -w -X example.com/tool.version=v1.2.3 "
-        f"-o {bench.target} example.com/tool/cmd/tool"
+        "build -v -trimpath -buildvcs=false -gcflags=all=-dwarf=false "
+        "-ldflags -s -w -X example.com/tool.version=v1.2.3 "
+        f"-o {bench.target}/ example.com/tool/cmd/tool example.com/tool/cmd/helper"
     )
 
 
 def test_packages_are_counted_against_those_that_are_to_be_compiled(bench: Workbench) -> None:
     bench.build(SUCCEEDS)
     assert bench.reporter.phases == [
-        ("tool v1.2.3: tool", "downloading sources", None),
-        ("tool v1.2.3: tool", "compiling", 2),
+        ("tool v1.2.3", "downloading sources", None),
+        ("packages", "compiling", 2),
     ]
     assert bench.reporter.counted == [1, 2]
     assert bench.reporter.described == ["linking"]
@@ -128,9 +135,9 @@ def test_the_caches_of_go_stay_while_another_process_builds(bench: Workbench) ->
 def test_a_failure_says_what_go_said_and_where_the_rest_is(bench: Workbench) -> None:
     with pytest.raises(errors.BuildError) as caught:
         bench.build(FAILS)
-    log = bench.cache / "logs/tool-tool.log"
+    log = bench.cache / "logs/tool.log"
     assert str(caught.value) == (
-        f"tool v1.2.3: tool cannot be built: main.go:3: no such thing; the whole output is in {log}"
+        f"tool v1.2.3 cannot be built: main.go:3: no such thing; the whole output is in {log}"
     )
     assert "# example.com/tool/cmd/tool" in log.read_text()
 
@@ -159,7 +166,7 @@ def test_names_of_packages_are_told_from_messages(line: str, expected: bool) -> 
 
 def test_the_linker_stamps_the_version_of_kubernetes(tmp_path: pathlib.Path) -> None:
     go_mod = "module m\n\ngo 1.26.0\n\nrequire k8s.io/kubernetes v1.36.3\n"
-    component = components.kubernetes()
+    component = components.kubernetes("1.36")
     flags = gobuild.linker_flags(component, pins.read(fakes.write_pins(tmp_path, go_mod), component.module))
     assert flags.startswith("-s -w -X k8s.io/component-base/version.gitMajor=1 ")
     assert "-X k8s.io/component-base/version.gitVersion=v1.36.3" in flags

@@ -8,7 +8,7 @@ from addon_operator.devcluster import errors, locations
 
 
 def test_the_pins_of_the_checkout_are_found() -> None:
-    assert (locations.locate({}).pins / "kubernetes/go.mod").is_file()
+    assert (locations.locate({}).pins / "control-plane/go.mod").is_file()
 
 
 def test_pins_in_the_package_come_before_those_of_a_checkout(tmp_path: pathlib.Path) -> None:

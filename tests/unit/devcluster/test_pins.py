@@ -69,6 +69,7 @@ def test_our_own_pins_are_complete(component: components.Component) -> None:
     pin = pins.read(locations.locate({}).pins / component.name, component.module)
     go_mod = (pin.folder / "go.mod").read_text()
     assert all(binary.package in go_mod for binary in component.binaries)
+    assert {binary.module for binary in component.binaries} <= pin.requirements.keys()
     assert sorted(path.name for path in pin.folder.iterdir()) == ["go.mod", "go.sum"]
 
 

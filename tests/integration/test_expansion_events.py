@@ -87,6 +87,21 @@ def test_the_pod_is_admitted_unchanged(shop: Shop) -> None:
     assert "annotations" not in pod["metadata"]
 
 
+def test_a_pod_that_would_be_gigabytes_expanded_and_one_with_hundreds_of_sources_hold_nothing_up(
+    shop: Shop,
+) -> None:
+    env = [{"name": "V0", "value": "0123456789"}]
+    env += [{"name": f"V{number + 1}", "value": f"$(V{number})" * 10} for number in range(30)]
+    sources = [{"configMapRef": {"name": f"c{number}", "optional": True}} for number in range(300)]
+    shop.pod(
+        container(args=["$(X)"], envFrom=sources), metadata={"name": "sources", "labels": {"role": "other"}}
+    )
+    shop.pod(container(env=env, args=["$(V30) $(X)"]), metadata={"name": "bomb", "labels": {"role": "other"}})
+    assert wait_messages(shop, "bomb", 1) == ["Container app: cannot expand $(X) in args[0]"]
+    shop.operator.wait_metric(1, "env_sources_dropped_total")
+    assert messages(shop, "sources") == []
+
+
 @pytest.mark.slow
 def test_events_can_be_switched_off(
     devcluster: handle.DevCluster, tmp_path_factory: pytest.TempPathFactory, shop: Shop

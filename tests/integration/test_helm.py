@@ -101,7 +101,7 @@ async def test_an_uninstallation_that_was_killed_is_finished_first(site: Site) -
     async with site.manager() as restarted:
         outcome = await restarted.ensure(site.asked(1))
     assert outcome.action is INSTALLED
-    assert site.verbs[-3:] == ["uninstall", "upgrade"]
+    assert site.verbs[-2:] == ["uninstall", "upgrade"]
     assert site.get("configmap", "web")["data"] == {"size": "1"}
 
 

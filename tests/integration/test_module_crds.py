@@ -103,10 +103,12 @@ def test_definitions_are_there_before_hooks_and_charts_and_survive_the_module(
     changed = definition(group, "widgets", "v1").replace("size:", "length:")
     write(module, "b.yaml", changed + "---\n" + definition(group, "gadgets", "v1"))
     site.config(crons="a: 1")
-    operator.wait_logged("widgets", "applied", "module=crons")
+
+    def properties() -> set[str]:
+        return set(read("widgets")["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"])
+
+    operator.wait_until(lambda: properties() == {"length"}, "the changed definition was applied")
     operator.wait_idle()
-    schema = read("widgets")["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
-    assert set(schema["properties"]) == {"length"}
     assert read("gadgets")["metadata"]["resourceVersion"] == before
 
     # Never deleted with the module; a restart writes nothing.

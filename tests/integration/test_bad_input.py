@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.integration import operator_process, operator_site
+from tests.integration import admitting, operator_process, operator_site
 
 pytestmark = pytest.mark.integration
 
@@ -261,3 +261,13 @@ def test_the_reason_of_the_end_is_a_record_where_the_log_is_json(
 def test_the_reason_of_the_end_is_a_record_of_level_error_in_a_text_log(site: operator_site.Site) -> None:
     ended = site.start(HELM_BIN_PATH="/nowhere/helm").wait_end()
     assert [line for line in ended.output.splitlines() if "level=error" in line and "/nowhere/helm" in line]
+
+
+def test_a_file_of_the_api_servers_authority_that_holds_none_is_one_sentence(
+    site: operator_site.Site, tmp_path: pathlib.Path
+) -> None:
+    authority = tmp_path / "ca.crt"
+    authority.write_text("no certificate")
+    environment = admitting.webhook_environment(operator_process.free_port())
+    sentence = refusal(site.start(**environment, WEBHOOK_CLIENT_CA=str(authority)))
+    assert f"WEBHOOK_CLIENT_CA names {authority}, which has no certificate in PEM form" in sentence

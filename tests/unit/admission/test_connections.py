@@ -84,9 +84,12 @@ def is_reading(site: Site) -> bool:
 
 async def is_closed(streams: Streams) -> bool:
     try:
-        return await streams[0].read() == b""
+        async with asyncio.timeout(5):
+            return await streams[0].read() == b""
     except ConnectionError:
         return True
+    except TimeoutError:
+        return False
 
 
 async def test_for_one_too_many_the_one_goes_that_was_of_no_use_for_longest() -> None:

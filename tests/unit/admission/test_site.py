@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 import aiohttp
 import pytest
 
-from addon_operator.admission import reviews, site, site_load
+from addon_operator.admission import review_shapes, reviews, site, site_load
 from tests.unit.admission import tls_clients
 
 PATH = tls_clients.PATH
@@ -310,3 +310,16 @@ async def test_no_answer_names_the_server() -> None:
         run.session.get(f"{run.url}/nothing") as missing,
     ):
         assert {"Server"} & {*found.headers, *missing.headers} == set()
+
+
+async def test_a_review_that_the_api_server_would_not_send_reaches_no_handler() -> None:
+    routes = {
+        "/any": site.Route(failing, "allow"),
+        "/pods": site.Route(failing, "allow", shape=review_shapes.Shape("", "pods")),
+    }
+    async with tls_clients.running(routes) as run:
+        nowhere = await run.ask(tls_clients.review(namespace="."), path="/any")
+        nobody = await run.ask(tls_clients.review(userInfo=None), path="/pods")
+    assert nowhere == (400, "request.namespace is not the name of a namespace\n")
+    assert nobody == (400, "the AdmissionReview has no request.userInfo.username\n")
+    assert run.watcher.failures == []

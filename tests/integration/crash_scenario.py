@@ -70,8 +70,7 @@ class Scenario:
     def close(self) -> None:
         """End the operator and have everything removed; once more does no harm."""
         self.site.close()
-        names = [f"module/{self._name(stem)}" for stem in ("web", "api")]
-        self._cluster.run_kubectl("delete", "--ignore-not-found", f"crd/things.{self._group}", *names)
+        self._cluster.run_kubectl("delete", "--ignore-not-found", f"crd/things.{self._group}")
         self._cluster.delete_namespace(self.site.namespace)
 
     @property
@@ -206,7 +205,8 @@ class Scenario:
     def _modules(self) -> Json:
         found = {}
         for stem in ("web", "api"):
-            body = self._get(f"/apis/addon-operator.io/v1alpha1/modules/{self._name(stem)}")
+            kind = f"/apis/addon-operator.io/v1alpha1/namespaces/{self.site.namespace}/modules"
+            body = self._get(f"{kind}/{self._name(stem)}")
             status = body.get("status", {})
             conditions = {each["type"]: each["status"] for each in status.get("conditions", ())}
             found[stem] = {"state": status.get("state"), "conditions": conditions}

@@ -52,7 +52,8 @@ def test_what_the_chart_makes_nobody_needs_to_create(helm: pathlib.Path) -> None
     rules = rules_of(objects, "addon-operator")
     assert creatable(rules) == {"configmaps", "secrets", "events", "leases", "modules"}
     of_cluster = [rule for role in charts.of_kind(objects, "ClusterRole") for rule in role["rules"]]
-    assert not any("secrets" in rule["resources"] for rule in of_cluster)
+    assert not any({"secrets", "modules"} & set(rule["resources"]) for rule in of_cluster)
+    assert {role["metadata"]["namespace"] for role in charts.of_kind(objects, "Role")} == {"addons"}
 
 
 def test_without_records_in_secrets_no_secret_but_the_certificates_is_touched(helm: pathlib.Path) -> None:
@@ -75,7 +76,9 @@ def test_admission_apart_has_rights_that_the_operator_has_not(helm: pathlib.Path
         resources[0] - {"secrets", "events", "namespaces", "configmaps", "customresourcedefinitions"}
     )
     assert [rule for rule in together if rule not in operator and rule not in admission] == [
-        rule for rule in together if "customresourcedefinitions" in rule["resources"]
+        rule
+        for rule in together
+        if "customresourcedefinitions" in rule["resources"] and "create" in rule["verbs"]
     ]
 
 

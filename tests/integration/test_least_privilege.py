@@ -1,6 +1,5 @@
 """The operator under the chart's own ServiceAccount: every part works, and nothing more is asked for."""
 
-import json
 import pathlib
 import re
 from typing import Final
@@ -9,7 +8,7 @@ import pytest
 
 from addon_operator.devcluster import api, handle, layout
 from addon_operator.process import commands
-from tests.integration import admitting, charts, operator_process, operator_site
+from tests.integration import admitting, charts, operator_process, operator_site, test_module_objects
 
 pytestmark = pytest.mark.integration
 
@@ -55,6 +54,10 @@ _QUESTIONS: Final = {
     "update configmaps/addon-operator": {charts.RELEASE},
     "update leases/addon-operator-leader-election": {charts.RELEASE},
     "create modules.addon-operator.io": {charts.RELEASE},
+    "list modules.addon-operator.io -A": set(),
+    "delete customresourcedefinitions": set(),
+    "delete customresourcedefinitions/modules.addon-operator.io": {charts.RELEASE},
+    "delete customresourcedefinitions/podpresets.settings.k8s.io": set(),
 }
 """What may be asked of ``kubectl auth can-i``, and whose ServiceAccounts may do it."""
 _MAKE: Final = """\
@@ -123,7 +126,7 @@ def test_every_part_works_with_the_rights_that_the_chart_gives(
         see_pods_admitted(shop_of(operator, devcluster, namespace))
         see_wrong_edits_refused(site)
         see_webhooks_restored(site, operator)
-        see_status(devcluster, site, operator)
+        see_status(site, operator)
         assert denials(operator) == []
         # The one is the question whether ConfigMaps, of which a release has some, may be listed everywhere.
         assert refusals(operator) <= 1
@@ -167,6 +170,17 @@ def test_definitions_that_are_missing_are_created_by_a_right_that_is_held_to_the
             assert denials(operator) == []
 
 
+def test_the_definition_of_an_older_version_is_replaced_by_the_same_rights(
+    devcluster: handle.DevCluster, site: operator_site.Site
+) -> None:
+    modules = test_module_objects.Modules(site, devcluster)
+    modules.leave_definition("addon-operator")
+    modules.add(10, "web")
+    with charts.installed(devcluster, site, {}) as installation, charts.operating(installation) as operator:
+        modules.wait(operator, "web", Ready="True")
+        assert (modules.scope, denials(operator)) == ("Namespaced", [])
+
+
 def see_secrets_left_alone(shop: admitting.Shop) -> None:
     """A conflict that only a Secret would show passes; a reference to a single key of one is no riddle."""
     secret = {
@@ -206,7 +220,7 @@ def test_admission_apart_from_the_operator_works_with_rights_of_its_own(
         see_pods_admitted(shop_of(admission, devcluster, namespace))
         see_wrong_edits_refused(site)
         see_webhooks_restored(site, admission)
-        see_status(devcluster, site, operator)
+        see_status(site, operator)
         see_one_part_each(operator, admission)
         assert denials(operator) + denials(admission) == []
         # The questions whether ConfigMaps and Services, as a release has some, may be listed everywhere.
@@ -309,20 +323,15 @@ def see_webhooks_restored(site: operator_site.Site, operator: operator_process.O
     )
 
 
-def see_status(
-    devcluster: handle.DevCluster, site: operator_site.Site, operator: operator_process.OperatorProcess
-) -> None:
+def see_status(site: operator_site.Site, operator: operator_process.OperatorProcess) -> None:
     """The Lease, the Module object and its Events."""
     holder = site.kubectl(
         "get", "lease", "addon-operator-leader-election", "-o", "jsonpath={.spec.holderIdentity}"
     )
     assert holder
-    devcluster.run_kubectl("wait", "--for=condition=Ready", "module/web", "--timeout=30s")
-    told = "--field-selector=involvedObject.kind=Module,involvedObject.name=web"
-    operator.wait_until(
-        lambda: json.loads(devcluster.run_kubectl("get", "events", told, "-o", "json").stdout)["items"],
-        "an Event about the module",
-    )
+    site.kubectl("wait", "--for=condition=Ready", "module/web", "--timeout=30s")
+    told = "involvedObject.kind=Module,involvedObject.name=web"
+    operator.wait_until(lambda: site.objects("events", fieldSelector=told), "an Event about the module")
 
 
 def test_without_rights_for_modules_a_release_fails_with_the_right_that_is_missing(

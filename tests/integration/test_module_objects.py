@@ -3,7 +3,6 @@
 import json
 import os
 import pathlib
-import uuid
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,77 +10,89 @@ import pytest
 import yaml
 
 from addon_operator.devcluster import api, handle, layout
-from tests.integration import operator_process, operator_site
+from tests.integration import charts, operator_process, operator_site
 
 pytestmark = pytest.mark.integration
 
-MODULES = "/apis/addon-operator.io/v1alpha1/modules"
-EVENTS = "/api/v1/namespaces/default/events"
+CRD = "modules.addon-operator.io"
 Object = dict[str, Any]
 
 
 class Modules:
-    """The Module objects of one test, whose modules have names of its own: the objects are the cluster's."""
+    """The modules of one operator, and the objects that it keeps of them."""
 
     def __init__(self, site: operator_site.Site, cluster: handle.DevCluster) -> None:
         self.site = site
         self._cluster = cluster
         self._client = api.ApiClient(layout.Layout(cluster.kubeconfig.parent), cluster.url)
-        self._suffix = uuid.uuid4().hex[:6]
+        self._objects = f"/apis/addon-operator.io/v1alpha1/namespaces/{site.namespace}/modules"
 
-    def name(self, stem: str) -> str:
-        return f"{stem}-x{self._suffix}"
+    def add(self, order: int, name: str, *, enabled: bool = True, data: Object | None = None) -> pathlib.Path:
+        return self.site.module(f"{order:03}-{name}", data, values=f"{name}Enabled: {str(enabled).lower()}\n")
 
-    def add(self, order: int, stem: str, *, enabled: bool = True, data: Object | None = None) -> pathlib.Path:
-        key = f"{stem}X{self._suffix}"
-        return self.site.module(
-            f"{order:03}-{self.name(stem)}", data, values=f"{key}Enabled: {str(enabled).lower()}\n"
-        )
-
-    def get(self, stem: str) -> Object | None:
-        answer = self._client.request("GET", f"{MODULES}/{self.name(stem)}")
+    def get(self, name: str) -> Object | None:
+        answer = self._client.request("GET", f"{self._objects}/{name}")
         found: Object | None = json.loads(answer.text) if answer.is_success else None
         return found
 
-    def conditions(self, stem: str) -> dict[str, str]:
-        found = (self.get(stem) or {}).get("status", {})
+    def conditions(self, name: str) -> dict[str, str]:
+        found = (self.get(name) or {}).get("status", {})
         return {each["type"]: each["status"] for each in found.get("conditions", ())}
 
-    def wait(self, operator: operator_process.OperatorProcess, stem: str, **conditions: str) -> Object:
+    def wait(self, operator: operator_process.OperatorProcess, name: str, **conditions: str) -> Object:
         """Wait until it has these conditions; its status."""
         operator.wait_until(
-            lambda: conditions.items() <= self.conditions(stem).items(), f"module {stem} is {conditions}"
+            lambda: conditions.items() <= self.conditions(name).items(), f"module {name} is {conditions}"
         )
-        found = self.get(stem)
+        found = self.get(name)
         assert found is not None
         status: Object = found["status"]
         return status
 
-    def delete(self, stem: str) -> None:
-        self._client.request("DELETE", f"{MODULES}/{self.name(stem)}")
-
-    def reasons(self, stem: str) -> list[str]:
+    def reasons(self, name: str) -> list[str]:
         """Reasons of the Events about it, in their order."""
-        answer = self._client.request("GET", f"{EVENTS}?fieldSelector=involvedObject.name={self.name(stem)}")
-        found = sorted(json.loads(answer.text)["items"], key=lambda event: event["metadata"]["name"])
-        return [event["reason"] for event in found]
+        found = self.site.objects(
+            "events", fieldSelector=f"involvedObject.kind=Module,involvedObject.name={name}"
+        )
+        return [event["reason"] for event in sorted(found, key=lambda event: event["metadata"]["name"])]
 
     def kubectl(self, *arguments: str) -> str:
-        return self._cluster.run_kubectl(*arguments).stdout
+        return self.site.kubectl(*arguments)
 
-    def clear(self) -> None:
-        answer = self._client.request("GET", MODULES)
-        for item in json.loads(answer.text).get("items", ()) if answer.is_success else ():
-            if item["metadata"]["name"].endswith(self._suffix):
-                self._client.request("DELETE", f"{MODULES}/{item['metadata']['name']}")
+    def leave_definition(self, manager: str) -> None:
+        """Have the definition that an older version had, as if that was its last word."""
+        self._cluster.run_kubectl("delete", "crd", "--ignore-not-found", CRD)
+        own = (charts.ROOT / "crds" / "modules.yaml").read_text()
+        self._cluster.run_kubectl(
+            "apply",
+            "--server-side",
+            f"--field-manager={manager}",
+            "-f",
+            "-",
+            stdin=own.replace("scope: Namespaced", "scope: Cluster"),
+        )
+        operator_process.wait_until(self._is_without_namespaces, "Modules are objects of the cluster")
+
+    def _is_without_namespaces(self) -> bool:
+        asked = ("/apis/addon-operator.io/v1alpha1/modules", self._objects)
+        return [self._client.request("GET", path).is_success for path in asked] == [True, False]
+
+    @property
+    def scope(self) -> str:
+        return self.kubectl("get", "crd", CRD, "-o", "jsonpath={.spec.scope}")
 
 
 @pytest.fixture
-def modules(site: operator_site.Site, devcluster: handle.DevCluster) -> Iterator[Modules]:
-    found = Modules(site, devcluster)
-    yield found
+def modules(site: operator_site.Site, devcluster: handle.DevCluster) -> Modules:
+    return Modules(site, devcluster)
+
+
+@pytest.fixture
+def neighbours(devcluster: handle.DevCluster, tmp_path: pathlib.Path) -> Iterator[Modules]:
+    """Modules of another operator, in a namespace of its own."""
+    site = operator_site.Site(devcluster, devcluster.namespace(), tmp_path / "neighbours")
+    yield Modules(site, devcluster)
     site.close()
-    found.clear()
 
 
 def test_kubectl_shows_how_modules_fare(modules: Modules) -> None:
@@ -107,39 +118,36 @@ def test_kubectl_shows_how_modules_fare(modules: Modules) -> None:
     assert wide[0].split("  ")[0] == "NAME"
     for column in ("STATE", "READY", "ORDER", "REVISION", "LAST RUN", "REASON", "MESSAGE"):
         assert column in wide[0]
-    (line,) = [line for line in wide if line.startswith(modules.name("web"))]
+    (line,) = [line for line in wide if line.startswith("web")]
     assert line.split()[1:5] == ["Ready", "True", "10", "1"]
-    modules.kubectl("wait", "--for=condition=Ready", f"module/{modules.name('web')}", "--timeout=10s")
+    modules.kubectl("wait", "--for=condition=Ready", "module/web", "--timeout=10s")
 
     pathlib.Path(modules.site.environment()["TRACE"] + ".mended").touch()
-    modules.kubectl("wait", "--for=condition=Ready", f"module/{modules.name('fragile')}", "--timeout=30s")
+    modules.kubectl("wait", "--for=condition=Ready", "module/fragile", "--timeout=30s")
     operator.wait_until(lambda: modules.reasons("fragile")[-1:] == ["Ready"], "an Event tells of it")
     assert modules.reasons("fragile") == ["Enabled", "Failed", "Ready"]
     assert modules.reasons("off") == []
-    described = modules.kubectl("describe", "module", modules.name("fragile"))
+    described = modules.kubectl("describe", "module", "fragile")
     assert "ready again, after a failure" in described
 
 
 def test_objects_follow_what_becomes_of_modules(modules: Modules) -> None:
     modules.add(10, "web", data={"a": "b"})
-    web_key = modules.name("web").replace("-x", "X")
     operator = modules.site.start().wait_ready()
     before = modules.wait(operator, "web", Ready="True")
-    modules.site.config(**{f"{web_key}Enabled": "false"})
+    modules.site.config(webEnabled="false")
     off = modules.wait(operator, "web", Enabled="False", Ready="False", Reconciling="False")
     assert off["state"] == "Disabled"
     assert "release" not in off
     operator.wait_until(lambda: modules.reasons("web")[-1:] == ["Disabled"], "an Event tells of it")
-    modules.site.config(**{f"{web_key}Enabled": "true"})
+    modules.site.config(webEnabled="true")
     modules.wait(operator, "web", Enabled="True", Ready="True")
     operator.stop()
 
     # What is stale after an operator's end is put right by the next one.
     directory = next(modules.site.modules.iterdir())
-    directory.rename(directory.with_name(f"010-{modules.name('api')}"))
-    (modules.site.modules / f"010-{modules.name('api')}" / "values.yaml").write_text(
-        f"{modules.name('api').replace('-x', 'X')}Enabled: true\n"
-    )
+    directory = directory.rename(directory.with_name("010-api"))
+    (directory / "values.yaml").write_text("apiEnabled: true\n")
     operator = modules.site.start()
     status = modules.wait(operator, "api", Ready="True")
     assert status["lastRun"] >= before["lastRun"]
@@ -166,16 +174,11 @@ def test_a_restart_changes_no_condition_and_tells_nothing(modules: Modules) -> N
 def test_without_the_rights_everything_else_works(modules: Modules, devcluster: handle.DevCluster) -> None:
     modules.add(10, "web")
     namespace = modules.site.namespace
-    modules.kubectl("create", "serviceaccount", "poor", f"--namespace={namespace}")
+    modules.kubectl("create", "serviceaccount", "poor")
     modules.kubectl(
-        "create",
-        "rolebinding",
-        "poor",
-        "--clusterrole=admin",
-        f"--serviceaccount={namespace}:poor",
-        f"--namespace={namespace}",
+        "create", "rolebinding", "poor", "--clusterrole=admin", f"--serviceaccount={namespace}:poor"
     )
-    token = modules.kubectl("create", "token", "poor", f"--namespace={namespace}").strip()
+    token = modules.kubectl("create", "token", "poor").strip()
     config = yaml.safe_load(devcluster.kubeconfig.read_text())
     for user in config["users"]:
         user["user"] = {"token": token}
@@ -188,3 +191,55 @@ def test_without_the_rights_everything_else_works(modules: Modules, devcluster: 
     operator.stop()
     assert operator.log.count("not shown as Module objects") == 1
     assert modules.get("web") is None
+
+
+def test_operators_with_modules_of_one_name_have_an_object_each(
+    modules: Modules, neighbours: Modules, devcluster: handle.DevCluster
+) -> None:
+    modules.add(10, "web", data={"a": "b"})
+    neighbours.site.hook(neighbours.add(10, "web"), "break.sh", {"onStartup": 1}, "false")
+    first, second = (each.site.start(CONVERGE_ON_FAILURE="continue") for each in (modules, neighbours))
+    neighbours.wait(second, "web", Ready="False", Stalled="True")
+    modules.wait(first, "web", Ready="True")
+    assert "web,too" not in (first.log + second.log).replace(" ", "")
+    listed = devcluster.run_kubectl("get", "modules", "-A", "--no-headers").stdout.splitlines()
+    states = {line.split()[0]: line.split()[1:3] for line in listed}
+    assert states[modules.site.namespace] == ["web", "Ready"]
+    assert states[neighbours.site.namespace] == ["web", "Failed"]
+    assert (modules.reasons("web")[-1], neighbours.reasons("web")[-1]) == ("Ready", "Failed")
+
+    second.stop()
+    devcluster.delete_namespace(neighbours.site.namespace)
+    first.wait_until(lambda: neighbours.get("web") is None, "the object goes with its namespace")
+    assert modules.conditions("web")["Ready"] == "True"
+
+
+def test_the_definition_of_an_older_version_is_replaced(modules: Modules) -> None:
+    modules.leave_definition("addon-operator")
+    old = {"apiVersion": "addon-operator.io/v1alpha1", "kind": "Module", "metadata": {"name": "old"}}
+    (modules.site.root / "old.json").write_text(json.dumps(old))
+    modules.kubectl("create", "-f", os.fspath(modules.site.root / "old.json"))
+    modules.add(10, "web")
+    operator = modules.site.start().wait_ready()
+    modules.wait(operator, "web", Ready="True")
+    assert modules.scope == "Namespaced"
+    operator.wait_logged(CRD, "is replaced")
+    assert modules.kubectl("get", "modules", "-o", "name").split() == ["module.addon-operator.io/web"]
+
+
+def test_a_definition_of_somebody_else_is_said_to_be_in_the_way_and_everything_else_works(
+    modules: Modules,
+) -> None:
+    modules.leave_definition("somebody")
+    modules.add(10, "web", data={"a": "b"})
+    operator = modules.site.start().wait_ready()
+    warning = operator.wait_logged("Module objects")
+    assert f"run 'kubectl delete crd {CRD}'" in warning
+    modules.site.config(webEnabled="false")
+    operator.wait_until(lambda: modules.site.data("web") is None, "the module is removed")
+    operator.stop()
+    assert operator.log.count("not shown as Module objects") == 1
+    assert modules.scope == "Cluster"
+
+    modules.kubectl("delete", "crd", CRD)
+    modules.wait(modules.site.start(), "web", Enabled="False")

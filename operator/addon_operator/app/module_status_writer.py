@@ -13,14 +13,14 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Any, Final
 
 from addon_operator.admission import reporting
-from addon_operator.app import module_status, own_crds
+from addon_operator.app import module_definition, module_status
 from addon_operator.engine import state
 from addon_operator.helm import release_types
 from addon_operator.kernel import clock, names
 from addon_operator.kube import client, errors, events, paths, rate_limit
 
-OPERATOR_LABEL: Final = "addon-operator.io/operator-namespace"
-"""Label of a Module: the namespace of the operator that keeps it."""
+LABELS: Final = {"app.kubernetes.io/managed-by": "addon-operator"}
+"""Labels of a Module that an operator keeps."""
 
 GATHER_SECONDS: Final = 0.5
 """From the first change of a batch until it is written."""
@@ -36,14 +36,14 @@ MISSING_SECONDS: Final = 60.0
 _MOMENTS_MAX: Final = 8
 _SERVED_ATTEMPTS: Final = 30
 _SERVED_PAUSE_SECONDS: Final = 0.1
-_COLLECTION: Final = paths.of(module_status.API_VERSION, module_status.PLURAL)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Stored:
     """A Module as it stands in the cluster."""
 
-    owner: str
+    is_kept: bool
+    """Whether an operator made it."""
     uid: str
     generation: int
     status: module_status.Stored
@@ -52,7 +52,7 @@ class _Stored:
     def of(cls, body: Mapping[str, Any]) -> "_Stored":
         metadata = body.get("metadata") or {}
         return cls(
-            str((metadata.get("labels") or {}).get(OPERATOR_LABEL, "")),
+            LABELS.items() <= (metadata.get("labels") or {}).items(),
             str(metadata.get("uid") or ""),
             int(metadata.get("generation") or 0),
             body.get("status") or {},
@@ -73,7 +73,7 @@ class ModuleStatusWriter:
         time: clock.Clock,
         sleep: rate_limit.Sleep = asyncio.sleep,
     ) -> None:
-        """``known`` gives the names of all modules on disk, ``namespace`` is that of the operator."""
+        """``known`` gives the names of all modules on disk, ``namespace`` is where the objects are."""
         self._kube = kube
         self._recorder = recorder
         self._namespace = namespace
@@ -81,6 +81,7 @@ class ModuleStatusWriter:
         self._known = known
         self._clock = time
         self._sleep = sleep
+        self._definition = module_definition.ModuleDefinition(kube, log, sleep=sleep)
         self._trouble = reporting.Trouble(log)
         self._states: dict[str, state.ModuleState] = {}
         self._releases: dict[str, module_status.Release] = {}
@@ -92,8 +93,6 @@ class ModuleStatusWriter:
         self._changed = asyncio.Event()
         self._synced_at: float | None = None
         self._gone: set[str] = set()
-        self._kept_here: set[str] = set()
-        self._contested: set[str] = set()
 
     def module_gone(self, module: names.ModuleName) -> None:
         """The directory of a module is gone; returns at once."""
@@ -139,10 +138,12 @@ class ModuleStatusWriter:
     async def prepare(self) -> None:
         """Apply the definition and wait until it is served; whatever hinders that becomes one warning."""
         try:
-            await own_crds.apply(self._kube, own_crds.MODULES)
+            await self._definition.apply()
             await self._served()
         except errors.Forbidden as error:
             self._log.info(f"the CustomResourceDefinition of Modules is not kept up to date: {error}")
+        except module_definition.InTheWayError as error:
+            self._trouble.report(_not_shown(error))
         except errors.KubernetesError as error:
             self._trouble.report(f"the CustomResourceDefinition of Modules was not applied: {error}")
 
@@ -174,9 +175,9 @@ class ModuleStatusWriter:
         """Write what waits, after a look at all objects when that is due; seconds to rest after trouble."""
         try:
             await self._bring_in_step()
-        except (errors.NotFound, errors.Forbidden) as error:
+        except (errors.NotFound, errors.Forbidden, module_definition.InTheWayError) as error:
             self._synced_at = None
-            self._trouble.report(f"the status of modules is not shown as Module objects: {error}")
+            self._trouble.report(_not_shown(error))
             return MISSING_SECONDS
         except errors.KubernetesError as error:
             self._synced_at = None
@@ -210,37 +211,31 @@ class ModuleStatusWriter:
 
     async def _sync(self) -> None:
         """Look at what is stored, mark what has to be written, and delete what nobody needs."""
-        first = self._synced_at is None
         listed = await self._listed()
         self._stored = {str(body["metadata"]["name"]): _Stored.of(body) for body in listed.items}
         known = {str(name) for name in self._known()} - self._gone | self._states.keys()
         for name, stored in list(self._stored.items()):
-            if name not in known and stored.owner == self._namespace:
+            if name not in known and stored.is_kept:
                 await self._delete(name, stored)
-        for name in self._states:
-            # That of another operator is taken over when there is something new to tell, not again and again.
-            if first or self._is_ours(name):
-                self._dirty[name] = None
+        self._dirty.update(dict.fromkeys(self._states))
         self._synced_at = self._clock.monotonic()
 
     async def _listed(self) -> client.ObjectList:
         try:
             return await self._list()
         except errors.NotFound:
-            # Somebody has removed the definition.
-            await own_crds.apply(self._kube, own_crds.MODULES)
+            # Somebody has removed the definition, or has put that of an older version in its place.
+            await self._definition.apply()
             return await self._served()
 
     async def _list(self) -> client.ObjectList:
-        return await self._kube.list_all(_COLLECTION)
-
-    def _is_ours(self, name: str) -> bool:
-        stored = self._stored.get(name)
-        return stored is None or stored.owner == self._namespace
+        return await self._kube.list_all(
+            paths.of(module_status.API_VERSION, module_status.PLURAL, namespace=self._namespace)
+        )
 
     async def _delete(self, name: str, stored: _Stored) -> None:
         with contextlib.suppress(errors.NotFound, errors.Conflict):
-            await self._kube.delete(_path(name), uid=stored.uid)
+            await self._kube.delete(self._path(name), uid=stored.uid)
         self._stored.pop(name, None)
         self._forget(name)
 
@@ -252,35 +247,20 @@ class ModuleStatusWriter:
         if name not in self._states:
             return
         stored = self._stored.get(name)
-        if stored is None:
+        if stored is None or not stored.is_kept:
             stored = await self._create(name)
-        elif stored.owner != self._namespace:
-            stored = await self._take_over(name, stored.owner)
         self._phases.setdefault(name, module_status.stored_moment(stored.status))
         try:
             await self._write_status(name, stored)
         except errors.NotFound:
             # Somebody has deleted the object.
             await self._write_status(name, await self._create(name))
-        self._kept_here.add(name)
         self._tell(name)
 
-    async def _take_over(self, name: str, owner: str) -> _Stored:
-        if owner and name not in self._kept_here:
-            self._log.info(f"Module {name} was kept by an operator in namespace {owner} until now")
-        elif owner and name not in self._contested:
-            self._contested.add(name)
-            self._log.warning(
-                f"an operator in namespace {owner} has a module {name}, too: the Module object {name} shows "
-                "the one that changed last; give one of them another name"
-            )
-        stored = await self._create(name)
-        # What it tells is about a module of somebody else, but for the time before this label existed.
-        return dataclasses.replace(stored, status={}) if owner else stored
-
     async def _create(self, name: str) -> _Stored:
-        body = _body(name) | {"metadata": {"name": name, "labels": {OPERATOR_LABEL: self._namespace}}}
-        return self._keep(name, await self._kube.apply(_path(name), body, force=True))
+        body = self._body(name)
+        body["metadata"]["labels"] = LABELS
+        return self._keep(name, await self._kube.apply(self._path(name), body, force=True))
 
     async def _write_status(self, name: str, stored: _Stored) -> None:
         wanted = module_status.document(
@@ -291,8 +271,9 @@ class ModuleStatusWriter:
             self._clock.time(),
         )
         if not module_status.is_stored(wanted, stored.status):
-            body = _body(name) | {"status": wanted}
-            self._keep(name, await self._kube.apply(f"{_path(name)}/status", body, force=True))
+            body = self._body(name) | {"status": wanted}
+            path = self._path(name, "status")
+            self._keep(name, await self._kube.apply(path, body, force=True))
 
     def _keep(self, name: str, body: Mapping[str, Any]) -> _Stored:
         self._stored[name] = _Stored.of(body)
@@ -304,21 +285,33 @@ class ModuleStatusWriter:
         self._moments.pop(name, None)
         told, self._phases[name] = module_status.notices(self._phases.get(name), moments)
         about = events.ObjectReference(
-            module_status.API_VERSION, module_status.KIND, name, uid=self._stored[name].uid
+            module_status.API_VERSION,
+            module_status.KIND,
+            name,
+            self._namespace,
+            uid=self._stored[name].uid,
         )
         for notice in told:
             self._recorder.record(about, notice.type, notice.reason, notice.message)
         for reason, text in self._to_tell.pop(name, {}):
             self._recorder.record(about, "Warning", reason, text)
 
+    def _path(self, name: str, subresource: str | None = None) -> str:
+        return paths.of(
+            module_status.API_VERSION,
+            module_status.PLURAL,
+            namespace=self._namespace,
+            name=name,
+            subresource=subresource,
+        )
 
-def _path(name: str) -> str:
-    return paths.of(module_status.API_VERSION, module_status.PLURAL, name=name)
+    def _body(self, name: str) -> dict[str, Any]:
+        return {
+            "apiVersion": module_status.API_VERSION,
+            "kind": module_status.KIND,
+            "metadata": {"name": name, "namespace": self._namespace},
+        }
 
 
-def _body(name: str) -> dict[str, Any]:
-    return {
-        "apiVersion": module_status.API_VERSION,
-        "kind": module_status.KIND,
-        "metadata": {"name": name},
-    }
+def _not_shown(error: Exception) -> str:
+    return f"the status of modules is not shown as Module objects: {error}"

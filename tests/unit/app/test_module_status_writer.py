@@ -17,9 +17,10 @@ from tests.fakes import api_server
 from tests.fakes.api_server import Answer, Asked
 from tests.unit.admission import logs
 
-COLLECTION = "/apis/addon-operator.io/v1alpha1/modules"
+COLLECTION = "/apis/addon-operator.io/v1alpha1/namespaces/addons/modules"
+KIND = "/apis/addon-operator.io/v1alpha1"
 CRD = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/modules.addon-operator.io"
-EVENTS = "/api/v1/namespaces/default/events"
+EVENTS = "/api/v1/namespaces/addons/events"
 MODULES = ("web", "api", "gone")
 Status = state.ModuleStatus
 Object = dict[str, Any]
@@ -43,8 +44,7 @@ class Cluster:
             server.on("PATCH", f"{COLLECTION}/{name}/status", self._apply_status)
             server.on("DELETE", f"{COLLECTION}/{name}", self._delete)
 
-    def add(self, name: str, owner: str = "addons", status: Object | None = None) -> None:
-        labels = {writing.OPERATOR_LABEL: owner}
+    def add(self, name: str, labels: Object = writing.LABELS, status: Object | None = None) -> None:
         self.objects[name] = {
             "metadata": {"name": name, "uid": f"uid-{name}", "generation": 1, "labels": labels},
             "status": status or {},
@@ -79,7 +79,8 @@ class Cluster:
         refused = self._refused()
         if refused is None:
             status = self.objects.get(name, {}).get("status")
-            self.add(name, asked.body["metadata"]["labels"][writing.OPERATOR_LABEL], status)
+            assert asked.body["metadata"]["namespace"] == "addons"
+            self.add(name, asked.body["metadata"]["labels"], status)
         return refused or Answer(self.objects[name])
 
     def _apply_status(self, asked: Asked) -> Answer:
@@ -155,7 +156,7 @@ async def test_a_module_gets_its_object_and_then_its_status(
     assert await writer.turn() == 0
     assert cluster.writes == ["PATCH /web", "PATCH /web/status"]
     stored = cluster.objects["web"]
-    assert stored["metadata"]["labels"] == {"addon-operator.io/operator-namespace": "addons"}
+    assert stored["metadata"]["labels"] == {"app.kubernetes.io/managed-by": "addon-operator"}
     assert stored["status"]["state"] == "Ready"
     assert stored["status"]["observedGeneration"] == 1
 
@@ -211,12 +212,12 @@ async def test_a_change_while_its_object_is_written_is_written_next(
     assert cluster.objects["web"]["status"]["state"] == "Ready"
 
 
-async def test_objects_of_modules_that_are_gone_are_deleted_but_not_those_of_another_operator(
+async def test_objects_of_modules_that_are_gone_are_deleted_but_not_what_somebody_else_made(
     writer: writing.ModuleStatusWriter, cluster: Cluster
 ) -> None:
     cluster.add("web")
     cluster.add("gone")
-    cluster.add("foreign", owner="elsewhere")
+    cluster.add("foreign", labels={})
     await writer.turn()
     assert cluster.writes == ["DELETE /gone"]
     assert set(cluster.objects) == {"web", "foreign"}
@@ -235,56 +236,24 @@ async def test_the_object_of_a_module_whose_directory_goes_away_is_deleted(
     assert set(cluster.objects) == {"web"}
 
 
-async def test_an_object_of_another_operator_is_taken_over_once_and_told(
-    writer: writing.ModuleStatusWriter, cluster: Cluster, log: logs.Lines, pauses: api_server.Pauses
+async def test_an_object_that_somebody_else_made_is_kept_from_then_on(
+    writer: writing.ModuleStatusWriter, cluster: Cluster
 ) -> None:
-    cluster.add("web", owner="elsewhere")
+    cluster.add("web", labels={})
     writer.module_changed(module())
     await writer.turn()
     assert cluster.writes == ["PATCH /web", "PATCH /web/status"]
-    assert "elsewhere" in log.lines[0][1]
-    cluster.add("web", owner="elsewhere", status=cluster.objects["web"]["status"])
-    pauses.now += writing.RESYNC_SECONDS
-    await writer.turn()
-    assert cluster.writes == []
+    assert cluster.objects["web"]["metadata"]["labels"] == writing.LABELS
 
 
-async def test_nothing_is_taken_over_of_what_another_operator_told(
+async def test_what_an_operator_before_this_one_told_is_kept_until_there_is_news(
     writer: writing.ModuleStatusWriter, cluster: Cluster
 ) -> None:
-    theirs = {"release": {"revision": 7, "checksum": "theirs"}, "lastRun": "2026-01-01T00:00:00Z"}
-    cluster.add("web", owner="elsewhere", status=theirs)
-    cluster.add("api", owner="addons", status=theirs)
+    before = {"release": {"revision": 7, "checksum": "theirs"}, "lastRun": "2026-01-01T00:00:00Z"}
+    cluster.add("web", status=before)
     writer.module_changed(module(status=Status.PENDING))
-    writer.module_changed(module("api", status=Status.PENDING))
     await writer.turn()
-    assert not theirs.keys() & cluster.objects["web"]["status"].keys()
-    assert theirs.items() <= cluster.objects["api"]["status"].items(), "an operator before this one"
-
-
-@pytest.mark.parametrize("is_known", [True, False], ids=["from an operator before", "made by this one"])
-async def test_two_operators_with_a_module_of_the_same_name_are_told_once(
-    writer: writing.ModuleStatusWriter,
-    cluster: Cluster,
-    log: logs.Lines,
-    pauses: api_server.Pauses,
-    is_known: bool,
-) -> None:
-    if is_known:
-        cluster.add("web")
-    web = module()
-    writer.module_changed(web)
-    await writer.turn()
-    for status in (Status.FAILED, Status.READY):
-        cluster.add("web", owner="elsewhere")
-        pauses.now += writing.RESYNC_SECONDS
-        web.status = status
-        writer.module_changed(web)
-        await writer.turn()
-        assert cluster.objects["web"]["status"]["state"] == status
-    (line,) = log.lines
-    assert line[0] == "warning"
-    assert "namespace elsewhere has a module web, too" in line[1]
+    assert before.items() <= cluster.objects["web"]["status"].items()
 
 
 @pytest.mark.parametrize("how", ["deleted", "changed"])
@@ -359,6 +328,22 @@ async def test_without_the_definition_and_the_right_to_apply_it_there_is_one_war
     assert [await writer.turn() for _ in range(2)] == [writing.MISSING_SECONDS] * 2
     assert len(log.warnings) == 1
     assert "customresourcedefinitions" in log.warnings[0]
+
+
+async def test_a_definition_of_an_older_version_that_stays_is_one_warning(
+    writer: writing.ModuleStatusWriter, cluster: Cluster, server: api_server.ApiServer, log: logs.Lines
+) -> None:
+    cluster.is_defined = False
+    server.on("PATCH", CRD, api_server.status(403, "Forbidden"))
+    server.on("GET", KIND, {"resources": [{"name": "modules", "namespaced": False}]})
+    await writer.prepare()
+    writer.module_changed(module())
+    assert [await writer.turn() for _ in range(3)] == [writing.MISSING_SECONDS] * 3
+    (warning,) = log.warnings
+    assert "run 'kubectl delete crd modules.addon-operator.io'" in warning
+    server.on("PATCH", CRD, cluster._define)
+    assert await writer.turn() == 0
+    assert cluster.objects["web"]["status"]["state"] == "Ready"
 
 
 async def test_a_definition_that_others_applied_is_enough(

@@ -62,18 +62,16 @@
 {{- $crds = append $crds "podpresets.settings.k8s.io" }}
 {{- include "addon-operator.admissionRules" . }}
 {{- end }}
-{{- if .Values.moduleStatus.enabled }}
-# moduleStatus: one object for each module
-- apiGroups: [addon-operator.io]
-  resources: [modules]
-  verbs: [get, list, watch, create, update, patch, delete]
-- apiGroups: [addon-operator.io]
-  resources: [modules/status]
-  verbs: [get, update, patch]
-{{- end }}
 {{- if .Values.moduleStatus.enabled }}{{ $crds = append $crds "modules.addon-operator.io" }}{{ end }}
 {{- if not .Values.rbac.moduleCRDs }}
 {{- include "addon-operator.definitionRules" (dict "root" . "names" $crds) }}
+{{- end }}
+{{- if and .Values.moduleStatus.enabled .Values.crds.update }}
+# crds.update: the definition of an older version, whose Modules had no namespace, goes before the new one comes
+- apiGroups: [apiextensions.k8s.io]
+  resources: [customresourcedefinitions]
+  resourceNames: [modules.addon-operator.io]
+  verbs: [delete]
 {{- end }}
 {{- if .Values.rbac.moduleCRDs }}
 # rbac.moduleCRDs

@@ -123,3 +123,20 @@ def test_a_failing_enabled_script_and_a_wrong_config_map_are_told(site: operator
     assert done.returncode == 1
     assert "web" in done.stderr
     assert "key 'web', line 2" in done.stderr
+
+
+def test_a_plan_knows_versions_that_are_not_served_and_hooks_that_cannot_run(
+    site: operator_site.Site,
+) -> None:
+    web = site.module("010-web", {"a": "b"}, values="webEnabled: true")
+    (web / "templates" / "old.yaml").write_text(
+        "apiVersion: extensions/v1beta1\nkind: DaemonSet\nmetadata: {name: old}\n"
+    )
+    (web / "hooks").mkdir()
+    (web / "hooks" / "main.go").write_text("package hooks\n")
+    found = documents(site, code=1)
+    assert actions(found) == {"web": "unknown"}
+    reason = found["modules"][0]["reason"]
+    assert reason.startswith("Helm would fail: the API server has no kind 'DaemonSet' in extensions/v1beta1")
+    assert reason.endswith(": it serves it in apps/v1")
+    assert any("main.go is a Go hook" in note for note in found["notes"])

@@ -54,17 +54,19 @@ class Report:
         return any(finding.level is Level.ERROR for finding in self.findings)
 
 
-def check(places: values_files.Places, config: pathlib.Path | None = None) -> Report:
+def check(places: values_files.Places, config: pathlib.Path | None = None, *, strict: bool = False) -> Report:
     """Look at all modules, whether they are enabled or not.
 
-    ``config`` is a file in the place of the values ConfigMap.
+    ``config`` is a file in the place of the values ConfigMap; with ``strict``, what checks nothing in a
+    schema is an error.
     """
-    return _Check(places).run(config)
+    return _Check(places, Level.ERROR if strict else Level.WARNING).run(config)
 
 
 class _Check:
-    def __init__(self, places: values_files.Places) -> None:
+    def __init__(self, places: values_files.Places, schema_level: Level) -> None:
         self._places = places
+        self._schema_level = schema_level
         self._findings: list[Finding] = []
         self._evaluator = cel_rules.CelEvaluator()
         self._seen: dict[names.ModuleName, pathlib.Path] = {}
@@ -149,7 +151,9 @@ class _Check:
         found = schemas.SectionSchemas()
         with self._noting(subject):
             found = module_files.read_schemas(path, self._evaluator)
-        return found  # noqa: RET504 - what is noted does not end the function
+        for warning in found.warnings:
+            self._add(self._schema_level, subject, warning)
+        return found
 
     def _warn_of_words(self, subject: object, path: pathlib.Path) -> None:
         text = module_files.read_text(path) if path.exists() else ""
@@ -178,3 +182,5 @@ class _Check:
             # What is missing now may come from a hook.
             if not violation.is_missing_key and violation.path not in told:
                 self._add(Level.ERROR, subject, violation)
+        for rule in made.passed_over_rules(module):
+            self._add(Level.WARNING, subject, rule)

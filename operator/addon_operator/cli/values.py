@@ -51,6 +51,7 @@ def values() -> None:
 @_modules_dir
 @_global_hooks_dir
 @_config
+@click.option("--strict", is_flag=True, help="Take unknown keywords of schemas as errors, not as warnings.")
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True,
               help="Format of the output.")  # fmt: skip
 def check(
@@ -59,6 +60,8 @@ def check(
     global_hooks_dir: str | None,
     config: pathlib.Path | None,
     output: str,
+    *,
+    strict: bool,
 ) -> int:
     """Check names, values and schemas of all modules in DIR, enabled or not.
 
@@ -67,7 +70,7 @@ def check(
     from addon_operator.app import values_check, values_files
 
     flags = {"modules_dirs": directory or modules_dirs, "global_hooks_dir": global_hooks_dir}
-    report = values_check.check(values_files.places(flags), config)
+    report = values_check.check(values_files.places(flags), config, strict=strict)
     (_print_json if output == "json" else _print_table)(report)
     return EXIT_FINDINGS if report.failed else 0
 

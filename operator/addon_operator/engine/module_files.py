@@ -1,6 +1,7 @@
 """Modules and values files as found on disk."""
 
 import dataclasses
+import functools
 import os
 import pathlib
 from collections.abc import Iterator, Sequence
@@ -62,7 +63,8 @@ def load(
     global_schemas = (
         schemas.SectionSchemas() if global_hooks is None else read_schemas(global_hooks, evaluator)
     )
-    return LoadedModules(tuple(found), tuple(common), _warnings(found), global_schemas)
+    warnings = (*_warnings(found), *global_schemas.warnings)
+    return LoadedModules(tuple(found), tuple(common), warnings, global_schemas)
 
 
 def module_directories(directory: pathlib.Path) -> Iterator[pathlib.Path]:
@@ -132,7 +134,17 @@ def read_schemas(path: pathlib.Path, evaluator: schema_rules.RuleEvaluator) -> s
     config, values = (
         _schema_text(path / SCHEMAS_DIRECTORY / name) for name in (CONFIG_SCHEMA_FILE, VALUES_FILE)
     )
-    return schemas.load_schemas(config, values, evaluator)
+    return schemas.load_schemas(config, values, evaluator, functools.partial(_referred, path))
+
+
+def _referred(root: pathlib.Path, source: str, reference: str) -> tuple[str, str]:
+    """Text and name of the file that a schema of ``root`` refers to; see ``schema_references.FileReader``."""
+    path = pathlib.Path(os.path.normpath(pathlib.Path(source).parent / reference))
+    if "://" in reference or pathlib.PurePath(reference).is_absolute():
+        raise errors.ConfigurationError(f"{reference!r} must be a relative path; copy the file into {root}")
+    if not path.resolve().is_relative_to(root.resolve()):
+        raise errors.ConfigurationError(f"{reference!r} lies outside of {root}; copy the file into it")
+    return read_text(path), str(path)
 
 
 def _schema_text(path: pathlib.Path) -> tuple[str, str] | None:
@@ -170,8 +182,9 @@ def check_unique(found: Sequence[ModuleFiles]) -> None:
 
 def _warnings(found: Sequence[ModuleFiles]) -> tuple[str, ...]:
     scripts = (files.module.enabled_script for files in found)
-    return tuple(
+    not_run = (
         f"{script} is not executable and is passed over; make it executable with 'chmod +x'"
         for script in scripts
         if script is not None and not os.access(script, os.X_OK)
     )
+    return (*not_run, *(warning for files in found for warning in files.values.schemas.warnings))

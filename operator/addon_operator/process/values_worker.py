@@ -96,7 +96,7 @@ class ValuesWorker:
             "key": proposal.key,
             "files": proposal.files,
             "config": proposal.config,
-            "before": proposal.before if needs_before else {},
+            "before": proposal.before if needs_before else None,
         }
         parts = (section_schemas.config, section_schemas.values)
         return self._violations({"ask": "config", "proposal": written}, proposal.key, parts)
@@ -106,7 +106,7 @@ class ValuesWorker:
         written = {
             "key": values.key,
             "value": values.value,
-            "before": values.before if schema.has_rules else {},
+            "before": values.before if schema.has_rules else None,
             "for_helm": values.for_helm,
         }
         return self._violations({"ask": "values", "values": written}, values.key, (schema,))

@@ -20,6 +20,7 @@ _VARIABLES: Final = ("self", "oldSelf")
 _NO_PROGRAM: Final = re.compile(r"\A\s*(//[^\n]*\s*)*\Z")
 _FIRST_PROBLEM: Final = re.compile(r"ERROR: <input>:(?P<line>\d+):(?P<column>\d+): (?P<problem>[^\n]*)")
 _NOISE: Final = re.compile(r" \(in container '[^']*'\)")
+_NO_KEY: Final = "NOT_FOUND: Key not found in map"
 _TEXTS: Final = re.compile(
     r"""[rRbB]{0,2}(?:'{3}.*?'{3}|"{3}.*?"{3}|'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*")|//[^\n]*""", re.DOTALL
 )
@@ -43,16 +44,16 @@ class CelEvaluator:
         """The verdict.
 
         Raises :class:`~addon_operator.values.schema_rules.RuleError` if the expression gives none over these
-        values.
+        values, which is a :class:`~addon_operator.values.schema_rules.MissingKeyError` if a key is missing.
         """
         program, keys = self._compile(expression)
         data = {name: _part(value, keys) for name, value in variables.items()}
         try:
             answer = program.eval(data=data).value()
         except (RuntimeError, TypeError, ValueError) as error:
-            raise schema_rules.RuleError(_first_line(error)) from None
+            raise _problem(_first_line(error)) from None
         if not isinstance(answer, bool):
-            raise schema_rules.RuleError(str(answer))
+            raise _problem(str(answer))
         return answer
 
     def _compiled(self, expression: str) -> "tuple[cel.Expression, frozenset[str] | None]":
@@ -98,6 +99,11 @@ def _part(value: json_types.JsonValue, keys: frozenset[str] | None) -> json_type
     if keys is None or not isinstance(value, dict):
         return value
     return {key: value[key] for key in keys if key in value}
+
+
+def _problem(text: str) -> schema_rules.RuleError:
+    is_missing = text.startswith(_NO_KEY)
+    return schema_rules.MissingKeyError(text) if is_missing else schema_rules.RuleError(text)
 
 
 def _first_line(error: Exception) -> str:

@@ -53,7 +53,11 @@ def _children(facets: Sequence[SchemaObject], key: str | int) -> list[SchemaObje
 
 
 def _is_number(facets: Sequence[SchemaObject]) -> bool:
-    return any(facet.get("type") == "number" for facet in facets)
+    return any(_only_numbers(facet.get("type")) for facet in facets)
+
+
+def _only_numbers(types: str | list[str] | None) -> bool:
+    return types == "number" or (isinstance(types, list) and "number" in types and "integer" not in types)
 
 
 def escape(name: str) -> str:

@@ -24,8 +24,8 @@ class Proposal:
     """What the ``values.yaml`` files say of it."""
     config: json_types.JsonObject
     """What the ConfigMap would say."""
-    before: json_types.JsonObject
-    """What it says now, for rules about transitions."""
+    before: json_types.JsonObject | None
+    """What it says now, for rules about transitions; ``None`` if that was never in force, or stays."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -34,8 +34,8 @@ class Values:
 
     key: names.ValuesKey
     value: json_types.JsonObject
-    before: json_types.JsonObject
-    """The present values, for rules about transitions."""
+    before: json_types.JsonObject | None
+    """The last ones that it allowed, for rules about transitions; ``None`` if nothing changes."""
     for_helm: bool = False
     """Whether ``x-required-for-helm`` counts."""
 
@@ -94,7 +94,7 @@ class Here:
         found: list[schemas.Violation] = []
         if (schema := section_schemas.config) is not None:
             before = None
-            if schema.has_rules:
+            if schema.has_rules and proposal.before is not None:
                 before = configured(proposal.files, proposal.before, section_schemas)
             found = schema.violations(proposal.key, value, before)
         return found or _too_large(proposal, value, section_schemas)

@@ -7,6 +7,7 @@ from typing import Final
 from addon_operator.kernel import json_types
 
 Path = tuple[str | int, ...]
+_DEFAULT: Final = "default in "
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -42,6 +43,21 @@ def nearest_origin(path: Path, layers: Sequence[Layer]) -> str:
         if found := origin(path[:length], layers):
             return found
     return next((layer.source for layer in reversed(layers) if layer.section), "")
+
+
+def blamed(path: Path, layers: Sequence[Layer], defaults: Sequence[Layer]) -> str:
+    """Like :func:`nearest_origin`, but a value that only a default made is nobody else's."""
+    return (origin(path, [*defaults, *layers]) if path else "") or nearest_origin(path, layers)
+
+
+def default_in(source: str) -> str:
+    """What the defaults of a schema are called among the sources."""
+    return f"{_DEFAULT}{source}"
+
+
+def told(source: str) -> str:
+    """A source in a sentence: ``set in values.yaml``, ``default in openapi/values.yaml``."""
+    return source if source.startswith(_DEFAULT) else f"set in {source}"
 
 
 def leaves(value: json_types.JsonValue, path: Path = ()) -> Iterator[tuple[Path, json_types.JsonValue]]:

@@ -44,6 +44,7 @@ def _fill_keys(
 
 
 def _fill_key(value: json_types.JsonObject, key: str, schema: SchemaObject) -> None:
-    if "default" in schema:
-        default: Any = schema["default"]
+    default: Any = schema.get("default")
+    # A null that the schema does not allow would be refused as if somebody had set it.
+    if default is not None or ("default" in schema and schema.get("nullable")):
         value[key] = json_documents.copy_value(default)

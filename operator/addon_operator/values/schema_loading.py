@@ -1,7 +1,7 @@
 """Reading schema files: a wrong one is an error here, with its position, not a surprise later."""
 
-import difflib
-from collections.abc import Iterator, Mapping
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import jsonschema
@@ -9,93 +9,17 @@ import jsonschema
 from addon_operator.kernel import errors, patterns
 from addon_operator.values import (
     schema_defaults,
+    schema_keywords,
+    schema_leniency,
     schema_messages,
+    schema_references,
     schema_rules,
     schema_walk,
     yaml_reading,
 )
 
-CONFIG_SCHEMA_FILE: Final = "config-values.yaml"
-EXTEND: Final = "x-extend"
-REQUIRED_FOR_HELM: Final = "x-required-for-helm"
-SENSITIVE: Final = "x-sensitive"
-
 _INHERITED_MAPS: Final = ("definitions", "properties", "patternProperties")
 _INHERITED_TEXTS: Final = ("title", "description")
-_TYPES: Final = ["string", "number", "integer", "boolean", "array", "object"]
-
-_SCHEMA: Final = {"$ref": "#/definitions/schema"}
-_NAMES: Final = {"type": "array", "items": {"type": "string"}, "uniqueItems": True}
-_COUNT: Final = {"type": "integer", "minimum": 0}
-_NUMBER: Final = {"type": "number"}
-_SWITCH: Final = {"type": "boolean"}
-_TEXT: Final = {"type": "string"}
-_SCHEMAS_BY_NAME: Final = {"type": "object", "additionalProperties": _SCHEMA}
-_SCHEMA_LIST: Final = {"type": "array", "minItems": 1, "items": _SCHEMA}
-_RULES: Final = {
-    "type": "array",
-    "items": {
-        "type": "object",
-        "properties": {"rule": _TEXT, "expression": _TEXT, "message": _TEXT},
-        "anyOf": [{"required": ["rule"]}, {"required": ["expression"]}],
-    },
-}
-
-KEYWORDS: Final[Mapping[str, Mapping[str, Any]]] = {
-    "type": {"enum": _TYPES},
-    "properties": _SCHEMAS_BY_NAME,
-    "patternProperties": _SCHEMAS_BY_NAME,
-    "definitions": _SCHEMAS_BY_NAME,
-    "additionalProperties": {"type": ["boolean", "object"], "if": {"type": "object"}, "then": _SCHEMA},
-    "required": _NAMES,
-    "minProperties": _COUNT,
-    "maxProperties": _COUNT,
-    "items": _SCHEMA,
-    "minItems": _COUNT,
-    "maxItems": _COUNT,
-    "uniqueItems": _SWITCH,
-    "minimum": _NUMBER,
-    "maximum": _NUMBER,
-    "exclusiveMinimum": _SWITCH,
-    "exclusiveMaximum": _SWITCH,
-    "multipleOf": {"type": "number", "exclusiveMinimum": 0},
-    "minLength": _COUNT,
-    "maxLength": _COUNT,
-    "pattern": _TEXT,
-    "format": _TEXT,
-    "enum": {"type": "array", "minItems": 1},
-    "allOf": _SCHEMA_LIST,
-    "anyOf": _SCHEMA_LIST,
-    "oneOf": _SCHEMA_LIST,
-    "not": _SCHEMA,
-    "nullable": _SWITCH,
-    "$ref": _TEXT,
-    "title": _TEXT,
-    "description": _TEXT,
-    "default": {},
-    "example": {},
-    "examples": {},
-    "externalDocs": {},
-    "readOnly": _SWITCH,
-    "writeOnly": _SWITCH,
-    "deprecated": _SWITCH,
-    EXTEND: {
-        "type": "object",
-        "properties": {"schema": {"enum": [CONFIG_SCHEMA_FILE]}},
-        "required": ["schema"],
-        "additionalProperties": False,
-    },
-    REQUIRED_FOR_HELM: _NAMES,
-    SENSITIVE: _SWITCH,
-    "x-kubernetes-int-or-string": _SWITCH,
-    "x-kubernetes-preserve-unknown-fields": _SWITCH,
-    **dict.fromkeys(schema_rules.RULE_KEYWORDS, _RULES),
-}
-"""What a schema may say, and the schema of each keyword."""
-_META: Final = {
-    "definitions": {"schema": {"type": "object", "properties": KEYWORDS}},
-    **_SCHEMA,
-}
 
 
 class SchemaError(errors.ConfigurationError):
@@ -107,63 +31,75 @@ class SchemaError(errors.ConfigurationError):
         """One sentence each."""
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class LoadedSchema:
+    """A schema that can be used."""
+
+    definition: dict[str, Any]
+    """Joined with what it extends and with what it refers to in other files."""
+    warnings: tuple[str, ...] = ()
+    """What checks nothing in it, one sentence each, by file, line and column."""
+
+
 def load(
     text: str,
     source: str,
     parent: Mapping[str, Any] | None = None,
     evaluator: schema_rules.RuleEvaluator | None = None,
-) -> dict[str, Any]:
+    read: schema_references.FileReader | None = None,
+) -> LoadedSchema:
     """The schema of a file, joined with ``parent`` if it says ``x-extend``; an empty file allows everything.
 
-    Raises :class:`SchemaError` or :class:`~addon_operator.values.yaml_reading.YamlError`.
+    ``read`` gives files that it refers to. Raises :class:`SchemaError` or
+    :class:`~addon_operator.values.yaml_reading.YamlError`.
     """
     document = yaml_reading.load_document(text, source)
-    schema: Any = {} if document.value is None else document.value
-    _raise_all(document, _meta_problems(schema))
-    if EXTEND in schema and parent is None:
-        _raise_all(document, [((EXTEND,), f"there is no {CONFIG_SCHEMA_FILE} to extend")])
-    extended = _extended(schema, parent) if EXTEND in schema and parent is not None else schema
-    _raise_all(document, _detail_problems(schema, extended.get("definitions", {}), evaluator))
-    _raise_all(document, _recursion_problems(extended))
-    return dict(extended)
+    reader = schema_leniency.LenientReader()
+    main = schema_references.Part(document, (), reader.read(document.value))
+    notes = [main.remark(*note) for note in reader.notes]
+    _raise_all(_meta_problems(main))
+    linker = schema_references.Linker(_meta_problems, read)
+    linker.link(main)
+    _raise_all(linker.problems)
+    if schema_keywords.EXTEND in main.schema and parent is None:
+        problem = f"there is no {schema_keywords.CONFIG_SCHEMA_FILE} to extend; this has no effect"
+        notes.append(main.remark((schema_keywords.EXTEND,), problem))
+    extended = _extended(main.schema, _with_parts(linker.parts), parent)
+    checked = [main, *linker.parts.values()]
+    _raise_all(found for part in checked for found in _details(part, extended, evaluator))
+    _raise_all(_recursion_problems(main, extended))
+    return LoadedSchema(extended, tuple(_sentences([*notes, *linker.notes])))
+
+
+def _sentences(remarks: Iterable[schema_references.Remark]) -> list[str]:
+    return list(dict.fromkeys(map(str, sorted(remarks, key=lambda remark: remark.order))))
+
+
+def _raise_all(problems: Iterable[schema_references.Remark]) -> None:
+    if found := _sentences(problems):
+        raise SchemaError(tuple(found))
+
+
+def _meta_problems(part: schema_references.Part) -> list[schema_references.Remark]:
+    found = jsonschema.Draft202012Validator(schema_keywords.META).iter_errors(part.schema)
+    told = (one for error in found for one in schema_messages.explain(error))
+    return [part.remark(one.path, one.rule) for one in told]
 
 
 _Problem = tuple[tuple[str | int, ...], str]
 
 
-def _raise_all(document: yaml_reading.Document, problems: Iterator[_Problem] | list[_Problem]) -> None:
-    found = tuple(f"{document.where(path)}{_key(path)}: {problem}" for path, problem in problems)
-    if found:
-        raise SchemaError(found)
-
-
-def _key(path: tuple[str | int, ...]) -> str:
-    return f", {yaml_reading.format_path(path)}" if path else ""
-
-
-def _meta_problems(schema: object) -> Iterator[_Problem]:
-    for error in jsonschema.Draft202012Validator(_META).iter_errors(schema):
-        yield from schema_messages.explain(error)
-
-
-def _detail_problems(
-    schema: Mapping[str, Any],
-    definitions: Mapping[str, Any],
-    evaluator: schema_rules.RuleEvaluator | None,
-) -> Iterator[_Problem]:
-    for path, inner in schema_walk.subschemas(schema):
-        yield from _keyword_problems(path, inner)
-        yield from _pattern_problems(path, inner)
-        yield from _reference_problems(path, inner, definitions)
-        yield from _rule_problems(path, inner, evaluator)
-
-
-def _keyword_problems(path: tuple[str | int, ...], schema: Mapping[str, Any]) -> Iterator[_Problem]:
-    """A misspelt keyword would silently check nothing."""
-    for keyword in [keyword for keyword in schema if keyword not in KEYWORDS]:
-        near = difflib.get_close_matches(keyword, KEYWORDS, n=1, cutoff=0.85)
-        if near and keyword.startswith("x-") is near[0].startswith("x-"):
-            yield (*path, keyword), f"this is no keyword of a schema; did you mean {near[0]!r}?"
+def _details(
+    part: schema_references.Part, whole: Mapping[str, Any], evaluator: schema_rules.RuleEvaluator | None
+) -> Iterator[schema_references.Remark]:
+    definitions = whole.get("definitions", {})
+    for path, inner in schema_walk.subschemas(part.schema):
+        found = (
+            *_pattern_problems(path, inner),
+            *_reference_problems(path, inner, definitions),
+            *_rule_problems(path, inner, evaluator),
+        )
+        yield from (part.remark(*problem) for problem in found)
 
 
 def _pattern_problems(path: tuple[str | int, ...], schema: Mapping[str, Any]) -> Iterator[_Problem]:
@@ -179,14 +115,9 @@ def _pattern_problems(path: tuple[str | int, ...], schema: Mapping[str, Any]) ->
 def _reference_problems(
     path: tuple[str | int, ...], schema: Mapping[str, Any], definitions: Mapping[str, Any]
 ) -> Iterator[_Problem]:
-    reference = schema.get("$ref")
-    prefix = schema_walk.REFERENCE_PREFIX
-    if reference is None:
-        return
-    if not reference.startswith(prefix) or "/" in reference.removeprefix(prefix):
-        yield (*path, "$ref"), f"{reference!r} does not have the form {prefix}NAME"
-    elif reference.removeprefix(prefix) not in definitions:
-        yield (*path, "$ref"), f"there is no definition {reference.removeprefix(prefix)!r}"
+    name = schema.get("$ref", "").removeprefix(schema_walk.REFERENCE_PREFIX)
+    if "$ref" in schema and name not in definitions:
+        yield (*path, "$ref"), f"there is no definition {name!r}"
 
 
 def _rule_problems(
@@ -202,25 +133,42 @@ def _rule_problems(
                 yield (*path, keyword, index), f"the rule cannot be read: {error}"
 
 
-def _recursion_problems(schema: Mapping[str, Any]) -> Iterator[_Problem]:
+def _recursion_problems(
+    part: schema_references.Part, schema: Mapping[str, Any]
+) -> Iterator[schema_references.Remark]:
     try:
         schema_defaults.fill([schema], {}, schema.get("definitions", {}))
     except RecursionError:
-        yield (), "a definition holds itself without end, in allOf or through its default"
+        yield part.remark((), "a definition holds itself without end, in allOf or through its default")
 
 
-def _extended(child: Mapping[str, Any], parent: Mapping[str, Any]) -> dict[str, Any]:
-    """What the child says over what comes along from the parent ("Extending" in the documentation)."""
-    inherited = {
-        key: value
-        for key, value in parent.items()
-        if key in _INHERITED_TEXTS or (key.startswith("x-") and key != EXTEND)
+def _with_parts(parts: Mapping[str, schema_references.Part]) -> dict[str, Any]:
+    """What was referred to, as definitions; the definitions within it are among them already."""
+    return {
+        name: {key: value for key, value in part.schema.items() if key != "definitions"}
+        for name, part in parts.items()
     }
-    result = {**inherited, **{key: value for key, value in child.items() if key != EXTEND}}
+
+
+def _extended(
+    child: Mapping[str, Any], parts: Mapping[str, Any], parent: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """The child with what it refers to, over what comes along from the parent ("Extending" in the docs)."""
+    own = {key: value for key, value in child.items() if key != schema_keywords.EXTEND}
+    if parts:
+        own["definitions"] = {**parts, **own.get("definitions", {})}
+    if parent is None or schema_keywords.EXTEND not in child:
+        return own
+    result = {key: value for key, value in parent.items() if _comes_along(key)} | own
     for keyword in _INHERITED_MAPS:
-        if keyword in parent or keyword in child:
-            result[keyword] = {**parent.get(keyword, {}), **child.get(keyword, {})}
-    required = [*parent.get("required", ()), *child.get("required", ())]
+        if keyword in parent or keyword in own:
+            result[keyword] = {**parent.get(keyword, {}), **own.get(keyword, {})}
+    required = [*parent.get("required", ()), *own.get("required", ())]
     if required:
         result["required"] = list(dict.fromkeys(required))
     return result
+
+
+def _comes_along(keyword: str) -> bool:
+    """Whether a keyword of the parent holds for its child as a whole."""
+    return keyword in _INHERITED_TEXTS or keyword.startswith("x-")

@@ -1,7 +1,7 @@
 """What a schema demands, in words. Values never appear here: they may be secrets."""
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 
 import jsonschema
 
@@ -14,20 +14,38 @@ MISSING_KEY: Final = "must have the key "
 """How the rule of a missing key begins."""
 
 
-def explain(error: jsonschema.ValidationError, base: Path = ()) -> Iterator[tuple[Path, str]]:
-    """The places (below ``base``) and rules of one validation error."""
-    path = (*base, *error.absolute_path)
-    if error.validator == "additionalProperties":
+class Told(NamedTuple):
+    """One thing that is wrong."""
+
+    path: Path
+    rule: str
+    shows_value: bool = True
+    """Whether the value at the path is of use: it is not for a key that is missing or not known."""
+
+
+def explain(error: jsonschema.ValidationError) -> Iterator[Told]:
+    """The places and rules of one validation error."""
+    yield from _explain(error, tuple(error.absolute_path))
+
+
+def _explain(error: jsonschema.ValidationError, path: Path) -> Iterator[Told]:
+    keyword = str(error.validator)
+    if keyword == "additionalProperties":
         yield from _unknown_keys(error, path)
+    elif keyword in _CHOICES and error.context:
+        yield from _no_form(_branches(error), path)
     else:
-        yield path, rule(error)
+        yield Told(path, _rule(error), keyword != "required")
 
 
-def rule(error: jsonschema.ValidationError) -> str:
+def _rule(error: jsonschema.ValidationError) -> str:
     """What the value had to be."""
     keyword = str(error.validator)
-    if keyword in _COMBINED:
-        return _combined(error)
+    if keyword == "not":
+        return "must not be of the form that the schema excludes"
+    if keyword in _CHOICES:
+        count = len(cast("list[Any]", error.validator_value))
+        return f"must be of exactly one of {count} forms, and is of several"
     if keyword == "pattern":
         return f"must match '{error.validator_value}'"
     if keyword == "required":
@@ -43,10 +61,10 @@ def _other(demand: object) -> str:
     return f"must satisfy {_json(demand)}"
 
 
-def _unknown_keys(error: jsonschema.ValidationError, path: Path) -> Iterator[tuple[Path, str]]:
+def _unknown_keys(error: jsonschema.ValidationError, path: Path) -> Iterator[Told]:
     known = _schema(error).get("properties", {})
     for key in patterns.unknown_keys(cast("Mapping[str, Any]", error.instance), _schema(error)):
-        yield (*path, key), _unknown_key(known)
+        yield Told((*path, key), _unknown_key(known), shows_value=False)
 
 
 def _unknown_key(known: Mapping[str, Any]) -> str:
@@ -68,26 +86,49 @@ def _types(demand: Any) -> str:  # noqa: ANN401  # any JSON
     return "must be " + " or ".join(_TYPE_NAMES.get(name, name) for name in names)
 
 
-def _combined(error: jsonschema.ValidationError) -> str:
-    keyword = str(error.validator)
-    if keyword == "not":
-        return "must not be of the form that the schema excludes"
-    count = len(cast("list[Any]", error.validator_value))
-    if keyword == "oneOf" and not error.context:
-        return f"must be of exactly one of {count} forms, and is of several"
-    nearest = min(error.context or (), key=_distance, default=None)
-    hint = "" if nearest is None or nearest.validator in _COMBINED else f" (nearest: {_nearest(nearest)})"
-    return f"must be of one of {count} forms{hint}"
+_Branch = list[jsonschema.ValidationError]
 
 
-def _distance(error: jsonschema.ValidationError) -> tuple[int, bool]:
-    """Small for the form that was most likely meant: right until deep inside, or at least in its type."""
-    return -len(error.relative_path), error.validator == "type"
+def _branches(error: jsonschema.ValidationError) -> list[_Branch]:
+    """What is wrong with each of the forms, without the one that stands for ``nullable``."""
+    found: dict[int, _Branch] = {}
+    for inner in error.context or ():
+        found.setdefault(cast("int", inner.relative_schema_path[0]), []).append(inner)
+    return [branch for branch in found.values() if branch[0].schema != {"type": "null"}]
 
 
-def _nearest(error: jsonschema.ValidationError) -> str:
-    where = yaml_reading.format_path(tuple(error.relative_path))
-    return f"{where} {rule(error)}".strip()
+def _no_form(branches: list[_Branch], path: Path) -> Iterator[Told]:
+    nearest = min(branches, key=_distance)
+    if len(branches) == 1:
+        for inner in nearest:
+            yield from _explain(inner, (*path, *inner.relative_path))
+        return
+    told = [told for inner in nearest for told in _explain(inner, tuple(inner.relative_path))]
+    hint = "; ".join(map(_hint, told[:_HINTS]))
+    shows_value = all(one.shows_value for one in told)
+    yield Told(path, f"must be of one of {len(branches)} forms (nearest: {hint})", shows_value)
+
+
+def _distance(branch: _Branch) -> tuple[bool, bool, int, int]:
+    """Small for the form that was most likely meant.
+
+    That is one of the right type whose names of kinds and modes are those of the value, then the one of which
+    the least is wrong, then the one that is right until deep inside.
+    """
+    keywords = [(str(inner.validator), len(inner.relative_path)) for inner in branch]
+    return (
+        ("type", 0) in keywords,
+        any(keyword == "enum" for keyword, _ in keywords),
+        len(branch),
+        -max(depth for _, depth in keywords),
+    )
+
+
+def _hint(told: Told) -> str:
+    where = yaml_reading.format_path(told.path)
+    if told.rule.startswith("the schema"):
+        return f"{where}: {told.rule}"
+    return f"{where} {told.rule}".strip()
 
 
 def _json(value: object) -> str:
@@ -102,7 +143,9 @@ def _count(text: str) -> Callable[[Any], str]:
     return lambda demand: text.format(_json(demand))
 
 
-_COMBINED: Final = frozenset({"anyOf", "oneOf", "not"})
+_CHOICES: Final = frozenset({"anyOf", "oneOf"})
+_HINTS: Final = 3
+"""How much of what is wrong with a form is told."""
 _TYPE_NAMES: Final = {
     "string": "a string",
     "number": "a number",

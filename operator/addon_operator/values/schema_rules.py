@@ -11,13 +11,18 @@ from addon_operator.kernel import json_types
 from addon_operator.values import cel_values, schema_walk
 from addon_operator.values.schema_walk import SchemaObject
 
-RULE_KEYWORDS: Final = ("x-kubernetes-validations", "x-deckhouse-validations")
+_LENIENT: Final = "x-deckhouse-validations"
+RULE_KEYWORDS: Final = ("x-kubernetes-validations", _LENIENT)
 
 Path = tuple[str | int, ...]
 
 
 class RuleError(Exception):
     """A rule cannot be compiled or evaluated; the text is the reason."""
+
+
+class MissingKeyError(RuleError):
+    """A rule reads a key that the values do not have."""
 
 
 class RuleEvaluator(Protocol):
@@ -30,7 +35,8 @@ class RuleEvaluator(Protocol):
     def evaluate(self, expression: str, variables: Mapping[str, json_types.JsonValue]) -> bool:
         """The verdict on ``self`` and, for transition rules, ``oldSelf``.
 
-        Raises :class:`RuleError` if the expression cannot be evaluated over these values.
+        Raises :class:`RuleError` if the expression cannot be evaluated over these values, which is a
+        :class:`MissingKeyError` if it reads a key that they do not have.
         """
         ...
 
@@ -42,6 +48,8 @@ class Rule:
     expression: str
     message: str
     """What to tell when it does not hold; the expression if the schema has no message."""
+    is_lenient: bool = False
+    """Whether it is passed over when it reads a key that is missing: the alias does so in the original."""
 
     @property
     def is_transition(self) -> bool:
@@ -55,7 +63,8 @@ class BrokenRule:
 
     path: Path
     message: str
-    value: json_types.JsonValue
+    is_passed_over: bool = False
+    """Whether it could not be evaluated, and counts as held."""
 
 
 class _Absent:
@@ -67,12 +76,13 @@ ABSENT: Final = _Absent()
 
 def rules_of(schema: SchemaObject) -> list[Rule]:
     """The rules that stand at one place of a schema."""
-    return [_rule(item) for keyword in RULE_KEYWORDS for item in schema.get(keyword, ())]
+    return [_rule(item, keyword) for keyword in RULE_KEYWORDS for item in schema.get(keyword, ())]
 
 
-def _rule(item: Mapping[str, Any]) -> Rule:
+def _rule(item: Mapping[str, Any], keyword: str) -> Rule:
     expression = str(item.get("rule", item.get("expression"))).strip()
-    return Rule(expression, str(item.get("message", f"the rule {expression!r} must hold")).strip())
+    message = str(item.get("message", f"the rule {expression!r} must hold")).strip()
+    return Rule(expression, message, keyword == _LENIENT)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -85,7 +95,7 @@ class RuleChecker:
     def broken(
         self, schema: SchemaObject, value: json_types.JsonValue, old: json_types.JsonValue | _Absent
     ) -> Iterator[BrokenRule]:
-        """All rules that do not hold."""
+        """All rules that do not hold, and those that are passed over because they cannot be evaluated."""
         yield from self._broken([schema], (), value, old)
 
     def _broken(
@@ -113,25 +123,35 @@ class RuleChecker:
         for rule in rules_of(facet):
             if value is None or (rule.is_transition and isinstance(old, _Absent)):
                 continue
-            problem = self._problem(rule, facet, value, old)
-            if problem is not None:
-                yield BrokenRule(path, problem, value)
+            yield from self._judged(rule, facet, path, value, old)
 
-    def _problem(
+    def _judged(
         self,
         rule: Rule,
         facet: SchemaObject,
+        path: Path,
         value: json_types.JsonValue,
         old: json_types.JsonValue | _Absent,
-    ) -> str | None:
+    ) -> Iterator[BrokenRule]:
         variables = {"self": cel_values.convert([facet], value, self.definitions)}
         if rule.is_transition and not isinstance(old, _Absent):
             variables["oldSelf"] = cel_values.convert([facet], old, self.definitions)
         try:
-            return None if self.evaluator.evaluate(rule.expression, variables) else rule.message
-        except RuleError:
+            holds = self.evaluator.evaluate(rule.expression, variables)
+        except RuleError as error:
             # The reason may show values.
-            return f"{rule.message} (the rule cannot be evaluated over these values)"
+            if rule.is_lenient and isinstance(error, MissingKeyError):
+                yield BrokenRule(path, _PASSED_OVER.format(rule.expression), is_passed_over=True)
+            else:
+                yield BrokenRule(path, f"{rule.message} (the rule cannot be evaluated over these values)")
+        else:
+            if not holds:
+                yield BrokenRule(path, rule.message)
+
+
+_PASSED_OVER: Final = (
+    "the rule {!r} is passed over: it reads a key that is missing; ask with has(…), or read it with .?"
+)
 
 
 def _inner_values(

@@ -19,11 +19,14 @@ from addon_operator.values import (
     cel_rules,
     json_documents,
     json_pointers,
+    origins,
     schema_defaults,
     schema_formats,
+    schema_keywords,
     schema_loading,
     schema_messages,
     schema_prepass,
+    schema_references,
     schema_rules,
     schema_walk,
     yaml_reading,
@@ -65,7 +68,7 @@ class Violation:
 
     def __str__(self) -> str:
         shown = "" if self.value is None else f", not {self.value}"
-        origin = f"; set in {self.origin}" if self.origin else ""
+        origin = f"; {origins.told(self.origin)}" if self.origin else ""
         return f"{self.path}: {self.rule}{shown} ({self.schema}{origin})"
 
 
@@ -88,10 +91,15 @@ class Schema:
     """A schema that was checked and prepared."""
 
     def __init__(
-        self, definition: Mapping[str, Any], source: str, evaluator: schema_rules.RuleEvaluator
+        self,
+        definition: Mapping[str, Any],
+        source: str,
+        evaluator: schema_rules.RuleEvaluator,
+        warnings: Sequence[str] = (),
     ) -> None:
-        """``definition`` comes from :mod:`~addon_operator.values.schema_loading`."""
+        """``definition`` and ``warnings`` come from :mod:`~addon_operator.values.schema_loading`."""
         self.definition: Final = definition
+        self.warnings: Final = tuple(warnings)
         self.source: Final = source
         self._definitions: Mapping[str, Any] = definition.get("definitions", {})
         self._checks = _validator(schema_prepass.prepare(definition))
@@ -114,40 +122,40 @@ class Schema:
     ) -> list[Violation]:
         """All that the schema does not allow in a section; ``root`` is the section's key.
 
-        ``old`` are the values before, for transition rules; ``for_helm`` demands ``x-required-for-helm`` too.
+        ``old`` are the values before, for transition rules, ``None`` or empty if there were none;
+        ``for_helm`` demands ``x-required-for-helm`` too.
         """
         checks = self._helm_checks if for_helm else self._checks
-        told = (
-            (path, rule, str(error.validator))
-            for error in checks.iter_errors(value)
-            for path, rule in schema_messages.explain(error)
-        )
+        told = (one for error in checks.iter_errors(value) for one in schema_messages.explain(error))
         return self._violations(root, value, told) or self._violations(
-            root, value, self._broken_rules(value, old)
+            root, value, self._told_by_rules(value, old)
         )
 
-    def _broken_rules(
-        self, value: json_types.JsonObject, old: json_types.JsonObject | None
-    ) -> Iterator[tuple[Path, str, str]]:
+    def passed_over(self, root: str, value: json_types.JsonObject) -> list[Violation]:
+        """Rules that count as held, because they cannot be evaluated over a section."""
+        told = self._told_by_rules(value, None, passed_over=True)
+        return self._violations(root, value, told)
+
+    def _told_by_rules(
+        self, value: json_types.JsonObject, old: json_types.JsonObject | None, *, passed_over: bool = False
+    ) -> Iterator[schema_messages.Told]:
         if self._has_rules:
-            before = schema_rules.ABSENT if old is None else old
-            for broken in self._rules.broken(self.definition, value, before):
-                yield broken.path, broken.message, "rule"
+            for broken in self._rules.broken(self.definition, value, old or schema_rules.ABSENT):
+                if broken.is_passed_over is passed_over:
+                    yield schema_messages.Told(broken.path, broken.message, not passed_over)
 
     def _violations(
-        self, root: str, value: json_types.JsonObject, told: Iterator[tuple[Path, str, str]]
+        self, root: str, value: json_types.JsonObject, told: Iterator[schema_messages.Told]
     ) -> list[Violation]:
-        """The first of them; ``told`` are path, rule and keyword."""
+        """The first of them."""
         first = list(itertools.islice(told, MAX_VIOLATIONS))
         masked = self.masked(value) if first else {}
-        return [self._violation(root, masked, *one) for one in first]
+        return [self._violation(root, masked, one) for one in first]
 
-    def _violation(
-        self, root: str, masked: json_types.JsonObject, path: Path, rule: str, keyword: str
-    ) -> Violation:
-        shown = None if keyword in _VALUE_IS_NO_USE else _shown(masked, path)
-        keys = (root, *path)
-        return Violation(yaml_reading.format_path(keys), rule, shown, self.source, keys)
+    def _violation(self, root: str, masked: json_types.JsonObject, told: schema_messages.Told) -> Violation:
+        shown = _shown(masked, told.path) if told.shows_value else None
+        keys = (root, *told.path)
+        return Violation(yaml_reading.format_path(keys), told.rule, shown, self.source, keys)
 
     @functools.cached_property
     def digest(self) -> str:
@@ -201,7 +209,6 @@ def _shown(masked: Any, path: Path) -> str:  # noqa: ANN401  # any JSON
 
 MAX_VIOLATIONS: Final = 100
 """How many are looked for in a section."""
-_VALUE_IS_NO_USE: Final = frozenset({"required", "additionalProperties"})
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -212,6 +219,16 @@ class SectionSchemas:
     """``openapi/config-values.yaml``: what ``values.yaml`` files and the ConfigMap may say."""
     values: Schema | None = None
     """``openapi/values.yaml``: what they and the patches of hooks may make."""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What checks nothing in the files."""
+        return tuple(
+            warning
+            for schema in (self.config, self.values)
+            if schema is not None
+            for warning in schema.warnings
+        )
 
     def masked(self, value: json_types.JsonObject) -> json_types.JsonObject:
         """A copy of the section that hides what any of the schemas calls sensitive."""
@@ -232,20 +249,21 @@ def load_schemas(
     config: tuple[str, str] | None = None,
     values: tuple[str, str] | None = None,
     evaluator: schema_rules.RuleEvaluator | None = None,
+    read: schema_references.FileReader | None = None,
 ) -> SectionSchemas:
     """The schemas of a section from the texts and names of its files, ``None`` for a file that is missing.
 
-    Sections that share an ``evaluator`` share what it prepared.
+    Sections that share an ``evaluator`` share what it prepared; ``read`` gives files that others refer to.
 
     Raises :class:`~addon_operator.values.schema_loading.SchemaError` or
     :class:`~addon_operator.values.yaml_reading.YamlError`, which name file and position.
     """
     evaluator = evaluator or cel_rules.CelEvaluator()
-    config_schema = None if config is None else load_schema(*config, evaluator=evaluator)
+    config_schema = None if config is None else load_schema(*config, evaluator=evaluator, read=read)
     if values is None:
         return SectionSchemas(config_schema)
     parent = None if config_schema is None else config_schema.definition
-    return SectionSchemas(config_schema, load_schema(*values, parent=parent, evaluator=evaluator))
+    return SectionSchemas(config_schema, load_schema(*values, parent=parent, evaluator=evaluator, read=read))
 
 
 def load_schema(
@@ -253,14 +271,16 @@ def load_schema(
     source: str,
     parent: Mapping[str, Any] | None = None,
     evaluator: schema_rules.RuleEvaluator | None = None,
+    read: schema_references.FileReader | None = None,
 ) -> Schema:
-    """One schema; ``parent`` is the definition that ``x-extend`` means.
+    """One schema; ``parent`` is the definition that ``x-extend`` means, ``read`` gives other files.
 
     Raises :class:`~addon_operator.values.schema_loading.SchemaError` or
     :class:`~addon_operator.values.yaml_reading.YamlError`, which name file and position.
     """
     evaluator = evaluator or cel_rules.CelEvaluator()
-    return Schema(schema_loading.load(text, source, parent, evaluator), source, evaluator)
+    loaded = schema_loading.load(text, source, parent, evaluator, read)
+    return Schema(loaded.definition, source, evaluator, loaded.warnings)
 
 
 def _validator(prepared: Mapping[str, Any]) -> jsonschema.protocols.Validator:
@@ -309,7 +329,7 @@ def _facets(schemas: Sequence[Mapping[str, Any]], definitions: Mapping[str, Any]
 
 
 def _is_sensitive(facets: Sequence[Mapping[str, Any]]) -> bool:
-    return any(facet.get(schema_loading.SENSITIVE) for facet in facets)
+    return any(facet.get(schema_keywords.SENSITIVE) for facet in facets)
 
 
 def _children(facets: Sequence[Mapping[str, Any]], key: str | int) -> list[Mapping[str, Any]]:

@@ -31,6 +31,13 @@ class SectionPatch:
     """Whether the content of the values differs."""
 
 
+@dataclasses.dataclass(slots=True)
+class _Allowed:
+    """The last values that the values schema allowed, shared with snapshots: they are what is checked."""
+
+    value: json_types.JsonObject | None = None
+
+
 class Section:
     """The values under ``global`` or one module's key; results are kept until a source changes."""
 
@@ -43,6 +50,8 @@ class Section:
         self._log = patch_log.PatchLog()
         self._present: json_types.JsonObject | None = None
         self._text: bytes | None = None
+        self._is_in_force = False
+        self._allowed = _Allowed()
 
     @property
     def config(self) -> json_types.JsonObject:
@@ -88,6 +97,10 @@ class Section:
         self._forget()
         return True
 
+    def come_into_force(self) -> None:
+        """From now on rules about transitions compare with what the ConfigMap says."""
+        self._is_in_force = True
+
     def set_files(self, files: json_types.JsonObject, section_schemas: schemas.SectionSchemas) -> None:
         """Replace what the ``values.yaml`` and schema files say."""
         self._files = files
@@ -100,12 +113,13 @@ class Section:
 
     def default_layers(self) -> list[origins.Layer]:
         """The section as the defaults of each schema filled it, the values schema first."""
-        filled = ((self._schemas.values, self.present), (self._schemas.config, self.configured(self._config)))
-        return [
-            origins.Layer(f"default in {schema.source}", value)
-            for schema, value in filled
-            if schema is not None
-        ]
+        below = [] if self._schemas.values is None else [_defaults(self._schemas.values, self.present)]
+        return [*below, *self.config_default_layers(self._config)]
+
+    def config_default_layers(self, config: json_types.JsonObject) -> list[origins.Layer]:
+        """The section as the defaults of the config schema fill it if the ConfigMap says this."""
+        schema = self._schemas.config
+        return [] if schema is None else [_defaults(schema, self.configured(config))]
 
     def masked(self, value: json_types.JsonObject) -> json_types.JsonObject:
         """A copy of a state of the section that hides what is sensitive."""
@@ -121,11 +135,17 @@ class Section:
             return operation
         return {**operation, "value": self._schemas.masked_at(path, operation["value"])}
 
-    def config_violations(self, config: json_types.JsonObject) -> list[schemas.Violation]:
-        """What the config schema does not allow if the ConfigMap says this."""
+    def config_violations(
+        self, config: json_types.JsonObject, *, is_first: bool = False
+    ) -> list[schemas.Violation]:
+        """What the config schema does not allow if the ConfigMap says this.
+
+        ``is_first``: whatever it said before was in force for nobody.
+        """
         if self._schemas.config is None and self._schemas.values is None:
             return []
-        proposal = inspection.Proposal(self.key, self._files, config, self._config)
+        is_edit = self._is_in_force and not is_first and not json_documents.equal(config, self._config)
+        proposal = inspection.Proposal(self.key, self._files, config, self._config if is_edit else None)
         return self._inspector.config_violations(proposal, self._schemas)
 
     def values_violations(
@@ -134,8 +154,28 @@ class Section:
         """What the values schema does not allow in values that would follow the present ones."""
         if self._schemas.values is None:
             return []
-        values = inspection.Values(self.key, value, self.present, for_helm)
+        before = self.present if self._allowed.value is None else self._allowed.value
+        changes = self._schemas.values.has_rules and not json_documents.equal(value, before)
+        values = inspection.Values(self.key, value, before if changes else None, for_helm)
         return self._inspector.values_violations(values, self._schemas.values)
+
+    def allow(self) -> None:
+        """The values schema allows the present values; of a snapshot, too."""
+        self._allowed.value = self.present
+
+    def passed_over(self) -> list[schemas.Violation]:
+        """Rules that are passed over, because they read keys that are missing, each once."""
+        checked = (
+            (self._schemas.config, self.configured(self._config)),
+            (self._schemas.values, self.present),
+        )
+        found = [
+            rule
+            for schema, value in checked
+            if schema is not None
+            for rule in schema.passed_over(self.key, value)
+        ]
+        return list({(one.path, one.rule): one for one in reversed(found)}.values())[::-1]
 
     def prepare(self, value: json_types.JsonObject, steps: Sequence[patches.Step]) -> SectionPatch:
         """What to take over when ``steps`` made ``value`` of the present values: both with defaults."""
@@ -161,6 +201,7 @@ class Section:
         """Take a patch over; whether it changed the content of the values."""
         self._log.append_owned(patch.steps)
         self._present, self._text = patch.value, patch.text
+        self.allow()
         if self._log.is_excessive(len(patch.text)):
             self._log.fold({self.key: self._lower()}, {self.key: patch.value})
         return patch.changed
@@ -168,6 +209,7 @@ class Section:
     def drop_patches(self) -> None:
         """Forget what hooks changed."""
         self._log = patch_log.PatchLog()
+        self._allowed = _Allowed()
         self._forget()
 
     def _forget(self) -> None:
@@ -188,3 +230,7 @@ class Section:
         if self._schemas.values is not None:
             self._schemas.values.fill(value)
         return value
+
+
+def _defaults(schema: schemas.Schema, filled: json_types.JsonObject) -> origins.Layer:
+    return origins.Layer(origins.default_in(schema.source), filled)

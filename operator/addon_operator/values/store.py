@@ -134,6 +134,8 @@ class ValuesStore:
         before = {module: (self.flag(module).enabled, self.maintenance(module)) for module in self._modules}
         self._config = config
         after = {module: (self.flag(module).enabled, self.maintenance(module)) for module in self._modules}
+        for kept in (self._global, *self._modules.values()):
+            kept.come_into_force()
         return ConfigChange(
             self._global.set_config(config.sections.get(names.GLOBAL_KEY, {})),
             frozenset(module for module in self._modules if before[module][0] != after[module][0]),
@@ -213,11 +215,18 @@ class ValuesStore:
         self, module: names.ModuleName | None, config: sources.ConfigValues | None = None
     ) -> list[values_schemas.Violation]:
         """Like :meth:`config_violations`, of one section; ``config`` is by default what is in force."""
-        layers = self.layers(module, config)
+        layers, kept = self.layers(module, config), self._section(module)
+        # What the ConfigMap says of a disabled module is in force for nobody.
+        is_first = module is not None and not self.flag(module).enabled
+        found = kept.config_violations(layers[-1].section, is_first=is_first)
+        defaults = kept.config_default_layers(layers[-1].section) if found else []
         return [
-            dataclasses.replace(violation, origin=origins.nearest_origin(violation.keys[1:], layers))
-            for violation in self._section(module).config_violations(layers[-1].section)
+            dataclasses.replace(one, origin=origins.blamed(one.keys[1:], layers, defaults)) for one in found
         ]
+
+    def passed_over_rules(self, module: names.ModuleName | None) -> list[values_schemas.Violation]:
+        """Rules of a section that count as held, because they read keys that its values do not have."""
+        return self._section(module).passed_over()
 
     def edit_violations(self, config: sources.ConfigValues) -> list[values_schemas.Violation]:
         """Like :meth:`config_violations`, without the sections that stay as they are in force."""
@@ -271,6 +280,8 @@ class ValuesStore:
             found = self.config_violations(config, [module])
             found = found or [v for part in kept for v in part.values_violations(part.present, for_helm=True)]
             _raise_violations(found, f"the values of module {module} are not ready for Helm")
+            for part in kept:
+                part.allow()
 
         return check
 

@@ -55,11 +55,13 @@ class Document:
 
     def where(self, path: Path) -> str:
         """``file, line 3, column 5`` of the path, or of the nearest parent that has a position."""
-        for length in range(len(path), 0, -1):
-            position = self.positions.get(path[:length])
-            if position is not None:
-                return f"{self.source}, {position}"
-        return self.source
+        position = self.position(path)
+        return self.source if position is None else f"{self.source}, {position}"
+
+    def position(self, path: Path) -> Position | None:
+        """Where the path stands, or the nearest parent that has a position."""
+        lengths = range(len(path), 0, -1)
+        return next((self.positions[path[:n]] for n in lengths if path[:n] in self.positions), None)
 
 
 def load(text: str, source: str) -> json_types.JsonValue:

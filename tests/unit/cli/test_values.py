@@ -200,3 +200,34 @@ def test_a_config_map_whose_data_are_no_texts_is_refused(modules: Directory) -> 
     modules.write("config.yaml", "kind: ConfigMap\ndata: {webShopEnabled: true}")
     result = modules.run("show", "web-shop", "--values", "config.yaml")
     assert "config.yaml: data of a ConfigMap must be a mapping of texts" in str(result.exception)
+
+
+def test_what_checks_nothing_in_a_schema_is_an_error_for_strict_readers_only(modules: Directory) -> None:
+    modules.write(
+        "modules/001-web-shop/openapi/config-values.yaml", "properties: {domain: {}, list: {patern: a}}"
+    )
+    told = (
+        "modules/001-web-shop/openapi/config-values.yaml, line 1, column 33, properties.list.patern: "
+        "this is no keyword of a schema and checks nothing; did you mean 'pattern'?"
+    )
+    assert modules.findings() == [("warning", "web-shop", told)]
+    assert modules.findings("--strict") == [("error", "web-shop", told)]
+
+
+def test_a_rule_that_is_passed_over_is_a_warning_told_once(modules: Directory) -> None:
+    rule = "x-deckhouse-validations: [{expression: self.nowhere > 1}]\n"
+    modules.write(
+        "modules/001-web-shop/openapi/config-values.yaml", rule + "properties: {domain: {}, list: {}}"
+    )
+    ((level, module, told),) = modules.findings()
+    assert (level, module) == ("warning", "web-shop")
+    assert told.startswith(
+        "webShop: the rule 'self.nowhere > 1' is passed over: it reads a key that is missing;"
+    )
+
+
+def test_findings_come_in_the_same_order_each_time(modules: Directory) -> None:
+    keys = ", ".join(f"{letter}: 1" for letter in "zxwvutsr")
+    modules.write("modules/001-web-shop/values.yaml", f"webShop: {{{keys}}}")
+    told = [problem.split(":")[0].removeprefix("webShop.") for _, _, problem in modules.findings()]
+    assert told == list("zxwvutsr"), "as they stand in the file"

@@ -160,7 +160,60 @@ def test_a_wrong_schema_is_refused_with_file_and_position(tmp_path: pathlib.Path
 
 
 def test_a_wrong_schema_of_global_values_is_refused_with_its_file(tmp_path: pathlib.Path) -> None:
-    path = schema(tmp_path / "hooks", "config-values.yaml", "x-extend: {schema: config-values.yaml}")
+    path = schema(tmp_path / "hooks", "config-values.yaml", "type: objekt")
     (tmp_path / "modules").mkdir()
     with pytest.raises(errors.ConfigurationError, match=str(path)):
         module_files.load([tmp_path / "modules"], 1, tmp_path / "hooks")
+
+
+COMMON = "definitions: {port: {type: integer}}\n"
+
+
+def test_a_schema_may_refer_to_files_within_its_module(tmp_path: pathlib.Path) -> None:
+    web = module(tmp_path, "010-web", "web: {port: x}\nwebEnabled: true")
+    (web / "common.yaml").write_text(COMMON)
+    schema(web, "config-values.yaml", "properties: {port: {$ref: '../common.yaml#/definitions/port'}}")
+    made = module_files.load([tmp_path], 1).store()
+    assert [violation.path for violation in made.config_violations(made.config)] == ["web.port"]
+
+
+@pytest.mark.parametrize(
+    ("reference", "problem"),
+    [
+        ("../../common.yaml", "'../../common.yaml' lies outside of"),
+        ("link.yaml", "'link.yaml' lies outside of"),
+        ("/etc/passwd", "'/etc/passwd' must be a relative path"),
+        ("https://example.com/a.yaml", "'https://example.com/a.yaml' must be a relative path"),
+        ("none.yaml", "none.yaml cannot be read: No such file or directory"),
+    ],
+)
+def test_a_schema_may_not_refer_to_files_outside_of_its_module(
+    tmp_path: pathlib.Path, reference: str, problem: str
+) -> None:
+    (tmp_path / "common.yaml").write_text(COMMON)
+    path = schema(module(tmp_path, "web"), "config-values.yaml", f"$ref: '{reference}#/definitions/port'")
+    (path.parent / "link.yaml").symlink_to(tmp_path / "common.yaml")
+    with pytest.raises(errors.ConfigurationError) as caught:
+        module_files.load([tmp_path], 1)
+    assert str(caught.value).startswith(f"{path}, line 1, column 1, $ref: ")
+    assert problem in str(caught.value)
+
+
+def test_what_checks_nothing_in_schemas_is_warned_of(tmp_path: pathlib.Path) -> None:
+    path = schema(module(tmp_path / "modules", "web"), "values.yaml", "propertys: {}")
+    hooks = schema(tmp_path / "hooks", "config-values.yaml", "requierd: [a]")
+    warnings = module_files.load([tmp_path / "modules"], 1, tmp_path / "hooks").warnings
+    assert [warning.split(": ")[0] for warning in warnings] == [
+        f"{path}, line 1, column 1, propertys",
+        f"{hooks}, line 1, column 1, requierd",
+    ]
+
+
+def test_a_default_is_not_blamed_on_the_file_around_it(tmp_path: pathlib.Path) -> None:
+    web = module(tmp_path, "010-web", "web: {other: 1}\nwebEnabled: true")
+    path = schema(
+        web, "config-values.yaml", "properties: {other: {}, a: {type: string, default: 7}}\nrequired: [b]"
+    )
+    made = module_files.load([tmp_path], 1).store()
+    told = {str(violation).rpartition("; ")[2] for violation in made.config_violations(made.config)}
+    assert told == {f"default in {path})", f"set in {web / 'values.yaml'})"}

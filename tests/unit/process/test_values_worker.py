@@ -326,3 +326,21 @@ def test_keywords_that_explode_are_ended_in_one_sentence(
         inspection.Proposal(KEY, {}, config, {}), schemas.load_schemas((schema, "config-values.yaml"))
     )
     assert "web: cannot be checked: it took more than 0.3 s, the bound of time" in str(found)
+
+
+GROWS = """
+properties: {size: {type: integer}}
+x-kubernetes-validations: [{rule: self.size >= oldSelf.size}]
+x-deckhouse-validations: [{rule: self.gone > 1}]
+"""
+
+
+@pytest.mark.parametrize(("before", "count"), [(None, 0), ({}, 0), ({"size": 2}, 0), ({"size": 4}, 1)])
+def test_the_worker_knows_whether_there_were_values_before(
+    worker: values_worker.ValuesWorker, before: json_types.JsonObject | None, count: int
+) -> None:
+    schema = schemas.load_schema(GROWS, "f")
+    values = inspection.Values(KEY, {"size": 3}, before)
+    assert len(worker.values_violations(values, schema)) == count
+    proposal = inspection.Proposal(KEY, {}, {"size": 3}, before)
+    assert len(worker.config_violations(proposal, schemas.SectionSchemas(schema))) == count

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from addon_operator.values import cel_functions, schema_formats, schema_loading, schemas
+from addon_operator.values import cel_functions, schema_formats, schema_keywords, schemas
 
 PAGE = (pathlib.Path(__file__).parents[3] / "docs" / "reference" / "schemas.md").read_text()
 EXAMPLE = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)[0]
 
 
 def test_every_keyword_is_described() -> None:
-    words = schema_loading.KEYWORDS
+    words = schema_keywords.KEYWORDS
     assert [word for word in words if not re.search(rf"`{re.escape(word)}[`:]", PAGE)] == []
 
 
@@ -22,7 +22,7 @@ def test_no_keyword_is_described_that_there_is_not() -> None:
     rows = re.findall(r"^\| (`.*?) \|", PAGE, re.MULTILINE)
     named = {word for row in rows for word in re.findall(r"`([$\w-]+)[:`]", row)}
     files = {"config-values", "values", "yaml", "MODULE"}
-    known = {*schema_loading.KEYWORDS, *_functions()}
+    known = {*schema_keywords.KEYWORDS, *_functions()}
     assert {word for word in named if word not in known | files} == set()
 
 

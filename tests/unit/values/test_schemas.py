@@ -1,4 +1,5 @@
 """What schemas check, fill in and hide."""
+# ruff: noqa: E501 - rows of tables
 
 from typing import Any
 
@@ -156,9 +157,11 @@ def test_all_violations_are_told_at_once_with_their_paths() -> None:
         ("properties: {a: {}}\npatternProperties: {'^b': {}}", "b: 1", True),
         ("type: object", "b: 1", True),
         ("properties: {a: {type: object, properties: {c: {}}}}", "a: {b: 1}", False),
-        ("additionalProperties: true\nproperties: {a: {properties: {c: {}}}}", "a: {b: 1}", False),
+        ("additionalProperties: true\nproperties: {a: {properties: {c: {}}}}", "a: {b: 1}", True),
         ("properties: {a: {items: {properties: {c: {}}}}}", "a: [{b: 1}]", False),
-        ("properties: {a: {additionalProperties: {properties: {c: {}}}}}", "a: {x: {b: 1}}", False),
+        ("properties: {a: {additionalProperties: {properties: {c: {}}}}}", "a: {x: {b: 1}}", True),
+        ("patternProperties: {'^a': {properties: {c: {}}}}", "ab: {b: 1}", False),
+        ("properties:", "b: 1", False),
         (
             "definitions: {d: {properties: {c: {}}}}\nproperties: {a: {$ref: '#/definitions/d'}}",
             "a: {b: 1}",
@@ -168,7 +171,7 @@ def test_all_violations_are_told_at_once_with_their_paths() -> None:
         (
             "properties: {a: {oneOf: [{type: object, properties: {c: {}}}, {type: string}]}}",
             "a: {b: 1}",
-            False,
+            True,
         ),
     ],
 )
@@ -176,6 +179,87 @@ def test_unknown_keys_are_refused_wherever_properties_are_listed_unless_allowed(
     schema: str, value: str, allowed: bool
 ) -> None:
     assert (violations(schema, value) == []) is allowed
+
+
+KINDS = """
+    properties: {master: {type: object, properties: {kind: {type: string}, size: {type: integer}}}}
+    %s
+    definitions: {master: {properties: {master: {properties: {kind: {enum: [a]}}}}}}
+"""
+OF_KIND_A = "{properties: {master: {properties: {kind: {enum: [a]}}}}}"
+
+
+@pytest.mark.parametrize(
+    ("branches", "kind", "allowed"),
+    [
+        (f"oneOf: [{OF_KIND_A}, {OF_KIND_A.replace('[a]', '[b]')}]", "a", True),
+        (f"oneOf: [{OF_KIND_A}, {OF_KIND_A.replace('[a]', '[b]')}]", "c", False),
+        (f"anyOf: [{OF_KIND_A}]", "a", True),
+        (f"anyOf: [{OF_KIND_A}]", "c", False),
+        (f"allOf: [{OF_KIND_A}]", "a", True),
+        (f"not: {OF_KIND_A}", "a", False),
+        (f"not: {OF_KIND_A}", "c", True),
+        (f"not: {{anyOf: [{OF_KIND_A}]}}", "a", False),
+        ("not: {$ref: '#/definitions/master'}", "a", False),
+        ("oneOf: [{$ref: '#/definitions/master'}]", "a", True),
+    ],
+)
+def test_nothing_is_closed_in_branches_at_any_depth(branches: str, kind: str, allowed: bool) -> None:
+    found = violations(KINDS % branches, f"master: {{kind: {kind}, size: 3}}")
+    assert (found == []) is allowed
+    unknown = violations(KINDS % branches, f"master: {{kind: {kind}, sise: 3}}")
+    assert [text for text in unknown if "does not know" in text] == [
+        "m.master.sise: the schema does not know this key (it knows kind, size)"
+    ], "the object itself stays closed"
+
+
+def test_a_definition_is_closed_where_its_place_is() -> None:
+    schema = """
+        definitions: {d: {properties: {c: {properties: {e: {}}}}}}
+        properties: {a: {$ref: '#/definitions/d'}, b: {additionalProperties: {$ref: '#/definitions/d'}}}
+    """
+    assert violations(schema, "b: {x: {c: {other: 1}, other: 1}}") == []
+    assert violations(schema, "a: {c: {other: 1}}") == [
+        "m.a.c.other: the schema does not know this key (it knows e)"
+    ]
+
+
+def test_an_unknown_keyword_checks_nothing() -> None:
+    assert violations("properties: {a: {const: 1, propertyNames: 7, $id: ':'}}", "a: {b: 2}") == []
+
+
+def form(kind: str) -> str:
+    return (
+        f"{{type: object, additionalProperties: false, properties: {{kind: {{enum: [{kind}]}}, size: {{}}}}}}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "found"),
+    [
+        (
+            f"oneOf: [{form('a')}, {form('b')}]",
+            "{kind: b, sise: 3}",
+            "m.a: must be of one of 2 forms (nearest: sise: the schema does not know this key (it knows kind, size))",
+        ),
+        (
+            f"anyOf: [{form('a')}, {{type: string}}]",
+            "{kind: a, sise: 3}",
+            "m.a: must be of one of 2 forms (nearest: sise: the schema does not know this key (it knows kind, size))",
+        ),
+        (f"oneOf: [{form('a')}]", "{kind: a, sise: 3}", "m.a.sise: the schema does not know this key (it knows kind, size)"),
+        ("anyOf: [{required: [b]}]", "{}", "m.a: must have the key 'b'"),
+        ("$ref: '#/definitions/d', nullable: true", "3", "m.a: must be a string, not 3"),
+        (
+            f"oneOf: [{{oneOf: [{form('a')}]}}, {{type: string}}]",
+            "{kind: a, sise: 3}",
+            "m.a: must be of one of 2 forms (nearest: sise: the schema does not know this key (it knows kind, size))",
+        ),
+    ],
+    ids=["of two objects", "of an object and a text", "a single form", "a single condition", "nullable", "nested"],
+)  # fmt: skip
+def test_what_no_form_allows_is_told_of_the_form_that_was_meant(schema: str, value: str, found: str) -> None:
+    assert violations(in_property(schema) + "\ndefinitions: {d: {type: string}}", f"a: {value}") == [found]
 
 
 def test_references_and_recursive_definitions_are_followed() -> None:
@@ -231,7 +315,15 @@ def test_what_helm_requires_is_demanded_only_before_helm_at_any_depth() -> None:
         ("allOf: [{properties: {a: {default: 1}}}]", "{}", {"a": 1}),
         ("anyOf: [{properties: {a: {default: 1}}}]", "{}", {}),
         ("definitions: {d: {default: 5}}\nproperties: {a: {$ref: '#/definitions/d'}}", "{}", {"a": 5}),
-        ("properties: {a: {default: ~}}", "{}", {"a": None}),
+        ("properties: {a: {default: ~}}", "{}", {}),
+        ("properties: {a: {type: string, default: ~}}", "{}", {}),
+        ("properties: {a: {type: string, nullable: true, default: ~}}", "{}", {"a": None}),
+        ("properties: {a: {type: [string, 'null'], default: ~}}", "{}", {"a": None}),
+        (
+            "properties: {a: {$ref: '#/definitions/d', nullable: true}}\ndefinitions: {d: {default: ~}}",
+            "{}",
+            {"a": None},
+        ),
     ],
 )
 def test_defaults_fill_only_missing_keys_of_what_exists(
@@ -259,7 +351,10 @@ SENSITIVE = """
       users:
         items: {required: [name], properties: {name: {type: string}, token: {$ref: '#/definitions/secret'}}}
       keys: {type: object, x-sensitive: true, additionalProperties: {type: string}}
-      mode: {anyOf: [{type: integer}, {type: object, properties: {pin: {x-sensitive: true, type: integer}}}]}
+      mode:
+        anyOf:
+        - {type: integer}
+        - {type: object, properties: {pin: {x-sensitive: true, type: integer}}, additionalProperties: false}
       depth: {type: object, maxProperties: 0, properties: {secret: {$ref: '#/definitions/secret'}}}
 """
 
@@ -274,6 +369,7 @@ SENSITIVE = """
         "mode: {pin: hunter2}",
         "depth: {secret: hunter2-long}",
         "pasword: hunter2",
+        "mode: {pim: hunter2}",
     ],
 )
 def test_violations_never_show_what_is_sensitive(value: str) -> None:
@@ -349,6 +445,47 @@ def test_rules_are_evaluated_where_they_stand(
     schema = schemas.load_schema(RULES, "f")
     broken = schema.violations("m", value, old)
     assert [f"{violation.path}: {violation.rule}" for violation in broken] == found
+
+
+@pytest.mark.parametrize(
+    ("value", "old", "broken"),
+    [
+        ({"min": 3}, None, []),
+        ({"min": 3}, {}, []),
+        ({"min": 3}, {"min": 4}, ["m"]),
+        ({"min": 3}, {"min": 3}, []),
+        ({"min": 3}, {"other": 3}, ["m"]),
+    ],
+    ids=["nothing before", "an empty section before", "more before", "the same before", "no key before"],
+)
+@pytest.mark.parametrize("keyword", ["x-kubernetes-validations", "x-deckhouse-validations"])
+def test_a_rule_about_a_change_is_passed_over_where_there_is_no_old_value(
+    keyword: str, value: json_types.JsonObject, old: json_types.JsonObject | None, broken: list[str]
+) -> None:
+    schema = schemas.load_schema(f"{keyword}: [{{rule: self.min >= oldSelf.min}}]", "f")
+    told = [found.path for found in schema.violations("m", value, old)]
+    assert told == ([] if "deckhouse" in keyword and old == {"other": 3} else broken)
+
+
+MISSING = "{0}: [{{rule: self.a.b > 1, message: too small}}]"
+
+
+def test_a_rule_over_a_missing_key_fails_but_is_passed_over_with_a_warning_under_the_alias() -> None:
+    strict = schemas.load_schema(MISSING.format("x-kubernetes-validations"), "f")
+    lenient = schemas.load_schema(MISSING.format("x-deckhouse-validations"), "f")
+    assert [v.rule for v in strict.violations("m", {"a": {}})] == [
+        "too small (the rule cannot be evaluated over these values)"
+    ]
+    assert strict.passed_over("m", {"a": {}}) == []
+    assert lenient.violations("m", {"a": {}}) == []
+    assert [str(v) for v in lenient.passed_over("m", {"a": {}})] == [
+        "m: the rule 'self.a.b > 1' is passed over: it reads a key that is missing; ask with has(…), or read it with .? (f)"
+    ]
+    assert [v.rule for v in lenient.violations("m", {"a": {"b": 1}})] == ["too small"]
+    assert lenient.passed_over("m", {"a": {"b": 1}}) == []
+    assert [v.rule for v in lenient.violations("m", {"a": 1})] == [
+        "too small (the rule cannot be evaluated over these values)"
+    ], "it is not the key that is missing"
 
 
 def test_rules_wait_until_the_rest_of_the_schema_holds() -> None:

@@ -330,3 +330,68 @@ def test_an_edit_that_switches_a_module_on_checks_all_of_it() -> None:
     values = make_store("someModule: {replicas: 0}")
     edited = config_of(someModuleEnabled="true")
     assert [v.path for v in values.edit_violations(edited)] == ["someModule.replicas"]
+
+
+GROWS = """
+    properties: {min: {type: integer}, other: {}}
+    x-kubernetes-validations: [{rule: self.min >= oldSelf.min}]
+"""
+
+
+def growing(files: str = "someModuleEnabled: true", *, values_only: bool = False) -> store.ValuesStore:
+    """A store in which ``min`` may only grow; ``values_only``: as the values schema says alone."""
+    common = sources.parse_common_values(files, "modules/values.yaml")
+    part = (GROWS, "schema")
+    loaded = schemas.load_schemas(None, part) if values_only else schemas.load_schemas(part)
+    return store.ValuesStore([store.ModuleValues(SOME, common, schemas=loaded)], [common])
+
+
+@pytest.mark.parametrize("files", ["", "someModule: {min: 9}", "someModule: {other: 1}"])
+def test_a_rule_about_a_change_takes_the_first_values_of_a_process(files: str) -> None:
+    values = growing(files)
+    assert values.config_violations(config_of(someModule="min: 3", someModuleEnabled="true")) == []
+
+
+def test_a_rule_about_a_change_compares_with_the_values_that_were_in_force() -> None:
+    values = growing()
+    values.set_config(config_of(someModule="min: 3"))
+    assert values.config_violations(config_of(someModule="min: 4")) == []
+    assert [v.path for v in values.config_violations(config_of(someModule="min: 2"))] == ["someModule"]
+    assert values.config_violations(config_of(someModule="min: 3")) == []
+    values.set_config(config_of(someModule="min: 5"))
+    assert len(values.config_violations(config_of(someModule="min: 4"))) == 1
+
+
+def test_what_was_said_of_a_disabled_module_was_in_force_for_nobody() -> None:
+    values = growing("")
+    values.set_config(config_of(someModule="min: 5"))
+    assert values.config_violations(config_of(someModule="min: 3", someModuleEnabled="true")) == []
+
+
+def test_the_first_patch_of_a_hook_has_no_old_value_and_the_next_one_has() -> None:
+    values = growing(values_only=True)
+    values.apply_values_patch(SOME, patch(add("min", 3)))
+    values.apply_values_patch(SOME, patch(add("min", 4)))
+    with pytest.raises(schemas.InvalidValuesError):
+        values.apply_values_patch(SOME, patch(add("min", 2)))
+
+
+def test_the_check_before_helm_compares_with_what_it_allowed_last() -> None:
+    values = growing(values_only=True)
+    values.set_config(config_of(someModule="min: 5"))
+    values.check_helm_values(SOME)
+    values.set_config(config_of(someModule="min: 3"))
+    for _ in range(2):
+        with pytest.raises(schemas.InvalidValuesError, match="not ready for Helm"):
+            values.check_helm_values(SOME)
+    values.set_config(config_of(someModule="min: 6"))
+    values.check_helm_values(SOME)
+
+
+def test_a_module_that_was_removed_begins_with_first_values_again() -> None:
+    values = growing(values_only=True)
+    values.set_config(config_of(someModule="min: 5"))
+    values.check_helm_values(SOME)
+    values.drop_patches(SOME)
+    values.set_config(config_of(someModule="min: 3"))
+    values.check_helm_values(SOME)

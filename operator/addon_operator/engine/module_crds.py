@@ -69,6 +69,7 @@ class ModuleCrds:
         self._modules: dict[names.ModuleName, model.Module] = {}
         self._known: asyncio.Task[Mapping[str, str]] | None = None
         self._known_until = 0.0
+        self._written: dict[str, str] = {}
         self.on_defined: Callable[[], None] = lambda: None
         """Called when a module has definitions."""
 
@@ -137,15 +138,18 @@ class ModuleCrds:
                 changed = await self._installer.ensure(crd, text)
             except errors.AddonOperatorError as error:
                 raise errors.ModuleError(module.name, f"{crd.source}: {error}") from error
+            self._written[name] = self._installer.digest(text)
             if changed:
                 self._observer.crd_applied(module.name, name)
 
     async def _what_is_applied(self) -> Mapping[str, str]:
         now = asyncio.get_running_loop().time()
         if self._known is None or now > self._known_until:
+            self._written.clear()
             self._known = asyncio.create_task(self._installer.applied())
             self._known_until = now + _RECENT
-        return await asyncio.shield(self._known)
+        # What was written since the list began is known better than the list tells.
+        return {**await asyncio.shield(self._known), **self._written}
 
     def _read(
         self, texts: Sequence[tuple[str, str, bool]], known: Mapping[str, str]

@@ -187,7 +187,7 @@ def test_a_failing_module_shows_in_module_and_queue(site: operator_site.Site) ->
     (waiting,) = row["waitingBindings"]
     assert (waiting["hook"], waiting["binding"]) == ("waits.sh", "shops")
     assert "no kind 'Shop'" in waiting["reason"]
-    assert "it went wrong; binding shops of hook waits.sh waits: " in ask.text("module", "list")
+    assert "it went wrong; binding shops (Shop) of hook waits.sh waits: " in ask.text("module", "list")
     (queue,) = ask.json("queue", "list")["active"]
     assert (queue["name"], queue["tasks"][0]["module"]) == ("main", "web")
     assert queue["headTries"] >= 1

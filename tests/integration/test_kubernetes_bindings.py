@@ -168,7 +168,7 @@ def test_a_kind_that_comes_later_is_followed_then_and_holds_up_nothing(site: ope
     site.hook(web, "shops.sh", {"kubernetes": [shops, config_maps(site)], "beforeHelm": 1})
     operator = site.start().wait_ready()
     assert told(site, "shops.sh") == ["maps Synchronization", "beforeHelm"]
-    assert "shops of hook shops.sh waits" in operator.log
+    assert "shops (Shop) of hook shops.sh waits" in operator.log
     assert operator.metrics().total("kube_binding_waiting", binding="shops") == 1
     version = {
         "name": "v1",

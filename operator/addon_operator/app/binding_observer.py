@@ -17,12 +17,15 @@ class BindingObserver:
 
     def binding_waits(self, hook: state.Hook, binding: bindings.KubernetesBinding, reason: str) -> None:
         """Log why its objects cannot be followed, and show that it is so."""
-        self._log.warning(f"binding {binding.name} of hook {hook.name} waits: {reason}", **_fields(hook))
+        told = f"binding {binding.name} ({binding.kind}) of hook {hook.name} waits: {reason}"
+        self._log.warning(told, **_fields(hook))
         self._meters.bindings.waiting.labels(**_labels(hook, binding)).set(1)
 
     def binding_follows(self, hook: state.Hook, binding: bindings.KubernetesBinding) -> None:
         """Log that all is well again."""
-        self._log.info(f"binding {binding.name} of hook {hook.name} waits no more", **_fields(hook))
+        self._log.info(
+            f"binding {binding.name} ({binding.kind}) of hook {hook.name} waits no more", **_fields(hook)
+        )
         self._meters.bindings.waiting.labels(**_labels(hook, binding)).set(0)
 
     def objects_counted(self, hook: state.Hook, binding: bindings.KubernetesBinding, count: int) -> None:

@@ -19,8 +19,8 @@ _NUMBERED: Final = re.compile(r"[0-9]+-.")
 _CHART: Final = "Chart.yaml"
 _OF_MODULES: Final = (_CHART, "templates", "crds", _ENABLED)
 _PARTS: Final = (*_OF_MODULES, hook_files.HOOKS_DIRECTORY, "openapi", "values.yaml")
-_GLOBAL_NAME: Final = "global-hooks"
-_MODULES_NAME: Final = "modules"
+GLOBAL_NAME: Final = "global-hooks"
+MODULES_NAME: Final = "modules"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class Configured:
             return [self._of_file(path)]
         if not path.is_dir():
             raise errors.ConfigurationError(f"{path} does not exist; name a directory with hooks or modules")
-        both = [path / name for name in (_GLOBAL_NAME, _MODULES_NAME) if (path / name).is_dir()]
+        both = [path / name for name in (GLOBAL_NAME, MODULES_NAME) if (path / name).is_dir()]
         if both and not (path / _CHART).exists():
             return [place for directory in both for place in self.below(directory)]
         known = self._of_owner(path)
@@ -91,7 +91,7 @@ class Configured:
             return _of_global(path)
         if path.absolute().name == hook_files.HOOKS_DIRECTORY:
             return self._of_root(path)
-        if _is_module(path):
+        if is_module(path):
             return _of_module(path)
         root = path / hook_files.HOOKS_DIRECTORY
         return self._of_root(root) if root.is_dir() else None
@@ -116,12 +116,12 @@ class Configured:
         above = root.absolute().parent
         if self._is_global(above):
             return Place(root, names.GLOBAL_KEY, config.HookKind.GLOBAL)
-        if _is_module(above):
+        if is_module(above):
             return dataclasses.replace(_of_module(above), root=root)
         return Place(root, above.name, None)
 
     def _is_global(self, path: pathlib.Path) -> bool:
-        return path.resolve() == self.global_hooks_dir.resolve() or path.resolve().name == _GLOBAL_NAME
+        return path.resolve() == self.global_hooks_dir.resolve() or path.resolve().name == GLOBAL_NAME
 
 
 def configured(flags: Mapping[str, str | None], environ: Mapping[str, str] = os.environ) -> Configured:
@@ -160,10 +160,10 @@ def _directories(path: pathlib.Path) -> list[pathlib.Path]:
 
 def _holds_modules(path: pathlib.Path) -> bool:
     inside = _directories(path)
-    return any(_is_module(entry) or (entry / hook_files.HOOKS_DIRECTORY).is_dir() for entry in inside)
+    return any(is_module(entry) or (entry / hook_files.HOOKS_DIRECTORY).is_dir() for entry in inside)
 
 
-def _is_module(path: pathlib.Path) -> bool:
+def is_module(path: pathlib.Path) -> bool:
     """Whether a directory looks like a module; one with hooks only must have a number to be sure."""
     parts = _PARTS if _NUMBERED.match(path.absolute().name) else _OF_MODULES
     return any((path / part).exists() for part in parts)

@@ -7,7 +7,7 @@ import pathlib
 from collections.abc import Mapping
 from typing import Any, Final
 
-from addon_operator.app import setting_resolution
+from addon_operator.app import hook_places, setting_resolution
 from addon_operator.app import settings as app_settings
 from addon_operator.engine import module_files
 from addon_operator.kernel import errors, json_types, names
@@ -42,6 +42,21 @@ def places(flags: Mapping[str, str | None], environ: Mapping[str, str] = os.envi
     resolution.check()
     values: Mapping[str, Any] = resolution.values
     return Places(**values)
+
+
+def flags_below(directory: str, global_hooks: str | None) -> dict[str, str | None]:
+    """The flags for a directory of modules, or for one with ``modules/`` and ``global-hooks/`` in it.
+
+    ``global_hooks`` is what the user named, which wins.
+    """
+    path = pathlib.Path(directory)
+    inside = {part: path / part for part in (hook_places.MODULES_NAME, hook_places.GLOBAL_NAME)}
+    modules = inside[hook_places.MODULES_NAME]
+    if not modules.is_dir() or hook_places.is_module(path) or hook_places.is_module(modules):
+        return {"modules_dirs": directory, "global_hooks_dir": global_hooks}
+    hooks = inside[hook_places.GLOBAL_NAME]
+    named = str(hooks) if global_hooks is None and hooks.is_dir() else global_hooks
+    return {"modules_dirs": str(modules), "global_hooks_dir": named}
 
 
 def read_config(path: pathlib.Path, modules: tuple[names.ModuleName, ...]) -> sources.ConfigValues:

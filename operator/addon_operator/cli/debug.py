@@ -227,7 +227,8 @@ def lines(texts: Sequence[str], nothing: str) -> str:
 def waiting_texts(waiting: Sequence[Document]) -> list[str]:
     """One phrase per binding that waits for its objects, as the log words it."""
     return [
-        f"binding {found['binding']} of hook {found['hook']} waits: {found['reason']}" for found in waiting
+        f"binding {found['binding']} ({found['kind']}) of hook {found['hook']} waits: {found['reason']}"
+        for found in waiting
     ]
 
 

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 import orjson
-import rich.box
 import rich.table
 import rich.text
 import yaml
@@ -85,7 +84,7 @@ def _plain_binding(bound: "hooks_check.Bound") -> dict[str, Any]:
 
 def _print_table(report: "hooks_check.Report") -> None:
     if report.files:
-        table = rich.table.Table(box=rich.box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
+        table = rich.table.Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
         for column in ("FILE", "BINDINGS", "ORDER", "QUEUE", "ERROR"):
             table.add_column(column, overflow="fold", justify="right" if column == "ORDER" else "left")
         for file in report.files:

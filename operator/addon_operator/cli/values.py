@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 import orjson
-import rich.box
-import rich.table
 import yaml
 
 from addon_operator.cli import tables
@@ -65,11 +63,16 @@ def check(
 ) -> int:
     """Check names, values and schemas of all modules in DIR, enabled or not.
 
+    DIR is a directory of modules, or one with modules/ and global-hooks/; without it, the modules of the
+    settings are looked at.
+
     The exit code is 1 if the operator would refuse something.
     """
     from addon_operator.app import values_check, values_files
 
-    flags = {"modules_dirs": directory or modules_dirs, "global_hooks_dir": global_hooks_dir}
+    flags = {"modules_dirs": modules_dirs, "global_hooks_dir": global_hooks_dir}
+    if directory is not None:
+        flags |= values_files.flags_below(directory, global_hooks_dir)
     report = values_check.check(values_files.places(flags), config, strict=strict)
     (_print_json if output == "json" else _print_table)(report)
     return EXIT_FINDINGS if report.failed else 0
@@ -85,12 +88,8 @@ def _print_json(report: "values_check.Report") -> None:
 
 def _print_table(report: "values_check.Report") -> None:
     if report.findings:
-        table = rich.table.Table(box=rich.box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
-        for column in ("LEVEL", "MODULE", "FINDING"):
-            table.add_column(column, overflow="fold", no_wrap=column == "LEVEL")
-        for found in report.findings:
-            table.add_row(found.level, found.subject, found.problem, style=_STYLES[found.level])
-        click.echo(tables.to_text(table), nl=False)
+        rows = [(str(found.level), found.subject, found.problem) for found in report.findings]
+        click.echo(tables.table(("LEVEL", "module", "finding"), rows, lambda row: _STYLES[row[0]]), nl=False)
     counts = collections.Counter(str(found.level) for found in report.findings)
     told = ", ".join(tables.count(counts[level], level) for level in _STYLES if counts[level])
     click.echo(f"{tables.count(report.modules, 'module')} checked: {told or 'nothing is wrong'}")

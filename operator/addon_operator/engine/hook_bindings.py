@@ -220,7 +220,12 @@ class HookBindings:
     def waiting(self, owner: str) -> list[introspection.WaitingBinding]:
         """The owner's bindings whose objects cannot be followed just now, and why."""
         return [
-            {"hook": one.hook.name, "binding": one.binding.name, "reason": one.reason}
+            {
+                "hook": one.hook.name,
+                "binding": one.binding.name,
+                "kind": one.binding.kind,
+                "reason": one.reason,
+            }
             for one in self._bound.of(owner)
             if one.reason is not None
         ]

@@ -27,6 +27,7 @@ class WaitingBinding(TypedDict):
 
     hook: str
     binding: str
+    kind: str
     reason: str
 
 

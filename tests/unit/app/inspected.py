@@ -31,7 +31,7 @@ class _Deaf:
 def _waiting(owner: str) -> list[introspection.WaitingBinding]:
     if owner != WEB:
         return []
-    return [{"hook": "pods.sh", "binding": "pods", "reason": "the operator may not list pods"}]
+    return [{"hook": "pods.sh", "binding": "pods", "kind": "Pod", "reason": "the operator may not list pods"}]
 
 
 class _Timer:

@@ -62,12 +62,12 @@ def test_modules_are_a_table() -> None:
 
 
 def test_a_binding_that_waits_for_its_objects_stands_with_its_module() -> None:
-    expected = "binding pods of hook pods.sh waits: the operator may not list pods"
+    expected = "binding pods (Pod) of hook pods.sh waits: the operator may not list pods"
     (web,) = [line for line in text("module", "list").splitlines() if line.startswith("web")]
     assert web.endswith(expected)
     (row,) = [row for row in document("module", "list")["modules"] if row["name"] == "web"]
     assert row["waitingBindings"] == [
-        {"hook": "pods.sh", "binding": "pods", "reason": "the operator may not list pods"}
+        {"hook": "pods.sh", "binding": "pods", "kind": "Pod", "reason": "the operator may not list pods"}
     ]
     assert document("global", "list") == {"globalHooks": ["pods.sh"], "waitingBindings": []}
 

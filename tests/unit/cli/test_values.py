@@ -231,3 +231,33 @@ def test_findings_come_in_the_same_order_each_time(modules: Directory) -> None:
     modules.write("modules/001-web-shop/values.yaml", f"webShop: {{{keys}}}")
     told = [problem.split(":")[0].removeprefix("webShop.") for _, _, problem in modules.findings()]
     assert told == list("zxwvutsr"), "as they stand in the file"
+
+
+@pytest.mark.parametrize("root", [".", "..", "../root"], ids=["itself", "above", "by name"])
+def test_a_directory_that_holds_modules_and_global_hooks_stands_for_both(
+    modules: Directory, monkeypatch: pytest.MonkeyPatch, root: str
+) -> None:
+    modules.write("global-hooks/openapi/config-values.yaml", "properties: {zone: {enum: [b]}}")
+    modules.write("root/modules/001-db/values.yaml", "db: {}")
+    modules.write("root/modules/values.yaml", "global: {zone: a}")
+    modules.write("root/global-hooks/openapi/config-values.yaml", "properties: {zone: {enum: [c]}}")
+    modules.write("deep/nothing", "")
+    monkeypatch.chdir(modules.root / ("" if root == "." else "deep"))
+    (found,) = modules.findings(root)
+    assert found[:2] == ("error", "global")
+    assert ('must be one of "c"' if "root" in root else 'must be one of "b"') in found[2]
+
+
+def test_a_module_that_is_called_modules_is_one(modules: Directory) -> None:
+    modules.write("several/modules/templates/a.yaml", "")
+    modules.write("several/other/values.yaml", "other: {}")
+    assert modules.run("check", "several").stdout == "2 modules checked: nothing is wrong\n"
+
+
+def test_findings_for_other_programs_are_lines_without_rules_and_padding(modules: Directory) -> None:
+    modules.write("modules/001-web-shop/values.yaml", f"webShop: {{size: 10, {'x' * 150}: 1}}")
+    lines = modules.run("check").stdout.splitlines()
+    assert lines[0].split() == ["LEVEL", "MODULE", "FINDING"]
+    assert [line.split()[:2] for line in lines[1:3]] == [["error", "web-shop"], ["error", "web-shop"]]
+    assert max(map(len, (lines[0], lines[1], lines[3]))) < 150
+    assert [line for line in lines if line != line.rstrip() or not line] == []

@@ -252,7 +252,7 @@ async def test_a_kind_that_comes_later_does_not_hold_up_the_start(bench: Bench) 
     assert await bench.told() == ["a.sh: pods Synchronization"]
     assert bench.log.waits == ["shops: the API server has no kind Shop"]
     assert bench.bindings.waiting(WEB) == [
-        {"hook": "a.sh", "binding": "shops", "reason": "the API server has no kind Shop"}
+        {"hook": "a.sh", "binding": "shops", "kind": "Shop", "reason": "the API server has no kind Shop"}
     ]
     assert bench.bindings.waiting(tasks.GLOBAL_OWNER) == []
     assert bench.bindings.snapshots(one)["shops"] == ()

@@ -87,8 +87,8 @@ async def test_modules_stand_in_run_order_with_what_is_known_of_them(bench: Benc
 
 async def test_bindings_that_wait_stand_with_their_module() -> None:
     waiting: dict[str, list[introspection.WaitingBinding]] = {
-        "web": [{"hook": "a.sh", "binding": "pods", "reason": "it may not"}],
-        "": [{"hook": "all.sh", "binding": "shops", "reason": "no such kind"}],
+        "web": [{"hook": "a.sh", "binding": "pods", "kind": "Pod", "reason": "it may not"}],
+        "": [{"hook": "all.sh", "binding": "shops", "kind": "Shop", "reason": "no such kind"}],
     }
     views = introspection.Introspection(
         states(), tuple, (), fakes.Clock(), lambda owner: waiting.get(owner, [])

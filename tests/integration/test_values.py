@@ -241,3 +241,44 @@ def test_modules_of_several_directories_share_their_global_values(site: operator
     site.start(MODULES_DIR=f"{site.modules}:{other}").wait_ready()
     expected = {"domain": "two", "first": 1}
     assert [json.loads((site.data(name) or {})["global"]) for name in ("web", "api")] == [expected] * 2
+
+
+def test_what_the_chart_needs_may_come_with_the_third_run_of_a_hook(
+    site: operator_site.Site, web: pathlib.Path
+) -> None:
+    runs = site.root / "runs"
+    count = f'echo >> {runs}; [ "$(wc -l < {runs})" -lt 3 ] || '
+    site.hook(web, "token.sh", {"beforeHelm": 1}, count + f"echo '{TOKEN}' > \"$VALUES_JSON_PATCH_PATH\"")
+    operator = site.start()
+    operator.wait_metric(2, "module_run_errors_total", module="web")
+    operator.wait_ready()
+    assert site.data("web") == {"color": "green", "token": "t0ken"}
+    assert site.labels() == ["token.sh beforeHelm"] * 3
+
+
+GROWS = """
+    x-kubernetes-validations: [{rule: self.min >= oldSelf.min, message: min must not shrink}]
+    x-deckhouse-validations: [{expression: self.nowhere > 1}]
+    properties:
+      min: {$ref: 'common.yaml#/definitions/number'}
+      color: {type: [string, 'null'], default: ~, descripton: of the page}
+      kind: {type: string, default: ~}
+      node: {type: object, properties: {kind: {type: string}, size: {type: integer}}}
+    oneOf:
+    - {properties: {node: {properties: {kind: {enum: [a]}}}}}
+    - {properties: {node: {properties: {kind: {enum: [b]}}}}}
+"""
+
+
+def test_a_schema_as_the_original_reads_it_takes_first_values_and_compares_with_them_later(
+    site: operator_site.Site, web: pathlib.Path
+) -> None:
+    schema(web, config_values=GROWS, common="definitions: {number: {type: [integer, string]}}")
+    site.config(web="{min: 3, color: ~, node: {kind: a, size: 3}}")
+    operator = site.start().wait_ready()
+    assert "did you mean 'description'?" in operator.log
+    site.config(web="{min: 2, color: red, node: {kind: a, size: 3}}")
+    operator.wait_metric(1, "config_values_errors_total")
+    operator.wait_logged("min must not shrink")
+    site.config(web="{min: 4, color: red, node: {kind: a, size: 3}}")
+    operator.wait_until(lambda: (site.data("web") or {}).get("color") == "red", "a larger one is taken")

@@ -204,8 +204,10 @@ class ModuleObserver:
         self._meters.forget_module(module)
         self._log.info("the module's directory is gone", module=module)
 
-    def modules_reloaded(self, touched: Collection[names.ModuleName]) -> None:
-        """Log which modules changed on disk."""
+    def modules_reloaded(self, touched: Collection[names.ModuleName], warnings: Sequence[str]) -> None:
+        """Log which modules changed on disk, and what is strange in them."""
+        for warning in warnings:
+            self._log.warning(warning)
         self._log.info(f"changed on disk and taken in: {', '.join(touched)}")
 
     def reload_refused(self, problem: str) -> None:

@@ -20,6 +20,12 @@ class Loading:
     problems: tuple[str, ...] = ()
     """What was wrong and therefore left as it was, one sentence each."""
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What checks nothing in the schemas of the touched modules, one sentence each."""
+        touched = (files for files in self.loaded.modules if files.module.name in self.touched)
+        return tuple(warning for files in touched for warning in files.values.schemas.warnings)
+
 
 Check = Callable[[module_files.LoadedModules, module_files.ModuleFiles], str | None]
 """Why the files of a module cannot be taken in although they can be read; ``None`` if they can."""

@@ -1,7 +1,7 @@
 """Taking modules in that changed on disk while the operator runs (setting ``WATCH_MODULES``)."""
 
 import dataclasses
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import Protocol
 
 from addon_operator.engine import module_files, module_loader, reactions, state
@@ -29,8 +29,8 @@ class HookReader(Protocol):
 class ReloadObserver(Protocol):
     """Who is told of reloads: the log and metrics."""
 
-    def modules_reloaded(self, touched: Collection[names.ModuleName]) -> None:
-        """These modules changed on disk and were taken in."""
+    def modules_reloaded(self, touched: Collection[names.ModuleName], warnings: Sequence[str]) -> None:
+        """These modules changed on disk and were taken in; ``warnings`` are what is strange in them."""
         ...
 
     def module_gone(self, module: names.ModuleName) -> None:
@@ -88,7 +88,7 @@ class ModuleReload:
         for name in sorted(loading.touched):
             await self._renew_hooks(name)
         if loading.touched:
-            self._observer.modules_reloaded(sorted(loading.touched))
+            self._observer.modules_reloaded(sorted(loading.touched), loading.warnings)
         return self._reaction(before, loading.touched)
 
     async def _renew_hooks(self, name: names.ModuleName) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import pathlib
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 import pytest
 
@@ -39,6 +39,7 @@ class Bench:
         self.ended: list[str] = []
         self.told: list[str] = []
         self.refusals: list[str] = []
+        self.warnings: list[str] = []
         self.renewed: list[str] = []
         self.broken_hooks = False
         self.known: list[Collection[str]] = []
@@ -66,8 +67,9 @@ class Bench:
             raise errors.AddonOperatorError("no configuration")
         self.renewed.append(name)
 
-    def modules_reloaded(self, touched: Collection[ModuleName]) -> None:
+    def modules_reloaded(self, touched: Collection[ModuleName], warnings: Sequence[str]) -> None:
         self.told.append(" ".join(touched))
+        self.warnings += warnings
 
     def module_gone(self, module: ModuleName) -> None:
         self.told.append(f"-{module}")
@@ -124,6 +126,25 @@ async def test_a_change_of_a_disabled_module_makes_no_run(bench: Bench) -> None:
     bench.states.enabled = (WEB,)
     bench.write("020-db/templates/a.yaml", "a: b")
     assert await bench.changed() == reactions.Reaction()
+
+
+async def test_what_checks_nothing_in_a_changed_schema_is_warned_of_then_and_not_again(bench: Bench) -> None:
+    path = bench.write("020-db/openapi/values.yaml", "propertys: {}")
+    bench.write("020-db/common.yaml", "definitions: {size: {type: integer}}")
+    await bench.changed()
+    assert [warning.split(":")[0] for warning in bench.warnings] == [f"{path}, line 1, column 1, propertys"]
+    bench.write("010-web/values.yaml", "webEnabled: true")
+    await bench.changed()
+    assert len(bench.warnings) == 1
+
+
+async def test_a_change_of_a_file_that_a_schema_refers_to_is_taken_in(bench: Bench) -> None:
+    bench.write("020-db/openapi/config-values.yaml", "properties: {size: {$ref: '../common.yaml'}}")
+    bench.write("020-db/common.yaml", "{default: 1}")
+    await bench.changed()
+    bench.write("020-db/common.yaml", "{default: 22}")
+    await bench.changed()
+    assert bench.own(DB) == {"size": 22}
 
 
 @pytest.mark.parametrize(

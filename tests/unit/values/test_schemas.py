@@ -255,8 +255,18 @@ def form(kind: str) -> str:
             "{kind: a, sise: 3}",
             "m.a: must be of one of 2 forms (nearest: sise: the schema does not know this key (it knows kind, size))",
         ),
+        (
+            f"oneOf: [{{properties: {{kind: {{enum: [a]}}}}}}, {form('b').replace('size: {}', 'size: {type: integer}')}]",
+            "{kind: b, sise: 3, size: x}",
+            "m.a: must be of one of 2 forms (nearest: sise: the schema does not know this key (it knows kind, size); size must be an integer)",
+        ),
+        (
+            f"oneOf: [{{type: string}}, {form('b').replace('size: {}', 'size: {type: integer}')}]",
+            "{kind: c, sise: 3, size: x}",
+            "m.a: must be of one of 2 forms (nearest: sise: the schema does not know this key (it knows kind, size); kind must be one of \"b\"; size must be an integer)",
+        ),
     ],
-    ids=["of two objects", "of an object and a text", "a single form", "a single condition", "nullable", "nested"],
+    ids=["of two objects", "of an object and a text", "a single form", "a single condition", "nullable", "nested", "of the kind", "of the type"],
 )  # fmt: skip
 def test_what_no_form_allows_is_told_of_the_form_that_was_meant(schema: str, value: str, found: str) -> None:
     assert violations(in_property(schema) + "\ndefinitions: {d: {type: string}}", f"a: {value}") == [found]

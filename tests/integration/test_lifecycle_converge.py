@@ -128,7 +128,7 @@ def test_failing_global_hooks_hold_up_the_converge_and_are_told_until_they_are_m
     site.hook(site.global_hooks, "after.sh", {"afterAll": 1})
     operator = site.start()
     operator.wait_logged("before.sh", "not yet")
-    assert "before.sh" in operator.get("/readyz").text
+    operator.wait_until(lambda: "before.sh" in operator.get("/readyz").text, "the hook is the reason")
     assert site.labels() == ["before.sh beforeAll"]
     site.config(web="color: red")
     gate.touch()

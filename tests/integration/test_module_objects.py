@@ -73,6 +73,11 @@ class Modules:
         )
         operator_process.wait_until(self._is_without_namespaces, "Modules are objects of the cluster")
 
+    def leave_object_of_the_cluster(self, name: str) -> None:
+        """Make an object as an older version had them; kubectl may still know them as those of namespaces."""
+        old: Any = {"apiVersion": "addon-operator.io/v1alpha1", "kind": "Module", "metadata": {"name": name}}
+        assert self._client.request("POST", "/apis/addon-operator.io/v1alpha1/modules", old).is_success
+
     def _is_without_namespaces(self) -> bool:
         asked = ("/apis/addon-operator.io/v1alpha1/modules", self._objects)
         return [self._client.request("GET", path).is_success for path in asked] == [True, False]
@@ -216,9 +221,7 @@ def test_operators_with_modules_of_one_name_have_an_object_each(
 
 def test_the_definition_of_an_older_version_is_replaced(modules: Modules) -> None:
     modules.leave_definition("addon-operator")
-    old = {"apiVersion": "addon-operator.io/v1alpha1", "kind": "Module", "metadata": {"name": "old"}}
-    (modules.site.root / "old.json").write_text(json.dumps(old))
-    modules.kubectl("create", "-f", os.fspath(modules.site.root / "old.json"))
+    modules.leave_object_of_the_cluster("old")
     modules.add(10, "web")
     operator = modules.site.start().wait_ready()
     modules.wait(operator, "web", Ready="True")

@@ -94,24 +94,30 @@ class Admission:
         self._store = certificate_store.CertificateStore(
             self._certificates(), self._tls, log, time=self._clock, changed=self._bundle_changed
         )
-        self._registrar = registration.Registrar(
-            kube,
-            admission_webhooks.configurations(settings),
-            admission_webhooks.client_address(settings),
-            self._store,
-            log,
-            time=self._clock,
-        )
+        self._registrar = self._make_registrar()
         authority = settings.webhook_client_ca
         self._clients = (
             None if authority is None else client_authority.ClientAuthority(authority, self._tls, log)
         )
         self._site = self._make_site(handler)
         self._watch_health = watch_health.WatchHealth("the watch of PodPresets")
-        meters.show_watch("podpresets", lambda: self._watch_health.is_up)
-        meters.show_watch("webhooks", lambda: self._registrar.health.is_up)
         self._tasks: list[asyncio.Task[None]] = []
         self._watch: podpreset_source.PodPresetSource | None = None
+        self._show(meters)
+
+    def _make_registrar(self) -> registration.Registrar:
+        return registration.Registrar(
+            self._kube,
+            admission_webhooks.configurations(self._settings),
+            admission_webhooks.client_address(self._settings),
+            self._store,
+            self._log,
+            time=self._clock,
+        )
+
+    def _show(self, meters: metrics.Metrics) -> None:
+        meters.show_watch("podpresets", lambda: self._watch_health.is_up)
+        meters.show_watch("webhooks", lambda: self._registrar.health.is_up)
         meters.admission.webhook_certificate_expiry_seconds.set_function(
             lambda: max(0.0, self._store.seconds_left())
         )

@@ -5,14 +5,13 @@ import dataclasses
 import pathlib
 import socket
 import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from typing import Final, Self
 
 import jq  # type: ignore[import-not-found]  # an extension module without stubs
 
 from addon_operator.hooks import jq_programs
-from addon_operator.process import jq_worker_main, start_errors
+from addon_operator.process import jq_worker_main, spawning, start_errors
 
 WORKERS: Final = 2
 MEMORY_BYTES: Final = 1 << 30
@@ -238,18 +237,5 @@ def _died() -> jq_programs.JqError:
 
 
 def _start_process(descriptor: int, memory_bytes: int) -> "subprocess.Popen[bytes]":
-    script = pathlib.Path(jq_worker_main.__file__)
-    libraries = pathlib.Path(jq.__file__).parent
-    argv = [sys.executable, "-I", "-S", str(script), str(descriptor), str(libraries), str(memory_bytes)]
-    try:
-        return subprocess.Popen(
-            argv,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            pass_fds=(descriptor,),
-            start_new_session=True,
-            env={},  # a program can read the environment
-        )
-    except OSError as error:
-        raise start_errors.explain(error, argv[0], None) from error
+    script, libraries = pathlib.Path(jq_worker_main.__file__), pathlib.Path(jq.__file__).parent
+    return spawning.start_python(script, descriptor, libraries, memory_bytes, options=("-I", "-S"))

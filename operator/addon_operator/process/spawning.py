@@ -8,6 +8,7 @@ import os
 import pathlib
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -159,3 +160,26 @@ def spawn(
         groups.send(pid, signal.SIGKILL)
         spawner.reap(pid)
         raise start_errors.explain(error, words[0], cwd) from error
+
+
+def start_python(
+    script: pathlib.Path, descriptor: int, *arguments: object, options: Sequence[str] = ("-I",)
+) -> "subprocess.Popen[bytes]":
+    """Start a file of ours as a worker that talks through the socket ``descriptor``.
+
+    It gets no environment, which what it works out could read, and no output; ``options`` are those of the
+    interpreter. Raises :class:`addon_operator.process.start_errors.ChildStartError`.
+    """
+    argv = [sys.executable, *options, str(script), str(descriptor), *map(str, arguments)]
+    try:
+        return subprocess.Popen(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            pass_fds=(descriptor,),
+            start_new_session=True,
+            env={},
+        )
+    except OSError as error:
+        raise start_errors.explain(error, argv[0], None) from error

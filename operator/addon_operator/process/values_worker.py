@@ -8,8 +8,6 @@ import contextlib
 import contextvars
 import pathlib
 import socket
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -19,7 +17,7 @@ import orjson
 
 from addon_operator.hooks import documents
 from addon_operator.kernel import json_types
-from addon_operator.process import start_errors, values_worker_main
+from addon_operator.process import spawning, start_errors, values_worker_main
 from addon_operator.values import inspection, schemas, sources
 
 SECONDS: Final = 20.0
@@ -235,7 +233,8 @@ class _Connection:
         self._learnt: set[str] = set()
         try:
             with theirs:
-                self._process = _start(theirs.fileno(), memory_bytes)
+                script = pathlib.Path(values_worker_main.__file__)
+                self._process = spawning.start_python(script, theirs.fileno(), memory_bytes)
         except BaseException:
             ours.close()
             raise
@@ -290,20 +289,3 @@ class _Connection:
         self._process.kill()
         self._process.wait()
         self._socket.close()
-
-
-def _start(descriptor: int, memory_bytes: int) -> "subprocess.Popen[bytes]":
-    script = pathlib.Path(values_worker_main.__file__)
-    argv = [sys.executable, "-I", str(script), str(descriptor), str(memory_bytes)]
-    try:
-        return subprocess.Popen(
-            argv,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            pass_fds=(descriptor,),
-            start_new_session=True,
-            env={},
-        )
-    except OSError as error:
-        raise start_errors.explain(error, argv[0], None) from error

@@ -25,7 +25,10 @@ _TYPES: Final[Mapping[Action, hook_series.Type]] = {
 
 
 MAX_LINES: Final = 20_000
-"""Lines of ``/metrics`` that all series of one hook may take; a histogram takes several for each series."""
+"""Lines of ``/metrics`` that all series of one hook may take; a histogram takes several for each series.
+
+Long lines count as several, so that this is a bound of characters, too.
+"""
 # Prometheus itself writes these for each target and alert.
 _OF_PROMETHEUS: Final = frozenset({"up", "ALERTS", "ALERTS_FOR_STATE"})
 _OF_SCRAPES: Final = "scrape_"
@@ -120,7 +123,8 @@ class _Batch:
             most = max(self._copied & lines.keys(), key=lines.__getitem__, default="")
             raise HookMetricError(
                 f"metric {most} of {self._owner()}: the hook's metrics would take {total} lines of /metrics, "
-                f"and a hook may take {MAX_LINES}; use fewer values of labels, or a group whose series expire"
+                f"and a hook may take {MAX_LINES}; use fewer and shorter values of labels, or a group whose "
+                "series expire"
             )
 
     def _expire(self, groups: set[str], *, but: frozenset[tuple[str, hook_series.Labels]]) -> None:

@@ -21,6 +21,8 @@ DEFAULT_BUCKETS: Final = tuple(
 )
 """Those of a histogram whose hook names none: the library's, for seconds."""
 _TOTAL: Final = "_total"
+_LINE: Final = 500
+"""Characters of name and labels that one line may have; a longer one counts as several."""
 
 
 def added_labels(labels: Labels) -> Labels:
@@ -88,7 +90,7 @@ class Family:
         item = self.series.get(labels)
         if item is None:
             item = self.series[labels] = Series(group, counts=[0] * self._slots)
-            self._by_hook[added_labels(labels)] += 1
+            self._by_hook[added_labels(labels)] += self._lines(labels)
         item.group = group
         item.value = value if self.type == "gauge" else item.value + value
         if item.counts:
@@ -107,11 +109,14 @@ class Family:
         """Forget series."""
         for labels in gone:
             del self.series[labels]
-            self._by_hook[added_labels(labels)] -= 1
+            self._by_hook[added_labels(labels)] -= self._lines(labels)
 
     def lines_of(self, hook: Labels) -> int:
-        """How many lines the series of a hook take; ``hook`` is as :func:`added_labels` gives it."""
+        """How many lines the series of a hook count as; ``hook`` is as :func:`added_labels` gives it."""
         return self._by_hook[hook] * (self._slots + 2 if self.type == "histogram" else 1)
+
+    def _lines(self, labels: Labels) -> int:
+        return 1 + (len(self.name) + sum(len(name) + len(value) for name, value in labels)) // _LINE
 
     def exposed(self) -> metrics_core.Metric:
         """The metric as the library writes it; its help text is its name."""

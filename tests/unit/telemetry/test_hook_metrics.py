@@ -338,7 +338,7 @@ def test_a_hook_has_a_bound_and_others_do_not_feel_it(bench: Bench, monkeypatch:
         bench.run("many.sh", gauge("m", number="one more"), module="")
     assert str(raised.value) == (
         "metric m of hook many.sh: the hook's metrics would take 11 lines of /metrics, and a hook may take "
-        "10; use fewer values of labels, or a group whose series expire"
+        "10; use fewer and shorter values of labels, or a group whose series expire"
     )
     assert len(bench.values()) == 10
     bench.run("many.sh", gauge("m", 2, number="0", group="g2"))
@@ -360,3 +360,12 @@ def test_each_line_of_a_histogram_counts(bench: Bench, monkeypatch: pytest.Monke
     assert len(bench.values()) == 10
     with pytest.raises(hook_metrics.HookMetricError, match="would take 15 lines"):
         bench.run("h.sh", observe("m", 1, [1, 2], a="3"))
+
+
+def test_a_long_line_counts_as_several(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hook_metrics, "MAX_LINES", 10)
+    bench.run("h.sh", gauge("m", group="g", text="x" * 4600))
+    with pytest.raises(hook_metrics.HookMetricError, match="would take 11 lines"):
+        bench.run("h.sh", gauge("m", text="short"))
+    bench.run("h.sh", expire("g"))
+    bench.run("h.sh", *(gauge("m", text=str(number)) for number in range(10)))

@@ -268,6 +268,11 @@ def test_an_object_of_two_modules_is_told_and_stays_when_one_of_them_goes(site: 
     operator.wait_logged("modules db and web both have ConfigMap", "shared")
     planned = site.command("plan")
     assert "modules db and web both have ConfigMap" in planned.stderr
+    listed = site.command("module", "list", "-o", "wide").stdout
+    assert f"ConfigMap {site.namespace}/shared (also of db)" in listed
+    described = site.command("module", "describe", "db").stdout
+    assert f"Shared objects:\n  ConfigMap {site.namespace}/shared (also of web)\n" in described
+    assert "Release:   revision 1\n" in described
     uid = site.kubectl("get", "configmap", "shared", "--output=jsonpath={.metadata.uid}")
     # After a restart, too, when nothing is followed yet.
     operator.stop()

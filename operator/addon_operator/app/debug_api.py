@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from addon_operator.app import debug_masking, runtime_config, values_files
-from addon_operator.engine import introspection, state
+from addon_operator.engine import introspection, state, watched_resources
+from addon_operator.hooks import overview
 from addon_operator.kernel import durations, errors, json_types, names
 from addon_operator.modules import model
 from addon_operator.values import section, store
@@ -39,10 +40,22 @@ class Renderer(Protocol):
 
 
 class ResourceMonitor(Protocol):
-    """Who watches the resources of releases."""
+    """Who watches the resources of releases; names them as a person does: ``ConfigMap x/y``."""
 
     def resources_of(self, module: names.ModuleName) -> Sequence[Mapping[str, json_types.JsonValue]] | None:
         """The resources of a module's release and their state; ``None`` if they are not watched."""
+        ...
+
+    def shared_of(self, module: names.ModuleName) -> Mapping[str, Sequence[names.ModuleName]]:
+        """The module's resources that other modules have, too, with these modules."""
+        ...
+
+    def healed_of(self, module: names.ModuleName) -> Mapping[str, int]:
+        """The module's resources that were brought back lately, and how often in a row."""
+        ...
+
+    def revision(self, module: names.ModuleName) -> int | None:
+        """Number of the last revision of the module's release; ``None`` without one."""
         ...
 
 
@@ -110,7 +123,21 @@ class DebugApi:
     def modules(self) -> object:
         """All modules."""
         now = self._now
-        return {"enabledModules": sorted(now.views.enabled), "modules": now.views.modules()}
+        rows = [{**row, "sharedObjects": _shared(now.monitor, row["name"])} for row in now.views.modules()]
+        return {"enabledModules": sorted(now.views.enabled), "modules": rows}
+
+    def module(self, module: str) -> object:
+        """One module with its hooks, its release and what is to know of that one's objects."""
+        now, name = self._now, self._module(module).name
+        hooks = now.views.told_hooks_of(name)
+        return {
+            **now.views.module(name),
+            "hooks": None if hooks is None else list(map(_hook, hooks)),
+            "revision": now.monitor and now.monitor.revision(name),
+            "sharedObjects": _shared(now.monitor, name),
+            "absentObjects": _absent(now.monitor, name),
+            "restoredObjects": dict(now.monitor.healed_of(name)) if now.monitor else {},
+        }
 
     def resource_monitor(self) -> object:
         """By enabled module, the resources of its release that are watched."""
@@ -202,6 +229,20 @@ def _shown(
     show_sensitive: bool,
 ) -> dict[str, json_types.JsonObject]:
     return {part.key: read(part) if show_sensitive else part.masked(read(part)) for part in kept}
+
+
+def _hook(hook: state.Hook) -> json_types.JsonObject:
+    return {"name": hook.name, "bindings": list(map(overview.document, overview.bound(hook.config)))}
+
+
+def _shared(monitor: ResourceMonitor | None, module: str) -> list[json_types.JsonObject]:
+    found = monitor.shared_of(names.ModuleName(module)) if monitor else {}
+    return [{"resource": resource, "modules": list(others)} for resource, others in found.items()]
+
+
+def _absent(monitor: ResourceMonitor | None, module: names.ModuleName) -> list[json_types.JsonValue]:
+    rows = (monitor.resources_of(module) if monitor else None) or ()
+    return [row["resource"] for row in rows if row["state"] == watched_resources.Presence.ABSENT]
 
 
 def _watched(monitor: ResourceMonitor | None, module: names.ModuleName) -> object:

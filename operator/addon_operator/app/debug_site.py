@@ -110,6 +110,7 @@ class _Handlers:
             "/global/snapshots": self.global_snapshots,
             "/module/list": self.module_list,
             "/module/resource-monitor": self.resource_monitor,
+            "/module/{name}/describe": self.module_describe,
             "/module/{name}/values": self.module_values,
             "/module/{name}/config": self.module_config,
             "/module/{name}/patches": self.module_patches,
@@ -149,6 +150,9 @@ class _Handlers:
 
     async def resource_monitor(self, request: web.Request) -> web.Response:
         return await _answer(request, self._api.resource_monitor())
+
+    async def module_describe(self, request: web.Request) -> web.Response:
+        return await _answer(request, self._api.module(request.match_info["name"]))
 
     async def module_values(self, request: web.Request) -> web.Response:
         document = await self._api.values(

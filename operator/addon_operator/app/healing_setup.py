@@ -2,7 +2,7 @@
 
 import asyncio
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 
 import structlog
 
@@ -72,6 +72,18 @@ class HealingParts:
         """
         rows = self.resources.view(module)
         return None if rows is None else [_shown(row) for row in rows]
+
+    def shared_of(self, module: names.ModuleName) -> Mapping[str, Sequence[names.ModuleName]]:
+        """The module's resources that other modules have, too, with these modules."""
+        return self.resources.shared_of(module)
+
+    def healed_of(self, module: names.ModuleName) -> Mapping[str, int]:
+        """The module's resources that were brought back lately, and how often in a row."""
+        return self.heal.recent(module)
+
+    def revision(self, module: names.ModuleName) -> int | None:
+        """Number of the last revision of the module's release; ``None`` without one."""
+        return self.releases.revision(module)
 
     async def work(self) -> None:
         """Follow and heal, until cancelled."""

@@ -14,7 +14,7 @@ import structlog
 
 from addon_operator.app import environment, hook_libraries, hook_places
 from addon_operator.engine import hook_files, hook_runner
-from addon_operator.hooks import bindings, config
+from addon_operator.hooks import bindings, config, overview
 from addon_operator.process import children, start_errors
 
 _AT_ONCE_PER_CPU: Final = 2
@@ -28,29 +28,13 @@ ENABLED: Final = "enabled"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Bound:
-    """One binding."""
-
-    binding: str
-    """The key in the configuration."""
-    name: str = ""
-    """Name of a schedule or kubernetes binding."""
-    crontab: str = ""
-    kind: str = ""
-    api_version: str = ""
-    order: int | None = None
-    """ORDER of a step of life."""
-    queue: str = bindings.MAIN_QUEUE
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
 class CheckedFile:
     """A hook, an ``enabled`` script, or a file that looks like one."""
 
     path: pathlib.Path
     owner: str
     """Name of the module, or ``global``."""
-    bindings: tuple[Bound, ...] = ()
+    bindings: tuple[overview.Bound, ...] = ()
     errors: tuple[str, ...] = ()
     """Why the operator would refuse it, one sentence each."""
     warnings: tuple[str, ...] = ()
@@ -176,23 +160,9 @@ def _read(asked: Sequence[_Asked], place: hook_places.Place, kind: config.HookKi
             yield CheckedFile(one.path, place.owner, errors=read.sentences)
         else:
             told = tuple(warning.removeprefix(f"{one.path}: ") for warning in read.warnings)
-            yield CheckedFile(one.path, place.owner, tuple(_bound(read)), warnings=(*told, *_twins(read)))
-
-
-def _bound(read: config.HookConfig) -> Iterator[Bound]:
-    for step in config.LifecycleBinding:
-        if (order := read.order(step)) is not None:
-            yield Bound(step.value, order=order)
-    for schedule in read.schedules:
-        yield Bound("schedule", schedule.name, schedule.crontab.text, queue=schedule.queue)
-    for watched in read.kubernetes:
-        yield Bound(
-            "kubernetes",
-            watched.name,
-            kind=watched.kind,
-            api_version=watched.api_version or "",
-            queue=watched.queue,
-        )
+            yield CheckedFile(
+                one.path, place.owner, tuple(overview.bound(read)), warnings=(*told, *_twins(read))
+            )
 
 
 def _twins(read: config.HookConfig) -> Iterator[str]:
@@ -220,7 +190,7 @@ def _script(place: hook_places.Place) -> Iterator[CheckedFile]:
     path = place.script
     if path is None:
         return
-    checked = CheckedFile(path, place.owner, (Bound(ENABLED, queue=""),))
+    checked = CheckedFile(path, place.owner, (overview.Bound(ENABLED, queue=""),))
     if not os.access(path, os.X_OK):
         told = f"it is passed over because it is not executable; run 'chmod +x {path}'"
         yield dataclasses.replace(checked, warnings=(told,))

@@ -254,6 +254,11 @@ def ago(moment: str | None) -> str:
     return f"{age(max(0.0, (dt.datetime.now(dt.UTC) - then).total_seconds()))} ago"
 
 
+def shared_text(found: Document) -> str:
+    """An object that several modules have, with the other modules."""
+    return f"{found['resource']} (also of {', '.join(found['modules'])})"
+
+
 def one_line(text: str) -> str:
     """A text without line breaks; ``-`` for an empty one."""
     return " ".join(text.split()) or "-"

@@ -11,6 +11,7 @@ import rich.text
 import yaml
 
 from addon_operator.cli import tables
+from addon_operator.hooks import overview
 
 if TYPE_CHECKING:
     from addon_operator.app import hooks_check
@@ -63,23 +64,10 @@ def _plain(file: "hooks_check.CheckedFile") -> dict[str, Any]:
     return {
         "file": str(file.path),
         "owner": file.owner,
-        "bindings": [_plain_binding(bound) for bound in file.bindings],
+        "bindings": [overview.document(bound) for bound in file.bindings],
         "errors": list(file.errors),
         "warnings": list(file.warnings),
     }
-
-
-def _plain_binding(bound: "hooks_check.Bound") -> dict[str, Any]:
-    members = {
-        "binding": bound.binding,
-        "name": bound.name,
-        "crontab": bound.crontab,
-        "apiVersion": bound.api_version,
-        "kind": bound.kind,
-        "order": bound.order,
-        "queue": bound.queue,
-    }
-    return {key: value for key, value in members.items() if value not in ("", None)}
 
 
 def _print_table(report: "hooks_check.Report") -> None:
@@ -109,7 +97,7 @@ def _rows(file: "hooks_check.CheckedFile") -> Iterator[tuple[str | rich.text.Tex
         yield path, binding, order, queue, findings
 
 
-def _cells(bound: "hooks_check.Bound") -> tuple[str, str, str]:
+def _cells(bound: "overview.Bound") -> tuple[str, str, str]:
     about = bound.crontab or f"{bound.api_version} {bound.kind}".strip()
     order = "" if bound.order is None else str(bound.order)
     return f"{bound.binding} {bound.name}".rstrip() + (f" ({about})" if about else ""), order, bound.queue

@@ -6,9 +6,11 @@ from typing import Final
 
 import click
 
-from addon_operator.cli import debug, tables
+from addon_operator.cli import debug, module_describe, tables
 
 _COLUMNS: Final = ("MODULE", "ORDER", "STATE", "LAST RUN", "reason", "last error")
+_WIDE_COLUMNS: Final = (*_COLUMNS[:-1], "shared objects", _COLUMNS[-1])
+_SHARED_SHOWN: Final = 5
 _STYLES: Final = {"Ready": "green", "Failed": "red", "Running": "cyan", "Disabled": "dim"}
 _RESOURCE_COLUMNS: Final = ("MODULE", "STATE", "resource", "reason")
 
@@ -21,12 +23,18 @@ def module() -> None:
     """Look at the modules of a running operator."""
 
 
+module.add_command(module_describe.describe)
+
+
 @module.command("list")
 @debug.output_option("text", debug.WIDE)
 @debug.watch_options
 @debug.socket_option
 def list_(output: str, *, watch: bool, interval: float, socket: str | None) -> None:
-    """List the modules with state, reason, order, last run and last error; -o wide has all of long errors."""
+    """List the modules with state, reason, order, last run and last error.
+
+    -o wide has all of long errors, and the objects that several modules have.
+    """
     asked = debug.client(socket)
     table = _all_of_modules if output == debug.WIDE else _modules
 
@@ -119,8 +127,8 @@ def _modules(document: debug.Document) -> str:
 
 
 def _all_of_modules(document: debug.Document) -> str:
-    rows = [_row(found) for found in document["modules"]]
-    return tables.table(_COLUMNS, rows, _style) if rows else "no modules\n"
+    rows = [_wide_row(found) for found in document["modules"]]
+    return tables.table(_WIDE_COLUMNS, rows, _style) if rows else "no modules\n"
 
 
 def _row(found: debug.Document) -> tuple[str, ...]:
@@ -133,6 +141,14 @@ def _row(found: debug.Document) -> tuple[str, ...]:
         found["reason"],
         debug.one_line("; ".join(filter(None, [found["lastError"], *waiting]))),
     )
+
+
+def _wide_row(found: debug.Document) -> tuple[str, ...]:
+    *first, last = _row(found)
+    shared = [debug.shared_text(each) for each in found.get("sharedObjects", ())]
+    more = len(shared) - _SHARED_SHOWN
+    told = ", ".join(shared[:_SHARED_SHOWN]) + (f" and {more} more" if more > 0 else "")
+    return (*first, told or "-", last)
 
 
 def _style(row: Sequence[str]) -> str:

@@ -55,6 +55,10 @@ class HealBackoffs:
         known = self._known.get(resource)
         return 0.0 if known is None else known.wait(now)
 
+    def recent(self, now: float) -> dict[str, int]:
+        """What was brought back lately, and how often in a row."""
+        return {name: known.count for name, known in self._known.items() if not known.is_calm(now)}
+
     def healed(self, resources: Iterable[str], now: float) -> None:
         """These were brought back."""
         self._known = {name: known for name, known in self._known.items() if not known.is_calm(now)}

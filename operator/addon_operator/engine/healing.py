@@ -127,6 +127,11 @@ class Healing:
         """A run brought back these resources."""
         self._note_healed(module, resources, by_helm=True)
 
+    def recent(self, module: names.ModuleName) -> dict[str, int]:
+        """The module's resources that were brought back lately, and how often in a row."""
+        known = self._backoffs.get(module)
+        return {} if known is None else known.recent(self._clock.monotonic())
+
     async def work(self) -> None:
         """Bring back what is absent, until cancelled."""
         while True:

@@ -46,6 +46,8 @@ class ModuleRow(TypedDict):
     lastRun: str | None
     """When the last run ended; RFC 3339, UTC."""
     lastError: str
+    nextTry: str | None
+    """When a failed run or removal is tried again; RFC 3339, UTC."""
     waitingBindings: list[WaitingBinding]
 
 
@@ -151,9 +153,17 @@ class Introspection:
         """The hooks of a module that told their configuration."""
         return self._states[module].hooks or ()
 
+    def told_hooks_of(self, module: names.ModuleName) -> tuple[state.Hook, ...] | None:
+        """The hooks of a module; ``None`` until they told their configuration."""
+        return self._states[module].hooks
+
     def modules(self) -> list[ModuleRow]:
         """All modules in run order."""
         return [self._module(found) for found in self._states]
+
+    def module(self, name: names.ModuleName) -> ModuleRow:
+        """One module."""
+        return self._module(self._states[name])
 
     def errors_without_values(self) -> dict[names.ModuleName, str]:
         """The last error of each module that has one, for places where no values may be shown."""
@@ -186,8 +196,9 @@ class Introspection:
             "state": str(found.status),
             "reason": found.reason,
             "hooks": None if found.hooks is None else len(found.hooks),
-            "lastRun": None if found.last_run is None else _rfc3339(found.last_run),
+            "lastRun": _rfc3339(found.last_run),
             "lastError": found.last_error,
+            "nextTry": _rfc3339(found.next_try),
             "waitingBindings": list(self._waiting(found.module.name)),
         }
 
@@ -247,6 +258,8 @@ def _summary(rows: Sequence[QueueRow]) -> Summary:
     }
 
 
-def _rfc3339(seconds: float) -> str:
+def _rfc3339(seconds: float | None) -> str | None:
+    if seconds is None:
+        return None
     moment = dt.datetime.fromtimestamp(seconds, dt.UTC)
     return moment.isoformat(timespec="seconds").replace("+00:00", "Z")

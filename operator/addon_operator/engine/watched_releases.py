@@ -105,6 +105,10 @@ class WatchedReleases:
         """Whether the release was there when it was last looked at."""
         return self._releases.exists(release)
 
+    def revision(self, release: str) -> int | None:
+        """Number of the last revision when it was last looked at; ``None`` without a release."""
+        return self._releases.revision(release)
+
     def stop(self, module: names.ModuleName) -> None:
         """End a running :meth:`ensure` of the module; see :class:`Releases`."""
         self._releases.stop(module)

@@ -262,6 +262,15 @@ class WatchedResources:
 
         return tuple(filter(is_there, resources))
 
+    def shared_of(self, module: names.ModuleName) -> dict[str, list[names.ModuleName]]:
+        """The module's resources that others have, too, as a person calls them, with these modules."""
+        found: dict[str, list[names.ModuleName]] = {}
+        for pair, resources in sorted(self._shared.items()):
+            if module in pair:
+                for resource in resources:
+                    found.setdefault(resource, []).extend(name for name in pair if name != module)
+        return dict(sorted(found.items()))
+
     def _tell_shared(self, module: names.ModuleName, watched: Iterable[Watched]) -> None:
         shared: dict[tuple[names.ModuleName, ...], list[str]] = {}
         for each in watched:

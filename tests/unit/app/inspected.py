@@ -19,6 +19,8 @@ from tests.unit.engine import fakes
 WEB = names.ModuleName("web")
 KUBE_DNS = names.ModuleName("kube-dns")
 SECRET = "hunter2-and-more"
+SHARED = tuple("abcdefg")
+"""Names of the objects that both modules have."""
 _SCHEMA = "properties: {password: {type: string, x-sensitive: true}, size: {type: integer}}"
 _GLOBAL_SCHEMA = "properties: {token: {type: string, x-sensitive: true}, domain: {type: string}}"
 
@@ -64,7 +66,21 @@ class Snapshots:
 
 class Monitor:
     def resources_of(self, module: names.ModuleName) -> Sequence[Mapping[str, json_types.JsonValue]] | None:
-        return [{"resource": "v1/ConfigMap addons/web", "state": "present"}] if module == WEB else None
+        if module != WEB:
+            return None
+        return [
+            {"resource": "v1/ConfigMap addons/web", "state": "present"},
+            {"resource": "v1/ConfigMap addons/gone", "state": "absent"},
+        ]
+
+    def shared_of(self, module: names.ModuleName) -> Mapping[str, Sequence[names.ModuleName]]:
+        return {f"ConfigMap addons/{name}": [KUBE_DNS] for name in SHARED} if module == WEB else {}
+
+    def healed_of(self, module: names.ModuleName) -> Mapping[str, int]:
+        return {"ConfigMap addons/web": 3} if module == WEB else {}
+
+    def revision(self, module: names.ModuleName) -> int | None:
+        return 7 if module == WEB else None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,6 +106,7 @@ def make() -> World:
     states.enabled = (WEB, KUBE_DNS)
     hook = state.Hook("pods.sh", pathlib.Path("pods.sh"), _hook_config())
     states[WEB].hooks = (hook,)
+    states[WEB].next_try = clock.time() + 30
     queue = task_queue.TaskQueue("main", observer=fakes.QueueLog(), clock=clock)
     idle = task_queue.TaskQueue("idle", observer=fakes.QueueLog(), clock=clock)
     renderer, levels = Renderer(), list[str]()
@@ -108,10 +125,11 @@ def make() -> World:
 
 def _hook_config() -> config.HookConfig:
     return config.HookConfig(
+        before_helm=10,
         kubernetes=(
             bindings.KubernetesBinding("secret", name="secrets"),
             bindings.KubernetesBinding("Pod", name="pods"),
-        )
+        ),
     )
 
 

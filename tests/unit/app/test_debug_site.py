@@ -184,7 +184,10 @@ async def test_hooks_and_watched_resources_are_listed(session: aiohttp.ClientSes
         "waitingBindings": [],
     }
     assert await json_at(session, "/module/resource-monitor.json") == {
-        "web": [{"resource": "v1/ConfigMap addons/web", "state": "present"}],
+        "web": [
+            {"resource": "v1/ConfigMap addons/web", "state": "present"},
+            {"resource": "v1/ConfigMap addons/gone", "state": "absent"},
+        ],
         "kube-dns": "No monitor",
     }
 
@@ -297,7 +300,7 @@ async def test_all_paths_are_discovered(session: aiohttp.ClientSession) -> None:
     assert "GET /module/{name}/render" in lines
     assert "GET /queue/list.{format}" in lines
     assert "POST /config/set" in lines
-    assert len(lines) == len(set(lines)) == 18
+    assert len(lines) == len(set(lines)) == 19
 
 
 async def test_other_paths_are_not_found(session: aiohttp.ClientSession) -> None:

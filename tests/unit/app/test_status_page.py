@@ -82,6 +82,7 @@ def test_what_looks_like_html_is_text() -> None:
         "reason": "<script>alert('&')</script>",
         "hooks": None,
         "lastRun": None,
+        "nextTry": None,
         "lastError": "",
         "waitingBindings": [],
     }

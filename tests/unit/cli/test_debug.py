@@ -72,6 +72,58 @@ def test_a_binding_that_waits_for_its_objects_stands_with_its_module() -> None:
     assert document("global", "list") == {"globalHooks": ["pods.sh"], "waitingBindings": []}
 
 
+def test_objects_of_several_modules_stand_in_the_wide_list_and_in_documents() -> None:
+    head, dns, web = text("module", "list", "-o", "wide").splitlines()
+    place = head.index("SHARED OBJECTS")
+    assert dns[place:].split() == ["-", "-"]
+    told = ", ".join(f"ConfigMap addons/{name} (also of kube-dns)" for name in inspected.SHARED[:5])
+    assert web[place:].startswith(f"{told} and 2 more  ")
+    assert "SHARED OBJECTS" not in text("module", "list")
+    rows = {row["name"]: row["sharedObjects"] for row in document("module", "list")["modules"]}
+    assert rows["kube-dns"] == []
+    assert rows["web"][0] == {"resource": "ConfigMap addons/a", "modules": ["kube-dns"]}
+    assert len(rows["web"]) == len(inspected.SHARED)
+
+
+def test_a_module_is_described_with_its_whole_error(served: tuple[pathlib.Path, inspected.World]) -> None:
+    world = served[1]
+    module = world.states[inspected.WEB]
+    module.last_run, module.last_error = 1.0, "helm upgrade:\n" + "a long message " * 50
+    try:
+        lines = text("module", "describe", "web").splitlines()
+        found = document("module", "describe", "web")
+    finally:
+        module.last_run, module.last_error = None, ""
+    assert lines[:5] == [
+        "Name:      web", "State:     Disabled", "Reason:    not discovered yet", "Order:     20",
+        "Release:   revision 7",
+    ]  # fmt: skip
+    assert lines[5].startswith("Last run:  1970-01-01T00:00:01Z (")
+    assert lines[6] == f"Next try:  {found['nextTry']}"
+    assert lines[7:10] == ["Last error:", "  helm upgrade:", "  " + "a long message " * 50]
+    assert lines[10:16] == [
+        "Hooks:", "  pods.sh", "    beforeHelm, order 10, queue main",
+        "    kubernetes secrets (secret), queue main", "    kubernetes pods (Pod), queue main", "Waiting:",
+    ]  # fmt: skip
+    assert lines[-4:] == [
+        "Absent objects:", "  v1/ConfigMap addons/gone",
+        "Restored lately:", "  ConfigMap addons/web (times: 3)",
+    ]  # fmt: skip
+    assert found["absentObjects"] == ["v1/ConfigMap addons/gone"]
+    assert found["hooks"][0]["bindings"][0] == {"binding": "beforeHelm", "order": 10, "queue": "main"}
+    assert (found["revision"], found["restoredObjects"]) == (7, {"ConfigMap addons/web": 3})
+    assert yaml.safe_load(text("module", "describe", "web", "-o", "yaml"))["revision"] == 7
+
+
+def test_a_module_that_never_ran_is_described() -> None:
+    lines = text("module", "describe", "kube-dns").splitlines()
+    assert lines[4:] == [
+        "Release:   -", "Last run:  -", "Next try:  -", "Last error: -", "Hooks:", "  not known yet",
+        "Waiting: -", "Shared objects: -", "Absent objects: -", "Restored lately: -",
+    ]  # fmt: skip
+    assert error("module", "describe", "kube-dsn").endswith("did you mean 'kube-dns'?")
+
+
 def test_queues_are_a_table_with_age_tries_and_the_last_error() -> None:
     lines = text("queue", "list").splitlines()
     assert lines[0].split() == ["QUEUE", "#", "TASK", "AGE", "TRIES", "STATE", "LAST", "ERROR"]
@@ -148,7 +200,8 @@ def test_watched_resources_are_a_table() -> None:
     lines = text("module", "resource-monitor").splitlines()
     assert lines[0].split() == ["MODULE", "STATE", "RESOURCE", "REASON"]
     assert lines[1].split() == ["web", "present", "v1/ConfigMap", "addons/web", "-"]
-    assert lines[2].split() == ["kube-dns", "No", "monitor", "-", "-"]
+    assert lines[2].split() == ["web", "absent", "v1/ConfigMap", "addons/gone", "-"]
+    assert lines[3].split() == ["kube-dns", "No", "monitor", "-", "-"]
 
 
 def test_the_level_of_the_log_is_set_and_listed() -> None:
@@ -179,7 +232,15 @@ def test_a_wrong_duration_is_a_mistake_in_the_arguments() -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [("module", "list"), ("queue", "list"), ("queue", "main"), ("global", "list")], ids=" ".join
+    "arguments",
+    [
+        ("module", "list"),
+        ("module", "describe", "web"),
+        ("queue", "list"),
+        ("queue", "main"),
+        ("global", "list"),
+    ],
+    ids=" ".join,
 )
 @pytest.mark.parametrize("answer", ["{}", "[]", "3", '{"modules": [{}], "active": 5, "globalHooks": null}'])
 def test_an_operator_of_another_version_is_one_sentence(
@@ -349,7 +410,3 @@ def test_a_long_error_is_one_line_in_a_pipe_too() -> None:
     (row,) = tables.one_line_each(("a", "b"), [("x", LONG)])
     assert row[1].startswith("helm upgrade: a long reason")
     assert (len(row[1]), row[1][-1]) == (200, "…")
-
-
-def test_modules_are_shown_in_full_when_that_is_wanted() -> None:
-    assert text("module", "list", "-o", "wide").splitlines()[0] == text("module", "list").splitlines()[0]

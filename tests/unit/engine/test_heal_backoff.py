@@ -41,3 +41,11 @@ def test_a_pause_is_no_calm_time() -> None:
     assert backoff.count == 50
     assert backoff.wait(4 * heal_backoff.MAX_PAUSE) == 0
     assert backoff.count == 0
+
+
+def test_what_was_brought_back_lately_is_counted_until_it_is_calm() -> None:
+    backoffs = heal_backoff.HealBackoffs()
+    backoffs.healed(["a"], 10.0)
+    backoffs.healed(["a", "b"], 20.0)
+    assert backoffs.recent(21.0) == {"a": 2, "b": 1}
+    assert backoffs.recent(21.0 + heal_backoff.CALM) == {}

@@ -80,6 +80,7 @@ async def test_modules_stand_in_run_order_with_what_is_known_of_them(bench: Benc
         "hooks": 0,
         "lastRun": "1970-01-01T00:00:00Z",
         "lastError": "helm failed",
+        "nextTry": None,
         "waitingBindings": [],
     }
     assert (dns["name"], dns["enabled"], dns["hooks"], dns["lastRun"]) == ("dns", False, None, None)

@@ -208,7 +208,10 @@ async def test_resources_that_two_modules_have_are_told_when_that_changes() -> N
         await resources.follow(watching.DB, watching.wanted("a", "c"))
     told = (("db", "web"), ("ConfigMap addons/a",))
     assert cluster.shares == [told]
+    assert resources.shared_of(watching.WEB) == {"ConfigMap addons/a": [watching.DB]}
+    assert resources.shared_of(watching.DB) == {"ConfigMap addons/a": [watching.WEB]}
     resources.unfollow(watching.DB)
+    assert resources.shared_of(watching.WEB) == resources.shared_of(watching.DB) == {}
     await resources.follow(watching.DB, watching.wanted("a"))
     assert cluster.shares == [told, told]
 

@@ -182,8 +182,11 @@ async def test_a_value_that_only_the_api_server_refuses_makes_one_failed_revisio
         with pytest.raises(errors.HelmError, match="99999"):
             await manager.ensure(site.asked(port="99999"))
         for _ in range(3):
-            with pytest.raises(errors.HelmError, match="revision 2 failed for that, and no other is made"):
+            with pytest.raises(
+                errors.HelmError, match="revision 2 failed for that, and no other is made"
+            ) as told:
                 await manager.ensure(site.asked(port="99999", fresh=True))
+            assert "Invalid value: ***: must be between" in told.value.without_values
         assert site.revisions() == {1: "deployed", 2: "failed"}
     async with site.manager() as restarted:
         with pytest.raises(errors.HelmError, match="no other is made"):
@@ -191,6 +194,34 @@ async def test_a_value_that_only_the_api_server_refuses_makes_one_failed_revisio
         assert (await restarted.ensure(site.asked(port="81"))).action is UPGRADED
     assert site.revisions() == {1: "superseded", 2: "failed", 3: "deployed"}
     assert site.get("service", "door")["spec"]["ports"][0]["port"] == 81
+
+
+BUDGET: Final = """\
+{{- if .Values.web.least }}
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: budget}
+spec: {maxUnavailable: 1, selector: {matchLabels: {{ .Values.web.least }}}}
+{{- end }}
+"""
+
+
+@ANY_HELM
+@pytest.mark.parametrize("before", ["{app: web}", ""], ids=["an object that is there", "a new object"])
+async def test_a_value_of_another_type_than_the_api_server_reads_makes_one_failed_revision(
+    helm_site: Site, before: str
+) -> None:
+    site = helm_site
+    site.write("templates/budget.yaml", BUDGET)
+    async with site.manager() as manager:
+        await manager.ensure(site.asked(least=before))
+        with pytest.raises(errors.HelmError):
+            await manager.ensure(site.asked(least="words"))
+        for _ in range(2):
+            with pytest.raises(errors.HelmError, match="revision 2 failed for that, and no other is made"):
+                await manager.ensure(site.asked(least="words"))
+        assert site.revisions() == {1: "deployed", 2: "failed"}
+        assert (await manager.ensure(site.asked(least="{app: other}"))).action is UPGRADED
 
 
 async def test_a_first_install_that_the_api_server_refuses_makes_one_failed_revision(helm_site: Site) -> None:

@@ -10,7 +10,9 @@ from addon_operator.kube import api_resources, client, errors
 from addon_operator.modules import manifest_diff, manifests, release_objects
 
 _FIELD_MANAGER: Final = "helm"
-_REFUSALS: Final = frozenset({400, 403, 422})
+# What server-side apply cannot read as the kind's type is, for the API server, an error of its own.
+_REFUSALS: Final = frozenset({400, 403, 422, 500})
+_UNTYPED: Final = "failed to create typed patch object"
 _MANAGED_BY: Final = "app.kubernetes.io/managed-by"
 _RELEASE_NAME: Final = "meta.helm.sh/release-name"
 _RELEASE_NAMESPACE: Final = "meta.helm.sh/release-namespace"
@@ -89,16 +91,18 @@ class LiveObjects:
             found.append(Foreign(f"{resource}{whose}", is_helms or is_ours))
         return tuple(found)
 
-    async def standing_refusal(self, failed: release_records.Content, manifest: str) -> str | None:
+    async def standing_refusal(
+        self, failed: release_records.Content, manifest: str
+    ) -> errors.ApiError | None:
         """Why the API server would refuse a manifest just as it did when a revision failed; else ``None``.
 
         Only objects that the failed revision's error names are asked for, by a dry run.
         """
         for document in manifest_diff.parse(manifest):
-            if document.key.name and f'"{document.key.name}"' in failed.description:
+            if document.key.name and _is_named(document.key, failed.description):
                 refusal = await self._refusal(document, is_server_side=failed.is_server_side)
                 if refusal is not None and _is_the_same(refusal, document.key.name, failed.description):
-                    return str(refusal)
+                    return refusal
         return None
 
     async def _refusal(
@@ -140,6 +144,19 @@ def _objects(
     yield from release_objects.find(document.text, lambda _: True)
 
 
+def _is_named(key: manifest_diff.ObjectKey, description: str) -> bool:
+    """Whether an error is about an object; about one that cannot be read it says no more than the kind."""
+    name = key.name
+    return (
+        f'"{name}"' in description
+        or f"/{name} " in description
+        or f"cannot be handled as a {key.kind}:" in description
+    )
+
+
 def _is_the_same(refusal: errors.ApiError, name: str, description: str) -> bool:
-    is_invalid = refusal.status == 422 and f'"{name}" is invalid' in description
-    return is_invalid or refusal.message in description
+    # Neither form of a patch that cannot be read has the name in the words of the API server, only in Helm's.
+    is_unread = f'cannot patch "{name}" ' in description and ' "" is invalid: patch: ' in description
+    is_invalid = f'"{name}" is invalid' in description or is_unread
+    is_untyped = _UNTYPED in refusal.message and f"/{name} " in description and _UNTYPED in description
+    return (refusal.status == 422 and is_invalid) or is_untyped or refusal.message in description

@@ -105,11 +105,11 @@ class ReleaseRun:
             failed = await self._tools.observed.content(record)
             refusal = await self._tools.live.standing_refusal(failed, manifest)
             if refusal is not None:
-                text = self._request.redact(refusal)
+                made = f"(revision {record.revision.number} failed for that, and no other is made)"
                 raise errors.HelmError(
                     self._request.module,
-                    f"{text} (revision {record.revision.number} failed for that, and no other is made)",
-                    f"the API server still refuses what revision {record.revision.number} failed for",
+                    f"{self._request.redact(str(refusal))} {made}",
+                    f"{self._request.redact(refusal.without_values)} {made}",
                 )
 
     async def _call(

@@ -474,15 +474,20 @@ async def test_a_release_whose_checksums_are_of_an_older_kind_is_compared_with_i
     assert world.api.labels("web", 1)[release.MANIFEST_LABEL]
 
 
+UNREAD = 'cannot patch "web" with kind ConfigMap:  "" is invalid: patch: Invalid value: "{}": json'
+UNTYPED = (
+    "failed to create typed patch object (addons/web; v1, Kind=ConfigMap): .data: expected map, got &{x}"
+)
+UNHANDLED = 'ConfigMap in version "v1" cannot be handled as a ConfigMap: json: cannot unmarshal string'
 REFUSED = 'Release "web" failed: ConfigMap "web" is invalid: size: Invalid value: 0'
 CONFIG_MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\n"
 CONFIG_MAP += "---\napiVersion: v1\nkind: Pod\nmetadata: {name: b}\n"
 
 
-async def failed_once(world: fakes.World, module_dir: pathlib.Path) -> None:
+async def failed_once(world: fakes.World, module_dir: pathlib.Path, reason: str = REFUSED) -> None:
     world.helm.render = lambda _: CONFIG_MAP
     await world.manager().ensure(asked(module_dir))
-    world.api.put("web", 2, "failed", world.api.labels("web", 1), CONFIG_MAP, description=REFUSED)
+    world.api.put("web", 2, "failed", world.api.labels("web", 1), CONFIG_MAP, description=reason)
 
 
 def refusal(status: int, message: str) -> kube_errors.ApiError:
@@ -505,6 +510,38 @@ async def test_what_the_api_server_refuses_still_makes_no_other_revision(
     assert all("configmaps" in path for path in world.live.asked), "the other object has no part in it"
     world.live.refusal = None
     assert (await world.manager().ensure(asked(module_dir, size=2))).revision == 3
+
+
+@pytest.mark.parametrize(
+    ("reason", "answer"),
+    [
+        pytest.param(UNREAD, refusal(422, '"" is invalid: patch: Invalid value: "{}": json'), id="unread"),
+        pytest.param(
+            f"server-side apply failed for object addons/web /v1, Kind=ConfigMap: {UNTYPED}",
+            refusal(500, UNTYPED.replace("addons/", "/")),
+            id="untyped",
+        ),
+        pytest.param(f"failed to create resource: {UNHANDLED}", refusal(400, UNHANDLED), id="unhandled"),
+    ],
+)
+async def test_what_the_api_server_cannot_read_still_makes_no_other_revision(
+    world: fakes.World, module_dir: pathlib.Path, reason: str, answer: kube_errors.ApiError
+) -> None:
+    await failed_once(world, module_dir, reason)
+    world.live.refusal = answer
+    with pytest.raises(errors.HelmError, match="revision 2 failed for that, and no other is made"):
+        await world.manager().ensure(asked(module_dir, size=2))
+    assert world.api.last("web") == 2
+
+
+async def test_a_standing_refusal_is_told_without_values_where_no_values_are_shown(
+    world: fakes.World, module_dir: pathlib.Path
+) -> None:
+    await failed_once(world, module_dir)
+    world.live.refusal = refusal(422, 'ConfigMap "web" is invalid: size: Invalid value: 7: must be more')
+    with pytest.raises(errors.HelmError) as raised:
+        await world.manager().ensure(asked(module_dir, size=2))
+    assert "size: Invalid value: ***: must be more (revision 2 failed for that" in raised.value.without_values
 
 
 @pytest.mark.parametrize(

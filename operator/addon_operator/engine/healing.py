@@ -27,6 +27,8 @@ LAG: Final = 1.0
 """Seconds that a watch may be behind what Helm did."""
 _TRIES: Final = 3
 """So often in a row what may pass is waited for, before the module is run."""
+_BLOCKED_TRIES: Final = 60
+"""The same while a definition is on its way out: the API server removes all objects of it first."""
 _CONFIRMED: Final = 5
 """So many absent resources are asked for one by one; if these are absent, the others are believed to be."""
 
@@ -81,6 +83,7 @@ class Healing:
         self._backoffs: dict[names.ModuleName, heal_backoff.HealBackoffs] = {}
         self._due: dict[names.ModuleName, float] = {}
         self._tries: collections.Counter[names.ModuleName] = collections.Counter()
+        self._blocked: collections.Counter[names.ModuleName] = collections.Counter()
         self._told_postponed: set[names.ModuleName] = set()
         self._wake = asyncio.Event()
         resources.listen(self)
@@ -98,7 +101,7 @@ class Healing:
         """The module is gone: nothing of it is absent any more."""
         self._due.pop(module, None)
         self._backoffs.pop(module, None)
-        self._tries.pop(module, None)
+        self._stop_counting(module)
         self._told_postponed.discard(module)
         self._on_purpose = {pair for pair in self._on_purpose if pair[0] != module}
 
@@ -176,17 +179,22 @@ class Healing:
         outcome = await self._restorer.restore(module, absent)
         self._note_healed(module, tuple(map(str, outcome.done)), by_helm=False)
         if not outcome.left:
-            self._tries.pop(module, None)
+            self._stop_counting(module)
             return
-        self._tries[module] += 1
-        if outcome.is_passing and self._tries[module] < _TRIES:
+        tries, most = (self._blocked, _BLOCKED_TRIES) if outcome.is_blocked else (self._tries, _TRIES)
+        tries[module] += 1
+        if (outcome.is_passing or outcome.is_blocked) and tries[module] < most:
             self._look_in(module, LAG)
             return
-        self._tries.pop(module, None)
+        self._stop_counting(module)
         self._observer.absent_found(module, tuple(map(str, outcome.left)), outcome.reason)
         self._request_run(module, ACTIVATION)
         # The run may be dropped for a newer intent, or end before it came to Helm.
         self._look_in(module, RECHECK)
+
+    def _stop_counting(self, module: names.ModuleName) -> None:
+        self._tries.pop(module, None)
+        self._blocked.pop(module, None)
 
     def _note_healed(self, module: names.ModuleName, resources: Sequence[str], *, by_helm: bool) -> None:
         if resources:

@@ -19,6 +19,7 @@ _FIELD_MANAGER: Final = "helm"
 """Helm's own name: the fields stay those of its next upgrade."""
 _PASSING: Final = frozenset({404, 405, 409, 429})
 _TERMINATING: Final = "because it is being terminated"
+_DEFINITION_TERMINATING: Final = "while custom resource definition is terminating"
 
 
 class Records(Protocol):
@@ -56,6 +57,8 @@ class Restored:
     """Why not."""
     is_passing: bool = False
     """Whether that may be another matter in a moment."""
+    is_blocked: bool = False
+    """Whether nobody, Helm neither, can create them before their definition is gone, which takes seconds."""
 
 
 class Restorer:
@@ -96,7 +99,7 @@ class Restorer:
         found = await asyncio.to_thread(self._find, deployed.manifest, wanted)
         done: list[watched_resources.Watched] = []
         left: list[watched_resources.Watched] = []
-        reason, is_passing = "", False
+        reason, is_passing, is_blocked = "", False, True
         for watched, body in found:
             try:
                 await self._create(
@@ -107,9 +110,10 @@ class Restorer:
             except kube_errors.KubernetesError as error:
                 left.append(watched)
                 reason, is_passing = str(error), _may_pass(error)
+                is_blocked = is_blocked and _is_blocked(error)
             else:
                 done.append(watched)
-        return Restored(tuple(done), tuple(left), reason, is_passing)
+        return Restored(tuple(done), tuple(left), reason, is_passing, bool(left) and is_blocked)
 
     def _find(
         self, manifest: str, wanted: Mapping[tuple[str, str, str, str], watched_resources.Watched]
@@ -140,3 +144,7 @@ def _may_pass(error: kube_errors.KubernetesError) -> bool:
     if not isinstance(error, kube_errors.ApiError):
         return True
     return error.status in _PASSING or error.status >= 500 or _TERMINATING in error.message
+
+
+def _is_blocked(error: kube_errors.KubernetesError) -> bool:
+    return isinstance(error, kube_errors.Forbidden) and _DEFINITION_TERMINATING in error.message

@@ -351,6 +351,35 @@ async def test_what_may_pass_is_waited_for_before_the_module_is_run(
     assert bench.reasons == [str(error)]
 
 
+async def test_objects_of_a_definition_that_is_on_its_way_out_wait_for_its_end_without_a_run(
+    bench: Bench,
+) -> None:
+    bench.cluster.record = release_types.Deployed(3, MANIFEST)
+    bench.cluster.write_error = api_error(
+        403, "create not allowed while custom resource definition is terminating"
+    )
+    await bench.have(WEB, "a")
+    bench.cluster.remove("a")
+    assert [await bench.after(healing.LAG) for _ in range(20)] == [[]] * 20
+    # It is gone, and not yet there again.
+    bench.cluster.write_error = api_error(404)
+    assert await bench.after(healing.LAG) == []
+    bench.cluster.write_error = None
+    assert await bench.after(healing.LAG) == []
+    assert bench.told == [("restored", WEB, ("ConfigMap addons/a",))]
+
+
+async def test_a_definition_that_never_goes_makes_a_run_after_a_minute(bench: Bench) -> None:
+    bench.cluster.record = release_types.Deployed(3, MANIFEST)
+    bench.cluster.write_error = api_error(
+        403, "create not allowed while custom resource definition is terminating"
+    )
+    await bench.have(WEB, "a")
+    bench.cluster.remove("a")
+    runs = [await bench.after(healing.LAG) for _ in range(60)]
+    assert runs == [[]] * 59 + [[WEB]]
+
+
 async def test_while_somebody_elses_helm_is_at_work_nothing_is_restored(bench: Bench) -> None:
     bench.cluster.record = release_types.Deployed(3, MANIFEST, is_busy=True)
     await bench.have(WEB, "a")

@@ -16,6 +16,9 @@ from addon_operator.values import json_documents, json_pointers
 
 Operation = Mapping[str, json_types.JsonValue]
 
+MAX_OPERATIONS: Final = 20_000
+"""Operations of one patch. They are joined with earlier ones on the event loop, in up to 0.3 s."""
+
 _MEMBERS: Final[Mapping[str, tuple[str, ...]]] = {
     "add": ("op", "path", "value"),
     "remove": ("op", "path"),
@@ -84,12 +87,18 @@ def step(operation: Operation) -> Step:
 def parse_patch(text: str, source: str) -> ValuesPatch:
     """Read a patch: one array of operations, one operation, or a stream of either; empty means no operation.
 
-    Raises :class:`PatchError`, which names ``source``, the operation's index (from 0) and the field.
+    Raises :class:`PatchError`, which names ``source``, the operation's index (from 0) and the field, also of
+    more than :data:`MAX_OPERATIONS`.
     """
     operations: list[Operation] = []
     for document in _documents(text, source):
         for item in document if isinstance(document, list) else [document]:
             operations.append(_check(item, f"{source}, operation [{len(operations)}]"))
+    if len(operations) > MAX_OPERATIONS:
+        raise PatchError(
+            f"{source} has {len(operations)} operations, and may have {MAX_OPERATIONS}; write a mapping or a "
+            "list with one operation, as a whole"
+        )
     return ValuesPatch(tuple(operations), source)
 
 

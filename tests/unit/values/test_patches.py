@@ -53,6 +53,17 @@ def test_arrays_objects_and_streams_of_both_are_read(text: str, kinds: list[str]
     assert [operation["op"] for operation in parse(text).operations] == kinds
 
 
+def test_a_patch_has_a_bound_of_operations() -> None:
+    bound = patches.MAX_OPERATIONS
+    assert len(parse(REMOVE * bound).operations) == bound
+    with pytest.raises(patches.PatchError) as raised:
+        parse(REMOVE * (bound + 1))
+    assert str(raised.value) == (
+        "VALUES_JSON_PATCH_PATH has 20001 operations, and may have 20000; "
+        "write a mapping or a list with one operation, as a whole"
+    )
+
+
 def test_members_that_an_operation_does_not_know_are_ignored() -> None:
     assert parse('{"op":"remove","path":"/m/a","value":1,"note":"x"}').operations == (
         {"op": "remove", "path": "/m/a"},

@@ -16,7 +16,7 @@ import click
 import rich.console
 import rich.table
 
-from tests.benchmarks import admission, expand, hooks, lifecycle, measures, memory, merge, values
+from tests.benchmarks import admission, expand, hooks, lifecycle, measures, memory, merge, scrape, values
 
 _BENCHMARKS: Final[Mapping[str, Callable[[], Sequence[measures.Row]]]] = {
     "expand": expand.run,
@@ -26,6 +26,7 @@ _BENCHMARKS: Final[Mapping[str, Callable[[], Sequence[measures.Row]]]] = {
     "hooks": hooks.run,
     "lifecycle": lifecycle.run,
     "memory": memory.run,
+    "scrape": lambda: asyncio.run(scrape.run()),
 }
 
 

@@ -191,7 +191,7 @@ class ModuleObserver:
         if self._listener is not None:
             self._listener.module_changed(state_)
         name = state_.module.name
-        self._meters.module_known(name)
+        self._meters.module_known(name, runs=state_.status is not state.ModuleStatus.DISABLED)
         self._meters.module_state(name, state_.status)
         self._meters.modules.enabled.labels(module=name).set(0 if state_.status in _OFF else 1)
         if state_.status is state.ModuleStatus.DISABLED:

@@ -81,8 +81,11 @@ class Metrics:
         self.modules.info.remove_by_labels({"module": module})
         self.modules.info.labels(module=module, state=state).set(1)
 
-    def module_known(self, module: str) -> None:
-        """Show the counters of a module from the beginning: a rate over a series that appears is none."""
+    def module_known(self, module: str, *, runs: bool = True) -> None:
+        """Show the counters of a module from the beginning: a rate over a series that appears is none.
+
+        ``runs``: it will run, or has; the many series of how long that takes are for these alone.
+        """
         for counter in (
             self.modules.run_errors_total,
             self.modules.delete_errors_total,
@@ -91,7 +94,8 @@ class Metrics:
             counter.labels(module=module)
         for by in ("inputs", "manifest"):
             self.modules.helm_upgrades_skipped_total.labels(module=module, by=by)
-        self.modules.run_seconds.labels(module=module)
+        if runs:
+            self.modules.run_seconds.labels(module=module)
 
     def queue_action(self, queue: str, action: str, seconds: float) -> None:
         """A single operation of a queue took ``seconds``."""

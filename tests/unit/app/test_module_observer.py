@@ -64,6 +64,16 @@ def test_the_state_of_a_module_is_shown(
     assert value(meters, "module_run_errors_total", module="web") == 0
 
 
+def test_a_module_that_never_runs_has_counters_and_no_times(
+    meters: metrics.Metrics, observer: observers.ModuleObserver
+) -> None:
+    observer.module_changed(module(Status.DISABLED))
+    assert value(meters, "module_run_errors_total", module="web") == 0
+    assert value(meters, "module_run_seconds_count", module="web") is None
+    observer.module_changed(module(Status.PENDING))
+    assert value(meters, "module_run_seconds_count", module="web") == 0
+
+
 def test_series_of_hooks_go_when_their_module_is_disabled(
     meters: metrics.Metrics, observer: observers.ModuleObserver
 ) -> None:

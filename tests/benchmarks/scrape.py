@@ -1,0 +1,117 @@
+"""How large ``/metrics`` is with many modules: the observers are told what happens in a cluster."""
+
+import logging
+import pathlib
+import time
+from typing import Final
+
+import structlog
+
+from addon_operator.app import binding_observer, observers
+from addon_operator.engine import hook_run, state, task_queue, tasks
+from addon_operator.helm import release_types
+from addon_operator.hooks import bindings, config
+from addon_operator.kernel import clock, names
+from addon_operator.modules import model, release
+from addon_operator.process import children
+from addon_operator.telemetry import metrics
+from tests.benchmarks import measures
+
+_MODULES: Final = 100
+_FEW: Final = 10
+_ACTIVATIONS: Final = ("OperatorStartup", "ConfigMapChanged")
+"""What each module was run for."""
+_STEP: Final = "beforeHelm"
+_BINDING: Final = bindings.KubernetesBinding("Pod", name="pods")
+_RESULT: Final = children.ChildResult(0, 0.05, 0.01, 0.1, 1 << 24, False, None, False, "")
+_KIB: Final = 1024
+
+
+async def run() -> list[measures.Row]:
+    """All measurements, which take seconds; tasks want an event loop, and none is run."""
+    few, many = filled(_FEW), filled(_MODULES)
+    base, began = len(metrics.Metrics().render().body), time.process_time()
+    plain = many.render().body
+    seconds = time.process_time() - began
+    small = many.render(metrics.Form.wanted("", "gzip")).body
+    case = f"{_MODULES} modules, a chart and a hook of two bindings each"
+    linear = base + (len(few.render().body) - base) * _MODULES / _FEW
+    return [
+        measures.Row("scrape", case, "KiB of /metrics", len(plain) / _KIB,
+                     f"as {_FEW} modules", linear / _KIB),
+        measures.Row("scrape", case, "KiB of /metrics, gzip", len(small) / _KIB, ""),
+        measures.Row("scrape", case, "lines for each module", _lines(plain, "module-000"), ""),
+        measures.Row("scrape", case, "processor time to write it (ms)", seconds * 1000, ""),
+    ]  # fmt: skip
+
+
+def filled(modules: int) -> metrics.Metrics:
+    """The metrics of an operator whose modules have each been run for two reasons."""
+    meters = metrics.Metrics()
+    told = _Told(meters)
+    for number in range(modules):
+        told.module(names.ModuleName(f"module-{number:03}"))
+    return meters
+
+
+class _Told:
+    """Those who are told what happens, as the operator has them."""
+
+    def __init__(self, meters: metrics.Metrics) -> None:
+        quiet = structlog.make_filtering_bound_logger(logging.CRITICAL)
+        log: observers.Logger = structlog.wrap_logger(None, wrapper_class=quiet)
+        self._meters = meters
+        self._modules = observers.ModuleObserver(meters, log)
+        self._hooks = observers.HookObserver(meters, log)
+        self._queues = observers.QueueObserver(meters, log)
+        self._bindings = binding_observer.BindingObserver(meters, log)
+        self._main = task_queue.TaskQueue("main", observer=self._queues, clock=clock.SystemClock())
+
+    def module(self, name: names.ModuleName) -> None:
+        """A module is found, runs, and runs again; its hook's binding gets an event."""
+        found = state.ModuleState(model.Module(name, 1, pathlib.Path(name), has_chart=True))
+        found.status = state.ModuleStatus.READY
+        self._modules.module_changed(found)
+        hook = state.Hook(
+            "hooks/pods.sh", pathlib.Path("pods.sh"), config.HookConfig(kubernetes=(_BINDING,)), name
+        )
+        self._modules.hooks_registered(name, (hook,))
+        for activation, action in zip(_ACTIVATIONS, release_types.Action, strict=False):
+            self._run(name, activation, action)
+        self._bound(hook)
+
+    def _run(self, name: names.ModuleName, activation: str, action: release_types.Action) -> None:
+        self._task(tasks.Task(tasks.TaskKind.MODULE_RUN, _nothing, owner=name))
+        self._hook(name, _STEP, activation)
+        seconds = dict.fromkeys(release_types.Operation, 0.3)
+        outcome = release_types.ReleaseOutcome(action, "", 1, release.Checksum("0"), seconds=seconds)
+        self._modules.release_ensured(name, activation, outcome)
+        self._modules.module_ran(name, activation, 0.5)
+
+    def _bound(self, hook: state.Hook) -> None:
+        self._bindings.binding_follows(hook, _BINDING)
+        self._bindings.objects_counted(hook, _BINDING, 10)
+        self._bindings.snapshot_measured(hook, _BINDING, 1000)
+        self._bindings.events_handled(hook, _BINDING, 1, 0.001)
+        self._bindings.objects_filtered(hook, _BINDING, 1, 0.001)
+        owner = hook.module or names.ModuleName("")
+        run = tasks.Task(
+            tasks.TaskKind.MODULE_HOOK_RUN, _nothing, owner=owner, hook=hook.name, binding=_BINDING.name
+        )
+        self._task(run)
+        self._hook(owner, _BINDING.name, "Kubernetes")
+
+    def _hook(self, name: names.ModuleName, binding: str, activation: str) -> None:
+        labels = hook_run.HookLabels("hooks/pods.sh", binding, "main", activation, name)
+        self._hooks.hook_succeeded(labels, _RESULT)
+
+    def _task(self, task: tasks.Task) -> None:
+        self._queues.started(self._main, task, 0.1)
+
+
+async def _nothing(_: tasks.Task) -> None:
+    """No task is run here."""
+
+
+def _lines(text: bytes, module: str) -> int:
+    return sum(f'module="{module}"'.encode() in line for line in text.splitlines())

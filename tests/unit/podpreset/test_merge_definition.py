@@ -2,6 +2,7 @@
 
 import dataclasses
 import datetime as dt
+import functools
 import itertools
 import random
 from collections.abc import Iterator, Sequence
@@ -72,6 +73,12 @@ class Case:
         return preset(f"p{number}", **lists)
 
 
+@functools.cache
+def case_of(seed: int) -> Case:
+    """Nothing changes a case, and every test wants the same."""
+    return Case(seed)
+
+
 def injected(given: builders.Pod, presets: Sequence[model.Preset]) -> merge.Injection | merge.Conflicted:
     return merge.inject(given, presets, KEYS.get)
 
@@ -92,7 +99,7 @@ def in_every_order(presets: Sequence[model.Preset]) -> Iterator[list[model.Prese
 def test_the_conflicts_are_those_of_the_definition() -> None:
     sizes = set()
     for seed in range(CASES):
-        case = Case(seed)
+        case = case_of(seed)
         expected = definition.conflicts(case.pod, case.presets, KEYS)
         assert found(injected(case.pod, case.presets)) == expected, f"case {seed}"
         sizes.add(len(expected))
@@ -101,7 +108,7 @@ def test_the_conflicts_are_those_of_the_definition() -> None:
 
 def test_which_preset_is_older_does_not_decide_whether_there_is_a_conflict() -> None:
     for seed in range(CASES // 3):
-        case = Case(seed)
+        case = case_of(seed)
         verdicts = {type(injected(case.pod, presets)) for presets in in_every_order(case.presets)}
         assert len(verdicts) == 1, f"case {seed}"
 
@@ -109,7 +116,7 @@ def test_which_preset_is_older_does_not_decide_whether_there_is_a_conflict() -> 
 def test_what_was_injected_once_is_left_alone_the_second_time() -> None:
     injections = 0
     for seed in range(CASES):
-        case = Case(seed)
+        case = case_of(seed)
         first = injected(case.pod, case.presets)
         if isinstance(first, merge.Injection):
             changed = jsonpatch.apply_patch(case.pod, list(first.patch))

@@ -141,6 +141,7 @@ def test_a_rule_that_takes_too_long_is_ended_in_one_sentence_and_the_next_one_is
         assert hurried.config_violations(proposal({"size": 3}), checked) == []
 
 
+@pytest.mark.slow  # it burns its whole time, as the rule above does
 def test_all_of_an_edit_has_one_budget(worker: values_worker.ValuesWorker) -> None:
     asked, bombed = bomb()
     before = time.monotonic()
@@ -221,6 +222,7 @@ def test_schemas_that_changed_are_handed_over(worker: values_worker.ValuesWorker
         assert found.rule == f"must be at most {most}"
 
 
+@pytest.mark.slow  # it burns its whole time, as the rule above does
 def test_a_patch_of_a_hook_is_ended_as_well(hurried: values_worker.ValuesWorker) -> None:
     bombed = schemas.load_schemas(None, (BOMB, "values.yaml"))
     values = store.ValuesStore([store.ModuleValues(WEB, schemas=bombed)], inspector=hurried)
@@ -230,6 +232,7 @@ def test_a_patch_of_a_hook_is_ended_as_well(hurried: values_worker.ValuesWorker)
     assert values.values(WEB) == {"global": {}, "web": {}}
 
 
+@pytest.mark.slow  # it burns its whole time, as the rule above does
 async def test_the_loop_goes_on_while_a_bomb_is_checked(hurried: values_worker.ValuesWorker) -> None:
     asked, bombed = bomb()
     ticks = 0
@@ -285,6 +288,7 @@ def test_a_number_that_the_api_server_cannot_read_is_told(worker: values_worker.
         worker.load_stream("a: 1\n---\na: " + "1" * 40)
 
 
+@pytest.mark.slow  # it burns its whole time, as the rule above does
 def test_an_output_that_takes_too_long_is_ended_in_one_sentence(hurried: values_worker.ValuesWorker) -> None:
     text = "items: [" + "{a: 1}, " * 60_000 + "]\n"
     with pytest.raises(object_operations.ObjectOperationError) as caught:
@@ -314,10 +318,14 @@ def nested(levels: int) -> json_types.JsonObject:
 @pytest.mark.parametrize(
     ("schema", "config"),
     [
-        (EXPLOSION, {"tree": nested(60)}),
-        (UNIQUE, {"items": [{"a": number, "b": [number]} for number in range(20_000)]}),
+        pytest.param(EXPLOSION, {"tree": nested(60)}, id="forms in forms"),
+        pytest.param(
+            UNIQUE,
+            {"items": [{"a": number, "b": [number]} for number in range(20_000)]},
+            id="unique items",
+            marks=pytest.mark.slow,
+        ),
     ],
-    ids=["forms in forms", "unique items"],
 )
 def test_keywords_that_explode_are_ended_in_one_sentence(
     hurried: values_worker.ValuesWorker, schema: str, config: json_types.JsonObject

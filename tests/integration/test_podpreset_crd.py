@@ -170,3 +170,22 @@ def pod_of(preset: model.Preset) -> Answer:
         "metadata": {"name": "p"},
         "spec": {"containers": [container], "volumes": volumes},
     }
+
+
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [
+        (20, '["nope"] names a volume that this preset does not have'),
+        (128, "a volumeMount names a volume that this preset does not have"),
+    ],
+)
+def test_a_volume_that_the_preset_lacks_is_named_unless_there_are_very_many(
+    create: Create, number: int, said: str
+) -> None:
+    volumes: list[Answer] = [{"name": f"v{index}", "emptyDir": {}} for index in range(number)]
+    mounts = [{"name": one["name"], "mountPath": f"/{one['name']}"} for one in volumes]
+    spec: Answer = {"selector": {"matchLabels": {"a": "b"}}, "volumes": volumes, "volumeMounts": mounts}
+    assert "status" not in create_preset(create, spec)
+    spec["volumeMounts"][0]["name"] = "nope"
+    causes = [cause["message"] for cause in create_preset(create, spec)["details"]["causes"]]
+    assert any(said in cause for cause in causes), causes

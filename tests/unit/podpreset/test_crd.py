@@ -149,3 +149,14 @@ IMMUTABLE = "is immutable: to change a PodPreset, delete it and create it again"
 def test_no_field_of_an_older_schema_is_pruned_by_the_parser() -> None:
     entry = {"name": "A", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k", "optional": False}}}
     assert schema.prune(core_types.ENV_VAR, entry) == entry
+
+
+def test_no_rule_goes_through_one_list_for_each_item_of_another() -> None:
+    rules = {rule["rule"]: rule for rule in OBJECT["spec"]["x-kubernetes-validations"]}
+    assert [rule for rule in rules if ".all(" in rule] == []
+    # A message does so, as it names what is wrong, but only of few.
+    slow = [
+        one["messageExpression"] for one in rules.values() if ".exists(" in one.get("messageExpression", "")
+    ]
+    assert len(slow) == 2
+    assert all(text.startswith("size(self.volumes) * size(self.volumeMounts) > 1000 ? ") for text in slow)

@@ -158,7 +158,8 @@ class Metrics:
         encode, content_type = exposition.choose_encoder(form.content_type)
         is_open = content_type.startswith("application/openmetrics-text")
         pieces = []
-        # One by one: what is made of a whole document at once holds up the event loop.
+        # One by one, with a turn for others after each: this runs in a thread, and what is made of a whole
+        # document at once keeps the interpreter's lock from the event loop.
         for metric in self.registry.collect():
             piece = encode(series.Single(metric))
             pieces.append(piece.removesuffix(_EOF) if is_open else self.registry.declare(piece))

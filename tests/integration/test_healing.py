@@ -285,3 +285,33 @@ def test_an_object_of_two_modules_is_told_and_stays_when_one_of_them_goes(site: 
     again.wait_until(lambda: site.revisions() == {}, "uninstalled")
     assert site.data("shared") is None
     again.stop()
+
+
+@pytest.mark.parametrize("helm", ["helm3", "helm4"], indirect=True)
+def test_an_object_of_two_modules_stays_as_it_is_until_the_last_of_their_charts_drops_it(
+    site: operator_site.Site, helm: pathlib.Path
+) -> None:
+    web = site.module("010-web", {"a": "b"}, values="webEnabled: true")
+    db = site.module("010-db", {"a": "b"}, values="dbEnabled: true")
+    for module in (web, db):
+        for name in ("shared", "both"):
+            add(module, f"{name}.yaml", config_map(name))
+
+    def uid() -> str:
+        return site.kubectl("get", "configmap", "shared", "--output=jsonpath={.metadata.uid}")
+
+    site.start(HELM_BIN_PATH=str(helm)).wait_ready().wait_idle().stop()
+    before = uid()
+    (web / "templates" / "shared.yaml").unlink()
+    for module in (web, db):
+        (module / "templates" / "both.yaml").unlink()
+    operator = site.start(HELM_BIN_PATH=str(helm)).wait_ready().wait_idle()
+    assert site.revisions() == {"web": 2, "db": 2}
+    assert uid() == before
+    # Both dropped it side by side: who was last to have it removes it.
+    assert site.data("both") is None
+    operator.stop()
+    (db / "templates" / "shared.yaml").unlink()
+    operator = site.start(HELM_BIN_PATH=str(helm)).wait_ready().wait_idle()
+    assert site.data("shared") is None
+    operator.stop()

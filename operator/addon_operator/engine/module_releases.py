@@ -53,13 +53,24 @@ class ReleaseObserver(Protocol):
 
 
 def request_of(
-    values: store.ValuesStore, module: model.Module, *, fresh: bool = False, absent: tuple[str, ...] = ()
+    values: store.ValuesStore,
+    module: model.Module,
+    *,
+    fresh: bool = False,
+    absent: tuple[str, ...] = (),
+    give_up: release_types.GiveUp = release_types.give_up_nothing,
 ) -> release_types.ReleaseRequest:
     """The module's release as its values ask for it; what schemas call sensitive stays out of messages."""
     given = values.helm_values(module.name)
     hidden = redaction.sensitive_texts(given, values.masked_values(module.name))
     return release_types.ReleaseRequest(
-        module.name, module.path, given, absent=absent, fresh=fresh, redact=redaction.redactor(hidden)
+        module.name,
+        module.path,
+        given,
+        absent=absent,
+        fresh=fresh,
+        redact=redaction.redactor(hidden),
+        give_up=give_up,
     )
 
 
@@ -102,15 +113,22 @@ class ModuleReleases:
         return self._known.get(release)
 
     async def renew(
-        self, module: model.Module, activation: str, *, fresh: bool, absent: tuple[str, ...] = ()
+        self,
+        module: model.Module,
+        activation: str,
+        *,
+        fresh: bool,
+        absent: tuple[str, ...] = (),
+        give_up: release_types.GiveUp = release_types.give_up_nothing,
     ) -> release_types.ReleaseOutcome:
         """Install or upgrade the module's release if that is needed, as it is when resources are ``absent``.
 
+        ``give_up`` says what of the release is left to others that have it, too.
         Raises :class:`~addon_operator.values.schemas.InvalidValuesError` for values that the schemas do not
         allow, and what :meth:`addon_operator.helm.releases.ReleaseManager.ensure` raises.
         """
         # What is checked is what is asked for, whatever hooks change meanwhile.
-        request = request_of(self._values, module, fresh=fresh, absent=absent)
+        request = request_of(self._values, module, fresh=fresh, absent=absent, give_up=give_up)
         await asyncio.to_thread(self._values.checking_helm_values(module.name))
         outcome = await self._interruptible(request)
         self._known[module.name] = outcome.revision

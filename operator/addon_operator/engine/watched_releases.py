@@ -2,7 +2,8 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Collection, Iterable, Mapping
+import functools
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final, Protocol
 
 from addon_operator.engine import healing, watched_resources
@@ -37,7 +38,13 @@ class Releases(Protocol):
         ...
 
     async def renew(
-        self, module: model.Module, activation: str, *, fresh: bool, absent: tuple[str, ...] = ()
+        self,
+        module: model.Module,
+        activation: str,
+        *,
+        fresh: bool,
+        absent: tuple[str, ...] = (),
+        give_up: release_types.GiveUp,
     ) -> release_types.ReleaseOutcome:
         """Install or upgrade the module's release if needed, as it is when resources are ``absent``."""
         ...
@@ -126,7 +133,11 @@ class WatchedReleases:
         async with self._healing.helm_at_work(name):
             absent = await self._healing.restore(name)
             outcome = await self._releases.renew(
-                module, activation, fresh=fresh or bool(absent), absent=absent
+                module,
+                activation,
+                fresh=fresh or bool(absent),
+                absent=absent,
+                give_up=functools.partial(self._give_up, name),
             )
         if absent:
             self._healing.healed(name, absent)
@@ -148,6 +159,13 @@ class WatchedReleases:
         async with self._healing.helm_at_work(name):
             sparing = await self._of_others(name)
             await self._releases.remove(release, keep_record=keep_record, sparing=sparing)
+
+    async def _give_up(
+        self, name: names.ModuleName, dropped: Sequence[manifests.ManifestResource]
+    ) -> tuple[manifests.ManifestResource, ...]:
+        # After a start not everything is followed yet.
+        await self.follow_new()
+        return self._resources.give_up(name, dropped)
 
     async def _of_others(self, name: names.ModuleName) -> tuple[manifests.ManifestResource, ...]:
         """What of a release other modules have, too: it stays when this one goes."""

@@ -249,18 +249,33 @@ class WatchedResources:
     ) -> tuple[manifests.ManifestResource, ...]:
         """Those of the resources that another module has, too."""
         others = {
-            (each.deletion_key.group, each.resource.kind, *each.key)
+            each.deletion_key
             for name, followed in self._followed.items()
             for each in followed.watched
             if name != module
         }
+        return tuple(each for each in resources if not others.isdisjoint(self._keys(each)))
 
-        def is_there(found: manifests.ManifestResource) -> bool:
-            kind = (found.api_version.rpartition("/")[0], found.kind)
-            places = (found.namespace or self._namespace, "")
-            return any((*kind, namespace, found.name) in others for namespace in places)
+    def give_up(
+        self, module: names.ModuleName, resources: Iterable[manifests.ManifestResource]
+    ) -> tuple[manifests.ManifestResource, ...]:
+        """Those of the resources that another module has, too; from now on this one does not.
 
-        return tuple(filter(is_there, resources))
+        So, of two modules that give up the same at once, the second one is the last to have it.
+        """
+        found = self.of_others(module, resources)
+        given_up = {key for each in found for key in self._keys(each)}
+        now = self._followed.get(module)
+        if given_up and now is not None:
+            watched = tuple(each for each in now.watched if each.deletion_key not in given_up)
+            self._replace(module, dataclasses.replace(now, watched=watched))
+        return found
+
+    def _keys(self, found: manifests.ManifestResource) -> set[own_deletions.ObjectKey]:
+        """What watches may call it: whether its kind has namespaces is not asked here."""
+        group = found.api_version.rpartition("/")[0]
+        places = (found.namespace or self._namespace, None)
+        return {own_deletions.ObjectKey(group, found.kind, place, found.name) for place in places}
 
     def shared_of(self, module: names.ModuleName) -> dict[str, list[names.ModuleName]]:
         """The module's resources that others have, too, as a person calls them, with these modules."""

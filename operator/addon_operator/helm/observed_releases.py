@@ -98,7 +98,15 @@ class ObservedReleases:
     ) -> release_records.Record | None:
         """Take objects out of what Helm knows of a revision, and give its record as it is then."""
         await self._source.spare(record, is_spared)
+        self._rendered.pop(record.revision.release, None)
         return await self.refresh(record.revision.release)
+
+    async def upgraded_from(self, last: release_records.Record) -> release_records.Record:
+        """The revision from which Helm upgrades: what it has and the new one has not is deleted."""
+        if last.revision.status == release.DEPLOYED:
+            return last
+        found = await self._source.read_deployed(last.revision.release)
+        return last if found is None else found[0]
 
     async def deployed(self, name: str) -> release_types.Deployed | None:
         """What the release consists of, read now; ``None`` if no revision of it is deployed."""

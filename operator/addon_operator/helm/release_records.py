@@ -126,15 +126,17 @@ class ReleaseRecords:
             await self._api.delete(self._object_path(record), resource_version=record.resource_version)
 
     async def spare(self, record: Record, is_spared: Callable[[manifests.ManifestResource], bool]) -> None:
-        """Take objects out of what Helm knows of a revision: it will not delete them with the release.
+        """Take objects out of what Helm knows of a revision: it will not delete them, whatever it does next.
 
+        The revision's checksums go, too: it is no longer what was rendered.
         Raises :class:`errors.ReleaseRecordError` when it cannot be decoded, and what the client raises.
         """
         stored = await self._api.get(self._object_path(record))
         with self._telling(record):
             text, is_secret = stored.get("data", {})["release"], self._resource == "secrets"
             changed = await asyncio.to_thread(_without, text, is_spared, is_secret=is_secret)
-        metadata = {"resourceVersion": stored["metadata"]["resourceVersion"]}
+        checksums = dict.fromkeys((release.INPUTS_LABEL, release.MANIFEST_LABEL))
+        metadata = {"resourceVersion": stored["metadata"]["resourceVersion"], "labels": checksums}
         await self._api.patch(self._object_path(record), {"metadata": metadata, "data": {"release": changed}})
 
     async def read_deployed(self, name: str) -> tuple[Record, Record] | None:

@@ -18,7 +18,7 @@ from addon_operator.helm import (
     upgrade,
 )
 from addon_operator.kube import errors as kube_errors
-from addon_operator.modules import release
+from addon_operator.modules import manifests, release
 
 _RECOVERIES: Final = 3
 
@@ -89,6 +89,7 @@ class ReleaseRun:
             await self._save(rendered)
             return self._skipped(decision)
         await self._check_refusal(manifest)
+        await self._give_up(manifest)
         expected = self._last_record().revision.number + 1
         await self._call(given, files, rendered.labels(expected), validate=decision.validate)
         # What looks at the cluster may find something else there from now on.
@@ -111,6 +112,16 @@ class ReleaseRun:
                     f"{self._request.redact(str(refusal))} {made}",
                     f"{self._request.redact(refusal.without_values)} {made}",
                 )
+
+    async def _give_up(self, manifest: str) -> None:
+        """Let Helm not delete what the chart has no more, but other releases have: they would miss it."""
+        observed = self._tools.observed
+        before = await observed.upgraded_from(self._last_record())
+        with contextlib.suppress(errors.ReleaseRecordError), self._measured(release_types.Operation.CHECK):
+            had = await observed.manifest(before)
+            dropped = await asyncio.to_thread(manifests.dropped, had, manifest, self._tools.helm.namespace)
+            if dropped and (given_up := await self._request.give_up(dropped)):
+                self._record = await observed.spare(before, frozenset(given_up).__contains__)
 
     async def _call(
         self, given: rendering.Inputs, files: rendering.Files, labels: Mapping[str, str], *, validate: bool

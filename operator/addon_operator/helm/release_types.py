@@ -3,11 +3,22 @@
 import dataclasses
 import enum
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from typing import TypeAlias
 
 from addon_operator.helm import command
 from addon_operator.kernel import json_types, names
 from addon_operator.modules import manifest_diff, manifests, release
+
+GiveUp: TypeAlias = Callable[
+    [Sequence[manifests.ManifestResource]], Awaitable[Collection[manifests.ManifestResource]]
+]
+"""Told what an upgrade would delete, says what of it is left to other releases, which have it, too."""
+
+
+async def give_up_nothing(_: Sequence[manifests.ManifestResource]) -> tuple[manifests.ManifestResource, ...]:
+    """Without other releases nothing is left to them."""
+    return ()
 
 
 class Action(enum.StrEnum):
@@ -64,6 +75,7 @@ class ReleaseRequest:
     """Whether the release's record is read now, not taken from the last list."""
     redact: command.Redact = str
     """Hides sensitive values in messages of Helm."""
+    give_up: GiveUp = give_up_nothing
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -48,6 +48,20 @@ def resources(manifest: str) -> tuple[ManifestResource, ...]:
     return tuple(dict.fromkeys(found))
 
 
+def dropped(before: str, after: str, namespace: str) -> tuple[ManifestResource, ...]:
+    """What of a manifest the one after it has no more, whatever version of their API group they call.
+
+    ``namespace`` is that of the release.
+    """
+
+    def identity(resource: ManifestResource) -> tuple[str, str, str, str]:
+        group = resource.api_version.rpartition("/")[0]
+        return group, resource.kind, resource.namespace or namespace, resource.name
+
+    kept = set(map(identity, resources(after)))
+    return tuple(each for each in resources(before) if identity(each) not in kept)
+
+
 def _of_document(text: str) -> Iterator[ManifestResource]:
     if not text.strip():
         return

@@ -27,6 +27,8 @@ class Releases:
         self.names: tuple[str, ...] = ("a",)
         self.calls: list[tuple[str, bool, tuple[str, ...]]] = []
         self.manifests_read = 0
+        self.dropped: tuple[manifests.ManifestResource, ...] = ()
+        self.given_up: tuple[str, ...] = ()
         self.error: errors.AddonOperatorError | None = None
 
     async def observe_all(self) -> dict[str, bool]:
@@ -42,8 +44,15 @@ class Releases:
         self.calls.append(("stop", False, ()))
 
     async def renew(
-        self, module: model.Module, activation: str, *, fresh: bool, absent: tuple[str, ...] = ()
+        self,
+        module: model.Module,
+        activation: str,
+        *,
+        fresh: bool,
+        absent: tuple[str, ...] = (),
+        give_up: release_types.GiveUp,
     ) -> release_types.ReleaseOutcome:
+        self.given_up = tuple(map(str, await give_up(self.dropped)))
         self.calls.append((activation, fresh, absent))
         if absent:
             self.number += 1
@@ -285,3 +294,12 @@ async def test_a_record_that_cannot_be_read_spares_nothing_and_that_is_told(benc
     await bench.releases.remove(WEB)
     assert bench.helm.calls == [("remove", False, ())]
     assert bench.warnings == ["what release web shares with other modules is not known: no answer"]
+
+
+async def test_what_another_module_has_too_is_left_to_it_when_the_chart_drops_it(bench: Bench) -> None:
+    bench.helm.revision_seen = 1
+    # After a start: nobody asked for the other release's resources yet.
+    bench.releases.follow([watching.DB])
+    bench.helm.dropped = tuple(watching.wanted("a", "b"))
+    await bench.run()
+    assert bench.helm.given_up == ("ConfigMap a",)

@@ -224,3 +224,13 @@ async def test_what_others_have_is_found_whatever_the_version_of_its_group() -> 
     asked = [*watching.wanted("a", "x"), *watching.wanted("r", resource=older), *watching.wanted("b")]
     assert [each.name for each in resources.of_others(watching.DB, asked)] == ["a", "r"]
     assert resources.of_others(watching.WEB, asked) == ()
+
+
+async def test_of_two_modules_that_give_up_the_same_the_second_one_is_the_last_to_have_it() -> None:
+    resources = watching.resources_of(watching.Cluster())
+    for module in (watching.WEB, watching.DB):
+        await resources.follow(module, watching.wanted("a", "b"))
+    (dropped, _) = watching.wanted("a", "b")
+    assert resources.give_up(watching.WEB, [dropped]) == (dropped,)
+    assert resources.give_up(watching.DB, [dropped]) == ()
+    assert resources.shared_of(watching.WEB) == {"ConfigMap addons/b": [watching.DB]}

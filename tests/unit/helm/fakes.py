@@ -107,7 +107,8 @@ class FakeApi:
         if self.patch_error is not None:
             raise self.patch_error
         stored = self._stored(path, "PATCH", patch["metadata"]["resourceVersion"])
-        stored["metadata"]["labels"] |= patch["metadata"].get("labels", {})
+        labels = stored["metadata"]["labels"] | patch["metadata"].get("labels", {})
+        stored["metadata"]["labels"] = {key: value for key, value in labels.items() if value is not None}
         stored["data"] |= patch.get("data", {})
         stored["metadata"]["resourceVersion"] = self._version()
         return copy.deepcopy(stored)

@@ -1,10 +1,11 @@
 """The release manager over a helm and an API server in memory."""
 
 import asyncio
+import dataclasses
 import json
 import pathlib
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -572,3 +573,36 @@ async def test_what_is_spared_is_taken_out_of_the_record_before_the_uninstallati
     assert world.api.labels("web", 1)[release.REMOVAL_LABEL] == release.REMOVAL_BEGUN
     left = manifests.resources(await manager.manifest(WEB) or "")
     assert [each.name for each in left] == ["b", "d"]
+
+
+async def test_what_an_upgrade_would_take_from_other_releases_is_taken_out_of_the_record_before(
+    world: fakes.World, module_dir: pathlib.Path
+) -> None:
+    def document(name: str) -> str:
+        return f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\n"
+
+    told: list[str] = []
+
+    async def give_up(
+        dropped: Sequence[manifests.ManifestResource],
+    ) -> list[manifests.ManifestResource]:
+        told.extend(each.name for each in dropped)
+        return [each for each in dropped if each.name == "shared"]
+
+    world.helm.render = lambda values: "---\n".join(
+        map(document, ["kept", "own", "shared"] if values["web"]["size"] == 1 else ["kept"])
+    )
+    manager = world.manager()
+    await manager.ensure(asked(module_dir))
+    request = dataclasses.replace(asked(module_dir, size=2), give_up=give_up)
+    world.helm.fail["upgrade"] = "not now"
+    with pytest.raises(errors.HelmError, match="helm upgrade failed"):
+        await manager.ensure(request)
+    assert told == ["own", "shared"]
+    deployed = await manager.deployed(WEB)
+    assert deployed is not None
+    assert [each.name for each in manifests.resources(deployed.manifest)] == ["kept", "own"]
+    # With the old values again the record is no longer what they render to.
+    world.helm.fail.clear()
+    again = await manager.ensure(asked(module_dir))
+    assert again.action is release_types.Action.UPGRADED

@@ -107,3 +107,12 @@ def test_documents_may_be_laid_out_in_any_way(manifest: str) -> None:
 @pytest.mark.parametrize("name", ["0123", "1e3", "true", "2024-01-01", "1_000"])
 def test_names_that_look_like_something_else_stay_names(name: str) -> None:
     assert names(f"apiVersion: v1\nkind: A\nmetadata:\n  name: {name}\n") == [f"A {name}"]
+
+
+def test_what_a_chart_drops_is_known_whatever_the_version_and_where_the_namespace_is_written() -> None:
+    def role(name: str, version: str, more: str = "") -> str:
+        return f"apiVersion: rbac/{version}\nkind: Role\nmetadata: {{name: {name}{more}}}\n---\n"
+
+    before = role("a", "v1beta1") + role("b", "v1") + role("c", "v1")
+    after = role("a", "v1") + role("b", "v1", ", namespace: addons") + role("c", "v1", ", namespace: far")
+    assert [each.name for each in manifests.dropped(before, after, "addons")] == ["c"]

@@ -258,7 +258,7 @@ class _Process:
         self._status.require_for_work(operator.healing.resources.trouble)
         self._meters.show_watch("config_map", lambda: operator.source.health.is_up)
         self._meters.show_watch("releases", lambda: operator.healing.resources.trouble() is None)
-        self._status.show(operator.inspected.views)
+        self._status.show(operator.inspected.views, operator.healing.shared_of)
         if self._debug is not None:
             self._debug.serve(operator.inspected)
         self._begin("ages", operator.queue_observer.keep_ages(lambda: operator.engine.queues))

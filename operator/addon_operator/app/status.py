@@ -12,6 +12,7 @@ class Status:
     def __init__(self) -> None:
         self._engine: engine.Engine | None = None
         self._views: introspection.Introspection | None = None
+        self._shared_of: status_page.SharedOf = status_page.nothing_shared
         self._watch_alive: Callable[[], bool] = lambda: True
         self._stopping = False
         self._leader: Callable[[], str] | None = None
@@ -55,9 +56,14 @@ class Status:
         self._engine = running
         self._watch_alive = watch_alive
 
-    def show(self, views: introspection.Introspection) -> None:
-        """The status page shows these from now on."""
+    def show(
+        self,
+        views: introspection.Introspection,
+        shared_of: status_page.SharedOf = status_page.nothing_shared,
+    ) -> None:
+        """The status page shows these from now on, and which objects of a module others have, too."""
         self._views = views
+        self._shared_of = shared_of
 
     def stop(self) -> None:
         """From now on the operator is not ready."""
@@ -113,7 +119,8 @@ class Status:
         state, _ = self.converge()
         if self._views is None:
             return status_page.render(status_page.Overview(state, is_ready=is_ready))
-        return status_page.render(status_page.overview(state, self._views, is_ready=is_ready))
+        found = status_page.overview(state, self._views, self._shared_of, is_ready=is_ready)
+        return status_page.render(found)
 
     def converge(self) -> tuple[str, int]:
         """The original's word for the state of the converge, and the number of tasks that remain.

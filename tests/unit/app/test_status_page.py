@@ -2,9 +2,9 @@
 
 from html import parser
 
-from addon_operator.app import status_page
+from addon_operator.app import status, status_page
 from addon_operator.engine import introspection, state
-from addon_operator.kernel import errors
+from addon_operator.kernel import errors, names
 from tests.unit.app import inspected
 
 
@@ -71,6 +71,25 @@ async def test_no_message_that_may_hold_values_is_shown() -> None:
     assert "values are not valid" in page
     assert inspected.SECRET not in page
     assert "the chart is broken" not in page, "errors of tasks may be what a hook wrote"
+
+
+def test_objects_that_modules_share_stand_with_the_other_modules() -> None:
+    world = inspected.make()
+    assert "Shared objects" not in shown(world)
+    views, found = world.inspected.views, status.Status()
+    found.show(views, lambda name: {"ConfigMap x/<a>": [names.ModuleName("db")]} if name == "web" else {})
+    rows = Cells(found.page()).rows
+    assert ["module", "object", "also of"] in rows
+    assert ["web", "ConfigMap x/<a>", "db"] in rows
+
+
+def test_of_very_many_shared_objects_the_first_are_shown() -> None:
+    objects = {f"ConfigMap x/{number}": [names.ModuleName("db")] for number in range(201)}
+    page = status_page.Overview("x", is_ready=True, shared={names.ModuleName("web"): objects})
+    rendered = status_page.render(page)
+    assert "the first 200 of 201" in rendered
+    assert "x/199" in rendered
+    assert "x/200" not in rendered
 
 
 def test_what_looks_like_html_is_text() -> None:

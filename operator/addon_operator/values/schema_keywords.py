@@ -14,11 +14,11 @@ _EXTENSION: Final = "x-"
 _ALIKE: Final = 0.7
 _MUCH_ALIKE: Final = 0.85
 
-_TYPES: Final = ["string", "number", "integer", "boolean", "array", "object"]
+TYPES: Final = ["string", "number", "integer", "boolean", "array", "object"]
 
 _SCHEMA: Final = {"$ref": "#/definitions/schema"}
-_NAMES: Final = {"type": "array", "items": {"type": "string"}, "uniqueItems": True}
-_COUNT: Final = {"type": "integer", "minimum": 0}
+_NAMES: Final = {"type": "array", "items": {"type": "string"}}
+_COUNT: Final = {"type": "integer"}
 _NUMBER: Final = {"type": "number"}
 _SWITCH: Final = {"type": "boolean"}
 _TEXT: Final = {"type": "string"}
@@ -36,8 +36,8 @@ _RULES: Final = {
 KEYWORDS: Final[Mapping[str, Mapping[str, Any]]] = {
     "type": {
         "if": {"type": "array"},
-        "then": {"minItems": 1, "items": {"enum": _TYPES}},
-        "else": {"enum": _TYPES},
+        "then": {"items": {"enum": TYPES}},
+        "else": {"enum": TYPES},
     },
     "properties": _SCHEMAS_BY_NAME,
     "patternProperties": _SCHEMAS_BY_NAME,
@@ -46,7 +46,7 @@ KEYWORDS: Final[Mapping[str, Mapping[str, Any]]] = {
     "required": _NAMES,
     "minProperties": _COUNT,
     "maxProperties": _COUNT,
-    "items": _SCHEMA,
+    "items": {"if": {"type": "array"}, "then": {"items": _SCHEMA}, "else": _SCHEMA},
     "minItems": _COUNT,
     "maxItems": _COUNT,
     "uniqueItems": _SWITCH,
@@ -54,7 +54,7 @@ KEYWORDS: Final[Mapping[str, Mapping[str, Any]]] = {
     "maximum": _NUMBER,
     "exclusiveMinimum": _SWITCH,
     "exclusiveMaximum": _SWITCH,
-    "multipleOf": {"type": "number", "exclusiveMinimum": 0},
+    "multipleOf": _NUMBER,
     "minLength": _COUNT,
     "maxLength": _COUNT,
     "pattern": _TEXT,
@@ -76,8 +76,8 @@ KEYWORDS: Final[Mapping[str, Mapping[str, Any]]] = {
     "xml": {},
     "$schema": {},
     "readOnly": _SWITCH,
-    "writeOnly": _SWITCH,
-    "deprecated": _SWITCH,
+    "writeOnly": {},
+    "deprecated": {},
     EXTEND: {
         "type": "object",
         "properties": {"schema": {"enum": [CONFIG_SCHEMA_FILE]}},
@@ -98,16 +98,28 @@ META: Final = {
 """What a schema has to be, as a JSON Schema."""
 
 
-def unknown(keyword: str) -> str | None:
+def unknown(keyword: str, value: object = None) -> str | None:
     """What to tell of a keyword that is not known, ``None`` if there is nothing wrong with it.
 
-    Extensions are free; one that is nearly ours is most likely misspelt.
+    Extensions are free; one that is nearly ours is most likely misspelt. One whose ``value`` is a schema is
+    most likely a property.
     """
     if keyword in KEYWORDS:
         return None
     extends = keyword.startswith(_EXTENSION)
     known = [name for name in KEYWORDS if name.startswith(_EXTENSION) is extends]
     near = difflib.get_close_matches(keyword, known, n=1, cutoff=_MUCH_ALIKE if extends else _ALIKE)
+    if not extends and _is_schema(value) and not (near and near[0] in _HOLDING_SCHEMAS):
+        return "this is no keyword of a schema and checks nothing; put it under properties"
     if near:
         return f"this is no keyword of a schema and checks nothing; did you mean {near[0]!r}?"
     return None if extends else "this is no keyword of a schema and checks nothing; remove it"
+
+
+_HOLDING_SCHEMAS: Final = frozenset(
+    {*("properties", "patternProperties", "definitions", "additionalProperties"), "items", "not"}
+)
+
+
+def _is_schema(value: object) -> bool:
+    return isinstance(value, Mapping) and any(keyword in KEYWORDS for keyword in value)

@@ -3,11 +3,10 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from addon_operator.values import schema_keywords, schema_walk
+from addon_operator.values import schema_keywords, schema_shapes, schema_walk
 
 Path = tuple[str | int, ...]
 
-NULL_TYPE: Final = "null"
 _MAY_BE_NULL: Final = frozenset({"default", "example", "examples"})
 
 
@@ -22,7 +21,7 @@ class LenientReader:
         """The schema with its lists of types, empty parts and single names written out.
 
         A list of types becomes ``type`` and ``nullable``, an empty property or ``properties`` becomes ``{}``,
-        and a single name in ``x-required-for-helm`` a list of one.
+        a single name in ``x-required-for-helm`` a list of one, and a shape that says nothing is left out.
         """
         if schema is None:
             return {}
@@ -33,21 +32,20 @@ class LenientReader:
     def _keywords(self, schema: Mapping[str, Any], path: Path) -> Iterator[tuple[str, Any]]:
         for keyword, value in schema.items():
             place = (*path, keyword)
-            if problem := schema_keywords.unknown(keyword):
+            if problem := schema_keywords.unknown(keyword, value):
                 self.notes.append((place, problem))
             elif value is None and _is_empty(keyword):
-                self.notes.append((place, "this is empty and checks nothing; write a value, or remove it"))
-            elif keyword == "type" and isinstance(value, list):
-                yield from _types(value)
-            elif keyword == schema_keywords.REQUIRED_FOR_HELM and isinstance(value, str):
-                yield keyword, [value]
+                self.notes.append((place, schema_shapes.EMPTY))
             else:
-                yield keyword, self._inner(keyword, value, place)
+                shape = schema_shapes.read(keyword, value) or schema_shapes.Shape({keyword: value})
+                self.notes.extend((place, note) for note in shape.notes)
+                for name, written in shape.written.items():
+                    yield name, self._inner(name, written, place)
 
     def _inner(self, keyword: str, value: Any, place: Path) -> Any:  # noqa: ANN401  # any JSON
         if keyword in schema_walk.MAPS_OF_SCHEMAS and (value is None or isinstance(value, Mapping)):
             return {name: self.read(inner, (*place, name)) for name, inner in (value or {}).items()}
-        if keyword in schema_walk.LISTS_OF_SCHEMAS and isinstance(value, list):
+        if keyword in (*schema_walk.LISTS_OF_SCHEMAS, "items") and isinstance(value, list):
             return [self.read(inner, (*place, index)) for index, inner in enumerate(value)]
         if keyword in schema_walk.SINGLE_SCHEMAS:
             return self.read(value, place)
@@ -59,10 +57,3 @@ def _is_empty(keyword: str) -> bool:
     if keyword in schema_walk.MAPS_OF_SCHEMAS or keyword in _MAY_BE_NULL:
         return False
     return keyword in schema_keywords.KEYWORDS
-
-
-def _types(value: list[Any]) -> Iterator[tuple[str, Any]]:
-    types = [one for one in value if one not in (None, NULL_TYPE)]
-    yield "type", types[0] if len(types) == 1 else types
-    if len(types) < len(value):
-        yield "nullable", True

@@ -53,10 +53,10 @@ def load(
     ``read`` gives files that it refers to. Raises :class:`SchemaError` or
     :class:`~addon_operator.values.yaml_reading.YamlError`.
     """
-    document = yaml_reading.load_document(text, source)
+    document = yaml_reading.load_document(text, source, last_wins=True)
     reader = schema_leniency.LenientReader()
     main = schema_references.Part(document, (), reader.read(document.value))
-    notes = [main.remark(*note) for note in reader.notes]
+    notes = [main.remark(*note) for note in (*document.repeated, *reader.notes)]
     _raise_all(_meta_problems(main))
     linker = schema_references.Linker(_meta_problems, read)
     linker.link(main)

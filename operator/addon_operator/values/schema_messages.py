@@ -83,6 +83,8 @@ def _missing(error: jsonschema.ValidationError) -> str:
 
 def _types(demand: Any) -> str:  # noqa: ANN401  # any JSON
     names = [demand] if isinstance(demand, str) else list(demand)
+    if not names:
+        return "cannot be set: the schema gives no type that there is"
     return "must be " + " or ".join(_TYPE_NAMES.get(name, name) for name in names)
 
 

@@ -68,6 +68,8 @@ class _Prepass:
         for keyword in ("items", "additionalProperties"):
             if isinstance(schema.get(keyword), Mapping):
                 result[keyword] = self._prepare(schema[keyword], closed=closed)
+        if isinstance(schema.get("items"), list):
+            result["prefixItems"] = [self._prepare(inner, closed=closed) for inner in result.pop("items")]
         if "not" in schema:
             result["not"] = self._prepare(schema["not"], closed=False)
         for keyword in schema_walk.LISTS_OF_SCHEMAS:

@@ -94,7 +94,8 @@ class Linker:
             raise _NoPlaceError(f"{file!r} is another file, and there is none here")
         text, source = self._read(document.source, file)
         if source not in self._documents:
-            self._documents[source] = yaml_reading.load_document(text, source)
+            self._documents[source] = loaded = yaml_reading.load_document(text, source, last_wins=True)
+            self.notes.extend(Remark(loaded, *note) for note in loaded.repeated)
         return self._documents[source]
 
     def _take(self, name: str, document: yaml_reading.Document, fragment: str, reference: str) -> None:

@@ -11,6 +11,8 @@ REFERENCE_PREFIX: Final = "#/definitions/"
 MAPS_OF_SCHEMAS: Final = ("properties", "patternProperties", "definitions")
 LISTS_OF_SCHEMAS: Final = ("allOf", "anyOf", "oneOf")
 SINGLE_SCHEMAS: Final = ("items", "not", "additionalProperties")
+ANY_ITEM: Final = -1
+"""An index for an item whose place in the list is not known."""
 _ALTERNATIVES: Final = ("anyOf", "oneOf")
 
 
@@ -46,6 +48,10 @@ def _parts(schema: SchemaObject) -> Iterator[tuple[str, tuple[str | int, ...], A
         inner = schema.get(keyword)
         if isinstance(inner, Mapping):
             yield keyword, (), inner
+    # Items by their position.
+    if isinstance(items := schema.get("items"), list):
+        for index, inner in enumerate(items):
+            yield "items", (index,), inner
 
 
 def facets(
@@ -65,8 +71,11 @@ def facets(
 def children(facet: SchemaObject, key: str | int) -> Iterator[SchemaObject]:
     """The schemas that a facet has for a key of a mapping, or an item of a list."""
     if isinstance(key, int):
-        if "items" in facet:
-            yield facet["items"]
+        items = facet.get("items")
+        if isinstance(items, list):
+            yield from items if key == ANY_ITEM else items[key : key + 1]
+        elif items is not None:
+            yield items
         return
     named = [facet["properties"][key]] if key in facet.get("properties", {}) else []
     named += [

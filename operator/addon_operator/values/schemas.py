@@ -191,7 +191,7 @@ class Schema:
             if _is_sensitive(facets):
                 return HIDDEN
             # The values are not at hand to tell a list from a mapping whose keys are numbers.
-            keys = (token, 0) if json_pointers.is_index(token) else (token,)
+            keys = (token, schema_walk.ANY_ITEM) if json_pointers.is_index(token) else (token,)
             schemas = [child for key in keys for child in _children(facets, key)]
         return _masked(schemas, value, self._definitions)
 
@@ -295,7 +295,7 @@ def _multiple_of(
     if (
         isinstance(value, int | float)
         and not isinstance(value, bool)
-        and Fraction(str(value)) % Fraction(str(factor))
+        and (factor <= 0 or Fraction(str(value)) % Fraction(str(factor)))
     ):
         yield jsonschema.ValidationError("not a multiple")
 
@@ -306,7 +306,9 @@ _Validator: Final = jsonschema.validators.extend(  # type: ignore[no-untyped-cal
 
 
 def _key_or_index(facet: Mapping[str, Any], token: str) -> str | int:
-    return 0 if "items" in facet and json_pointers.is_index(token) else token
+    if "items" not in facet or not json_pointers.is_index(token):
+        return token
+    return int(token) if token.isdecimal() else 0
 
 
 def _masked(

@@ -52,6 +52,8 @@ class Document:
     value: json_types.JsonValue
     positions: Mapping[Path, Position]
     """Position of each key and list item by its path."""
+    repeated: tuple[tuple[Path, str], ...] = ()
+    """Place and sentence of each key that stands twice, where that is allowed."""
 
     def where(self, path: Path) -> str:
         """``file, line 3, column 5`` of the path, or of the nearest parent that has a position."""
@@ -73,9 +75,12 @@ def load(text: str, source: str) -> json_types.JsonValue:
     return None if node is None else _Builder(source, positions=None).build(node, ())
 
 
-def load_document(text: str, source: str) -> Document:
-    """Like :func:`load`, with the positions of all keys and items."""
-    return _document(_compose(text, source), source)
+def load_document(text: str, source: str, *, last_wins: bool = False) -> Document:
+    """Like :func:`load`, with the positions of all keys and items.
+
+    With ``last_wins`` the last of several equal keys counts, and the document says so.
+    """
+    return _document(_compose(text, source), source, last_wins=last_wins)
 
 
 def load_documents(text: str, source: str) -> list[Document]:
@@ -145,10 +150,11 @@ def _compose(text: str, source: str) -> yaml.Node | None:
         return yaml.compose(text, Loader=_Loader)
 
 
-def _document(node: yaml.Node | None, source: str) -> Document:
+def _document(node: yaml.Node | None, source: str, *, last_wins: bool = False) -> Document:
     positions: dict[Path, Position] = {}
-    value = None if node is None else _Builder(source, positions).build(node, ())
-    return Document(source, value, positions)
+    repeated: list[tuple[Path, str]] | None = [] if last_wins else None
+    value = None if node is None else _Builder(source, positions, repeated).build(node, ())
+    return Document(source, value, positions, tuple(repeated or ()))
 
 
 @contextlib.contextmanager
@@ -199,10 +205,16 @@ def _position(node: yaml.Node) -> Position:
 class _Builder:
     """Turns nodes into JSON values."""
 
-    def __init__(self, source: str, positions: dict[Path, Position] | None) -> None:
-        """``positions`` is filled, unless it is ``None``."""
+    def __init__(
+        self,
+        source: str,
+        positions: dict[Path, Position] | None,
+        repeated: list[tuple[Path, str]] | None = None,
+    ) -> None:
+        """``positions`` and ``repeated`` are filled; without ``repeated`` no key may stand twice."""
         self._source = source
         self._positions = positions
+        self._repeated = repeated
 
     def build(self, node: yaml.Node, path: Path) -> json_types.JsonValue:
         if isinstance(node, yaml.ScalarNode):
@@ -227,13 +239,20 @@ class _Builder:
                 self._merge(result, value_node, path)
                 continue
             key = self._key(key_node, path)
-            if key in written:
-                line = _position(written[key]).line
-                self._fail(key_node, (*path, key), f"the key is already set on line {line}")
-            written[key] = key_node
             self._note((*path, key), key_node)
-            result[key] = self.build(value_node, (*path, key))
+            value = self.build(value_node, (*path, key))
+            if key in written:
+                self._repeat(key_node, (*path, key), written[key], is_same=result[key] == value)
+            written[key] = key_node
+            result[key] = value
         return result
+
+    def _repeat(self, node: yaml.Node, path: Path, before: yaml.Node, *, is_same: bool) -> None:
+        problem = f"the key is already set on line {_position(before).line}"
+        if self._repeated is None:
+            self._fail(node, path, problem)
+        elsewise = "" if is_same else " to something else"
+        self._repeated.append((path, f"{problem}{elsewise}; the last one counts, remove the other"))
 
     def _note(self, path: Path, node: yaml.Node) -> None:
         if self._positions is not None:

@@ -89,7 +89,7 @@ def test_findings_are_a_table_and_exit_code_1(modules: Directory) -> None:
         ("modules/values.yaml", "- 1", "modules", "must be a mapping"),
         ("modules/002_bad/values.yaml", "", "002_bad", "modules/002_bad"),
         ("modules/002-web-shop/values.yaml", "", "002-web-shop", "modules/001-web-shop holds a module of this name"),
-        ("modules/001-web-shop/openapi/values.yaml", "type: thing", "web-shop", "openapi/values.yaml, line 1, column 1, type"),
+        ("modules/001-web-shop/openapi/values.yaml", "type: 7", "web-shop", "openapi/values.yaml, line 1, column 1, type"),
         ("modules/001-web-shop/openapi/config-values.yaml", "x-kubernetes-validations: [{rule: self.a +}]", "web-shop", "the rule cannot be read"),
         ("modules/001-web-shop/openapi/values.yaml", "properties: {domain: {type: integer}, list: {}}", "web-shop", "webShop.domain: must be an integer"),
         ("global-hooks/openapi/config-values.yaml", "properties: {zone: {enum: [b]}}", "global", "global.zone: must be one of \"b\", not \"a\""),
@@ -123,7 +123,7 @@ def test_what_the_author_may_not_have_meant_is_a_warning(
 def test_all_that_is_wrong_is_told_at_once(modules: Directory) -> None:
     modules.write("modules/values.yaml", "- 1")
     modules.write("modules/001-web-shop/values.yaml", "webShop: {size: 10, domain: a}")
-    modules.write("modules/002-second/openapi/values.yaml", "{type: thing, x-sensitive: x}")
+    modules.write("modules/002-second/openapi/values.yaml", "{type: 7, required: x}")
     modules.write("modules/003-third/values.yaml", "a: b")
     subjects = [found[1] for found in modules.findings()]
     assert subjects == ["modules", "second", "second", "third", "web-shop"]
@@ -212,6 +212,26 @@ def test_what_checks_nothing_in_a_schema_is_an_error_for_strict_readers_only(mod
     )
     assert modules.findings() == [("warning", "web-shop", told)]
     assert modules.findings("--strict") == [("error", "web-shop", told)]
+
+
+@pytest.mark.parametrize(
+    ("written", "place", "problem"),
+    [
+        ("x-doc: ee\nx-doc: ee", "line 2, column 1, x-doc", "the key is already set on line 1; the last one counts"),
+        ("items: strings", "line 1, column 1, items", "'strings' is no schema and checks nothing"),
+        ("additionalProperties: {auth: {type: string}}", "line 1, column 24, additionalProperties.auth", "put it under properties"),
+    ],
+    ids=["a key twice", "a word for a schema", "a property that is none"],
+)  # fmt: skip
+def test_what_the_original_reads_is_no_error_but_for_strict_readers(
+    modules: Directory, written: str, place: str, problem: str
+) -> None:
+    modules.write("modules/002-second/openapi/config-values.yaml", f"{written}\n")
+    for flags, level in ([], "warning"), (["--strict"], "error"):
+        ((found, module, told),) = modules.findings(*flags)
+        assert (found, module) == (level, "second")
+        assert place in told
+        assert problem in told
 
 
 def test_a_rule_that_is_passed_over_is_a_warning_told_once(modules: Directory) -> None:

@@ -1,6 +1,8 @@
 """Schema files: what is wrong with one is told when it is loaded, with its position."""
 # ruff: noqa: E501 - rows of tables
 
+import re
+
 import pytest
 
 from addon_operator.kernel import errors
@@ -28,35 +30,32 @@ class NoBrackets:
     ("text", "problem"),
     [
         ("[]", "openapi/values.yaml: must be a mapping"),
-        ("type: objekt", 'openapi/values.yaml, line 1, column 1, type: must be one of "string"'),
-        ("type: [string, objekt]", "type[1]: must be one of"),
-        ("type: ['null']", "type: must have at least 1 items"),
+        ("type: 7", 'openapi/values.yaml, line 1, column 1, type: must be one of "string"'),
+        ("type: [string, 7]", "type[1]: must be one of"),
         (
-            "type: object\nproperties:\n  a:\n    type: text\n",
+            "type: object\nproperties:\n  a:\n    type: {}\n",
             "line 4, column 5, properties.a.type: must be one of",
         ),
         ("properties: [a]", "properties: must be a mapping"),
         ("properties: {a: text}", "properties.a: must be a mapping"),
         ("required: name", "required: must be a list"),
-        ("required: [a, a]", "required: must not have an item twice"),
-        ("items: [{type: string}]", "items: must be a mapping"),
+        ("items: [{type: 7}]", "items[0].type: must be one of"),
         ("items: {properties: {a: {minimum: x}}}", "items.properties.a.minimum: must be a number"),
-        ("additionalProperties: {type: x}", "additionalProperties.type: must be one of"),
-        ("additionalProperties: text", "additionalProperties: must be a boolean or a mapping"),
-        ("minLength: -1", "minLength: must be at least 0"),
+        ("additionalProperties: {type: 7}", "additionalProperties.type: must be one of"),
+        ("minLength: '3'", "minLength: must be an integer"),
         ("exclusiveMinimum: 3", "exclusiveMinimum: must be a boolean"),
-        ("multipleOf: 0", "multipleOf: must be greater than 0"),
-        ("enum: []", "enum: must have at least 1 items"),
-        ("allOf: []", "allOf: must have at least 1 items"),
-        ("oneOf: [{not: {type: x}}]", "oneOf[0].not.type: must be one of"),
+        ("multipleOf: x", "multipleOf: must be a number"),
+        ("enum: x", "enum: must be a list"),
+        ("allOf: {}", "allOf: must be a list"),
+        ("oneOf: [{not: {type: 7}}]", "oneOf[0].not.type: must be one of"),
+        ("nullable: 'true'", "nullable: must be a boolean"),
+        ("description: 7", "description: must be a string"),
         ("pattern: '('", "line 1, column 1, pattern: '(' is no regular expression"),
         ("patternProperties: {'[': {}}", "is no regular expression"),
         ("$ref: '#/definitions/a'", "$ref: there is no definition 'a'"),
         ("$ref: other.yaml", "$ref: 'other.yaml' is another file, and there is none here"),
         ("$ref: '#definitions/a'", "'#definitions/a' does not have the form #/definitions/NAME or FILE#"),
         ("$ref: '#/definitions/a/b'", "there is nothing at '#/definitions/a/b'"),
-        ("x-extend: {schema: other.yaml}", 'x-extend.schema: must be one of "config-values.yaml"'),
-        ("x-required-for-helm: true", "x-required-for-helm: must be a list"),
         (
             "x-kubernetes-validations: [{message: m}]",
             "x-kubernetes-validations[0]: must be of one of 2 forms",
@@ -85,7 +84,7 @@ def test_a_wrong_schema_is_told_with_file_position_and_keyword(text: str, proble
 
 
 def test_all_that_is_wrong_is_told_at_once() -> None:
-    assert len(problems("properties: {a: {type: x}, b: {minimum: y}}\nrequired: 7")) == 3
+    assert len(problems("properties: {a: {type: 7}, b: {minimum: y}}\nrequired: 7")) == 3
 
 
 def test_broken_yaml_is_told_as_such() -> None:
@@ -142,7 +141,7 @@ def test_a_reference_may_lead_to_a_definition_of_the_extended_schema() -> None:
 
 def test_what_is_wrong_is_told_by_line_and_column() -> None:
     text = (
-        "required: 7\nitems: {type: x}\nproperties:\n  a: {minimum: y}\n  b: {type: z, enum: []}\nallOf: []\n"
+        "required: 7\nitems: {type: 7}\nproperties:\n  a: {minimum: y}\n  b: {type: 7, enum: z}\nallOf: z\n"
     )
     places = [problem.split(": ")[0].removeprefix("openapi/values.yaml, ") for problem in problems(text)]
     assert places == [
@@ -157,7 +156,7 @@ def test_what_is_wrong_is_told_by_line_and_column() -> None:
 
 def warnings(text: str) -> list[str]:
     found = schema_loading.load(text, "f").warnings
-    return [warning.removeprefix("f, line 1, column 1, ") for warning in found]
+    return [re.sub("^f, line 1, column [0-9]+, ", "", warning) for warning in found]
 
 
 @pytest.mark.parametrize(
@@ -167,6 +166,50 @@ def warnings(text: str) -> list[str]:
         ("propertys: {}", "propertys: this is no keyword of a schema and checks nothing; did you mean 'properties'?"),
         ("unrelated: 1", "unrelated: this is no keyword of a schema and checks nothing; remove it"),
         ("x-senstive: true", "x-senstive: this is no keyword of a schema and checks nothing; did you mean 'x-sensitive'?"),
+        (
+            "auth: {type: object}",
+            "auth: this is no keyword of a schema and checks nothing; put it under properties",
+        ),
+        (
+            "additionalProperties: {titles: {properties: {a: {}}}}",
+            "additionalProperties.titles: this is no keyword of a schema and checks nothing; put it under properties",
+        ),
+        ("type: bool", "type: there is no type 'bool'; no value is right here; did you mean boolean?"),
+        ("items: {type: int}", "items.type: there is no type 'int'; no value is right here; did you mean integer?"),
+        ("type: [str, integer]", "type: there is no type 'str'; did you mean string?"),
+        ("type: map", "type: there is no type 'map'; no value is right here; did you mean object?"),
+        (
+            "type: xyz",
+            "type: there is no type 'xyz'; no value is right here; write one of string, number, integer, boolean, array, object",
+        ),
+        ("type: []", "type: this is empty and checks nothing; write a value, or remove it"),
+        ("items: strings", "items: 'strings' is no schema and checks nothing; write {type: string}"),
+        ("items: true", "items: this is no schema and checks nothing; write {type: string}"),
+        ("items: []", "items: this is empty and checks nothing; write a value, or remove it"),
+        (
+            "items: [{type: string}]",
+            "items: a list checks items by their position; write one schema, without '-', to check all of them",
+        ),
+        (
+            'additionalProperties: "yes"',
+            "additionalProperties: 'yes' is read as true; write true, false or a schema",
+        ),
+        ('additionalProperties: "false"', "additionalProperties: 'false' is read as true; write true, false or a schema"),
+        ("additionalProperties: []", "additionalProperties: this is read as true; write true, false or a schema"),
+        ("required: [a, a]", "required: a name stands twice; remove one"),
+        ("x-required-for-helm: true", "x-required-for-helm: this is no list of names and checks nothing; write one"),
+        ("minLength: -1", "minLength: a number below 0 checks nothing; remove it"),
+        ("maxItems: -1", "maxItems: the number is below 0, and so no value is right here; mend or remove it"),
+        ("multipleOf: 0", "multipleOf: the number is not above 0, and so no number is right here; mend or remove it"),
+        ("enum: []", "enum: this is empty and checks nothing; write a value, or remove it"),
+        ("allOf: []", "allOf: this is empty and checks nothing; write a value, or remove it"),
+        ("$ref: 7", "$ref: this is no text and refers to nothing; write '#/definitions/NAME'"),
+        ("x-extend: config-values.yaml", "x-extend: this has no effect; write {schema: config-values.yaml}"),
+        ("x-sensitive: 'yes'", "x-sensitive: 'yes' is read as true; write true or false"),
+        (
+            "x-kubernetes-int-or-string: 1",
+            "x-kubernetes-int-or-string: this is not true or false and checks nothing; write true, or remove it",
+        ),
         ("required:", "required: this is empty and checks nothing; write a value, or remove it"),
         (
             "x-extend: {schema: config-values.yaml}",
@@ -177,6 +220,79 @@ def warnings(text: str) -> list[str]:
 )  # fmt: skip
 def test_what_checks_nothing_is_a_warning_that_names_what_was_meant(text: str, warning: str) -> None:
     assert warnings(text) == [warning]
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "broken"),
+    [
+        ("type: bool", {}, []),
+        (
+            "type: bool",
+            {"a": True},
+            ["m.a: cannot be set: the schema gives no type that there is, not true (f)"],
+        ),
+        ("type: bool\n    nullable: true", {"a": None}, []),
+        ("type: 'null'", {"a": None}, []),
+        ("type: 'null'", {"a": 1}, ["m.a: must be null, not 1 (f)"]),
+        ("type: [bool, string]", {"a": "x"}, []),
+        ("type: [bool, string]", {"a": True}, ["m.a: must be a string, not true (f)"]),
+        ("type: []", {"a": True}, []),
+        ("items: strings", {"a": [1, "x"]}, []),
+        ("items: [{type: string}]", {"a": ["x", 1]}, []),
+        ("items: [{type: string}]", {"a": [1]}, ["m.a[0]: must be a string, not 1 (f)"]),
+        ("items: [{x-sensitive: true, type: string}]", {"a": [1]}, ["m.a[0]: must be a string, not *** (f)"]),
+        ("properties: {}\n    additionalProperties: 'no'", {"a": {"b": 1}}, []),
+        ("minLength: -1", {"a": ""}, []),
+        ("maxLength: -1", {"a": ""}, ['m.a: must have at most -1 characters, not "" (f)']),
+        ("multipleOf: 0", {"a": 0}, ["m.a: must be a multiple of 0, not 0 (f)"]),
+        ("enum: []", {"a": 1}, []),
+    ],
+    ids=lambda text: str(text)[:40],
+)
+def test_a_strange_shape_allows_what_it_allows_in_the_original(
+    text: str, value: dict[str, object], broken: list[str]
+) -> None:
+    schema = schemas.load_schema(f"properties:\n  a:\n    {text}\n", "f")
+    assert list(map(str, schema.violations("m", value))) == broken  # type: ignore[arg-type]
+
+
+def test_a_list_of_schemas_hides_what_it_hides_wherever_an_item_is_written() -> None:
+    schema = schemas.load_schema("properties: {a: {items: [{}, {x-sensitive: true}]}}", "f")
+    assert schema.masked_at(["a", "-"], "secret") == "***"
+    assert schema.masked({"a": ["x", "secret"]}) == {"a": ["x", "***"]}
+
+
+@pytest.mark.parametrize(
+    ("written", "warning"),
+    [
+        ("x-doc: ee\nx-doc: ee", "line 2, column 1, x-doc: the key is already set on line 1; the last one counts, remove the other"),
+        (
+            "properties:\n  a: {type: string}\n  a: {type: integer}",
+            "line 3, column 3, properties.a: the key is already set on line 2 to something else; the last one counts, remove the other",
+        ),
+    ],
+    ids=["same", "different"],
+)  # fmt: skip
+def test_the_last_of_two_equal_keys_counts_and_is_a_warning(written: str, warning: str) -> None:
+    loaded = schema_loading.load(written, "f")
+    assert loaded.warnings == (f"f, {warning}",)
+    assert loaded.definition.get("properties", {"a": {"type": "integer"}}) == {"a": {"type": "integer"}}
+
+
+def test_a_key_that_stands_twice_in_a_referred_file_is_told_of_that_file() -> None:
+    text = "definitions: {a: {type: string, type: string}}"
+    loaded = schema_loading.load("$ref: 'c#/definitions/a'", "f", read=lambda _, name: (text, name))
+    assert [warning.split(",")[0] for warning in loaded.warnings] == ["c"]
+
+
+def test_x_extend_extends_whatever_file_it_names() -> None:
+    child = "x-extend: {schema: other.yaml, x: 1}\nproperties: {b: {}}"
+    loaded = schemas.load_schemas(("properties: {a: {}}", "c"), (child, "f"), NoBrackets())
+    assert loaded.values is not None
+    assert loaded.values.definition["properties"] == {"a": {}, "b": {}}
+    assert loaded.warnings == (
+        "f, line 1, column 1, x-extend: config-values.yaml is extended, whatever else this says; write its name alone",
+    )
 
 
 def test_warnings_come_by_line() -> None:
@@ -199,6 +315,7 @@ def test_warnings_come_by_line() -> None:
         ("items: {x-required-for-helm: host}", {"items": {"x-required-for-helm": ["host"]}}),
         ("default: ", {"default": None}),
         ("x-examples:\nconst: 1", {"x-examples": None}),
+        ("deprecated: use x\nwriteOnly: 1", {"deprecated": "use x", "writeOnly": 1}),
     ],
     ids=lambda text: str(text)[:40],
 )
@@ -212,7 +329,7 @@ COMMON = """
 definitions:
   port: {type: integer, maximum: 9}
   node: {type: object, properties: {next: {$ref: '#/definitions/node'}, port: {$ref: '#/definitions/port'}}}
-  bad: {type: objekt, pattern: 7}
+  bad: {type: 7, pattern: 7}
 properties:
   list: {items: [{}]}
 """

@@ -1,14 +1,20 @@
-"""What the upgrade guide tells to do keeps the objects of a renamed module."""
+"""What the upgrade guide tells to do: a plan in the cluster, and a rename that keeps the objects."""
 
+import json
 import pathlib
+import re
+from typing import Any
 
 import pytest
 
-from tests.integration import operator_site
+from addon_operator.devcluster import handle
+from addon_operator.process import commands
+from tests.integration import charts, operator_process, operator_site
 
 pytestmark = pytest.mark.integration
 
 _TEMPLATE = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: data\n"
+_TOKEN = "/var/run/secrets/kubernetes.io/serviceaccount"
 GUIDE = pathlib.Path(__file__).parents[2] / "docs" / "how-to" / "upgrade.md"
 
 
@@ -35,3 +41,44 @@ def test_a_renamed_module_keeps_its_objects(site: operator_site.Site) -> None:
     site.start().wait_ready().stop()
     assert site.revisions() == {"new-name": 1}
     assert uid(site) == before
+
+
+def planning_pod(cluster: handle.DevCluster, site: operator_site.Site) -> dict[str, Any]:
+    """The pod that the guide's Job makes, as the API server stored it."""
+    (block,) = re.findall(r"^```bash\n(.*?)^```$", GUIDE.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
+    typed = block.replace("-n addons", f"-n {site.namespace}")
+    commands.run(["bash", "-euo", "pipefail", "-c", typed], timeout=30, env=kubectl_environment(cluster))
+    selector = "batch.kubernetes.io/job-name=plan"
+    site.kubectl("wait", "--for=create", "pod", "-l", selector, "--timeout=30s")
+    (pod,) = json.loads(site.kubectl("get", "pods", "-l", selector, "-o", "json"))["items"]
+    found: dict[str, Any] = pod["spec"]
+    return found
+
+
+def kubectl_environment(cluster: handle.DevCluster) -> dict[str, str]:
+    return {
+        "PATH": f"{cluster.kubectl.parent}:/usr/local/bin:/usr/bin:/bin",
+        "KUBECONFIG": str(cluster.kubeconfig),
+    }
+
+
+def test_the_job_of_the_guide_plans_as_the_operator_would(
+    devcluster: handle.DevCluster, site: operator_site.Site
+) -> None:
+    module = site.module("010-hello", values="helloEnabled: true\n")
+    site.chart(module, {"text": "hello"})
+    values = {"rbac.modules": "namespace-admin", "settings": {"HELM_PURGE": "off"}}
+    site.kubectl("label", "namespace", site.namespace, "pod-security.kubernetes.io/enforce=restricted")
+    with charts.installed(devcluster, site, values) as installation:
+        deployed = json.loads(site.kubectl("get", "deployment", charts.RELEASE, "-o", "json"))
+        pod = planning_pod(devcluster, site)
+        (container,) = pod["containers"]
+        (operator,) = deployed["spec"]["template"]["spec"]["containers"]
+        assert container["env"] == operator["env"]
+        assert container["image"] == "registry.example/my-addons:2.0.0"
+        assert _TOKEN in {mount["mountPath"] for mount in container["volumeMounts"]}
+        assert pod["serviceAccountName"] == charts.RELEASE
+        assert container["args"] == ["plan"]
+        planned = site.command(*container["args"], **installation.environment(operator_process.free_port()))
+    assert planned.returncode == 2, planned.stderr
+    assert "Releases: 1 to install." in planned.stdout

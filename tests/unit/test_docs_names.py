@@ -21,7 +21,7 @@ name = test_docs_links.name
 
 IN_CAPITALS = re.compile(r"\b[A-Z][A-Z0-9]+(?:_[A-Z0-9]+)+\b")
 PLACEHOLDER = re.compile(r"(ADDON|SHELL)_OPERATOR_X")
-OF_EXAMPLES = {"expansion.md", "preview-a-pod.md", "podpreset.md", "first-podpreset.md"}
+OF_EXAMPLES = {"expansion.md", "preview-a-pod.md", "podpreset.md", "first-podpreset.md", "podpresets-only.md"}
 """Pages with variables of pods."""
 COMMAND = re.compile(r"(?:^|\$ |-- |`|&& |\(|\")addon-operator (?P<rest>[a-z-][^`|#\n)]*)", re.MULTILINE)
 SERIES = re.compile(
@@ -32,6 +32,7 @@ OTHERS_SERIES = {"hooks.md", "migrate-from-the-go-operator.md", "benchmarks.md"}
 SERIES_OF_OTHERS = {"container_cpu_cfs_throttled_periods_total", "process_cpu_seconds_total"}
 CHART_PAGES = {
     "install.md",
+    "podpresets-only.md",
     "security.md",
     "troubleshoot.md",
     "upgrade.md",

@@ -1,6 +1,7 @@
 """The tables of settings and metrics are what the code makes of them."""
 
 import pathlib
+import re
 import types
 
 import pytest
@@ -45,3 +46,16 @@ def test_words_of_the_page_are_kept(reference: types.ModuleType) -> None:
     reworded = page.replace("Time that one operation of Helm may take.", "A time, as in \\| `1m`.")
     assert reworded != page
     assert reference.settings_page(reworded) == reworded
+
+
+def flags(text: str) -> set[str]:
+    return set(re.findall(r"[\"`' ](--[a-z][a-z-]+)", text))
+
+
+def test_the_page_about_helm_has_every_flag_that_helm_is_called_with() -> None:
+    package = ROOT / "operator" / "addon_operator" / "helm"
+    calls = ("command", "template", "uninstall", "upgrade")
+    used = set().union(*(flags((package / f"{name}.py").read_text("utf-8")) for name in calls))
+    assert "--take-ownership" in used
+    named = flags((PAGES / "helm.md").read_text("utf-8"))
+    assert named - {"--wait", "--atomic"} == used, "the page says that the other two are not used"

@@ -61,6 +61,12 @@ def test_a_runbook_says_what_the_alert_means_and_what_to_do() -> None:
     assert [alert for alert, found in headings.items() if not wanted <= set(found)] == []
 
 
+def test_the_index_of_runbooks_has_each_alert_with_its_severity() -> None:
+    index = (RUNBOOKS / "README.md").read_text("utf-8")
+    rows = re.findall(r"(?m)^\| \[(\w+)\]\(\1\.md\) \| (\w+) \|", index)
+    assert sorted(rows) == sorted((rule["alert"], rule["labels"]["severity"]) for rule in RULES)
+
+
 def test_no_runbook_is_left_of_an_alert_that_is_gone() -> None:
     pages = {path.stem for path in RUNBOOKS.glob("*.md")} - {"README"}
     assert pages == {rule["alert"] for rule in RULES}

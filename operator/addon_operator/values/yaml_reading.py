@@ -53,7 +53,7 @@ class Document:
     positions: Mapping[Path, Position]
     """Position of each key and list item by its path."""
     repeated: tuple[tuple[Path, str], ...] = ()
-    """Place and sentence of each key that stands twice, where that is allowed."""
+    """Place and sentence of each key, or document, that there should be once, where more are allowed."""
 
     def where(self, path: Path) -> str:
         """``file, line 3, column 5`` of the path, or of the nearest parent that has a position."""
@@ -78,9 +78,18 @@ def load(text: str, source: str) -> json_types.JsonValue:
 def load_document(text: str, source: str, *, last_wins: bool = False) -> Document:
     """Like :func:`load`, with the positions of all keys and items.
 
-    With ``last_wins`` the last of several equal keys counts, and the document says so.
+    With ``last_wins`` the last of several equal keys counts and a further document is not read, and the
+    document says so.
     """
-    return _document(_compose(text, source), source, last_wins=last_wins)
+    if not last_wins:
+        return _document(_compose(text, source), source)
+    with _telling(text, source):
+        nodes = list(yaml.compose_all(text, Loader=_Loader))
+    document = _document(nodes[0] if nodes else None, source, last_wins=True)
+    if nodes[1:]:
+        more = ((), "another document follows, which is not read; write one document")
+        return dataclasses.replace(document, repeated=(*document.repeated, more))
+    return document
 
 
 def load_documents(text: str, source: str) -> list[Document]:

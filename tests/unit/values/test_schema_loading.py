@@ -279,6 +279,13 @@ def test_the_last_of_two_equal_keys_counts_and_is_a_warning(written: str, warnin
     assert loaded.definition.get("properties", {"a": {"type": "integer"}}) == {"a": {"type": "integer"}}
 
 
+@pytest.mark.parametrize("more", ["---\n", "---\ntype: string\n"], ids=["empty", "another schema"])
+def test_only_the_first_document_of_a_schema_file_is_read(more: str) -> None:
+    loaded = schema_loading.load(f"---\ntype: object\n{more}", "f")
+    assert loaded.definition == {"type": "object"}
+    assert loaded.warnings == ("f: another document follows, which is not read; write one document",)
+
+
 def test_a_key_that_stands_twice_in_a_referred_file_is_told_of_that_file() -> None:
     text = "definitions: {a: {type: string, type: string}}"
     loaded = schema_loading.load("$ref: 'c#/definitions/a'", "f", read=lambda _, name: (text, name))

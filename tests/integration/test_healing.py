@@ -315,3 +315,83 @@ def test_an_object_of_two_modules_stays_as_it_is_until_the_last_of_their_charts_
     operator = site.start(HELM_BIN_PATH=str(helm)).wait_ready().wait_idle()
     assert site.data("shared") is None
     operator.stop()
+
+
+def test_a_password_that_is_deleted_while_the_operator_is_away_survives_a_change_of_values(
+    site: operator_site.Site,
+) -> None:
+    module = site.module("010-web", {"a": "{{ .Values.web.a }}"}, values="web: {a: b}\nwebEnabled: true\n")
+    add(module, "password.yaml", _LOOKED_UP)
+    site.start().wait_ready().wait_idle().stop()
+    before = secret(site)["data"]
+    site.kubectl("delete", "secret", "password")
+    site.config(web="a: c")
+    calls = site.helm_calls()
+    operator = site.start().wait_ready()
+    assert site.data("web") == {"a": "c"}
+    assert secret(site)["data"] == before
+    assert site.revisions() == {"web": 2}
+    operator.wait_idle().stop()
+    # Without a change a start asks for nothing.
+    calls = site.helm_calls()
+    again = site.start().wait_ready().wait_idle()
+    assert site.helm_calls() == calls
+    again.stop()
+
+
+_LOOKED_UP: Final = """\
+{{ $known := (lookup "v1" "Secret" .Release.Namespace "password").data | default dict }}
+apiVersion: v1
+kind: Secret
+metadata: {name: password}
+data:
+  password: {{ $known.password | default (randAlphaNum 20 | b64enc) }}
+"""
+_STATEFUL: Final = """\
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: db}
+spec:
+  serviceName: db
+  replicas: 0
+  selector: {matchLabels: {app: db}}
+  template:
+    metadata: {labels: {app: db}}
+    spec: {containers: [{name: db, image: db}]}
+  volumeClaimTemplates:
+  - metadata: {name: data}
+    spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: {{ .Values.db.size }}}}}
+"""
+
+
+def claimed(site: operator_site.Site) -> str:
+    path = "{.spec.volumeClaimTemplates[0].spec.resources.requests.storage}"
+    return site.kubectl("get", "statefulset", "db", "--ignore-not-found", f"--output=jsonpath={path}")
+
+
+def test_what_nobody_may_change_is_made_anew_by_helm_once_it_is_deleted_and_a_password_is_kept(
+    site: operator_site.Site,
+) -> None:
+    module = site.module("010-db", {"a": "b"}, values="db: {size: 1Gi}\ndbEnabled: true")
+    add(module, "password.yaml", _LOOKED_UP)
+    add(module, "stateful.yaml", _STATEFUL)
+    operator = site.start().wait_ready().wait_idle()
+    before = secret(site)["data"]
+    # While nothing has failed it comes back as it was.
+    site.kubectl("delete", "statefulset", "db")
+    operator.wait_metric(1, "resources_healed_total", module="db")
+    site.config(db="size: 2Gi")
+    operator.wait_logged("field is immutable")
+    assert claimed(site) == "1Gi"
+    site.kubectl("delete", "statefulset/db", "secret/password")
+    operator.wait_logged("Helm makes it anew")
+    operator.wait_until(lambda: claimed(site) == "2Gi", "the new StatefulSet is there")
+    operator.wait_ready().wait_idle()
+    assert secret(site)["data"] == before
+    # From now on it is an object as any other.
+    revisions = site.revisions()
+    site.kubectl("delete", "statefulset", "db")
+    operator.wait_until(lambda: claimed(site) == "2Gi", "it is restored")
+    operator.wait_idle()
+    assert site.revisions() == revisions
+    operator.stop()

@@ -4,6 +4,7 @@ import json
 import pathlib
 import random
 import textwrap
+import time
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -247,6 +248,39 @@ def test_definitions_of_more_than_a_release_can_hold_and_of_charts_within_the_ch
     again.stop()
 
 
+def test_objects_of_a_deleted_definition_wait_for_its_return_without_a_run(
+    site: operator_site.Site, group: str
+) -> None:
+    module = site.module("010-web", {"a": "b"}, values="webEnabled: true")
+    short = "kind: Widget, shortNames: [wdg]"
+    write(module, "crd.yaml", definition(group, "widgets", "v1").replace("kind: Widget", short))
+    (module / "templates" / "widget.yaml").write_text(custom_object(group, "v1", "Widget", "from-chart"))
+    site.hook(module, "before.sh", {"beforeHelm": 1})
+    operator = site.start().wait_ready().wait_idle()
+    # Its short name is taken by another one as soon as it is gone: it is back, and not served.
+    rival = site.root / "rival.yaml"
+    rival.write_text(
+        definition(group, "rivals", "v1").replace("kind: Rival", "kind: Rival, shortNames: [wdg]")
+    )
+    site.kubectl("apply", "--validate=false", f"--filename={rival}")
+    site.kubectl("delete", "crd", f"widgets.{group}")
+    time.sleep(_LONGER_THAN_WHAT_PASSES)
+    assert "the module is run" not in operator.log
+    site.kubectl("delete", "crd", f"rivals.{group}")
+    operator.wait_until(
+        lambda: (
+            "from-chart" in site.kubectl("get", "--ignore-not-found", f"widgets.{group}", "--output=name")
+        ),
+        "the object is back",
+    )
+    operator.wait_idle()
+    assert site.labels() == ["before.sh beforeHelm"]
+    assert site.revisions() == {"web": 1}
+    operator.stop()
+
+
+_LONGER_THAN_WHAT_PASSES: Final = 4.0
+"""Seconds; what may pass is waited for three times for a second."""
 _DEPENDENCIES: Final = """\
 dependencies:
 - {name: inner, version: 1.0.0, condition: inner.enabled}

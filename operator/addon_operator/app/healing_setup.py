@@ -2,7 +2,7 @@
 
 import asyncio
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import structlog
 
@@ -47,11 +47,12 @@ class LateRuns:
     """Breaks a circle: healing asks the engine for runs, which is made later."""
 
     def __init__(self) -> None:
-        self.target: Callable[[names.ModuleName, str], None] = lambda _module, _activation: None
+        self.target: healing.RunRequest | None = None
 
-    def request(self, module: names.ModuleName, activation: str) -> None:
+    def request(self, module: names.ModuleName, activation: str, *, at_once: bool = False) -> None:
         """Ask for a run of the module."""
-        self.target(module, activation)
+        if self.target is not None:
+            self.target(module, activation, at_once=at_once)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -131,7 +132,12 @@ def heal(
     resources = watched_resources.WatchedResources(
         _Watches(cluster.informers), cluster.kinds, probe, observer, namespace=cluster.namespace
     )
-    restorer = restoring.Restorer(releases, cluster.kube, namespace=cluster.namespace)
+    restorer = restoring.Restorer(
+        releases,
+        cluster.kube,
+        namespace=cluster.namespace,
+        is_brought=lambda crd: bool(definitions.owners(crd)) or resources.has_definition(crd),
+    )
     healer = healing.Healing(resources, probe, restorer, cluster.deletions, observer, runs.request, clock)
     watched = watched_releases.WatchedReleases(
         releases,

@@ -162,8 +162,13 @@ class Engine:
         """Tell of a wrong edit."""
         self._edits.config_refused(error, uid)
 
-    def run_module(self, module: names.ModuleName, activation: str) -> None:
-        """Queue a run of the module, unless one that will see the same values is on its way."""
+    def run_module(self, module: names.ModuleName, activation: str, *, at_once: bool = False) -> None:
+        """Queue a run of the module, unless one that will see the same values is on its way.
+
+        ``at_once`` ends the wait for the next try of a failed one.
+        """
+        if at_once:
+            self._queue.hasten(lambda task: task.owner == module)
         if not self._converger.will_run(module):
             self._queue.add(self._steps.run(module, activation))
 

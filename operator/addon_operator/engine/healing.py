@@ -10,7 +10,7 @@ Sources: "Release auto-healing" of the addon-operator documentation, whose event
 import asyncio
 import collections
 import contextlib
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from typing import Final, Protocol
 
 from addon_operator.engine import heal_backoff, restoring, watched_resources
@@ -29,6 +29,9 @@ _TRIES: Final = 3
 """So often in a row what may pass is waited for, before the module is run."""
 _BLOCKED_TRIES: Final = 60
 """The same while a definition is on its way out: the API server removes all objects of it first."""
+PATIENCE: Final = 60.0
+"""Seconds that Helm has to make an object that it has to make anew; after that it comes back as it was."""
+_UNCHANGEABLE: Final = "the last upgrade failed, as nobody may change it; Helm makes it anew"
 _CONFIRMED: Final = 5
 """So many absent resources are asked for one by one; if these are absent, the others are believed to be."""
 
@@ -57,6 +60,14 @@ class HealObserver(Protocol):
         ...
 
 
+class RunRequest(Protocol):
+    """Asks for runs of modules."""
+
+    def __call__(self, module: names.ModuleName, activation: str, *, at_once: bool = False) -> None:
+        """Queue a run; ``at_once`` also ends the wait for the next try of one that failed."""
+        ...
+
+
 class Healing:
     """Finds out what has to be healed, and when."""
 
@@ -67,7 +78,7 @@ class Healing:
         restorer: restoring.Restorer,
         deletions: own_deletions.OwnDeletions,
         observer: HealObserver,
-        request_run: Callable[[names.ModuleName, str], None],
+        request_run: RunRequest,
         clock: clocks.Clock,
     ) -> None:
         self._resources = resources
@@ -85,6 +96,7 @@ class Healing:
         self._tries: collections.Counter[names.ModuleName] = collections.Counter()
         self._blocked: collections.Counter[names.ModuleName] = collections.Counter()
         self._told_postponed: set[names.ModuleName] = set()
+        self._for_helm: dict[names.ModuleName, dict[watched_resources.Watched, float]] = {}
         self._wake = asyncio.Event()
         resources.listen(self)
 
@@ -96,11 +108,14 @@ class Healing:
     def returned(self, resource: watched_resources.Watched) -> None:
         """A watch tells that a resource is there (again): its next end is another matter."""
         self._on_purpose = {pair for pair in self._on_purpose if pair[1] != resource}
+        for waiting in self._for_helm.values():
+            waiting.pop(resource, None)
 
     def forget(self, module: names.ModuleName) -> None:
         """The module is gone: nothing of it is absent any more."""
         self._due.pop(module, None)
         self._backoffs.pop(module, None)
+        self._for_helm.pop(module, None)
         self._stop_counting(module)
         self._told_postponed.discard(module)
         self._on_purpose = {pair for pair in self._on_purpose if pair[0] != module}
@@ -114,17 +129,27 @@ class Healing:
                 yield
         finally:
             self._at_work[module] -= 1
+            # Helm had its turn: what it did not make comes back as it was.
+            for each in (waiting := self._for_helm.get(module, {})):
+                waiting[each] = self._clock.monotonic()
             if any(self._candidates(module)):
                 self._look_in(module, LAG)
 
-    async def restore(self, module: names.ModuleName) -> tuple[str, ...]:
-        """Restore what is absent before Helm begins; what stays absent, as a person calls it."""
-        absent = await self._absent(module)
+    async def restore(
+        self, module: names.ModuleName, unknown: Sequence[watched_resources.Watched] = ()
+    ) -> tuple[str, ...]:
+        """Restore what is absent before Helm begins; what stays absent, as a person calls it.
+
+        No watch tells of ``unknown`` resources yet: the API server is asked for each of them, and what the
+        client raises when there is no answer is raised.
+        """
+        absent = await self._absent(module) + await self._absent_of(unknown)
         if not absent:
             return ()
         outcome = await self._restorer.restore(module, absent)
         self._note_healed(module, tuple(map(str, outcome.done)), by_helm=False)
-        return tuple(map(str, outcome.left))
+        self._leave_to_helm(module, outcome.for_helm)
+        return tuple(map(str, outcome.left + outcome.for_helm))
 
     def healed(self, module: names.ModuleName, resources: Sequence[str]) -> None:
         """A run brought back these resources."""
@@ -176,14 +201,37 @@ class Healing:
         return [watched for watched, seconds in waits.items() if seconds <= 0]
 
     async def _heal(self, module: names.ModuleName, absent: Sequence[watched_resources.Watched]) -> None:
-        outcome = await self._restorer.restore(module, absent)
-        self._note_healed(module, tuple(map(str, outcome.done)), by_helm=False)
-        if not outcome.left:
-            self._stop_counting(module)
+        waiting, now = self._for_helm.get(module, {}), self._clock.monotonic()
+        tried = [each for each in absent if waiting.get(each, now) <= now]
+        if len(tried) < len(absent):
+            self._look_in(module, min(until for until in waiting.values() if until > now) - now)
+        if not tried:
             return
-        tries, most = (self._blocked, _BLOCKED_TRIES) if outcome.is_blocked else (self._tries, _TRIES)
+        outcome = await self._restorer.restore(module, tried, insist_on=waiting)
+        self._note_healed(module, tuple(map(str, outcome.done)), by_helm=False)
+        if outcome.for_helm:
+            self._leave_to_helm(module, outcome.for_helm)
+            self._observer.absent_found(module, tuple(map(str, outcome.for_helm)), _UNCHANGEABLE)
+            self._request_run(module, ACTIVATION, at_once=True)
+            self._look_in(module, PATIENCE)
+        if outcome.left:
+            self._wait_or_run(module, outcome)
+        else:
+            self._stop_counting(module)
+
+    def _leave_to_helm(
+        self, module: names.ModuleName, resources: Sequence[watched_resources.Watched]
+    ) -> None:
+        waiting = self._for_helm.setdefault(module, {})
+        for each in resources:
+            waiting.setdefault(each, self._clock.monotonic() + PATIENCE)
+
+    def _wait_or_run(self, module: names.ModuleName, outcome: restoring.Restored) -> None:
+        # Once its definition was on its way out, it is so until the objects are back.
+        is_blocked = outcome.is_blocked or (outcome.is_passing and self._blocked[module] > 0)
+        tries, most = (self._blocked, _BLOCKED_TRIES) if is_blocked else (self._tries, _TRIES)
         tries[module] += 1
-        if (outcome.is_passing or outcome.is_blocked) and tries[module] < most:
+        if outcome.is_passing and tries[module] < most:
             self._look_in(module, LAG)
             return
         self._stop_counting(module)
@@ -222,13 +270,23 @@ class Healing:
 
         The API server itself is asked for the first ones, since a watch may be behind.
         """
-        found: list[watched_resources.Watched] = []
-        for number, resource in enumerate(self._candidates(module)):
-            if number >= _CONFIRMED and len(found) < _CONFIRMED:
-                break
-            if number >= _CONFIRMED or await self._is_confirmed(module, resource):
-                found.append(resource)
-        return found
+        candidates = list(self._candidates(module))
+        asked = candidates[:_CONFIRMED]
+        answers = await asyncio.gather(*(self._is_confirmed(module, each) for each in asked))
+        found = [each for each, is_absent in zip(asked, answers, strict=True) if is_absent]
+        return found + candidates[_CONFIRMED:] if len(found) == _CONFIRMED else found
+
+    async def _absent_of(
+        self, unknown: Sequence[watched_resources.Watched]
+    ) -> list[watched_resources.Watched]:
+        turns = asyncio.Semaphore(restoring.AT_ONCE)
+
+        async def is_absent(each: watched_resources.Watched) -> bool:
+            async with turns:
+                return await self._probe.exists(each.resource, *each.key) is False
+
+        answers = await asyncio.gather(*map(is_absent, unknown))
+        return [each for each, absent in zip(unknown, answers, strict=True) if absent]
 
     def _candidates(self, module: names.ModuleName) -> Iterator[watched_resources.Watched]:
         for resource in self._resources.missing_of(module):

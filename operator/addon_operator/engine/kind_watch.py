@@ -1,5 +1,6 @@
 """One watch of a kind's objects, shared by all modules whose releases have such objects."""
 
+import asyncio
 import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
@@ -65,6 +66,8 @@ class KindWatch:
         self.health.falls()
         self.is_synced = False
         """Whether what is missing is known."""
+        self.has_answered = asyncio.Event()
+        """Set once it is synced, or known that this takes its time."""
         self._missing = missing
         self._returned = returned
         self._trouble = trouble
@@ -117,6 +120,7 @@ class KindWatch:
         if self._subscription is not None:
             self._present = set(self._subscription.keys())
         self.is_synced = True
+        self.has_answered.set()
         self.health.stands()
         self._tell_missing(self._wanted)
 
@@ -137,6 +141,7 @@ class KindWatch:
         """Objects cannot be followed just now, or can be again."""
         self.reason = reason
         if reason is not None:
+            self.has_answered.set()
             self._trouble(self)
         self._judge()
 

@@ -2,7 +2,8 @@
 
 import asyncio
 import contextlib
-from collections.abc import Collection, Mapping
+import dataclasses
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Protocol
 
 from addon_operator.engine import tasks
@@ -119,16 +120,19 @@ class ModuleReleases:
         *,
         fresh: bool,
         absent: tuple[str, ...] = (),
+        before_change: Callable[[], Awaitable[None]] = release_types.nothing,
         give_up: release_types.GiveUp = release_types.give_up_nothing,
     ) -> release_types.ReleaseOutcome:
         """Install or upgrade the module's release if that is needed, as it is when resources are ``absent``.
 
+        ``before_change`` is called before Helm has anything to do with a release that is there;
         ``give_up`` says what of the release is left to others that have it, too.
         Raises :class:`~addon_operator.values.schemas.InvalidValuesError` for values that the schemas do not
         allow, and what :meth:`addon_operator.helm.releases.ReleaseManager.ensure` raises.
         """
         # What is checked is what is asked for, whatever hooks change meanwhile.
         request = request_of(self._values, module, fresh=fresh, absent=absent, give_up=give_up)
+        request = dataclasses.replace(request, before_change=before_change)
         await asyncio.to_thread(self._values.checking_helm_values(module.name))
         outcome = await self._interruptible(request)
         self._known[module.name] = outcome.revision

@@ -1,22 +1,32 @@
 """Brings back objects of releases as they were: from the record that Helm keeps of the deployed revision.
 
 Helm has no part in it: no process, no revision, no hooks. What was random keeps its value.
+What Helm failed to change because nobody may change it is Helm's: it makes it as the chart has it now.
 """
 
 import asyncio
 import dataclasses
-from collections.abc import Mapping, Sequence
-from typing import Any, Final, Protocol
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any, Final, Protocol, TypeAlias
 
 from addon_operator.engine import watched_resources
 from addon_operator.helm import errors as helm_errors
-from addon_operator.helm import release_types
+from addon_operator.helm import messages, release_types
 from addon_operator.kernel import names
+from addon_operator.kube import api_resources
 from addon_operator.kube import errors as kube_errors
 from addon_operator.modules import manifests, release_objects
 
 _FIELD_MANAGER: Final = "helm"
 """Helm's own name: the fields stay those of its next upgrade."""
+AT_ONCE: Final = 8
+"""So many objects of one module are created at the same time."""
+_FIRST: Final = frozenset({"Namespace", "CustomResourceDefinition", "PriorityClass"})
+"""Kinds that others cannot be created without."""
+_LAST: Final = frozenset({"pods", "replicationcontrollers"})
+_LAST_GROUPS: Final = frozenset({"apps", "batch", "admissionregistration.k8s.io", "apiregistration.k8s.io"})
+"""What makes use of others as soon as it is there."""
+_NO_NAMESPACE: Final = 'namespaces "'
 _PASSING: Final = frozenset({404, 405, 409, 429})
 _TERMINATING: Final = "because it is being terminated"
 _DEFINITION_TERMINATING: Final = "while custom resource definition is terminating"
@@ -58,22 +68,43 @@ class Restored:
     is_passing: bool = False
     """Whether that may be another matter in a moment."""
     is_blocked: bool = False
-    """Whether nobody, Helm neither, can create them before their definition is gone, which takes seconds."""
+    """Whether nobody, Helm neither, can create some of them before their definition is gone and back, which
+    takes seconds.
+    """
+    for_helm: tuple[watched_resources.Watched, ...] = ()
+    """These were not tried: Helm will make them otherwise than they were."""
 
 
 class Restorer:
     """Creates absent objects again; Helm must not be at work on the release meanwhile."""
 
-    def __init__(self, records: Records, writer: Writer, *, namespace: str) -> None:
-        """``namespace`` is that of the releases."""
+    def __init__(
+        self,
+        records: Records,
+        writer: Writer,
+        *,
+        namespace: str,
+        is_brought: Callable[[str], bool] = lambda _: False,
+    ) -> None:
+        """``namespace`` is that of the releases; ``is_brought`` tells whether somebody here sees to it that
+        the CustomResourceDefinition of that name comes back.
+        """
+        self._is_brought = is_brought
         self._records = records
         self._writer = writer
         self._namespace = namespace
 
     async def restore(
-        self, module: names.ModuleName, absent: Sequence[watched_resources.Watched]
+        self,
+        module: names.ModuleName,
+        absent: Sequence[watched_resources.Watched],
+        *,
+        insist_on: Collection[watched_resources.Watched] = (),
     ) -> Restored:
-        """Create these resources again; what the deployed revision does not have is not restored."""
+        """Create these resources again; what the deployed revision does not have is not restored.
+
+        Neither is what Helm failed to change because it never changes, unless it is in ``insist_on``.
+        """
         try:
             deployed = await self._records.deployed(module)
         except helm_errors.ReleaseRecordError as error:
@@ -87,7 +118,13 @@ class Restorer:
             return Restored(
                 left=tuple(absent), reason="another Helm is at work on the release", is_passing=True
             )
-        return await self._restore(module, absent, deployed)
+        for_helm = tuple(
+            each
+            for each in absent
+            if each not in insist_on and any(_is_named(each, name) for name in deployed.unchangeable)
+        )
+        restored = await self._restore(module, [each for each in absent if each not in for_helm], deployed)
+        return dataclasses.replace(restored, for_helm=for_helm)
 
     async def _restore(
         self,
@@ -97,23 +134,49 @@ class Restorer:
     ) -> Restored:
         wanted = {(each.resource.api_version, each.resource.kind, *each.key): each for each in absent}
         found = await asyncio.to_thread(self._find, deployed.manifest, wanted)
+        turns = asyncio.Semaphore(AT_ONCE)
         done: list[watched_resources.Watched] = []
-        left: list[watched_resources.Watched] = []
-        reason, is_passing, is_blocked = "", False, True
-        for watched, body in found:
+        failed: dict[watched_resources.Watched, kube_errors.KubernetesError] = {}
+
+        async def create(watched: watched_resources.Watched, body: release_objects.Object) -> None:
+            owned = release_objects.owned(body, module, self._namespace)
             try:
-                await self._create(
-                    watched, release_objects.owned(body, module, self._namespace), deployed.is_server_side
-                )
+                async with turns:
+                    await self._create(watched, owned, deployed.is_server_side)
             except kube_errors.AlreadyExists:
-                continue
+                return
             except kube_errors.KubernetesError as error:
-                left.append(watched)
-                reason, is_passing = str(error), _may_pass(error)
-                is_blocked = is_blocked and _is_blocked(error)
+                failed[watched] = error
             else:
                 done.append(watched)
-        return Restored(tuple(done), tuple(left), reason, is_passing, bool(left) and is_blocked)
+
+        for wave in _waves(found):
+            await asyncio.gather(*(create(watched, body) for watched, body in wave))
+        return self._outcome(done, failed)
+
+    def _outcome(
+        self,
+        done: Sequence[watched_resources.Watched],
+        failed: Mapping[watched_resources.Watched, kube_errors.KubernetesError],
+    ) -> Restored:
+        # What will not pass by itself is the reason that counts.
+        reason = next((error for error in failed.values() if not _may_pass(error)), None)
+        reason = reason or next(iter(failed.values()), None)
+        blocked = [watched for watched, error in failed.items() if self._is_blocked(watched, error)]
+        others = [error for watched, error in failed.items() if watched not in blocked]
+        is_passing = bool(failed) and all(map(_may_pass, others))
+        return Restored(
+            tuple(done), tuple(failed), str(reason or ""), is_passing, is_passing and bool(blocked)
+        )
+
+    def _is_blocked(self, watched: watched_resources.Watched, error: kube_errors.KubernetesError) -> bool:
+        """Whether the definition of the object is on its way out, or gone and about to come back."""
+        if isinstance(error, kube_errors.NotFound):
+            group = watched.resource.api_version.rpartition("/")[0]
+            return _NO_NAMESPACE not in error.message and self._is_brought(
+                f"{watched.resource.plural}.{group}"
+            )
+        return isinstance(error, kube_errors.Forbidden) and _DEFINITION_TERMINATING in error.message
 
     def _find(
         self, manifest: str, wanted: Mapping[tuple[str, str, str, str], watched_resources.Watched]
@@ -146,5 +209,25 @@ def _may_pass(error: kube_errors.KubernetesError) -> bool:
     return error.status in _PASSING or error.status >= 500 or _TERMINATING in error.message
 
 
-def _is_blocked(error: kube_errors.KubernetesError) -> bool:
-    return isinstance(error, kube_errors.Forbidden) and _DEFINITION_TERMINATING in error.message
+_Found: TypeAlias = tuple[watched_resources.Watched, release_objects.Object]
+
+
+def _waves(found: Sequence[_Found]) -> Iterator[list[_Found]]:
+    """What may be created at the same time, in the order of the manifest, which is Helm's."""
+    rank_of = {watched: _rank(watched.resource) for watched, _ in found}
+    for rank in sorted(set(rank_of.values())):
+        yield [each for each in found if rank_of[each[0]] == rank]
+
+
+def _rank(resource: api_resources.Resource) -> int:
+    group = resource.api_version.rpartition("/")[0]
+    if resource.kind in _FIRST:
+        return 0
+    is_custom = "." in group and not group.endswith(".k8s.io")
+    return 2 if is_custom or group in _LAST_GROUPS or (not group and resource.plural in _LAST) else 1
+
+
+def _is_named(watched: watched_resources.Watched, name: messages.ObjectName) -> bool:
+    return (name.kind, name.name) == (watched.resource.kind, watched.key.name) and (
+        not name.namespace or name.namespace == watched.key.namespace
+    )

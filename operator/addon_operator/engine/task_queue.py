@@ -165,11 +165,11 @@ class TaskQueue:
             task.supersede()
         self._changed()
 
-    def hasten(self) -> None:
+    def hasten(self, is_wanted: Callable[[Task], bool] = lambda _: True) -> None:
         """Try what failed again now: a change may have removed the reason."""
         now = self._clock.monotonic()
         for task in self._pending:
-            if task.attempts > 0 and not task.postponed:
+            if task.attempts > 0 and not task.postponed and is_wanted(task):
                 task.not_before = min(task.not_before, now)
         self._changed()
 

@@ -3,10 +3,11 @@
 import asyncio
 import contextlib
 import functools
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final, Protocol
 
 from addon_operator.engine import healing, watched_resources
+from addon_operator.helm import errors as helm_errors
 from addon_operator.helm import release_types
 from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import errors, names
@@ -14,6 +15,8 @@ from addon_operator.modules import manifests, model
 
 RETRY: Final = 10.0
 """Seconds until a manifest that could not be read is read again."""
+SETTLE: Final = 5.0
+"""Seconds that the first lists have before single objects are asked for."""
 UNKNOWN_KIND_RETRY: Final = 60.0
 """Seconds until kinds that the API server does not have are looked up again."""
 
@@ -44,9 +47,13 @@ class Releases(Protocol):
         *,
         fresh: bool,
         absent: tuple[str, ...] = (),
+        before_change: Callable[[], Awaitable[None]],
         give_up: release_types.GiveUp,
     ) -> release_types.ReleaseOutcome:
-        """Install or upgrade the module's release if needed, as it is when resources are ``absent``."""
+        """Install or upgrade the module's release if needed, as it is when resources are ``absent``.
+
+        ``before_change`` is called before Helm has anything to do with a release that is there.
+        """
         ...
 
     async def deployed(self, release: names.ModuleName) -> release_types.Deployed | None:
@@ -137,12 +144,29 @@ class WatchedReleases:
                 activation,
                 fresh=fresh or bool(absent),
                 absent=absent,
+                before_change=functools.partial(self._complete, name),
                 give_up=functools.partial(self._give_up, name),
             )
         if absent:
             self._healing.healed(name, absent)
         self._wanted[name] = outcome.revision
         self._wake.set()
+
+    async def _complete(self, module: names.ModuleName) -> None:
+        """Restore what of a release is absent, whether a watch has told of it yet or not.
+
+        After a start nothing is known: Helm would make a Secret anew, with another password.
+        """
+        self.follow([module])
+        if self._wanted.get(module) == self._followed.get(module) and self._resources.is_settled(module):
+            return
+        try:
+            await self._follow(module)
+        except helm_errors.ReleaseRecordError as error:
+            self._warn(f"module {module}: what is absent cannot be restored before Helm begins: {error}")
+            return
+        unknown = await self._resources.settle(module, SETTLE)
+        await self._healing.restore(module, unknown)
 
     def follow(self, modules: Iterable[names.ModuleName]) -> None:
         """Watch over the releases that these enabled modules have already, whatever becomes of their runs."""

@@ -1,6 +1,7 @@
 """Which resources the modules' releases have, and the watches that tell whether they are there."""
 
 import asyncio
+import contextlib
 import dataclasses
 import enum
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -10,7 +11,7 @@ from addon_operator.engine import kind_watch
 from addon_operator.kernel import names
 from addon_operator.kube import api_resources, own_deletions
 from addon_operator.kube import discovery as discovery_of_kinds
-from addon_operator.modules import manifests
+from addon_operator.modules import crd_files, manifests
 
 
 class Presence(enum.StrEnum):
@@ -157,6 +158,32 @@ class WatchedResources:
             watch = self._open.get(self._scope(watched))
             if watch is not None and watch.is_missing(watched.key):
                 yield watched
+
+    async def settle(self, module: names.ModuleName, patience: float) -> tuple[Watched, ...]:
+        """Wait so many seconds for the first lists; the module's resources that they do not tell of then."""
+        pending = [watch for watch in self._watches_of(module) if not watch.has_answered.is_set()]
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(patience):
+                for watch in pending:
+                    await watch.has_answered.wait()
+        followed = self._followed.get(module, _Followed())
+        return tuple(each for each in followed.watched if not self._open[self._scope(each)].is_synced)
+
+    def is_settled(self, module: names.ModuleName) -> bool:
+        """Whether it is known of all resources of the module that are followed whether they are there."""
+        return all(watch.is_synced for watch in self._watches_of(module))
+
+    def _watches_of(self, module: names.ModuleName) -> set[kind_watch.KindWatch]:
+        followed = self._followed.get(module, _Followed())
+        return {self._open[self._scope(each)] for each in followed.watched}
+
+    def has_definition(self, name: str) -> bool:
+        """Whether a release has the CustomResourceDefinition of that name."""
+        key = kind_watch.ObjectKey("", name)
+        of_definitions = (
+            watch for scope, watch in self._open.items() if scope.resource.kind == crd_files.KIND
+        )
+        return any(watch.wanting(key) for watch in of_definitions)
 
     def view(self, module: names.ModuleName) -> list[ResourceView] | None:
         """What is known of the module's resources; ``None`` if they are not followed."""

@@ -31,6 +31,14 @@ _FORBIDDEN_OBJECT: Final = re.compile(
 )
 _OBJECT_VERBS: Final = ("get", "list", "watch", "create", "update", "patch", "delete")
 _RECORD_VERBS: Final = "get, list, create, update, patch, delete"
+# Helm 3, and Helm 4 with its server-side apply, for an object that is there.
+_CHANGE: Final = re.compile(
+    r'cannot patch "(?P<old>[^"]+)" with kind (?P<old_kind>\w+): |'
+    r"server-side apply failed for object (?:(?P<namespace>[^\s/]*)/)?(?P<name>\S+) \S+, Kind=(?P<kind>\w+): "
+)
+_UNCHANGEABLE: Final = re.compile(
+    r"\bimmutable\b|(?:may|can) ?not (?:be )?change|updates to \S+(?: \S+){0,3} (?:for fields|are forbidden)"
+)
 _SHOWN_HEAD: Final = 1400
 _SHOWN_END: Final = 500
 _FAILED_VERB: Final = re.compile(r'"[a-z]+ failed" .*\berror=')
@@ -48,6 +56,16 @@ _WARNINGS: Final = (
     # slog, since Helm 4: time=… level=WARN msg="text" key=value
     re.compile(r"^(?:time=\S+ )?level=WARN msg=(?P<text>.+)$"),
 )
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ObjectName:
+    """An object as Helm's errors name it."""
+
+    kind: str
+    name: str
+    namespace: str | None
+    """``None`` where Helm does not tell."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -86,6 +104,17 @@ def _on_one_line(text: str) -> str:
     if len(shown) <= _SHOWN_HEAD + _SHOWN_END:
         return shown
     return f"{shown[:_SHOWN_HEAD]} … {shown[-_SHOWN_END:]}"
+
+
+def unchangeable(description: str) -> frozenset[ObjectName]:
+    """The objects that Helm could not change, by its error, because fields of them never change."""
+    starts = list(_CHANGE.finditer(description))
+    ends = [later.start() for later in starts[1:]]
+    return frozenset(
+        ObjectName(start["kind"] or start["old_kind"], start["name"] or start["old"], start["namespace"])
+        for start, end in zip(starts, [*ends, len(description)], strict=False)
+        if _UNCHANGEABLE.search(description, start.end(), end)
+    )
 
 
 def is_foreign(text: str) -> bool:

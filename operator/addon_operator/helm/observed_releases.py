@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from addon_operator.helm import release_records, release_types
+from addon_operator.helm import errors, messages, release_records, release_types
 from addon_operator.modules import manifests, release
 
 
@@ -116,8 +116,20 @@ class ObservedReleases:
         record, last = found
         content = await self._source.content(record)
         return release_types.Deployed(
-            record.revision.number, content.manifest, content.is_server_side, is_busy=last.revision.is_busy
+            record.revision.number,
+            content.manifest,
+            content.is_server_side,
+            is_busy=last.revision.is_busy,
+            unchangeable=await self._unchangeable(last),
         )
+
+    async def _unchangeable(self, last: release_records.Record) -> frozenset[messages.ObjectName]:
+        if last.revision.status != release.FAILED:
+            return frozenset()
+        try:
+            return messages.unchangeable((await self._source.content(last)).description)
+        except errors.ReleaseRecordError:
+            return frozenset()
 
     def _keep(self, name: str, record: release_records.Record | None) -> None:
         self._touched.add(name)

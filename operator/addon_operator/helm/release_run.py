@@ -46,6 +46,7 @@ class ReleaseRun:
             if isinstance(decision, release.Install):
                 await self._install(given, files)
                 return self._outcome(release_types.Action.INSTALLED, decision.reason)
+            await self._request.before_change()
             return await self._render_and_act(given, files)
 
     async def _decide_before_render(

@@ -6,7 +6,7 @@ import pathlib
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import TypeAlias
 
-from addon_operator.helm import command
+from addon_operator.helm import command, messages
 from addon_operator.kernel import json_types, names
 from addon_operator.modules import manifest_diff, manifests, release
 
@@ -61,6 +61,10 @@ class Options:
     take_ownership: TakeOwnership = TakeOwnership.ALWAYS
 
 
+async def nothing() -> None:
+    """Do nothing."""
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class ReleaseRequest:
     """A module as it should be released."""
@@ -75,6 +79,8 @@ class ReleaseRequest:
     """Whether the release's record is read now, not taken from the last list."""
     redact: command.Redact = str
     """Hides sensitive values in messages of Helm."""
+    before_change: Callable[[], Awaitable[None]] = nothing
+    """Called before anything is rendered for a release that is there: charts may look at its objects."""
     give_up: GiveUp = give_up_nothing
 
 
@@ -108,6 +114,8 @@ class Deployed:
     """Whether Helm made the objects by server-side apply."""
     is_busy: bool = False
     """Whether a later revision is being made, or the release is being uninstalled."""
+    unchangeable: frozenset[messages.ObjectName] = frozenset()
+    """Objects that the last revision failed to change, since the API server lets nobody change them so."""
 
 
 class PlannedAction(enum.StrEnum):

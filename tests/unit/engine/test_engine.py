@@ -138,6 +138,20 @@ async def test_an_edit_lets_what_failed_be_tried_at_once(benches: list[Bench]) -
     assert bench.story == ["onStartup", *CONVERGE]
 
 
+async def test_a_run_that_is_wanted_at_once_does_not_wait_for_the_next_try(benches: list[Bench]) -> None:
+    bench = await started(benches)
+    assert bench.story == ["onStartup", *CONVERGE]
+    bench.steps.broken.add("run web")
+    bench.engine.run_module(WEB, "x")
+    await fakes.settle()
+    bench.engine.run_module(WEB, "x")
+    await fakes.settle()
+    assert bench.story == ["run web"]
+    bench.engine.run_module(WEB, "x", at_once=True)
+    await fakes.settle()
+    assert bench.story == ["run web"]
+
+
 async def test_a_global_synchronization_that_nobody_waits_for_runs_beside_the_converge(
     benches: list[Bench],
 ) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from addon_operator.engine import heal_backoff, healing, restoring
 from addon_operator.helm import errors as helm_errors
-from addon_operator.helm import release_types
+from addon_operator.helm import messages, release_types
 from addon_operator.kernel import errors
 from addon_operator.kernel.names import ModuleName
 from addon_operator.kube import errors as kube_errors
@@ -27,15 +27,22 @@ class Bench:
         self.resources = watching.resources_of(self.cluster)
         self.deletions = own_deletions.OwnDeletions()
         self.runs: list[tuple[str, str]] = []
+        self.hastened: list[str] = []
+        """Modules whose failed runs are not to wait."""
         self.told: list[tuple[str, str, tuple[str, ...]]] = []
         self.reasons: list[str] = []
-        restorer = restoring.Restorer(self.cluster, self.cluster, namespace="addons")
+        self.brought: set[str] = set()
+        """Definitions that come back by themselves."""
+        restorer = restoring.Restorer(
+            self.cluster, self.cluster, namespace="addons", is_brought=lambda crd: crd in self.brought
+        )
         self.healing = healing.Healing(
             self.resources, self.cluster, restorer, self.deletions, self, self._run, self.clock
         )
 
-    def _run(self, module: ModuleName, activation: str) -> None:
+    def _run(self, module: ModuleName, activation: str, *, at_once: bool = False) -> None:
         self.runs.append((module, activation))
+        self.hastened += [module] if at_once else []
 
     def absent_found(self, module: ModuleName, resources: Sequence[str], reason: str) -> None:
         self.told.append(("absent", module, tuple(resources)))
@@ -454,3 +461,103 @@ async def test_a_restoration_and_helm_never_work_on_one_release_together(bench: 
     gate.set()
     await asyncio.gather(looking, working)
     assert order == [1]
+
+
+UNCHANGEABLE = release_types.Deployed(
+    3, MANIFEST, unchangeable=frozenset({messages.ObjectName("ConfigMap", "a", None)})
+)
+
+
+async def test_what_helm_could_not_change_is_left_to_a_run_at_once_and_all_else_is_restored(
+    bench: Bench,
+) -> None:
+    bench.cluster.record = UNCHANGEABLE
+    await bench.have(WEB, "a")
+    await bench.resources.follow(WEB, [*watching.wanted("a"), *watching.wanted("b", namespace="far")])
+    bench.cluster.remove("a")
+    assert await bench.after(1) == [WEB]
+    assert bench.hastened == [WEB]
+    assert [body["metadata"]["name"] for _, body in bench.cluster.written] == ["b"]
+    async with bench.healing.helm_at_work(WEB):
+        assert await bench.healing.restore(WEB) == ("ConfigMap addons/a",)
+        bench.cluster.put("a")
+    assert await bench.after(100) == []
+    # The next deletion is another matter.
+    bench.cluster.remove("a")
+    assert await bench.after(1) == [WEB]
+
+
+async def test_what_helm_did_not_make_anew_when_it_had_its_turn_comes_back_as_it_was(bench: Bench) -> None:
+    bench.cluster.record = UNCHANGEABLE
+    await bench.have(WEB, "a")
+    bench.cluster.remove("a")
+    assert await bench.after(1) == [WEB]
+    async with bench.healing.helm_at_work(WEB):
+        assert await bench.healing.restore(WEB) == ("ConfigMap addons/a",)
+    assert bench.cluster.written == []
+    assert await bench.after(healing.LAG) == []
+    assert len(bench.cluster.written) == 1
+
+
+async def test_a_run_that_does_not_come_to_helm_is_not_waited_for_without_end(bench: Bench) -> None:
+    bench.cluster.record = UNCHANGEABLE
+    await bench.have(WEB, "a")
+    bench.cluster.remove("a")
+    assert await bench.after(1) == [WEB]
+    assert await bench.after(healing.PATIENCE / 2) == []
+    assert bench.cluster.written == []
+    assert await bench.after(healing.PATIENCE / 2) == []
+    assert len(bench.cluster.written) == 1
+
+
+async def test_once_a_definition_was_on_its_way_out_its_return_is_waited_for_without_a_run(
+    bench: Bench,
+) -> None:
+    bench.cluster.record = release_types.Deployed(3, MANIFEST)
+    bench.cluster.write_error = api_error(
+        403, "create not allowed while custom resource definition is terminating"
+    )
+    await bench.have(WEB, "a")
+    bench.cluster.remove("a")
+    assert await bench.after(1) == []
+    bench.cluster.write_error = api_error(404)
+    assert [await bench.after(healing.LAG) for _ in range(20)] == [[]] * 20
+
+
+@pytest.mark.parametrize(
+    ("message", "tries"),
+    [
+        pytest.param("the server could not find the requested resource", 60, id="definition"),
+        pytest.param('namespaces "far" not found', 3, id="namespace"),
+    ],
+)
+async def test_a_definition_that_comes_back_by_itself_is_waited_for_without_a_run(
+    bench: Bench, message: str, tries: int
+) -> None:
+    bench.brought = {"configmaps."}
+    bench.cluster.record = release_types.Deployed(3, MANIFEST)
+    bench.cluster.write_error = api_error(404, message)
+    await bench.have(WEB, "a")
+    bench.cluster.remove("a")
+    asked = [await bench.after(healing.LAG) for _ in range(tries)]
+    assert asked == [[]] * (tries - 1) + [[WEB]]
+
+
+def many(kind: str, api_version: str, *names: str) -> str:
+    head = f"---\napiVersion: {api_version}\nkind: {kind}\nmetadata: "
+    return "".join(f"{head}{{name: {name}}}\n" for name in names)
+
+
+async def test_many_objects_are_restored_side_by_side_in_waves_and_with_few_questions(bench: Bench) -> None:
+    maps = [f"a{number:02}" for number in range(76)]
+    manifest = many("Deployment", "apps/v1", "web") + many("ConfigMap", "v1", *maps)
+    bench.cluster.record = release_types.Deployed(3, manifest)
+    await bench.resources.follow(
+        WEB, [*watching.wanted("web", resource=watching.DEPLOYMENT), *watching.wanted(*maps)]
+    )
+    bench.cluster.sync()
+    assert await bench.after(1) == []
+    assert len(bench.cluster.written) == 77
+    assert bench.cluster.most_at_once == restoring.AT_ONCE
+    assert bench.cluster.written[-1][1]["kind"] == "Deployment", "what uses others comes last"
+    assert (len(bench.cluster.probed), bench.cluster.records_read) == (5, 1)

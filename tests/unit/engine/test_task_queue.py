@@ -109,6 +109,17 @@ async def test_a_queue_that_is_hastened_tries_at_once_what_failed(working: Start
     assert bench.ran == ["a", "b", "a"], "what was postponed has not failed"
 
 
+async def test_only_the_failed_tasks_that_are_wanted_are_hastened(working: Start) -> None:
+    bench = await working()
+    bench.fail |= {"a": 1, "b": 1}
+    bench.add("a", "one")
+    bench.add("b", "two")
+    await fakes.settle()
+    bench.queue.hasten(lambda task: task.owner == "two")
+    await fakes.settle()
+    assert bench.ran == ["a", "b", "b"]
+
+
 async def test_a_task_that_holds_the_queue_makes_everything_wait_for_its_next_try(working: Start) -> None:
     bench = await working()
     bench.fail["discover"] = 1

@@ -1,11 +1,13 @@
 """Releases with healing: what is followed when, what absent resources lead to, and maintenance."""
 
+import asyncio
 import pathlib
-from collections.abc import Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 
 import pytest
 
 from addon_operator.engine import healing, restoring, watched_releases
+from addon_operator.helm import errors as helm_errors
 from addon_operator.helm import release_types
 from addon_operator.kernel import errors
 from addon_operator.kernel.names import ModuleName
@@ -25,6 +27,8 @@ class Releases:
         self.number = 1
         self.revision_seen: int | None = None
         self.names: tuple[str, ...] = ("a",)
+        self.changes = False
+        """Whether Helm has something to do."""
         self.calls: list[tuple[str, bool, tuple[str, ...]]] = []
         self.manifests_read = 0
         self.dropped: tuple[manifests.ManifestResource, ...] = ()
@@ -50,9 +54,13 @@ class Releases:
         *,
         fresh: bool,
         absent: tuple[str, ...] = (),
+        before_change: Callable[[], Awaitable[None]],
         give_up: release_types.GiveUp,
     ) -> release_types.ReleaseOutcome:
-        self.given_up = tuple(map(str, await give_up(self.dropped)))
+        if self.changes:
+            await before_change()
+        if self.dropped:
+            self.given_up = tuple(map(str, await give_up(self.dropped)))
         self.calls.append((activation, fresh, absent))
         if absent:
             self.number += 1
@@ -110,7 +118,7 @@ class Bench:
             clock=self.clock,
         )
 
-    def _run(self, module: ModuleName, activation: str) -> None:
+    def _run(self, module: ModuleName, activation: str, *, at_once: bool = False) -> None:
         self.runs.append(module)
 
     def absent_found(self, module: ModuleName, resources: Sequence[str], reason: str) -> None:
@@ -303,3 +311,54 @@ async def test_what_another_module_has_too_is_left_to_it_when_the_chart_drops_it
     bench.helm.dropped = tuple(watching.wanted("a", "b"))
     await bench.run()
     assert bench.helm.given_up == ("ConfigMap a",)
+
+
+@pytest.mark.parametrize("answers", [True, False], ids=["listed", "no list in time"])
+async def test_before_helm_changes_a_release_after_a_start_what_is_absent_is_restored(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, *, answers: bool
+) -> None:
+    monkeypatch.setattr(watched_releases, "SETTLE", 10.0 if answers else 0.0)
+    bench.helm.revision_seen, bench.helm.changes, bench.helm.names = 1, True, ("a", "b")
+    bench.cluster.record = await bench.helm.deployed(WEB)
+    bench.cluster.put("b")
+    running = asyncio.create_task(bench.releases.ensure(MODULE, "x", fresh=False))
+    await fakes.settle()
+    if answers:
+        assert (bench.cluster.written, bench.helm.calls) == ([], [])
+        bench.cluster.sync()
+    await running
+    assert [body["metadata"]["name"] for _, body in bench.cluster.written] == ["a"]
+    assert bench.helm.calls == [("x", False, ())]
+
+
+async def test_a_start_without_a_change_reads_no_record_before_helm_is_asked(bench: Bench) -> None:
+    bench.helm.revision_seen = 1
+    await bench.releases.ensure(MODULE, "x", fresh=False)
+    assert (bench.helm.manifests_read, bench.cluster.subscriptions, bench.cluster.probed) == (0, [], [])
+
+
+async def test_a_change_of_a_release_that_is_followed_costs_no_question(bench: Bench) -> None:
+    bench.cluster.put("a")
+    bench.helm.changes = True
+    await bench.run()
+    reads = bench.helm.manifests_read
+    await bench.run()
+    assert (bench.helm.manifests_read, bench.cluster.probed) == (reads, [])
+
+
+async def test_without_a_usable_record_helm_goes_on_and_that_is_told(bench: Bench) -> None:
+    bench.helm.revision_seen, bench.helm.changes = 1, True
+    bench.helm.error = helm_errors.ReleaseRecordError("it cannot be decoded")
+    await bench.releases.ensure(MODULE, "x", fresh=False)
+    assert bench.helm.calls == [("x", False, ())]
+    assert bench.warnings == [
+        "module web: what is absent cannot be restored before Helm begins: it cannot be decoded"
+    ]
+
+
+async def test_while_it_is_not_known_what_is_absent_helm_does_not_begin(bench: Bench) -> None:
+    bench.helm.revision_seen, bench.helm.changes = 1, True
+    bench.helm.error = errors.AddonOperatorError("no answer")
+    with pytest.raises(errors.AddonOperatorError, match="no answer"):
+        await bench.releases.ensure(MODULE, "x", fresh=False)
+    assert bench.helm.calls == []

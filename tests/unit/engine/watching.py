@@ -1,5 +1,6 @@
 """A cluster whose objects are put and removed by hand, and everything that healing asks of it."""
 
+import asyncio
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -85,6 +86,9 @@ class Cluster:
         self.record_error: errors.AddonOperatorError | None = None
         self.write_error: Exception | None = None
         self.written: list[tuple[str, Mapping[str, Any]]] = []
+        self.records_read = 0
+        self.at_once = self.most_at_once = 0
+        """Writes that are under way."""
 
     def subscribe(
         self, selection: object_selections.ObjectSelection, listener: object_changes.Listener
@@ -118,21 +122,26 @@ class Cluster:
     async def deployed(self, module: ModuleName) -> release_types.Deployed | None:
         if self.record_error is not None:
             raise self.record_error
+        self.records_read += 1
         return self.record
 
     async def create(
         self, path: str, body: Mapping[str, Any], *, query: Mapping[str, str]
     ) -> Mapping[str, Any]:
         assert query == {"fieldManager": "helm"}
-        return self._write(f"create {path}", body)
+        return await self._write(f"create {path}", body)
 
     async def apply(
         self, path: str, body: Mapping[str, Any], *, field_manager: str, force: bool
     ) -> Mapping[str, Any]:
         assert (field_manager, force) == ("helm", True)
-        return self._write(f"apply {path}", body)
+        return await self._write(f"apply {path}", body)
 
-    def _write(self, way: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
+    async def _write(self, way: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        self.at_once += 1
+        self.most_at_once = max(self.at_once, self.most_at_once)
+        await asyncio.sleep(0)
+        self.at_once -= 1
         if self.write_error is not None:
             raise self.write_error
         self.written.append((way, body))

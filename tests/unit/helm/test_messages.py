@@ -152,3 +152,33 @@ def test_a_warning_is_told_without_the_tables_that_it_quotes() -> None:
     assert messages.warning_text(f"2026/11/21 10:15:01 {line}") == (
         "cannot overwrite table with non table for web.a ***"
     )
+
+
+@pytest.mark.parametrize(
+    ("said", "is_so"),
+    [
+        pytest.param(
+            "spec: Forbidden: updates to statefulset spec for fields other than 'x'", True, id="claim"
+        ),
+        pytest.param("spec.clusterIPs[0]: Invalid value: []string: may not change once set", True, id="IP"),
+        pytest.param('roleRef: Invalid value: {"name":"b"}: cannot change roleRef', True, id="roleRef"),
+        pytest.param("parameters: Forbidden: updates to parameters are forbidden.", True, id="StorageClass"),
+        pytest.param("spec: Forbidden: spec is immutable after creation", True, id="volume claim"),
+        pytest.param("value: Forbidden: may not be changed in an update.", True, id="priority"),
+        pytest.param(
+            "spec.replicas: Invalid value: -1: must be greater than or equal to 0", False, id="wrong"
+        ),
+        pytest.param('roles "x" is forbidden: user "y" is attempting to grant more', False, id="no right"),
+    ],
+)
+def test_what_nobody_may_change_is_told_from_what_is_wrong(said: str, *, is_so: bool) -> None:
+    text = (
+        f'cannot patch "db" with kind X: X.apps "db" is invalid: {said} && cannot patch "b" with kind Y: no'
+    )
+    found = messages.unchangeable(text)
+    assert found == (frozenset({messages.ObjectName("X", "db", None)}) if is_so else frozenset())
+
+
+def test_an_object_of_the_cluster_that_nobody_may_change_has_no_namespace() -> None:
+    text = 'server-side apply failed for object /db v1, Kind=X: X "db" is invalid: a: field is immutable'
+    assert messages.unchangeable(text) == {messages.ObjectName("X", "db", "")}

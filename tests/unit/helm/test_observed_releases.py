@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from addon_operator.helm import observed_releases, release_records
+from addon_operator.helm import messages, observed_releases, release_records
 from tests.unit.helm import fakes
 
 
@@ -96,3 +96,30 @@ async def test_a_later_list_ends_a_doubt(api: SlowApi, observed: observed_releas
     await observed.read_all()
     await number(observed, "web")
     assert api.lists == ["owner=helm"]
+
+
+@pytest.mark.parametrize("status", ["failed", "superseded"])
+async def test_what_the_last_revision_failed_to_change_is_told_with_the_deployed_one(
+    api: SlowApi, observed: observed_releases.ObservedReleases, status: str
+) -> None:
+    api.put("web", 1, "deployed", {}, "kind: X\n")
+    said = (
+        'Upgrade "web" failed: cannot patch "a" with kind Job: Job.batch "a" is invalid: field is immutable'
+    )
+    api.put("web", 2, status, {}, description=said)
+    deployed = await observed.deployed("web")
+    assert deployed is not None
+    named = [messages.ObjectName("Job", "a", None)]
+    assert deployed.revision == 1
+    assert list(deployed.unchangeable) == (named if status == "failed" else [])
+
+
+async def test_a_failed_revision_that_cannot_be_read_does_not_hide_the_deployed_one(
+    api: SlowApi, observed: observed_releases.ObservedReleases
+) -> None:
+    api.put("web", 1, "deployed", {}, "kind: X\n")
+    api.put("web", 2, "failed", {})
+    api.objects["sh.helm.release.v1.web.v2"]["data"] = {"release": "broken"}
+    deployed = await observed.deployed("web")
+    assert deployed is not None
+    assert (deployed.manifest, deployed.unchangeable) == ("kind: X\n", frozenset())

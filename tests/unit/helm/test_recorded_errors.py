@@ -59,3 +59,19 @@ def test_a_secret_of_megabytes_is_taken_out_and_the_reason_stays() -> None:
     assert found.text.endswith(
         "patch: Invalid value: ***: json: cannot unmarshal number into Go struct field Secret.x"
     )
+
+
+def test_real_errors_name_what_nobody_may_change() -> None:
+    found = {each["case"]: messages.unchangeable(each["stderr"].partition("Error: ")[2]) for each in RECORDED}
+    named = {case: sorted((each.kind, each.name) for each in names) for case, names in found.items() if names}
+    assert named == {
+        f"{case}, helm {major}": [name]
+        for major in (3, 4)
+        for case, name in {
+            "secret-type": ("Secret", "s"),
+            "secret-immutable": ("Secret", "s"),
+            "deploy-selector": ("Deployment", "d"),
+            "job-immutable": ("Job", "j"),
+            "pod-update": ("Pod", "p"),
+        }.items()
+    }

@@ -46,20 +46,18 @@ def test_a_renamed_module_keeps_its_objects(site: operator_site.Site) -> None:
 def planning_pod(cluster: handle.DevCluster, site: operator_site.Site) -> dict[str, Any]:
     """The pod that the guide's Job makes, as the API server stored it."""
     (block,) = re.findall(r"^```bash\n(.*?)^```$", GUIDE.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
+    environment = {
+        "HOME": str(site.root),
+        "PATH": f"{cluster.kubectl.parent}:/usr/local/bin:/usr/bin:/bin",
+        "KUBECONFIG": str(cluster.kubeconfig),
+    }
     typed = block.replace("-n addons", f"-n {site.namespace}")
-    commands.run(["bash", "-euo", "pipefail", "-c", typed], timeout=30, env=kubectl_environment(cluster))
+    commands.run(["bash", "-euo", "pipefail", "-c", typed], cwd=site.root, timeout=30, env=environment)
     selector = "batch.kubernetes.io/job-name=plan"
     site.kubectl("wait", "--for=create", "pod", "-l", selector, "--timeout=30s")
     (pod,) = json.loads(site.kubectl("get", "pods", "-l", selector, "-o", "json"))["items"]
     found: dict[str, Any] = pod["spec"]
     return found
-
-
-def kubectl_environment(cluster: handle.DevCluster) -> dict[str, str]:
-    return {
-        "PATH": f"{cluster.kubectl.parent}:/usr/local/bin:/usr/bin:/bin",
-        "KUBECONFIG": str(cluster.kubeconfig),
-    }
 
 
 def test_the_job_of_the_guide_plans_as_the_operator_would(

@@ -369,13 +369,14 @@ def claimed(site: operator_site.Site) -> str:
     return site.kubectl("get", "statefulset", "db", "--ignore-not-found", f"--output=jsonpath={path}")
 
 
+@pytest.mark.parametrize("helm", ["helm3", "helm4"], indirect=True)
 def test_what_nobody_may_change_is_made_anew_by_helm_once_it_is_deleted_and_a_password_is_kept(
-    site: operator_site.Site,
+    site: operator_site.Site, helm: pathlib.Path
 ) -> None:
     module = site.module("010-db", {"a": "b"}, values="db: {size: 1Gi}\ndbEnabled: true")
     add(module, "password.yaml", _LOOKED_UP)
     add(module, "stateful.yaml", _STATEFUL)
-    operator = site.start().wait_ready().wait_idle()
+    operator = site.start(HELM_BIN_PATH=str(helm)).wait_ready().wait_idle()
     before = secret(site)["data"]
     # While nothing has failed it comes back as it was.
     site.kubectl("delete", "statefulset", "db")

@@ -16,13 +16,25 @@ import click
 import rich.console
 import rich.table
 
-from tests.benchmarks import admission, expand, hooks, lifecycle, measures, memory, merge, scrape, values
+from tests.benchmarks import (
+    admission,
+    expand,
+    hooks,
+    lifecycle,
+    measures,
+    memory,
+    merge,
+    objects,
+    scrape,
+    values,
+)
 
 _BENCHMARKS: Final[Mapping[str, Callable[[], Sequence[measures.Row]]]] = {
     "expand": expand.run,
     "merge": merge.run,
     "admission": lambda: asyncio.run(admission.run()),
     "values": values.run,
+    "objects": lambda: asyncio.run(objects.run()),
     "hooks": hooks.run,
     "lifecycle": lifecycle.run,
     "memory": memory.run,

@@ -19,7 +19,7 @@ from tests.benchmarks import measures, pod_server, surroundings
 from tests.integration import operator_process, operator_site
 
 PODS: Final = 100_000
-_SECONDS_AIM: Final = 10.0
+_SECONDS_AIM: Final = 7.0
 _MEMORY_AIM: Final = 250.0
 _OBJECT_AIM: Final = 1.0
 _LAG_AIM: Final = 20.0

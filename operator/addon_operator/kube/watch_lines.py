@@ -1,29 +1,58 @@
-"""Reads the lines of a watch, and tells what stands in them without decoding whole objects.
+"""Reads the lines of a watch; objects stay JSON, of which only the metadata is decoded.
 
 Source: "Efficient detection of changes" and "Streaming lists" in "Kubernetes API Concepts".
 """
 
 import asyncio
 import dataclasses
-import re
 from collections.abc import AsyncIterable, AsyncIterator
 from typing import Any, Final, NamedTuple
 
-import orjson
+import msgspec
 
+from addon_operator.kernel import typed_json
 from addon_operator.kube import errors
 
 DELETED: Final = "DELETED"
 _CHANGES: Final = frozenset({"ADDED", "MODIFIED", DELETED})
 _INITIAL_END: Final = "k8s.io/initial-events-end"
-# The beginnings of a line and of an object as the API server writes those of its own kinds. Both are
-# anchored: what matches is structure, never something that a user wrote into a string.
-_LINE: Final = re.compile(rb'\{"type":"([A-Z]+)","object":(?=\{)')
-_METADATA: Final = re.compile(
-    rb'\{"kind":"[^"\\]*","apiVersion":"[^"\\]*","metadata":\{"name":"([^"\\]*)"'
-    rb'(?:,"generateName":"[^"\\]*")?(?:,"namespace":"([^"\\]*)")?'
-    rb',"uid":"([^"\\]*)","resourceVersion":"([^"\\]*)"'
-)
+
+
+class _Line(msgspec.Struct, gc=False):
+    type: str
+    object: msgspec.Raw
+
+
+class _Metadata(msgspec.Struct, gc=False, rename="camel"):
+    name: str
+    resource_version: str
+    namespace: str | None = None
+    uid: str | None = None
+
+
+class _Object(msgspec.Struct, gc=False):
+    metadata: _Metadata
+    kind: str | None = None
+
+
+class _Place(msgspec.Struct, gc=False, rename="camel"):
+    resource_version: str
+    annotations: dict[str, Any] | None = None
+
+
+class _Mark(msgspec.Struct, gc=False):
+    metadata: _Place
+
+
+class _Status(msgspec.Struct, gc=False):
+    code: int | None = None
+    message: str | None = None
+
+
+_LINE: Final = msgspec.json.Decoder(_Line)
+_OBJECT: Final = msgspec.json.Decoder(_Object)
+_MARK: Final = msgspec.json.Decoder(_Mark)
+_STATUS: Final = msgspec.json.Decoder(_Status)
 
 
 class ObjectEvent(NamedTuple):
@@ -88,54 +117,35 @@ async def batches(chunks: AsyncIterable[bytes], silence: float) -> AsyncIterator
 def read(line: bytes) -> ObjectEvent | Bookmark:
     """What a line of a watch says.
 
-    Raises :class:`WatchFailed` for an ERROR event, ``BrokenAnswer`` for what is no event.
+    Raises :class:`WatchFailed` for an ERROR event, ``BrokenAnswer`` for what is not an event.
     """
-    found = _LINE.match(line)
-    type_ = found[1].decode() if found else ""
-    if found and type_ in _CHANGES and line.endswith(b"}"):
-        return object_event(line[found.end() : -1], deleted=type_ == DELETED)
-    return _read_whole(line)
-
-
-def _read_whole(line: bytes) -> ObjectEvent | Bookmark:
     try:
-        document = orjson.loads(line)
-        type_, body = document["type"], document["object"]
-        metadata = body.get("metadata") or {}
-        if type_ in _CHANGES:
-            return _event(metadata, orjson.dumps(body), deleted=type_ == DELETED)
-        if type_ == "BOOKMARK":
-            annotations = metadata.get("annotations") or {}
-            return Bookmark(metadata["resourceVersion"], annotations.get(_INITIAL_END) == "true")
-    except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
-        raise errors.BrokenAnswer(f"a line of a watch is no event: {line[:100]!r}") from error
-    if type_ == "ERROR":
-        raise WatchFailed(int(body.get("code") or 0), str(body.get("message") or "no explanation was given"))
-    raise errors.BrokenAnswer(f"the API server sent a watch event of the unknown type {type_!r}")
+        event = _LINE.decode(line)
+        if event.type in _CHANGES:
+            return object_event(bytes(event.object), deleted=event.type == DELETED)
+        if event.type == "BOOKMARK":
+            place = _MARK.decode(event.object).metadata
+            return Bookmark(place.resource_version, (place.annotations or {}).get(_INITIAL_END) == "true")
+        status = _STATUS.decode(event.object) if event.type == "ERROR" else None
+    except typed_json.BROKEN as error:
+        raise errors.BrokenAnswer(f"a line of a watch is not an event: {error}") from error
+    if status is not None:
+        raise WatchFailed(status.code or 0, status.message or "no explanation was given")
+    raise errors.BrokenAnswer(f"the API server sent a watch event of the unknown type {event.type!r}")
 
 
-def object_event(data: bytes, *, deleted: bool = False) -> ObjectEvent:
-    """What the metadata of an object says; raises ``BrokenAnswer`` when there is none."""
-    found = _METADATA.match(data)
-    if found:
-        name, namespace, uid, version = found.groups(b"")
-        return ObjectEvent(deleted, (namespace.decode(), name.decode()), uid.decode(), version.decode(), data)
+def object_event(data: bytes, *, deleted: bool = False, missing: bytes = b"") -> ObjectEvent:
+    """What the metadata of an object says; raises ``BrokenAnswer`` when there is none.
+
+    ``missing`` is the beginning of an object that says its kind, for objects that do not.
+    """
     try:
-        document = orjson.loads(data)
-    except orjson.JSONDecodeError as error:
-        raise errors.BrokenAnswer(f"the API server sent what is no JSON: {data[:100]!r}") from error
-    return event_of(document, data, deleted=deleted)
-
-
-def event_of(document: dict[str, Any], data: bytes, *, deleted: bool = False) -> ObjectEvent:
-    """The same for an object that is decoded already."""
-    try:
-        return _event(document["metadata"], data, deleted=deleted)
-    except (KeyError, TypeError, AttributeError) as error:
-        text = f"the API server sent an object without metadata: {data[:100]!r}"
-        raise errors.BrokenAnswer(text) from error
-
-
-def _event(metadata: dict[str, Any], data: bytes, *, deleted: bool) -> ObjectEvent:
-    key = (metadata.get("namespace") or "", metadata["name"])
-    return ObjectEvent(deleted, key, metadata.get("uid") or "", metadata["resourceVersion"], data)
+        found = _OBJECT.decode(data)
+    except typed_json.BROKEN as error:
+        # Nothing of it is quoted: it may be a Secret.
+        raise errors.BrokenAnswer(f"the API server sent an object without metadata: {error}") from error
+    if missing and found.kind is None:
+        data = missing + data[1:]
+    metadata = found.metadata
+    key = (metadata.namespace or "", metadata.name)
+    return ObjectEvent(deleted, key, metadata.uid or "", metadata.resource_version, data)

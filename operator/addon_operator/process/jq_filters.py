@@ -7,7 +7,7 @@ from typing import Final, Protocol
 from addon_operator.hooks import jq_programs, plain_filters
 
 _KEPT_PROGRAMS: Final = 1024
-_INLINE_BYTES: Final = 1 << 15
+_INLINE_BYTES: Final = 1 << 20
 """Below this much JSON a thread costs more than it spares the event loop."""
 
 

@@ -1,5 +1,6 @@
 """Pages of lists, object by object."""
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -55,6 +56,16 @@ def test_items_come_one_by_one_whatever_stands_in_them(
     ]
 
 
+@pytest.mark.parametrize(
+    "order", list(itertools.permutations(["kind", "apiVersion", "metadata", "items"])), ids=",".join
+)
+def test_a_list_is_read_in_any_order_of_keys(order: tuple[str, ...]) -> None:
+    lists = {"kind": "PodList", "apiVersion": "v1", "metadata": METADATA, "items": [item(1)]}
+    (event,) = list_pages.read(TARGET, orjson.dumps({key: lists[key] for key in order})).events()
+    assert event[1:4] == (("a", "x1"), "u1", "1")
+    assert orjson.loads(event.data) == {"kind": "Pod", "apiVersion": "v1", **item(1)}
+
+
 def test_an_item_that_holds_a_list_like_its_own_is_not_cut() -> None:
     inner = [{"metadata": {"name": "in"}}, {"metadata": {"name": "in"}}]
     page = list_pages.read(TARGET, own_kind([item(1, inner), item(2, inner)]))
@@ -74,18 +85,23 @@ def test_an_unusual_way_to_write_a_list_is_read_too(items: bytes) -> None:
     "body", [b"<html>", b"[]", b'{"kind":"Status"}', b'{"kind":"PodList","items":[]}'], ids=repr
 )
 def test_what_is_no_list_is_told(body: bytes) -> None:
-    with pytest.raises(errors.BrokenAnswer, match="the answer of the API server to list pods is no list"):
+    with pytest.raises(errors.BrokenAnswer, match=r"to list pods is not a list: \w"):
         list_pages.read(TARGET, body)
 
 
-def test_items_that_are_no_json_are_told() -> None:
+def test_items_that_are_not_json_are_told() -> None:
     body = own_kind([item(1), item(2)]).replace(b'"x2"', b'"x2')
-    page = list_pages.read(TARGET, body)
-    with pytest.raises(errors.BrokenAnswer, match="whose items are no JSON"):
-        list(page.events())
+    with pytest.raises(errors.BrokenAnswer, match="is not a list: JSON is malformed"):
+        list_pages.read(TARGET, body)
 
 
 def test_an_item_without_metadata_is_told() -> None:
     page = list_pages.read(TARGET, own_kind([{"spec": 1}]))
     with pytest.raises(errors.BrokenAnswer, match="an object without metadata"):
         list(page.events())
+
+
+def test_an_item_that_is_nested_too_deep_to_be_read_is_told() -> None:
+    body = own_kind([item(1)]).replace(b"null", b"[" * 100_000 + b"]" * 100_000)
+    with pytest.raises(errors.BrokenAnswer, match="recursion"):
+        list_pages.read(TARGET, body)

@@ -43,7 +43,7 @@ async def test_documents_from_which_nothing_can_be_picked_go_to_the_workers_and_
 
 
 async def test_many_large_documents_keep_their_order() -> None:
-    documents = [json.dumps({"n": number, "rest": "x" * 1000}).encode() for number in range(100)]
+    documents = [json.dumps({"n": number, "rest": "x" * 20_000}).encode() for number in range(100)]
     answers = await jq_filters.JqFilters(Workers()).run("{n}", documents, 5.0)
     assert answers == [b'[{"n":%d}]' % number for number in range(100)]
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Final
 
 from addon_operator.engine import config_state
-from addon_operator.kernel import names
+from addon_operator.kernel import json_schemas, names
 from addon_operator.kernel.json_types import JsonObject
 from addon_operator.kube import config_maps
 from addon_operator.process import values_worker
@@ -18,6 +18,8 @@ from addon_operator.values import (
     inspection,
     json_documents,
     patches,
+    schema_formats,
+    schema_prepass,
     schemas,
     sources,
     store,
@@ -30,6 +32,7 @@ _GROUPS: Final = 20
 _KEYS: Final = 10
 """Keys in each group: 200 per module."""
 _ROUNDS: Final = 9
+_VERDICT_AIM: Final = 0.1
 _EDIT_AIM: Final = 20.0
 _LOOP_AIM: Final = 20.0
 _LARGE: Final = 8_000
@@ -45,7 +48,7 @@ _SCHEMA: Final = "properties:\n" + "".join(
 
 def run() -> list[measures.Row]:
     """All measurements; takes about ten seconds."""
-    return [_merging(), asyncio.run(_edit()), _memory(), asyncio.run(_large_patch())]
+    return [_merging(), _verdict(), asyncio.run(_edit()), _memory(), asyncio.run(_large_patch())]
 
 
 def _section(salt: int = 0) -> JsonObject:
@@ -91,6 +94,18 @@ def _merging() -> measures.Row:
         "copy.deepcopy of one source",
         _median_ms(lambda: copy.deepcopy(plain), 3),
     )
+
+
+def _verdict() -> measures.Row:
+    definition = schemas.load_schema(_SCHEMA, "config-values.yaml").definition
+    validator = json_schemas.Validator(schema_prepass.prepare(definition), schema_formats.checker())
+    section = _section()
+    quick = _median_ms(lambda: list(validator.errors(section))) * 1000
+    thorough = _median_ms(lambda: list(validator.reasons(section))) * 1000
+    case = f"check a section of {_GROUPS * _KEYS} keys that is right"
+    aim = f"<= {_VERDICT_AIM:g} of jsonschema"
+    is_met = quick <= _VERDICT_AIM * thorough
+    return measures.Row("values", case, "µs of CPU", quick, "jsonschema", thorough, aim, is_met)
 
 
 class _Told:

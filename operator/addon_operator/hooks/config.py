@@ -74,6 +74,8 @@ _ATTRIBUTES: Final = {
     LifecycleBinding.BEFORE_DELETE_HELM: "before_delete_helm",
     LifecycleBinding.AFTER_DELETE_HELM: "after_delete_helm",
 }
+_CURRENT: Final = {kind: violations.Checker(schema) for kind, schema in schemas.CURRENT.items()}
+_LEGACY: Final = {kind: violations.Checker(schema) for kind, schema in schemas.LEGACY.items()}
 
 
 def parse(text: str, kind: HookKind, source: str) -> HookConfig:
@@ -83,8 +85,8 @@ def parse(text: str, kind: HookKind, source: str) -> HookConfig:
     """
     document = _document(text, source)
     is_legacy = "configVersion" not in document
-    schema = (schemas.LEGACY if is_legacy else schemas.CURRENT)[kind]
-    found = [*violations.find(document, schema), *crosschecks.violations_of(document)]
+    checker = (_LEGACY if is_legacy else _CURRENT)[kind]
+    found = [*checker.find(document), *crosschecks.violations_of(document)]
     if found:
         raise HookConfigError(source, *dict.fromkeys(found))
     warnings = tuple(f"{source}: {warning}" for warning in _warnings(document, is_legacy=is_legacy))

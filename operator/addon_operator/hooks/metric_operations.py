@@ -85,6 +85,7 @@ _SCHEMA: Final[Mapping[str, Any]] = {
     },
     "required": [],
 }
+_CHECKER: Final = violations.Checker(_SCHEMA)
 _SHORTCUTS: Final = (Action.ADD, Action.SET)
 
 
@@ -105,7 +106,7 @@ def parse(text: str, source: str) -> tuple[Operation, ...]:
 def _operation(index: int, document: JsonValue, where: str) -> Operation:
     if not isinstance(document, dict):
         raise MetricOperationError(f"{where}: it is no mapping; write one operation in each document")
-    found = violations.find(document, _SCHEMA) or [*_contradictions(document)]
+    found = _CHECKER.find(document) or [*_contradictions(document)]
     if found:
         raise MetricOperationError(f"{where}, {'; '.join(dict.fromkeys(found))}")
     group = str(document.get("group", ""))

@@ -18,6 +18,7 @@ from addon_operator.kernel.json_types import JsonObject, JsonValue
 
 FIELD_MANAGER: Final = "addon-operator"
 """Who owns the fields of ``Apply``, unless the hook names another one."""
+_CHECKERS: Final = {name: violations.Checker(schema) for name, schema in object_schemas.BY_OPERATION.items()}
 
 
 class ObjectOperationError(errors.AddonOperatorError):
@@ -171,7 +172,7 @@ def _operation(index: int, document: JsonValue, source: str) -> Operation:
         raise ObjectOperationError(f"{where}: it is no mapping; write one operation in each document")
     name = _name(document, where)
     decoded = _decoded(document, where)
-    found = violations.find(decoded, object_schemas.BY_OPERATION[name])
+    found = _CHECKERS[name].find(decoded)
     if found:
         raise ObjectOperationError(f"{where} ({name}), {'; '.join(dict.fromkeys(found))}")
     try:

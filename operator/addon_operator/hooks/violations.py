@@ -10,7 +10,7 @@ from typing import Any, Final
 import jsonschema
 
 from addon_operator.hooks import crontab, jq_programs
-from addon_operator.kernel import durations, errors, patterns
+from addon_operator.kernel import durations, errors, json_schemas
 from addon_operator.kernel.json_types import JsonValue
 
 _TYPES: Final = {
@@ -38,11 +38,17 @@ class _FormatError(errors.ConfigurationError):
     """A text has not the format that its place needs."""
 
 
-def find(document: JsonValue, schema: Mapping[str, Any]) -> list[str]:
-    """All violations, each as ``place: mistake; remedy``, sorted by place."""
-    validator = _Validator(schema, format_checker=_FORMATS)
-    found = sorted(validator.iter_errors(document), key=lambda error: [str(part) for part in error.path])
-    return [text for error in found for text in _texts(error)]
+class Checker:
+    """Checks documents against one schema."""
+
+    def __init__(self, schema: Mapping[str, Any]) -> None:
+        self._validator = json_schemas.Validator(schema, _FORMATS)
+
+    def find(self, document: JsonValue) -> list[str]:
+        """All violations, each as ``place: mistake; remedy``, sorted by place."""
+        errors = self._validator.errors(document)
+        found = sorted(errors, key=lambda error: [str(part) for part in error.path])
+        return [text for error in found for text in _texts(error)]
 
 
 def nearest(key: str, known: Collection[str], hidden: Collection[str] = ()) -> str:
@@ -212,6 +218,3 @@ def _accepting(check: Callable[[str], object]) -> Callable[[object], bool]:
 
 
 _FORMATS: Final = _format_checker()
-_Validator: Final = jsonschema.validators.extend(  # type: ignore[no-untyped-call]  # has no stub
-    jsonschema.Draft202012Validator, patterns.KEYWORDS
-)

@@ -5,10 +5,9 @@ take of memory is bounded, too.
 """
 
 import functools
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, Final
 
-import jsonschema
 import re2  # type: ignore[import-untyped]  # has no stubs
 
 MAX_CHARS: Final = 10_000
@@ -60,54 +59,3 @@ def _compiled(pattern: str) -> Any:  # noqa: ANN401  # the library has no types
         raise PatternError(f"{pattern!r} is no regular expression (RE2): {reason}") from None
     except UnicodeEncodeError:
         raise PatternError("the pattern is no valid Unicode") from None
-
-
-def unknown_keys(instance: Collection[str], schema: Mapping[str, Any]) -> list[str]:
-    """The keys that neither ``properties`` nor ``patternProperties`` of a JSON schema name."""
-    known, named = schema.get("properties", {}), schema.get("patternProperties", {})
-    return [key for key in instance if key not in known and not any(found(pattern, key) for pattern in named)]
-
-
-_Validator = jsonschema.protocols.Validator
-_Errors = Iterator[jsonschema.ValidationError]
-
-
-def _pattern(validator: _Validator, pattern: str, instance: Any, _: Mapping[str, Any]) -> _Errors:  # noqa: ANN401  # any JSON
-    if validator.is_type(instance, "string") and not found(pattern, instance):
-        yield jsonschema.ValidationError("does not match")
-
-
-def _pattern_properties(
-    validator: Any,  # noqa: ANN401  # the protocol lacks descend
-    patterns: Mapping[str, Any],
-    instance: Any,  # noqa: ANN401  # any JSON
-    _: Mapping[str, Any],
-) -> _Errors:
-    if validator.is_type(instance, "object"):
-        for pattern, inner in patterns.items():
-            for key in (key for key in instance if found(pattern, key)):
-                yield from validator.descend(instance[key], inner, path=key, schema_path=pattern)
-
-
-def _additional_properties(
-    validator: Any,  # noqa: ANN401  # the protocol lacks descend
-    demand: Any,  # noqa: ANN401  # a schema or a boolean
-    instance: Any,  # noqa: ANN401  # any JSON
-    schema: Mapping[str, Any],
-) -> _Errors:
-    if not validator.is_type(instance, "object"):
-        return
-    unknown = unknown_keys(instance, schema)
-    if validator.is_type(demand, "object"):
-        for key in unknown:
-            yield from validator.descend(instance[key], demand, path=key)
-    elif not demand and unknown:
-        yield jsonschema.ValidationError("unknown keys")
-
-
-KEYWORDS: Final[Mapping[str, Any]] = {
-    "pattern": _pattern,
-    "patternProperties": _pattern_properties,
-    "additionalProperties": _additional_properties,
-}
-"""The keywords of JSON schemas that look for patterns, for :func:`jsonschema.validators.extend`."""

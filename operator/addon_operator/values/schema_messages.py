@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple, cast
 
 import jsonschema
 
-from addon_operator.kernel import patterns
+from addon_operator.kernel import json_schemas
 from addon_operator.values import json_documents, yaml_reading
 
 Path = tuple[str | int, ...]
@@ -63,7 +63,7 @@ def _other(demand: object) -> str:
 
 def _unknown_keys(error: jsonschema.ValidationError, path: Path) -> Iterator[Told]:
     known = _schema(error).get("properties", {})
-    for key in patterns.unknown_keys(cast("Mapping[str, Any]", error.instance), _schema(error)):
+    for key in json_schemas.unknown_keys(cast("Mapping[str, Any]", error.instance), _schema(error)):
         yield Told((*path, key), _unknown_key(known), shows_value=False)
 
 

@@ -9,12 +9,9 @@ import functools
 import hashlib
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from fractions import Fraction
 from typing import Any, Final
 
-import jsonschema
-
-from addon_operator.kernel import errors, json_types, patterns
+from addon_operator.kernel import errors, json_schemas, json_types
 from addon_operator.values import (
     cel_rules,
     json_documents,
@@ -35,6 +32,7 @@ from addon_operator.values import (
 HIDDEN: Final = "***"
 """What is shown of a value that the schema marks ``x-sensitive``."""
 _SHOWN: Final = 80
+_FORMATS: Final = schema_formats.checker()
 
 Path = tuple[str | int, ...]
 
@@ -102,8 +100,6 @@ class Schema:
         self.warnings: Final = tuple(warnings)
         self.source: Final = source
         self._definitions: Mapping[str, Any] = definition.get("definitions", {})
-        self._checks = _validator(schema_prepass.prepare(definition))
-        self._helm_checks = _validator(schema_prepass.prepare(definition, for_helm=True))
         self._rules = schema_rules.RuleChecker(evaluator, self._definitions)
         self._has_rules = any(schema_rules.rules_of(inner) for _, inner in schema_walk.subschemas(definition))
 
@@ -126,10 +122,18 @@ class Schema:
         ``for_helm`` demands ``x-required-for-helm`` too.
         """
         checks = self._helm_checks if for_helm else self._checks
-        told = (one for error in checks.iter_errors(value) for one in schema_messages.explain(error))
+        told = (one for error in checks.errors(value) for one in schema_messages.explain(error))
         return self._violations(root, value, told) or self._violations(
             root, value, self._told_by_rules(value, old)
         )
+
+    @functools.cached_property
+    def _checks(self) -> json_schemas.Validator:
+        return json_schemas.Validator(schema_prepass.prepare(self.definition), _FORMATS)
+
+    @functools.cached_property
+    def _helm_checks(self) -> json_schemas.Validator:
+        return json_schemas.Validator(schema_prepass.prepare(self.definition, for_helm=True), _FORMATS)
 
     def passed_over(self, root: str, value: json_types.JsonObject) -> list[Violation]:
         """Rules that count as held, because they cannot be evaluated over a section."""
@@ -281,28 +285,6 @@ def load_schema(
     evaluator = evaluator or cel_rules.CelEvaluator()
     loaded = schema_loading.load(text, source, parent, evaluator, read)
     return Schema(loaded.definition, source, evaluator, loaded.warnings)
-
-
-def _validator(prepared: Mapping[str, Any]) -> jsonschema.protocols.Validator:
-    validator: jsonschema.protocols.Validator = _Validator(prepared, format_checker=schema_formats.checker())
-    return validator
-
-
-def _multiple_of(
-    _: jsonschema.protocols.Validator, factor: float, value: object, __: Mapping[str, Any]
-) -> Iterator[jsonschema.ValidationError]:
-    # Floating point says that 0.3 is no multiple of 0.1; what people write are decimals.
-    if (
-        isinstance(value, int | float)
-        and not isinstance(value, bool)
-        and (factor <= 0 or Fraction(str(value)) % Fraction(str(factor)))
-    ):
-        yield jsonschema.ValidationError("not a multiple")
-
-
-_Validator: Final = jsonschema.validators.extend(  # type: ignore[no-untyped-call]  # has no stub
-    jsonschema.Draft202012Validator, {"multipleOf": _multiple_of, **patterns.KEYWORDS}
-)
 
 
 def _key_or_index(facet: Mapping[str, Any], token: str) -> str | int:

@@ -50,16 +50,6 @@ def one_volume_type(names: Sequence[str]) -> Rule:
     return rule
 
 
-def required_here(name: str) -> Rule:
-    """The field is required where this object is used, though not everywhere."""
-
-    def rule(value: Mapping[str, Any], path: str) -> Iterator[str]:
-        if not value.get(name):
-            yield f"{path}.{name}: is required"
-
-    return rule
-
-
 def value_or_source(value: Mapping[str, Any], path: str) -> Iterator[str]:
     """A variable has a value or a source of its value."""
     if "valueFrom" in value and scalars.text(value.get("value")):

@@ -196,11 +196,6 @@ class ValuesStore:
         kept = [self._global] if module is None else [self._global, self._section(module)]
         return {part.key: part.masked(part.present) for part in kept}
 
-    def masked_config_values(self, module: names.ModuleName | None) -> json_types.JsonObject:
-        """:meth:`config_values` with what the schemas call sensitive hidden, for people to see."""
-        kept = [self._global] if module is None else [self._global, self._section(module)]
-        return {part.key: part.masked(part.config) for part in kept}
-
     def config_violations(
         self, config: sources.ConfigValues, modules: Collection[names.ModuleName] | None = None
     ) -> list[values_schemas.Violation]:
@@ -284,16 +279,6 @@ class ValuesStore:
                 part.allow()
 
         return check
-
-    def check_values_patch(self, owner: names.ModuleName | None, patch: json_patches.ValuesPatch) -> None:
-        """Find out whether a values patch would be taken; nothing is changed.
-
-        ``owner`` is the module of the hook, ``None`` for a global hook.
-
-        Raises :class:`~addon_operator.values.patches.PatchError` or
-        :class:`~addon_operator.values.schemas.InvalidValuesError`.
-        """
-        self.planning(owner, patch)()
 
     def planning(
         self,

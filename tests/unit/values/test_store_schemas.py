@@ -226,7 +226,8 @@ def test_sensitive_values_are_hidden_from_people_but_not_from_hooks() -> None:
 def test_sensitive_config_values_are_hidden_too() -> None:
     values = make_store(global_schema="properties: {key: {x-sensitive: true}}")
     values.set_config(config_of(**{"global": "key: secret"}))
-    assert values.masked_config_values(None) == {"global": {"key": "***"}}
+    frozen = values.frozen(None)
+    assert frozen.masked(frozen.config) == {"key": "***"}
     assert values.config_values(None) == {"global": {"key": "secret"}}
 
 

@@ -72,16 +72,31 @@ def batches_of(directory: pathlib.Path) -> list[Batch]:
     together.
     """
     slow = {directory, directory / "process"}
-    parents = sorted({file.parent for file in directory.rglob("test_*.py")})
-    found = [batch for parent in parents for batch in _batches(parent)]
+    files = sorted(directory.rglob("test_*.py"))
+    tops = sorted({_top(file, directory) for file in files})
+    found = [
+        batch
+        for top in tops
+        for batch in _batches(top, [file for file in files if _top(file, directory) == top])
+    ]
     return sorted(found, key=lambda batch: (batch[0].parent not in slow, -_size(batch)))
 
 
-def _batches(directory: pathlib.Path) -> Iterator[Batch]:
+def _top(file: pathlib.Path, directory: pathlib.Path) -> pathlib.Path:
+    """The topmost directory below that one whose conftest.py the file shares, else the file's own."""
+    between = [parent for parent in file.parents if directory in parent.parents]
+    return next((parent for parent in reversed(between) if _shares(parent)), file.parent)
+
+
+def _shares(directory: pathlib.Path) -> bool:
+    return (directory / "conftest.py").exists()
+
+
+def _batches(top: pathlib.Path, files: Sequence[pathlib.Path]) -> Iterator[Batch]:
     # pytest finds the fixtures of a conftest.py in one take only.
-    limit = math.inf if (directory / "conftest.py").exists() else _BATCH
+    limit = math.inf if _shares(top) else _BATCH
     batch: list[pathlib.Path] = []
-    for file in sorted(directory.glob("test_*.py")):
+    for file in files:
         if batch and _size([*batch, file]) > limit:
             yield batch
             batch = []

@@ -10,7 +10,7 @@ import structlog
 from addon_operator.app import binding_observer, observers
 from addon_operator.engine import hook_run, state, task_queue, tasks
 from addon_operator.helm import release_types
-from addon_operator.hooks import bindings, config
+from addon_operator.hook_contract.configuration import bindings, hook_config
 from addon_operator.kernel import clock, names
 from addon_operator.modules import model, release
 from addon_operator.process import children
@@ -73,7 +73,7 @@ class _Told:
         found.status = state.ModuleStatus.READY
         self._modules.module_changed(found)
         hook = state.Hook(
-            "hooks/pods.sh", pathlib.Path("pods.sh"), config.HookConfig(kubernetes=(_BINDING,)), name
+            "hooks/pods.sh", pathlib.Path("pods.sh"), hook_config.HookConfig(kubernetes=(_BINDING,)), name
         )
         self._modules.hooks_registered(name, (hook,))
         for activation, action in zip(_ACTIVATIONS, release_types.Action, strict=False):

@@ -9,22 +9,15 @@ import tracemalloc
 from collections.abc import Callable
 from typing import Final
 
+from addon_operator.documents import json_documents, json_schemas, yaml_writing
 from addon_operator.engine import config_state
-from addon_operator.kernel import json_schemas, names
+from addon_operator.kernel import names
 from addon_operator.kernel.json_types import JsonObject
 from addon_operator.kube import config_maps
 from addon_operator.process import values_worker
-from addon_operator.values import (
-    inspection,
-    json_documents,
-    patches,
-    schema_formats,
-    schema_prepass,
-    schemas,
-    sources,
-    store,
-    yaml_writing,
-)
+from addon_operator.values import inspection, sources, store
+from addon_operator.values.patches import patches
+from addon_operator.values.schema import schema_formats, schema_prepass, schemas
 from tests.benchmarks import measures
 
 _MODULES: Final = 100

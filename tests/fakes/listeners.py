@@ -9,7 +9,7 @@ from addon_operator.kube import object_changes
 
 
 class Recorder:
-    """Implements :class:`addon_operator.kube.object_changes.Listener`."""
+    """Implements :class:`.Listener`."""
 
     def __init__(self) -> None:
         self.calls: list[str] = []
@@ -54,7 +54,7 @@ class Recorder:
 
 
 class Failures:
-    """Implements :class:`addon_operator.kube.object_feeds.WatchObserver`."""
+    """Implements :class:`.WatchObserver`."""
 
     def __init__(self) -> None:
         self.counted: list[str] = []

@@ -8,9 +8,9 @@ from typing import Final
 
 import pytest
 
+from addon_operator.documents import yaml_reading
 from addon_operator.helm import errors, release_types
 from addon_operator.modules import release
-from addon_operator.values import yaml_reading
 from tests.integration.helm_site import ANY_HELM, CONFIG, WEB, Site
 
 pytestmark = pytest.mark.integration

@@ -15,17 +15,22 @@ from typing import Any
 import pytest
 
 from addon_operator.engine import hook_files, module_files
-from addon_operator.hooks import config
+from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import names
-from addon_operator.values import patches, schemas, sources, store
+from addon_operator.values import sources, store
+from addon_operator.values.patches import patches
+from addon_operator.values.schema import schemas
 
 ROOT = pathlib.Path(__file__).parents[2]
 MODULES = ROOT / "modules"
 GLOBAL = ROOT / "global-hooks"
 HOOKS = [
-    *(pytest.param(path, config.HookKind.GLOBAL, id=path.name) for path in sorted(GLOBAL.glob("hooks/*"))),
     *(
-        pytest.param(path, config.HookKind.MODULE, id=f"{path.parents[1].name} {path.name}")
+        pytest.param(path, hook_config.HookKind.GLOBAL, id=path.name)
+        for path in sorted(GLOBAL.glob("hooks/*"))
+    ),
+    *(
+        pytest.param(path, hook_config.HookKind.MODULE, id=f"{path.parents[1].name} {path.name}")
         for path in sorted(MODULES.glob("*/hooks/*"))
     ),
 ]
@@ -119,12 +124,12 @@ def test_three_of_the_modules_are_on_and_one_is_off() -> None:
 
 
 @pytest.mark.parametrize(("hook", "kind"), HOOKS)
-def test_a_hook_tells_when_it_wants_to_run(hook: pathlib.Path, kind: config.HookKind) -> None:
+def test_a_hook_tells_when_it_wants_to_run(hook: pathlib.Path, kind: hook_config.HookKind) -> None:
     told = subprocess.run(
         [hook, "--config"], env={"PATH": PATH}, capture_output=True, text=True, check=True
     ).stdout
-    parsed = config.parse(told, kind, hook.name)
-    assert sum(parsed.order(binding) is not None for binding in config.LifecycleBinding) == 1
+    parsed = hook_config.parse(told, kind, hook.name)
+    assert sum(parsed.order(binding) is not None for binding in hook_config.LifecycleBinding) == 1
     assert parsed.warnings == ()
 
 

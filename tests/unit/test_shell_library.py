@@ -13,9 +13,9 @@ import jsonpatch
 import pytest
 
 from addon_operator.app import hook_libraries
-from addon_operator.hooks import metric_operations, object_operations
+from addon_operator.hook_contract.outputs import metric_operations, object_operations
 from addon_operator.kernel.json_types import JsonObject
-from addon_operator.values import patches
+from addon_operator.values.patches import patches
 
 LIBRARY = hook_libraries.SHELL_LIBRARY
 BASH = shutil.which("bash") or "bash"

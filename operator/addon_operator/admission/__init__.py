@@ -1,0 +1,1 @@
+"""Admission: answers the API server's reviews from memory."""

@@ -33,7 +33,7 @@ class Source(Protocol):
     async def load(self) -> Material:
         """What is to be served now; rotates first if that is due and the source's business.
 
-        Raises :class:`addon_operator.kernel.errors.AddonOperatorError`.
+        Raises :class:`.AddonOperatorError`.
         """
         ...
 
@@ -74,7 +74,7 @@ class CertificateStore:
     async def refresh(self) -> bytes | None:
         """Look at the source now; the bundle then.
 
-        Raises :class:`addon_operator.kernel.errors.AddonOperatorError`; what was served is served on.
+        Raises :class:`.AddonOperatorError`; what was served is served on.
         """
         async with self._lock:
             material = await self._source.load()

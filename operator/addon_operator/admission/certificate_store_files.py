@@ -27,7 +27,7 @@ class FileSource:
     async def load(self) -> certificate_store.Material:
         """What the files hold.
 
-        Raises :class:`addon_operator.admission.certificates.CertificateError` that names the file.
+        Raises :class:`.CertificateError` that names the file.
         """
         return await asyncio.to_thread(self._load)
 

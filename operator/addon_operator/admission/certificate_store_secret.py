@@ -58,8 +58,8 @@ class SecretSource:
 
         Replicas that write at the same time end with what one of them wrote.
 
-        Raises :class:`addon_operator.kube.errors.Forbidden` with the right that is missing, and
-        :class:`addon_operator.kube.errors.Conflict` if others write faster, every time.
+        Raises :class:`.Forbidden` with the right that is missing, and
+        :class:`.Conflict` if others write faster, every time.
         """
         for attempt in range(1, _ATTEMPTS + 1):
             try:

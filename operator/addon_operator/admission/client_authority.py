@@ -31,7 +31,7 @@ class ClientAuthority:
     async def load(self) -> None:
         """Have the site trust what is in the file now, and nobody else.
 
-        Raises :class:`addon_operator.admission.certificates.CertificateError` that names the file; the site
+        Raises :class:`.CertificateError` that names the file; the site
         goes on as before then.
         """
         content = await asyncio.to_thread(self._read)

@@ -135,7 +135,7 @@ class EnvSources:
     async def service_variables(self, namespace: str) -> frozenset[str]:
         """Names of the variables that the Services of a namespace make.
 
-        Raises :class:`addon_operator.kube.errors.KubernetesError` when they cannot be read.
+        Raises :class:`.KubernetesError` when they cannot be read.
         """
         return await self._services.get(namespace)
 

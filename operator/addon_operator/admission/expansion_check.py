@@ -55,8 +55,8 @@ class ExpansionCheck:
         A container is passed over if an ``envFrom`` cannot be read: nobody knows which variables it defines.
         Of a single key of what cannot be read the name is known, and that is all that a reference needs.
 
-        Raises :class:`addon_operator.kube.errors.KubernetesError` when Services cannot be read, and
-        :class:`addon_operator.expansion.MalformedObjectError` for a pod that the API would not take.
+        Raises :class:`.KubernetesError` when Services cannot be read, and
+        :class:`.MalformedObjectError` for a pod that the API would not take.
         """
         given = (pod.get("metadata") or {}).get("annotations") or {}
         containers = [each for each in env_sources.containers(pod) if has_references(each)]

@@ -17,7 +17,7 @@ _log = logging.getLogger(__name__)
 
 
 class Presets(Protocol):
-    """Where presets come from; see :class:`addon_operator.admission.preset_notices.PresetNotices`."""
+    """Where presets come from; see :class:`.PresetNotices`."""
 
     async def match(self, namespace: str, labels: Mapping[str, str]) -> tuple[model.Preset, ...]:
         """The presets that apply to a pod with these labels, in their order."""
@@ -58,7 +58,7 @@ class Merger:
     ) -> merge.Injection | merge.Conflicted:
         """What the presets of the namespace add to the pod, or why they cannot.
 
-        Raises :class:`addon_operator.podpreset.cost.MergeCostError` when they are too many or too large.
+        Raises :class:`.MergeCostError` when they are too many or too large.
         """
         if selection.is_exempt(pod):
             return merge.Injection((), ())

@@ -72,8 +72,8 @@ class Registrar:
         """Bring all configurations to what they should be, once; trouble with one holds up no other.
 
         Raises :class:`MissingError` for one that others should have made,
-        :class:`addon_operator.kube.errors.Forbidden` with the right that is missing, or another
-        :class:`addon_operator.kernel.errors.AddonOperatorError`.
+        :class:`.Forbidden` with the right that is missing, or another
+        :class:`.AddonOperatorError`.
         """
         problems: list[kernel_errors.AddonOperatorError] = []
         for keeper in self._keepers:
@@ -123,7 +123,7 @@ class Registrar:
 async def withdraw(kube: client.KubeClient, configurations: Sequence[specs.Configuration]) -> None:
     """Remove the configurations, for an operator that is told to serve admission no longer.
 
-    Raises :class:`addon_operator.kernel.errors.AddonOperatorError`.
+    Raises :class:`.AddonOperatorError`.
     """
     for configuration in configurations:
         with contextlib.suppress(errors.NotFound):

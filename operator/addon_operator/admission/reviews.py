@@ -59,7 +59,7 @@ class Review:
     field_manager: str = ""
     """What the client calls itself, if it does."""
     memory: int = 0
-    """Bytes that it takes, estimated from above; see :mod:`addon_operator.admission.site_load`."""
+    """Bytes that it takes, estimated from above; see :mod:`.site_load`."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ class LiveTls:
     def use(self, pair: certificates.KeyPair) -> None:
         """Serve this certificate from now on.
 
-        Raises :class:`addon_operator.admission.certificates.CertificateError` if certificate and key cannot
+        Raises :class:`.CertificateError` if certificate and key cannot
         be used; the former ones are served then.
         """
         # A context that refuses a key has already taken its certificate: try it on one that serves nobody.
@@ -31,7 +31,7 @@ class LiveTls:
     def require_clients(self, authorities: bytes) -> None:
         """Take clients only that have a certificate of one of these authorities (PEM).
 
-        Raises :class:`addon_operator.admission.certificates.CertificateError` if there is none among them.
+        Raises :class:`.CertificateError` if there is none among them.
         """
         # A context never forgets an authority, so there is a new one.
         context = _server_context()

@@ -1,0 +1,1 @@
+"""One operator process: its objects are made, started in order, and stopped in the reverse order."""

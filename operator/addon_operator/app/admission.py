@@ -151,8 +151,8 @@ class Admission:
     async def start(self) -> None:
         """Listen and begin to serve; whatever needs the API server goes on in the background.
 
-        Raises :class:`addon_operator.admission.site.ListenError`, and
-        :class:`addon_operator.admission.certificates.CertificateError` for certificates in files.
+        Raises :class:`.ListenError`, and
+        :class:`.CertificateError` for certificates in files.
         """
         if self._settings.admission_server_certs_dir is not None:
             await self._store.refresh()

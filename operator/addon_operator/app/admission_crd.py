@@ -8,7 +8,7 @@ from addon_operator.kube import client, errors
 async def apply(kube: client.KubeClient, log: reporting.Log) -> None:
     """Bring the definition to what this version needs; without the right to do so, warn.
 
-    Raises :class:`addon_operator.kube.errors.KubernetesError` for anything else that goes wrong.
+    Raises :class:`.KubernetesError` for anything else that goes wrong.
     """
     try:
         await own_crds.apply(kube, own_crds.PODPRESETS)

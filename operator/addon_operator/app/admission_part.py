@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def is_enabled(settings: settings_module.Settings, access: auth.ClusterAccess) -> bool:
     """Whether pods are admitted: if the API server can call this operator, unless the setting says.
 
-    Raises :class:`addon_operator.kernel.errors.ConfigurationError` if they are not and nothing else runs.
+    Raises :class:`.ConfigurationError` if they are not and nothing else runs.
     """
     enabled = settings.admission_server_enabled == "true"
     if settings.admission_server_enabled == "auto":
@@ -44,7 +44,7 @@ async def serving(
 ) -> AsyncIterator["admission.Admission | None"]:
     """Serve admission until the context ends, if the settings want it.
 
-    Raises what :meth:`addon_operator.app.admission.Admission.start` raises.
+    Raises what :meth:`.Admission.start` raises.
     """
     if not is_enabled(settings, access):
         log.info("pods are not admitted with PodPresets: see ADMISSION_SERVER_ENABLED and WEBHOOK_URL")

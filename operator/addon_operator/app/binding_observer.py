@@ -4,12 +4,12 @@ import prometheus_client
 import structlog
 
 from addon_operator.engine import state
-from addon_operator.hooks import bindings
+from addon_operator.hook_contract.configuration import bindings
 from addon_operator.telemetry import metrics
 
 
 class BindingObserver:
-    """Implements :class:`addon_operator.engine.bound_kubernetes.BindingObserver`."""
+    """Implements :class:`.BindingObserver`."""
 
     def __init__(self, meters: metrics.Metrics, log: structlog.typing.FilteringBoundLogger) -> None:
         self._meters = meters

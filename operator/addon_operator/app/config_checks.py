@@ -20,7 +20,7 @@ _BEFORE_SECONDS: Final = 1.0
 
 
 class Running(Protocol):
-    """The engine's state of the ConfigMap; see :class:`~addon_operator.engine.config_state.ConfigState`."""
+    """The engine's state of the ConfigMap; see :class:`.ConfigState`."""
 
     def violations(self, data: config_check.Data) -> tuple[str, ...]:
         """All that is wrong with it."""
@@ -28,7 +28,7 @@ class Running(Protocol):
 
 
 class ConfigChecks:
-    """Implements :class:`addon_operator.admission.config_check.Checker`."""
+    """Implements :class:`.Checker`."""
 
     def __init__(
         self,

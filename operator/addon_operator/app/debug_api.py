@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol
 
 from addon_operator.app import debug_masking, runtime_config, values_files
 from addon_operator.engine import introspection, state, watched_resources
-from addon_operator.hooks import overview
+from addon_operator.hook_contract.configuration import overview
 from addon_operator.kernel import durations, errors, json_types, names
 from addon_operator.modules import model
 from addon_operator.values import section, store
@@ -28,7 +28,7 @@ class UnknownModuleError(errors.AddonOperatorError):
 
 
 class Renderer(Protocol):
-    """Who renders charts; see :class:`addon_operator.app.debug_render.Renderer`."""
+    """Who renders charts; see :class:`.Renderer`."""
 
     async def render(self, module: model.Module, *, show_sensitive: bool) -> str:
         """The manifest."""
@@ -169,8 +169,8 @@ class DebugApi:
     def set_parameter(self, name: str, value: str, duration: str = "") -> runtime_config.ParameterRow:
         """Change one, if a duration (as in Go) is given, for that long.
 
-        Raises :class:`~addon_operator.app.runtime_config.RuntimeConfigError` or
-        :class:`~addon_operator.kernel.durations.DurationError`.
+        Raises :class:`.RuntimeConfigError` or
+        :class:`.DurationError`.
         """
         seconds = durations.parse(duration) if duration else None
         if seconds is not None and seconds <= 0:

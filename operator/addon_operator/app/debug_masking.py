@@ -4,8 +4,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from addon_operator.documents import yaml_reading, yaml_writing
 from addon_operator.kernel import json_types
-from addon_operator.values import schemas, yaml_reading, yaml_writing
+from addon_operator.values.schema import schemas
 
 HIDDEN: Final = schemas.HIDDEN
 _HOLDERS: Final = ("data", "stringData")

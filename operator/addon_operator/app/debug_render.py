@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, Protocol
 
 from addon_operator.app import debug_masking
+from addon_operator.documents import yaml_reading, yaml_writing
 from addon_operator.helm import release_types
 from addon_operator.kernel import json_types, names
 from addon_operator.kube import api_resources, client
 from addon_operator.kube import errors as kube_errors
 from addon_operator.modules import model, release_objects
-from addon_operator.values import redaction, store, yaml_reading, yaml_writing
+from addon_operator.values import redaction, store
 
 FIELD_MANAGER: Final = "helm"
 _HOOK: Final = "helm.sh/hook"
@@ -33,7 +34,7 @@ class Cluster(Protocol):
     """Where the objects are."""
 
     async def get(self, path: str) -> Object:
-        """The object; raises :class:`~addon_operator.kube.errors.NotFound`."""
+        """The object; raises :class:`.NotFound`."""
         ...
 
     async def patch(
@@ -72,7 +73,7 @@ class Renderer:
     async def render(self, module: model.Module, *, show_sensitive: bool) -> str:
         """The manifest of the module's chart; empty if it has none.
 
-        Raises what :meth:`addon_operator.helm.releases.ReleaseManager.render` raises.
+        Raises what :meth:`.ReleaseManager.render` raises.
         """
         manifest = await self._manifest(module)
         return manifest if show_sensitive else await asyncio.to_thread(self._masked, module.name, manifest)

@@ -56,7 +56,7 @@ async def serving(
 
     At its default place it is not worth a failing start: then there is a warning.
 
-    Raises :class:`~addon_operator.app.debug_socket.DebugSocketError` if somebody named a path that cannot be
+    Raises :class:`.DebugSocketError` if somebody named a path that cannot be
     had.
     """
     async with contextlib.AsyncExitStack() as stack:

@@ -20,7 +20,7 @@ async def serving(
 ) -> AsyncIterator[debug_api.DebugApi]:
     """Serve the endpoint until the context ends; ``is_child`` says which processes are hooks.
 
-    Raises :class:`~addon_operator.app.debug_socket.DebugSocketError` if somebody named a path that cannot be
+    Raises :class:`.DebugSocketError` if somebody named a path that cannot be
     had.
     """
     runtime = runtime_config.RuntimeConfig(

@@ -35,7 +35,7 @@ def of_hooks(
     ``wanted`` are the names and patterns of ``HOOK_ENV``. Hooks find their libraries, too, for which
     something is put into ``workspace``.
 
-    Raises :class:`~addon_operator.kernel.errors.ConfigurationError` when that cannot be done.
+    Raises :class:`.ConfigurationError` when that cannot be done.
     """
     environment = inherited(environ, wanted)
     if access.kubeconfig:

@@ -40,7 +40,7 @@ from addon_operator.engine import (
     steps,
 )
 from addon_operator.helm import releases
-from addon_operator.hooks import object_operations
+from addon_operator.hook_contract.outputs import object_operations
 from addon_operator.kernel import clock, names
 from addon_operator.kube import client, config_maps, crds, informers, object_patches, own_deletions
 from addon_operator.kube import discovery as discovery_of_kinds
@@ -162,7 +162,7 @@ class Graph:
 
         Nothing else of the engine begins before the ConfigMap can be used, however long that takes.
 
-        Raises an :class:`~addon_operator.kernel.errors.AddonOperatorError` when one of these is wrong.
+        Raises an :class:`.AddonOperatorError` when one of these is wrong.
         """
         hooks = await global_hooks.load(self._settings.global_hooks_dir, self._runner, self._parts.warn)
         self._told.hooks_registered(None, hooks)

@@ -107,7 +107,7 @@ def _shown(row: watched_resources.ResourceView) -> dict[str, json_types.JsonValu
 
 
 class _Watches:
-    """Implements :class:`addon_operator.engine.kind_watch.Watches`."""
+    """Implements :class:`.Watches`."""
 
     def __init__(self, watches: informers.Informers) -> None:
         self._watches = watches

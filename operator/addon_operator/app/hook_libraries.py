@@ -20,10 +20,10 @@ def offered(environ: Mapping[str, str], directory: pathlib.Path) -> dict[str, st
     """``environ`` with the variables by which hooks find the libraries.
 
     A link to the package is put below ``directory``, which lives as long as hooks are run: whichever Python
-    runs a hook finds :mod:`addon_operator.hook` there and, unlike in the place where the operator is
+    runs a hook finds :mod:`.hook` there and, unlike in the place where the operator is
     installed, nothing else.
 
-    Raises :class:`~addon_operator.kernel.errors.ConfigurationError` when the link cannot be made.
+    Raises :class:`.ConfigurationError` when the link cannot be made.
     """
     paths = [*filter(None, [environ.get(PYTHON_VARIABLE)]), str(_linked(directory / _LINKS))]
     return {**environ, PYTHON_VARIABLE: os.pathsep.join(paths), SHELL_VARIABLE: str(SHELL_LIBRARY)}

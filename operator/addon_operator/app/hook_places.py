@@ -10,7 +10,7 @@ from typing import Any, Final
 from addon_operator.app import setting_resolution
 from addon_operator.app import settings as app_settings
 from addon_operator.engine import hook_files
-from addon_operator.hooks import config
+from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import errors, names
 
 _FIELDS: Final = ("modules_dirs", "global_hooks_dir", "hook_env")
@@ -31,7 +31,7 @@ class Place:
     """It need not exist."""
     owner: str
     """Name of the module, or ``global``."""
-    kind: config.HookKind | None
+    kind: hook_config.HookKind | None
     """Whose hooks they are; ``None`` if only their configurations can tell."""
     script: pathlib.Path | None = None
     """The module's ``enabled`` script, if it has one."""
@@ -55,7 +55,7 @@ class Configured:
     def places(self) -> Iterator[Place]:
         """All directories of hooks.
 
-        Raises a :class:`~addon_operator.kernel.errors.ConfigurationError` for one that does not exist.
+        Raises a :class:`.ConfigurationError` for one that does not exist.
         """
         if self.global_is_named and not self.global_hooks_dir.is_dir():
             raise errors.ConfigurationError(
@@ -73,7 +73,7 @@ class Configured:
     def below(self, path: pathlib.Path) -> Sequence[Place]:
         """The directories of hooks in a modules directory, a module, a directory of hooks, or for one hook.
 
-        Raises a :class:`~addon_operator.kernel.errors.ConfigurationError` like :meth:`places`.
+        Raises a :class:`.ConfigurationError` like :meth:`places`.
         """
         if path.is_file():
             return [self._of_file(path)]
@@ -115,7 +115,7 @@ class Configured:
         """The place of a directory called ``hooks``."""
         above = root.absolute().parent
         if self._is_global(above):
-            return Place(root, names.GLOBAL_KEY, config.HookKind.GLOBAL)
+            return Place(root, names.GLOBAL_KEY, hook_config.HookKind.GLOBAL)
         if is_module(above):
             return dataclasses.replace(_of_module(above), root=root)
         return Place(root, above.name, None)
@@ -127,7 +127,7 @@ class Configured:
 def configured(flags: Mapping[str, str | None], environ: Mapping[str, str] = os.environ) -> Configured:
     """The directories by flags, variables and defaults, as for ``start``; no other setting is needed.
 
-    Raises :class:`~addon_operator.app.setting_resolution.SettingsError`.
+    Raises :class:`.SettingsError`.
     """
     table = {field: app_settings.TABLE[field] for field in _FIELDS}
     resolution = setting_resolution.resolve(table, flags, environ)
@@ -138,7 +138,7 @@ def configured(flags: Mapping[str, str | None], environ: Mapping[str, str] = os.
 
 
 def _of_global(directory: pathlib.Path) -> Place:
-    return Place(hook_files.global_hooks_root(directory), names.GLOBAL_KEY, config.HookKind.GLOBAL)
+    return Place(hook_files.global_hooks_root(directory), names.GLOBAL_KEY, hook_config.HookKind.GLOBAL)
 
 
 def _of_modules(directory: pathlib.Path) -> Iterator[Place]:
@@ -147,7 +147,7 @@ def _of_modules(directory: pathlib.Path) -> Iterator[Place]:
 
 def _of_module(path: pathlib.Path) -> Place:
     root, script, directory = path / hook_files.HOOKS_DIRECTORY, path / _ENABLED, path.absolute().name
-    place = Place(root, directory, config.HookKind.MODULE, script if script.is_file() else None)
+    place = Place(root, directory, hook_config.HookKind.MODULE, script if script.is_file() else None)
     try:
         return dataclasses.replace(place, owner=names.parse_module_directory(directory)[1])
     except names.ModuleNameError as error:

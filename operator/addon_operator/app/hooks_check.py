@@ -14,7 +14,7 @@ import structlog
 
 from addon_operator.app import environment, hook_libraries, hook_places
 from addon_operator.engine import hook_files, hook_runner
-from addon_operator.hooks import bindings, config, overview
+from addon_operator.hook_contract.configuration import bindings, hook_config, overview
 from addon_operator.process import children, start_errors
 
 _AT_ONCE_PER_CPU: Final = 2
@@ -102,7 +102,7 @@ class _Check:
         async with self._turns:
             try:
                 return _Asked(path, await self._runner.config_text(path))
-            except config.HookConfigError as error:
+            except hook_config.HookConfigError as error:
                 return _Asked(path, None, tuple(map(_with_hint, error.violations)))
 
 
@@ -130,13 +130,13 @@ def _directory(place: hook_places.Place) -> Iterator[CheckedFile]:
         yield CheckedFile(place.root.parent, place.owner, errors=(place.problem,))
 
 
-def _kind(asked: Sequence[_Asked]) -> config.HookKind:
+def _kind(asked: Sequence[_Asked]) -> hook_config.HookKind:
     """Whose hooks they are most likely: the kind with which fewer of them are wrong."""
 
-    def mistakes(kind: config.HookKind) -> int:
+    def mistakes(kind: hook_config.HookKind) -> int:
         return sum(isinstance(_parsed(one, kind), _Mistakes) for one in asked)
 
-    return min((config.HookKind.MODULE, config.HookKind.GLOBAL), key=mistakes)
+    return min((hook_config.HookKind.MODULE, hook_config.HookKind.GLOBAL), key=mistakes)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -144,16 +144,18 @@ class _Mistakes:
     sentences: tuple[str, ...]
 
 
-def _parsed(asked: _Asked, kind: config.HookKind) -> config.HookConfig | _Mistakes:
+def _parsed(asked: _Asked, kind: hook_config.HookKind) -> hook_config.HookConfig | _Mistakes:
     if asked.text is None:
         return _Mistakes(asked.errors)
     try:
-        return config.parse(asked.text, kind, str(asked.path))
-    except config.HookConfigError as error:
+        return hook_config.parse(asked.text, kind, str(asked.path))
+    except hook_config.HookConfigError as error:
         return _Mistakes(error.violations)
 
 
-def _read(asked: Sequence[_Asked], place: hook_places.Place, kind: config.HookKind) -> Iterator[CheckedFile]:
+def _read(
+    asked: Sequence[_Asked], place: hook_places.Place, kind: hook_config.HookKind
+) -> Iterator[CheckedFile]:
     for one in asked:
         read = _parsed(one, kind)
         if isinstance(read, _Mistakes):
@@ -165,7 +167,7 @@ def _read(asked: Sequence[_Asked], place: hook_places.Place, kind: config.HookKi
             )
 
 
-def _twins(read: config.HookConfig) -> Iterator[str]:
+def _twins(read: hook_config.HookConfig) -> Iterator[str]:
     counts = collections.Counter(schedule.name for schedule in read.schedules)
     for name, count in counts.items():
         if count > 1:

@@ -45,7 +45,7 @@ class Leadership(Protocol):
         ...
 
     async def lost(self) -> None:
-        """Never return; raises :class:`addon_operator.kube.lease.LeaseLostError` when another may lead."""
+        """Never return; raises :class:`.LeaseLostError` when another may lead."""
         ...
 
     async def release(self) -> None:
@@ -99,7 +99,7 @@ class Candidate:
         return waited
 
     async def lost(self) -> None:
-        """Raise :class:`addon_operator.kube.lease.LeaseLostError` when the Lease is lost."""
+        """Raise :class:`.LeaseLostError` when the Lease is lost."""
         if self._keeping is None:
             raise RuntimeError("the Lease was never held")
         await asyncio.shield(self._keeping)
@@ -114,7 +114,7 @@ class Candidate:
 
 
 class LeaseLog:
-    """Implements :class:`addon_operator.kube.lease.LeaseObserver`: the log, and the limit for children."""
+    """Implements :class:`.LeaseObserver`: the log, and the limit for children."""
 
     def __init__(self, timing: lease.Timing, children: ChildLimit, log: Logger) -> None:
         self._deadline = timing.renew_deadline
@@ -141,7 +141,7 @@ class LeaseLog:
 def timing_of(settings: settings_module.Settings) -> lease.Timing:
     """The durations of the settings.
 
-    Raises :class:`addon_operator.kernel.errors.ConfigurationError` when they do not fit each other.
+    Raises :class:`.ConfigurationError` when they do not fit each other.
     """
     timing = lease.Timing(settings.lease_duration, settings.lease_renew_deadline, settings.lease_retry_period)
     if timing.renew_deadline >= timing.duration:
@@ -186,7 +186,7 @@ async def standing(
 ) -> AsyncIterator[Leadership]:
     """The leadership that the settings ask for, given up at the end of the context.
 
-    Raises :class:`addon_operator.kernel.errors.ConfigurationError` for durations that do not fit each other.
+    Raises :class:`.ConfigurationError` for durations that do not fit each other.
     """
     if not settings.ha:
         yield Alone(meters)

@@ -48,7 +48,7 @@ class ModuleDefinition:
         """Bring the definition to what this version needs.
 
         Raises :class:`InTheWayError` when an older one stays, and
-        :class:`addon_operator.kube.errors.KubernetesError`: ``Forbidden`` without the right to apply it.
+        :class:`.KubernetesError`: ``Forbidden`` without the right to apply it.
         """
         try:
             await own_crds.apply(self._kube, own_crds.MODULES)

@@ -9,7 +9,7 @@ import structlog
 
 from addon_operator.engine import hook_run, reactions, state, task_queue, tasks
 from addon_operator.helm import release_types
-from addon_operator.hooks import bindings
+from addon_operator.hook_contract.configuration import bindings
 from addon_operator.kernel import errors, names
 from addon_operator.kube import events
 from addon_operator.modules import model
@@ -29,7 +29,7 @@ AGES_SECONDS: Final = 5.0
 
 
 class QueueObserver:
-    """Implements :class:`addon_operator.engine.task_queue.QueueObserver`."""
+    """Implements :class:`.QueueObserver`."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ def _fields(task: tasks.Task) -> dict[str, str]:
 
 
 class HookObserver:
-    """Implements :class:`addon_operator.engine.hook_run.HookObserver`."""
+    """Implements :class:`.HookObserver`."""
 
     def __init__(self, meters: metrics.Metrics, log: Logger) -> None:
         self._meters = meters
@@ -320,7 +320,7 @@ class ModuleObserver:
 
 
 class EditObserver:
-    """Implements :class:`addon_operator.engine.engine.EditObserver`: edits of the values ConfigMap."""
+    """Implements :class:`.EditObserver`: edits of the values ConfigMap."""
 
     def __init__(
         self,

@@ -34,7 +34,7 @@ def file(name: str, package: pathlib.Path = _PACKAGE) -> pathlib.Path:
 async def apply(kube: client.KubeClient, name: str) -> None:
     """Bring the definition to what this version needs.
 
-    Raises :class:`addon_operator.kube.errors.KubernetesError`: ``Forbidden`` without the right to do so.
+    Raises :class:`.KubernetesError`: ``Forbidden`` without the right to do so.
     """
     body = await asyncio.to_thread(_read, file(name))
     path = paths.of(_API_VERSION, _PLURAL, name=body["metadata"]["name"])

@@ -21,7 +21,7 @@ _LEVELS: Final = 4
 
 
 class Cluster(Protocol):
-    """What is needed of :class:`addon_operator.kube.client.KubeClient`."""
+    """What is needed of :class:`.KubeClient`."""
 
     async def get(self, path: str, *, metadata_only: bool) -> json_types.KubernetesObject:
         """One object."""

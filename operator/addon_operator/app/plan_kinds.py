@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from addon_operator.app import plan_presence
+from addon_operator.documents import manifest_diff
 from addon_operator.kube import discovery
 from addon_operator.kube import errors as kube_errors
-from addon_operator.modules import manifest_diff
 
 _ADDED: Final = manifest_diff.ChangeKind.ADDED
 _CRD: Final = "CustomResourceDefinition"

@@ -17,7 +17,7 @@ _AT_ONCE: Final = 8
 
 
 class Cluster(Protocol):
-    """What is needed of :class:`addon_operator.kube.client.KubeClient`."""
+    """What is needed of :class:`.KubeClient`."""
 
     async def get(self, path: str, *, metadata_only: bool) -> json_types.KubernetesObject:
         """One object."""
@@ -29,7 +29,7 @@ class Cluster(Protocol):
 
 
 class Kinds(Protocol):
-    """What is needed of :class:`addon_operator.kube.discovery.Catalog`."""
+    """What is needed of :class:`.Catalog`."""
 
     async def find(self, kind: str, api_version: str | None = None) -> api_resources.Resource:
         """The resource of a kind."""

@@ -1,6 +1,6 @@
 """Makes the plan that ``addon-operator plan`` shows: what the operator would do if it started now.
 
-It is the plan of the engine (:mod:`addon_operator.modules.plan`) with the decisions of the release manager,
+It is the plan of the engine (:mod:`.plan`) with the decisions of the release manager,
 over the same observations; hooks are not run, and nothing is changed.
 """
 
@@ -76,7 +76,7 @@ async def make(
     """Look at files and cluster, and plan; ``only``: names of the modules to look at, all if there are none.
 
     Raises what keeps the operator from starting, and an
-    :class:`~addon_operator.kernel.errors.AddonOperatorError` when the discovery fails.
+    :class:`.AddonOperatorError` when the discovery fails.
     """
     preflight.check_global_hooks_directory(settings)
     loaded = preflight.load_modules(settings)
@@ -216,7 +216,7 @@ class _Planner:
         return await found.observe()
 
     async def observe_all(self) -> Mapping[str, bool]:
-        """As :class:`~addon_operator.engine.discovery.ReleaseLister`."""
+        """As :class:`.ReleaseLister`."""
         revisions = await self._manager.observe_all()
         return {name: revision.ours for name, revision in revisions.items()}
 

@@ -85,7 +85,7 @@ async def preview(
 ) -> Report:
     """Preview all pods of some files.
 
-    Raises :class:`~addon_operator.kernel.errors.AddonOperatorError` for files that cannot be used, for a
+    Raises :class:`.AddonOperatorError` for files that cannot be used, for a
     cluster that is needed and cannot be asked, and when no pod at all can be previewed.
     """
     given = _read(request, stdin)

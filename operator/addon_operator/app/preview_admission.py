@@ -53,7 +53,7 @@ def admit(
 ) -> PodPreview:
     """Apply the presets that were selected for a pod, and work out the environment of its containers.
 
-    Raises :class:`~addon_operator.expansion.MalformedObjectError` for what the API server would refuse.
+    Raises :class:`.MalformedObjectError` for what the API server would refuse.
     """
     result = merge.inject(pod, presets, objects.contents.get)
     if isinstance(result, merge.Conflicted):

@@ -14,7 +14,7 @@ _PLURALS: Final = {"ConfigMap": "configmaps", "Secret": "secrets"}
 class ClusterObjects:
     """Reads objects of a cluster, each at most once.
 
-    All methods raise :class:`~addon_operator.kube.errors.KubernetesError` when the cluster does not answer;
+    All methods raise :class:`.KubernetesError` when the cluster does not answer;
     what it has not, or may not be read, is left out with a note.
     """
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from addon_operator.documents import yaml_reading
 from addon_operator.kernel import errors, json_types
-from addon_operator.values import yaml_reading
 
 STDIN: Final = "-"
 STDIN_NAME: Final = "standard input"
@@ -67,7 +67,7 @@ class Manifest:
 def read(names: Iterable[str], stdin: Callable[[], bytes]) -> list[Manifest]:
     """All objects of some files, in order; ``-`` is standard input, and empty documents do not count.
 
-    Raises :class:`ManifestError`, or :class:`~addon_operator.values.yaml_reading.YamlError`.
+    Raises :class:`ManifestError`, or :class:`.YamlError`.
     """
     return [manifest for name in names for manifest in _read(name, stdin)]
 

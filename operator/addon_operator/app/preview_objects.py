@@ -94,7 +94,7 @@ def elsewhere(manifests: Iterable[preview_files.Manifest], namespaces: Collectio
 def read(manifests: Iterable[preview_files.Manifest], namespace: str) -> Objects:
     """ConfigMaps, Secrets and Services that pods of a namespace see; presets are left out.
 
-    Raises :class:`~addon_operator.app.preview_files.ManifestError`.
+    Raises :class:`.ManifestError`.
     """
     all_of_them = list(manifests)
     here = [one for one in all_of_them if (one.namespace or namespace) == namespace]

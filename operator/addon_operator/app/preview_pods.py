@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from addon_operator.app import preview_files
+from addon_operator.documents import yaml_reading
 from addon_operator.kernel import json_types
 from addon_operator.podpreset import pod_shape
-from addon_operator.values import yaml_reading
 
 _WORKLOAD: Final = ("spec", "template")
 _STATEFUL: Final = "StatefulSet"

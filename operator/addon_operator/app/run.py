@@ -43,8 +43,8 @@ _LAST_EVENTS_SECONDS: Final = 1.0
 def run(settings: settings_module.Settings, environ: Mapping[str, str]) -> None:
     """Run the operator until it gets SIGTERM or SIGINT.
 
-    Raises an :class:`~addon_operator.kernel.errors.AddonOperatorError` when it cannot start, loses its Lease
-    (:class:`addon_operator.kube.lease.LeaseLostError`) or ends because of a defect.
+    Raises an :class:`.AddonOperatorError` when it cannot start, loses its Lease
+    (:class:`.LeaseLostError`) or ends because of a defect.
     """
     logs.configure(settings.log_level, settings.log_type, no_time=settings.log_no_time)
     asyncio.run(_Process(settings, environ).live())

@@ -2,7 +2,7 @@
 
 A field says its type, default, help, names and flags; parsing, the flags of ``start`` and the output of
 ``addon-operator settings`` come from it. To add a setting, add a field here (and delete its name from
-:mod:`addon_operator.app.setting_names`, if it stands there).
+:mod:`.setting_names`, if it stands there).
 """
 
 # ruff: noqa: RUF009 - fields.setting makes a dataclass field, as dataclasses.field does
@@ -439,7 +439,7 @@ def load(flags: Mapping[str, str | None], environ: Mapping[str, str]) -> Setting
     ``ADDON_OPERATOR_X`` goes before ``X``, and that before ``SHELL_OPERATOR_X`` where that is understood.
     An empty variable counts as not set; an empty flag is a value.
 
-    Raises :class:`addon_operator.app.setting_resolution.SettingsError` with one line for each setting that is
+    Raises :class:`.SettingsError` with one line for each setting that is
     wrong or missing.
     """
     return settings_of(setting_resolution.resolve(TABLE, flags, environ), environ, flags)

@@ -7,7 +7,7 @@ from addon_operator.engine import converge, engine, introspection
 
 
 class Status:
-    """Implements the providers of :mod:`addon_operator.app.http_site`."""
+    """Implements the providers of :mod:`.http_site`."""
 
     def __init__(self) -> None:
         self._engine: engine.Engine | None = None

@@ -7,17 +7,12 @@ import pathlib
 from collections.abc import Iterator
 
 from addon_operator.app import values_files
+from addon_operator.documents import yaml_reading
 from addon_operator.engine import module_files
 from addon_operator.kernel import errors, names
 from addon_operator.modules import model
-from addon_operator.values import (
-    cel_rules,
-    schema_loading,
-    schemas,
-    sources,
-    store,
-    yaml_reading,
-)
+from addon_operator.values import sources, store
+from addon_operator.values.schema import cel_rules, schema_loading, schemas
 
 
 class Level(enum.StrEnum):

@@ -9,9 +9,10 @@ from typing import Any, Final
 
 from addon_operator.app import hook_places, setting_resolution
 from addon_operator.app import settings as app_settings
+from addon_operator.documents import yaml_reading
 from addon_operator.engine import module_files
 from addon_operator.kernel import errors, json_types, names
-from addon_operator.values import origins, sources, store, yaml_reading
+from addon_operator.values import origins, sources, store
 
 _FIELDS: Final = ("modules_dirs", "global_hooks_dir", "unnumbered_module_order")
 
@@ -27,7 +28,7 @@ class Places:
     def load(self) -> module_files.LoadedModules:
         """All files.
 
-        Raises a :class:`~addon_operator.kernel.errors.ConfigurationError` for whatever is wrong with them.
+        Raises a :class:`.ConfigurationError` for whatever is wrong with them.
         """
         return module_files.load(self.modules_dirs, self.unnumbered_module_order, self.global_hooks_dir)
 
@@ -35,7 +36,7 @@ class Places:
 def places(flags: Mapping[str, str | None], environ: Mapping[str, str] = os.environ) -> Places:
     """The places by flags, variables and defaults, as for ``start``; no other setting is needed.
 
-    Raises :class:`~addon_operator.app.setting_resolution.SettingsError`.
+    Raises :class:`.SettingsError`.
     """
     table = {field: app_settings.TABLE[field] for field in _FIELDS}
     resolution = setting_resolution.resolve(table, flags, environ)
@@ -62,7 +63,7 @@ def flags_below(directory: str, global_hooks: str | None) -> dict[str, str | Non
 def read_config(path: pathlib.Path, modules: tuple[names.ModuleName, ...]) -> sources.ConfigValues:
     """What a file says in the place of the values ConfigMap: a manifest of one, or written as a values file.
 
-    Raises a :class:`~addon_operator.kernel.errors.ConfigurationError` if anything in it is wrong.
+    Raises a :class:`.ConfigurationError` if anything in it is wrong.
     """
     reading = look_at_config(path, modules)
     if reading.violations:
@@ -73,7 +74,7 @@ def read_config(path: pathlib.Path, modules: tuple[names.ModuleName, ...]) -> so
 def look_at_config(path: pathlib.Path, modules: tuple[names.ModuleName, ...]) -> sources.ConfigMapReading:
     """As :func:`read_config`, but with what is wrong in single keys beside all that is right.
 
-    Raises a :class:`~addon_operator.kernel.errors.ConfigurationError` if it cannot be read.
+    Raises a :class:`.ConfigurationError` if it cannot be read.
     """
     text = module_files.read_text(path)
     manifest = yaml_reading.load(text, str(path))
@@ -112,7 +113,7 @@ class Leaf:
 def owner(name: str, made: store.ValuesStore) -> names.ModuleName | None:
     """The module of that name, ``None`` for ``global``; directory and values key will do as well.
 
-    Raises a :class:`~addon_operator.kernel.errors.ConfigurationError` if there is none.
+    Raises a :class:`.ConfigurationError` if there is none.
     """
     if name == names.GLOBAL_KEY:
         return None

@@ -102,7 +102,7 @@ class Seconds(click.ParamType[float]):
 def client(socket: str | None, *, is_slow: bool = False) -> "debug_client.DebugClient":
     """The way to the operator; ``is_slow``: it may take long to answer.
 
-    Raises :class:`~addon_operator.app.setting_resolution.SettingsError` for a path that is none.
+    Raises :class:`.SettingsError` for a path that is none.
     """
     from addon_operator.app import debug_client
 
@@ -163,7 +163,7 @@ def text_of(document: Document, text: Callable[[Document], str]) -> str:
 
 
 def _yaml(document: Document) -> str:
-    from addon_operator.values import yaml_writing
+    from addon_operator.documents import yaml_writing
 
     return yaml_writing.dump(document)
 

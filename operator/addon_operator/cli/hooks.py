@@ -11,7 +11,7 @@ import rich.text
 import yaml
 
 from addon_operator.cli import tables
-from addon_operator.hooks import overview
+from addon_operator.hook_contract.configuration import overview
 
 if TYPE_CHECKING:
     from addon_operator.app import hooks_check

@@ -18,7 +18,8 @@ from addon_operator.cli import settings, tables
 if TYPE_CHECKING:
     # Imported when the command runs: the client of the cluster takes time to load.
     from addon_operator.app import planning
-    from addon_operator.modules import manifest_diff, outlook
+    from addon_operator.documents import manifest_diff
+    from addon_operator.modules import outlook
 
 EXIT_ERROR: Final = 1
 EXIT_CHANGES: Final = 2

@@ -163,7 +163,7 @@ def _container(one: "preview_admission.ContainerPreview") -> Document:
 
 
 def _yaml(previews: Sequence["preview_admission.PodPreview"]) -> str:
-    from addon_operator.values import yaml_writing
+    from addon_operator.documents import yaml_writing
 
     return "---\n".join(yaml_writing.dump(_document(one)) for one in previews)
 
@@ -179,7 +179,7 @@ def _diff(previews: Sequence["preview_admission.PodPreview"]) -> str:
 
 
 def _difference(one: "preview_admission.PodPreview") -> Iterator[str]:
-    from addon_operator.values import yaml_writing
+    from addon_operator.documents import yaml_writing
 
     before, after = (
         yaml_writing.dump(dict(pod)).splitlines(keepends=True) for pod in (one.submitted, one.admitted)

@@ -1,0 +1,1 @@
+"""A real local control plane, for the demo, for tests and for authors of modules."""

@@ -46,7 +46,7 @@ class ReleaseArchives:
     ) -> bool:
         """Put a released binary at ``target``; false when there is none, or none can be reached.
 
-        Raises :class:`~addon_operator.devcluster.errors.ChecksumError` when what came is not what was
+        Raises :class:`.ChecksumError` when what came is not what was
         published.
         """
         if binary.releases is None:

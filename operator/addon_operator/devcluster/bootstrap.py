@@ -51,7 +51,7 @@ class Starter:
     def start(self, name: str, argv: tuple[str, ...]) -> None:
         """Start one program.
 
-        Raises :class:`~addon_operator.process.daemons.DaemonError` when it cannot be run.
+        Raises :class:`.DaemonError` when it cannot be run.
         """
         env = {"HOME": str(self._where.root), "PATH": os.defpath, MARK: str(self._where.root)}
         log = self._where.log(name)

@@ -36,7 +36,7 @@ Condition = Literal["running", "degraded", "stopped", "starting", "interrupted"]
 
 
 class BinarySource(Protocol):
-    """Gets binaries; :class:`~addon_operator.devcluster.binaries.BinaryStore` is one."""
+    """Gets binaries; :class:`.BinaryStore` is one."""
 
     def ensure(self, requests: Sequence[binaries.Wanted]) -> dict[str, pathlib.Path]:
         """Paths of all these binaries, by name."""
@@ -110,7 +110,7 @@ class ClusterManager:
     def up(self, request: Request, source: BinarySource) -> Cluster:
         """Start a cluster, or see to it that it runs as asked.
 
-        Raises :class:`~addon_operator.devcluster.errors.DevClusterError` when it cannot be started, or runs
+        Raises :class:`.DevClusterError` when it cannot be started, or runs
         another version.
         """
         where = self._layout(request.name)
@@ -139,7 +139,7 @@ class ClusterManager:
     def get(self, name: layout.ClusterName) -> Cluster:
         """A cluster that runs.
 
-        Raises :class:`~addon_operator.devcluster.errors.DevClusterError` when it does not.
+        Raises :class:`.DevClusterError` when it does not.
         """
         where = self._layout(name)
         found = state.load(where.state)

@@ -91,7 +91,7 @@ def kubernetes(minor: str = DEFAULT_VERSION) -> Component:
 def find(name: str) -> Component:
     """The component of that name.
 
-    Raises :class:`~addon_operator.devcluster.errors.DevClusterError` when there is none.
+    Raises :class:`.DevClusterError` when there is none.
     """
     for component in ALL:
         if component.name == name:

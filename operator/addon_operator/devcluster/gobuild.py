@@ -65,7 +65,7 @@ class GoBuilder:
     ) -> None:
         """Build these binaries into ``directory``, in one call, so that what they share is compiled once.
 
-        Raises :class:`~addon_operator.devcluster.errors.BuildError` when there is no Go, or it fails; its
+        Raises :class:`.BuildError` when there is no Go, or it fails; its
         whole output is in the log that the error names.
         """
         go = self._toolchain(pin)

@@ -28,7 +28,7 @@ class DevCluster(cluster.Cluster):
     ) -> str:
         """Create a namespace whose name starts with ``prefix``, ready for pods, and give back its name.
 
-        Raises :class:`~addon_operator.devcluster.errors.DevClusterError` when the API server refuses it.
+        Raises :class:`.DevClusterError` when the API server refuses it.
         """
         name = f"{prefix}-{secrets.token_hex(4)}"
         body: json_types.JsonObject = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
@@ -43,14 +43,14 @@ class DevCluster(cluster.Cluster):
     def run_kubectl(self, *arguments: str, stdin: str | None = None) -> commands.Completed:
         """Run ``kubectl`` as the administrator.
 
-        Raises :class:`~addon_operator.process.commands.CommandError` when it fails.
+        Raises :class:`.CommandError` when it fails.
         """
         return self._run(str(self.kubectl), *arguments, stdin=stdin)
 
     def run_helm(self, *arguments: str) -> commands.Completed:
         """Run ``helm`` as the administrator.
 
-        Raises :class:`~addon_operator.process.commands.CommandError` when it fails.
+        Raises :class:`.CommandError` when it fails.
         """
         return self._run(str(self.helm), *arguments)
 

@@ -54,7 +54,7 @@ def write(path: pathlib.Path, kubeconfig: json_types.JsonObject) -> None:
 def check_export(path: pathlib.Path, cluster: layout.ClusterName) -> None:
     """See to it that a kubeconfig may be written to ``path``: nothing of the user's is overwritten.
 
-    Raises :class:`~addon_operator.devcluster.errors.DevClusterError` when the file holds anything but a
+    Raises :class:`.DevClusterError` when the file holds anything but a
     kubeconfig of this cluster, or its directory is not there.
     """
     if not path.parent.is_dir():

@@ -18,7 +18,7 @@ _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 def parse_name(text: str) -> ClusterName:
     """Check what a user calls a cluster.
 
-    Raises :class:`~addon_operator.devcluster.errors.DevClusterError` when it cannot be a name.
+    Raises :class:`.DevClusterError` when it cannot be a name.
     """
     if not _NAME.fullmatch(text):
         raise errors.DevClusterError(

@@ -34,7 +34,7 @@ class Locations:
 def locate(environ: Mapping[str, str]) -> Locations:
     """The directories that the environment asks for; none is created.
 
-    Raises :class:`~addon_operator.devcluster.errors.PinsError` when neither the package nor a checkout has
+    Raises :class:`.PinsError` when neither the package nor a checkout has
     pins.
     """
     return Locations(
@@ -47,7 +47,7 @@ def locate(environ: Mapping[str, str]) -> Locations:
 def create_private(directory: pathlib.Path, variable: str) -> None:
     """Make a directory (mode 0700) with its parents.
 
-    Raises :class:`~addon_operator.devcluster.errors.DevClusterError` when that cannot be; ``variable`` is
+    Raises :class:`.DevClusterError` when that cannot be; ``variable`` is
     what the user can set to have another one.
     """
     try:

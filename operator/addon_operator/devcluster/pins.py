@@ -39,7 +39,7 @@ class Pin:
 def read(folder: pathlib.Path, module: str) -> Pin:
     """The pins in a folder whose component is the Go module ``module``.
 
-    Raises :class:`~addon_operator.devcluster.errors.PinsError` when a file is missing or does not pin it.
+    Raises :class:`.PinsError` when a file is missing or does not pin it.
     """
     go_mod, go_sum = (_content(folder / name) for name in ("go.mod", "go.sum"))
     text = go_mod.decode("utf-8", errors="replace")

@@ -41,7 +41,7 @@ def find(
 ) -> Go:
     """The machine's Go if it is at least ``minimum``, else one that is installed in ``target`` now.
 
-    Raises :class:`~addon_operator.devcluster.errors.BuildError` when there is neither.
+    Raises :class:`.BuildError` when there is neither.
     """
     program = shutil.which("go", path=environ.get("PATH"))
     if program is not None and _version(program, environ) >= minimum:

@@ -1,0 +1,1 @@
+"""The engine: decides what a change leads to, and does it."""

@@ -5,7 +5,8 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from addon_operator.engine import bound_kubernetes
-from addon_operator.hooks import bindings, jq_programs
+from addon_operator.hook_contract import jq_programs
+from addon_operator.hook_contract.configuration import bindings
 from addon_operator.kube import object_changes, object_selections, projections
 
 
@@ -41,7 +42,7 @@ class MeasuredJq:
     async def run(
         self, program: str, documents: Sequence[bytes], timeout: float
     ) -> list[bytes | jq_programs.JqError]:
-        """See :class:`addon_operator.kube.projections.JqRunner`."""
+        """See :class:`.JqRunner`."""
         began = time.perf_counter()
         answers = await self._jq.run(program, documents, timeout)
         self._told(len(documents), time.perf_counter() - began)
@@ -49,7 +50,7 @@ class MeasuredJq:
 
 
 class Watches(Protocol):
-    """Where objects are followed; see :class:`addon_operator.kube.informers.Informers`."""
+    """Where objects are followed; see :class:`.Informers`."""
 
     def subscribe(
         self,
@@ -62,7 +63,7 @@ class Watches(Protocol):
 
 
 class InformerBindings:
-    """Implements :class:`addon_operator.engine.bound_kubernetes.Subscribe`."""
+    """Implements :class:`.Subscribe`."""
 
     def __init__(self, watches: Watches, jq: projections.JqRunner) -> None:
         self._watches = watches

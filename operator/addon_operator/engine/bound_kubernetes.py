@@ -12,7 +12,8 @@ from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 from addon_operator.engine import causes, state
-from addon_operator.hooks import bindings, contexts
+from addon_operator.hook_contract import binding_contexts
+from addon_operator.hook_contract.configuration import bindings
 from addon_operator.kube import object_changes
 
 _GROWTH: Final = {
@@ -31,7 +32,7 @@ class BindingListener(object_changes.Listener, Protocol):
 
 
 class Subscribe(Protocol):
-    """Follows the objects of a binding; see :class:`addon_operator.kube.informers.Informers`."""
+    """Follows the objects of a binding; see :class:`.Informers`."""
 
     def __call__(
         self, binding: bindings.KubernetesBinding, listener: BindingListener
@@ -92,7 +93,7 @@ class Phase(enum.Enum):
 class BoundKubernetes:
     """A binding that follows its objects from :meth:`start` to :meth:`close`.
 
-    Implements :class:`BindingListener` and :class:`addon_operator.engine.causes.SynchronizedBinding`.
+    Implements :class:`BindingListener` and :class:`.SynchronizedBinding`.
     """
 
     def __init__(
@@ -133,7 +134,7 @@ class BoundKubernetes:
         return self._subscription is not None and self._subscription.synced
 
     @property
-    def entries(self) -> contexts.Entries:
+    def entries(self) -> binding_contexts.Entries:
         """The snapshot."""
         return self._subscription.lazy_snapshot() if self._subscription is not None else ()
 
@@ -201,7 +202,7 @@ class BoundKubernetes:
         for change in changes:
             what = bindings.WatchEvent(change.type.value)
             if what in self.binding.execute_on_event:
-                self._take(causes.Event(self.binding, what, contexts.PackedEntry(change.kept)))
+                self._take(causes.Event(self.binding, what, binding_contexts.PackedEntry(change.kept)))
         self._observer.events_handled(self.hook, self.binding, len(changes), time.perf_counter() - began)
 
     def filtered(self, count: int, seconds: float) -> None:

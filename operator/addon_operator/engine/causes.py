@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol, TypeAlias
 
 from addon_operator.engine import state
-from addon_operator.hooks import bindings, config, contexts
+from addon_operator.hook_contract import binding_contexts
+from addon_operator.hook_contract.configuration import bindings, hook_config
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -25,7 +26,7 @@ class Event:
 
     binding: bindings.KubernetesBinding
     change: bindings.WatchEvent
-    entry: contexts.PackedEntry
+    entry: binding_contexts.PackedEntry
 
 
 class SynchronizedBinding(Protocol):
@@ -71,12 +72,12 @@ Cause: TypeAlias = Tick | Event | Synchronization
 class Objects(Protocol):
     """Where the objects of kubernetes bindings are."""
 
-    def entries(self, hook: state.Hook, binding: bindings.KubernetesBinding) -> contexts.Entries:
+    def entries(self, hook: state.Hook, binding: bindings.KubernetesBinding) -> binding_contexts.Entries:
         """The objects of a binding now; none as long as it does not follow them."""
         ...
 
 
-def lifecycle_snapshots(hook: state.Hook, objects: Objects) -> contexts.Snapshots:
+def lifecycle_snapshots(hook: state.Hook, objects: Objects) -> binding_contexts.Snapshots:
     """The snapshots of all kubernetes bindings of a hook."""
     return _Snapshots(hook, objects).named(binding.name for binding in hook.config.kubernetes)
 
@@ -91,15 +92,15 @@ class RunContexts:
     def __init__(self, hook: state.Hook, caused_by: Iterable[Cause], objects: Objects) -> None:
         self._causes = tuple(caused_by)
         self._make = _legacy
-        if hook.config.version != config.LEGACY_VERSION:
+        if hook.config.version != hook_config.LEGACY_VERSION:
             seen = _Seen(_Snapshots(hook, objects))
             # Many causes have few bindings, and an identity is looked up faster than an equal one.
             for cause in {id(cause.binding): cause for cause in self._causes}.values():
                 seen.look_at(cause)
             self._make = seen.context
 
-    def __iter__(self) -> Iterator[contexts.Context]:
-        return iter(contexts.collapse_groups(map(self._make, self._causes)))
+    def __iter__(self) -> Iterator[binding_contexts.Context]:
+        return iter(binding_contexts.collapse_groups(map(self._make, self._causes)))
 
 
 def may_join(causes: Sequence[Cause], other: Cause) -> bool:
@@ -133,16 +134,16 @@ class _Snapshots:
     def __init__(self, hook: state.Hook, objects: Objects) -> None:
         self._hook = hook
         self._objects = objects
-        self._taken: dict[bindings.KubernetesBinding, contexts.Entries] = {}
+        self._taken: dict[bindings.KubernetesBinding, binding_contexts.Entries] = {}
 
-    def named(self, names: Iterable[str]) -> contexts.Snapshots:
-        found: Mapping[str, list[contexts.Entries]] = {name: [] for name in dict.fromkeys(names)}
+    def named(self, names: Iterable[str]) -> binding_contexts.Snapshots:
+        found: Mapping[str, list[binding_contexts.Entries]] = {name: [] for name in dict.fromkeys(names)}
         for binding in self._hook.config.kubernetes:
             if binding.name in found:
                 found[binding.name].append(self.of(binding))
         return {name: _together(lists) for name, lists in found.items()}
 
-    def of(self, binding: bindings.KubernetesBinding) -> contexts.Entries:
+    def of(self, binding: bindings.KubernetesBinding) -> binding_contexts.Entries:
         if binding not in self._taken:
             self._taken[binding] = self._objects.entries(self._hook, binding)
         return self._taken[binding]
@@ -153,8 +154,8 @@ class _Seen:
 
     def __init__(self, taken: _Snapshots) -> None:
         self._taken = taken
-        self._snapshots: dict[int, contexts.Snapshots | None] = {}
-        self._objects: dict[int, contexts.Entries] = {}
+        self._snapshots: dict[int, binding_contexts.Snapshots | None] = {}
+        self._objects: dict[int, binding_contexts.Entries] = {}
 
     def look_at(self, cause: Cause) -> None:
         binding = cause.binding
@@ -163,33 +164,33 @@ class _Seen:
         if isinstance(cause, Synchronization):
             self._objects[id(binding)] = self._taken.of(cause.binding)
 
-    def context(self, cause: Cause) -> contexts.Context:
+    def context(self, cause: Cause) -> binding_contexts.Context:
         binding, key = cause.binding, id(cause.binding)
         snapshots = self._snapshots[key]
         if binding.group is not None:
-            return contexts.group(binding.name, binding.group, snapshots)
+            return binding_contexts.group(binding.name, binding.group, snapshots)
         match cause:
             case Tick():
-                return contexts.schedule(binding.name, snapshots)
+                return binding_contexts.schedule(binding.name, snapshots)
             case Event(change=change, entry=entry):
-                return contexts.event(binding.name, change, entry, snapshots)
+                return binding_contexts.event(binding.name, change, entry, snapshots)
             case Synchronization():
-                return contexts.synchronization(binding.name, self._objects[key], snapshots)
+                return binding_contexts.synchronization(binding.name, self._objects[key], snapshots)
 
 
-def _together(lists: Sequence[contexts.Entries]) -> contexts.Entries:
+def _together(lists: Sequence[binding_contexts.Entries]) -> binding_contexts.Entries:
     """The objects of bindings that share a name."""
     if len(lists) == 1:
         return lists[0]
     return [entry for entries in lists for entry in entries]
 
 
-def _legacy(cause: Cause) -> contexts.Context:
+def _legacy(cause: Cause) -> binding_contexts.Context:
     match cause:
         case Event(binding=binding, change=change, entry=entry):
-            return contexts.legacy_event(change, binding.name, entry)
+            return binding_contexts.legacy_event(change, binding.name, entry)
         case Tick(binding=tick):
-            return contexts.legacy_schedule(tick.name)
+            return binding_contexts.legacy_schedule(tick.name)
         case Synchronization():
             raise AssertionError("a configuration without configVersion has no Synchronization")
 

@@ -8,7 +8,9 @@ from typing import Final, Protocol
 
 from addon_operator.kernel import errors, names
 from addon_operator.kube import config_maps
-from addon_operator.values import config_map, patches, schemas, sources, store
+from addon_operator.values import config_map, sources, store
+from addon_operator.values.patches import patches
+from addon_operator.values.schema import schemas
 
 LOOK_SECONDS: Final = 60.0
 """For reading and checking all of a ConfigMap; what takes longer is wrong."""
@@ -81,8 +83,8 @@ class ConfigState:
     async def load(self) -> None:
         """Read the ConfigMap for the first time, and check all values of modules that are enabled.
 
-        Raises :class:`~addon_operator.values.sources.ConfigMapError` when it is wrong,
-        :class:`~addon_operator.values.schemas.InvalidValuesError` when it and the values files break schemas,
+        Raises :class:`.ConfigMapError` when it is wrong,
+        :class:`.InvalidValuesError` when it and the values files break schemas,
         both with all that is wrong, and what the client raises when it cannot be read.
         """
         look = await self._look(await self._client.read() or config_maps.ABSENT)
@@ -209,7 +211,7 @@ class ConfigState:
     ) -> config_map.ConfigPatchResult:
         """What the patch will make of the section.
 
-        Raises what :meth:`~addon_operator.values.store.ValuesStore.apply_config_patch` raises.
+        Raises what :meth:`.ValuesStore.apply_config_patch` raises.
         """
         return self._values.apply_config_patch(owner, patch)
 
@@ -218,7 +220,7 @@ class ConfigState:
 
         It makes no edit of its own. What somebody else changed meanwhile is taken in as that person's edit.
 
-        Raises what :meth:`~addon_operator.values.store.ValuesStore.apply_config_patch` raises over the fresh
+        Raises what :meth:`.ValuesStore.apply_config_patch` raises over the fresh
         ConfigMap, and what the client raises when it cannot be written.
         """
         tries: list[_Try] = []

@@ -18,7 +18,7 @@ RETRY: Final = 5.0
 class CrdGuard:
     """Follows the definitions of the cluster, as soon as a module has some.
 
-    Implements :class:`addon_operator.kube.object_changes.Listener`.
+    Implements :class:`.Listener`.
     """
 
     def __init__(

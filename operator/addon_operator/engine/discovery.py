@@ -22,7 +22,7 @@ class ReleaseLister(Protocol):
 
 
 class EnabledScripts(Protocol):
-    """Where ``enabled`` scripts are run; see :class:`~addon_operator.engine.hook_runner.HookRunner`."""
+    """Where ``enabled`` scripts are run; see :class:`.HookRunner`."""
 
     async def enabled(
         self,
@@ -76,7 +76,7 @@ class Discovery:
     async def observe(self) -> plan.Observed:
         """Look at everything once.
 
-        Raises an :class:`~addon_operator.kernel.errors.AddonOperatorError` that names the module when its
+        Raises an :class:`.AddonOperatorError` that names the module when its
         ``enabled`` script fails, or tells what the API server refused, and :class:`NoModulesError`.
         """
         releases = await self._releases.observe_all()

@@ -52,8 +52,8 @@ class Sources:
 class Engine:
     """Runs until cancelled.
 
-    Implements :class:`addon_operator.engine.config_state.ConfigObserver` and
-    :class:`addon_operator.engine.hook_tasks.ChangeObserver`.
+    Implements :class:`.ConfigObserver` and
+    :class:`.ChangeObserver`.
     """
 
     def __init__(

@@ -4,7 +4,8 @@ import pathlib
 from collections.abc import Callable, Sequence
 
 from addon_operator.engine import hook_files, hook_run, hook_runner, state, tasks
-from addon_operator.hooks import config, contexts
+from addon_operator.hook_contract import binding_contexts
+from addon_operator.hook_contract.configuration import hook_config
 
 MAIN_QUEUE = "main"
 
@@ -14,7 +15,7 @@ async def load(
 ) -> tuple[state.Hook, ...]:
     """All global hooks with their configuration.
 
-    Raises :class:`~addon_operator.hooks.config.HookConfigError` for the first one that is invalid: the
+    Raises :class:`.HookConfigError` for the first one that is invalid: the
     documents make that the end of the start.
     """
     files = hook_files.discover(hook_files.global_hooks_root(directory))
@@ -22,7 +23,7 @@ async def load(
         warn(warning)
     hooks = []
     for file in files.executables:
-        read = await runner.config(file.path, config.HookKind.GLOBAL)
+        read = await runner.config(file.path, hook_config.HookKind.GLOBAL)
         for warning in read.warnings:
             warn(warning)
         hooks.append(state.Hook(file.name, file.path, read))
@@ -36,20 +37,20 @@ class GlobalHooks:
         self,
         hooks: Sequence[state.Hook],
         executor: hook_run.HookExecutor,
-        snapshots: Callable[[state.Hook], contexts.Snapshots],
+        snapshots: Callable[[state.Hook], binding_contexts.Snapshots],
     ) -> None:
         self._hooks = tuple(hooks)
         self._executor = executor
         self._snapshots = snapshots
 
-    def bound(self, binding: config.LifecycleBinding, activation: str) -> Sequence[tasks.Task]:
+    def bound(self, binding: hook_config.LifecycleBinding, activation: str) -> Sequence[tasks.Task]:
         """One task per hook with that binding, in order."""
         return [self._task(hook, binding, activation) for hook in state.bound(self._hooks, binding)]
 
-    def _task(self, hook: state.Hook, binding: config.LifecycleBinding, activation: str) -> tasks.Task:
+    def _task(self, hook: state.Hook, binding: hook_config.LifecycleBinding, activation: str) -> tasks.Task:
         async def run(_task: tasks.Task) -> None:
             labels = hook_run.HookLabels(hook.name, binding, MAIN_QUEUE, activation)
-            context = contexts.lifecycle(binding, self._snapshots(hook))
+            context = binding_contexts.lifecycle(binding, self._snapshots(hook))
             await self._executor.run(hook, [context], labels)
 
         return tasks.Task(

@@ -37,7 +37,7 @@ _CONFIRMED: Final = 5
 
 
 class Probe(Protocol):
-    """Asks for single objects; see :mod:`addon_operator.kube.presence`."""
+    """Asks for single objects; see :mod:`.presence`."""
 
     async def exists(self, resource: api_resources.Resource, namespace: str, name: str) -> bool | None:
         """Whether the object is there; ``None`` without the right to ask."""

@@ -19,7 +19,8 @@ from addon_operator.engine import (
     tasks,
     timetable,
 )
-from addon_operator.hooks import bindings, contexts
+from addon_operator.hook_contract import binding_contexts
+from addon_operator.hook_contract.configuration import bindings
 from addon_operator.kernel import errors
 from addon_operator.kernel.json_types import JsonObject
 
@@ -41,7 +42,7 @@ class BindingError(errors.AddonOperatorError):
 
 
 class Bound:
-    """All kubernetes bindings that are begun; implements :class:`addon_operator.engine.causes.Objects`."""
+    """All kubernetes bindings that are begun; implements :class:`.Objects`."""
 
     def __init__(self) -> None:
         self._by_owner: dict[str, list[bound_kubernetes.BoundKubernetes]] = {}
@@ -61,7 +62,7 @@ class Bound:
         """Forget them."""
         self._by_owner.pop(owner, None)
 
-    def entries(self, hook: state.Hook, binding: bindings.KubernetesBinding) -> contexts.Entries:
+    def entries(self, hook: state.Hook, binding: bindings.KubernetesBinding) -> binding_contexts.Entries:
         """The objects of a binding now; none as long as it does not follow them."""
         for found in self.of(hook.module or tasks.GLOBAL_OWNER):
             if found.hook.name == hook.name and found.binding == binding:
@@ -207,7 +208,7 @@ class HookBindings:
             for name in _queues_of(hook):
                 self._queues.leave(name)
 
-    def snapshots(self, hook: state.Hook) -> contexts.Snapshots:
+    def snapshots(self, hook: state.Hook) -> binding_contexts.Snapshots:
         """The snapshots of all kubernetes bindings of a hook, as its steps of life see them."""
         return causes.lifecycle_snapshots(hook, self._bound)
 

@@ -5,7 +5,7 @@ from typing import Final
 
 import structlog
 
-from addon_operator.hooks import log_lines
+from addon_operator.hook_contract import hook_log_lines
 
 OUTPUT_FIELD: Final = "output"
 
@@ -26,7 +26,7 @@ class HookLog:
             if not text.strip():
                 return
             if self._merge_json:
-                line = log_lines.structured(text, own)
+                line = hook_log_lines.structured(text, own)
                 getattr(logger, line.level)(line.message, **line.fields)
             else:
                 logger.info(text)

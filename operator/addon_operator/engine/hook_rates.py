@@ -9,7 +9,7 @@ so that one hook's interval does not hold up its module.
 import dataclasses
 
 from addon_operator.engine import state
-from addon_operator.hooks import config
+from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import clock as clocks
 
 _TOLERANCE = 1e-6
@@ -38,7 +38,7 @@ class HookRates:
 
     def __init__(self, clock: clocks.Clock) -> None:
         self._clock = clock
-        self._by_hook: dict[tuple[str, str], tuple[config.HookSettings, _Bucket]] = {}
+        self._by_hook: dict[tuple[str, str], tuple[hook_config.HookSettings, _Bucket]] = {}
 
     def wait(self, hook: state.Hook) -> float:
         """Seconds until the hook may run for an event, 0 if it may now."""

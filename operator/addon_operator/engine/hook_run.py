@@ -6,15 +6,17 @@ import dataclasses
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from typing import Final, Protocol
 
+from addon_operator.documents import document_stream
 from addon_operator.engine import hook_runner, state, tasks
-from addon_operator.hooks import contexts as binding_contexts
-from addon_operator.hooks import documents, metric_operations, object_operations
+from addon_operator.hook_contract import binding_contexts
+from addon_operator.hook_contract.outputs import metric_operations, object_operations
 from addon_operator.kernel import errors, names
 from addon_operator.kernel.json_types import JsonObject
 from addon_operator.kube import own_deletions
 from addon_operator.process import children
 from addon_operator.telemetry import hook_metrics
-from addon_operator.values import config_map, patch_plans, patches, store
+from addon_operator.values import config_map, store
+from addon_operator.values.patches import patch_plans, patches
 
 LARGE_CHARS: Final = 64 * 1024
 """From so many characters of documents on, YAML takes so long that it is not read in this process."""
@@ -49,15 +51,15 @@ class HookEffects:
 
 
 class ConfigWriter(Protocol):
-    """Writes config values; see :mod:`addon_operator.engine.config_state`."""
+    """Writes config values; see :mod:`.config_state`."""
 
     def check(
         self, owner: names.ModuleName | None, patch: patches.ValuesPatch
     ) -> config_map.ConfigPatchResult:
         """What the patch will make of the section; called from another thread.
 
-        Raises :class:`~addon_operator.values.patches.PatchError` or
-        :class:`~addon_operator.values.schemas.InvalidValuesError` for a patch that cannot be applied.
+        Raises :class:`.PatchError` or
+        :class:`.InvalidValuesError` for a patch that cannot be applied.
         """
         ...
 
@@ -83,7 +85,7 @@ class HookObserver(Protocol):
 
 
 class ObjectPatcher(Protocol):
-    """Changes objects of the cluster; see :mod:`addon_operator.kube.object_patches`."""
+    """Changes objects of the cluster; see :mod:`.object_patches`."""
 
     async def apply(
         self, operations: Sequence[object_operations.Operation], owner: own_deletions.Owner, source: str
@@ -93,7 +95,7 @@ class ObjectPatcher(Protocol):
 
 
 class MetricStore(Protocol):
-    """Keeps the metrics of hooks; see :mod:`addon_operator.telemetry.hook_metrics`."""
+    """Keeps the metrics of hooks; see :mod:`.hook_metrics`."""
 
     def plan(
         self, operations: Sequence[metric_operations.Operation], added: Mapping[str, str]
@@ -112,7 +114,7 @@ class Sinks:
 
     objects: ObjectPatcher
     metrics: MetricStore
-    load_large: object_operations.LoadDocuments = documents.load_stream
+    load_large: object_operations.LoadDocuments = document_stream.load_stream
     """Reads the documents of an output of more than :data:`LARGE_CHARS`."""
 
 
@@ -161,9 +163,9 @@ class HookExecutor:
     ) -> HookEffects:
         """Run ``hook`` with these binding contexts.
 
-        Raises :class:`~addon_operator.engine.hook_runner.HookFailed` when it fails, and an
-        :class:`~addon_operator.kernel.errors.AddonOperatorError` when one of its outputs is wrong; nothing of
-        a wrong output is applied. Raises :class:`~addon_operator.engine.tasks.SupersededError` when the
+        Raises :class:`.HookFailed` when it fails, and an
+        :class:`.AddonOperatorError` when one of its outputs is wrong; nothing of
+        a wrong output is applied. Raises :class:`.SupersededError` when the
         module of the hook was removed meanwhile; nothing is applied then, either.
         """
         result: children.ChildResult | None = None
@@ -290,7 +292,7 @@ class HookExecutor:
     async def _objects(self, hook: state.Hook, text: str) -> tuple[object_operations.Operation, ...]:
         if not text or text.isspace():
             return ()
-        load = self._sinks.load_large if len(text) > LARGE_CHARS else documents.load_stream
+        load = self._sinks.load_large if len(text) > LARGE_CHARS else document_stream.load_stream
         # Large documents take their time.
         return await asyncio.to_thread(object_operations.parse, text, _object_source(hook), load)
 

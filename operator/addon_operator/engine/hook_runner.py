@@ -14,8 +14,8 @@ from typing import Final, ParamSpec, TypeAlias, TypeVar
 import structlog
 
 from addon_operator.engine import hook_directory, hook_files, hook_log
-from addon_operator.hooks import config
-from addon_operator.hooks import contexts as binding_contexts
+from addon_operator.hook_contract import binding_contexts
+from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import durations, errors, names
 from addon_operator.kernel.json_types import JsonObject
 from addon_operator.process import children
@@ -173,11 +173,11 @@ class HookRunner:
         self._max_output_bytes = max_output_bytes
 
     async def config(
-        self, hook_path: pathlib.Path, kind: config.HookKind, *, cwd: pathlib.Path | None = None
-    ) -> config.HookConfig:
+        self, hook_path: pathlib.Path, kind: hook_config.HookKind, *, cwd: pathlib.Path | None = None
+    ) -> hook_config.HookConfig:
         """Ask a hook for its configuration.
 
-        Raises :class:`~addon_operator.hooks.config.HookConfigError` when it cannot be started, fails, or
+        Raises :class:`.HookConfigError` when it cannot be started, fails, or
         prints a configuration that is wrong.
         """
         result = await self._ask_for_config(hook_path, cwd)
@@ -185,17 +185,17 @@ class HookRunner:
         text = _config_text(result, source)
         try:
             # Schemas and jqFilters take their time.
-            return await asyncio.to_thread(config.parse, text, kind, source)
-        except config.HookConfigError as error:
+            return await asyncio.to_thread(hook_config.parse, text, kind, source)
+        except hook_config.HookConfigError as error:
             if not (said := _said(result)):
                 raise
             told = f"it said on standard error: {said}"
-            raise config.HookConfigError(source, *error.violations, told) from error
+            raise hook_config.HookConfigError(source, *error.violations, told) from error
 
     async def config_text(self, hook_path: pathlib.Path, *, cwd: pathlib.Path | None = None) -> str:
         """What a hook prints when it is started with ``--config``.
 
-        Raises :class:`~addon_operator.hooks.config.HookConfigError` when it cannot be started or fails.
+        Raises :class:`.HookConfigError` when it cannot be started or fails.
         """
         return _config_text(await self._ask_for_config(hook_path, cwd), f"hook {hook_path}")
 
@@ -212,14 +212,14 @@ class HookRunner:
                 capture_stdout=MAX_CONFIG_BYTES,
             )
         except children.ChildStartError as error:
-            raise config.HookConfigError(f"hook {hook_path}", str(error)) from error
+            raise hook_config.HookConfigError(f"hook {hook_path}", str(error)) from error
 
     async def run(self, request: HookRunRequest) -> HookRunResult:
         """Run a hook.
 
         Raises :class:`HookFailed` when it fails or what it wrote cannot be read,
-        :class:`~addon_operator.engine.hook_directory.HookFileError` when there is no room for its files, and
-        :class:`~addon_operator.process.children.ChildStartError` when it cannot be started.
+        :class:`.HookFileError` when there is no room for its files, and
+        :class:`.ChildStartError` when it cannot be started.
         """
         name = request.log_fields.get("hook", request.path.name)
         timeout = self._default_timeout if request.timeout is None else request.timeout
@@ -298,13 +298,15 @@ def _has_failed(result: children.ChildResult) -> bool:
 
 def _config_text(result: children.ChildResult, source: str) -> str:
     if _has_failed(result):
-        raise config.HookConfigError(source, f"--config {describe_failure(result, CONFIG_TIMEOUT)}")
+        raise hook_config.HookConfigError(source, f"--config {describe_failure(result, CONFIG_TIMEOUT)}")
     if result.stdout_is_cut:
-        raise config.HookConfigError(source, f"--config printed more than {MAX_CONFIG_BYTES} bytes")
+        raise hook_config.HookConfigError(source, f"--config printed more than {MAX_CONFIG_BYTES} bytes")
     try:
         return (result.stdout or b"").decode()
     except UnicodeDecodeError as error:
-        raise config.HookConfigError(source, "--config printed something that is no UTF-8 text") from error
+        raise hook_config.HookConfigError(
+            source, "--config printed something that is no UTF-8 text"
+        ) from error
 
 
 def _verdict(module: names.ModuleName, text: str) -> bool:

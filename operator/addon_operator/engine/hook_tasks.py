@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, Protocol
 
 from addon_operator.engine import causes, hook_rates, hook_run, queue_set, state, tasks
-from addon_operator.hooks import contexts as binding_contexts
+from addon_operator.hook_contract import binding_contexts
 from addon_operator.kernel import errors
 
 CROWDED: Final = 100
@@ -33,7 +33,7 @@ class ChangeObserver(Protocol):
 
 
 class Executor(Protocol):
-    """Who runs hooks; see :class:`addon_operator.engine.hook_run.HookExecutor`."""
+    """Who runs hooks; see :class:`.HookExecutor`."""
 
     async def run(
         self,
@@ -93,7 +93,7 @@ class HookTasks:
     ) -> hook_run.HookEffects:
         """Run a hook now and tell Synchronizations of its end.
 
-        Raises what :meth:`~addon_operator.engine.hook_run.HookExecutor.run` raises.
+        Raises what :meth:`.HookExecutor.run` raises.
         """
         self._rates.ran(hook)
         labels = hook_run.HookLabels(hook.name, caused_by[0].binding.name, queue, activation, hook.module)

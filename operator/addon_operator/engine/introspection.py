@@ -38,7 +38,7 @@ class ModuleRow(TypedDict):
     order: int
     enabled: bool
     state: str
-    """A value of :class:`~addon_operator.engine.state.ModuleStatus`."""
+    """A value of :class:`.ModuleStatus`."""
     reason: str
     """Why it is enabled or disabled."""
     hooks: int | None

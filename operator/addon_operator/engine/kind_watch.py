@@ -21,7 +21,7 @@ class Scope:
 
     @property
     def selection(self) -> object_selections.ObjectSelection:
-        """The objects of the scope, for :mod:`addon_operator.kube.informers`."""
+        """The objects of the scope, for :mod:`.informers`."""
         return object_selections.ObjectSelection(
             self.resource.kind,
             self.resource.api_version,
@@ -31,7 +31,7 @@ class Scope:
 
 
 class Watches(Protocol):
-    """Where objects are followed; see :mod:`addon_operator.kube.informers`."""
+    """Where objects are followed; see :mod:`.informers`."""
 
     def subscribe(
         self, selection: object_selections.ObjectSelection, listener: object_changes.Listener
@@ -43,7 +43,7 @@ class Watches(Protocol):
 class KindWatch:
     """Which objects of a scope are there, and which of those that modules want are not.
 
-    Implements :class:`addon_operator.kube.object_changes.Listener`.
+    Implements :class:`.Listener`.
     """
 
     def __init__(

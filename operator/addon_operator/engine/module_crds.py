@@ -22,7 +22,7 @@ _CHART: Final = ("Chart.yaml", "requirements.yaml")
 
 
 class Installer(Protocol):
-    """Brings definitions to the cluster; see :mod:`addon_operator.kube.crds`."""
+    """Brings definitions to the cluster; see :mod:`.crds`."""
 
     async def ensure(self, crd: crd_files.Crd, text: str = "") -> bool:
         """Apply the definition if it differs, and wait until it is served; whether it was written.
@@ -87,7 +87,7 @@ class ModuleCrds:
     async def ensure(self, module: model.Module) -> None:
         """Apply the module's definitions, unless nothing changed since that was done.
 
-        Raises a :class:`~addon_operator.kernel.errors.ModuleError` that names file and document when a file
+        Raises a :class:`.ModuleError` that names file and document when a file
         holds something else, or the API server does not take a definition.
         """
         if not self._is_due(module):

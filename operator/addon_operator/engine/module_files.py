@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 
 from addon_operator.kernel import errors, names
 from addon_operator.modules import model
-from addon_operator.values import cel_rules, inspection, schema_rules, schemas, sources, store
+from addon_operator.values import inspection, sources, store
+from addon_operator.values.schema import cel_rules, schema_rules, schemas
 
 VALUES_FILE = "values.yaml"
 SCHEMAS_DIRECTORY = "openapi"
@@ -46,7 +47,7 @@ def load(
 ) -> LoadedModules:
     """Read all modules directories, and the schemas of global values.
 
-    Raises a :class:`~addon_operator.kernel.errors.ConfigurationError` for a missing directory, a name that
+    Raises a :class:`.ConfigurationError` for a missing directory, a name that
     cannot be a module's, two modules of one name, and values files and schemas that cannot be read.
     """
     found: list[ModuleFiles] = []
@@ -76,7 +77,7 @@ def module_directories(directory: pathlib.Path) -> Iterator[pathlib.Path]:
 def common_values(directory: pathlib.Path) -> sources.ValuesFile:
     """The ``values.yaml`` of a modules directory.
 
-    Raises a :class:`~addon_operator.kernel.errors.ConfigurationError` if it cannot be read.
+    Raises a :class:`.ConfigurationError` if it cannot be read.
     """
     if not directory.is_dir():
         problem = "is no directory" if directory.exists() else "does not exist"
@@ -93,7 +94,7 @@ def read_module(
     unnumbered_order: int,
     evaluator: schema_rules.RuleEvaluator,
 ) -> ModuleFiles:
-    """One module; raises a :class:`~addon_operator.kernel.errors.ConfigurationError` like :func:`load`."""
+    """One module; raises a :class:`.ConfigurationError` like :func:`load`."""
     module = module_of(path, unnumbered_order)
     own = own_values(module)
     return ModuleFiles(module, store.ModuleValues(module.name, common, own, read_schemas(path, evaluator)))
@@ -102,7 +103,7 @@ def read_module(
 def module_of(path: pathlib.Path, unnumbered_order: int) -> model.Module:
     """The module of a directory.
 
-    Raises :class:`~addon_operator.kernel.names.ModuleNameError` for a name that cannot be a module's.
+    Raises :class:`.ModuleNameError` for a name that cannot be a module's.
     """
     try:
         order, name = names.parse_module_directory(path.name)
@@ -120,7 +121,7 @@ def module_of(path: pathlib.Path, unnumbered_order: int) -> model.Module:
 def own_values(module: model.Module) -> sources.ValuesFile:
     """The ``values.yaml`` of a module.
 
-    Raises a :class:`~addon_operator.kernel.errors.ConfigurationError` if it cannot be read.
+    Raises a :class:`.ConfigurationError` if it cannot be read.
     """
     path = module.path / VALUES_FILE
     return sources.parse_module_values(module.name, read_text(path) if path.exists() else "", str(path))
@@ -129,7 +130,7 @@ def own_values(module: model.Module) -> sources.ValuesFile:
 def read_schemas(path: pathlib.Path, evaluator: schema_rules.RuleEvaluator) -> schemas.SectionSchemas:
     """``openapi/`` of a module or of the global hooks; either file may be missing.
 
-    Raises a :class:`~addon_operator.kernel.errors.ConfigurationError` that names file and position.
+    Raises a :class:`.ConfigurationError` that names file and position.
     """
     config, values = (
         _schema_text(path / SCHEMAS_DIRECTORY / name) for name in (CONFIG_SCHEMA_FILE, VALUES_FILE)
@@ -169,7 +170,7 @@ def read_text(path: pathlib.Path) -> str:
 
 
 def check_unique(found: Sequence[ModuleFiles]) -> None:
-    """Raises a :class:`~addon_operator.kernel.errors.ConfigurationError` for two modules of one name."""
+    """Raises a :class:`.ConfigurationError` for two modules of one name."""
     paths: dict[str, pathlib.Path] = {}
     for files in found:
         other = paths.setdefault(files.module.name, files.module.path)

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 
 from addon_operator.engine import module_files, module_scan
 from addon_operator.kernel import errors, names
-from addon_operator.values import cel_rules, schema_rules, sources
+from addon_operator.values import sources
+from addon_operator.values.schema import cel_rules, schema_rules
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

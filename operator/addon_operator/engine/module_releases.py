@@ -14,7 +14,7 @@ from addon_operator.values import redaction, store
 
 
 class HelmReleases(Protocol):
-    """Helm, one release at a time; see :class:`addon_operator.helm.releases.ReleaseManager`."""
+    """Helm, one release at a time; see :class:`.ReleaseManager`."""
 
     async def observe_all(self) -> Mapping[str, release.Revision]:
         """The last revision of every release that there is or whose removal is unfinished, by name."""
@@ -127,8 +127,8 @@ class ModuleReleases:
 
         ``before_change`` is called before Helm has anything to do with a release that is there;
         ``give_up`` says what of the release is left to others that have it, too.
-        Raises :class:`~addon_operator.values.schemas.InvalidValuesError` for values that the schemas do not
-        allow, and what :meth:`addon_operator.helm.releases.ReleaseManager.ensure` raises.
+        Raises :class:`.InvalidValuesError` for values that the schemas do not
+        allow, and what :meth:`.ReleaseManager.ensure` raises.
         """
         # What is checked is what is asked for, whatever hooks change meanwhile.
         request = request_of(self._values, module, fresh=fresh, absent=absent, give_up=give_up)
@@ -142,13 +142,13 @@ class ModuleReleases:
     async def deployed(self, release: names.ModuleName) -> release_types.Deployed | None:
         """What the deployed revision consists of; ``None`` if there is none.
 
-        Raises what :meth:`addon_operator.helm.releases.ReleaseManager.deployed` raises.
+        Raises what :meth:`.ReleaseManager.deployed` raises.
         """
         return await self._manager.deployed(release)
 
     def stop(self, module: names.ModuleName) -> None:
         """End a running :meth:`ensure` of the module: Helm's processes are ended, and then it raises
-        :class:`~addon_operator.engine.tasks.SupersededError`.
+        :class:`.SupersededError`.
         """
         if (work := self._working.get(module)) is not None:
             work.cancel()

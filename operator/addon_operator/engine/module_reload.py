@@ -11,7 +11,7 @@ from addon_operator.values import store
 
 
 class Configuration(Protocol):
-    """The values ConfigMap; see :class:`addon_operator.engine.config_state.ConfigState`."""
+    """The values ConfigMap; see :class:`.ConfigState`."""
 
     async def set_modules(self, modules: Collection[names.ModuleName]) -> None:
         """Read the ConfigMap again for these modules, whose files the store has already."""
@@ -19,7 +19,7 @@ class Configuration(Protocol):
 
 
 class HookReader(Protocol):
-    """Asks hooks for their configuration; see :class:`addon_operator.engine.module_run.ModuleRunner`."""
+    """Asks hooks for their configuration; see :class:`.ModuleRunner`."""
 
     async def renew_hooks(self, name: names.ModuleName) -> None:
         """Ask the hooks of a started module anew; after an error those before stay."""

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Protocol
 
 from addon_operator.engine import hook_bindings, hook_files, hook_run, hook_runner, state, tasks
-from addon_operator.hooks import config, contexts
+from addon_operator.hook_contract import binding_contexts
+from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import errors, names
 from addon_operator.modules import model
@@ -57,7 +58,7 @@ class Releases(Protocol):
 
 
 class Bindings(Protocol):
-    """The ``schedule`` and ``kubernetes`` bindings; see :mod:`addon_operator.engine.hook_bindings`."""
+    """The ``schedule`` and ``kubernetes`` bindings; see :mod:`.hook_bindings`."""
 
     async def start(
         self, owner: str, hooks: Sequence[state.Hook], stopping: asyncio.Event
@@ -89,7 +90,7 @@ class Bindings(Protocol):
         """End all of them."""
         ...
 
-    def snapshots(self, hook: state.Hook) -> contexts.Snapshots:
+    def snapshots(self, hook: state.Hook) -> binding_contexts.Snapshots:
         """The snapshots of all kubernetes bindings of a hook."""
         ...
 
@@ -227,7 +228,7 @@ class ModuleRunner:
     async def _steps(self, task: tasks.Task, module: state.ModuleState) -> None:
         await self._start(task, module)
         for _ in range(MAX_RERUNS):
-            await self._hooks(task, module, config.LifecycleBinding.BEFORE_HELM)
+            await self._hooks(task, module, hook_config.LifecycleBinding.BEFORE_HELM)
             task.checkpoint()
             await self._release(task, module)
             task.checkpoint()
@@ -248,7 +249,7 @@ class ModuleRunner:
             task.step_aside()
             raise
         if not module.started:
-            await self._hooks(task, module, config.LifecycleBinding.ON_STARTUP)
+            await self._hooks(task, module, hook_config.LifecycleBinding.ON_STARTUP)
             module.started = True
         await self._bind(task, module)
 
@@ -280,7 +281,7 @@ class ModuleRunner:
             self._warn(f"module {module.name}: {warning}")
         hooks = []
         for file in files.executables:
-            read = await self._runner.config(file.path, config.HookKind.MODULE)
+            read = await self._runner.config(file.path, hook_config.HookKind.MODULE)
             for warning in read.warnings:
                 self._warn(f"module {module.name}: {warning}")
             hooks.append(state.Hook(file.name, file.path, read, module.name))
@@ -294,12 +295,12 @@ class ModuleRunner:
             await self._releases.ensure(module.module, task.activation, fresh=fresh)
         except errors.AddonOperatorError:
             # What the values or Helm lack may be what these hooks bring the next time.
-            module.progress.repeat(config.LifecycleBinding.BEFORE_HELM)
+            module.progress.repeat(hook_config.LifecycleBinding.BEFORE_HELM)
             raise
 
     async def _after_helm(self, task: tasks.Task, module: state.ModuleState) -> None:
         try:
-            await self._hooks(task, module, config.LifecycleBinding.AFTER_HELM)
+            await self._hooks(task, module, hook_config.LifecycleBinding.AFTER_HELM)
         except tasks.SupersededError:
             raise
         except errors.AddonOperatorError:
@@ -315,14 +316,14 @@ class ModuleRunner:
         await self._register(module)
         name = module.module.name
         if self._releases.exists(name):
-            await self._hooks(task, module, config.LifecycleBinding.BEFORE_DELETE_HELM)
-            is_more = bool(state.bound(module.hooks or (), config.LifecycleBinding.AFTER_DELETE_HELM))
+            await self._hooks(task, module, hook_config.LifecycleBinding.BEFORE_DELETE_HELM)
+            is_more = bool(state.bound(module.hooks or (), hook_config.LifecycleBinding.AFTER_DELETE_HELM))
             await self._releases.remove(name, keep_record=is_more)
-        await self._hooks(task, module, config.LifecycleBinding.AFTER_DELETE_HELM)
+        await self._hooks(task, module, hook_config.LifecycleBinding.AFTER_DELETE_HELM)
         await self._releases.forget(name)
 
     async def _hooks(
-        self, task: tasks.Task, module: state.ModuleState, binding: config.LifecycleBinding
+        self, task: tasks.Task, module: state.ModuleState, binding: hook_config.LifecycleBinding
     ) -> None:
         progress = module.progress
         for hook in state.bound(module.hooks or (), binding):
@@ -330,10 +331,10 @@ class ModuleRunner:
                 continue
             task.checkpoint()
             labels = hook_run.HookLabels(hook.name, binding, MAIN_QUEUE, task.activation, module.module.name)
-            context = contexts.lifecycle(binding, self._bindings.snapshots(hook))
+            context = binding_contexts.lifecycle(binding, self._bindings.snapshots(hook))
             effects = await self._executor.run(hook, [context], labels)
             progress.hooks.add((binding, hook.name))
-            if binding is config.LifecycleBinding.AFTER_HELM:
+            if binding is hook_config.LifecycleBinding.AFTER_HELM:
                 progress.values_changed |= effects.values_changed
 
 

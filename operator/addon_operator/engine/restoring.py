@@ -33,7 +33,7 @@ _DEFINITION_TERMINATING: Final = "while custom resource definition is terminatin
 
 
 class Records(Protocol):
-    """What releases consist of; see :class:`addon_operator.helm.releases.ReleaseManager`."""
+    """What releases consist of; see :class:`.ReleaseManager`."""
 
     async def deployed(self, module: names.ModuleName) -> release_types.Deployed | None:
         """What the deployed revision consists of; ``None`` if there is none."""
@@ -41,7 +41,7 @@ class Records(Protocol):
 
 
 class Writer(Protocol):
-    """What is needed of :class:`addon_operator.kube.client.KubeClient`."""
+    """What is needed of :class:`.KubeClient`."""
 
     async def create(
         self, path: str, body: Mapping[str, Any], *, query: Mapping[str, str]

@@ -6,7 +6,7 @@ import pathlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
-from addon_operator.hooks import config
+from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import errors, names
 from addon_operator.modules import model
 
@@ -18,12 +18,12 @@ class Hook:
     name: str
     """Path relative to the hooks directory, as metrics and logs show it."""
     path: pathlib.Path
-    config: config.HookConfig
+    config: hook_config.HookConfig
     module: names.ModuleName | None = None
     """The module it belongs to; ``None`` for a global hook."""
 
 
-def bound(hooks: Iterable[Hook], binding: config.LifecycleBinding) -> list[Hook]:
+def bound(hooks: Iterable[Hook], binding: hook_config.LifecycleBinding) -> list[Hook]:
     """The hooks with that binding, by ORDER and then by name."""
     ordered = [(order, hook) for hook in hooks if (order := hook.config.order(binding)) is not None]
     return [hook for _, hook in sorted(ordered, key=lambda pair: (pair[0], pair[1].name))]
@@ -50,12 +50,12 @@ class ModuleStatus(enum.StrEnum):
 class RunProgress:
     """What succeeded in the tries of one task: a retry repeats the rest."""
 
-    hooks: set[tuple[config.LifecycleBinding, str]] = dataclasses.field(default_factory=set)
+    hooks: set[tuple[hook_config.LifecycleBinding, str]] = dataclasses.field(default_factory=set)
     """Binding and name of each hook that succeeded."""
     values_changed: bool = False
     """Whether one of its ``afterHelm`` hooks changed values."""
 
-    def repeat(self, binding: config.LifecycleBinding) -> None:
+    def repeat(self, binding: hook_config.LifecycleBinding) -> None:
         """Let the next try run all hooks of that binding."""
         self.hooks = {done for done in self.hooks if done[0] is not binding}
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from addon_operator.engine import discovery, global_hooks, module_crds, module_run, state, tasks
-from addon_operator.hooks import config
+from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import errors, names
 from addon_operator.modules import plan
 from addon_operator.values import store
@@ -16,7 +16,7 @@ DISCOVERY_RETRY = 5.0
 
 
 class EngineSteps:
-    """Makes tasks; implements :class:`addon_operator.engine.converge.Steps`."""
+    """Makes tasks; implements :class:`.Steps`."""
 
     def __init__(
         self,
@@ -41,15 +41,15 @@ class EngineSteps:
 
     def on_startup(self) -> Sequence[tasks.Task]:
         """One task per global hook with ``onStartup``, in order."""
-        return self._hooks.bound(config.LifecycleBinding.ON_STARTUP, "OperatorStartup")
+        return self._hooks.bound(hook_config.LifecycleBinding.ON_STARTUP, "OperatorStartup")
 
     def before_all(self, activation: str) -> Sequence[tasks.Task]:
         """One task per global hook with ``beforeAll``, in order."""
-        return self._hooks.bound(config.LifecycleBinding.BEFORE_ALL, activation)
+        return self._hooks.bound(hook_config.LifecycleBinding.BEFORE_ALL, activation)
 
     def after_all(self, activation: str) -> Sequence[tasks.Task]:
         """One task per global hook with ``afterAll``, in order."""
-        return self._hooks.bound(config.LifecycleBinding.AFTER_ALL, activation)
+        return self._hooks.bound(hook_config.LifecycleBinding.AFTER_ALL, activation)
 
     def discover(self, activation: str, found: Callable[[plan.ConvergePlan], None]) -> tasks.Task:
         """Discovery of modules; ``found`` gets the plan."""

@@ -9,7 +9,7 @@ from typing import Protocol
 
 
 class Rhythm(Protocol):
-    """When something is due; :class:`addon_operator.hooks.crontab.Crontab` is one."""
+    """When something is due; :class:`.Crontab` is one."""
 
     @property
     def every(self) -> float | None:

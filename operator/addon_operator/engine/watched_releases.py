@@ -22,7 +22,7 @@ UNKNOWN_KIND_RETRY: Final = 60.0
 
 
 class Releases(Protocol):
-    """The releases below; see :class:`addon_operator.engine.module_releases.ModuleReleases`."""
+    """The releases below; see :class:`.ModuleReleases`."""
 
     async def observe_all(self) -> Mapping[str, bool]:
         """Name of each release in the operator's namespace, and whether an addon-operator made it."""
@@ -84,7 +84,7 @@ class MaintenanceObserver(Protocol):
 
 
 class WatchedReleases:
-    """Implements the releases of :mod:`addon_operator.engine.module_run`, with healing."""
+    """Implements the releases of :mod:`.module_run`, with healing."""
 
     def __init__(
         self,
@@ -131,7 +131,7 @@ class WatchedReleases:
         """Install or upgrade the module's release if that is needed or resources of it are absent.
 
         Nothing is done for a module in maintenance. Raises what
-        :meth:`addon_operator.engine.module_releases.ModuleReleases.renew` raises.
+        :meth:`.ModuleReleases.renew` raises.
         """
         name = module.name
         if self._is_in_maintenance(name):

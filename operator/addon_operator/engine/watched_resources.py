@@ -85,15 +85,15 @@ class WatchObserver(Protocol):
 
 
 class Kinds(Protocol):
-    """What the API server offers; see :class:`addon_operator.kube.discovery.Catalog`."""
+    """What the API server offers; see :class:`.Catalog`."""
 
     async def find(self, kind: str, api_version: str | None = None) -> api_resources.Resource:
-        """The resource of that kind; raises :class:`~addon_operator.kube.discovery.NoSuchKind`."""
+        """The resource of that kind; raises :class:`.NoSuchKind`."""
         ...
 
 
 class Rights(Protocol):
-    """What the operator may do; see :mod:`addon_operator.kube.presence`."""
+    """What the operator may do; see :mod:`.presence`."""
 
     async def may_follow_everywhere(self, resource: api_resources.Resource) -> bool:
         """Whether the operator has the rights to list and watch the objects of all namespaces."""

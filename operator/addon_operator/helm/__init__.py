@@ -1,0 +1,1 @@
+"""Helm: runs the ``helm`` binary, one function per verb."""

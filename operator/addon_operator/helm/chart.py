@@ -10,9 +10,9 @@ import tarfile
 from collections.abc import Callable
 from typing import Final
 
+from addon_operator.documents import yaml_reading
 from addon_operator.helm import chart_files, errors, subcharts
 from addon_operator.kernel import json_types, names
-from addon_operator.values import yaml_reading
 
 VIRTUAL_CHART_VERSION: Final = "0.2.0"
 _CRDS: Final = "crds"
@@ -49,7 +49,7 @@ def prepare(module: names.ModuleName, directory: pathlib.Path, private: pathlib.
 def own_values(directory: pathlib.Path) -> json_types.JsonObject:
     """What Helm lays below the values that it is given: those in a complete chart's ``values.yaml``.
 
-    Raises :class:`~addon_operator.values.yaml_reading.YamlError`, and :class:`OSError`.
+    Raises :class:`.YamlError`, and :class:`OSError`.
     """
     path = directory / "values.yaml"
     if not chart_files.is_complete(directory) or not path.exists():

@@ -9,7 +9,8 @@ from typing import Final, TypeAlias
 from addon_operator.helm import binary, errors, messages
 from addon_operator.kernel import json_types, names
 from addon_operator.process import children
-from addon_operator.values import redaction, schemas
+from addon_operator.values import redaction
+from addon_operator.values.schema import schemas
 
 Redact: TypeAlias = Callable[[str], str]
 """Replaces sensitive values in a text that is about to be shown."""

@@ -4,10 +4,11 @@ import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, Protocol
 
+from addon_operator.documents import manifest_diff
 from addon_operator.helm import release_records
 from addon_operator.kernel import names
 from addon_operator.kube import api_resources, client, errors
-from addon_operator.modules import manifest_diff, manifests, release_objects
+from addon_operator.modules import manifests, release_objects
 
 _FIELD_MANAGER: Final = "helm"
 # What server-side apply cannot read as the kind's type is, for the API server, an error of its own.
@@ -19,7 +20,7 @@ _RELEASE_NAMESPACE: Final = "meta.helm.sh/release-namespace"
 
 
 class Kinds(Protocol):
-    """What is needed of :class:`addon_operator.kube.discovery.Catalog`."""
+    """What is needed of :class:`.Catalog`."""
 
     async def find(self, kind: str, api_version: str | None = None) -> api_resources.Resource:
         """The resource of a kind."""
@@ -27,7 +28,7 @@ class Kinds(Protocol):
 
 
 class Cluster(Protocol):
-    """What is needed of :class:`addon_operator.kube.client.KubeClient`."""
+    """What is needed of :class:`.KubeClient`."""
 
     async def get(self, path: str, *, metadata_only: bool) -> Mapping[str, Any]:
         """One object."""

@@ -4,7 +4,7 @@ import dataclasses
 import re
 from typing import Final
 
-from addon_operator.kernel import quotations
+from addon_operator.documents import quotations
 
 _ERROR: Final = "Error: "
 _ERROR_START: Final = re.compile(rf"^{_ERROR}", re.MULTILINE)

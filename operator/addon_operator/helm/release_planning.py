@@ -3,8 +3,9 @@
 import asyncio
 import dataclasses
 
+from addon_operator.documents import manifest_diff
 from addon_operator.helm import errors, release_records, release_types, rendering
-from addon_operator.modules import manifest_diff, manifests, release
+from addon_operator.modules import manifests, release
 
 
 class ReleasePlanner:
@@ -17,7 +18,7 @@ class ReleasePlanner:
         self._recoveries: list[str] = []
 
     async def plan(self) -> release_types.ReleasePlan:
-        """Decide; see :meth:`addon_operator.helm.releases.ReleaseManager.plan`."""
+        """Decide; see :meth:`.ReleaseManager.plan`."""
         given = await self._rendering.inputs()
         found = await self._tools.observed.get(self._request.module, fresh=self._request.fresh)
         record, decision = await self._decide_before_render(given, found)

@@ -45,7 +45,7 @@ class Listed(Protocol):
 
 
 class RecordApi(Protocol):
-    """What is needed of :class:`addon_operator.kube.client.KubeClient`, and of fakes in its place."""
+    """What is needed of :class:`.KubeClient`, and of fakes in its place."""
 
     async def list_all(self, path: str, *, label_selector: str, metadata_only: bool) -> Listed:
         """All objects of the collection that the selector takes."""

@@ -36,7 +36,7 @@ class ReleaseRun:
         self._seconds: dict[release_types.Operation, float] = collections.defaultdict(float)
 
     async def run(self) -> release_types.ReleaseOutcome:
-        """Do it; see :meth:`addon_operator.helm.releases.ReleaseManager.ensure`."""
+        """Do it; see :meth:`.ReleaseManager.ensure`."""
         with self._measured(release_types.Operation.CHECK):
             given = await self._rendering.inputs()
             decision = await self._decide_before_render(given)

@@ -6,9 +6,10 @@ import pathlib
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import TypeAlias
 
+from addon_operator.documents import manifest_diff
 from addon_operator.helm import command, messages
 from addon_operator.kernel import json_types, names
-from addon_operator.modules import manifest_diff, manifests, release
+from addon_operator.modules import manifests, release
 
 GiveUp: TypeAlias = Callable[
     [Sequence[manifests.ManifestResource]], Awaitable[Collection[manifests.ManifestResource]]

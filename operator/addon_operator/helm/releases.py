@@ -41,8 +41,8 @@ class ReleaseManager:
     async def ensure(self, request: release_types.ReleaseRequest) -> release_types.ReleaseOutcome:
         """Install or upgrade the module's release if that is necessary.
 
-        Raises :class:`addon_operator.helm.errors.HelmError` with Helm's own message,
-        :class:`addon_operator.helm.errors.ChartError` for a chart that cannot be read, and the errors of the
+        Raises :class:`.HelmError` with Helm's own message,
+        :class:`.ChartError` for a chart that cannot be read, and the errors of the
         API client. Cancelling it ends Helm first.
         """
         async with self._alone(request.module):
@@ -76,7 +76,7 @@ class ReleaseManager:
 
         With ``keep_record`` its record says that something is left to be done, until it is removed once more
         without. What is in ``sparing`` is not deleted with it.
-        Raises :class:`addon_operator.helm.errors.HelmError` with Helm's own message.
+        Raises :class:`.HelmError` with Helm's own message.
         """
         async with self._alone(module):
             record = await self._tools.observed.refresh(module)
@@ -107,7 +107,7 @@ class ReleaseManager:
     async def manifest(self, module: names.ModuleName) -> str | None:
         """What Helm applied with the last revision, without hooks; ``None`` if there is no release.
 
-        Raises :class:`addon_operator.helm.errors.ReleaseRecordError` when the record cannot be decoded.
+        Raises :class:`.ReleaseRecordError` when the record cannot be decoded.
         """
         record = await self._tools.observed.get(module)
         return None if record is None else await self._tools.observed.manifest(record)
@@ -115,7 +115,7 @@ class ReleaseManager:
     async def deployed(self, module: names.ModuleName) -> release_types.Deployed | None:
         """What the module's release consists of, read now; ``None`` if no revision of it is deployed.
 
-        Raises :class:`addon_operator.helm.errors.ReleaseRecordError` when the record cannot be decoded.
+        Raises :class:`.ReleaseRecordError` when the record cannot be decoded.
         """
         return await self._tools.observed.deployed(module)
 

@@ -7,6 +7,7 @@ import pathlib
 import tempfile
 from collections.abc import AsyncIterator
 
+from addon_operator.documents import manifest_diff
 from addon_operator.helm import (
     capabilities,
     chart,
@@ -21,7 +22,7 @@ from addon_operator.helm import (
     template,
 )
 from addon_operator.kernel import clock, json_types
-from addon_operator.modules import manifest_diff, release
+from addon_operator.modules import release
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

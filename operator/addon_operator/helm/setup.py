@@ -46,7 +46,7 @@ async def release_manager(
 ) -> AsyncIterator[releases.ReleaseManager]:
     """The releases of the target's namespace, for as long as the context lasts.
 
-    Raises :class:`addon_operator.kernel.errors.ConfigurationError` for a ``HELM_DRIVER`` that is not served.
+    Raises :class:`.ConfigurationError` for a ``HELM_DRIVER`` that is not served.
     """
     driver = around.environ.get("HELM_DRIVER", "")
     records = release_records.ReleaseRecords(around.records, target.namespace, driver)

@@ -13,9 +13,9 @@ import tarfile
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
+from addon_operator.documents import manifest_diff
 from addon_operator.helm import errors
 from addon_operator.kernel import json_types, names
-from addon_operator.modules import manifest_diff
 
 MAX_UNPACKED: Final = 64 * 1024 * 1024
 """How many bytes of a packed subchart are looked at."""

@@ -4,8 +4,9 @@ import dataclasses
 import pathlib
 from typing import Final
 
+from addon_operator.documents import manifest_diff
 from addon_operator.helm import capabilities, chart_files, command, errors
-from addon_operator.modules import manifest_diff, release
+from addon_operator.modules import release
 
 _MANIFEST_BYTES: Final = 64 * 1024 * 1024
 

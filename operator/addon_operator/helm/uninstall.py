@@ -10,7 +10,7 @@ async def uninstall(
     """Uninstall the release with its history, if that is not to be kept; one that is not there is fine.
 
     ``timeout`` is in seconds, for each single step of Helm. Raises
-    :class:`addon_operator.helm.errors.HelmError` when Helm fails.
+    :class:`.HelmError` when Helm fails.
     """
     arguments = ["uninstall", call.module, "--ignore-not-found", "--timeout", durations.text_of(timeout)]
     if keep_history:

@@ -31,7 +31,7 @@ async def upgrade(helm: command.Helm, call: command.Call, request: UpgradeReques
 
     Fields that somebody else has set are overwritten, with Helm 3 and 4 alike: the chart says what they are.
     ``crds/`` of the chart is not Helm's business.
-    Raises :class:`addon_operator.helm.errors.HelmError` when Helm fails.
+    Raises :class:`.HelmError` when Helm fails.
     """
     await helm.run(call, _arguments(helm, call, request), command.time_limit(request.timeout))
 

@@ -26,7 +26,7 @@ class Entry:
     def object(self) -> dict[str, Any]:
         """The Kubernetes object.
 
-        Raises :class:`~addon_operator.hook.MissingError` where the binding does not keep it.
+        Raises :class:`.MissingError` where the binding does not keep it.
         """
         return cast("dict[str, Any]", self._member("object", "keepFullObjectsInMemory: true"))
 
@@ -34,7 +34,7 @@ class Entry:
     def filter_result(self) -> Any:  # noqa: ANN401 - the author knows what the filter gives
         """The result of the binding's ``jqFilter``.
 
-        Raises :class:`~addon_operator.hook.MissingError` if the binding has none.
+        Raises :class:`.MissingError` if the binding has none.
         """
         return self._member("filterResult", "a jqFilter")
 

@@ -17,7 +17,7 @@ _MEMORY: Final = "/dev/shm/"  # noqa: S108 - a place of files like any other, wh
 def read_json(variable: str, environ: Mapping[str, str]) -> Any:  # noqa: ANN401 - the caller knows the shape
     """What the file that ``variable`` names holds.
 
-    Raises :class:`~addon_operator.hook.HookError` when there is none, or it cannot be read.
+    Raises :class:`.HookError` when there is none, or it cannot be read.
     """
     path = _path(variable, environ)
     try:
@@ -42,7 +42,7 @@ def write_texts(texts: Mapping[str, str], environ: Mapping[str, str]) -> None:
     """Write texts to the files of variables, below what is there: whole, or not at all.
 
     No file is touched before all texts are on the disk. Empty texts are not written.
-    Raises :class:`~addon_operator.hook.HookError` when that cannot be done.
+    Raises :class:`.HookError` when that cannot be done.
     """
     outputs = [_output(_path(variable, environ), text) for variable, text in texts.items() if text]
     try:

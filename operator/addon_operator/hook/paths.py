@@ -13,7 +13,7 @@ Tokens: TypeAlias = tuple[str, ...]
 def tokens(path: Path) -> Tokens:
     """The keys of a path.
 
-    Raises :class:`~addon_operator.hook.HookError` for a path without a key, or an empty one between dots.
+    Raises :class:`.HookError` for a path without a key, or an empty one between dots.
     """
     if not isinstance(path, str):
         found = tuple(str(key) for key in path)

@@ -14,7 +14,7 @@ _KINDS: Final = {dict: "a mapping", list: "a list", str: "a text", bool: "true o
 def json_copy(value: Any, where: str) -> JsonValue:  # noqa: ANN401 - whatever the author took for JSON
     """A copy of ``value`` as JSON has it.
 
-    Raises :class:`~addon_operator.hook.HookError`, which begins with ``where``, for what JSON does not have.
+    Raises :class:`.HookError`, which begins with ``where``, for what JSON does not have.
     """
     try:
         copied: JsonValue = json.loads(json.dumps(value, allow_nan=False))
@@ -35,7 +35,7 @@ class Values:
         self.patch: list[JsonObject] = [] if patch is None else patch
 
     def __getitem__(self, path: paths.Path) -> Any:  # noqa: ANN401 - the author knows what is there
-        """The value at ``path``; raises :class:`~addon_operator.hook.MissingError` if there is none."""
+        """The value at ``path``; raises :class:`.MissingError` if there is none."""
         keys = paths.tokens(path)
         found: JsonValue = self._document
         for key in keys:
@@ -64,7 +64,7 @@ class Values:
     def set(self, path: paths.Path, value: Any) -> None:  # noqa: ANN401 - whatever JSON can hold
         """Put ``value`` at ``path``; mappings on the way there are made.
 
-        Raises :class:`~addon_operator.hook.HookError` when there is something else than a mapping or list on
+        Raises :class:`.HookError` when there is something else than a mapping or list on
         the way, and for what JSON cannot hold.
         """
         keys = paths.tokens(path)

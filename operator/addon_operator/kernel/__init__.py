@@ -1,0 +1,1 @@
+"""What everything may use and what uses nothing of ours: names, errors, time, quantities."""

@@ -18,7 +18,7 @@ class CredentialSource(Protocol):
     """Where credentials are read from, again whenever they may have changed."""
 
     async def load(self) -> credentials.Credentials:
-        """Credentials as they are now; raises :class:`addon_operator.kube.errors.AccessError`."""
+        """Credentials as they are now; raises :class:`.AccessError`."""
         ...
 
 
@@ -53,7 +53,7 @@ def load_access(
     Looked up in this order: ``config``, ``$KUBECONFIG``, the pod's service account (not if a context is asked
     for), ``~/.kube/config``, and ``server`` alone without credentials.
 
-    Raises :class:`addon_operator.kube.errors.AccessError` with one sentence.
+    Raises :class:`.AccessError` with one sentence.
     """
     if config is not None:
         return _from_files((_expanded(config, environ),), context, server, environ)

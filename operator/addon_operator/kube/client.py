@@ -1,7 +1,7 @@
 """The client of the Kubernetes API: objects by path, typed errors, retries.
 
 Objects are plain mappings as the API writes them. All methods raise
-:class:`addon_operator.kube.errors.ApiError` (by status: ``NotFound``, ``Conflict``, ``Forbidden`` …) when the
+:class:`.ApiError` (by status: ``NotFound``, ``Conflict``, ``Forbidden`` …) when the
 server refuses, ``Unreachable`` when no answer came, ``BrokenAnswer`` for one that is no JSON object,
 ``AccessError`` when credentials cannot be had, and ``Fenced`` for a write of a replica that does not lead.
 

@@ -45,7 +45,7 @@ class ConfigMap:
     async def read(self) -> Snapshot | None:
         """What it holds, or ``None`` if it does not exist.
 
-        Raises :class:`addon_operator.kube.errors.Forbidden` with the right that is missing.
+        Raises :class:`.Forbidden` with the right that is missing.
         """
         try:
             return snapshot_of(await self._kube.get(self._path))
@@ -59,7 +59,7 @@ class ConfigMap:
         conflict the fresh data is changed anew. A missing ConfigMap is created; without changes nothing is
         written.
 
-        Raises :class:`addon_operator.kube.errors.Conflict` if others write faster, every time.
+        Raises :class:`.Conflict` if others write faster, every time.
         """
         for attempt in range(1, _ATTEMPTS + 1):
             now = await self.read() or ABSENT

@@ -117,7 +117,7 @@ class Connection:
     async def send(self, request: Request, using: credentials.Credentials) -> Response:
         """The whole answer, whatever its status.
 
-        Raises :class:`addon_operator.kube.errors.Unreachable` if none came.
+        Raises :class:`.Unreachable` if none came.
         """
         async with self.open(request, using) as answer:
             return Response(answer.status, answer.headers, await answer.read())
@@ -163,7 +163,7 @@ def _drop(answer: aiohttp.ClientResponse) -> None:
 async def open_session(using: credentials.Credentials) -> aiohttp.ClientSession:
     """A session for the server of these credentials, without its ``Authorization`` header.
 
-    Raises :class:`addon_operator.kube.errors.AccessError` for certificates that cannot be used.
+    Raises :class:`.AccessError` for certificates that cannot be used.
     """
     return aiohttp.ClientSession(
         connector=await connector_to(using),
@@ -176,7 +176,7 @@ async def open_session(using: credentials.Credentials) -> aiohttp.ClientSession:
 async def connector_to(using: credentials.Credentials) -> aiohttp.TCPConnector:
     """Connections to the server of these credentials, as many as are asked for.
 
-    Raises :class:`addon_operator.kube.errors.AccessError` for certificates that cannot be used.
+    Raises :class:`.AccessError` for certificates that cannot be used.
     """
     context = await asyncio.to_thread(_tls, using) if using.server.startswith("https:") else False
     return aiohttp.TCPConnector(ssl=context, limit=0)

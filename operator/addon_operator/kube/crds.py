@@ -70,7 +70,7 @@ class CrdInstaller:
 
         ``text`` is what :meth:`applied` will know of then.
         Raises :class:`CrdError` when the API server does not come to serve it, and what
-        :class:`~addon_operator.kube.client.KubeClient` raises when it refuses it.
+        :class:`.KubeClient` raises when it refuses it.
         """
         live = await self._read(crd)
         lost = crd_changes.lost_versions(crd, live)

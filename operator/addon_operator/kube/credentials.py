@@ -95,7 +95,7 @@ class ServiceAccountSource:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class KubeconfigSource:
-    """One context of kubeconfig files that were checked by :mod:`addon_operator.kube.kubeconfig`."""
+    """One context of kubeconfig files that were checked by :mod:`.kubeconfig`."""
 
     paths: tuple[pathlib.Path, ...]
     context: str

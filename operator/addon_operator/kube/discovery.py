@@ -69,7 +69,7 @@ async def server_version(kube: client.KubeClient) -> str:
 async def read(kube: client.KubeClient) -> Discovered:
     """Ask for everything.
 
-    Raises what :class:`addon_operator.kube.client.KubeClient` raises; a single group that does not answer is
+    Raises what :class:`.KubeClient` raises; a single group that does not answer is
     no error but stands in ``failed``.
     """
     version, core, named = await asyncio.gather(

@@ -7,7 +7,8 @@ from typing import Final, TypedDict
 
 import orjson
 
-from addon_operator.kernel import errors, quotations
+from addon_operator.documents import quotations
+from addon_operator.kernel import errors
 from addon_operator.kube import paths
 
 _SHOWN_HEAD: Final = 1000

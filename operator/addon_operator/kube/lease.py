@@ -39,7 +39,7 @@ class LeaseLostError(errors.AddonOperatorError):
 
 
 class LeaseApi(Protocol):
-    """The part of :class:`addon_operator.kube.client.KubeClient` that is needed."""
+    """The part of :class:`.KubeClient` that is needed."""
 
     async def get(self, path: str) -> client.Object:
         """The object."""
@@ -97,7 +97,7 @@ class LeaseName:
 
 
 class Lease:
-    """One Lease and this replica's part in it; implements :class:`addon_operator.kernel.fencing.Fence`."""
+    """One Lease and this replica's part in it; implements :class:`.Fence`."""
 
     def __init__(
         self,
@@ -149,7 +149,7 @@ class Lease:
     async def acquire(self) -> bool:
         """Wait until this replica leads; whether it had to.
 
-        Raises :class:`addon_operator.kube.errors.Forbidden` when the first try shows that a right is missing.
+        Raises :class:`.Forbidden` when the first try shows that a right is missing.
         """
         if await self._within_time(self._take):
             return False

@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 import orjson
 
-from addon_operator.kernel import typed_json
+from addon_operator.documents import typed_json
 from addon_operator.kube import errors, paths, watch_lines
 
 

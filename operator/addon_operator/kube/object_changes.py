@@ -5,7 +5,7 @@ import enum
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from addon_operator.hooks import packed_entries
+from addon_operator.documents import packed_entries
 
 
 class ObjectKey(NamedTuple):
@@ -31,7 +31,7 @@ class Change:
     type: ChangeType
     key: ObjectKey
     kept: bytes = dataclasses.field(repr=False)
-    """The entry as :mod:`addon_operator.hooks.packed_entries` keeps it."""
+    """The entry as :mod:`.packed_entries` keeps it."""
     resource_version: str
     """Of the object in that state."""
 

@@ -13,7 +13,8 @@ from typing import Any, Final, TypeVar
 
 import orjson
 
-from addon_operator.hooks import jq_programs, object_operations
+from addon_operator.hook_contract import jq_programs
+from addon_operator.hook_contract.outputs import object_operations
 from addon_operator.kernel import clock, json_types
 from addon_operator.kube import (
     api_resources,

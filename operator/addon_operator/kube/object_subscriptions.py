@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, Protocol
 
-from addon_operator.hooks import packed_entries
+from addon_operator.documents import packed_entries
 from addon_operator.kube import (
     api_resources,
     discovery,
@@ -29,7 +29,7 @@ Place = tuple[str | None, str | None]
 
 
 class Feeds(Protocol):
-    """The watches of all subscriptions; see :class:`addon_operator.kube.informers.Informers`."""
+    """The watches of all subscriptions; see :class:`.Informers`."""
 
     def known(self, kind: str, api_version: str | None) -> api_resources.Resource | None:
         """The resource, if it was found before."""
@@ -64,7 +64,7 @@ class Feeds(Protocol):
 
 
 class ObjectSubscription:
-    """Implements :class:`addon_operator.kube.object_changes.Subscription` and that of a view's member."""
+    """Implements :class:`.Subscription` and that of a view's member."""
 
     def __init__(
         self,
@@ -143,23 +143,23 @@ class ObjectSubscription:
         self._on_close(self)
 
     def view_synced(self, view: views.View) -> None:
-        """See :class:`addon_operator.kube.views.Member`."""
+        """See :class:`.Member`."""
         if self.synced:
             self._join(view)
         else:
             self.check_complete()
 
     def view_changed(self, view: views.View, changes: Sequence[object_changes.Change]) -> None:
-        """See :class:`addon_operator.kube.views.Member`."""
+        """See :class:`.Member`."""
         if view in self._joined:
             self._tell(changes)
 
     def view_trouble(self, view: views.View) -> None:  # noqa: ARG002 - the reason is that of all parts
-        """See :class:`addon_operator.kube.views.Member`."""
+        """See :class:`.Member`."""
         self.check_trouble()
 
     def view_gone(self, view: views.View) -> None:
-        """See :class:`addon_operator.kube.views.Member`: begin with looking the kind up."""
+        """See :class:`.Member`: begin with looking the kind up."""
         if self._resource is None or view not in self._parts.values():
             return
         self._feeds.forget(self._resource)

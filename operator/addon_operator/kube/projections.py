@@ -8,7 +8,8 @@ from typing import Final, NamedTuple, Protocol
 
 import orjson
 
-from addon_operator.hooks import jq_programs, packed_entries
+from addon_operator.documents import packed_entries
+from addon_operator.hook_contract import jq_programs
 from addon_operator.kernel import errors
 
 JQ_SECONDS: Final = 5.0
@@ -31,7 +32,7 @@ class Reduced(NamedTuple):
     """What is kept of an object."""
 
     entry: bytes
-    """A JSON document, as it is or packed by :mod:`addon_operator.hooks.packed_entries`."""
+    """A JSON document, as it is or packed by :mod:`.packed_entries`."""
     digest: bytes
     """Equal digests mean that nothing changed for this subscriber."""
 
@@ -49,7 +50,7 @@ class Projection(Protocol):
 
 
 class JqRunner(Protocol):
-    """Runs jq programs; see :class:`addon_operator.process.jq_workers.JqWorkers`."""
+    """Runs jq programs; see :class:`.JqWorkers`."""
 
     async def run(
         self, program: str, documents: Sequence[bytes], timeout: float

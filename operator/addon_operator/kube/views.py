@@ -7,7 +7,7 @@ import logging
 from collections.abc import Iterator, Sequence
 from typing import Final, Protocol
 
-from addon_operator.hooks import packed_entries
+from addon_operator.documents import packed_entries
 from addon_operator.kube import projections, watch_lines
 from addon_operator.kube.object_changes import Change, ChangeType, ObjectKey
 

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from addon_operator.kernel import typed_json
+from addon_operator.documents import typed_json
 from addon_operator.kube import errors
 
 DELETED: Final = "DELETED"

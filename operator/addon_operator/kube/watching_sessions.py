@@ -23,7 +23,7 @@ async def open_session(
     It closes itself when the server's certificate is not trusted and the files with the authorities have
     changed since: its client has to log in anew then.
 
-    Raises :class:`addon_operator.kube.errors.AccessError` for certificates that cannot be used.
+    Raises :class:`.AccessError` for certificates that cannot be used.
     """
     watcher = _Watcher(using, health, await asyncio.to_thread(connection.transport_of, using))
     headers = {"User-Agent": connection.USER_AGENT}

@@ -8,10 +8,10 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final, cast
 
+from addon_operator.documents import yaml_reading
 from addon_operator.kernel import errors
 from addon_operator.kernel.json_types import JsonObject, JsonValue
 from addon_operator.modules import manifests
-from addon_operator.values import yaml_reading
 
 _DOCUMENT_START: Final = re.compile(r"^---(?:[ \t].*)?$", re.MULTILINE)
 DIRECTORY: Final = "crds"
@@ -76,7 +76,7 @@ def parse(text: str, source: str) -> list[Crd]:
     """The definitions of a file; empty documents are passed over.
 
     Raises :class:`CrdFileError` for a document that is no CustomResourceDefinition, and
-    :class:`~addon_operator.values.yaml_reading.YamlError` for a file that is no YAML; both say file and
+    :class:`.YamlError` for a file that is no YAML; both say file and
     document.
     """
     documents = yaml_reading.load_documents(text, source)

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import yaml
 
-from addon_operator.kernel import bounded_yaml
+from addon_operator.documents import bounded_yaml
 
 _HOOK: Final = "helm.sh/hook"
 _DOCUMENT_START: Final = re.compile(r"^---(?:[ \t].*)?$", re.MULTILINE)

@@ -1,6 +1,6 @@
 """What a converge would do, told for people: the plan that the engine executes, with the reason of each step.
 
-It is made of :class:`addon_operator.modules.plan.ConvergePlan` and of what would become of each release.
+It is made of :class:`.ConvergePlan` and of what would become of each release.
 """
 
 import dataclasses
@@ -8,8 +8,9 @@ import enum
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from addon_operator.documents import manifest_diff
 from addon_operator.kernel import names
-from addon_operator.modules import manifest_diff, model, plan
+from addon_operator.modules import model, plan
 
 
 class Step(enum.StrEnum):

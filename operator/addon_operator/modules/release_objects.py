@@ -4,8 +4,8 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any, Final, TypeAlias
 
-from addon_operator.modules import manifest_diff, manifests
-from addon_operator.values import json_documents
+from addon_operator.documents import json_documents, manifest_diff
+from addon_operator.modules import manifests
 
 Object: TypeAlias = dict[str, Any]
 _DOCUMENT_START: Final = re.compile(r"^---(?:[ \t].*)?$", re.MULTILINE)

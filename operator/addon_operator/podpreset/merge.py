@@ -70,9 +70,9 @@ def inject(
     """Merge presets that were selected for a pod into it, all of them or none.
 
     A pod to which the same presets were applied before gets no change. The keys of the sources named by
-    :func:`addon_operator.podpreset.env_sources.sources_needed` suffice.
+    :func:`.sources_needed` suffice.
 
-    Raises :class:`addon_operator.podpreset.cost.MergeCostError` when that would cost more than it may.
+    Raises :class:`.MergeCostError` when that would cost more than it may.
     """
     ordered = sorted(presets, key=lambda preset: preset.order)
     cost.check(pod, ordered)

@@ -90,7 +90,7 @@ async def run_child(  # noqa: PLR0913 - one parameter for each thing a caller ma
     is ended in the same way, and only then does the cancellation go on; a second cancellation kills at once.
 
     Without a ``spawner`` the child is started from this process, and ``max_rss_bytes`` is never less than the
-    peak of this process; with a :class:`~addon_operator.process.launcher.Launcher` it is the child's own.
+    peak of this process; with a :class:`.Launcher` it is the child's own.
 
     Raises :class:`ChildStartError` when the program cannot be started.
     """

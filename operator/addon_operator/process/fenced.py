@@ -8,7 +8,7 @@ from addon_operator.process import spawning
 
 
 class FencedSpawner:
-    """Implements :class:`~addon_operator.process.spawning.Spawner`."""
+    """Implements :class:`.Spawner`."""
 
     def __init__(self, spawner: spawning.Spawner, fence: fencing.Fence) -> None:
         self._spawner = spawner
@@ -28,5 +28,5 @@ class FencedSpawner:
         return self._spawner.start(argv, env=env, cwd=cwd, stdout=stdout, stderr=stderr)
 
     def reap(self, pid: int) -> spawning.Exit:
-        """Take the exit of a process; see :class:`~addon_operator.process.spawning.Spawner`."""
+        """Take the exit of a process; see :class:`.Spawner`."""
         return self._spawner.reap(pid)

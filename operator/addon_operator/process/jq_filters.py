@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final, Protocol
 
-from addon_operator.hooks import jq_programs, plain_filters
+from addon_operator.hook_contract import jq_programs, plain_filters
 
 _KEPT_PROGRAMS: Final = 1024
 _INLINE_BYTES: Final = 1 << 20
@@ -12,7 +12,7 @@ _INLINE_BYTES: Final = 1 << 20
 
 
 class Workers(Protocol):
-    """What runs any program; see :class:`addon_operator.process.jq_workers.JqWorkers`."""
+    """What runs any program; see :class:`.JqWorkers`."""
 
     async def run(
         self, program: str, documents: Sequence[bytes], timeout: float

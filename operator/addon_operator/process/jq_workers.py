@@ -10,7 +10,7 @@ from typing import Final, Self
 
 import jq  # type: ignore[import-not-found]  # an extension module without stubs
 
-from addon_operator.hooks import jq_programs
+from addon_operator.hook_contract import jq_programs
 from addon_operator.process import jq_worker_main, spawning, start_errors
 
 WORKERS: Final = 2

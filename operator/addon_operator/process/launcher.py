@@ -25,7 +25,7 @@ _LOST: Final = spawning.Exit(-signal.SIGKILL, 0.0, 0.0, 0)
 
 
 class Launcher:
-    """The operator's side of the launcher; a :class:`~addon_operator.process.spawning.Spawner`.
+    """The operator's side of the launcher; a :class:`.Spawner`.
 
     The process is started when it is first needed, and once more if it was killed. Belongs to one thread.
     """
@@ -54,7 +54,7 @@ class Launcher:
         stdout: int,
         stderr: int,
     ) -> int:
-        """Start a program; see :class:`~addon_operator.process.spawning.Spawner`."""
+        """Start a program; see :class:`.Spawner`."""
         if any("\0" in text for text in (*argv, *env, *env.values())):
             raise ValueError("embedded null byte")
         request = {"argv": [*argv], "env": {**env}, "cwd": str((cwd or pathlib.Path()).absolute())}
@@ -67,7 +67,7 @@ class Launcher:
         raise OSError(number, os.strerror(number))
 
     def reap(self, pid: int) -> spawning.Exit:
-        """Take the exit of a child; see :class:`~addon_operator.process.spawning.Spawner`."""
+        """Take the exit of a child; see :class:`.Spawner`."""
         if self._socket is None:
             return _LOST
         try:

@@ -7,7 +7,7 @@ when a time limit passes that the operator has set and not moved on, as one that
 
 It runs as a script of its own, without the package and site-packages and with few imports, so that it stays
 small, and holds no state but the children that are not reaped. One request at a time comes over the socket
-whose number is its argument; see :mod:`addon_operator.process.launcher` for the other side.
+whose number is its argument; see :mod:`.launcher` for the other side.
 """
 
 import errno

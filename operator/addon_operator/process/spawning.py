@@ -145,7 +145,7 @@ def spawn(
 ) -> Spawned:
     """Start a program and watch it.
 
-    Raises :class:`~addon_operator.process.start_errors.ChildStartError` when it cannot be started.
+    Raises :class:`.ChildStartError` when it cannot be started.
     """
     words = [os.fspath(word) for word in argv]
     try:
@@ -168,7 +168,7 @@ def start_python(
     """Start a file of ours as a worker that talks through the socket ``descriptor``.
 
     It gets no environment, which what it works out could read, and no output; ``options`` are those of the
-    interpreter. Raises :class:`addon_operator.process.start_errors.ChildStartError`.
+    interpreter. Raises :class:`.ChildStartError`.
     """
     argv = [sys.executable, *options, str(script), str(descriptor), *map(str, arguments)]
     try:

@@ -15,10 +15,11 @@ from typing import Any, Final, Self
 
 import orjson
 
-from addon_operator.hooks import documents
+from addon_operator.documents import document_stream
 from addon_operator.kernel import json_types
 from addon_operator.process import spawning, start_errors, values_worker_main
-from addon_operator.values import inspection, schemas, sources
+from addon_operator.values import inspection, sources
+from addon_operator.values.schema import schemas
 
 SECONDS: Final = 20.0
 """For one section when nobody waits."""
@@ -37,7 +38,7 @@ class _LostError(Exception):
 
 
 class ValuesWorker:
-    """Implements :class:`~addon_operator.values.inspection.Inspector`; any thread but the loop's may ask.
+    """Implements :class:`.Inspector`; any thread but the loop's may ask.
 
     The process is started with the first question, and again after it was ended. It answers one question at a
     time. What takes it too long is wrong, in a sentence that names the bound.
@@ -75,7 +76,7 @@ class ValuesWorker:
             _BUDGET.reset(token)
 
     def parse_section(self, key: str, text: str) -> json_types.JsonObject:
-        """See :class:`~addon_operator.values.inspection.Inspector`."""
+        """See :class:`.Inspector`."""
         try:
             answer = self._ask({"ask": "parse", "key": key, "text": text}, ())
         except _LostError as error:
@@ -88,7 +89,7 @@ class ValuesWorker:
     def config_violations(
         self, proposal: inspection.Proposal, section_schemas: schemas.SectionSchemas
     ) -> list[schemas.Violation]:
-        """See :class:`~addon_operator.values.inspection.Inspector`."""
+        """See :class:`.Inspector`."""
         needs_before = section_schemas.config is not None and section_schemas.config.has_rules
         written = {
             "key": proposal.key,
@@ -100,7 +101,7 @@ class ValuesWorker:
         return self._violations({"ask": "config", "proposal": written}, proposal.key, parts)
 
     def values_violations(self, values: inspection.Values, schema: schemas.Schema) -> list[schemas.Violation]:
-        """See :class:`~addon_operator.values.inspection.Inspector`."""
+        """See :class:`.Inspector`."""
         written = {
             "key": values.key,
             "value": values.value,
@@ -110,16 +111,16 @@ class ValuesWorker:
         return self._violations({"ask": "values", "values": written}, values.key, (schema,))
 
     def load_stream(self, text: str) -> list[json_types.JsonValue]:
-        """The documents of what a hook wrote, see :func:`addon_operator.hooks.documents.load_stream`.
+        """The documents of what a hook wrote, see :func:`.load_stream`.
 
-        Raises :class:`~addon_operator.hooks.documents.DocumentError`.
+        Raises :class:`.DocumentError`.
         """
         try:
             answer = self._ask({"ask": "documents", "text": text}, ())
         except _LostError as error:
-            raise documents.DocumentError(f"it cannot be read: {error}") from None
+            raise document_stream.DocumentError(f"it cannot be read: {error}") from None
         if "error" in answer:
-            raise documents.StreamError(*answer["error"])
+            raise document_stream.StreamError(*answer["error"])
         found: list[json_types.JsonValue] = answer["documents"]
         return found
 

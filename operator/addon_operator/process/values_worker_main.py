@@ -21,7 +21,7 @@ class Worker:
     """Answers questions."""
 
     def __init__(self) -> None:
-        from addon_operator.values import cel_rules
+        from addon_operator.values.schema import cel_rules
 
         self._evaluator = cel_rules.CelEvaluator()
         self._schemas: dict[str, Any] = {}
@@ -40,7 +40,7 @@ class Worker:
         return answer
 
     def _learn(self, definitions: dict[str, Any]) -> None:
-        from addon_operator.values import schemas
+        from addon_operator.values.schema import schemas
 
         for digest, (definition, source) in definitions.items():
             self._schemas[digest] = schemas.Schema(definition, source, self._evaluator)
@@ -58,7 +58,8 @@ class Worker:
             return {"error": str(error)}
 
     def _config(self, question: dict[str, Any]) -> dict[str, Any]:
-        from addon_operator.values import inspection, schemas
+        from addon_operator.values import inspection
+        from addon_operator.values.schema import schemas
 
         config, values = (self._schemas.get(digest) for digest in question["schemas"])
         proposal = inspection.Proposal(**question["proposal"])
@@ -75,11 +76,11 @@ class Worker:
     def _documents(self, question: dict[str, Any]) -> dict[str, Any]:
         import orjson
 
-        from addon_operator.hooks import documents
+        from addon_operator.documents import document_stream
 
         try:
-            found = documents.load_stream(question["text"])
-        except documents.StreamError as error:
+            found = document_stream.load_stream(question["text"])
+        except document_stream.StreamError as error:
             return {"error": [error.index, error.reason]}
         for index, document in enumerate(found):
             try:

@@ -135,7 +135,7 @@ class ModuleMetrics:
     helm_upgrades_skipped_total: Counter
     """``module``, ``by``: inputs or manifest"""
     info: Gauge
-    """``module``, ``state``; set through :meth:`addon_operator.telemetry.metrics.Metrics.module_state`."""
+    """``module``, ``state``; set through :meth:`.Metrics.module_state`."""
     enabled: Gauge
     """``module``; 1 or 0"""
     maintenance: Gauge
@@ -334,7 +334,7 @@ class ProcessMetrics:
     watch_up: Gauge
     """``watch``"""
     connections_closed_total: Counter
-    """``site``: admission or metrics, ``reason``; see :mod:`addon_operator.admission.connections`"""
+    """``site``: admission or metrics, ``reason``; see :mod:`.connections`"""
 
 
 def process_metrics(make: Factory) -> ProcessMetrics:

@@ -12,8 +12,8 @@ from typing import Final
 from prometheus_client import metrics_core
 from prometheus_client import registry as library_registry
 
-from addon_operator.hooks import metric_operations
-from addon_operator.hooks.metric_operations import Action
+from addon_operator.hook_contract.outputs import metric_operations
+from addon_operator.hook_contract.outputs.metric_operations import Action
 from addon_operator.kernel import errors
 from addon_operator.telemetry import hook_series, series
 

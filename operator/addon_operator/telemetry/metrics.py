@@ -18,7 +18,7 @@ _VERSIONS: Final = frozenset({"0.0.4", "1.0.0", "2.0.0"})
 
 
 class RequestTarget(Protocol):
-    """What a request pointed at; see :class:`addon_operator.kube.paths.Target`."""
+    """What a request pointed at; see :class:`.Target`."""
 
     @property
     def verb(self) -> str:
@@ -103,12 +103,12 @@ class Metrics:
             self.queues.action_seconds.labels(queue_name=queue, queue_action=action).observe(seconds)
 
     def request_done(self, target: RequestTarget, method: str, code: str, seconds: float) -> None:
-        """A try of a request ended; see :class:`addon_operator.kube.client.RequestObserver`."""
+        """A try of a request ended; see :class:`.RequestObserver`."""
         self.process.request_result_total.labels(code=code, method=method).inc()
         self.process.request_latency_seconds.labels(verb=target.verb, url=target.template).observe(seconds)
 
     def watch_failed(self, kind: str, reason: str) -> None:
-        """A watch failed; see :class:`addon_operator.kube.object_feeds.WatchObserver`."""
+        """A watch failed; see :class:`.WatchObserver`."""
         self.process.watch_errors_total.labels(kind=kind, reason=reason).inc()
 
     def show_watch(self, watch: str, is_up: Callable[[], bool]) -> None:

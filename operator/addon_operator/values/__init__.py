@@ -1,0 +1,1 @@
+"""Values, pure: their sources, how they lie on each other, and what is read of them."""

@@ -7,8 +7,10 @@ precondition, and on a conflict does the same with the fresh object.
 import dataclasses
 from collections.abc import Mapping
 
+from addon_operator.documents import json_documents, yaml_writing
 from addon_operator.kernel import json_types, names
-from addon_operator.values import json_documents, patches, sources, yaml_writing
+from addon_operator.values import sources
+from addon_operator.values.patches import patches
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -28,7 +30,7 @@ def patch_section(
 ) -> ConfigPatchResult:
     """Apply a config values patch of a module's hook (``None``: a global hook) to what the ConfigMap says.
 
-    Raises :class:`~addon_operator.values.patches.PatchError`.
+    Raises :class:`.PatchError`.
     """
     patches.check_roots(owner, patch, switches=False)
     key = patches.root_key(owner)

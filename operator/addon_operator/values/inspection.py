@@ -1,15 +1,17 @@
 """Reading and checking values that somebody hands in: the work that takes long when they are made to.
 
 It needs nothing but what it is given, so that it can be done in another process, which can be ended: see
-:mod:`addon_operator.process.values_worker`. Whatever else is done with values is linear in their size.
+:mod:`.values_worker`. Whatever else is done with values is linear in their size.
 """
 
 import contextlib
 import dataclasses
 from typing import Final, Protocol
 
+from addon_operator.documents import json_documents
 from addon_operator.kernel import json_types, names
-from addon_operator.values import json_documents, merge, schemas, sources
+from addon_operator.values import merge, sources
+from addon_operator.values.schema import schemas
 
 MAX_VALUES_BYTES: Final = 16 << 20
 """How large a section may be as JSON once aliases are written out and defaults are filled in."""
@@ -50,7 +52,7 @@ class Inspector(Protocol):
     def parse_section(self, key: str, text: str) -> json_types.JsonObject:
         """A section's text in the ConfigMap.
 
-        Raises a :class:`~addon_operator.kernel.errors.ConfigurationError` if it is none.
+        Raises a :class:`.ConfigurationError` if it is none.
         """
         ...
 

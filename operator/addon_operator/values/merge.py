@@ -1,7 +1,7 @@
 """How the sources of values lie on each other."""
 
+from addon_operator.documents import json_documents
 from addon_operator.kernel import json_types
-from addon_operator.values import json_documents
 
 
 def merge(*layers: json_types.JsonObject) -> json_types.JsonObject:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from addon_operator.kernel import json_types
-from addon_operator.values import schemas
+from addon_operator.values.schema import schemas
 
 MIN_LENGTH: Final = 4
 """Shorter values are left alone: they would be found everywhere, and keep no secret."""
@@ -19,7 +19,7 @@ def sensitive_texts(value: json_types.JsonValue, masked: json_types.JsonValue) -
 
 
 def redactor(texts: Iterable[str]) -> Callable[[str], str]:
-    """A function that shows :data:`~addon_operator.values.schemas.HIDDEN` in the place of the texts.
+    """A function that shows :data:`.HIDDEN` in the place of the texts.
 
     They are found as they are, as JSON and YAML escape them, in base64, and line by line.
     """

@@ -5,16 +5,11 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Final, cast
 
+from addon_operator.documents import json_documents, json_pointers
 from addon_operator.kernel import json_types, names
-from addon_operator.values import (
-    inspection,
-    json_documents,
-    json_pointers,
-    origins,
-    patch_log,
-    patches,
-    schemas,
-)
+from addon_operator.values import inspection, origins
+from addon_operator.values.patches import patch_log, patches
+from addon_operator.values.schema import schemas
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """What each source of values says: ``values.yaml`` files and the values ConfigMap.
 
-The sources are only read and checked here; :mod:`addon_operator.values.store` lays them on each other.
+The sources are only read and checked here; :mod:`.store` lays them on each other.
 """
 
 import dataclasses
@@ -9,8 +9,8 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from typing import Final, NoReturn
 
+from addon_operator.documents import yaml_reading
 from addon_operator.kernel import errors, json_types, names
-from addon_operator.values import yaml_reading
 
 NO_RESOURCE_RECONCILIATION: Final = "NoResourceReconciliation"
 """Value of ``someModuleMaintenance`` that stops Helm and healing for the module."""
@@ -62,7 +62,7 @@ class ConfigValues:
 def parse_common_values(text: str, source: str) -> ValuesFile:
     """Read ``$MODULES_DIR/values.yaml``: ``global``, any module's section, any ``…Enabled`` switch.
 
-    Raises :class:`ValuesFileError` or :class:`~addon_operator.values.yaml_reading.YamlError`.
+    Raises :class:`ValuesFileError` or :class:`.YamlError`.
     """
     document = yaml_reading.load_document(text, source)
     for key in _root(document):
@@ -86,7 +86,7 @@ def _camel_case(key: str) -> str:
 def parse_module_values(module: names.ModuleName, text: str, source: str) -> ValuesFile:
     """Read a module's ``values.yaml``: only its own section and its own switch.
 
-    Raises :class:`ValuesFileError` or :class:`~addon_operator.values.yaml_reading.YamlError`.
+    Raises :class:`ValuesFileError` or :class:`.YamlError`.
     """
     document = yaml_reading.load_document(text, source)
     allowed = (names.values_key(module), names.enabled_key(module))
@@ -174,7 +174,7 @@ def parse_config_map(
 def parse_section(key: str, text: str) -> json_types.JsonObject:
     """The text of a section in the ConfigMap.
 
-    Raises :class:`ValuesFileError` or :class:`~addon_operator.values.yaml_reading.YamlError`.
+    Raises :class:`ValuesFileError` or :class:`.YamlError`.
     """
     value = yaml_reading.load(text, f"key {key!r}")
     if value is None or isinstance(value, dict):

@@ -9,20 +9,20 @@ from typing import Final, cast
 
 import orjson
 
+from addon_operator.documents import json_documents
 from addon_operator.kernel import errors, json_types, names
 from addon_operator.values import (
     config_map,
     inspection,
-    json_documents,
     merge,
     origins,
-    patch_plans,
     section,
     sources,
     switches,
 )
-from addon_operator.values import patches as json_patches
-from addon_operator.values import schemas as values_schemas
+from addon_operator.values.patches import patch_plans
+from addon_operator.values.patches import patches as json_patches
+from addon_operator.values.schema import schemas as values_schemas
 
 
 class UnknownModuleError(errors.AddonOperatorError):
@@ -263,7 +263,7 @@ class ValuesStore:
         A module that a hook enabled was not looked at when the ConfigMap was read, so its configuration is
         checked, too.
 
-        Raises :class:`~addon_operator.values.schemas.InvalidValuesError`.
+        Raises :class:`.InvalidValuesError`.
         """
         self.checking_helm_values(module)()
 
@@ -309,8 +309,8 @@ class ValuesStore:
 
         A ``plan`` that no longer counts is made again.
 
-        Raises :class:`~addon_operator.values.patches.PatchError` or
-        :class:`~addon_operator.values.schemas.InvalidValuesError`.
+        Raises :class:`.PatchError` or
+        :class:`.InvalidValuesError`.
         """
         kept = self._section(owner)
         if plan is None or not self.counts(owner, plan):
@@ -332,8 +332,8 @@ class ValuesStore:
 
         ``config`` is a fresher state of the ConfigMap than the store's, after a conflict.
 
-        Raises :class:`~addon_operator.values.patches.PatchError` or
-        :class:`~addon_operator.values.schemas.InvalidValuesError`.
+        Raises :class:`.PatchError` or
+        :class:`.InvalidValuesError`.
         """
         kept = self._section(owner)
         result = config_map.patch_section(owner, patch, self._config if config is None else config)

@@ -10,10 +10,12 @@ from typing import Any
 
 from addon_operator.app import debug_api, runtime_config
 from addon_operator.engine import introspection, state, task_queue, tasks
-from addon_operator.hooks import bindings, config
+from addon_operator.hook_contract.configuration import bindings, hook_config
 from addon_operator.kernel import errors, json_types, names
 from addon_operator.modules import model
-from addon_operator.values import patches, schemas, sources, store
+from addon_operator.values import sources, store
+from addon_operator.values.patches import patches
+from addon_operator.values.schema import schemas
 from tests.unit.engine import fakes
 
 WEB = names.ModuleName("web")
@@ -123,8 +125,8 @@ def make() -> World:
     return World(api, inspected, renderer, levels, queue, states)
 
 
-def _hook_config() -> config.HookConfig:
-    return config.HookConfig(
+def _hook_config() -> hook_config.HookConfig:
+    return hook_config.HookConfig(
         before_helm=10,
         kubernetes=(
             bindings.KubernetesBinding("secret", name="secrets"),

@@ -8,7 +8,7 @@ import structlog
 
 from addon_operator.app import binding_observer
 from addon_operator.engine import state
-from addon_operator.hooks import bindings, config
+from addon_operator.hook_contract.configuration import bindings, hook_config
 from addon_operator.telemetry import metrics
 
 CONFIG = {"configVersion": "v1", "kubernetes": [{"name": "pods", "kind": "Pod", "jqFilter": ".spec"}]}
@@ -29,7 +29,9 @@ def observer(meters: metrics.Metrics) -> binding_observer.BindingObserver:
 @pytest.fixture
 def hook() -> state.Hook:
     return state.Hook(
-        "a.sh", pathlib.Path("a.sh"), config.parse(json.dumps(CONFIG), config.HookKind.GLOBAL, "a.sh")
+        "a.sh",
+        pathlib.Path("a.sh"),
+        hook_config.parse(json.dumps(CONFIG), hook_config.HookKind.GLOBAL, "a.sh"),
     )
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from addon_operator.app import debug_masking
-from addon_operator.values import yaml_reading
+from addon_operator.documents import yaml_reading
 
 SECRET = {
     "apiVersion": "v1",

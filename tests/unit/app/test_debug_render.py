@@ -13,7 +13,8 @@ from addon_operator.kernel import names
 from addon_operator.kube import api_resources, client, paths
 from addon_operator.kube import errors as kube_errors
 from addon_operator.modules import model
-from addon_operator.values import schemas, sources, store
+from addon_operator.values import sources, store
+from addon_operator.values.schema import schemas
 
 WEB = names.ModuleName("web")
 SECRET = "hunter2-and-more"

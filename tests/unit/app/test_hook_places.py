@@ -5,7 +5,7 @@ import pathlib
 import pytest
 
 from addon_operator.app import hook_places
-from addon_operator.hooks.config import HookKind
+from addon_operator.hook_contract.configuration.hook_config import HookKind
 from addon_operator.kernel import errors
 
 Shown = tuple[str, str, HookKind | None]

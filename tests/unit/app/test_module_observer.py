@@ -9,7 +9,7 @@ import structlog
 
 from addon_operator.app import observers
 from addon_operator.engine import hook_run, state
-from addon_operator.hooks import config
+from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import names
 from addon_operator.modules import model
 from addon_operator.process import children
@@ -39,8 +39,8 @@ def module(status: state.ModuleStatus) -> state.ModuleState:
 
 def hook(name: str, owner: names.ModuleName | None = WEB) -> state.Hook:
     text = json.dumps({"configVersion": "v1", "beforeHelm": 1, "schedule": [{"crontab": "* * * * *"}]})
-    kind = config.HookKind.MODULE
-    return state.Hook(name, pathlib.Path(name), config.parse(text, kind, name), owner)
+    kind = hook_config.HookKind.MODULE
+    return state.Hook(name, pathlib.Path(name), hook_config.parse(text, kind, name), owner)
 
 
 @pytest.mark.parametrize(

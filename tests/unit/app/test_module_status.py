@@ -8,7 +8,7 @@ import pytest
 from addon_operator.app import module_status
 from addon_operator.app.module_status import Moment, Phase
 from addon_operator.engine import state
-from addon_operator.hooks import config
+from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import names
 from addon_operator.modules import model
 
@@ -63,7 +63,7 @@ def test_each_state_has_its_conditions(
 def test_the_facts_stand_beside_the_conditions() -> None:
     ready = module()
     ready.hooks = tuple(
-        state.Hook(name, pathlib.Path(name), config.HookConfig(), ready.module.name)
+        state.Hook(name, pathlib.Path(name), hook_config.HookConfig(), ready.module.name)
         for name in ("b.sh", "a/b.py")
     )
     found = document(ready)

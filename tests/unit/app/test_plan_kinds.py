@@ -5,8 +5,8 @@ import pathlib
 import pytest
 
 from addon_operator.app import plan_kinds
+from addon_operator.documents import manifest_diff
 from addon_operator.kube import api_resources, discovery
-from addon_operator.modules import manifest_diff
 
 ADDED = manifest_diff.ChangeKind.ADDED
 

@@ -9,9 +9,10 @@ from click import testing
 
 from addon_operator.app import planning
 from addon_operator.cli import main
+from addon_operator.documents import manifest_diff
 from addon_operator.kernel import errors
 from addon_operator.kernel.names import ModuleName
-from addon_operator.modules import manifest_diff, outlook
+from addon_operator.modules import outlook
 from addon_operator.telemetry import logs
 
 PAGE = pathlib.Path(__file__).parents[3] / "docs" / "how-to" / "plan-a-change.md"

@@ -15,7 +15,8 @@ from addon_operator.engine import (
     schedules,
     state,
 )
-from addon_operator.hooks import bindings, config, contexts
+from addon_operator.hook_contract import binding_contexts
+from addon_operator.hook_contract.configuration import bindings, hook_config
 from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import errors
 from addon_operator.kernel.names import ModuleName
@@ -27,7 +28,7 @@ ADDED, MODIFIED, DELETED = object_changes.ChangeType
 
 def entry(name: str, **more: object) -> bytes:
     metadata = {"name": name, "namespace": "n"}
-    return contexts.entry(json.dumps({"kind": "Pod", "metadata": metadata, **more}).encode())
+    return binding_contexts.entry(json.dumps({"kind": "Pod", "metadata": metadata, **more}).encode())
 
 
 @dataclasses.dataclass(eq=False)
@@ -213,12 +214,12 @@ class Hooks:
     async def run(
         self,
         hook: state.Hook,
-        contexts_: Iterable[contexts.Context],
+        contexts_: Iterable[binding_contexts.Context],
         labels: hook_run.HookLabels,
         *,
         allow_failure: bool = False,
     ) -> hook_run.HookEffects:
-        told = json.loads(b"".join(contexts.document(contexts_)))
+        told = json.loads(b"".join(binding_contexts.document(contexts_)))
         self.runs.append(Run(hook.name, told, labels, allow_failure))
         if hook.name in self.gates:
             await self.gates[hook.name].wait()
@@ -237,13 +238,15 @@ class Hooks:
 
 def hook(name: str, document: Mapping[str, object], module: str | None = None) -> state.Hook:
     text = json.dumps({"configVersion": "v1", **document})
-    kind = config.HookKind.GLOBAL if module is None else config.HookKind.MODULE
+    kind = hook_config.HookKind.GLOBAL if module is None else hook_config.HookKind.MODULE
     owner = None if module is None else ModuleName(module)
-    return state.Hook(name, fakes.NOWHERE / name, config.parse(text, kind, name), owner)
+    return state.Hook(name, fakes.NOWHERE / name, hook_config.parse(text, kind, name), owner)
 
 
 def legacy_hook(document: Mapping[str, object]) -> state.Hook:
     """A global hook whose configuration has no ``configVersion``."""
     return state.Hook(
-        "old.sh", fakes.NOWHERE, config.parse(json.dumps(document), config.HookKind.GLOBAL, "old.sh")
+        "old.sh",
+        fakes.NOWHERE,
+        hook_config.parse(json.dumps(document), hook_config.HookKind.GLOBAL, "old.sh"),
     )

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import pytest
 
 from addon_operator.engine import binding_selections
-from addon_operator.hooks import bindings, jq_programs
+from addon_operator.hook_contract import jq_programs
+from addon_operator.hook_contract.configuration import bindings
 from addon_operator.kube import object_changes, object_selections, projections
 from tests.unit.engine import bound_fakes
 

@@ -9,7 +9,9 @@ from addon_operator.engine import config_state
 from addon_operator.kernel import errors
 from addon_operator.kernel.names import ModuleName
 from addon_operator.kube import config_maps
-from addon_operator.values import patches, schemas, sources, store
+from addon_operator.values import sources, store
+from addon_operator.values.patches import patches
+from addon_operator.values.schema import schemas
 
 WEB, DB = ModuleName("web"), ModuleName("db")
 

@@ -10,15 +10,17 @@ import prometheus_client
 import pytest
 import structlog
 
+from addon_operator.documents import document_stream
 from addon_operator.engine import hook_run, hook_runner, state, tasks
-from addon_operator.hooks import config, documents
+from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import errors
 from addon_operator.kernel.json_types import JsonValue
 from addon_operator.kernel.names import ModuleName
 from addon_operator.kube import errors as kube_errors
 from addon_operator.process import children
 from addon_operator.telemetry import hook_metrics, series
-from addon_operator.values import config_map, patches, sources, store
+from addon_operator.values import config_map, sources, store
+from addon_operator.values.patches import patches
 from tests.unit.engine import fakes
 
 WEB = ModuleName("web")
@@ -118,7 +120,7 @@ class Bench:
 
     def _load_large(self, text: str) -> Sequence[JsonValue]:
         self.large += 1
-        return documents.load_stream(text)
+        return document_stream.load_stream(text)
 
     async def run(
         self, files: Mapping[str, object], *, exit_code: int = 0, module: ModuleName | None = WEB
@@ -131,7 +133,7 @@ class Bench:
         path = self.root / "hook.sh"
         path.write_text("\n".join([*lines, f"exit {exit_code}", ""]))
         path.chmod(0o755)
-        hook = state.Hook("sub/hook.sh", path, config.HookConfig(), module)
+        hook = state.Hook("sub/hook.sh", path, hook_config.HookConfig(), module)
         labels = hook_run.HookLabels(hook.name, "onStartup", "main", "test", module)
         return await self.executor.run(hook, [], labels)
 
@@ -310,6 +312,6 @@ async def test_a_hook_that_runs_long_is_told_at_times_that_double(
     path.write_text("#!/bin/sh\nexec sleep 0.2\n")
     path.chmod(0o755)
     labels = hook_run.HookLabels("slow.sh", "onStartup", "main", "test", WEB)
-    await bench.executor.run(state.Hook("slow.sh", path, config.HookConfig(), WEB), [], labels)
+    await bench.executor.run(state.Hook("slow.sh", path, hook_config.HookConfig(), WEB), [], labels)
     assert bench.observer.held[:3] == [0.02, 0.04, 0.08]
     assert len(bench.observer.held) < 6

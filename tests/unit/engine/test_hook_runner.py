@@ -13,7 +13,8 @@ import pytest
 import structlog
 
 from addon_operator.engine import hook_directory, hook_runner
-from addon_operator.hooks import bindings, config, contexts
+from addon_operator.hook_contract import binding_contexts
+from addon_operator.hook_contract.configuration import bindings, hook_config
 from addon_operator.kernel import names
 from addon_operator.process import children
 
@@ -75,7 +76,7 @@ def request(
     **settings: Any,  # noqa: ANN401 - what HookRunRequest takes
 ) -> hook_runner.HookRunRequest:
     defaults = {
-        "contexts": [contexts.lifecycle(bindings.LifecycleBinding.BEFORE_HELM)],
+        "contexts": [binding_contexts.lifecycle(bindings.LifecycleBinding.BEFORE_HELM)],
         "config_values": {"global": {}, "someModule": {"a": 1}},
         "values": {"global": {"enabledModules": ["x"]}, "someModule": {"a": 2}},
         "log_fields": {"hook": "hook.sh", "binding": "beforeHelm", "queue": "main"},
@@ -321,8 +322,8 @@ async def test_the_configuration_is_what_a_hook_prints_when_asked_for_it(
     runner: hook_runner.HookRunner, hook: WriteHook, records: Records
 ) -> None:
     path = hook('[ "$1" = --config ] && echo "{configVersion: v1, beforeHelm: 7}"; echo aside >&2')
-    read = await runner.config(path, config.HookKind.MODULE)
-    assert read.order(config.LifecycleBinding.BEFORE_HELM) == 7
+    read = await runner.config(path, hook_config.HookKind.MODULE)
+    assert read.order(hook_config.LifecycleBinding.BEFORE_HELM) == 7
     assert [record["event"] for record in records] == ["aside"]
 
 
@@ -332,7 +333,7 @@ async def test_the_configuration_is_read_in_the_hooks_directory_without_run_file
     path = hook(
         '[ "$PWD" = "$(dirname "$0")" ] && [ -z "$VALUES_PATH" ] && echo "{configVersion: v1, onStartup: 1}"'
     )
-    assert (await runner.config(path, config.HookKind.GLOBAL)).on_startup == 1
+    assert (await runner.config(path, hook_config.HookKind.GLOBAL)).on_startup == 1
 
 
 @pytest.mark.parametrize(
@@ -351,8 +352,8 @@ async def test_a_configuration_that_cannot_be_had_is_one_sentence_that_names_the
     runner: hook_runner.HookRunner, hook: WriteHook, text: str, reason: str
 ) -> None:
     path = hook(text)
-    with pytest.raises(config.HookConfigError, match=reason) as caught:
-        await runner.config(path, config.HookKind.GLOBAL)
+    with pytest.raises(hook_config.HookConfigError, match=reason) as caught:
+        await runner.config(path, hook_config.HookKind.GLOBAL)
     assert str(caught.value).startswith(f"hook {path}: ")
     assert "\n" not in str(caught.value)
 
@@ -360,15 +361,15 @@ async def test_a_configuration_that_cannot_be_had_is_one_sentence_that_names_the
 async def test_a_hook_that_cannot_be_started_has_no_configuration(
     runner: hook_runner.HookRunner, hook: WriteHook
 ) -> None:
-    with pytest.raises(config.HookConfigError, match="interpreter /no/such"):
-        await runner.config(hook("", head="#!/no/such"), config.HookKind.GLOBAL)
+    with pytest.raises(hook_config.HookConfigError, match="interpreter /no/such"):
+        await runner.config(hook("", head="#!/no/such"), hook_config.HookKind.GLOBAL)
 
 
 async def test_a_hook_that_never_prints_its_configuration_is_stopped(
     make_runner: MakeRunner, hook: WriteHook
 ) -> None:
-    with pytest.raises(config.HookConfigError, match="ran longer than its timeout"):
-        await make_runner(default_timeout=0.1).config(hook("sleep 100"), config.HookKind.GLOBAL)
+    with pytest.raises(hook_config.HookConfigError, match="ran longer than its timeout"):
+        await make_runner(default_timeout=0.1).config(hook("sleep 100"), hook_config.HookKind.GLOBAL)
 
 
 @pytest.mark.parametrize(("word", "enabled"), [("true", True), ("false", False), (" true\n\n", True)])

@@ -8,7 +8,8 @@ from collections.abc import AsyncIterator, Sequence
 import pytest
 
 from addon_operator.engine import causes, hook_rates, hook_run, hook_tasks, queue_set, state
-from addon_operator.hooks import bindings, contexts
+from addon_operator.hook_contract import binding_contexts
+from addon_operator.hook_contract.configuration import bindings
 from addon_operator.kernel.names import ModuleName
 from tests.unit.engine import bound_fakes, fakes
 
@@ -22,7 +23,7 @@ class Objects:
         self.held: dict[str, list[bytes]] = {}
         self.asked = 0
 
-    def entries(self, hook: state.Hook, binding: bindings.KubernetesBinding) -> contexts.Entries:
+    def entries(self, hook: state.Hook, binding: bindings.KubernetesBinding) -> binding_contexts.Entries:
         self.asked += 1
         return tuple(self.held.get(binding.name, ()))
 
@@ -79,7 +80,9 @@ def ticking(*names: str, **more: object) -> state.Hook:
 
 
 def event(of: state.Hook, name: str, change: bindings.WatchEvent = ADDED, binding: int = 0) -> causes.Event:
-    return causes.Event(of.config.kubernetes[binding], change, contexts.PackedEntry(bound_fakes.entry(name)))
+    return causes.Event(
+        of.config.kubernetes[binding], change, binding_contexts.PackedEntry(bound_fakes.entry(name))
+    )
 
 
 def tick(of: state.Hook, binding: int = 0) -> causes.Tick:
@@ -167,7 +170,7 @@ async def test_thousands_of_events_are_one_run_and_take_little_memory_until_then
     tracemalloc.start()
     text = "x" * 20_000
     for number in range(300):
-        entry = contexts.PackedEntry(bound_fakes.entry(str(number), data=text))
+        entry = binding_contexts.PackedEntry(bound_fakes.entry(str(number), data=text))
         bench.tasks.add(one, causes.Event(one.config.kubernetes[0], ADDED, entry))
     held, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
@@ -527,7 +530,7 @@ async def test_two_bindings_without_names_keep_their_own_objects(bench: Bench) -
     held = {"Pod": [bound_fakes.entry("p")], "Node": [bound_fakes.entry("x")]}
 
     class ByKind:
-        def entries(self, hook: state.Hook, binding: bindings.KubernetesBinding) -> contexts.Entries:
+        def entries(self, hook: state.Hook, binding: bindings.KubernetesBinding) -> binding_contexts.Entries:
             return held[binding.kind]
 
     tasks = hook_tasks.HookTasks(bench.queues, bench.hooks, ByKind(), bench.rates)

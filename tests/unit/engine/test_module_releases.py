@@ -11,7 +11,8 @@ from addon_operator.helm import release_types
 from addon_operator.kernel import errors
 from addon_operator.kernel.names import ModuleName
 from addon_operator.modules import manifests, model, release
-from addon_operator.values import cel_rules, schemas, sources, store
+from addon_operator.values import sources, store
+from addon_operator.values.schema import cel_rules, schemas
 from tests.unit.engine import fakes
 
 WEB = ModuleName("web")

@@ -15,7 +15,7 @@ from addon_operator.engine import (
     reactions,
     state,
 )
-from addon_operator.hooks import config
+from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import errors
 from addon_operator.kernel.names import ModuleName, values_key
 from addon_operator.values import sources
@@ -289,5 +289,5 @@ onStartup: 1
 schedule: [{crontab: "* * * * *"}]
 kubernetes: [{kind: Pod, jqFilter: .metadata.name, labelSelector: {matchLabels: {a: b}}}]
 """
-    read = [config.parse(text, config.HookKind.MODULE, "a.sh") for _ in range(2)]
+    read = [hook_config.parse(text, hook_config.HookKind.MODULE, "a.sh") for _ in range(2)]
     assert read[0] == read[1]

@@ -5,10 +5,10 @@ import pathlib
 import pytest
 
 from addon_operator.engine import state
-from addon_operator.hooks import config
+from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import errors, names
 from addon_operator.modules import model
-from addon_operator.values import schemas
+from addon_operator.values.schema import schemas
 
 WEB = names.ModuleName("web")
 VIOLATION = schemas.Violation("web.port", "must be an integer", '"eighty"', "openapi/values.yaml")
@@ -140,7 +140,7 @@ def test_maintenance_is_part_of_the_reason_until_it_ends(states: state.ModuleSta
 
 def test_a_hook_is_current_as_long_as_its_module_has_this_very_one(states: state.ModuleStates) -> None:
     def made() -> state.Hook:
-        return state.Hook("a.sh", pathlib.Path("a.sh"), config.HookConfig(), WEB)
+        return state.Hook("a.sh", pathlib.Path("a.sh"), hook_config.HookConfig(), WEB)
 
     hook = made()
     assert not states.is_current(hook), "it is not registered yet"
@@ -150,4 +150,4 @@ def test_a_hook_is_current_as_long_as_its_module_has_this_very_one(states: state
     assert not states.is_current(hook), "the module was removed and enabled again"
     states.replace([])
     assert not states.is_current(hook)
-    assert states.is_current(state.Hook("g.sh", pathlib.Path("g.sh"), config.HookConfig()))
+    assert states.is_current(state.Hook("g.sh", pathlib.Path("g.sh"), hook_config.HookConfig()))

@@ -6,22 +6,23 @@ from typing import Any
 import pytest
 
 from addon_operator import hook
-from addon_operator.hooks import bindings, contexts
+from addon_operator.hook_contract import binding_contexts
+from addon_operator.hook_contract.configuration import bindings
 
 POD: dict[str, Any] = {"kind": "Pod", "metadata": {"name": "web-1"}}
-ENTRY = contexts.entry(json.dumps(POD).encode(), b'{"a": 1}')
-FILTERED = contexts.entry(None, b"null")
-FULL = contexts.entry(json.dumps(POD).encode())
+ENTRY = binding_contexts.entry(json.dumps(POD).encode(), b'{"a": 1}')
+FILTERED = binding_contexts.entry(None, b"null")
+FULL = binding_contexts.entry(json.dumps(POD).encode())
 
 
-def read(*written: contexts.Context) -> list[hook.Context]:
+def read(*written: binding_contexts.Context) -> list[hook.Context]:
     """The contexts as the hook gets them."""
-    return hook.Run(contexts=json.loads(b"".join(contexts.document(written)))).contexts
+    return hook.Run(contexts=json.loads(b"".join(binding_contexts.document(written)))).contexts
 
 
 def test_a_step_of_life_has_its_binding_and_all_snapshots() -> None:
     (context,) = read(
-        contexts.lifecycle(bindings.LifecycleBinding.BEFORE_HELM, {"pods": [ENTRY], "none": []})
+        binding_contexts.lifecycle(bindings.LifecycleBinding.BEFORE_HELM, {"pods": [ENTRY], "none": []})
     )
     assert (context.binding, context.type, context.watch_event, context.group) == ("beforeHelm", "", "", "")
     assert [entry.filter_result for entry in context.snapshots["pods"]] == [{"a": 1}]
@@ -29,40 +30,40 @@ def test_a_step_of_life_has_its_binding_and_all_snapshots() -> None:
 
 
 def test_a_start_of_the_operator_has_nothing_but_its_name() -> None:
-    (context,) = read(contexts.lifecycle(bindings.LifecycleBinding.ON_STARTUP))
+    (context,) = read(binding_contexts.lifecycle(bindings.LifecycleBinding.ON_STARTUP))
     assert (context.binding, context.snapshots, context.objects) == ("onStartup", {}, [])
 
 
 def test_a_tick_is_a_schedule() -> None:
-    (context,) = read(contexts.schedule("nightly", {"pods": [ENTRY]}))
+    (context,) = read(binding_contexts.schedule("nightly", {"pods": [ENTRY]}))
     assert (context.binding, context.type, list(context.snapshots)) == ("nightly", "Schedule", ["pods"])
 
 
 def test_a_synchronization_has_all_objects() -> None:
-    (context,) = read(contexts.synchronization("pods", [ENTRY, FULL]))
+    (context,) = read(binding_contexts.synchronization("pods", [ENTRY, FULL]))
     assert (context.binding, context.type) == ("pods", "Synchronization")
     assert [entry.object["metadata"]["name"] for entry in context.objects] == ["web-1", "web-1"]
 
 
 def test_an_event_has_what_happened_and_its_object() -> None:
-    packed = contexts.PackedEntry(ENTRY)
-    (context,) = read(contexts.event("pods", bindings.WatchEvent.MODIFIED, packed))
+    packed = binding_contexts.PackedEntry(ENTRY)
+    (context,) = read(binding_contexts.event("pods", bindings.WatchEvent.MODIFIED, packed))
     assert (context.type, context.watch_event) == ("Event", "Modified")
     assert (context.object, context.filter_result) == (POD, {"a": 1})
 
 
 def test_a_group_has_its_name_and_snapshots() -> None:
-    (context,) = read(contexts.group("pods", "all", {"pods": [FULL]}))
+    (context,) = read(binding_contexts.group("pods", "all", {"pods": [FULL]}))
     assert (context.type, context.group, len(context.snapshots["pods"])) == ("Group", "all", 1)
 
 
 def test_a_filter_result_of_null_is_one() -> None:
-    (context,) = read(contexts.synchronization("pods", [FILTERED]))
+    (context,) = read(binding_contexts.synchronization("pods", [FILTERED]))
     assert context.objects[0].filter_result is None
 
 
 def test_what_a_binding_does_not_keep_is_an_error_that_names_the_key() -> None:
-    (context,) = read(contexts.synchronization("pods", [FILTERED, FULL]))
+    (context,) = read(binding_contexts.synchronization("pods", [FILTERED, FULL]))
     filtered, full = context.objects
     with pytest.raises(hook.MissingError) as raised:
         _ = filtered.object
@@ -95,4 +96,4 @@ def test_an_unknown_snapshot_is_an_error_that_names_those_there_are(
 
 
 def test_a_context_is_there_as_it_was_written_too() -> None:
-    assert read(contexts.schedule("x"))[0].raw == {"binding": "x", "type": "Schedule"}
+    assert read(binding_contexts.schedule("x"))[0].raw == {"binding": "x", "type": "Schedule"}

@@ -15,7 +15,7 @@ import pytest
 from addon_operator import hook
 from addon_operator.app import hook_libraries
 from addon_operator.hook import objects
-from addon_operator.hooks import bindings, config
+from addon_operator.hook_contract.configuration import bindings, hook_config
 
 PAGE = (pathlib.Path(__file__).parents[3] / "docs" / "reference" / "hook-libraries.md").read_text()
 PYTHON_PART, BASH_PART = PAGE.split("\n## Bash\n")
@@ -109,4 +109,4 @@ def test_the_example_in_bash_does_the_same(tmp_path: pathlib.Path) -> None:
     told = subprocess.run(
         [*command, "--config"], env=environ, check=True, capture_output=True, text=True
     ).stdout
-    assert config.parse(told, config.HookKind.MODULE, "the example").before_helm == 10
+    assert hook_config.parse(told, hook_config.HookKind.MODULE, "the example").before_helm == 10

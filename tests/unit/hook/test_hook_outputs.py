@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from addon_operator import hook
-from addon_operator.hooks import metric_operations, object_operations, object_schemas
+from addon_operator.hook_contract.outputs import metric_operations, object_operations, object_schemas
 
 CONFIG_MAP: dict[str, Any] = {
     "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": "shop"},

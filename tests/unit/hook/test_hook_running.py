@@ -12,7 +12,7 @@ from collections.abc import Callable
 import pytest
 
 from addon_operator import hook
-from addon_operator.hooks import config
+from addon_operator.hook_contract.configuration import hook_config
 
 OUTPUTS = ("VALUES_JSON_PATCH_PATH", "CONFIG_VALUES_JSON_PATCH_PATH", "METRICS_PATH", "KUBERNETES_PATCH_PATH")
 CONFIG = {"configVersion": "v1", "beforeHelm": 10}
@@ -64,7 +64,7 @@ def test_the_configuration_is_printed_and_main_is_not_called(
 ) -> None:
     monkeypatch.setattr("sys.argv", ["hook.py", "--config"])
     hook.run(given, lambda _run: pytest.fail("called"))
-    assert config.parse(capsys.readouterr().out, config.HookKind.MODULE, "x").before_helm == 10
+    assert hook_config.parse(capsys.readouterr().out, hook_config.HookKind.MODULE, "x").before_helm == 10
 
 
 def test_a_configuration_that_is_no_json_is_one_line(

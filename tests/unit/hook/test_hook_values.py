@@ -11,7 +11,7 @@ from hypothesis import strategies
 
 from addon_operator import hook
 from addon_operator.kernel.json_types import JsonObject
-from addon_operator.values import patches
+from addon_operator.values.patches import patches
 
 DOCUMENT: JsonObject = {
     "global": {"ha": True},

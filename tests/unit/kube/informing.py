@@ -7,7 +7,7 @@ import functools
 import json
 from collections.abc import AsyncIterator, Sequence
 
-from addon_operator.hooks import jq_programs
+from addon_operator.hook_contract import jq_programs
 from addon_operator.kube import (
     client,
     discovery,

@@ -7,7 +7,7 @@ from typing import Any
 import jsonpatch
 import pytest
 
-from addon_operator.hooks import object_operations
+from addon_operator.hook_contract.outputs import object_operations
 from addon_operator.kube import client, discovery, object_patches, own_deletions
 from tests.fakes.api_server import Answer, ApiServer, Asked, Pauses, status
 from tests.unit.kube import informing

@@ -3,7 +3,7 @@
 import orjson
 import pytest
 
-from addon_operator.hooks import packed_entries
+from addon_operator.documents import packed_entries
 from addon_operator.kube import projections, views, watch_lines
 from tests.unit.kube import informing
 

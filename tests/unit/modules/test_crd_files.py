@@ -2,8 +2,8 @@
 
 import pytest
 
+from addon_operator.documents import yaml_reading
 from addon_operator.modules import crd_files
-from addon_operator.values import yaml_reading
 
 CRD = """\
 apiVersion: apiextensions.k8s.io/v1

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 
-from addon_operator.hooks import jq_programs
+from addon_operator.hook_contract import jq_programs
 from addon_operator.process import jq_filters
 
 

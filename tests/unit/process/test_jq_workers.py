@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from addon_operator.hooks import jq_programs
+from addon_operator.hook_contract import jq_programs
 from addon_operator.process import jq_workers
 
 PATIENT = 30.0

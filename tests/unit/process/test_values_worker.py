@@ -9,11 +9,14 @@ from typing import Final
 
 import pytest
 
-from addon_operator.hooks import documents, object_operations
+from addon_operator.documents import document_stream
+from addon_operator.hook_contract.outputs import object_operations
 from addon_operator.kernel import errors, json_types
 from addon_operator.kernel.names import GLOBAL_KEY, ModuleName, ValuesKey
 from addon_operator.process import values_worker
-from addon_operator.values import inspection, patches, schemas, sources, store
+from addon_operator.values import inspection, sources, store
+from addon_operator.values.patches import patches
+from addon_operator.values.schema import schemas
 
 WEB = ModuleName("web")
 KEY = ValuesKey("web")
@@ -277,14 +280,16 @@ def test_outputs_of_hooks_are_read_as_they_would_be_here(
     def read(load: object_operations.LoadDocuments) -> str:
         try:
             return str(load(text))
-        except documents.DocumentError as error:
+        except document_stream.DocumentError as error:
             return str(error)
 
-    assert read(worker.load_stream) == read(documents.load_stream)
+    assert read(worker.load_stream) == read(document_stream.load_stream)
 
 
 def test_a_number_that_the_api_server_cannot_read_is_told(worker: values_worker.ValuesWorker) -> None:
-    with pytest.raises(documents.StreamError, match=r"document \[1\]: the API server cannot read it as JSON"):
+    with pytest.raises(
+        document_stream.StreamError, match=r"document \[1\]: the API server cannot read it as JSON"
+    ):
         worker.load_stream("a: 1\n---\na: " + "1" * 40)
 
 

@@ -7,7 +7,7 @@ import pytest
 from prometheus_client import parser
 from prometheus_client.openmetrics import parser as openmetrics
 
-from addon_operator.hooks import metric_operations
+from addon_operator.hook_contract.outputs import metric_operations
 from addon_operator.telemetry import hook_metrics, metrics
 
 

@@ -3,7 +3,8 @@
 import pytest
 
 from addon_operator.kernel import names
-from addon_operator.values import config_map, patches, sources
+from addon_operator.values import config_map, sources
+from addon_operator.values.patches import patches
 
 SOME = names.ModuleName("some-module")
 DATA = {

@@ -3,8 +3,9 @@
 import pytest
 from hypothesis import given
 
+from addon_operator.documents import json_documents
 from addon_operator.kernel import json_types
-from addon_operator.values import json_documents, merge
+from addon_operator.values import merge
 from tests.unit.values.json_strategies import OBJECTS
 
 

@@ -2,8 +2,9 @@
 
 import pytest
 
+from addon_operator.documents import yaml_reading
 from addon_operator.kernel import names
-from addon_operator.values import sources, yaml_reading
+from addon_operator.values import sources
 
 NGINX = names.ModuleName("nginx-ingress")
 SOME = names.ModuleName("some-module")

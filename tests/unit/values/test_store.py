@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from addon_operator.kernel import names
-from addon_operator.values import patch_log, patches, sources, store
+from addon_operator.values import sources, store
+from addon_operator.values.patches import patch_log, patches
 from tests.unit.values.json_strategies import OBJECTS
 
 SOME = names.ModuleName("some-module")

@@ -1,0 +1,1 @@
+"""JSON and YAML documents: the one reader and the one comparison."""

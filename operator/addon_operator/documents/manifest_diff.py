@@ -1,0 +1,326 @@
+"""What tells two rendered manifests apart: whether they ask for the same, and what a person sees of it.
+
+Documents are compared, not their text: order, layout and comments make no difference, and Helm's test hooks
+are no part of a release's state.
+"""
+
+import contextlib
+import dataclasses
+import difflib
+import enum
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+import yaml
+
+from addon_operator.documents import bounded_yaml, json_documents, yaml_scalars
+
+_SEPARATOR: Final = re.compile(r"^---(?=\s|$)", re.MULTILINE)
+_SOURCE: Final = re.compile(r"^# Source: (?P<path>.+)$", re.MULTILINE)
+_SECRET_PARTS: Final = ("data", "stringData")
+_HIDDEN: Final = "***"
+_HIDDEN_BEFORE: Final = "*** (before)"
+_HIDDEN_AFTER: Final = "*** (after)"
+_HOOK: Final = "helm.sh/hook"
+_TEST_EVENTS: Final = frozenset({"test", "test-success", "test-failure"})
+_CORE: Final = "tag:yaml.org,2002:"
+_PLAIN_TAG: Final = "plain"
+_MERGE: Final = "<<"
+_A_NAME: Final = "*"
+"""Stands for a name that is another one in each render."""
+
+Object: TypeAlias = dict[str, Any]
+Redact: TypeAlias = Callable[[str], str]
+
+
+class _Loader(bounded_yaml.Loader):
+    """YAML as Helm reads it: scalars and keys as in values; of duplicate keys the last one counts."""
+
+    def resolve(self, kind: type[yaml.Node], value: Any, implicit: Any) -> str:  # noqa: ANN401  # PyYAML's
+        """Leave plain scalars to the rules that values have."""
+        if kind is not yaml.ScalarNode:
+            return _CORE + ("map" if kind is yaml.MappingNode else "seq")
+        if not implicit[0]:
+            return _CORE + "str"
+        return _CORE + "merge" if value == _MERGE else _PLAIN_TAG
+
+
+def _plain(_: _Loader, node: yaml.ScalarNode) -> yaml_scalars.Scalar:
+    return yaml_scalars.plain(node.value)
+
+
+def _mapping(loader: _Loader, node: yaml.MappingNode) -> Iterator[Object]:
+    found: Object = {}
+    yield found
+    loader.flatten_mapping(node)
+    for key_node, value_node in node.value:
+        found[_key_of(key_node)] = loader.construct_object(value_node)
+
+
+def _key_of(node: yaml.Node) -> str:
+    key = yaml_scalars.key(node.value) if node.tag == _PLAIN_TAG else node.value
+    if not isinstance(key, str):
+        raise yaml.constructor.ConstructorError(None, None, "a key is no text", node.start_mark)
+    return key
+
+
+_Loader.add_constructor(_PLAIN_TAG, _plain)
+_Loader.add_constructor(_CORE + "map", _mapping)
+
+
+class _Dumper(yaml.CSafeDumper):
+    """Texts of several lines stay lines, so that a difference is that of a line."""
+
+    def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002  # PyYAML's interface
+        """Write everything out."""
+        return True
+
+
+def _represent_text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+
+
+_Dumper.add_representer(str, _represent_text)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ObjectKey:
+    """Which object of a cluster a document of a manifest is."""
+
+    kind: str
+    """The file of the chart for a document that is no object."""
+    name: str = ""
+    namespace: str = ""
+    """Empty if the document names none: that of the release, or none at all."""
+    api_version: str = ""
+
+    def __str__(self) -> str:
+        place = f"{self.namespace}/{self.name}" if self.namespace else self.name
+        return f"{self.kind} {place}".rstrip()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Document:
+    """One document of a manifest."""
+
+    key: ObjectKey
+    text: str
+    body: Object | None
+    """``None`` when the text is no mapping, or no YAML at all."""
+
+
+def parse(manifest: str) -> tuple[Document, ...]:
+    """The documents of a manifest; those with nothing but comments are left out."""
+    found = (_document(text.strip("\n")) for text in _SEPARATOR.split(manifest))
+    return tuple(document for document in found if document is not None)
+
+
+def _document(text: str) -> Document | None:
+    try:
+        body = yaml.load(f"{text}\n", Loader=_Loader)  # noqa: S506 - derived from the safe loader
+    except (yaml.YAMLError, ValueError):
+        body = text
+    if body is None:
+        return None
+    if not isinstance(body, dict):
+        return Document(ObjectKey(_source(text)), text, None)
+    return Document(_key(body, text), text, body)
+
+
+def _key(body: Mapping[str, Any], text: str) -> ObjectKey:
+    metadata = body.get("metadata")
+    if not isinstance(metadata, dict):
+        metadata = {}
+    kind = str(body.get("kind") or _source(text))
+    name = metadata.get("name") or metadata.get("generateName") or ""
+    return ObjectKey(kind, str(name), str(metadata.get("namespace") or ""), str(body.get("apiVersion") or ""))
+
+
+def _source(text: str) -> str:
+    match = _SOURCE.search(text)
+    return match["path"] if match else "a document without a kind"
+
+
+def fingerprint(documents: Sequence[Document], changing: Collection[str] = ()) -> bytes:
+    """Equal for manifests that ask for the same.
+
+    ``changing`` are names of Helm's hooks that are other ones in each render (:func:`changing_names`): they
+    make no difference where hooks use them.
+    """
+    kept = without_tests(documents)
+    return b"\n".join(sorted(_canonical(_unnamed(document, changing)) for document in kept))
+
+
+def changing_names(one: Sequence[Document], other: Sequence[Document]) -> frozenset[str]:
+    """Names that Helm's hooks have in only one of two renders of the same: they are random."""
+    return _hook_names(one) ^ _hook_names(other)
+
+
+def may_have_hooks(manifest: str) -> bool:
+    """Whether hooks of Helm may be among the documents."""
+    return _HOOK in manifest
+
+
+def without_tests(documents: Iterable[Document]) -> tuple[Document, ...]:
+    """All but the test hooks of Helm, which ``helm test`` alone makes."""
+    return tuple(document for document in documents if not _is_test(document))
+
+
+def _is_test(document: Document) -> bool:
+    events = _hook_events(document)
+    return bool(events) and events <= _TEST_EVENTS
+
+
+def _hook_names(documents: Iterable[Document]) -> frozenset[str]:
+    hooks = (document.key.name for document in without_tests(documents) if _hook_events(document))
+    return frozenset(hooks) - {""}
+
+
+def _hook_events(document: Document) -> frozenset[str]:
+    metadata = (document.body or {}).get("metadata")
+    annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
+    events = annotations.get(_HOOK) if isinstance(annotations, dict) else None
+    return frozenset(event.strip() for event in events.split(",")) if isinstance(events, str) else frozenset()
+
+
+def _unnamed(document: Document, names: Collection[str]) -> Document:
+    if not names or not _hook_events(document):
+        return document
+    pattern = re.compile("|".join(map(re.escape, sorted(names, key=len, reverse=True))))
+    return dataclasses.replace(document, body=_replaced(document.body, pattern))
+
+
+def _replaced(value: Any, pattern: re.Pattern[str]) -> Any:  # noqa: ANN401  # JSON
+    if isinstance(value, dict):
+        return {key: _replaced(item, pattern) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_replaced(item, pattern) for item in value]
+    return pattern.sub(_A_NAME, value) if isinstance(value, str) else value
+
+
+def _canonical(document: Document) -> bytes:
+    if document.body is not None:
+        with contextlib.suppress(TypeError):  # what has no JSON form, such as a binary value
+            return json_documents.canonical(document.body)
+    return document.text.encode(errors="replace")
+
+
+def same(
+    applied: Sequence[Document],
+    rendered: Sequence[Document],
+    *,
+    extra_labels: Mapping[str, str],
+    namespace: str = "",
+) -> bool:
+    """Whether two manifests ask for the same objects, whatever their order, layout and comments.
+
+    ``extra_labels`` are those that another operator puts on each object after rendering: they make no
+    difference. An object that names no namespace is the same as one that names ``namespace``.
+    """
+    return _comparable(applied, extra_labels, namespace) == _comparable(rendered, extra_labels, namespace)
+
+
+def _comparable(documents: Iterable[Document], extra_labels: Mapping[str, str], namespace: str) -> bytes:
+    return fingerprint([_without(document, extra_labels, namespace) for document in documents])
+
+
+def _without(document: Document, extra_labels: Mapping[str, str], namespace: str) -> Document:
+    if document.body is None:
+        return document
+    return dataclasses.replace(document, body=_body_without(document.body, extra_labels, namespace))
+
+
+def _body_without(body: Object, extra_labels: Mapping[str, str], namespace: str) -> Object:
+    metadata = body.get("metadata")
+    labels = metadata.get("labels") if isinstance(metadata, dict) else None
+    if not isinstance(metadata, dict) or not isinstance(labels, dict | None):
+        return body
+    kept = {key: value for key, value in (labels or {}).items() if extra_labels.get(key) != value}
+    changed = {"labels": kept, "namespace": metadata.get("namespace") or namespace}
+    return {**body, "metadata": {**metadata, **changed}}
+
+
+class ChangeKind(enum.StrEnum):
+    """What becomes of an object."""
+
+    ADDED = "added"
+    CHANGED = "changed"
+    REMOVED = "removed"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Change:
+    """An object that is not the same in two manifests."""
+
+    kind: ChangeKind
+    key: ObjectKey
+    diff: tuple[str, ...]
+    """Unified diff without line ends; data of Secrets is hidden in it."""
+
+
+def diff(before: Sequence[Document], after: Sequence[Document], redact: Redact = str) -> tuple[Change, ...]:
+    """What changes from one manifest to another: new and changed objects in their order, then removed ones.
+
+    ``redact`` hides what must not be shown in a line.
+    """
+    old = {document.key: document for document in before}
+    new = {document.key: document for document in after}
+    changes = (_change(key, old.get(key), new.get(key), redact) for key in {**new, **old})
+    return tuple(change for change in changes if change is not None)
+
+
+def _change(key: ObjectKey, old: Document | None, new: Document | None, redact: Redact) -> Change | None:
+    if old is not None and new is not None and _same_body(old, new):
+        return None
+    lines = tuple(map(redact, _unified(key, *_shown(old, new))))
+    if old is None:
+        return Change(ChangeKind.ADDED, key, lines)
+    return Change(ChangeKind.REMOVED if new is None else ChangeKind.CHANGED, key, lines)
+
+
+def _same_body(old: Document, new: Document) -> bool:
+    return _canonical(old) == _canonical(new)
+
+
+def _unified(key: ObjectKey, old: str, new: str) -> Iterator[str]:
+    return difflib.unified_diff(
+        old.splitlines(), new.splitlines(), f"applied {key}", f"rendered {key}", lineterm=""
+    )
+
+
+def _shown(old: Document | None, new: Document | None) -> tuple[str, str]:
+    before, after = (document.body if document is not None else None for document in (old, new))
+    if any(body is not None and body.get("kind") == "Secret" for body in (before, after)):
+        before, after = _mask_secrets(before or {}, after or {})
+    return _text(old, before), _text(new, after)
+
+
+def _text(document: Document | None, body: Object | None) -> str:
+    if document is None:
+        return ""
+    if body is None:
+        return document.text
+    return str(yaml.dump(body, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=10**6))
+
+
+def _mask_secrets(old: Object, new: Object) -> tuple[Object, Object]:
+    """Both Secrets with their data hidden; where it differs, that it does is still seen."""
+    masked_old, masked_new = dict(old), dict(new)
+    for part in _SECRET_PARTS:
+        before, after = old.get(part), new.get(part)
+        if part in masked_old:
+            masked_old[part] = _mask_data(before, after, _HIDDEN_BEFORE)
+        if part in masked_new:
+            masked_new[part] = _mask_data(after, before, _HIDDEN_AFTER)
+    return masked_old, masked_new
+
+
+def _mask_data(data: object, other: object, when_differing: str) -> object:
+    if not isinstance(data, dict):
+        return _HIDDEN
+    others = other if isinstance(other, dict) else {}
+    return {
+        key: when_differing if key in others and others[key] != value else _HIDDEN
+        for key, value in data.items()
+    }

@@ -1,0 +1,203 @@
+"""Binding contexts: what a hook is told about the reason of its run, as items of ``BINDING_CONTEXT_PATH``.
+
+The shapes are those of the Go operator ("Binding context" of its documentation, and its code where that is
+silent). Objects stay the JSON text that the watch made of them: a context is written to a file piece by
+piece, and no part of it is ever parsed, or held twice.
+"""
+
+import itertools
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Protocol, TypeAlias
+
+import orjson
+
+from addon_operator.documents import packed_entries
+from addon_operator.hook_contract.configuration import bindings
+from addon_operator.kernel.json_types import JsonObject, JsonValue
+
+Entries: TypeAlias = Sequence[bytes]
+"""Objects, each a JSON document as :func:`entry` makes them."""
+Snapshots: TypeAlias = Mapping[str, Entries]
+"""Entries by the name of their kubernetes binding."""
+
+_LEGACY_EVENTS: Final = {
+    bindings.WatchEvent.ADDED: "add",
+    bindings.WatchEvent.MODIFIED: "update",
+    bindings.WatchEvent.DELETED: "delete",
+}
+_EMPTY_DOCUMENT: Final = b"{}"
+
+
+class Context(Protocol):
+    """One item of the array that a hook reads."""
+
+    @property
+    def group(self) -> str | None:
+        """Name of the group it stands for."""
+        ...
+
+    def pieces(self) -> Iterator[bytes]:
+        """Its JSON text, in pieces that are written one after the other."""
+        ...
+
+
+class PackedEntry:
+    """An entry that waits for its run, compressed if it is large."""
+
+    __slots__ = ("_data",)
+
+    def __init__(self, entry: bytes) -> None:
+        """``entry`` may be packed already: then it is not copied."""
+        self._data = packed_entries.pack(entry)
+
+    @property
+    def size(self) -> int:
+        """Bytes that it takes while it waits."""
+        return len(self._data)
+
+    def unpack(self) -> bytes:
+        """The entry."""
+        return packed_entries.unpack(self._data)
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """A context of ``head``, then the fields of an entry, then lists of entries."""
+
+    head: JsonObject
+    group: str | None = None
+    changed: PackedEntry | None = None
+    objects: Entries | None = None
+    snapshots: Snapshots | None = field(default=None)
+
+    def pieces(self) -> Iterator[bytes]:
+        yield orjson.dumps(self.head)[:-1]
+        if self.changed is not None and (fields := self.changed.unpack()) != _EMPTY_DOCUMENT:
+            yield b"," + fields[1:-1]
+        if self.objects is not None:
+            yield b',"objects":'
+            yield from _array(self.objects)
+        if self.snapshots is not None:
+            yield b',"snapshots":{'
+            yield from _snapshots(self.snapshots)
+            yield b"}"
+        yield b"}"
+
+
+@dataclass(frozen=True, slots=True)
+class _LegacyEvent:
+    """A change, for a configuration without ``configVersion``: only names the object."""
+
+    binding: str
+    event: str
+    changed: PackedEntry
+    group: str | None = None
+
+    def pieces(self) -> Iterator[bytes]:
+        changed = _member(json.loads(self.changed.unpack()), "object")
+        metadata = _member(changed, "metadata")
+        yield orjson.dumps(
+            {
+                "binding": self.binding,
+                "resourceEvent": self.event,
+                "resourceNamespace": metadata.get("namespace", ""),
+                "resourceKind": changed.get("kind", ""),
+                "resourceName": metadata.get("name", ""),
+            }
+        )
+
+
+def entry(kubernetes_object: bytes | None = None, filter_result: bytes | None = None) -> bytes:
+    """An object in a snapshot or context, of JSON documents.
+
+    ``object`` is there if the binding keeps full objects, ``filterResult`` if it has a jqFilter, even when
+    the filter gave ``null``.
+    """
+    fields = {b'"object":': kubernetes_object, b'"filterResult":': filter_result}
+    return b"{%b}" % b",".join(key + value for key, value in fields.items() if value is not None)
+
+
+def lifecycle(binding: bindings.LifecycleBinding, snapshots: Snapshots | None = None) -> Context:
+    """The context of a step of life; all but ``onStartup`` hold the snapshots of every kubernetes binding."""
+    head: JsonObject = {"binding": binding.value}
+    if binding is bindings.LifecycleBinding.ON_STARTUP:
+        return _Parts(head)
+    return _Parts(head, snapshots=snapshots or {})
+
+
+def schedule(name: str, snapshots: Snapshots | None = None) -> Context:
+    """The context of a tick."""
+    return _Parts({"binding": name, "type": "Schedule"}, snapshots=snapshots)
+
+
+def legacy_schedule(name: str) -> Context:
+    """The context of a tick for a configuration without ``configVersion``."""
+    return _Parts({"binding": name})
+
+
+def synchronization(name: str, objects: Entries, snapshots: Snapshots | None = None) -> Context:
+    """The context of the run with all objects that exist."""
+    return _Parts({"binding": name, "type": "Synchronization"}, objects=objects, snapshots=snapshots)
+
+
+def event(
+    name: str, watch_event: bindings.WatchEvent, changed: PackedEntry, snapshots: Snapshots | None = None
+) -> Context:
+    """The context of one change."""
+    head: JsonObject = {"binding": name, "type": "Event", "watchEvent": watch_event.value}
+    return _Parts(head, changed=changed, snapshots=snapshots)
+
+
+def group(name: str, group_name: str, snapshots: Snapshots | None = None) -> Context:
+    """The context of anything that happens to a binding with a ``group``: only the snapshots count."""
+    head: JsonObject = {"binding": name, "type": "Group", "groupName": group_name}
+    return _Parts(head, group_name, snapshots=snapshots or {})
+
+
+def legacy_event(watch_event: bindings.WatchEvent, name: str, changed: PackedEntry) -> Context:
+    """The context of one change for a configuration without ``configVersion``; the entry has the object."""
+    return _LegacyEvent(name, _LEGACY_EVENTS[watch_event], changed)
+
+
+def collapse_groups(contexts: Iterable[Context]) -> list[Context]:
+    """The contexts of one merged run: of neighbours that belong to the same group only the last one stays."""
+    collapsed: list[Context] = []
+    for context in contexts:
+        if collapsed and context.group is not None and collapsed[-1].group == context.group:
+            collapsed.pop()
+        collapsed.append(context)
+    return collapsed
+
+
+def document(contexts: Iterable[Context]) -> Iterator[bytes]:
+    """The text of the whole file, in pieces."""
+    yield b"["
+    for index, context in enumerate(contexts):
+        if index:
+            yield b","
+        yield from context.pieces()
+    yield b"]"
+
+
+def _array(entries: Entries) -> Iterator[bytes]:
+    yield b"["
+    for separator, item in zip(_separators(), entries, strict=False):
+        yield separator + item
+    yield b"]"
+
+
+def _snapshots(snapshots: Snapshots) -> Iterator[bytes]:
+    for separator, (name, entries) in zip(_separators(), snapshots.items(), strict=False):
+        yield separator + orjson.dumps(name) + b":"
+        yield from _array(entries)
+
+
+def _separators() -> Iterator[bytes]:
+    return itertools.chain((b"",), itertools.repeat(b","))
+
+
+def _member(value: JsonValue, key: str) -> JsonObject:
+    member = value.get(key) if isinstance(value, dict) else None
+    return member if isinstance(member, dict) else {}

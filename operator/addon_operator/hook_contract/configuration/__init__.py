@@ -1,0 +1,1 @@
+"""Hook configurations: what a hook prints with ``--config``."""

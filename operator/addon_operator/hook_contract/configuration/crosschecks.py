@@ -1,0 +1,93 @@
+"""Rules of a hook configuration that no single place can break.
+
+They run beside the check of the shape, so that all mistakes are told at once: whatever has not the expected
+shape is passed over here.
+"""
+
+import collections
+from collections.abc import Iterator, Mapping
+from typing import TypeAlias
+
+from addon_operator.hook_contract import violations
+from addon_operator.hook_contract.configuration import bindings, config_schemas, crontab
+from addon_operator.kernel.json_types import JsonObject, JsonValue
+
+_Item: TypeAlias = tuple[str, JsonObject]
+
+
+def violations_of(document: JsonObject) -> Iterator[str]:
+    """Each violation as ``place: mistake; remedy``."""
+    items = [*_items(document, "schedule"), *_items(document, "kubernetes")]
+    names = collections.Counter(_name(item) for _, item in _items(document, "kubernetes"))
+    for where, item in items:
+        yield from _unknown_snapshots(where, item, names)
+        yield from _two_names(where, item)
+        yield from _two_timezones(where, item)
+    yield from _two_intervals(document)
+    if not document.keys() - {"configVersion"}:
+        yield "it binds the hook to nothing; add a binding such as 'onStartup: 10'"
+
+
+def warnings_of(document: JsonObject) -> Iterator[str]:
+    """What is allowed and yet hardly meant."""
+    for key in config_schemas.UNSUPPORTED:
+        if key in document:
+            yield f"{key}: addon-operator does not serve such bindings; it is passed over"
+    if not document.keys() - {"configVersion", "settings", *config_schemas.UNSUPPORTED}:
+        yield "there is no binding, so the hook never runs"
+    names = collections.Counter(_name(item) for _, item in _items(document, "kubernetes"))
+    for name, count in names.items():
+        if count > 1:
+            yield f"kubernetes: {count} bindings share the name {name!r} and one snapshot; name them apart"
+    for where, item in _items(document, "kubernetes"):
+        if "watchEvent" in item:
+            yield f"{where}: watchEvent is deprecated; write executeHookOnEvent"
+
+
+def _items(document: JsonObject, key: str) -> Iterator[_Item]:
+    listed = document.get(key)
+    for index, item in enumerate(listed if isinstance(listed, list) else ()):
+        if isinstance(item, dict):
+            yield violations.place(key, index), item
+
+
+def _name(item: JsonObject) -> str:
+    name = item.get("name")
+    return name if isinstance(name, str) and name else bindings.KUBERNETES_NAME
+
+
+def _unknown_snapshots(where: str, item: JsonObject, names: Mapping[str, int]) -> Iterator[str]:
+    listed = item.get("includeSnapshotsFrom")
+    for index, name in enumerate(listed if isinstance(listed, list) else ()):
+        spot = f"{where}.includeSnapshotsFrom[{index}]"
+        if isinstance(name, str) and names.get(name, 0) > 1:
+            yield f"{spot}: {names[name]} kubernetes bindings have the name {name!r}; name them apart"
+        elif isinstance(name, str) and name and name not in names:
+            hint = violations.nearest(name, names) if names else "the hook has none"
+            yield f"{spot}: no kubernetes binding has the name {name!r}; {hint}"
+
+
+def _two_names(where: str, item: JsonObject) -> Iterator[str]:
+    named = _list_in(item.get("nameSelector"), "matchNames")
+    fields = _list_in(item.get("fieldSelector"), "matchExpressions")
+    by_field = [raw for raw in fields if isinstance(raw, dict) and raw.get("field") == "metadata.name"]
+    if named and by_field:
+        yield f"{where}: nameSelector and a fieldSelector on metadata.name exclude each other; remove one"
+
+
+def _two_timezones(where: str, item: JsonObject) -> Iterator[str]:
+    text, timezone = item.get("crontab"), item.get("timezone")
+    zone = crontab.zone_in(text) if isinstance(text, str) else ""
+    if zone and timezone and zone != timezone:
+        yield f"{where}: the crontab names the time zone {zone!r} and timezone another one; remove one"
+
+
+def _two_intervals(document: JsonObject) -> Iterator[str]:
+    settings = document.get("settings")
+    if isinstance(settings, dict) and {"executionMinInterval", "executionMinPeriod"} <= settings.keys():
+        yield "settings: executionMinInterval and executionMinPeriod are two names of one thing; remove one"
+
+
+def _list_in(value: JsonValue, key: str) -> list[JsonValue]:
+    found = value.get(key) if isinstance(value, dict) else None
+    return found if isinstance(found, list) else []

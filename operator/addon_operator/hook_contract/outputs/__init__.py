@@ -1,0 +1,1 @@
+"""Outputs of hooks: metrics, and operations on objects."""

@@ -1,0 +1,180 @@
+"""What a hook wants to export: the operations that it wrote to ``METRICS_PATH``.
+
+Source: "Custom metrics" and "Grouped metrics" of the addon-operator documentation.
+"""
+
+import dataclasses
+import enum
+import itertools
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, TypeAlias, cast
+
+from addon_operator.documents import document_stream
+from addon_operator.hook_contract import violations
+from addon_operator.kernel import errors
+from addon_operator.kernel.json_types import JsonObject, JsonValue
+
+
+class MetricOperationError(errors.AddonOperatorError):
+    """A document is no operation on a metric; the text names its index and field."""
+
+
+class Action(enum.StrEnum):
+    """What is done to a series; the first use also decides the type of the metric."""
+
+    ADD = "add"
+    """Raise a counter."""
+    SET = "set"
+    """Set a gauge."""
+    OBSERVE = "observe"
+    """Count a value in a histogram."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Change:
+    """A new value for one series."""
+
+    index: int
+    """Of the document, from 0."""
+    action: Action
+    name: str
+    value: float
+    labels: Mapping[str, str]
+    """As the hook wrote them: without ``hook`` and ``module``."""
+    buckets: tuple[float, ...] | None = None
+    """Upper bounds, ascending, without +Inf; ``None`` if the hook gave none."""
+    group: str = ""
+    """Empty: the series is in no group and never expires."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Expire:
+    """Remove all series of a group."""
+
+    index: int
+    group: str
+
+
+Operation: TypeAlias = Change | Expire
+
+_NAME: Final = {"type": "string", "minLength": 1, "format": "metric-name"}
+# What is no number was not meant for people: it may be anything that the hook had at hand.
+_NUMBER: Final = {
+    "type": "number",
+    "minimum": -sys.float_info.max,
+    "maximum": sys.float_info.max,
+    "x-secret": True,
+}
+_SCHEMA: Final[Mapping[str, Any]] = {
+    "type": "object",
+    "additionalProperties": False,
+    "x-elsewhere": {},
+    "properties": {
+        "name": _NAME,
+        "action": {"enum": [*Action, "expire"]},
+        "value": _NUMBER,
+        "add": _NUMBER,
+        "set": _NUMBER,
+        "buckets": {"type": "array", "items": _NUMBER, "minItems": 1},
+        "labels": {
+            "type": "object",
+            "propertyNames": {"format": "metric-label"},
+            "additionalProperties": {"type": "string"},
+        },
+        "group": {"type": "string"},
+    },
+    "required": [],
+}
+_CHECKER: Final = violations.Checker(_SCHEMA)
+_SHORTCUTS: Final = (Action.ADD, Action.SET)
+
+
+def parse(text: str, source: str) -> tuple[Operation, ...]:
+    """Read all operations of a text: JSON documents, one operation each.
+
+    Raises :class:`MetricOperationError` for the first wrong document: ``source``, index, field, remedy.
+    """
+    try:
+        found = document_stream.load_json_stream(text)
+    except document_stream.StreamError as error:
+        raise MetricOperationError(f"{source}, {error}") from error
+    return tuple(
+        _operation(index, document, f"{source}, document [{index}]") for index, document in enumerate(found)
+    )
+
+
+def _operation(index: int, document: JsonValue, where: str) -> Operation:
+    if not isinstance(document, dict):
+        raise MetricOperationError(f"{where}: it is no mapping; write one operation in each document")
+    found = _CHECKER.find(document) or [*_contradictions(document)]
+    if found:
+        raise MetricOperationError(f"{where}, {'; '.join(dict.fromkeys(found))}")
+    group = str(document.get("group", ""))
+    if document.get("action") == "expire":
+        return Expire(index, group)
+    action, value = _action_and_value(document)
+    return Change(
+        index=index,
+        action=action,
+        name=str(document["name"]),
+        value=float(cast("float", value)),
+        labels=cast("dict[str, str]", document.get("labels", {})),
+        buckets=tuple(map(float, _numbers(document, "buckets"))) or None,
+        group=group,
+    )
+
+
+def _action_and_value(document: JsonObject) -> tuple[Action, JsonValue]:
+    """The action and its value, written out or as a shortcut."""
+    for shortcut in _SHORTCUTS:
+        if shortcut in document:
+            return shortcut, document[shortcut]
+    return Action(str(document["action"])), document["value"]
+
+
+def _contradictions(document: JsonObject) -> Iterator[str]:
+    """What the shape of the document cannot say."""
+    if document.get("action") == "expire":
+        if not document.get("group"):
+            yield "group: 'expire' needs a group; series without a group live until the operator restarts"
+        return
+    if "name" not in document:
+        yield "the key 'name' is missing"
+    yield from _action_violations(document)
+    if document.get("action") == Action.OBSERVE and "le" in cast("JsonObject", document.get("labels", {})):
+        yield "labels: the buckets of a histogram have the label 'le'; name yours otherwise"
+    yield from _bucket_violations(document)
+
+
+def _action_violations(document: JsonObject) -> Iterator[str]:
+    shortcuts = [key for key in _SHORTCUTS if key in document]
+    if len(shortcuts) > 1 or (shortcuts and "value" in document):
+        yield f"{shortcuts[-1]}: there is another value; write 'action' and 'value', once"
+    elif shortcuts and document.get("action", shortcuts[0]) != shortcuts[0]:
+        yield f"{shortcuts[0]}: the action is {document['action']!r}; write 'action' and 'value'"
+    elif not shortcuts and "action" not in document:
+        yield "the key 'action' is missing; write one of add, set, observe, expire"
+    elif not shortcuts and "value" not in document:
+        yield "the key 'value' is missing"
+    elif _is_negative_add(document):
+        yield "value: a counter cannot go down; write a gauge with the action 'set'"
+
+
+def _is_negative_add(document: JsonObject) -> bool:
+    action, value = _action_and_value(document)
+    return action is Action.ADD and cast("float", value) < 0
+
+
+def _bucket_violations(document: JsonObject) -> Iterator[str]:
+    if "buckets" not in document:
+        return
+    if document.get("action") != Action.OBSERVE:
+        yield "buckets: only the action 'observe' has them; remove them"
+    bounds = _numbers(document, "buckets")
+    if any(left >= right for left, right in itertools.pairwise(bounds)):
+        yield "buckets: each bound must be larger than the one before it"
+
+
+def _numbers(document: JsonObject, key: str) -> list[float]:
+    return cast("list[float]", document.get(key) or [])

@@ -1,0 +1,97 @@
+"""The shape of the operations that change objects, as JSON Schema: one per operation.
+
+``x-elsewhere`` is explained in :mod:`.schemas`; messages do not show what stands in the
+place of a mapping or list that is marked with ``x-secret``.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+Schema = Mapping[str, Any]
+
+PATCH_MEMBERS: Final[Mapping[str, tuple[str, ...]]] = {
+    "add": ("path", "value"),
+    "remove": ("path",),
+    "replace": ("path", "value"),
+    "move": ("from", "path"),
+    "copy": ("from", "path"),
+    "test": ("path", "value"),
+}
+"""Members that each ``op`` of RFC 6902 needs; any others are ignored."""
+
+_BOOL: Final[Schema] = {"type": "boolean"}
+_TEXT: Final[Schema] = {"type": "string"}
+_NON_EMPTY: Final[Schema] = {"type": "string", "minLength": 1}
+_NAME: Final[Schema] = {"type": "string", "minLength": 1, "format": "object-name"}
+_NAMESPACE: Final[Schema] = {"type": "string", "format": "object-name-or-empty"}
+_API_VERSION: Final[Schema] = {"type": "string", "format": "api-version"}
+_POINTER: Final[Schema] = {"type": "string", "format": "json-pointer"}
+_JSON_OBJECT: Final[Schema] = {"type": "object", "x-secret": True}
+
+_METADATA: Final[Schema] = {**_JSON_OBJECT, "properties": {"name": _NAME, "namespace": _NAMESPACE}}
+_OBJECT: Final[Schema] = {
+    **_JSON_OBJECT,
+    "properties": {"apiVersion": _API_VERSION, "kind": _NON_EMPTY, "metadata": _METADATA},
+    "required": ["apiVersion", "kind", "metadata"],
+}
+_JSON_PATCH: Final[Schema] = {
+    "type": "array",
+    "x-secret": True,
+    "items": {
+        **_JSON_OBJECT,
+        "properties": {"op": {"enum": list(PATCH_MEMBERS)}, "path": _POINTER, "from": _POINTER},
+        "required": ["op"],
+        "allOf": [
+            {
+                "if": {"properties": {"op": {"const": op}}, "required": ["op"]},
+                "then": {"required": list(members)},
+            }
+            for op, members in PATCH_MEMBERS.items()
+        ],
+    },
+}
+_TARGET: Final[Schema] = {
+    "apiVersion": {"type": "string", "format": "api-version-or-empty"},
+    "kind": _NON_EMPTY,
+    "namespace": _NAMESPACE,
+    "name": _NAME,
+    "subresource": _TEXT,
+    "ignoreMissingObject": _BOOL,
+}
+_PATCH: Final[Schema] = {**_TARGET, "ignoreHookError": _BOOL}
+_CREATE: Final[Schema] = {"object": _OBJECT, "subresource": _TEXT}
+
+_FIELDS: Final[Mapping[str, tuple[Schema, tuple[str, ...]]]] = {
+    "Create": (_CREATE, ("object",)),
+    "CreateOrUpdate": (_CREATE, ("object",)),
+    "CreateIfNotExists": (_CREATE, ("object",)),
+    "Apply": ({**_CREATE, "fieldManager": _NON_EMPTY, "force": _BOOL}, ("object",)),
+    "Delete": (_TARGET, ("kind", "name")),
+    "DeleteInBackground": (_TARGET, ("kind", "name")),
+    "DeleteNonCascading": (_TARGET, ("kind", "name")),
+    "MergePatch": ({**_PATCH, "mergePatch": _JSON_OBJECT}, ("kind", "name", "mergePatch")),
+    "JSONPatch": ({**_PATCH, "jsonPatch": _JSON_PATCH}, ("kind", "name", "jsonPatch")),
+    "JQPatch": ({**_PATCH, "jqFilter": _NON_EMPTY}, ("kind", "name", "jqFilter")),
+}
+
+
+def _schema(fields: Schema, required: tuple[str, ...]) -> Schema:
+    return {
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {"operation": {}, **fields},
+        "required": list(required),
+        "x-elsewhere": {key: text for key, text in _elsewhere().items() if key not in fields},
+    }
+
+
+def _elsewhere() -> dict[str, str]:
+    keys = {key for fields, _ in _FIELDS.values() for key in fields}
+    return {
+        key: f"it is for {', '.join(name for name, (fields, _) in _FIELDS.items() if key in fields)}"
+        for key in sorted(keys)
+    }
+
+
+BY_OPERATION: Final[Mapping[str, Schema]] = {name: _schema(*fields) for name, fields in _FIELDS.items()}
+"""Schema of the document by the name of its operation."""

@@ -1,0 +1,222 @@
+"""What is wrong with a document, as words: place, mistake and remedy for each violation of a schema."""
+
+import difflib
+import json
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import jsonschema
+
+from addon_operator.documents import json_schemas
+from addon_operator.hook_contract import jq_programs
+from addon_operator.hook_contract.configuration import crontab
+from addon_operator.kernel import durations, errors
+from addon_operator.kernel.json_types import JsonValue
+
+_TYPES: Final = {
+    "string": "a text",
+    "integer": "an integer",
+    "number": "a number",
+    "boolean": "true or false",
+    "array": "a list",
+    "object": "a mapping",
+}
+_KINDS: Final[Mapping[type, str]] = {str: "a text", list: "a list", dict: "a mapping"}
+_DNS_NAME: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
+_LABEL_NAME: Final = r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
+_LABEL_KEY: Final = re.compile(rf"({_DNS_NAME}/)?{_LABEL_NAME}")
+_LABEL_VALUE: Final = re.compile(rf"({_LABEL_NAME})?")
+_API_VERSION: Final = re.compile(rf"({_DNS_NAME}/)?[a-z]([-a-z0-9]*[a-z0-9])?")
+_OBJECT_NAME: Final = re.compile(r"(?!\.{1,2}$)[^/%]+")
+_METRIC_NAME: Final = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
+_METRIC_LABEL: Final = re.compile(r"(?!__)[a-zA-Z_][a-zA-Z0-9_]*")
+_BAD_ESCAPE: Final = re.compile(r"~(?![01])")
+_SHOWN_CHARS: Final = 60
+
+
+class _FormatError(errors.ConfigurationError):
+    """A text has not the format that its place needs."""
+
+
+class Checker:
+    """Checks documents against one schema."""
+
+    def __init__(self, schema: Mapping[str, Any]) -> None:
+        self._validator = json_schemas.Validator(schema, _FORMATS)
+
+    def find(self, document: JsonValue) -> list[str]:
+        """All violations, each as ``place: mistake; remedy``, sorted by place."""
+        errors = self._validator.errors(document)
+        found = sorted(errors, key=lambda error: [str(part) for part in error.path])
+        return [text for error in found for text in _texts(error)]
+
+
+def nearest(key: str, known: Collection[str], hidden: Collection[str] = ()) -> str:
+    """A hint at the name that looks most like ``key``, or the list; ``hidden`` names are not listed."""
+    names = {name.lower(): name for name in (*hidden, *known)}
+    for match in difflib.get_close_matches(key.lower(), names, n=1):
+        return f"did you mean {names[match]!r}?"
+    return f"known are {', '.join(sorted(known))}"
+
+
+def place(*parts: str | int) -> str:
+    """A path as people write it: ``kubernetes[0].labelSelector``."""
+    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts)
+    return text.removeprefix(".")
+
+
+@dataclass(frozen=True, slots=True)
+class _Violation:
+    """What the validator says: the rule that is broken, its value in the schema, and by what."""
+
+    rule: str
+    value: Any
+    instance: Any
+    error: jsonschema.ValidationError
+
+
+def _texts(error: jsonschema.ValidationError) -> Iterator[str]:
+    violation = _Violation(str(error.validator), error.validator_value, error.instance, error)
+    describe = _DESCRIPTIONS.get(violation.rule)
+    path = place(*error.absolute_path)
+    for text in describe(violation) if describe else [error.message]:
+        yield f"{path}: {text}" if path else text
+
+
+def _type(violation: _Violation) -> Iterator[str]:
+    is_unquoted = violation.value == "string" and isinstance(violation.instance, bool | int | float)
+    hint = "; put it in quotes" if is_unquoted else ""
+    schema: Any = violation.error.schema
+    found = _KINDS.get(type(violation.instance)) if "x-secret" in schema else None
+    yield f"{found or _shown(violation.instance)} is not {_TYPES[violation.value]}{hint}"
+
+
+def _unknown_keys(violation: _Violation) -> Iterator[str]:
+    schema: Any = violation.error.schema
+    known, elsewhere = schema["properties"], schema["x-elsewhere"]
+    for key in violation.instance:
+        if key not in known:
+            yield f"the key {key!r} is not known here; {elsewhere.get(key) or nearest(key, known, elsewhere)}"
+
+
+def _required(violation: _Violation) -> Iterator[str]:
+    # jsonschema reports each missing key on its own and names it only in its message.
+    for key in violation.value:
+        if key not in violation.instance and repr(key) in violation.error.message:
+            yield f"the key {key!r} is missing"
+
+
+def _enum(violation: _Violation) -> Iterator[str]:
+    allowed = [str(value) for value in violation.value]
+    hint = nearest(violation.instance, allowed) if isinstance(violation.instance, str) else ""
+    listed = "" if hint.startswith("known") else f"write one of {', '.join(allowed)}; "
+    yield f"{_shown(violation.instance)} is not known here; {listed}{hint}".removesuffix("; ")
+
+
+def _format(violation: _Violation) -> Iterator[str]:
+    yield str(violation.error.cause)
+
+
+def _too_few(violation: _Violation) -> Iterator[str]:
+    what = "item" if violation.rule == "minItems" else "key"
+    yield f"it needs at least {violation.value} {what}{'' if violation.value == 1 else 's'}"
+
+
+def _too_small(violation: _Violation) -> Iterator[str]:
+    yield f"{_shown(violation.instance)} is less than the smallest allowed, {violation.value}"
+
+
+def _too_large(violation: _Violation) -> Iterator[str]:
+    yield f"{_shown(violation.instance)} is more than the largest allowed, {violation.value}"
+
+
+def _always(text: str) -> Callable[[_Violation], Iterator[str]]:
+    return lambda _violation: iter([text])
+
+
+_DESCRIPTIONS: Final[Mapping[str, Callable[[_Violation], Iterator[str]]]] = {
+    "type": _type,
+    "additionalProperties": _unknown_keys,
+    "required": _required,
+    "enum": _enum,
+    "format": _format,
+    "minItems": _too_few,
+    "minProperties": _too_few,
+    "maxItems": _always("the operators Exists and DoesNotExist take no values; remove them"),
+    "minLength": _always("it must not be empty"),
+    "minimum": _too_small,
+    "maximum": _too_large,
+}
+
+
+def _shown(value: object) -> str:
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}…"
+
+
+def _check_period(text: str) -> None:
+    if durations.parse(text) <= 0:
+        raise _FormatError(f"{text!r} is not longer than 0")
+
+
+def _matches(pattern: re.Pattern[str], what: str) -> Callable[[str], None]:
+    def check(text: str) -> None:
+        if not pattern.fullmatch(text):
+            raise _FormatError(f"{text!r} is no {what}")
+
+    return check
+
+
+def _check_pointer(text: str) -> None:
+    if text and not text.startswith("/"):
+        raise _FormatError(f"{text!r} is no JSON pointer; it begins with '/'")
+    if _BAD_ESCAPE.search(text):
+        raise _FormatError(f"{text!r} is no JSON pointer; write '~' in a key as '~0' and '/' as '~1'")
+
+
+def _check_jq(text: str) -> None:
+    try:
+        jq_programs.check(text or ".")
+    except jq_programs.JqError as error:
+        raise _FormatError(f"{_shown(text)} is no jq expression: {error}") from None
+
+
+_OBJECT_NAME_CHECK: Final = _matches(_OBJECT_NAME, "name that an object of Kubernetes can have")
+_API_VERSION_CHECK: Final = _matches(_API_VERSION, "apiVersion; write one such as v1 or apps/v1")
+_CHECKS: Final[Mapping[str, Callable[[str], object]]] = {
+    "crontab": crontab.parse,
+    "timezone": crontab.check_timezone,
+    "period": _check_period,
+    "jq": _check_jq,
+    "label-key": _matches(_LABEL_KEY, "label name of Kubernetes"),
+    "label-value": _matches(_LABEL_VALUE, "label value of Kubernetes"),
+    "object-name": _OBJECT_NAME_CHECK,
+    "object-name-or-empty": lambda text: text and _OBJECT_NAME_CHECK(text),
+    "json-pointer": _check_pointer,
+    "metric-name": _matches(_METRIC_NAME, "name of a metric; use letters, digits, '_' and ':'"),
+    "metric-label": _matches(_METRIC_LABEL, "name of a label; use letters, digits and single '_'"),
+    "api-version": _API_VERSION_CHECK,
+    "api-version-or-empty": lambda text: text and _API_VERSION_CHECK(text),
+}
+
+
+def _format_checker() -> jsonschema.FormatChecker:
+    checker = jsonschema.FormatChecker(formats=())
+    for name, check in _CHECKS.items():
+        checker.checks(name, raises=errors.ConfigurationError)(_accepting(check))
+    return checker
+
+
+def _accepting(check: Callable[[str], object]) -> Callable[[object], bool]:
+    def accepts(value: object) -> bool:
+        # A value of another type is the business of "type".
+        if isinstance(value, str):
+            check(value)
+        return True
+
+    return accepts
+
+
+_FORMATS: Final = _format_checker()

@@ -1,0 +1,1 @@
+"""Patches of values that hooks return: read, checked, kept and replayed."""

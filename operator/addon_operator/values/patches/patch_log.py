@@ -1,0 +1,356 @@
+"""What hooks changed so far: accumulated patches, kept short, replayed when what lies below them changed.
+
+The operator replays the log over the values of the lower sources whenever those change. Rules of a replay:
+
+* An operation that no longer applies, such as the removal of a key that has gone, is skipped alone.
+* A patch with a ``test`` is taken as its author guarded it: if the test fails now, it has no effect at all.
+
+So that memory and the time of a replay stay bounded, operations are joined as they arrive, only in ways that
+cannot change the result of a replay over *any* lower values: a write drops the earlier writes to the same
+place or inside it, and an operation inside a value that the log itself wrote changes that value. Places in
+lists are not stable (an insertion moves the rest), so operations on them are joined only inside a value of
+our own. What still grows without bound (thousands of different tests, or additions and removals in turn on a
+list from below) is finally replaced by the plain difference between the lower and the present values.
+"""
+
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final, cast
+
+from addon_operator.documents import json_documents, json_pointers
+from addon_operator.kernel import json_types
+from addon_operator.values.patches import patches, region_index
+
+MAX_GUARDS: Final = 200
+"""How many patches with tests are kept apart."""
+MIN_WEIGHT: Final = 256 * 1024
+WEIGHT_FACTOR: Final = 64
+"""The log may weigh :data:`MIN_WEIGHT` bytes, or so many times the JSON text of the values it makes."""
+
+_STEP_WEIGHT: Final = 64
+_WRITES: Final = frozenset({"add", "replace", "remove"})
+
+
+@dataclasses.dataclass(slots=True)
+class _Plain:
+    """One operation without a condition; its value belongs to the log and may be changed in place."""
+
+    step: patches.Step
+
+    @property
+    def regions(self) -> list[json_pointers.Tokens]:
+        return _regions([self.step])
+
+    def steps(self) -> Iterator[patches.Step]:
+        yield self.step
+
+    def replay(self, document: json_types.JsonObject) -> None:
+        _apply_if_possible(document, self.step)
+
+
+@dataclasses.dataclass(slots=True)
+class _Guarded:
+    """Operations that count only if all tests before them hold."""
+
+    tests: list[patches.Step]
+    effect: "PatchLog"
+
+    @property
+    def regions(self) -> list[json_pointers.Tokens]:
+        return _regions(self.steps())
+
+    def steps(self) -> Iterator[patches.Step]:
+        yield from self.tests
+        yield from self.effect.steps()
+
+    def replay(self, document: json_types.JsonObject) -> None:
+        if all(_holds(document, test) for test in self.tests):
+            self.effect.replay(document)
+
+
+@dataclasses.dataclass(slots=True)
+class _Sequence:
+    """A patch whose tests stand between its operations."""
+
+    sequence: list[patches.Step]
+
+    @property
+    def regions(self) -> list[json_pointers.Tokens]:
+        return _regions(self.sequence)
+
+    def steps(self) -> Iterator[patches.Step]:
+        return iter(self.sequence)
+
+    def replay(self, document: json_types.JsonObject) -> None:
+        trial = json_documents.copy(document)
+        for step in self.sequence:
+            if step.kind == "test" and not _holds(trial, step):
+                return
+            _apply_if_possible(trial, step)
+        document.update(trial)
+
+
+_Entry = _Plain | _Guarded | _Sequence
+
+
+class PatchLog:
+    """The accumulated patches of one section; all paths begin with the section's key."""
+
+    def __init__(self) -> None:
+        self._index: region_index.RegionIndex[_Entry] = region_index.RegionIndex()
+        self._guards = 0
+        self._weight = 0
+
+    def append(self, steps: Sequence[patches.Step]) -> None:
+        """Remember the operations of one patch, which applied to the present values."""
+        self.append_owned(owned(steps))
+
+    def append_owned(self, own: list[patches.Step]) -> None:
+        """Like :meth:`append`, of operations that nobody else keeps."""
+        self._weight += sum(_weight(step) for step in own)
+        remaining = self._without_certain_tests(own)
+        if not any(step.kind == "test" for step in remaining):
+            for step in remaining:
+                self._append_step(step)
+        else:
+            self._append_conditional(remaining)
+
+    def replay(self, document: json_types.JsonObject) -> None:
+        """Apply what the log says to a document of sections, in place; never fails."""
+        for entry in self._index:
+            entry.replay(document)
+
+    def steps(self) -> Iterator[patches.Step]:
+        """All operations that are kept, in their order."""
+        for entry in self._index:
+            yield from entry.steps()
+
+    def operations(self) -> list[patches.Operation]:
+        """All operations that are kept, as RFC 6902 writes them; a copy."""
+        return [cast("patches.Operation", json_documents.copy(dict(step.operation))) for step in self.steps()]
+
+    def is_excessive(self, size: int) -> bool:
+        """Whether the log outgrew values whose JSON text has ``size`` bytes; :meth:`fold` helps."""
+        limit = max(MIN_WEIGHT, WEIGHT_FACTOR * size)
+        if self._weight > limit:
+            # Joined operations were counted when they came: count what is left of them.
+            self._weight = sum(_weight(step) for step in self.steps())
+        return self._guards > MAX_GUARDS or self._weight > limit
+
+    def fold(self, lower: json_types.JsonObject, present: json_types.JsonObject) -> None:
+        """Keep only what makes ``present`` out of ``lower`` (documents of sections)."""
+        self._index = region_index.RegionIndex()
+        self._guards = self._weight = 0
+        self.append(difference(lower, present))
+
+    def _without_certain_tests(self, steps: list[patches.Step]) -> list[patches.Step]:
+        for position, step in enumerate(steps):
+            if step.kind != "test" or not self._is_certain(step):
+                return steps[position:]
+        return []
+
+    def _is_certain(self, test: patches.Step) -> bool:
+        """Whether the log itself makes the test true over any lower values."""
+        found = self._index.latest([json_pointers.stable_prefix(test.path)])
+        if found is None or not isinstance(found[1], _Plain):
+            return False
+        written = found[1].step
+        # A section and the keys right under it can always be written; deeper writes may miss their parent.
+        certain = written.kind == "add" and len(written.path) <= 2 and _is_stable(written.path)
+        if not certain or not json_pointers.is_prefix(written.path, test.path):
+            return False
+        return _try_inside(written, test)
+
+    def _append_step(self, step: patches.Step) -> None:
+        while (found := self._index.latest(_regions([step]))) is not None:
+            number, entry = found
+            if not isinstance(entry, _Plain):
+                break
+            if self._absorb(entry, step):
+                return
+            if not _supersedes(step, entry.step):
+                break
+            self._index.discard(number)
+        self._index.add(_Plain(step), _regions([step]))
+
+    def _absorb(self, entry: _Plain, step: patches.Step) -> bool:
+        if entry.step.kind not in {"add", "replace"} or entry.step.path[-1] == "-":
+            return False
+        if step.kind == "replace" and step.path == entry.step.path:
+            entry.step = _with_value(entry.step, step.value)
+            return True
+        inside = all(_is_inside(entry.step.path, pointer) for pointer in step.pointers)
+        return inside and _try_inside(entry.step, step)
+
+    def _append_conditional(self, steps: list[patches.Step]) -> None:
+        tests = _leading_tests(steps)
+        effect = steps[len(tests) :]
+        if any(step.kind == "test" for step in effect):
+            self._add_guarded(_Sequence(steps))
+            return
+        found = self._index.latest(_regions(steps))
+        if found is not None and _same_condition(found[1], tests, effect):
+            self._join(found, effect)
+        else:
+            self._add_guarded(_Guarded(tests, _log_of(effect)))
+
+    def _join(self, found: tuple[int, _Entry], effect: list[patches.Step]) -> None:
+        number, entry = found
+        cast("_Guarded", entry).effect.append(effect)
+        self._index.register(number, _regions(effect))
+
+    def _add_guarded(self, entry: _Guarded | _Sequence) -> None:
+        self._guards += 1
+        self._index.add(entry, entry.regions)
+
+
+def _log_of(steps: list[patches.Step]) -> PatchLog:
+    log = PatchLog()
+    log.append(steps)
+    return log
+
+
+def owned(steps: Iterable[patches.Step]) -> list[patches.Step]:
+    """Copies for :meth:`PatchLog.append_owned`."""
+    return [_own(step) for step in steps]
+
+
+def _own(step: patches.Step) -> patches.Step:
+    if "value" not in step.operation:
+        return step
+    return _with_value(step, json_documents.copy_value(step.value))
+
+
+def _with_value(step: patches.Step, value: json_types.JsonValue) -> patches.Step:
+    return dataclasses.replace(step, operation={**step.operation, "value": value})
+
+
+def _weight(step: patches.Step) -> int:
+    return _STEP_WEIGHT + len(json_documents.encode(step.operation.get("value")))
+
+
+def _regions(steps: Iterable[patches.Step]) -> list[json_pointers.Tokens]:
+    return [json_pointers.stable_prefix(pointer) for step in steps for pointer in step.pointers]
+
+
+def _is_stable(path: json_pointers.Tokens) -> bool:
+    return json_pointers.stable_prefix(path) == path
+
+
+def _is_inside(outer: json_pointers.Tokens, path: json_pointers.Tokens) -> bool:
+    return len(path) > len(outer) and json_pointers.is_prefix(outer, path)
+
+
+def _supersedes(step: patches.Step, earlier: patches.Step) -> bool:
+    """Whether the earlier operation leaves no trace once ``step`` was applied, or could not be."""
+    if step.kind not in _WRITES or not _is_stable(step.path):
+        return False
+    if step.kind == "replace" and earlier.path == step.path and earlier.kind == "remove":
+        return False
+    return all(json_pointers.is_prefix(step.path, pointer) for pointer in earlier.pointers)
+
+
+def _try_inside(outer: patches.Step, step: patches.Step) -> bool:
+    """Apply ``step`` to the value that ``outer`` writes, in place; false if it does not apply there."""
+    depth = len(outer.path)
+    document = {_ROOT: outer.value}
+    rebased = _rebase(step, depth)
+    try:
+        patches.apply_step(document, rebased)
+    except patches.StepError:
+        return False
+    cast("dict[str, json_types.JsonValue]", outer.operation)["value"] = document[_ROOT]
+    return True
+
+
+_ROOT: Final = "value"
+
+
+def _rebase(step: patches.Step, depth: int) -> patches.Step:
+    path = (_ROOT, *step.path[depth:])
+    operation = {**step.operation, "path": json_pointers.render(path)}
+    if step.origin is None:
+        return patches.Step(operation, path)
+    origin = (_ROOT, *step.origin[depth:])
+    return patches.Step({**operation, "from": json_pointers.render(origin)}, path, origin)
+
+
+def _leading_tests(steps: list[patches.Step]) -> list[patches.Step]:
+    for position, step in enumerate(steps):
+        if step.kind != "test":
+            return steps[:position]
+    return steps
+
+
+def _same_condition(entry: _Entry, tests: list[patches.Step], effect: list[patches.Step]) -> bool:
+    """Whether both patches apply under the same tests, and neither changes what is tested."""
+    if not isinstance(entry, _Guarded) or len(entry.tests) != len(tests):
+        return False
+    if not all(
+        json_documents.equal(left.operation, right.operation)
+        for left, right in zip(entry.tests, tests, strict=True)
+    ):
+        return False
+    written = _regions([*entry.effect.steps(), *effect])
+    tested = _regions(tests)
+    return not any(json_pointers.overlap(place, test) for place in written for test in tested)
+
+
+def _holds(document: json_types.JsonObject, test: patches.Step) -> bool:
+    try:
+        patches.apply_step(document, test)
+    except patches.StepError:
+        return False
+    return True
+
+
+def _apply_if_possible(document: json_types.JsonObject, step: patches.Step) -> None:
+    try:
+        patches.apply_step(document, step)
+    except patches.StepError:
+        return
+
+
+def replay(document: json_types.JsonObject, steps: Iterable[patches.Step]) -> None:
+    """Apply what applies of some operations, in place."""
+    for step in steps:
+        _apply_if_possible(document, step)
+
+
+def fill_writes(
+    steps: Sequence[patches.Step], fill: Callable[[json_pointers.Tokens, json_types.JsonValue], None]
+) -> list[patches.Step]:
+    """The operations with what ``fill`` adds (in place) to the values that they write.
+
+    A ``test`` of something that was filled before it in the same patch is left out: it held when it came.
+    """
+    result: list[patches.Step] = []
+    changed: list[json_pointers.Tokens] = []
+    for step in steps:
+        if step.kind in {"add", "replace"}:
+            filled = _own(step)
+            fill(filled.path[1:], filled.value)
+            if not json_documents.equal(filled.value, step.value):
+                changed.append(json_pointers.stable_prefix(step.path))
+            result.append(filled)
+        elif step.kind != "test" or not any(json_pointers.overlap(step.path, place) for place in changed):
+            result.append(step)
+    return result
+
+
+def difference(lower: json_types.JsonObject, present: json_types.JsonObject) -> list[patches.Step]:
+    """The operations that make ``present`` out of ``lower``; lists are replaced whole."""
+    return list(_difference((), lower, present))
+
+
+def _difference(
+    path: json_pointers.Tokens, lower: json_types.JsonObject, present: json_types.JsonObject
+) -> Iterator[patches.Step]:
+    for key in [key for key in lower if key not in present]:
+        yield patches.step({"op": "remove", "path": json_pointers.render((*path, key))})
+    for key, value in present.items():
+        below = lower.get(key)
+        if isinstance(value, dict) and isinstance(below, dict):
+            yield from _difference((*path, key), below, value)
+        elif key not in lower or not json_documents.equal(below, value):
+            yield patches.step({"op": "add", "path": json_pointers.render((*path, key)), "value": value})

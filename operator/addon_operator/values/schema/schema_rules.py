@@ -1,0 +1,167 @@
+"""Rules in CEL that schemas carry: ``x-kubernetes-validations`` (alias ``x-deckhouse-validations``).
+
+The language itself is behind a protocol; here is where in the values each rule applies, and what it is given.
+"""
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, Protocol
+
+from addon_operator.kernel import json_types
+from addon_operator.values.schema import cel_values, schema_walk
+from addon_operator.values.schema.schema_walk import SchemaObject
+
+_LENIENT: Final = "x-deckhouse-validations"
+RULE_KEYWORDS: Final = ("x-kubernetes-validations", _LENIENT)
+
+Path = tuple[str | int, ...]
+
+
+class RuleError(Exception):
+    """A rule cannot be compiled or evaluated; the text is the reason."""
+
+
+class MissingKeyError(RuleError):
+    """A rule reads a key that the values do not have."""
+
+
+class RuleEvaluator(Protocol):
+    """An implementation of CEL."""
+
+    def check(self, expression: str) -> None:
+        """Raises :class:`RuleError` if the expression is none."""
+        ...
+
+    def evaluate(self, expression: str, variables: Mapping[str, json_types.JsonValue]) -> bool:
+        """The verdict on ``self`` and, for transition rules, ``oldSelf``.
+
+        Raises :class:`RuleError` if the expression cannot be evaluated over these values, which is a
+        :class:`MissingKeyError` if it reads a key that they do not have.
+        """
+        ...
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule of a schema."""
+
+    expression: str
+    message: str
+    """What to tell when it does not hold; the expression if the schema has no message."""
+    is_lenient: bool = False
+    """Whether it is passed over when it reads a key that is missing: the alias does so in the original."""
+
+    @property
+    def is_transition(self) -> bool:
+        """Whether the rule compares with the values before; it is skipped where there are none."""
+        return "oldSelf" in self.expression
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class BrokenRule:
+    """A rule that does not hold for the value at a place."""
+
+    path: Path
+    message: str
+    is_passed_over: bool = False
+    """Whether it could not be evaluated, and counts as held."""
+
+
+class _Absent:
+    """There is no value at that place."""
+
+
+ABSENT: Final = _Absent()
+
+
+def rules_of(schema: SchemaObject) -> list[Rule]:
+    """The rules that stand at one place of a schema."""
+    return [_rule(item, keyword) for keyword in RULE_KEYWORDS for item in schema.get(keyword, ())]
+
+
+def _rule(item: Mapping[str, Any], keyword: str) -> Rule:
+    expression = str(item.get("rule", item.get("expression"))).strip()
+    message = str(item.get("message", f"the rule {expression!r} must hold")).strip()
+    return Rule(expression, message, keyword == _LENIENT)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class RuleChecker:
+    """Walks values along their schema and evaluates every rule on the way."""
+
+    evaluator: RuleEvaluator
+    definitions: SchemaObject
+
+    def broken(
+        self, schema: SchemaObject, value: json_types.JsonValue, old: json_types.JsonValue | _Absent
+    ) -> Iterator[BrokenRule]:
+        """All rules that do not hold, and those that are passed over because they cannot be evaluated."""
+        yield from self._broken([schema], (), value, old)
+
+    def _broken(
+        self,
+        schemas: list[SchemaObject],
+        path: Path,
+        value: json_types.JsonValue,
+        old: json_types.JsonValue | _Absent,
+    ) -> Iterator[BrokenRule]:
+        facets = [facet for schema in schemas for facet in schema_walk.facets(schema, self.definitions)]
+        for facet in facets:
+            yield from self._broken_here(facet, path, value, old)
+        for key, inner, before in _inner_values(value, old):
+            inner_schemas = [child for facet in facets for child in schema_walk.children(facet, key)]
+            if inner_schemas:
+                yield from self._broken(inner_schemas, (*path, key), inner, before)
+
+    def _broken_here(
+        self,
+        facet: SchemaObject,
+        path: Path,
+        value: json_types.JsonValue,
+        old: json_types.JsonValue | _Absent,
+    ) -> Iterator[BrokenRule]:
+        for rule in rules_of(facet):
+            if value is None or (rule.is_transition and isinstance(old, _Absent)):
+                continue
+            yield from self._judged(rule, facet, path, value, old)
+
+    def _judged(
+        self,
+        rule: Rule,
+        facet: SchemaObject,
+        path: Path,
+        value: json_types.JsonValue,
+        old: json_types.JsonValue | _Absent,
+    ) -> Iterator[BrokenRule]:
+        variables = {"self": cel_values.convert([facet], value, self.definitions)}
+        if rule.is_transition and not isinstance(old, _Absent):
+            variables["oldSelf"] = cel_values.convert([facet], old, self.definitions)
+        try:
+            holds = self.evaluator.evaluate(rule.expression, variables)
+        except RuleError as error:
+            # The reason may show values.
+            if rule.is_lenient and isinstance(error, MissingKeyError):
+                yield BrokenRule(path, _PASSED_OVER.format(rule.expression), is_passed_over=True)
+            else:
+                yield BrokenRule(path, f"{rule.message} (the rule cannot be evaluated over these values)")
+        else:
+            if not holds:
+                yield BrokenRule(path, rule.message)
+
+
+_PASSED_OVER: Final = (
+    "the rule {!r} is passed over: it reads a key that is missing; ask with has(…), or read it with .?"
+)
+
+
+def _inner_values(
+    value: json_types.JsonValue, old: json_types.JsonValue | _Absent
+) -> Iterator[tuple[str | int, json_types.JsonValue, json_types.JsonValue | _Absent]]:
+    if isinstance(value, dict):
+        before = old if isinstance(old, dict) else {}
+        for key, inner in value.items():
+            yield key, inner, before.get(key, ABSENT)
+    elif isinstance(value, list):
+        # As in Kubernetes, items of a list have no identity and so nothing before.
+        for index, item in enumerate(value):
+            yield index, item, ABSENT

@@ -1,0 +1,318 @@
+"""Schemas of values: what they check, what they fill in, and what they hide.
+
+Source: "Validation" of the addon-operator documentation; the dialect is the OpenAPI 3.0 schema object as
+Kubernetes uses it.
+"""
+
+import dataclasses
+import functools
+import hashlib
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from addon_operator.documents import json_documents, json_pointers, json_schemas, yaml_reading
+from addon_operator.kernel import errors, json_types
+from addon_operator.values import origins
+from addon_operator.values.schema import (
+    cel_rules,
+    schema_defaults,
+    schema_formats,
+    schema_keywords,
+    schema_loading,
+    schema_messages,
+    schema_prepass,
+    schema_references,
+    schema_rules,
+    schema_walk,
+)
+
+HIDDEN: Final = "***"
+"""What is shown of a value that the schema marks ``x-sensitive``."""
+_SHOWN: Final = 80
+_FORMATS: Final = schema_formats.checker()
+
+Path = tuple[str | int, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Violation:
+    """One place in the values that the schema does not allow."""
+
+    path: str
+    """Where, e.g. ``someModule.nodes[0].name``."""
+    rule: str
+    """What the value had to be."""
+    value: str | None
+    """The value as JSON, cut to a line; :data:`HIDDEN` if it is sensitive; ``None`` if it says nothing."""
+    schema: str
+    """The schema's file."""
+    keys: Path = ()
+    """The place as keys and indexes, beginning with the section's key."""
+    origin: str = ""
+    """The source that set the value; empty if that is not known or no source did."""
+
+    @property
+    def is_missing_key(self) -> bool:
+        """Whether something has to be added, rather than something that is there to be changed."""
+        return self.rule.startswith(schema_messages.MISSING_KEY)
+
+    @property
+    def without_value(self) -> str:
+        """The place and the rule alone."""
+        return f"{self.path}: {self.rule} ({self.schema})"
+
+    def __str__(self) -> str:
+        shown = "" if self.value is None else f", not {self.value}"
+        origin = f"; {origins.told(self.origin)}" if self.origin else ""
+        return f"{self.path}: {self.rule}{shown} ({self.schema}{origin})"
+
+
+class InvalidValuesError(errors.AddonOperatorError):
+    """Values break their schema; ``violations`` are all of them."""
+
+    def __init__(self, violations: Sequence[Violation], subject: str = "the values are not valid") -> None:
+        super().__init__(f"{subject}: " + "; ".join(map(str, violations)))
+        self.violations = tuple(violations)
+        """All that is wrong."""
+        self._subject = subject
+
+    @property
+    def without_values(self) -> str:
+        """All places and rules."""
+        return f"{self._subject}: " + "; ".join(found.without_value for found in self.violations)
+
+
+class Schema:
+    """A schema that was checked and prepared."""
+
+    def __init__(
+        self,
+        definition: Mapping[str, Any],
+        source: str,
+        evaluator: schema_rules.RuleEvaluator,
+        warnings: Sequence[str] = (),
+    ) -> None:
+        """``definition`` and ``warnings`` come from :mod:`.schema_loading`."""
+        self.definition: Final = definition
+        self.warnings: Final = tuple(warnings)
+        self.source: Final = source
+        self._definitions: Mapping[str, Any] = definition.get("definitions", {})
+        self._rules = schema_rules.RuleChecker(evaluator, self._definitions)
+        self._has_rules = any(schema_rules.rules_of(inner) for _, inner in schema_walk.subschemas(definition))
+
+    @property
+    def has_rules(self) -> bool:
+        """Whether there is a rule in CEL, which may look at the values before."""
+        return self._has_rules
+
+    def violations(
+        self,
+        root: str,
+        value: json_types.JsonObject,
+        old: json_types.JsonObject | None = None,
+        *,
+        for_helm: bool = False,
+    ) -> list[Violation]:
+        """All that the schema does not allow in a section; ``root`` is the section's key.
+
+        ``old`` are the values before, for transition rules, ``None`` or empty if there were none;
+        ``for_helm`` demands ``x-required-for-helm`` too.
+        """
+        checks = self._helm_checks if for_helm else self._checks
+        told = (one for error in checks.errors(value) for one in schema_messages.explain(error))
+        return self._violations(root, value, told) or self._violations(
+            root, value, self._told_by_rules(value, old)
+        )
+
+    @functools.cached_property
+    def _checks(self) -> json_schemas.Validator:
+        return json_schemas.Validator(schema_prepass.prepare(self.definition), _FORMATS)
+
+    @functools.cached_property
+    def _helm_checks(self) -> json_schemas.Validator:
+        return json_schemas.Validator(schema_prepass.prepare(self.definition, for_helm=True), _FORMATS)
+
+    def passed_over(self, root: str, value: json_types.JsonObject) -> list[Violation]:
+        """Rules that count as held, because they cannot be evaluated over a section."""
+        told = self._told_by_rules(value, None, passed_over=True)
+        return self._violations(root, value, told)
+
+    def _told_by_rules(
+        self, value: json_types.JsonObject, old: json_types.JsonObject | None, *, passed_over: bool = False
+    ) -> Iterator[schema_messages.Told]:
+        if self._has_rules:
+            for broken in self._rules.broken(self.definition, value, old or schema_rules.ABSENT):
+                if broken.is_passed_over is passed_over:
+                    yield schema_messages.Told(broken.path, broken.message, not passed_over)
+
+    def _violations(
+        self, root: str, value: json_types.JsonObject, told: Iterator[schema_messages.Told]
+    ) -> list[Violation]:
+        """The first of them."""
+        first = list(itertools.islice(told, MAX_VIOLATIONS))
+        masked = self.masked(value) if first else {}
+        return [self._violation(root, masked, one) for one in first]
+
+    def _violation(self, root: str, masked: json_types.JsonObject, told: schema_messages.Told) -> Violation:
+        shown = _shown(masked, told.path) if told.shows_value else None
+        keys = (root, *told.path)
+        return Violation(yaml_reading.format_path(keys), told.rule, shown, self.source, keys)
+
+    @functools.cached_property
+    def digest(self) -> str:
+        """Equal for schemas that are equal."""
+        return hashlib.sha256(json_documents.encode([self.definition, self.source])).hexdigest()
+
+    def fill(self, value: json_types.JsonObject) -> None:
+        """Fill missing keys with the schema's defaults, at any depth, in place."""
+        schema_defaults.fill([self.definition], value, self._definitions)
+
+    def fill_at(self, path: Sequence[str], value: json_types.JsonValue) -> None:
+        """Fill what would stand at ``path`` (tokens of a JSON Pointer below the section), in place."""
+        schemas: list[Mapping[str, Any]] = [self.definition]
+        for token in path:
+            schemas = [
+                child
+                for schema in schemas
+                for facet in schema_walk.facets(schema, self._definitions)
+                for child in schema_walk.children(facet, _key_or_index(facet, token))
+            ]
+        schema_defaults.fill(schemas, value, self._definitions)
+
+    def masked(self, value: json_types.JsonObject) -> json_types.JsonObject:
+        """A copy of a section that shows :data:`HIDDEN` for each sensitive value."""
+        masked = _masked([self.definition], value, self._definitions)
+        return masked if isinstance(masked, dict) else {}
+
+    def masked_at(self, path: Sequence[str], value: json_types.JsonValue) -> json_types.JsonValue:
+        """A copy of what stands, or will stand, at ``path`` (tokens of a JSON Pointer below the section)."""
+        schemas: list[Mapping[str, Any]] = [self.definition]
+        for token in path:
+            facets = _facets(schemas, self._definitions)
+            if _is_sensitive(facets):
+                return HIDDEN
+            # The values are not at hand to tell a list from a mapping whose keys are numbers.
+            keys = (token, schema_walk.ANY_ITEM) if json_pointers.is_index(token) else (token,)
+            schemas = [child for key in keys for child in _children(facets, key)]
+        return _masked(schemas, value, self._definitions)
+
+
+def _shown(masked: Any, path: Path) -> str:  # noqa: ANN401  # any JSON
+    for key in path:
+        if masked == HIDDEN:
+            return HIDDEN
+        masked = masked[key]
+    if masked == HIDDEN:
+        return HIDDEN
+    text = json_documents.encode(masked).decode()
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
+
+
+MAX_VIOLATIONS: Final = 100
+"""How many are looked for in a section."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class SectionSchemas:
+    """The schemas of one section; without one, nothing is checked or filled."""
+
+    config: Schema | None = None
+    """``openapi/config-values.yaml``: what ``values.yaml`` files and the ConfigMap may say."""
+    values: Schema | None = None
+    """``openapi/values.yaml``: what they and the patches of hooks may make."""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What checks nothing in the files."""
+        return tuple(
+            warning
+            for schema in (self.config, self.values)
+            if schema is not None
+            for warning in schema.warnings
+        )
+
+    def masked(self, value: json_types.JsonObject) -> json_types.JsonObject:
+        """A copy of the section that hides what any of the schemas calls sensitive."""
+        for schema in (self.config, self.values):
+            if schema is not None:
+                value = schema.masked(value)
+        return json_documents.copy(value)
+
+    def masked_at(self, path: Sequence[str], value: json_types.JsonValue) -> json_types.JsonValue:
+        """A copy of what is written at ``path``, without what any of the schemas calls sensitive."""
+        for schema in (self.config, self.values):
+            if schema is not None:
+                value = schema.masked_at(path, value)
+        return value
+
+
+def load_schemas(
+    config: tuple[str, str] | None = None,
+    values: tuple[str, str] | None = None,
+    evaluator: schema_rules.RuleEvaluator | None = None,
+    read: schema_references.FileReader | None = None,
+) -> SectionSchemas:
+    """The schemas of a section from the texts and names of its files, ``None`` for a file that is missing.
+
+    Sections that share an ``evaluator`` share what it prepared; ``read`` gives files that others refer to.
+
+    Raises :class:`.SchemaError` or
+    :class:`.YamlError`, which name file and position.
+    """
+    evaluator = evaluator or cel_rules.CelEvaluator()
+    config_schema = None if config is None else load_schema(*config, evaluator=evaluator, read=read)
+    if values is None:
+        return SectionSchemas(config_schema)
+    parent = None if config_schema is None else config_schema.definition
+    return SectionSchemas(config_schema, load_schema(*values, parent=parent, evaluator=evaluator, read=read))
+
+
+def load_schema(
+    text: str,
+    source: str,
+    parent: Mapping[str, Any] | None = None,
+    evaluator: schema_rules.RuleEvaluator | None = None,
+    read: schema_references.FileReader | None = None,
+) -> Schema:
+    """One schema; ``parent`` is the definition that ``x-extend`` means, ``read`` gives other files.
+
+    Raises :class:`.SchemaError` or
+    :class:`.YamlError`, which name file and position.
+    """
+    evaluator = evaluator or cel_rules.CelEvaluator()
+    loaded = schema_loading.load(text, source, parent, evaluator, read)
+    return Schema(loaded.definition, source, evaluator, loaded.warnings)
+
+
+def _key_or_index(facet: Mapping[str, Any], token: str) -> str | int:
+    if "items" not in facet or not json_pointers.is_index(token):
+        return token
+    return int(token) if token.isdecimal() else 0
+
+
+def _masked(
+    schemas: Sequence[Mapping[str, Any]], value: json_types.JsonValue, definitions: Mapping[str, Any]
+) -> json_types.JsonValue:
+    facets = _facets(schemas, definitions)
+    if _is_sensitive(facets):
+        return HIDDEN
+    if isinstance(value, dict):
+        return {key: _masked(_children(facets, key), inner, definitions) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_masked(_children(facets, index), inner, definitions) for index, inner in enumerate(value)]
+    return value
+
+
+def _facets(schemas: Sequence[Mapping[str, Any]], definitions: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [
+        facet for schema in schemas for facet in schema_walk.facets(schema, definitions, alternatives=True)
+    ]
+
+
+def _is_sensitive(facets: Sequence[Mapping[str, Any]]) -> bool:
+    return any(facet.get(schema_keywords.SENSITIVE) for facet in facets)
+
+
+def _children(facets: Sequence[Mapping[str, Any]], key: str | int) -> list[Mapping[str, Any]]:
+    return [child for facet in facets for child in schema_walk.children(facet, key)]

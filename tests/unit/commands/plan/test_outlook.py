@@ -1,0 +1,123 @@
+"""A plan told for people."""
+
+import pathlib
+
+import pytest
+
+from addon_operator.documents import manifest_diff
+from addon_operator.kernel.names import ModuleName
+from addon_operator.modules import model, outlook, plan
+
+WEB = ModuleName("web")
+
+
+def module(name: str = "web", order: int = 1, *, has_chart: bool = True) -> model.Module:
+    return model.Module(ModuleName(name), order, pathlib.Path(name), has_chart=has_chart)
+
+
+def made(*, enabled: tuple[str, ...] = (), deletes: tuple[str, ...] = ()) -> plan.ConvergePlan:
+    return plan.ConvergePlan(
+        tuple(map(ModuleName, enabled)), tuple(map(ModuleName, deletes)), stages=(), purges=(), verdicts={}
+    )
+
+
+@pytest.mark.parametrize(
+    ("found", "planned", "maintenance", "step"),
+    [
+        pytest.param(module(), made(deletes=("web",)), "", outlook.Step.DELETE, id="disabled with a release"),
+        pytest.param(module(), made(), "", outlook.Step.NOTHING, id="disabled without a release"),
+        pytest.param(
+            module(has_chart=False), made(enabled=("web",)), "", outlook.Step.HOOKS, id="hooks only"
+        ),
+        pytest.param(
+            module(), made(enabled=("web",)), "NoResourceReconciliation", outlook.Step.NOTHING,
+            id="maintenance",
+        ),
+    ],
+)  # fmt: skip
+def test_some_releases_need_no_look(
+    found: model.Module, planned: plan.ConvergePlan, maintenance: str, step: outlook.Step
+) -> None:
+    release = outlook.without_release(found, planned, maintenance)
+    assert release is not None
+    assert release.step is step
+    assert maintenance in release.reason
+
+
+def test_an_enabled_module_with_a_chart_needs_a_look_at_its_release() -> None:
+    assert outlook.without_release(module(), made(enabled=("web",)), "") is None
+
+
+def told(name: str, step: outlook.Step, order: int = 1) -> outlook.ModuleOutlook:
+    return outlook.ModuleOutlook(ModuleName(name), order, True, "", outlook.ReleaseOutlook(step, "as it is"))
+
+
+@pytest.mark.parametrize(
+    ("step", "is_change", "is_failed"),
+    [
+        (outlook.Step.INSTALL, True, False),
+        (outlook.Step.UPGRADE, True, False),
+        (outlook.Step.DELETE, True, False),
+        (outlook.Step.NOTHING, False, False),
+        (outlook.Step.HOOKS, False, False),
+        (outlook.Step.UNKNOWN, False, True),
+    ],
+)
+def test_only_changes_of_releases_count(step: outlook.Step, is_change: bool, is_failed: bool) -> None:
+    found = outlook.Outlook((told("a", outlook.Step.NOTHING), told("b", step)), ())
+    assert (found.is_change, found.is_failed) == (is_change, is_failed)
+
+
+def test_a_purge_is_a_change() -> None:
+    assert outlook.Outlook((), (outlook.Purge("gone", "x"),)).is_change
+    assert not outlook.Outlook((), ()).is_change
+
+
+@pytest.mark.parametrize(("ours", "words"), [(True, "addon-operator made it"), (False, "HELM_PURGE is all")])
+def test_a_purge_has_a_reason(ours: bool, words: str) -> None:
+    observed = plan.Observed([], {}, {"gone": ours}, purge=plan.PurgePolicy.ALL)
+    (purge,) = outlook.purges(observed, plan.plan_converge(observed))
+    assert purge.release == "gone"
+    assert words in purge.reason
+
+
+def document(kind: str, name: str, rest: str = "") -> str:
+    return f"---\napiVersion: v1\nkind: {kind}\nmetadata:\n  name: {name}\n{rest}"
+
+
+def taken_over(before: str, after: str) -> list[str]:
+    changes = manifest_diff.diff((), manifest_diff.parse(after))
+    release = outlook.ReleaseOutlook(outlook.Step.INSTALL, "there is no release", changes=changes)
+    modules = [told("db", outlook.Step.NOTHING), outlook.ModuleOutlook(WEB, 1, True, "", release)]
+    return list(outlook.taken_over(outlook.Purge("old", "x"), before, modules, "addons"))
+
+
+def test_objects_that_a_purge_takes_from_a_module_are_named() -> None:
+    claims = "".join(document("PersistentVolumeClaim", f"data-{number}") for number in range(5))
+    (found,) = taken_over(claims, document("ConfigMap", "web") + claims)
+    assert "module web takes over PersistentVolumeClaim data-0, " in found
+    assert "data-2 and 2 more from release old" in found
+    assert "HELM_IGNORE_RELEASE=old" in found
+
+
+def test_an_object_is_the_same_whether_it_names_the_namespace_of_the_releases_or_none() -> None:
+    named = document("PersistentVolumeClaim", "data", "  namespace: addons\n")
+    assert len(taken_over(named, document("PersistentVolumeClaim", "data"))) == 1
+    elsewhere = document("PersistentVolumeClaim", "data", "  namespace: other\n")
+    assert taken_over(elsewhere, document("PersistentVolumeClaim", "data")) == []
+
+
+def test_what_helm_keeps_is_not_lost_with_a_purge() -> None:
+    kept = document("PersistentVolumeClaim", "data", "  annotations: {helm.sh/resource-policy: keep}\n")
+    assert taken_over(kept, document("PersistentVolumeClaim", "data")) == []
+
+
+def test_deletes_come_first_as_they_come_and_then_modules_in_run_order() -> None:
+    modules = (
+        told("a", outlook.Step.NOTHING, 3),
+        told("x", outlook.Step.DELETE, 1),
+        told("b", outlook.Step.NOTHING, 2),
+        told("y", outlook.Step.DELETE, 2),
+    )
+    ordered = outlook.in_order(made(deletes=("y", "x")), modules)
+    assert [each.name for each in ordered] == ["y", "x", "b", "a"]

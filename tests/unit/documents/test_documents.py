@@ -1,0 +1,54 @@
+"""Reading what a hook prints."""
+
+import pytest
+
+from addon_operator.documents import document_stream
+from addon_operator.kernel.json_types import JsonValue
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        pytest.param('{"a": [1, true, null, "x"]}', {"a": [1, True, None, "x"]}, id="JSON"),
+        pytest.param('\n{\t"a": 1}', {"a": 1}, id="JSON with a tab"),
+        pytest.param("a: 1\nb: [x]", {"a": 1, "b": ["x"]}, id="YAML"),
+        pytest.param("{a: 1}", {"a": 1}, id="YAML in braces"),
+        pytest.param("a: 2024-01-01", {"a": "2024-01-01"}, id="a date stays text"),
+        pytest.param("a: =", {"a": "="}, id="an equals sign is text"),
+        pytest.param("a: .metadata.labels", {"a": ".metadata.labels"}, id="a jq filter"),
+        pytest.param(
+            "x: &x {a: 1}\ny: {<<: *x, b: 2}", {"x": {"a": 1}, "y": {"a": 1, "b": 2}}, id="merge key"
+        ),
+        pytest.param("a: x\nb: 1\na: x", {"a": "x", "b": 1}, id="twice the same in YAML"),
+        pytest.param('{"a": 1, "a": 1}', {"a": 1}, id="twice the same in JSON"),
+        pytest.param("", None, id="nothing"),
+        pytest.param("# only a comment\n", None, id="a comment"),
+    ],
+)
+def test_json_and_yaml_are_read(text: str, value: JsonValue) -> None:
+    assert document_stream.load(text) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        pytest.param('{"a": 1, "a": 2}', "key 'a' stands twice", id="twice in JSON"),
+        pytest.param("a: 1\nb: 2\na: 3", "line 3: the key 'a' stands twice", id="twice in YAML"),
+        pytest.param("a: [1]\na: [2]", "line 2: the key 'a' stands twice", id="two lists"),
+        pytest.param("a: {b: 1}\na: {b: 1, c: 2}", "line 2: the key 'a' stands twice", id="two mappings"),
+        pytest.param("a: 1\na: '1'", "line 2: the key 'a' stands twice", id="number and text"),
+        pytest.param('{"a": 1, "a": true}', "key 'a' stands twice", id="number and flag in JSON"),
+        pytest.param("a:\n  on: 1", "line 2: the key 'on' is no text; quote it", id="key that is no text"),
+        pytest.param("? [a]\n: 1", "line 1: the key .* is no text", id="key that is a list"),
+        pytest.param('{"a": NaN}', "NaN is no JSON number", id="not a number"),
+        pytest.param("a: b: c", "line 1, column 5: mapping values", id="bad YAML"),
+        pytest.param('{"a": 1,,}', "neither JSON nor YAML: .*line 1 column 9", id="bad JSON"),
+        pytest.param("a: 1\n---\nb: 2", "line 2, column 1: but found another document", id="two documents"),
+        pytest.param("a: !!python/object:os.system x", "could not determine a constructor", id="an object"),
+        pytest.param("a: \x00", "special characters are not allowed|control characters", id="a null byte"),
+    ],
+)
+def test_what_is_wrong_or_ambiguous_is_refused_with_its_place(text: str, reason: str) -> None:
+    with pytest.raises(document_stream.DocumentError, match=reason) as caught:
+        document_stream.load(text)
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,64 @@
+"""Pointers as tokens."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from addon_operator.documents import json_pointers
+
+
+@pytest.mark.parametrize(
+    ("pointer", "tokens"),
+    [
+        ("", ()),
+        ("/", ("",)),
+        ("/a/b", ("a", "b")),
+        ("/a~1b/c~0d", ("a/b", "c~d")),
+        ("/~01", ("~1",)),
+        ("/a//0", ("a", "", "0")),
+    ],
+)
+def test_a_pointer_is_its_tokens(pointer: str, tokens: json_pointers.Tokens) -> None:
+    assert json_pointers.parse(pointer) == tokens
+    assert json_pointers.render(tokens) == pointer
+
+
+@given(st.lists(st.text("ab/~01-")).map(tuple))
+def test_any_tokens_survive_the_way_through_a_pointer(tokens: json_pointers.Tokens) -> None:
+    assert json_pointers.parse(json_pointers.render(tokens)) == tokens
+
+
+@pytest.mark.parametrize("pointer", ["a", "a/b", "/~", "/~2", "/a~"])
+def test_what_is_no_pointer_is_refused(pointer: str) -> None:
+    with pytest.raises(ValueError, match="must"):
+        json_pointers.parse(pointer)
+
+
+@pytest.mark.parametrize(
+    ("token", "index"),
+    [("0", True), ("10", True), ("-", True), ("01", False), ("-1", False), ("a", False), ("", False)],
+)
+def test_tokens_that_could_be_places_in_a_list_are_known(token: str, index: bool) -> None:
+    assert json_pointers.is_index(token) is index
+
+
+@pytest.mark.parametrize(
+    ("pointer", "stable"),
+    [("/m/a/b", "/m/a/b"), ("/m/a/0/b", "/m/a"), ("/m/a/-", "/m/a"), ("/42/a", "/42/a"), ("/m", "/m")],
+)
+def test_a_place_is_stable_up_to_the_first_list(pointer: str, stable: str) -> None:
+    assert json_pointers.stable_prefix(json_pointers.parse(pointer)) == json_pointers.parse(stable)
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "overlap"),
+    [
+        ("/m/a", "/m/a", True),
+        ("/m/a", "/m/a/b", True),
+        ("/m/a/b", "/m", True),
+        ("/m/a", "/m/ab", False),
+        ("/m/a", "/m/b", False),
+    ],
+)
+def test_places_overlap_if_one_contains_the_other(left: str, right: str, overlap: bool) -> None:
+    assert json_pointers.overlap(json_pointers.parse(left), json_pointers.parse(right)) is overlap

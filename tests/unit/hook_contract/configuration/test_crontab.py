@@ -1,0 +1,123 @@
+"""When schedules tick."""
+
+import datetime as dt
+import re
+
+import pytest
+
+from addon_operator.hook_contract.configuration import crontab
+
+START = dt.datetime(2026, 1, 1, 0, 0, 30, tzinfo=dt.UTC)
+
+
+def next_of(text: str, timezone: str | None = None, after: dt.datetime = START) -> str:
+    return crontab.parse(text, timezone).next_after(after).isoformat()
+
+
+TICKS = [
+    ("* * * * *", "2026-01-01T00:01:00+00:00"),
+    ("*/5 * * * * *", "2026-01-01T00:00:35+00:00"),
+    ("10 0 3 * * *", "2026-01-01T03:00:10+00:00"),
+    ("30 4 1,15 * *", "2026-01-01T04:30:00+00:00"),
+    ("0 9-17/4 * * *", "2026-01-01T09:00:00+00:00"),
+    ("0 0 1 feb *", "2026-02-01T00:00:00+00:00"),
+    ("0 0 * * MON", "2026-01-05T00:00:00+00:00"),
+    ("0 0 ? * 1", "2026-01-05T00:00:00+00:00"),
+    ("? ? * * *", "2026-01-01T00:01:00+00:00"),
+    ("0 0 29 2 *", "2028-02-29T00:00:00+00:00"),
+    ("@hourly", "2026-01-01T01:00:00+00:00"),
+    ("@daily", "2026-01-02T00:00:00+00:00"),
+    ("@midnight", "2026-01-02T00:00:00+00:00"),
+    ("@weekly", "2026-01-04T00:00:00+00:00"),
+    ("@monthly", "2026-02-01T00:00:00+00:00"),
+    ("@yearly", "2027-01-01T00:00:00+00:00"),
+    ("@annually", "2027-01-01T00:00:00+00:00"),
+    ("@every 30s", "2026-01-01T00:01:00+00:00"),
+    ("@every 1h30m", "2026-01-01T01:30:30+00:00"),
+    ("@every 10ms", "2026-01-01T00:00:31+00:00"),
+    ("  @hourly ", "2026-01-01T01:00:00+00:00"),
+]
+
+
+def test_the_next_tick() -> None:
+    assert {text: next_of(text) for text, _ in TICKS} == dict(TICKS)
+
+
+def test_ticks_follow_one_another() -> None:
+    tab = crontab.parse("0 */20 * * * *")
+    first = tab.next_after(START)
+    assert [first, tab.next_after(first)] == [
+        dt.datetime(2026, 1, 1, 0, minute, tzinfo=dt.UTC) for minute in (20, 40)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "timezone"),
+    [("0 6 * * *", "Europe/Berlin"), ("TZ=Europe/Berlin 0 6 * * *", None),
+     ("CRON_TZ=Europe/Berlin 0 6 * * *", "Europe/Berlin")],
+)  # fmt: skip
+def test_fields_are_read_on_the_clock_of_the_time_zone(text: str, timezone: str | None) -> None:
+    assert next_of(text, timezone) == "2026-01-01T05:00:00+00:00"
+    summer = dt.datetime(2026, 7, 1, tzinfo=dt.UTC)
+    assert next_of(text, timezone, after=summer) == "2026-07-01T04:00:00+00:00"
+
+
+@pytest.mark.parametrize(
+    ("after", "ticks"),
+    [
+        pytest.param(
+            dt.datetime(2026, 3, 28, 22, tzinfo=dt.UTC),
+            ["2026-03-28T23:00:00+00:00", "2026-03-29T22:00:00+00:00"],
+            id="a day of 23 hours",
+        ),
+        pytest.param(
+            dt.datetime(2026, 10, 24, 21, tzinfo=dt.UTC),
+            ["2026-10-24T22:00:00+00:00", "2026-10-25T23:00:00+00:00"],
+            id="a day of 25 hours",
+        ),
+    ],
+)
+def test_a_daily_schedule_keeps_its_hour_when_the_clocks_change(after: dt.datetime, ticks: list[str]) -> None:
+    tab = crontab.parse("@daily", "Europe/Berlin")
+    first = tab.next_after(after)
+    assert [first.isoformat(), tab.next_after(first).isoformat()] == ticks
+
+
+REFUSED = [
+    ("* * * *", "has 4 fields; write 5"),
+    ("* * * * * * *", "has 7 fields; write 5"),
+    ("hourly", "has 1 field; write 5"),
+    ("", "has 0 fields"),
+    ("60 * * * *", "is no crontab: .*out of range"),
+    ("*/0 * * * *", "is no crontab"),
+    ("0 0 31 2 *", "names a time that never comes"),
+    ("0 0 L * *", "the field 'L' is no list"),
+    ("0 0 * * 1#2", "the field '1#2' is no list"),
+    ("H * * * *", "the field 'H' is no list"),
+    ("R * * * *", "the field 'R' is no list"),
+    ("0 0 15W * *", "the field '15W' is no list"),
+    ("0 0 1 foo *", "is no crontab"),
+    ("@reboot", "is no descriptor; known are .*@hourly"),
+    ("@every", "needs a period"),
+    ("@every 30", "needs a period .*no unit"),
+    ("@every 0s", "needs a period longer than 0"),
+    ("@every -1m", "needs a period longer than 0"),
+    ("TZ=Mars/Olympus * * * * *", "'Mars/Olympus' is no time zone"),
+    ("TZ=../../etc/passwd * * * * *", "is no time zone"),
+]
+
+
+def refusal(text: str) -> str:
+    with pytest.raises(crontab.CrontabError) as caught:
+        crontab.parse(text)
+    return str(caught.value)
+
+
+def test_what_is_no_crontab_is_refused_with_the_reason() -> None:
+    told = [(text, reason, refusal(text)) for text, reason in REFUSED]
+    assert [row for row in told if not re.search(row[1], row[2]) or "\n" in row[2]] == []
+
+
+def test_two_different_time_zones_are_refused() -> None:
+    with pytest.raises(crontab.CrontabError, match="another time zone"):
+        crontab.parse("TZ=UTC @hourly", "Europe/Berlin")

@@ -1,0 +1,206 @@
+"""What a hook is told about the reason of its run."""
+
+import json
+import pathlib
+
+import pytest
+
+from addon_operator.documents import packed_entries
+from addon_operator.hook_contract import binding_contexts
+from addon_operator.hook_contract.configuration import bindings
+from addon_operator.kernel.json_types import JsonValue
+
+POD = b'{"kind":"Pod","metadata":{"name":"p","namespace":"n"}}'
+ENTRY = binding_contexts.entry(POD)
+GOLDEN = pathlib.Path(__file__).parent / "golden"
+
+
+def packed(entry: bytes = ENTRY) -> binding_contexts.PackedEntry:
+    return binding_contexts.PackedEntry(entry)
+
+
+def read(context: binding_contexts.Context) -> JsonValue:
+    value: JsonValue = json.loads(b"".join(context.pieces()))
+    return value
+
+
+def test_on_startup_has_no_snapshots() -> None:
+    assert read(binding_contexts.lifecycle(bindings.LifecycleBinding.ON_STARTUP, {"pods": []})) == {
+        "binding": "onStartup"
+    }
+
+
+@pytest.mark.parametrize(
+    "binding", [binding for binding in bindings.LifecycleBinding if binding != "onStartup"], ids=str
+)
+def test_all_other_steps_of_life_have_snapshots(binding: bindings.LifecycleBinding) -> None:
+    assert read(binding_contexts.lifecycle(binding)) == {"binding": binding.value, "snapshots": {}}
+    assert read(binding_contexts.lifecycle(binding, {"pods": [ENTRY], "none": []})) == {
+        "binding": binding.value,
+        "snapshots": {"pods": [json.loads(ENTRY)], "none": []},
+    }
+
+
+def test_a_tick() -> None:
+    assert read(binding_contexts.schedule("nightly")) == {"binding": "nightly", "type": "Schedule"}
+    assert read(binding_contexts.schedule("nightly", {"pods": []})) == {
+        "binding": "nightly",
+        "type": "Schedule",
+        "snapshots": {"pods": []},
+    }
+
+
+def test_a_synchronization_lists_its_objects_even_if_there_are_none() -> None:
+    entries = [binding_contexts.entry(POD, b'"x"'), binding_contexts.entry(POD, b"2")]
+    assert read(binding_contexts.synchronization("pods", entries)) == {
+        "binding": "pods",
+        "type": "Synchronization",
+        "objects": [
+            {"object": json.loads(POD), "filterResult": "x"},
+            {"object": json.loads(POD), "filterResult": 2},
+        ],
+    }
+    assert read(binding_contexts.synchronization("pods", [], {"pods": []})) == {
+        "binding": "pods",
+        "type": "Synchronization",
+        "objects": [],
+        "snapshots": {"pods": []},
+    }
+
+
+@pytest.mark.parametrize("change", list(bindings.WatchEvent), ids=str)
+def test_an_event_holds_the_object_and_the_filters_result(change: bindings.WatchEvent) -> None:
+    changed = packed(binding_contexts.entry(POD, b"null"))
+    assert read(binding_contexts.event("pods", change, changed, {"all": []})) == {
+        "binding": "pods",
+        "type": "Event",
+        "watchEvent": change.value,
+        "object": json.loads(POD),
+        "filterResult": None,
+        "snapshots": {"all": []},
+    }
+
+
+@pytest.mark.parametrize(
+    ("entry", "text"),
+    [
+        (binding_contexts.entry(POD), b'{"object":' + POD + b"}"),
+        (binding_contexts.entry(filter_result=b"[1]"), b'{"filterResult":[1]}'),
+        (binding_contexts.entry(), b"{}"),
+    ],
+    ids=["without a filter", "without the object", "with neither"],
+)
+def test_an_entry_lacks_what_is_not_kept_and_what_is_not_filtered(entry: bytes, text: bytes) -> None:
+    assert entry == text
+    event = binding_contexts.event("b", bindings.WatchEvent.ADDED, packed(entry))
+    assert read(event) == {"binding": "b", "type": "Event", "watchEvent": "Added", **json.loads(entry)}
+
+
+def test_a_group_has_its_snapshots_and_nothing_else() -> None:
+    assert read(binding_contexts.group("pods", "g")) == {
+        "binding": "pods",
+        "type": "Group",
+        "groupName": "g",
+        "snapshots": {},
+    }
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        (bindings.WatchEvent.ADDED, "add"),
+        (bindings.WatchEvent.MODIFIED, "update"),
+        (bindings.WatchEvent.DELETED, "delete"),
+    ],
+)
+def test_a_legacy_event_names_the_object(change: bindings.WatchEvent, word: str) -> None:
+    assert read(binding_contexts.legacy_event(change, "onKubernetesEvent", packed())) == {
+        "binding": "onKubernetesEvent",
+        "resourceEvent": word,
+        "resourceNamespace": "n",
+        "resourceKind": "Pod",
+        "resourceName": "p",
+    }
+
+
+def test_the_legacy_event_of_a_cluster_object_has_an_empty_namespace() -> None:
+    node = packed(binding_contexts.entry(b'{"kind":"Node","metadata":{"name":"x"}}'))
+    told = read(binding_contexts.legacy_event(bindings.WatchEvent.ADDED, "b", node))
+    assert isinstance(told, dict)
+    assert told["resourceNamespace"] == ""
+
+
+def test_of_neighbours_of_one_group_only_the_last_context_stays() -> None:
+    a1, a2, b = (binding_contexts.group(name, group) for name, group in [("1", "a"), ("2", "a"), ("3", "b")])
+    tick = binding_contexts.schedule("tick")
+    assert binding_contexts.collapse_groups([a1, a2, tick, tick, a1, b, a2]) == [a2, tick, tick, a1, b, a2]
+
+
+def test_a_packed_entry_is_small_and_comes_back_as_it_was() -> None:
+    entry = binding_contexts.entry(b'{"data":{"text":"%b"}}' % (b"x" * 10_000))
+    waiting = binding_contexts.PackedEntry(entry)
+    assert waiting.size < 200
+    assert waiting.unpack() == entry
+
+
+def test_an_entry_that_is_kept_packed_waits_as_it_is() -> None:
+    entry = binding_contexts.entry(b'{"data":{"text":"%b"}}' % (b"x" * 10_000))
+    kept = packed_entries.pack(entry)
+    waiting = binding_contexts.PackedEntry(kept)
+    assert waiting.size == len(kept)
+    assert waiting.unpack() == entry
+
+
+def test_texts_of_names_and_objects_are_not_touched() -> None:
+    strange = b'{"kind":"Pod","n":12345678901234567890123,"f":1.0,"s":"\\ud800 \\u00e4"}'
+    text = b"".join(binding_contexts.synchronization('a"ä', [binding_contexts.entry(strange)]).pieces())
+    assert strange in text
+    assert json.loads(text)["binding"] == 'a"ä'
+
+
+TICK = binding_contexts.schedule("nightly", {"pods": [binding_contexts.entry(POD, b'{"a":1}')]})
+FILTERED = binding_contexts.entry(POD, b'{"a":[1,"x",null]}')
+RESULT = binding_contexts.entry(filter_result=b'"x"')
+NODE = binding_contexts.entry(b'{"kind":"Node","metadata":{"name":"x"}}')
+DOCUMENTS = {
+    "lifecycle": [
+        binding_contexts.lifecycle(bindings.LifecycleBinding.BEFORE_HELM, {"pods": [ENTRY], "none": []})
+    ],
+    "lifecycle-without-bindings": [binding_contexts.lifecycle(bindings.LifecycleBinding.AFTER_ALL)],
+    "startup": [binding_contexts.lifecycle(bindings.LifecycleBinding.ON_STARTUP)],
+    "schedule": [binding_contexts.schedule("schedule"), TICK],
+    "synchronization": [
+        binding_contexts.synchronization("pods", [binding_contexts.entry(POD, b"null"), ENTRY])
+    ],
+    "synchronization-of-nothing": [binding_contexts.synchronization("pods", [], {"pods": []})],
+    "synchronization-with-snapshots": [
+        binding_contexts.synchronization("pods", [RESULT], {"pods": [RESULT], "nodes": []}),
+    ],
+    "events": [
+        binding_contexts.event(
+            "pods", bindings.WatchEvent.ADDED, packed(FILTERED), {"pods": [FILTERED], "nodes": []}
+        ),
+        binding_contexts.event("pods", bindings.WatchEvent.MODIFIED, packed()),
+        binding_contexts.event(
+            "pods", bindings.WatchEvent.DELETED, packed(binding_contexts.entry(None, b"[1,2]"))
+        ),
+    ],
+    "group": [binding_contexts.group("pods", "all", {"pods": [ENTRY], "nodes": []})],
+    "merged": [
+        binding_contexts.group("tick", "all"),
+        binding_contexts.event("pods", bindings.WatchEvent.ADDED, packed(RESULT)),
+        TICK,
+    ],
+    "legacy": [
+        binding_contexts.legacy_event(bindings.WatchEvent.ADDED, "old", packed()),
+        binding_contexts.legacy_event(bindings.WatchEvent.MODIFIED, "onKubernetesEvent", packed()),
+        binding_contexts.legacy_event(bindings.WatchEvent.DELETED, "old", packed(NODE)),
+        binding_contexts.legacy_schedule("nightly"),
+    ],
+}
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_a_hook_reads_exactly_these_bytes(name: str) -> None:
+    expected = (GOLDEN / f"{name}.json").read_bytes().rstrip(b"\n")
+    assert b"".join(binding_contexts.document(DOCUMENTS[name])) == expected

@@ -21,7 +21,8 @@ from addon_operator.admission import (
     tls,
 )
 from addon_operator.kernel import clock
-from addon_operator.kube import auth, client, credentials
+from addon_operator.kube.access import auth, credentials
+from addon_operator.kube.client import client
 from addon_operator.podpreset import defaults, model
 from tests.benchmarks import load, measures, pods
 

@@ -8,7 +8,8 @@ from typing import Any, Final
 
 import orjson
 
-from addon_operator.kube import list_pages, paths, watch_lines
+from addon_operator.kube.client import paths
+from addon_operator.kube.informers import list_pages, watch_lines
 from addon_operator.process import jq_filters, jq_workers
 from tests.benchmarks import measures, pod_server
 

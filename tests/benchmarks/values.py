@@ -13,7 +13,7 @@ from addon_operator.documents import json_documents, json_schemas, yaml_writing
 from addon_operator.engine import config_state
 from addon_operator.kernel import names
 from addon_operator.kernel.json_types import JsonObject
-from addon_operator.kube import config_maps
+from addon_operator.kube.client import config_maps
 from addon_operator.process import values_worker
 from addon_operator.values import inspection, sources, store
 from addon_operator.values.patches import patches

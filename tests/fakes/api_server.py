@@ -14,7 +14,8 @@ from typing import Any
 from aiohttp import web
 
 from addon_operator.kernel import clock
-from addon_operator.kube import auth, client, connection, credentials, errors
+from addon_operator.kube.access import auth, credentials
+from addon_operator.kube.client import api_errors, client, connection
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -114,7 +115,7 @@ class _Direct(connection.Connection):
             )
         )
         if answer.hang_up:
-            raise errors.Unreachable(f"the API server {using.server} hung up")
+            raise api_errors.Unreachable(f"the API server {using.server} hung up")
         text = json.dumps(answer.body) if answer.text is None else answer.text
         return connection.Response(answer.status, answer.headers, text.encode())
 

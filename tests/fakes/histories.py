@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import orjson
 
-from addon_operator.kube import object_changes
+from addon_operator.kube.informers import object_changes
 
 Key = tuple[str, str]
 

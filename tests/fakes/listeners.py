@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 import orjson
 
-from addon_operator.kube import object_changes
+from addon_operator.kube.informers import object_changes
 
 
 class Recorder:

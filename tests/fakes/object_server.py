@@ -17,7 +17,8 @@ import orjson
 from aiohttp import web
 
 from addon_operator.kernel import clock
-from addon_operator.kube import auth, connection, credentials
+from addon_operator.kube.access import auth, credentials
+from addon_operator.kube.client import connection
 from tests.fakes import api_server
 
 Object = dict[str, Any]

@@ -9,7 +9,10 @@ from collections.abc import AsyncIterator, Callable
 from typing import TypeAlias
 
 from addon_operator.kernel import clock
-from addon_operator.kube import auth, client, discovery, errors, informers, object_feeds, paths, rate_limit
+from addon_operator.kube.access import auth
+from addon_operator.kube.client import api_errors, client, paths, rate_limit
+from addon_operator.kube.discovery import discovery
+from addon_operator.kube.informers import informers, reflector
 from addon_operator.process import jq_workers
 from tests.fakes import histories, listeners
 
@@ -31,7 +34,7 @@ class World:
 @contextlib.asynccontextmanager
 async def world(
     kubeconfig: pathlib.Path,
-    tuning: object_feeds.Tuning | None = None,
+    tuning: reflector.Tuning | None = None,
     sleep: rate_limit.Sleep = asyncio.sleep,
 ) -> AsyncIterator[World]:
     access = auth.load_access(kubeconfig, None, None, {})
@@ -82,7 +85,7 @@ class Writer:
 
     async def _delete(self, name: str) -> None:
         path = paths.of("v1", "configmaps", namespace=self._namespace, name=name)
-        with contextlib.suppress(errors.NotFound):
+        with contextlib.suppress(api_errors.NotFound):
             await self._kube.delete(path)
         self._note(name, None)
 
@@ -100,5 +103,5 @@ async def storm(writer: Writer, stop: asyncio.Event) -> None:
     while not stop.is_set():
         try:
             await writer.write(1)
-        except errors.KubernetesError:
+        except api_errors.KubernetesError:
             await asyncio.sleep(0.05)

@@ -24,7 +24,8 @@ from addon_operator.admission import (
 from addon_operator.admission import registration_specs as specs
 from addon_operator.devcluster.pytest_plugin import DevCluster
 from addon_operator.kernel import clock
-from addon_operator.kube import auth, client, errors, paths
+from addon_operator.kube.access import auth
+from addon_operator.kube.client import api_errors, client, paths
 
 pytestmark = pytest.mark.integration
 
@@ -228,7 +229,7 @@ async def test_a_removed_registration_is_back_within_seconds(running: Replica) -
     await running.kube.delete(running.configuration.path)
 
     async def back() -> bool:
-        with contextlib.suppress(errors.NotFound):
+        with contextlib.suppress(api_errors.NotFound):
             return bool(await running.stored())
         return False
 

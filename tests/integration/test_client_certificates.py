@@ -14,7 +14,8 @@ from addon_operator.admission import client_authority, registration
 from addon_operator.devcluster import api, layout, state
 from addon_operator.devcluster.pytest_plugin import DevCluster
 from addon_operator.kernel import x509
-from addon_operator.kube import auth, client, errors, paths
+from addon_operator.kube.access import auth
+from addon_operator.kube.client import api_errors, client, paths
 from addon_operator.process import daemons
 from tests.integration import operator_process
 from tests.integration.test_admission_server import configuration, replica
@@ -107,7 +108,7 @@ async def test_the_api_server_with_the_certificate_is_answered_and_the_one_witho
                         collection, {"metadata": {"name": "a"}, "data": {"a": "b"}}
                     )
             assert created["data"]["marked"] == "yes"
-            with pytest.raises(errors.ApiError, match="failed calling webhook"):
+            with pytest.raises(api_errors.ApiError, match="failed calling webhook"):
                 await running.create("b")
     finally:
         await registration.withdraw(kube, [configuration(namespace)])

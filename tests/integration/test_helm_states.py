@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from addon_operator.helm import errors, release_types
-from addon_operator.kube import errors as kube_errors
+from addon_operator.kube.client import api_errors
 from tests.integration.helm_site import ANY_HELM, CONFIG, SLOW_HOOK, WEB, Site
 
 pytestmark = pytest.mark.integration
@@ -100,7 +100,7 @@ async def test_missing_rights_in_the_namespace_are_told_with_what_to_allow(site:
     token = site.kubectl("create", "token", "weak").strip()
     weak = kubeconfig(site, token)
     async with site.manager(kubeconfig=weak) as manager:
-        with pytest.raises(kube_errors.Forbidden, match=r'add to its Role the rule .*"secrets".*"list"'):
+        with pytest.raises(api_errors.Forbidden, match=r'add to its Role the rule .*"secrets".*"list"'):
             await manager.observe_all()
     site.kubectl("create", "role", "reads", "--verb=get,list", "--resource=secrets")
     site.kubectl("create", "rolebinding", "reads", "--role=reads", f"--serviceaccount={site.namespace}:weak")

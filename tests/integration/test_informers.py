@@ -7,7 +7,8 @@ import orjson
 import pytest
 
 from addon_operator.devcluster.pytest_plugin import DevCluster
-from addon_operator.kube import informers, object_feeds, paths, projections
+from addon_operator.kube.client import paths
+from addon_operator.kube.informers import informers, projections, reflector
 from tests.fakes import histories, listeners
 from tests.integration import informing
 
@@ -59,7 +60,7 @@ async def test_a_hook_sees_every_version_of_every_object_once_and_in_order(
 async def test_lists_have_everything_in_the_form_that_hooks_know(
     devcluster: DevCluster, namespace: str, *, stream: bool
 ) -> None:
-    tuning = object_feeds.Tuning(stream_lists=stream, page_size=4)
+    tuning = reflector.Tuning(stream_lists=stream, page_size=4)
     async with informing.world(devcluster.kubeconfig, tuning) as world:
         collection = paths.of("v1", "configmaps", namespace=namespace)
         for number in range(9):
@@ -100,7 +101,7 @@ def definition(plural: str, kind: str) -> dict[str, object]:
 
 @pytest.mark.slow
 async def test_a_kind_comes_goes_and_comes_again(devcluster: DevCluster, namespace: str) -> None:
-    tuning = object_feeds.Tuning(kind_poll=0.5, gone_after=1.0, max_delay=0.5)
+    tuning = reflector.Tuning(kind_poll=0.5, gone_after=1.0, max_delay=0.5)
     async with informing.world(devcluster.kubeconfig, tuning) as world:
         kind, plural = f"W{namespace.replace('-', '')}", f"w{namespace.replace('-', '')}s"
         api = "informers.example.com/v1"

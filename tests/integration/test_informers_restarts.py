@@ -25,14 +25,15 @@ from addon_operator.devcluster import (
     reporters,
     state,
 )
-from addon_operator.kube import informers, object_feeds, paths, projections
+from addon_operator.kube.client import paths
+from addon_operator.kube.informers import informers, projections, reflector
 from addon_operator.process import daemons
 from tests.fakes import histories, listeners
 from tests.integration import informing
 
 pytestmark = pytest.mark.integration
 
-FAST = object_feeds.Tuning(max_delay=0.5)
+FAST = reflector.Tuning(max_delay=0.5)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

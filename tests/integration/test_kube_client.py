@@ -10,7 +10,10 @@ import yaml
 
 from addon_operator.devcluster.pytest_plugin import DevCluster
 from addon_operator.kernel import clock
-from addon_operator.kube import auth, client, config_maps, discovery, errors, events, paths
+from addon_operator.kube.access import auth
+from addon_operator.kube.client import api_errors, client, config_maps, paths
+from addon_operator.kube.discovery import discovery
+from addon_operator.kube.objects import events
 
 pytestmark = pytest.mark.integration
 
@@ -29,16 +32,16 @@ async def test_objects_live_and_die(kube: client.KubeClient, namespace: str) -> 
     collection = paths.of("v1", "configmaps", namespace=namespace)
     path = paths.of("v1", "configmaps", namespace=namespace, name="a")
     created = await kube.create(collection, config_map("a", x="1"))
-    with pytest.raises(errors.AlreadyExists):
+    with pytest.raises(api_errors.AlreadyExists):
         await kube.create(collection, config_map("a"))
     await kube.patch(path, {"data": {"x": "2"}})
-    with pytest.raises(errors.Conflict):
+    with pytest.raises(api_errors.Conflict):
         await kube.replace(path, created)
     await kube.patch(path, [{"op": "add", "path": "/data/y", "value": "3"}], client.PatchType.JSON)
     applied = await kube.apply(path, config_map("a", z="4"), force=True)
     assert applied["data"] == {"x": "2", "y": "3", "z": "4"}
     await kube.delete(path, uid=applied["metadata"]["uid"])
-    with pytest.raises(errors.NotFound):
+    with pytest.raises(api_errors.NotFound):
         await kube.get(path)
 
 
@@ -58,7 +61,7 @@ async def test_a_list_has_all_pages_and_only_what_is_selected(
 
 
 async def test_a_refused_object_is_told_in_the_servers_words(kube: client.KubeClient, namespace: str) -> None:
-    with pytest.raises(errors.Invalid, match="lower case"):
+    with pytest.raises(api_errors.Invalid, match="lower case"):
         await kube.create(paths.of("v1", "configmaps", namespace=namespace), config_map("Not_A_Name"))
 
 
@@ -74,7 +77,7 @@ async def test_a_missing_right_names_the_rule_that_gives_it(
         user["user"] = {"token": answer["status"]["token"]}
     (tmp_path / "config").write_text(yaml.safe_dump(config))
     async with client.KubeClient(auth.load_access(tmp_path / "config", None, None, {})) as poor:
-        with pytest.raises(errors.Forbidden) as refused:
+        with pytest.raises(api_errors.Forbidden) as refused:
             await config_maps.ConfigMap(poor, namespace, "values").read()
     assert str(refused.value) == (
         f'system:serviceaccount:{namespace}:poor may not get configmaps "values" in namespace "{namespace}": '
@@ -88,7 +91,7 @@ async def test_a_token_that_is_no_token_is_told(devcluster: DevCluster, tmp_path
         user["user"] = {"token": "wrong"}
     (tmp_path / "config").write_text(yaml.safe_dump(config))
     async with client.KubeClient(auth.load_access(tmp_path / "config", None, None, {})) as stranger:
-        with pytest.raises(errors.Unauthorized, match="does not accept the operator's credentials"):
+        with pytest.raises(api_errors.Unauthorized, match="does not accept the operator's credentials"):
             await stranger.get("/api/v1/namespaces")
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from addon_operator.kube import object_changes
+from addon_operator.kube.informers import object_changes
 from tests.fakes import histories
 
 KEY = ("a", "x")

@@ -8,7 +8,7 @@ from typing import Final, Protocol
 
 from addon_operator.admission import certificates, reporting, tls
 from addon_operator.kernel import clock, errors
-from addon_operator.kube import rate_limit
+from addon_operator.kube.client import rate_limit
 
 _AFTER_ERROR_SECONDS: Final = 10.0
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from addon_operator.admission import certificate_rotation, certificate_store, certificates
 from addon_operator.kernel import clock
-from addon_operator.kube import client, errors, paths, rate_limit
+from addon_operator.kube.client import api_errors, client, paths, rate_limit
 
 _ATTEMPTS: Final = 8
 _PAUSE_SECONDS: Final = 0.1
@@ -64,7 +64,7 @@ class SecretSource:
         for attempt in range(1, _ATTEMPTS + 1):
             try:
                 return await self._settle()
-            except (errors.Conflict, errors.NotFound):
+            except (api_errors.Conflict, api_errors.NotFound):
                 if attempt == _ATTEMPTS:
                     raise
             await self._sleep(_PAUSE_SECONDS * attempt)
@@ -94,7 +94,7 @@ class SecretSource:
     async def _read(self) -> _Object | None:
         try:
             return await self._kube.get(self._path)
-        except errors.NotFound:
+        except api_errors.NotFound:
             return None
 
     async def _write(

@@ -5,7 +5,7 @@ import pathlib
 from typing import Final
 
 from addon_operator.admission import certificates, reporting, tls
-from addon_operator.kube import rate_limit
+from addon_operator.kube.client import rate_limit
 
 _SETTING: Final = "WEBHOOK_CLIENT_CA"
 _SECONDS: Final = 10.0

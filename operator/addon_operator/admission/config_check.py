@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from addon_operator.admission import reviews
-from addon_operator.kube import client
+from addon_operator.kube.client import client
 
 _WARNING_MAX: Final = 256
 """The API server cuts longer ones."""

@@ -13,7 +13,7 @@ from typing import Any, Final
 from addon_operator import expansion
 from addon_operator.admission import short_cache
 from addon_operator.kernel import clock
-from addon_operator.kube import client, errors, paths
+from addon_operator.kube.client import api_errors, client, paths
 from addon_operator.podpreset import defaults
 
 SOURCE_SECONDS: Final = 2.0
@@ -149,9 +149,9 @@ class EnvSources:
             path = paths.of("v1", _PLURALS[reference.kind], namespace=namespace, name=reference.name)
             async with self._at_once:
                 found = await self._kube.get(path)
-        except (errors.NotFound, ValueError):
+        except (api_errors.NotFound, ValueError):
             return MISSING
-        except errors.KubernetesError as error:
+        except api_errors.KubernetesError as error:
             self._warn_once(f"a source of variables cannot be read and counts as empty: {error}")
             return UNREADABLE
         return Source(frozenset(found.get("data") or ()))
@@ -163,7 +163,7 @@ class EnvSources:
             listed = await self._kube.list_all(paths.of("v1", "services", namespace=namespace))
             found = [*listed.items]
         else:
-            with contextlib.suppress(errors.NotFound):
+            with contextlib.suppress(api_errors.NotFound):
                 found = [await self._kube.get(paths.of("v1", "services", namespace=namespace, name=name))]
         return frozenset(expansion.service_environment(found))
 

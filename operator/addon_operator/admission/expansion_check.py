@@ -9,7 +9,7 @@ from addon_operator import expansion
 from addon_operator.admission import env_sources_reader
 from addon_operator.expansion import services as expansion_services
 from addon_operator.kernel import json_types
-from addon_operator.kube import errors
+from addon_operator.kube.client import api_errors
 from addon_operator.podpreset import defaults, env_sources
 
 IGNORE: Final = "expansion.addon-operator.io/ignore"
@@ -80,7 +80,7 @@ class ExpansionCheck:
                 variables = await self._service_variables(namespace, pod)
             return _Surroundings(await reading, variables)
         except TimeoutError:
-            raise errors.Unreachable("the Services of its namespace were not read in time") from None
+            raise api_errors.Unreachable("the Services of its namespace were not read in time") from None
         finally:
             reading.cancel()
 

@@ -15,7 +15,8 @@ from typing import Final, Protocol
 from addon_operator.admission import expansion_check, pod_handler, reviews, site_load
 from addon_operator.kernel import errors as kernel_errors
 from addon_operator.kernel import json_types
-from addon_operator.kube import client, errors, events, paths, rate_limit
+from addon_operator.kube.client import api_errors, client, paths, rate_limit
+from addon_operator.kube.objects import events
 from addon_operator.podpreset import annotations, cost, merge, model
 
 CONFLICT: Final = "conflict"
@@ -174,9 +175,9 @@ class PodCheck:
             try:
                 async with self._at_once:
                     found = await self._kube.get(path, metadata_only=True)
-            except errors.NotFound:
+            except api_errors.NotFound:
                 continue
-            except errors.Forbidden:
+            except api_errors.Forbidden:
                 # Better an Event about a pod that was refused than none at all.
                 return True
             if not about.uid or (found.get("metadata") or {}).get("uid") == about.uid:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from addon_operator.admission import preset_cache, preset_notices
-from addon_operator.kube import client, errors, paths, rate_limit
+from addon_operator.kube.client import api_errors, client, paths, rate_limit
 
 LIST_EVERY_SECONDS: Final = 60.0
 _RETRY_FIRST: Final = 0.5
@@ -80,7 +80,7 @@ class PresetFeed:
         while True:
             try:
                 await self._list()
-            except errors.KubernetesError as error:
+            except api_errors.KubernetesError as error:
                 self._refusal = str(error)
                 if pause >= _PATIENCE and str(error) != told:
                     told = str(error)
@@ -96,11 +96,11 @@ class PresetFeed:
             await self._pause()
             try:
                 await self._list()
-            except errors.NotFound:
+            except api_errors.NotFound:
                 _log.warning("PodPresets are not served any more: install their CustomResourceDefinition")
                 self._cache.clear()
                 return
-            except errors.KubernetesError as error:
+            except api_errors.KubernetesError as error:
                 _log.warning("presets are served from memory, which may be late: %s", error)
 
     async def _pause(self) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from addon_operator.admission import preset_cache, reviews
-from addon_operator.kube import client, errors, paths, rate_limit
+from addon_operator.kube.client import api_errors, client, paths, rate_limit
 from addon_operator.podpreset import model
 
 API_VERSION: Final = "settings.k8s.io/v1alpha1"
@@ -130,7 +130,7 @@ class PresetNotices:
     async def _refresh(self, namespace: str) -> None:
         try:
             await self._lists.refresh(namespace)
-        except errors.KubernetesError as error:
+        except api_errors.KubernetesError as error:
             _log.warning("presets are served from memory, which may be late: %s", error)
         self._settle(namespace)
 

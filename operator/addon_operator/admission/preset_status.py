@@ -14,7 +14,8 @@ from typing import Any, Final
 
 from addon_operator.admission import preset_cache, preset_notices
 from addon_operator.kernel import clock
-from addon_operator.kube import client, errors, events, paths, rate_limit
+from addon_operator.kube.client import api_errors, client, paths, rate_limit
+from addon_operator.kube.objects import events
 from addon_operator.podpreset import model
 
 FIRST_SECONDS: Final = 1.0
@@ -112,11 +113,11 @@ class PresetStatuses:
     async def _write_one(self, key: _Key, change: _Change) -> None:
         try:
             await self._write(key, change)
-        except errors.NotFound:
+        except api_errors.NotFound:
             return
-        except errors.Forbidden as error:
+        except api_errors.Forbidden as error:
             self._warn(f"the status of PodPresets is not written: {error}")
-        except errors.KubernetesError as error:
+        except api_errors.KubernetesError as error:
             _log.info("the status of PodPreset %s/%s waits: %s", *key, error)
             change.add(self._changes[key])
             self._changes[key] = change
@@ -137,7 +138,7 @@ class PresetStatuses:
                 return
             try:
                 await self._kube.patch(f"{path}/status", patch)
-            except errors.Conflict:
+            except api_errors.Conflict:
                 if attempt == _ATTEMPTS:
                     raise
             else:

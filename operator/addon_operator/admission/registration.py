@@ -15,7 +15,8 @@ from addon_operator.admission import registration_specs as specs
 from addon_operator.admission import registration_watch, reporting
 from addon_operator.kernel import clock
 from addon_operator.kernel import errors as kernel_errors
-from addon_operator.kube import client, errors, paths, watch_health
+from addon_operator.kube.client import api_errors, client, paths
+from addon_operator.kube.informers import watch_health
 
 DIGEST: Final = "admission.addon-operator.io/specification"
 """Annotation: digest of what the replica that wrote last wants."""
@@ -102,7 +103,7 @@ class Registrar:
         """Seconds until the next look."""
         try:
             await self.ensure()
-        except errors.Forbidden as error:
+        except api_errors.Forbidden as error:
             self.health.falls(str(error))
             self._trouble.report(f"the admission webhooks are not registered, or not repaired: {error}")
             return _FORBIDDEN_SECONDS
@@ -126,7 +127,7 @@ async def withdraw(kube: client.KubeClient, configurations: Sequence[specs.Confi
     Raises :class:`.AddonOperatorError`.
     """
     for configuration in configurations:
-        with contextlib.suppress(errors.NotFound):
+        with contextlib.suppress(api_errors.NotFound):
             await kube.delete(configuration.path)
 
 
@@ -167,7 +168,7 @@ class _Owner:
     async def _read(self, path: str) -> Mapping[str, Any] | None:
         try:
             return specs.owner(await self._kube.get(path))
-        except (errors.NotFound, errors.Forbidden):
+        except (api_errors.NotFound, api_errors.Forbidden):
             return None
 
 
@@ -205,7 +206,7 @@ class _Keeper:
         for attempt in range(1, _ATTEMPTS + 1):
             try:
                 return await self._settle()
-            except (errors.Conflict, errors.NotFound):
+            except (api_errors.Conflict, api_errors.NotFound):
                 # Another replica was faster: its work is looked at now.
                 if attempt == _ATTEMPTS:
                     raise
@@ -229,7 +230,7 @@ class _Keeper:
     async def _read(self) -> Mapping[str, Any] | None:
         try:
             return await self._kube.get(self._configuration.path)
-        except errors.NotFound:
+        except api_errors.NotFound:
             return None
 
     def _is_ours_to_write(self, live: Mapping[str, Any], bundle: bytes | None) -> bool:

@@ -17,7 +17,7 @@ from typing import Any, Final, Literal
 import orjson
 
 from addon_operator.kernel import errors
-from addon_operator.kube import paths
+from addon_operator.kube.client import paths
 
 API_VERSION: Final = "admissionregistration.k8s.io/v1"
 

@@ -8,7 +8,8 @@ from typing import Final
 from addon_operator.admission import registration_specs as specs
 from addon_operator.kernel import clock
 from addon_operator.kernel import errors as kernel_errors
-from addon_operator.kube import auth, connection, errors, paths, rate_limit
+from addon_operator.kube.access import auth
+from addon_operator.kube.client import api_errors, connection, paths, rate_limit
 
 _WATCH_SECONDS: Final = 270
 # A stream without a word for so long is dead: the server ends it before.
@@ -81,7 +82,7 @@ class RegistrationWatch:
                         self._changed()
                 status = answer.status
         except TimeoutError as error:
-            raise errors.Unreachable("the watch of a webhook configuration has become silent") from error
+            raise api_errors.Unreachable("the watch of a webhook configuration has become silent") from error
         if status == 401:
             await self._connection.renew(using)
         return status

@@ -43,8 +43,10 @@ from addon_operator.app import (
 from addon_operator.app import settings as settings_module
 from addon_operator.engine import podpreset_source
 from addon_operator.kernel import clock, errors
-from addon_operator.kube import client, events, own_user, watch_health
-from addon_operator.kube import errors as kube_errors
+from addon_operator.kube.access import own_user
+from addon_operator.kube.client import api_errors, client
+from addon_operator.kube.informers import watch_health
+from addon_operator.kube.objects import events
 from addon_operator.telemetry import metrics
 
 SECRET: Final = "addon-operator-admission"  # noqa: S105 - a name, not a password
@@ -247,9 +249,9 @@ class Admission:
             try:
                 await admission_crd.apply(self._kube, self._log)
                 break
-            except kube_errors.KubernetesError as error:
+            except api_errors.KubernetesError as error:
                 trouble.report(f"the CustomResourceDefinition of PodPresets was not applied: {error}")
-                if isinstance(error, kube_errors.ApiError):
+                if isinstance(error, api_errors.ApiError):
                     break
             await asyncio.sleep(_RETRY_SECONDS)
         await self._feed.run()

@@ -2,7 +2,7 @@
 
 from addon_operator.admission import reporting
 from addon_operator.app import own_crds
-from addon_operator.kube import client, errors
+from addon_operator.kube.client import api_errors, client
 
 
 async def apply(kube: client.KubeClient, log: reporting.Log) -> None:
@@ -12,5 +12,5 @@ async def apply(kube: client.KubeClient, log: reporting.Log) -> None:
     """
     try:
         await own_crds.apply(kube, own_crds.PODPRESETS)
-    except errors.Forbidden as error:
+    except api_errors.Forbidden as error:
         log.warning(f"the CustomResourceDefinition of PodPresets is not kept up to date: {error}")

@@ -9,7 +9,8 @@ import structlog
 from addon_operator.app import config_checks
 from addon_operator.app import settings as settings_module
 from addon_operator.kernel import errors
-from addon_operator.kube import auth, client, credentials
+from addon_operator.kube.access import auth, credentials
+from addon_operator.kube.client import client
 from addon_operator.telemetry import metrics
 
 if TYPE_CHECKING:

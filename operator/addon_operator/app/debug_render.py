@@ -9,8 +9,8 @@ from addon_operator.app import debug_masking
 from addon_operator.documents import yaml_reading, yaml_writing
 from addon_operator.helm import release_types
 from addon_operator.kernel import json_types, names
-from addon_operator.kube import api_resources, client
-from addon_operator.kube import errors as kube_errors
+from addon_operator.kube.client import api_errors, client
+from addon_operator.kube.discovery import api_resources
 from addon_operator.modules import model, release_objects
 from addon_operator.values import redaction, store
 
@@ -130,7 +130,7 @@ class Renderer:
     async def _live(self, path: str) -> Object:
         try:
             return await self._cluster.get(path)
-        except kube_errors.NotFound:
+        except api_errors.NotFound:
             return {}
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from addon_operator.app import hook_libraries, setting_fields, settings
-from addon_operator.kube import auth
+from addon_operator.kube.access import auth
 
 _ALWAYS: Final = ("PATH",)
 """Without it no interpreter of a hook would be found."""

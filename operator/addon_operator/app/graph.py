@@ -42,8 +42,10 @@ from addon_operator.engine import (
 from addon_operator.helm import releases
 from addon_operator.hook_contract.outputs import object_operations
 from addon_operator.kernel import clock, names
-from addon_operator.kube import client, config_maps, crds, informers, object_patches, own_deletions
-from addon_operator.kube import discovery as discovery_of_kinds
+from addon_operator.kube.client import client, config_maps
+from addon_operator.kube.discovery import discovery as discovery_of_kinds
+from addon_operator.kube.informers import informers
+from addon_operator.kube.objects import crds, object_patches, own_deletions
 from addon_operator.modules import plan
 from addon_operator.process import children, jq_filters, jq_workers
 from addon_operator.telemetry import hook_metrics, metrics

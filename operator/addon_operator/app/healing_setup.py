@@ -18,16 +18,10 @@ from addon_operator.engine import (
 )
 from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import json_types, names
-from addon_operator.kube import (
-    client,
-    discovery,
-    informers,
-    object_changes,
-    object_selections,
-    own_deletions,
-    presence,
-    projections,
-)
+from addon_operator.kube.client import client
+from addon_operator.kube.discovery import discovery, presence
+from addon_operator.kube.informers import informers, object_changes, object_selections, projections
+from addon_operator.kube.objects import own_deletions
 from addon_operator.values import store
 
 

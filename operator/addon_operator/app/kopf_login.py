@@ -1,6 +1,7 @@
 """Credentials of our client, for Kopf."""
 
-from addon_operator.kube import client, credentials
+from addon_operator.kube.access import credentials
+from addon_operator.kube.client import client
 
 
 class KopfLogin:

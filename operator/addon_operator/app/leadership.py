@@ -14,7 +14,9 @@ from addon_operator.admission import reporting
 from addon_operator.app import settings as settings_module
 from addon_operator.app import status as status_module
 from addon_operator.kernel import durations, errors, fencing
-from addon_operator.kube import auth, client, lease
+from addon_operator.kube.access import auth
+from addon_operator.kube.client import client
+from addon_operator.kube.objects import lease
 from addon_operator.telemetry import metrics
 
 _TERM_SHARE: Final = 0.2

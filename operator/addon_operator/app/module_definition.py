@@ -11,7 +11,7 @@ from typing import Final
 from addon_operator.admission import reporting
 from addon_operator.app import module_status, own_crds
 from addon_operator.kernel import errors as kernel_errors
-from addon_operator.kube import client, errors, paths, rate_limit
+from addon_operator.kube.client import api_errors, client, paths, rate_limit
 
 NAME: Final = f"{module_status.PLURAL}.addon-operator.io"
 
@@ -52,11 +52,11 @@ class ModuleDefinition:
         """
         try:
             await own_crds.apply(self._kube, own_crds.MODULES)
-        except errors.Forbidden as error:
+        except api_errors.Forbidden as error:
             if await self._is_without_namespaces():
                 raise InTheWayError(str(error), may_apply=False) from None
             raise
-        except errors.Invalid:
+        except api_errors.Invalid:
             # Perhaps because of the scope: a definition that is wrong otherwise is refused again.
             await self._remove_older()
             await own_crds.apply(self._kube, own_crds.MODULES)
@@ -65,7 +65,7 @@ class ModuleDefinition:
         """Whether Modules are served as objects of the cluster, which everybody may ask."""
         try:
             document = await self._kube.get(_KIND_PATH)
-        except errors.ApiError:
+        except api_errors.ApiError:
             return False
         resources = {each.get("name"): each for each in document.get("resources") or ()}
         return resources.get(module_status.PLURAL, {}).get("namespaced") is False
@@ -75,9 +75,9 @@ class ModuleDefinition:
             live = await self._kube.get(_PATH)
             if _is_older(live):
                 await self._remove(live)
-        except errors.NotFound:
+        except api_errors.NotFound:
             pass  # It is gone.
-        except errors.Forbidden as error:
+        except api_errors.Forbidden as error:
             raise InTheWayError(str(error)) from None
 
     async def _remove(self, live: client.Object) -> None:
@@ -86,7 +86,7 @@ class ModuleDefinition:
         if "deletionTimestamp" not in live["metadata"]:
             self._claim(live)
             # Another operator may have put a new one in its place meanwhile.
-            with contextlib.suppress(errors.Conflict):
+            with contextlib.suppress(api_errors.Conflict):
                 await self._kube.delete(_PATH, uid=uid)
             self._has_replaced = True
             self._log.info(

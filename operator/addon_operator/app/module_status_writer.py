@@ -17,7 +17,8 @@ from addon_operator.app import module_definition, module_status
 from addon_operator.engine import state
 from addon_operator.helm import release_types
 from addon_operator.kernel import clock, names
-from addon_operator.kube import client, errors, events, paths, rate_limit
+from addon_operator.kube.client import api_errors, client, paths, rate_limit
+from addon_operator.kube.objects import events
 
 LABELS: Final = {"app.kubernetes.io/managed-by": "addon-operator"}
 """Labels of a Module that an operator keeps."""
@@ -140,17 +141,17 @@ class ModuleStatusWriter:
         try:
             await self._definition.apply()
             await self._served()
-        except errors.Forbidden as error:
+        except api_errors.Forbidden as error:
             self._log.info(f"the CustomResourceDefinition of Modules is not kept up to date: {error}")
         except module_definition.InTheWayError as error:
             self._trouble.report(_not_shown(error))
-        except errors.KubernetesError as error:
+        except api_errors.KubernetesError as error:
             self._trouble.report(f"the CustomResourceDefinition of Modules was not applied: {error}")
 
     async def _served(self) -> client.ObjectList:
         """All objects as soon as the definition is served; raises ``NotFound`` if it never is."""
         for _ in range(_SERVED_ATTEMPTS):
-            with contextlib.suppress(errors.NotFound):
+            with contextlib.suppress(api_errors.NotFound):
                 return await self._list()
             await self._sleep(_SERVED_PAUSE_SECONDS)
         return await self._list()
@@ -175,11 +176,11 @@ class ModuleStatusWriter:
         """Write what waits, after a look at all objects when that is due; seconds to rest after trouble."""
         try:
             await self._bring_in_step()
-        except (errors.NotFound, errors.Forbidden, module_definition.InTheWayError) as error:
+        except (api_errors.NotFound, api_errors.Forbidden, module_definition.InTheWayError) as error:
             self._synced_at = None
             self._trouble.report(_not_shown(error))
             return MISSING_SECONDS
-        except errors.KubernetesError as error:
+        except api_errors.KubernetesError as error:
             self._synced_at = None
             self._trouble.report(f"the status of modules waits: {error}")
             return RETRY_SECONDS
@@ -195,9 +196,9 @@ class ModuleStatusWriter:
             del self._dirty[name]
             try:
                 await self._write(name)
-            except errors.Invalid as error:
+            except api_errors.Invalid as error:
                 self._trouble.report(f"the status of module {name} is not shown: {error}")
-            except errors.KubernetesError:
+            except api_errors.KubernetesError:
                 self._dirty[name] = None
                 raise
 
@@ -223,7 +224,7 @@ class ModuleStatusWriter:
     async def _listed(self) -> client.ObjectList:
         try:
             return await self._list()
-        except errors.NotFound:
+        except api_errors.NotFound:
             # Somebody has removed the definition, or has put that of an older version in its place.
             await self._definition.apply()
             return await self._served()
@@ -234,7 +235,7 @@ class ModuleStatusWriter:
         )
 
     async def _delete(self, name: str, stored: _Stored) -> None:
-        with contextlib.suppress(errors.NotFound, errors.Conflict):
+        with contextlib.suppress(api_errors.NotFound, api_errors.Conflict):
             await self._kube.delete(self._path(name), uid=stored.uid)
         self._stored.pop(name, None)
         self._forget(name)
@@ -252,7 +253,7 @@ class ModuleStatusWriter:
         self._phases.setdefault(name, module_status.stored_moment(stored.status))
         try:
             await self._write_status(name, stored)
-        except errors.NotFound:
+        except api_errors.NotFound:
             # Somebody has deleted the object.
             await self._write_status(name, await self._create(name))
         self._tell(name)

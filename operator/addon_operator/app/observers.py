@@ -11,7 +11,7 @@ from addon_operator.engine import hook_run, reactions, state, task_queue, tasks
 from addon_operator.helm import release_types
 from addon_operator.hook_contract.configuration import bindings
 from addon_operator.kernel import errors, names
-from addon_operator.kube import events
+from addon_operator.kube.objects import events
 from addon_operator.modules import model
 from addon_operator.process import children
 from addon_operator.telemetry import families, metrics

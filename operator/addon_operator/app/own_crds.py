@@ -7,7 +7,7 @@ from typing import Any, Final
 import yaml
 
 from addon_operator.kernel import errors as kernel_errors
-from addon_operator.kube import client, paths
+from addon_operator.kube.client import client, paths
 
 PODPRESETS: Final = "podpresets.yaml"
 MODULES: Final = "modules.yaml"

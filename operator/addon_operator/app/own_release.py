@@ -9,8 +9,7 @@ from typing import Any, Final, Protocol
 
 from addon_operator.app import settings as settings_module
 from addon_operator.kernel import json_types
-from addon_operator.kube import errors as kube_errors
-from addon_operator.kube import paths
+from addon_operator.kube.client import api_errors, paths
 
 _NAME: Final = "meta.helm.sh/release-name"
 _NAMESPACE: Final = "meta.helm.sh/release-namespace"
@@ -47,7 +46,7 @@ async def find(cluster: Cluster, namespace: str, pod: str) -> frozenset[str]:
             metadata: Mapping[str, Any] = (await cluster.get(path, metadata_only=True)).get("metadata") or {}
             found |= _releases(metadata, namespace)
             path = _controller(metadata, namespace)
-    except (kube_errors.KubernetesError, ValueError):
+    except (api_errors.KubernetesError, ValueError):
         # Not in a pod, or without the right to look: what is known until here counts.
         return frozenset(found)
     return frozenset(found)

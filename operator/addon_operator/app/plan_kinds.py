@@ -7,8 +7,8 @@ from typing import Final
 
 from addon_operator.app import plan_presence
 from addon_operator.documents import manifest_diff
-from addon_operator.kube import discovery
-from addon_operator.kube import errors as kube_errors
+from addon_operator.kube.client import api_errors
+from addon_operator.kube.discovery import discovery
 
 _ADDED: Final = manifest_diff.ChangeKind.ADDED
 _CRD: Final = "CustomResourceDefinition"
@@ -39,7 +39,7 @@ class Kinds:
                     return str(error)
                 if not defines and not await asyncio.to_thread(_is_defined, kind, definitions):
                     self._note(f"{error} It has to be there before it is used")
-            except kube_errors.KubernetesError:
+            except api_errors.KubernetesError:
                 return None
         return None
 

@@ -7,8 +7,8 @@ from typing import Final, Protocol
 
 from addon_operator.helm import release_records
 from addon_operator.kernel import json_types
-from addon_operator.kube import api_resources
-from addon_operator.kube import errors as kube_errors
+from addon_operator.kube.client import api_errors
+from addon_operator.kube.discovery import api_resources
 from addon_operator.modules import manifests
 
 _SINGLE_REQUESTS: Final = 4
@@ -70,9 +70,9 @@ class Presence:
                 found = await self._kinds.find(kind, api_version)
                 place = namespace if found.namespaced else None
                 present = await self._present(found, place, [resource.name for resource in wanted])
-            except kube_errors.NotFound:
+            except api_errors.NotFound:
                 return wanted
-            except kube_errors.KubernetesError as error:
+            except api_errors.KubernetesError as error:
                 self._note(f"whether {kind} {wanted[0].name} is there cannot be told: {error}")
                 return ()
         return [resource for resource in wanted if resource.name not in present]
@@ -88,6 +88,6 @@ class Presence:
     async def _exists(self, resource: api_resources.Resource, namespace: str | None, name: str) -> bool:
         try:
             await self._cluster.get(resource.path(namespace=namespace, name=name), metadata_only=True)
-        except kube_errors.NotFound:
+        except api_errors.NotFound:
             return False
         return True

@@ -36,8 +36,9 @@ from addon_operator.engine import (
 )
 from addon_operator.helm import binary, release_types, releases
 from addon_operator.kernel import clock, errors, names
-from addon_operator.kube import auth, client, config_maps
-from addon_operator.kube import discovery as discovery_of_kinds
+from addon_operator.kube.access import auth
+from addon_operator.kube.client import client, config_maps
+from addon_operator.kube.discovery import discovery as discovery_of_kinds
 from addon_operator.modules import manifests, model, outlook, plan, release
 from addon_operator.process import children, launcher
 from addon_operator.values import sources, store

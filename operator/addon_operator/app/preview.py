@@ -17,8 +17,8 @@ from addon_operator.app import (
     preview_pods,
 )
 from addon_operator.kernel import errors, json_types
-from addon_operator.kube import auth, client
-from addon_operator.kube import errors as kube_errors
+from addon_operator.kube.access import auth
+from addon_operator.kube.client import api_errors, client
 from addon_operator.podpreset import cost, model, selection, volume_types
 
 DEFAULT_NAMESPACE: Final = "default"
@@ -132,7 +132,7 @@ def _access(
 ) -> auth.ClusterAccess | None:
     try:
         return load_access()
-    except kube_errors.AccessError as error:
+    except api_errors.AccessError as error:
         if given.needs_cluster:
             raise errors.ConfigurationError(f"{error}; {_NO_CLUSTER}") from None
         notes.append(f"only files are looked at: {error}")
@@ -148,7 +148,7 @@ async def _report(given: _Given, access: auth.ClusterAccess | None, notes: list[
                 previews.append(await previewer.preview(pod))
             except preview_files.ManifestError as error:
                 problems.append(error)
-            except kube_errors.Unreachable as error:
+            except api_errors.Unreachable as error:
                 raise errors.ConfigurationError(f"{error}; {_NO_CLUSTER}") from None
     notes += preview_objects.elsewhere(given.manifests, previewer.namespaces)
     told = dict.fromkeys([*notes, *(cluster.notes if cluster else ())])

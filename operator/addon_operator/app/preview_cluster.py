@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from addon_operator.app import preview_objects
-from addon_operator.kube import client, errors, paths
+from addon_operator.kube.client import api_errors, client, paths
 from addon_operator.podpreset import defaults, model
 
 _PLURALS: Final = {"ConfigMap": "configmaps", "Secret": "secrets"}
@@ -51,7 +51,7 @@ class ClusterObjects:
         path = paths.of(preview_objects.PRESET_API, "podpresets", namespace=namespace)
         try:
             stored = await self._kube.list_all(path)
-        except errors.NotFound:
+        except api_errors.NotFound:
             self.notes.append("the cluster has no PodPresets: apply crds/podpresets.yaml to install them")
             return ()
         parsed = [model.parse(one, self._allowed_volumes) for one in stored.items]
@@ -65,7 +65,7 @@ class ClusterObjects:
     async def _list_services(self, namespace: str) -> preview_objects.Services:
         try:
             stored = await self._kube.list_all(paths.of("v1", "services", namespace=namespace))
-        except (errors.Unreachable, errors.Forbidden) as error:
+        except (api_errors.Unreachable, api_errors.Forbidden) as error:
             self.notes.append(f"Services of namespace {namespace} are left out: {error}")
             return {}
         return {one["metadata"]["name"]: one for one in stored.items}
@@ -80,8 +80,8 @@ class ClusterObjects:
         path = paths.of("v1", _PLURALS[source.kind], namespace=namespace, name=source.name)
         try:
             return preview_objects.texts_of_stored(source.kind, await self._kube.get(path))
-        except errors.NotFound:
+        except api_errors.NotFound:
             return None
-        except errors.Forbidden as error:
+        except api_errors.Forbidden as error:
             self.notes.append(f"{source} counts as missing: {error}")
             return None

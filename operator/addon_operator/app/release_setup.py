@@ -9,7 +9,8 @@ import structlog
 from addon_operator.app import settings as settings_module
 from addon_operator.helm import binary, capabilities, command, live_objects, release_types, releases, setup
 from addon_operator.kernel import clock, names
-from addon_operator.kube import client, discovery
+from addon_operator.kube.client import client
+from addon_operator.kube.discovery import discovery
 from addon_operator.process import children
 
 

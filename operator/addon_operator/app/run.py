@@ -32,8 +32,9 @@ from addon_operator.app import status as status_module
 from addon_operator.engine import module_files
 from addon_operator.helm import binary
 from addon_operator.kernel import clock, errors
-from addon_operator.kube import auth, client, events, paths
-from addon_operator.kube import errors as kube_errors
+from addon_operator.kube.access import auth
+from addon_operator.kube.client import api_errors, client, paths
+from addon_operator.kube.objects import events
 from addon_operator.process import children, fenced, jq_workers, launcher, lineage, values_worker
 from addon_operator.telemetry import heartbeat, logs, metrics
 
@@ -311,15 +312,15 @@ async def check_namespace(kube: client.KubeClient, namespace: str) -> None:
     """
     try:
         await kube.get(paths.of("v1", "namespaces", name=namespace), metadata_only=True)
-    except kube_errors.NotFound:
+    except api_errors.NotFound:
         raise errors.ConfigurationError(
             f"namespace {namespace} does not exist; create it with 'kubectl create namespace {namespace}' "
             "or name another one with ADDON_OPERATOR_NAMESPACE or --namespace"
         ) from None
-    except kube_errors.Unreachable as error:
+    except api_errors.Unreachable as error:
         raise errors.ConfigurationError(
             f"{error}; check that the cluster runs, and name its kubeconfig with KUBE_CONFIG or --kube-config"
         ) from None
-    except kube_errors.Forbidden:
+    except api_errors.Forbidden:
         # A namespaced role is enough for the operator; whether the namespace is there shows in what follows.
         return

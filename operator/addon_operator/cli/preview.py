@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     # Imported when the command runs: the client of the cluster takes time to load.
     from addon_operator.app import preview as app_preview
     from addon_operator.app import preview_admission
-    from addon_operator.kube import auth
+    from addon_operator.kube.access import auth
 
 EXIT_FINDINGS: Final = 3
 _CLUSTER_SETTINGS: Final = ("kube_config", "kube_context", "kube_server")
@@ -94,7 +94,7 @@ def pod(
 def _load_access(flags: Mapping[str, str | None]) -> "auth.ClusterAccess":
     from addon_operator.app import setting_resolution
     from addon_operator.app import settings as app_settings
-    from addon_operator.kube import auth
+    from addon_operator.kube.access import auth
 
     table = {field: app_settings.TABLE[field] for field in _CLUSTER_SETTINGS}
     found = setting_resolution.resolve(table, flags, os.environ)

@@ -7,7 +7,7 @@ from typing import Protocol
 from addon_operator.engine import bound_kubernetes
 from addon_operator.hook_contract import jq_programs
 from addon_operator.hook_contract.configuration import bindings
-from addon_operator.kube import object_changes, object_selections, projections
+from addon_operator.kube.informers import object_changes, object_selections, projections
 
 
 def selection_of(binding: bindings.KubernetesBinding) -> object_selections.ObjectSelection:

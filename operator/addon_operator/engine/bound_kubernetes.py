@@ -14,7 +14,7 @@ from typing import Final, Protocol
 from addon_operator.engine import causes, state
 from addon_operator.hook_contract import binding_contexts
 from addon_operator.hook_contract.configuration import bindings
-from addon_operator.kube import object_changes
+from addon_operator.kube.informers import object_changes
 
 _GROWTH: Final = {
     object_changes.ChangeType.ADDED: 1,

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Final, Protocol
 
 from addon_operator.kernel import errors, names
-from addon_operator.kube import config_maps
+from addon_operator.kube.client import config_maps
 from addon_operator.values import config_map, sources, store
 from addon_operator.values.patches import patches
 from addon_operator.values.schema import schemas

@@ -8,7 +8,7 @@ from typing import Final
 from addon_operator.engine import heal_backoff, kind_watch, module_crds
 from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import errors, names
-from addon_operator.kube import object_changes, object_selections
+from addon_operator.kube.informers import object_changes, object_selections
 from addon_operator.modules import crd_files
 
 RETRY: Final = 5.0

@@ -16,7 +16,8 @@ from typing import Final, Protocol
 from addon_operator.engine import heal_backoff, restoring, watched_resources
 from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import errors, names
-from addon_operator.kube import api_resources, own_deletions
+from addon_operator.kube.discovery import api_resources
+from addon_operator.kube.objects import own_deletions
 
 ACTIVATION: Final = "DetectAbsentHelmResources"
 SETTLE: Final = 0.1

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from addon_operator.kernel import names
-from addon_operator.kube import api_resources, object_changes, object_selections, watch_health
+from addon_operator.kube.discovery import api_resources
+from addon_operator.kube.informers import object_changes, object_selections, watch_health
 
 ObjectKey = object_changes.ObjectKey
 

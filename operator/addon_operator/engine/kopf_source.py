@@ -8,7 +8,8 @@ from typing import Any
 import kopf
 
 from addon_operator.engine import kopf_thread
-from addon_operator.kube import config_maps, watch_health
+from addon_operator.kube.client import config_maps
+from addon_operator.kube.informers import watch_health
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -17,7 +17,8 @@ from typing import Any, Final
 import kopf
 
 from addon_operator.kernel import errors
-from addon_operator.kube import credentials, watch_health, watching_sessions
+from addon_operator.kube.access import credentials
+from addon_operator.kube.informers import watch_health, watching_sessions
 
 _RESTART_FIRST: Final = 1.0
 _RESTART_CAP: Final = 30.0

@@ -7,7 +7,7 @@ from typing import Any, Final, Literal
 import kopf
 
 from addon_operator.engine import kopf_thread
-from addon_operator.kube import watch_health
+from addon_operator.kube.informers import watch_health
 
 GROUP: Final = "settings.k8s.io"
 VERSION: Final = "v1alpha1"

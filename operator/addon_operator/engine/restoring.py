@@ -13,8 +13,8 @@ from addon_operator.engine import watched_resources
 from addon_operator.helm import errors as helm_errors
 from addon_operator.helm import messages, release_types
 from addon_operator.kernel import names
-from addon_operator.kube import api_resources
-from addon_operator.kube import errors as kube_errors
+from addon_operator.kube.client import api_errors
+from addon_operator.kube.discovery import api_resources
 from addon_operator.modules import manifests, release_objects
 
 _FIELD_MANAGER: Final = "helm"
@@ -109,7 +109,7 @@ class Restorer:
             deployed = await self._records.deployed(module)
         except helm_errors.ReleaseRecordError as error:
             return Restored(left=tuple(absent), reason=str(error))
-        except kube_errors.KubernetesError as error:
+        except api_errors.KubernetesError as error:
             return Restored(left=tuple(absent), reason=str(error), is_passing=True)
         if deployed is None:
             return Restored(left=tuple(absent), reason="no revision of the release is deployed")
@@ -136,16 +136,16 @@ class Restorer:
         found = await asyncio.to_thread(self._find, deployed.manifest, wanted)
         turns = asyncio.Semaphore(AT_ONCE)
         done: list[watched_resources.Watched] = []
-        failed: dict[watched_resources.Watched, kube_errors.KubernetesError] = {}
+        failed: dict[watched_resources.Watched, api_errors.KubernetesError] = {}
 
         async def create(watched: watched_resources.Watched, body: release_objects.Object) -> None:
             owned = release_objects.owned(body, module, self._namespace)
             try:
                 async with turns:
                     await self._create(watched, owned, deployed.is_server_side)
-            except kube_errors.AlreadyExists:
+            except api_errors.AlreadyExists:
                 return
-            except kube_errors.KubernetesError as error:
+            except api_errors.KubernetesError as error:
                 failed[watched] = error
             else:
                 done.append(watched)
@@ -157,7 +157,7 @@ class Restorer:
     def _outcome(
         self,
         done: Sequence[watched_resources.Watched],
-        failed: Mapping[watched_resources.Watched, kube_errors.KubernetesError],
+        failed: Mapping[watched_resources.Watched, api_errors.KubernetesError],
     ) -> Restored:
         # What will not pass by itself is the reason that counts.
         reason = next((error for error in failed.values() if not _may_pass(error)), None)
@@ -169,14 +169,14 @@ class Restorer:
             tuple(done), tuple(failed), str(reason or ""), is_passing, is_passing and bool(blocked)
         )
 
-    def _is_blocked(self, watched: watched_resources.Watched, error: kube_errors.KubernetesError) -> bool:
+    def _is_blocked(self, watched: watched_resources.Watched, error: api_errors.KubernetesError) -> bool:
         """Whether the definition of the object is on its way out, or gone and about to come back."""
-        if isinstance(error, kube_errors.NotFound):
+        if isinstance(error, api_errors.NotFound):
             group = watched.resource.api_version.rpartition("/")[0]
             return _NO_NAMESPACE not in error.message and self._is_brought(
                 f"{watched.resource.plural}.{group}"
             )
-        return isinstance(error, kube_errors.Forbidden) and _DEFINITION_TERMINATING in error.message
+        return isinstance(error, api_errors.Forbidden) and _DEFINITION_TERMINATING in error.message
 
     def _find(
         self, manifest: str, wanted: Mapping[tuple[str, str, str, str], watched_resources.Watched]
@@ -202,9 +202,9 @@ class Restorer:
             await self._writer.create(path, body, query={"fieldManager": _FIELD_MANAGER})
 
 
-def _may_pass(error: kube_errors.KubernetesError) -> bool:
+def _may_pass(error: api_errors.KubernetesError) -> bool:
     """Whether the next try may well succeed: no answer, a definition or a namespace that is on its way."""
-    if not isinstance(error, kube_errors.ApiError):
+    if not isinstance(error, api_errors.ApiError):
         return True
     return error.status in _PASSING or error.status >= 500 or _TERMINATING in error.message
 

@@ -9,8 +9,9 @@ from typing import Protocol
 
 from addon_operator.engine import kind_watch
 from addon_operator.kernel import names
-from addon_operator.kube import api_resources, own_deletions
-from addon_operator.kube import discovery as discovery_of_kinds
+from addon_operator.kube.discovery import api_resources
+from addon_operator.kube.discovery import discovery as discovery_of_kinds
+from addon_operator.kube.objects import own_deletions
 from addon_operator.modules import crd_files, manifests
 
 

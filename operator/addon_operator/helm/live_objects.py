@@ -7,7 +7,8 @@ from typing import Any, Final, Protocol
 from addon_operator.documents import manifest_diff
 from addon_operator.helm import release_records
 from addon_operator.kernel import names
-from addon_operator.kube import api_resources, client, errors
+from addon_operator.kube.client import api_errors, client
+from addon_operator.kube.discovery import api_resources
 from addon_operator.modules import manifests, release_objects
 
 _FIELD_MANAGER: Final = "helm"
@@ -79,7 +80,7 @@ class LiveObjects:
                 continue
             try:
                 live = await self._cluster.get(await self._path(resource), metadata_only=True)
-            except errors.KubernetesError:
+            except api_errors.KubernetesError:
                 continue
             metadata = live.get("metadata") or {}
             labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
@@ -94,7 +95,7 @@ class LiveObjects:
 
     async def standing_refusal(
         self, failed: release_records.Content, manifest: str
-    ) -> errors.ApiError | None:
+    ) -> api_errors.ApiError | None:
         """Why the API server would refuse a manifest just as it did when a revision failed; else ``None``.
 
         Only objects that the failed revision's error names are asked for, by a dry run.
@@ -108,15 +109,15 @@ class LiveObjects:
 
     async def _refusal(
         self, document: manifest_diff.Document, *, is_server_side: bool
-    ) -> errors.ApiError | None:
+    ) -> api_errors.ApiError | None:
         for resource, body in _objects(document):
             try:
                 await self._try(resource, body, is_server_side=is_server_side)
-            except errors.AlreadyExists:
+            except api_errors.AlreadyExists:
                 continue
-            except errors.ApiError as error:
+            except api_errors.ApiError as error:
                 return error if error.status in _REFUSALS else None
-            except errors.KubernetesError:
+            except api_errors.KubernetesError:
                 return None
         return None
 
@@ -130,7 +131,7 @@ class LiveObjects:
             return
         try:
             await self._cluster.patch(path, body, client.PatchType.MERGE, query=query)
-        except errors.NotFound:
+        except api_errors.NotFound:
             await self._cluster.create(path.rpartition("/")[0], body, query=query)
 
     async def _path(self, resource: manifests.ManifestResource) -> str:
@@ -155,7 +156,7 @@ def _is_named(key: manifest_diff.ObjectKey, description: str) -> bool:
     )
 
 
-def _is_the_same(refusal: errors.ApiError, name: str, description: str) -> bool:
+def _is_the_same(refusal: api_errors.ApiError, name: str, description: str) -> bool:
     # Neither form of a patch that cannot be read has the name in the words of the API server, only in Helm's.
     is_unread = f'cannot patch "{name}" ' in description and ' "" is invalid: patch: ' in description
     is_invalid = f'"{name}" is invalid' in description or is_unread

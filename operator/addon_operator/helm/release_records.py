@@ -19,7 +19,7 @@ import orjson
 from addon_operator.helm import errors
 from addon_operator.kernel import errors as kernel_errors
 from addon_operator.kernel import json_types
-from addon_operator.kube import errors as kube_errors
+from addon_operator.kube.client import api_errors
 from addon_operator.modules import manifests, release, release_objects
 
 _OWNED_BY_HELM: Final = "owner=helm"
@@ -113,7 +113,7 @@ class ReleaseRecords:
         A record that is gone or was touched meanwhile is left alone, and ``None`` is given.
         """
         metadata = {"labels": dict(labels), "resourceVersion": record.resource_version}
-        with contextlib.suppress(kube_errors.NotFound, kube_errors.Conflict):
+        with contextlib.suppress(api_errors.NotFound, api_errors.Conflict):
             return _record(await self._api.patch(self._object_path(record), {"metadata": metadata}))
         return None
 
@@ -122,7 +122,7 @@ class ReleaseRecords:
 
         A record that is gone or was touched meanwhile is left alone: look again.
         """
-        with contextlib.suppress(kube_errors.NotFound, kube_errors.Conflict):
+        with contextlib.suppress(api_errors.NotFound, api_errors.Conflict):
             await self._api.delete(self._object_path(record), resource_version=record.resource_version)
 
     async def spare(self, record: Record, is_spared: Callable[[manifests.ManifestResource], bool]) -> None:

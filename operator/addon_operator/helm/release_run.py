@@ -17,7 +17,7 @@ from addon_operator.helm import (
     uninstall,
     upgrade,
 )
-from addon_operator.kube import errors as kube_errors
+from addon_operator.kube.client import api_errors
 from addon_operator.modules import manifests, release
 
 _RECOVERIES: Final = 3
@@ -203,7 +203,7 @@ class ReleaseRun:
         self._tools.observed.remember(self._record.revision, rendered)
         try:
             await self._tools.observed.add_labels(self._record, rendered)
-        except kube_errors.KubernetesError as error:
+        except api_errors.KubernetesError as error:
             self._tools.on_warning(
                 self._request.module,
                 f"checksums could not be saved with the release, so the next start will render it: {error}",

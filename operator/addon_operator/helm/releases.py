@@ -15,7 +15,7 @@ from addon_operator.helm import (
     uninstall,
 )
 from addon_operator.kernel import names
-from addon_operator.kube import errors as kube_errors
+from addon_operator.kube.client import api_errors
 from addon_operator.modules import manifests, release
 
 
@@ -92,7 +92,7 @@ class ReleaseManager:
         """Let the record say that the removal is unfinished; whether it does."""
         try:
             return await self._tools.observed.begin_removal(record)
-        except kube_errors.KubernetesError as error:
+        except api_errors.KubernetesError as error:
             self._tools.on_warning(
                 names.ModuleName(record.revision.release),
                 f"a restart during the removal will not be made up for: the record cannot say so: {error}",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from addon_operator.kube import client
+from addon_operator.kube.client import client
 from tests.fakes import api_server
 
 

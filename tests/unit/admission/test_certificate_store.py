@@ -17,7 +17,7 @@ from addon_operator.admission import (
     tls,
 )
 from addon_operator.kernel import errors as kernel_errors
-from addon_operator.kube import client, errors
+from addon_operator.kube.client import api_errors, client
 from tests.fakes import api_server
 from tests.unit.admission import logs
 
@@ -367,7 +367,7 @@ async def test_a_secret_that_never_rests_is_told(
     empty = {"kind": "Secret", "metadata": {"name": "webhook"}, "data": {}}
     stored.put({})
     stored.before_write = [empty] * 20
-    with pytest.raises(errors.Conflict):
+    with pytest.raises(api_errors.Conflict):
         await source(kube, clock).load()
 
 
@@ -386,7 +386,7 @@ async def test_a_missing_right_is_named(
 ) -> None:
     message = 'secrets "webhook" is forbidden: User "poor" cannot get resource "secrets"'
     server.on("GET", SECRET, api_server.status(403, "Forbidden", message))
-    with pytest.raises(errors.Forbidden, match=r'resources: \["secrets"\], verbs: \["get"\]'):
+    with pytest.raises(api_errors.Forbidden, match=r'resources: \["secrets"\], verbs: \["get"\]'):
         await source(kube, clock).load()
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import pytest
 
 from addon_operator.admission import env_sources_reader
-from addon_operator.kube import client, errors
+from addon_operator.kube.client import api_errors, client
 from addon_operator.podpreset import defaults
 from tests.fakes.api_server import ApiServer, Pauses, status
 from tests.unit.admission.objects import Object, settled
@@ -213,5 +213,5 @@ async def test_services_that_may_not_be_read_are_an_error(
     sources: env_sources_reader.EnvSources, server: ApiServer
 ) -> None:
     server.on("GET", "/api/v1/namespaces/shop/services", status(403, "Forbidden"))
-    with pytest.raises(errors.Forbidden):
+    with pytest.raises(api_errors.Forbidden):
         await sources.service_variables("shop")

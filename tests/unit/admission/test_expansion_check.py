@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from addon_operator.admission import env_sources_reader, expansion_check
-from addon_operator.kube import client, errors
+from addon_operator.kube.client import api_errors, client
 from tests.fakes.api_server import ApiServer, Pauses, status
 from tests.unit.admission.objects import Object, container, pod
 
@@ -128,7 +128,7 @@ async def test_without_the_right_to_list_services_there_is_an_error(
     check: expansion_check.ExpansionCheck, server: ApiServer
 ) -> None:
     server.on("GET", SERVICES, status(403, "Forbidden"))
-    with pytest.raises(errors.Forbidden):
+    with pytest.raises(api_errors.Forbidden):
         await messages(check, pod(container(args=["$(X)"])))
 
 
@@ -163,7 +163,7 @@ async def test_services_that_do_not_come_in_time_are_one_sentence(
             raise AssertionError("nobody sets it")
 
     monkeypatch.setattr(expansion_check, "SECONDS", 0.01)
-    with pytest.raises(errors.Unreachable, match="not read in time"):
+    with pytest.raises(api_errors.Unreachable, match="not read in time"):
         await messages(expansion_check.ExpansionCheck(Silent(kube, pauses)), pod(container(args=["$(X)"])))
 
 

@@ -14,7 +14,8 @@ from addon_operator.admission import (
     pod_handler,
     site_load,
 )
-from addon_operator.kube import client, events
+from addon_operator.kube.client import client
+from addon_operator.kube.objects import events
 from addon_operator.podpreset import cost, model
 from tests.fakes.api_server import Answer, ApiServer, Asked, Pauses, status
 from tests.unit.admission.objects import EVENTS, PODS, Gate, Object, container, pod, preset, review, settled

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 
 from addon_operator.admission import preset_cache, preset_feed
-from addon_operator.kube import client
+from addon_operator.kube.client import client
 from tests.fakes.api_server import Answer, ApiServer, Asked, Pauses, status
 from tests.unit.admission.objects import LABELS, PRESETS, Seen, listing, preset
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from addon_operator.admission import preset_cache, preset_notices
-from addon_operator.kube import client
+from addon_operator.kube.client import client
 from tests.fakes.api_server import Answer, ApiServer, Asked, status
 from tests.unit.admission.objects import IN_SHOP, LABELS, Gate, Object, Seen, listing, preset, review, settled
 

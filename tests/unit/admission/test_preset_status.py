@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from addon_operator.admission import preset_status
-from addon_operator.kube import client, events
+from addon_operator.kube.client import client
+from addon_operator.kube.objects import events
 from addon_operator.podpreset import model
 from tests.fakes.api_server import Answer, ApiServer, Asked, Pauses, status
 from tests.unit.admission.objects import EVENTS, IN_SHOP, Gate, Object, preset, settled

@@ -9,7 +9,7 @@ import pytest
 
 from addon_operator.admission import registration
 from addon_operator.admission import registration_specs as specs
-from addon_operator.kube import client, errors
+from addon_operator.kube.client import api_errors, client
 from tests.fakes import api_server
 from tests.unit.admission import logs
 
@@ -271,7 +271,7 @@ async def test_one_edit_a_day_is_undone_at_once_every_day(replicas: Replicas, st
 async def test_a_missing_right_is_raised_by_name(replicas: Replicas, server: api_server.ApiServer) -> None:
     message = 'User "poor" cannot get resource "mutatingwebhookconfigurations"'
     server.on("GET", OBJECT, api_server.status(403, "Forbidden", message))
-    with pytest.raises(errors.Forbidden, match=r'resources: \["mutatingwebhookconfigurations"\]'):
+    with pytest.raises(api_errors.Forbidden, match=r'resources: \["mutatingwebhookconfigurations"\]'):
         await replicas.start().ensure()
 
 

@@ -14,8 +14,9 @@ from addon_operator.app import (
     settings,
 )
 from addon_operator.kernel import clock, errors
-from addon_operator.kube import auth, client, credentials, events
-from addon_operator.kube import errors as kube_errors
+from addon_operator.kube.access import auth, credentials
+from addon_operator.kube.client import api_errors, client
+from addon_operator.kube.objects import events
 from addon_operator.telemetry import metrics
 from tests.fakes import api_server
 from tests.unit.admission import logs
@@ -192,7 +193,7 @@ async def test_other_errors_of_the_definition_are_left_to_the_caller() -> None:
     server = api_server.ApiServer()
     kube = api_server.client_of(server, api_server.Pauses())
     server.on("PATCH", CRD, api_server.status(422, "Invalid"))
-    with pytest.raises(kube_errors.Invalid):
+    with pytest.raises(api_errors.Invalid):
         await admission_crd.apply(kube, logs.Lines())
 
 

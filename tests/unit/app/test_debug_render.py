@@ -10,8 +10,8 @@ import pytest
 from addon_operator.app import debug_render
 from addon_operator.helm import release_types
 from addon_operator.kernel import names
-from addon_operator.kube import api_resources, client, paths
-from addon_operator.kube import errors as kube_errors
+from addon_operator.kube.client import api_errors, client, paths
+from addon_operator.kube.discovery import api_resources
 from addon_operator.modules import model
 from addon_operator.values import sources, store
 from addon_operator.values.schema import schemas
@@ -65,7 +65,7 @@ class Cluster:
 
     async def get(self, path: str) -> dict[str, Any]:
         if path not in self.objects:
-            raise kube_errors.NotFound(paths.target("GET", path), 404, "NotFound", "no")
+            raise api_errors.NotFound(paths.target("GET", path), 404, "NotFound", "no")
         return copy.deepcopy(self.objects[path])
 
     async def patch(

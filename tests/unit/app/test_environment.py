@@ -5,7 +5,7 @@ import pathlib
 import pytest
 
 from addon_operator.app import environment
-from addon_operator.kube import auth
+from addon_operator.kube.access import auth
 
 CREDENTIALS = {
     "DEBUG_UNIX_SOCKET": "/s",

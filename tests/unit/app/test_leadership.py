@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 
 from addon_operator.app import leadership, settings, status
 from addon_operator.kernel import errors, fencing
-from addon_operator.kube import lease
+from addon_operator.kube.objects import lease
 from addon_operator.telemetry import metrics
 from tests.fakes import api_server
 from tests.fakes.api_server import Answer, ApiServer, Asked

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from addon_operator.app import module_definition
-from addon_operator.kube import errors
+from addon_operator.kube.client import api_errors
 from tests.fakes import api_server
 from tests.fakes.api_server import Answer, Asked
 from tests.unit.admission import logs
@@ -151,7 +151,7 @@ async def test_without_the_right_to_apply_it_the_new_one_is_for_others_to_apply(
     with pytest.raises(module_definition.InTheWayError, match=f"{REMOVE}, then run 'kubectl apply .*'$"):
         await definition.apply()
     cluster.leave(OURS, scope="Namespaced")
-    with pytest.raises(errors.Forbidden):
+    with pytest.raises(api_errors.Forbidden):
         await definition.apply()
 
 
@@ -185,5 +185,5 @@ async def test_what_is_wrong_with_it_otherwise_is_told_as_it_is(
 ) -> None:
     cluster.leave(OURS, scope="Namespaced")
     cluster.server.on("PATCH", CRD, api_server.status(422, "Invalid", "spec.versions: too many"))
-    with pytest.raises(errors.Invalid, match="too many"):
+    with pytest.raises(api_errors.Invalid, match="too many"):
         await definition.apply()

@@ -11,7 +11,8 @@ from addon_operator.app import module_status_writer as writing
 from addon_operator.engine import state
 from addon_operator.helm import release_types
 from addon_operator.kernel import names
-from addon_operator.kube import client, events
+from addon_operator.kube.client import client
+from addon_operator.kube.objects import events
 from addon_operator.modules import model, release
 from tests.fakes import api_server
 from tests.fakes.api_server import Answer, Asked

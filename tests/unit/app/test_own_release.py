@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from addon_operator.app import own_release, settings
-from addon_operator.kube import errors as kube_errors
-from addon_operator.kube import paths
+from addon_operator.kube.client import api_errors, paths
 
 POD = "/api/v1/namespaces/addons/pods/operator-7d-x"
 REPLICA_SET = "/apis/apps/v1/namespaces/addons/replicasets/operator-7d"
@@ -30,9 +29,9 @@ class Cluster:
     async def get(self, path: str, *, metadata_only: bool) -> dict[str, Any]:
         assert metadata_only
         if path in self.denied:
-            raise kube_errors.Forbidden(paths.target("GET", path), 403, "Forbidden", "no")
+            raise api_errors.Forbidden(paths.target("GET", path), 403, "Forbidden", "no")
         if path not in self.metadata:
-            raise kube_errors.NotFound(paths.target("GET", path), 404, "NotFound", "gone")
+            raise api_errors.NotFound(paths.target("GET", path), 404, "NotFound", "gone")
         return {"metadata": self.metadata[path]}
 
 

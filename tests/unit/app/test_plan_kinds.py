@@ -6,7 +6,7 @@ import pytest
 
 from addon_operator.app import plan_kinds
 from addon_operator.documents import manifest_diff
-from addon_operator.kube import api_resources, discovery
+from addon_operator.kube.discovery import api_resources, discovery
 
 ADDED = manifest_diff.ChangeKind.ADDED
 

@@ -5,8 +5,8 @@ import dataclasses
 from typing import Any
 
 from addon_operator.app import plan_presence
-from addon_operator.kube import api_resources, discovery, paths
-from addon_operator.kube import errors as kube_errors
+from addon_operator.kube.client import api_errors, paths
+from addon_operator.kube.discovery import api_resources, discovery
 
 NAMESPACE = "addons"
 
@@ -37,7 +37,7 @@ class Cluster:
         assert metadata_only
         self._ask(path)
         if path not in self.found:
-            raise kube_errors.NotFound(paths.target("GET", path), 404, "NotFound", "gone")
+            raise api_errors.NotFound(paths.target("GET", path), 404, "NotFound", "gone")
         return {}
 
     async def list_all(self, path: str, *, metadata_only: bool) -> Listed:
@@ -48,7 +48,7 @@ class Cluster:
     def _ask(self, path: str) -> None:
         self.asked.append(path)
         if any(part in path for part in self.denied):
-            raise kube_errors.Forbidden(paths.target("GET", path), 403, "Forbidden", "no")
+            raise api_errors.Forbidden(paths.target("GET", path), 403, "Forbidden", "no")
 
 
 class Kinds:

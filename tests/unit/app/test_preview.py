@@ -8,8 +8,8 @@ import pytest
 
 from addon_operator.app import preview, preview_admission, preview_cluster, preview_files
 from addon_operator.kernel import errors
-from addon_operator.kube import auth
-from addon_operator.kube import errors as kube_errors
+from addon_operator.kube.access import auth
+from addon_operator.kube.client import api_errors
 from addon_operator.podpreset import defaults
 from tests.fakes import api_server
 
@@ -72,7 +72,7 @@ def presets_path(namespace: str) -> str:
 
 
 def no_access() -> auth.ClusterAccess:
-    raise kube_errors.AccessError("no way to a cluster was found")
+    raise api_errors.AccessError("no way to a cluster was found")
 
 
 def forbidden_access() -> auth.ClusterAccess:
@@ -427,7 +427,7 @@ async def test_an_invalid_preset_of_the_cluster_is_named(save: Save, server: api
 
 async def test_presets_that_may_not_be_read_are_an_error(save: Save, server: api_server.ApiServer) -> None:
     server.on("GET", presets_path("default"), api_server.status(403, "Forbidden", "no"))
-    with pytest.raises(kube_errors.Forbidden):
+    with pytest.raises(api_errors.Forbidden):
         await report(save("pod.yaml", POD), access=reach(server))
 
 
@@ -471,7 +471,7 @@ async def test_a_configmap_of_a_cluster_that_does_not_answer_is_an_error(
 ) -> None:
     server.on("GET", "/api/v1/namespaces/shop/configmaps/c", api_server.Answer(hang_up=True))
     async with api_server.client_of(server, api_server.Pauses()) as kube:
-        with pytest.raises(kube_errors.Unreachable):
+        with pytest.raises(api_errors.Unreachable):
             await preview_cluster.ClusterObjects(kube, ()).contents(
                 "shop", [defaults.SourceRef("ConfigMap", "c")]
             )

@@ -20,7 +20,7 @@ from addon_operator.hook_contract.configuration import bindings, hook_config
 from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import errors
 from addon_operator.kernel.names import ModuleName
-from addon_operator.kube import object_changes
+from addon_operator.kube.informers import object_changes
 from tests.unit.engine import fakes
 
 ADDED, MODIFIED, DELETED = object_changes.ChangeType

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from addon_operator.engine import hook_run, task_queue, tasks
 from addon_operator.hook_contract.outputs import object_operations
 from addon_operator.kernel import errors
-from addon_operator.kube import own_deletions
+from addon_operator.kube.objects import own_deletions
 from addon_operator.telemetry import hook_metrics, series
 
 NOWHERE = pathlib.Path("/nowhere")

@@ -7,7 +7,7 @@ import pytest
 from addon_operator.engine import binding_selections
 from addon_operator.hook_contract import jq_programs
 from addon_operator.hook_contract.configuration import bindings
-from addon_operator.kube import object_changes, object_selections, projections
+from addon_operator.kube.informers import object_changes, object_selections, projections
 from tests.unit.engine import bound_fakes
 
 

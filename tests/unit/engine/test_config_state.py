@@ -8,7 +8,7 @@ import pytest
 from addon_operator.engine import config_state
 from addon_operator.kernel import errors
 from addon_operator.kernel.names import ModuleName
-from addon_operator.kube import config_maps
+from addon_operator.kube.client import config_maps
 from addon_operator.values import sources, store
 from addon_operator.values.patches import patches
 from addon_operator.values.schema import schemas

@@ -5,7 +5,7 @@ import pathlib
 import pytest
 
 from addon_operator.engine import crd_guard, heal_backoff, kind_watch
-from addon_operator.kube import api_resources
+from addon_operator.kube.discovery import api_resources
 from tests.unit.engine import fakes, watching
 from tests.unit.engine.test_module_crds import CRD
 from tests.unit.engine.test_module_crds import Bench as Definitions

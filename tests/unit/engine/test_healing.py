@@ -11,8 +11,8 @@ from addon_operator.helm import errors as helm_errors
 from addon_operator.helm import messages, release_types
 from addon_operator.kernel import errors
 from addon_operator.kernel.names import ModuleName
-from addon_operator.kube import errors as kube_errors
-from addon_operator.kube import own_deletions, paths
+from addon_operator.kube.client import api_errors, paths
+from addon_operator.kube.objects import own_deletions
 from tests.unit.engine import fakes, watching
 
 DB, WEB = watching.DB, watching.WEB
@@ -282,8 +282,8 @@ metadata: {{name: b, namespace: far}}
 """
 
 
-def api_error(status: int, message: str = "no") -> kube_errors.ApiError:
-    return kube_errors.from_answer(
+def api_error(status: int, message: str = "no") -> api_errors.ApiError:
+    return api_errors.from_answer(
         paths.target("POST", "/api/v1/namespaces/x/configmaps"), status, b"%s" % message.encode()
     )
 
@@ -343,11 +343,11 @@ async def test_a_broken_record_makes_a_run_that_says_why(bench: Bench) -> None:
         pytest.param(api_error(403, "because it is being terminated"), 3, id="its namespace is going"),
         pytest.param(api_error(404), 3, id="its kind is not there"),
         pytest.param(api_error(503), 3, id="the server is in trouble"),
-        pytest.param(kube_errors.Unreachable("no answer"), 3, id="no answer"),
+        pytest.param(api_errors.Unreachable("no answer"), 3, id="no answer"),
     ],
 )
 async def test_what_may_pass_is_waited_for_before_the_module_is_run(
-    bench: Bench, error: kube_errors.KubernetesError, tries: int
+    bench: Bench, error: api_errors.KubernetesError, tries: int
 ) -> None:
     bench.cluster.record = release_types.Deployed(3, MANIFEST)
     bench.cluster.write_error = error
@@ -400,7 +400,7 @@ async def test_while_somebody_elses_helm_is_at_work_nothing_is_restored(bench: B
 
 async def test_an_object_that_somebody_put_back_meanwhile_is_none_the_worse(bench: Bench) -> None:
     bench.cluster.record = release_types.Deployed(3, MANIFEST)
-    bench.cluster.write_error = kube_errors.AlreadyExists(
+    bench.cluster.write_error = api_errors.AlreadyExists(
         paths.target("POST", "/api/v1/namespaces/x/configmaps"), 409, "AlreadyExists", "there"
     )
     await bench.have(WEB, "a")

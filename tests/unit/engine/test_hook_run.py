@@ -16,7 +16,7 @@ from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import errors
 from addon_operator.kernel.json_types import JsonValue
 from addon_operator.kernel.names import ModuleName
-from addon_operator.kube import errors as kube_errors
+from addon_operator.kube.client import api_errors
 from addon_operator.process import children
 from addon_operator.telemetry import hook_metrics, series
 from addon_operator.values import config_map, sources, store
@@ -241,8 +241,8 @@ async def test_a_refused_config_value_keeps_all_outputs_from_being_applied(bench
 
 
 async def test_a_failure_at_the_objects_applies_nothing_after_them(bench: Bench) -> None:
-    bench.objects.error = kube_errors.KubernetesError("no right to do that")
-    with pytest.raises(kube_errors.KubernetesError, match="no right to do that"):
+    bench.objects.error = api_errors.KubernetesError("no right to do that")
+    with pytest.raises(api_errors.KubernetesError, match="no right to do that"):
         await bench.run(GOOD)
     assert bench.applied == set()
     assert bench.observer.outcomes == [("failed", False)]
@@ -277,7 +277,7 @@ async def test_a_failed_hook_may_tell_so_in_a_status(bench: Bench) -> None:
 
 @pytest.mark.parametrize("written", ["no json {", json.dumps(STATUS)], ids=["unreadable", "refused"])
 async def test_a_mistake_in_that_does_not_hide_the_failure(bench: Bench, written: str) -> None:
-    bench.objects.error = kube_errors.KubernetesError("refused")
+    bench.objects.error = api_errors.KubernetesError("refused")
     with pytest.raises(hook_runner.HookFailed, match="exit code 3"):
         await bench.run({"KUBERNETES_PATCH_PATH": written}, exit_code=3)
     (warning,) = bench.warnings

@@ -12,7 +12,8 @@ import pytest
 from kopf._cogs.aiokits import aioadapters
 
 from addon_operator.engine import kopf_thread
-from addon_operator.kube import credentials, watch_health
+from addon_operator.kube.access import credentials
+from addon_operator.kube.informers import watch_health
 
 
 def health() -> watch_health.WatchHealth:

@@ -11,7 +11,7 @@ from addon_operator.helm import errors as helm_errors
 from addon_operator.helm import release_types
 from addon_operator.kernel import errors
 from addon_operator.kernel.names import ModuleName
-from addon_operator.kube import own_deletions
+from addon_operator.kube.objects import own_deletions
 from addon_operator.modules import manifests, model, release
 from tests.unit.engine import fakes, watching
 

@@ -7,7 +7,7 @@ import pytest
 
 from addon_operator.engine import watched_resources
 from addon_operator.kernel.names import ModuleName
-from addon_operator.kube import watch_health
+from addon_operator.kube.informers import watch_health
 from addon_operator.modules import manifests
 from tests.unit.engine import watching
 

@@ -9,7 +9,8 @@ from addon_operator.engine import kind_watch, watched_resources
 from addon_operator.helm import release_types
 from addon_operator.kernel import errors
 from addon_operator.kernel.names import ModuleName
-from addon_operator.kube import api_resources, discovery, object_changes, object_selections
+from addon_operator.kube.discovery import api_resources, discovery
+from addon_operator.kube.informers import object_changes, object_selections
 from addon_operator.modules import manifests
 
 ALL = frozenset({"get", "list", "watch"})

@@ -24,8 +24,8 @@ from addon_operator.helm import (
     rendering,
 )
 from addon_operator.kernel import names
-from addon_operator.kube import api_resources, client, paths
-from addon_operator.kube import errors as kube_errors
+from addon_operator.kube.client import api_errors, client, paths
+from addon_operator.kube.discovery import api_resources
 from addon_operator.process import children
 
 NAMESPACE = "addons"
@@ -120,9 +120,9 @@ class FakeApi:
     def _stored(self, path: str, method: str, resource_version: str | None = None) -> dict[str, Any]:
         stored = self.objects.get(path.rpartition("/")[2])
         if stored is None:
-            raise kube_errors.NotFound(paths.target(method, path), 404, "NotFound", "gone")
+            raise api_errors.NotFound(paths.target(method, path), 404, "NotFound", "gone")
         if resource_version not in (None, stored["metadata"]["resourceVersion"]):
-            raise kube_errors.Conflict(paths.target(method, path), 409, "Conflict", "changed")
+            raise api_errors.Conflict(paths.target(method, path), 409, "Conflict", "changed")
         return stored
 
     def _labels_of(self, name: str) -> list[dict[str, str]]:
@@ -233,7 +233,7 @@ class LiveCluster:
 
     def __init__(self) -> None:
         self.objects: dict[str, dict[str, Any]] = {}
-        self.refusal: kube_errors.ApiError | None = None
+        self.refusal: api_errors.ApiError | None = None
         self.asked: list[str] = []
 
     def put(self, name: str, labels: Mapping[str, str] | None = None, **annotations: str) -> None:
@@ -265,7 +265,7 @@ class LiveCluster:
 
     def _found(self, method: str, path: str) -> dict[str, Any]:
         if path not in self.objects:
-            raise kube_errors.NotFound(paths.target(method, path), 404, "NotFound", "gone")
+            raise api_errors.NotFound(paths.target(method, path), 404, "NotFound", "gone")
         return self.objects[path]
 
     def _answer(self, body: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -11,8 +11,7 @@ import pytest
 
 from addon_operator.helm import errors, release_types
 from addon_operator.kernel import json_types, names
-from addon_operator.kube import errors as kube_errors
-from addon_operator.kube import paths
+from addon_operator.kube.client import api_errors, paths
 from addon_operator.modules import manifests, release
 from tests.unit.helm import fakes
 
@@ -115,7 +114,7 @@ async def test_checksums_that_cannot_be_saved_are_told_and_remembered(
     manager = world.manager()
     await manager.ensure(asked(module_dir))
     target = paths.target("PATCH", f"{fakes.SECRETS}/x")
-    world.api.patch_error = kube_errors.Forbidden(target, 403, "Forbidden", "no")
+    world.api.patch_error = api_errors.Forbidden(target, 403, "Forbidden", "no")
     await manager.ensure(asked(module_dir, size=2))
     world.helm.calls.clear()
     assert (await manager.ensure(asked(module_dir, size=2))).by is release.SkippedBy.INPUTS
@@ -333,7 +332,7 @@ async def test_a_removal_that_cannot_be_noted_down_is_none_the_worse(
     manager = world.manager()
     await manager.ensure(asked(module_dir))
     target = paths.target("PATCH", fakes.SECRETS)
-    world.api.patch_error = kube_errors.Forbidden(target, 403, "Forbidden", "no")
+    world.api.patch_error = api_errors.Forbidden(target, 403, "Forbidden", "no")
     assert await manager.remove(WEB, keep_record=True) is True
     assert world.api.objects == {}
     assert any("will not be made up for" in text for _, text in world.warnings)
@@ -491,10 +490,10 @@ async def failed_once(world: fakes.World, module_dir: pathlib.Path, reason: str 
     world.api.put("web", 2, "failed", world.api.labels("web", 1), CONFIG_MAP, description=reason)
 
 
-def refusal(status: int, message: str) -> kube_errors.ApiError:
+def refusal(status: int, message: str) -> api_errors.ApiError:
     target = paths.target("PATCH", "/api/v1/namespaces/addons/configmaps/web")
     body = json.dumps({"message": message}).encode()
-    return kube_errors.from_answer(target, status, body)
+    return api_errors.from_answer(target, status, body)
 
 
 @pytest.mark.parametrize("exists", [True, False])
@@ -526,7 +525,7 @@ async def test_what_the_api_server_refuses_still_makes_no_other_revision(
     ],
 )
 async def test_what_the_api_server_cannot_read_still_makes_no_other_revision(
-    world: fakes.World, module_dir: pathlib.Path, reason: str, answer: kube_errors.ApiError
+    world: fakes.World, module_dir: pathlib.Path, reason: str, answer: api_errors.ApiError
 ) -> None:
     await failed_once(world, module_dir, reason)
     world.live.refusal = answer
@@ -551,7 +550,7 @@ async def test_a_standing_refusal_is_told_without_values_where_no_values_are_sho
     ids=["another refusal", "trouble", "conflict"],
 )
 async def test_another_answer_to_the_dry_run_leaves_it_to_helm(
-    world: fakes.World, module_dir: pathlib.Path, answer: kube_errors.ApiError
+    world: fakes.World, module_dir: pathlib.Path, answer: api_errors.ApiError
 ) -> None:
     await failed_once(world, module_dir)
     world.live.refusal = answer

@@ -8,14 +8,14 @@ import json
 from collections.abc import AsyncIterator, Sequence
 
 from addon_operator.hook_contract import jq_programs
-from addon_operator.kube import (
-    client,
-    discovery,
+from addon_operator.kube.client import client
+from addon_operator.kube.discovery import discovery
+from addon_operator.kube.informers import (
     informers,
     object_changes,
-    object_feeds,
     object_selections,
     projections,
+    reflector,
 )
 from tests.fakes import api_server, listeners, object_server
 
@@ -73,7 +73,7 @@ class World:
 
 
 @contextlib.asynccontextmanager
-async def world(tuning: object_feeds.Tuning | None = None) -> AsyncIterator[World]:
+async def world(tuning: reflector.Tuning | None = None) -> AsyncIterator[World]:
     pauses = api_server.Pauses()
     async with object_server.running() as server, _client(server, pauses) as kube:
         opened = _world(server, kube, pauses, tuning)
@@ -93,7 +93,7 @@ def _world(
     server: object_server.ObjectServer,
     kube: client.KubeClient,
     pauses: api_server.Pauses,
-    tuning: object_feeds.Tuning | None,
+    tuning: reflector.Tuning | None,
 ) -> World:
     failures = listeners.Failures()
 
@@ -106,7 +106,7 @@ def _world(
         discovery.Catalog(kube, pauses),
         pauses,
         failures,
-        tuning=tuning or object_feeds.Tuning(silence=5.0),
+        tuning=tuning or reflector.Tuning(silence=5.0),
         sleep=pause,
         jitter=lambda: 0.5,
     )

@@ -1,0 +1,1 @@
+"""Credentials: from the pod's service account or a kubeconfig."""

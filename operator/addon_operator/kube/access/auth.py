@@ -1,0 +1,129 @@
+"""The way to the cluster: which kubeconfig or service account, and the credentials it gives.
+
+Built on ``kubernetes.aio.config``, so that certificates, tokens, exec plugins, OIDC and their renewal work as
+they do for kubectl. The library is imported when credentials are first needed: it costs a third of a second.
+"""
+
+import dataclasses
+import pathlib
+from collections.abc import Mapping
+from typing import Final, Protocol
+
+from addon_operator.kube.access import credentials, kubeconfig
+from addon_operator.kube.client import api_errors
+
+SERVICE_ACCOUNT: Final = pathlib.Path("/var/run/secrets/kubernetes.io/serviceaccount")
+
+
+class CredentialSource(Protocol):
+    """Where credentials are read from, again whenever they may have changed."""
+
+    async def load(self) -> credentials.Credentials:
+        """Credentials as they are now; raises :class:`.AccessError`."""
+        ...
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ClusterAccess:
+    """Everything that a client of the cluster needs: ours, Kopf's and helm's."""
+
+    description: str
+    """For people: ``context 'kind' of /home/me/.kube/config`` or ``the pod's service account``."""
+    server: str
+    """URL of the API server."""
+    source: CredentialSource
+    kubeconfig: tuple[pathlib.Path, ...] = ()
+    """Files for ``KUBECONFIG`` of child processes; empty with a service account."""
+    context: str | None = None
+    """Context to name to child processes; ``None`` with a service account."""
+    server_override: str | None = None
+    """URL given by ``KUBE_SERVER``, which child processes must be told as well."""
+    namespace: str | None = None
+    """Namespace of the kubeconfig's context, as kubectl uses it; ``None`` when it names none."""
+
+
+def load_access(
+    config: str | pathlib.Path | None,
+    context: str | None,
+    server: str | None,
+    environ: Mapping[str, str],
+    service_account: pathlib.Path = SERVICE_ACCOUNT,
+) -> ClusterAccess:
+    """The way to the cluster, checked without asking the server.
+
+    Looked up in this order: ``config``, ``$KUBECONFIG``, the pod's service account (not if a context is asked
+    for), ``~/.kube/config``, and ``server`` alone without credentials.
+
+    Raises :class:`.AccessError` with one sentence.
+    """
+    if config is not None:
+        return _from_files((_expanded(config, environ),), context, server, environ)
+    if environ.get("KUBECONFIG"):
+        return _from_files(_existing(environ["KUBECONFIG"], environ), context, server, environ)
+    if context is None and environ.get("KUBERNETES_SERVICE_HOST"):
+        return _from_service_account(service_account, server, environ)
+    home = _expanded("~/.kube/config", environ)
+    if home.exists():
+        return _from_files((home,), context, server, environ)
+    return _without_config(context, server, environ)
+
+
+def _expanded(path: str | pathlib.Path, environ: Mapping[str, str]) -> pathlib.Path:
+    text = str(path)
+    home = environ.get("HOME", "/")
+    return pathlib.Path(home + text[1:] if text == "~" or text.startswith("~/") else text)
+
+
+def _existing(paths: str, environ: Mapping[str, str]) -> tuple[pathlib.Path, ...]:
+    named = [_expanded(path, environ) for path in paths.split(":") if path]
+    found = tuple(path for path in named if path.exists())
+    if not found:
+        raise api_errors.AccessError(
+            f"KUBECONFIG names {paths}, which does not exist: correct or remove the variable"
+        )
+    return found
+
+
+def _from_files(
+    paths: tuple[pathlib.Path, ...], context: str | None, server: str | None, environ: Mapping[str, str]
+) -> ClusterAccess:
+    chosen = kubeconfig.choose(paths, context)
+    return ClusterAccess(
+        description=f"context {chosen.context!r} of {chosen.files}",
+        server=server or chosen.server,
+        source=credentials.KubeconfigSource(paths, chosen.context, server, environ),
+        kubeconfig=paths,
+        context=chosen.context,
+        server_override=server,
+        namespace=chosen.namespace,
+    )
+
+
+def _from_service_account(
+    directory: pathlib.Path, server: str | None, environ: Mapping[str, str]
+) -> ClusterAccess:
+    source = credentials.ServiceAccountSource(directory, server, environ)
+    return ClusterAccess(
+        description="the pod's service account",
+        server=source.server,
+        source=source,
+        server_override=server,
+    )
+
+
+def _without_config(context: str | None, server: str | None, environ: Mapping[str, str]) -> ClusterAccess:
+    if context is not None:
+        raise api_errors.AccessError(
+            f"there is no kubeconfig to find the context {context!r} in: give KUBE_CONFIG"
+        )
+    if server is None:
+        raise api_errors.AccessError(
+            "no way to a cluster was found: give KUBE_CONFIG, set KUBECONFIG, make ~/.kube/config, "
+            "or run in a pod with a service account"
+        )
+    return ClusterAccess(
+        description=f"{server} without credentials",
+        server=server,
+        source=credentials.AnonymousSource(server, environ),
+        server_override=server,
+    )

@@ -1,0 +1,228 @@
+"""Credentials as plain data, and the places they are read from."""
+
+import asyncio
+import base64
+import dataclasses
+import importlib
+import pathlib
+import time
+from collections.abc import Mapping
+from typing import Any, Final
+
+from addon_operator.kube.access import credential_files, kubeconfig, proxies
+from addon_operator.kube.client import api_errors
+
+# Tokens in files are rotated by the kubelet; client-go reads them anew each minute as well.
+_TOKEN_FILE_SECONDS: Final = 60.0
+_EXPIRY_MARGIN: Final = 30.0
+_EXEC_TIMEOUT: Final = 60.0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Credentials:
+    """How to speak with the API server, as plain data for any HTTP client."""
+
+    server: str
+    """URL without a slash at the end."""
+    authorization: str | None = dataclasses.field(default=None, repr=False)
+    """Whole ``Authorization`` header."""
+    ca_file: pathlib.Path | None = None
+    """Authorities to trust; ``None`` for the system's."""
+    certificate_file: pathlib.Path | None = None
+    key_file: pathlib.Path | None = None
+    verify: bool = True
+    """Whether the server's certificate is checked."""
+    tls_server_name: str | None = None
+    """Name in the server's certificate, if it is not the host of the URL."""
+    proxy: str | None = None
+    expires: float | None = None
+    """When to read them anew, in seconds since the epoch; ``None``: only when they are refused."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class AnonymousSource:
+    """A server without credentials, such as ``kubectl proxy``."""
+
+    server: str
+    environ: Mapping[str, str]
+
+    async def load(self) -> Credentials:
+        """The server's URL and proxy."""
+        return Credentials(server=self.server, proxy=proxies.proxy_for(self.server, self.environ))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ServiceAccountSource:
+    """The files that Kubernetes mounts into a pod."""
+
+    directory: pathlib.Path
+    server_override: str | None
+    environ: Mapping[str, str]
+
+    @property
+    def server(self) -> str:
+        """URL of the API server by the pod's variables, unless another one is given."""
+        host = self.environ.get("KUBERNETES_SERVICE_HOST", "")
+        port = self.environ.get("KUBERNETES_SERVICE_PORT") or "443"
+        bracketed = f"[{host}]" if ":" in host else host
+        return self.server_override or f"https://{bracketed}:{port}"
+
+    async def load(self) -> Credentials:
+        """The token as it is now."""
+        token = self._token()
+        ca_file = self.directory / "ca.crt"
+        if not ca_file.is_file():
+            raise api_errors.AccessError(f"{ca_file} is missing: mount a service account into the pod")
+        return Credentials(
+            server=self.server,
+            authorization=f"Bearer {token}",
+            ca_file=ca_file,
+            proxy=proxies.proxy_for(self.server, self.environ),
+            expires=time.time() + _TOKEN_FILE_SECONDS,
+        )
+
+    def _token(self) -> str:
+        path = self.directory / "token"
+        try:
+            token = path.read_text().strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise api_errors.AccessError(
+                f"{path} cannot be read: mount a service account into the pod"
+            ) from error
+        if not token:
+            raise api_errors.AccessError(f"{path} is empty: the service account has no token")
+        return token
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class KubeconfigSource:
+    """One context of kubeconfig files that were checked by :mod:`.kubeconfig`."""
+
+    paths: tuple[pathlib.Path, ...]
+    context: str
+    server_override: str | None
+    environ: Mapping[str, str]
+    files: credential_files.CredentialFiles = dataclasses.field(
+        default_factory=credential_files.CredentialFiles, compare=False
+    )
+
+    async def load(self) -> Credentials:
+        """Credentials by the kubeconfig as it is now; runs its exec plugin if it has one."""
+        try:
+            return await self._load()
+        except api_errors.AccessError:
+            raise
+        except Exception as error:  # the library raises anything for what stands in a file
+            text = " ".join(str(error).split()) or type(error).__name__
+            raise api_errors.AccessError(f"context {self.context!r} gives no credentials: {text}") from error
+
+    async def _load(self) -> Credentials:
+        plain = kubeconfig.choose(self.paths, self.context).plain
+        return await self._by_library() if plain is None else self._by_entries(plain)
+
+    def _by_entries(self, plain: kubeconfig.Plain) -> Credentials:
+        server = self.server_override or plain.server
+        return Credentials(
+            server=server.rstrip("/"),
+            authorization=f"Bearer {plain.token.strip()}" if plain.token else None,
+            ca_file=self._as_file(plain.authority),
+            certificate_file=self._as_file(plain.certificate),
+            key_file=self._as_file(plain.key),
+            verify=plain.verify,
+            tls_server_name=plain.tls_server_name,
+            proxy=plain.proxy or proxies.proxy_for(server, self.environ),
+        )
+
+    def _as_file(self, given: pathlib.Path | bytes | None) -> pathlib.Path | None:
+        return self.files.holding(given) if isinstance(given, bytes) else given
+
+    async def _by_library(self) -> Credentials:
+        library, configuration = self._library()
+        merged = library.KubeConfigMerger(":".join(map(str, self.paths))).config
+        user = _user_of(merged.value, self.context)
+        expires = await self._run_exec_plugin(library, user) if "exec" in user else None
+        if "tokenFile" in user:
+            expires = time.time() + _TOKEN_FILE_SECONDS
+        loader = library.KubeConfigLoader(merged, active_context=self.context, config_base_path=None)
+        await loader.load_and_set(configuration)
+        return self._plain(configuration, expires)
+
+    def _library(self) -> tuple[Any, Any]:
+        # Untyped, and a third of a second to import.
+        try:
+            library = importlib.import_module("kubernetes.aio.config.kube_config")
+            return library, importlib.import_module("kubernetes.aio.client").Configuration()
+        except ModuleNotFoundError as error:
+            raise api_errors.AccessError(
+                f"context {self.context!r} has more than a token and certificates (an exec plugin, OIDC, a "
+                "token file or a password), and the Python package kubernetes, which reads that, is not "
+                "installed: "
+                "pip install 'addon-operator[kubeconfig]'"
+            ) from error
+
+    def _plain(self, configuration: Any, expires: float | None) -> Credentials:  # noqa: ANN401 - an untyped library's
+        server = self.server_override or configuration.host
+        token = configuration.api_key.get("BearerToken")
+        return Credentials(
+            server=server.rstrip("/"),
+            authorization=token.strip() if token else None,
+            ca_file=_optional_path(configuration.ssl_ca_cert),
+            certificate_file=_optional_path(configuration.cert_file),
+            key_file=_optional_path(configuration.key_file),
+            verify=configuration.verify_ssl,
+            tls_server_name=configuration.tls_server_name,
+            proxy=configuration.proxy or proxies.proxy_for(server, self.environ),
+            expires=expires,
+        )
+
+    async def _run_exec_plugin(self, library: Any, user: dict[str, Any]) -> float | None:  # noqa: ANN401 - an untyped library's
+        """Put what the plugin says into the user's entry, in place of the plugin; returns when it expires.
+
+        The library would do this itself, but turns any failure into a log line and anonymous requests.
+        """
+        plugin = user.pop("exec")
+        provider = library.ExecProvider(library.ConfigNode("exec", plugin))
+        try:
+            async with asyncio.timeout(_EXEC_TIMEOUT):
+                status = await provider.run()
+        except FileNotFoundError as error:
+            hint = " ".join(str(plugin.get("installHint") or "install it").split())
+            raise api_errors.AccessError(
+                f"the exec plugin {plugin['command']!r} of context {self.context!r} is not there: {hint}"
+            ) from error
+        except TimeoutError as error:
+            raise api_errors.AccessError(
+                f"the exec plugin {plugin['command']!r} of context {self.context!r} did not end in "
+                f"{_EXEC_TIMEOUT:.0f} seconds"
+            ) from error
+        user.update(_as_user_entry(status))
+        expiry = status.get("expirationTimestamp")
+        return library.parse_rfc3339(expiry).timestamp() - _EXPIRY_MARGIN if expiry else None
+
+
+def _user_of(config: Mapping[str, Any], context: str) -> dict[str, Any]:
+    """The user's entry in the merged kubeconfig, which may be changed: it is read anew each time."""
+    by_name = {entry.value["name"]: entry.value for entry in reversed(config["users"])}
+    contexts = {entry.value["name"]: entry.value["context"] for entry in reversed(config["contexts"])}
+    user: dict[str, Any] = by_name.get(contexts[context].get("user"), {}).get("user") or {}
+    return user
+
+
+def _as_user_entry(status: Mapping[str, Any]) -> dict[str, str]:
+    entry: dict[str, str] = {}
+    if status.get("token"):
+        entry["token"] = status["token"]
+    if status.get("clientCertificateData") and status.get("clientKeyData"):
+        entry["client-certificate-data"] = _base64(status["clientCertificateData"])
+        entry["client-key-data"] = _base64(status["clientKeyData"])
+    if not entry:
+        raise api_errors.AccessError("the exec plugin gave neither a token nor a certificate with its key")
+    return entry
+
+
+def _base64(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
+def _optional_path(path: str | None) -> pathlib.Path | None:
+    return pathlib.Path(path) if path else None

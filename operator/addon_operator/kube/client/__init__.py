@@ -1,0 +1,1 @@
+"""The client: objects by path, typed errors, retries."""

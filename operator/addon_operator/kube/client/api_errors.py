@@ -1,0 +1,172 @@
+"""What can go wrong between the operator and the API server, each as one sentence for a person."""
+
+# ruff: noqa: N818 - the names are the reasons that the API itself gives
+
+import re
+from typing import Final, TypedDict
+
+import orjson
+
+from addon_operator.documents import quotations
+from addon_operator.kernel import errors
+from addon_operator.kube.client import paths
+
+_SHOWN_HEAD: Final = 1000
+_SHOWN_END: Final = 400
+_SECRETS: Final = "secrets"
+_SEE_LOG: Final = "the operator's log says why"
+_QUOTE_NOTHING: Final = frozenset({401, 404, 410, 429, 503, 504})
+_RBAC_MESSAGE: Final = re.compile(r'User "(?P<user>[^"]+)" cannot ')
+
+
+class KubernetesError(errors.AddonOperatorError):
+    """The root of everything that the API client raises."""
+
+
+class AccessError(KubernetesError, errors.ConfigurationError):
+    """There is no usable way to the cluster: kubeconfig, context, credentials."""
+
+
+class Unreachable(KubernetesError):
+    """No answer came from the API server: connection, TLS, time."""
+
+
+class Fenced(KubernetesError):
+    """A write that was not sent, because this replica does not lead."""
+
+
+class BrokenAnswer(KubernetesError):
+    """An answer came that is not what the API promises."""
+
+
+class Status(TypedDict, total=False):
+    """The parts of a ``meta/v1 Status`` that errors are made from."""
+
+    reason: str
+    message: str
+    code: int
+
+
+class ApiError(KubernetesError):
+    """The API server refused a request."""
+
+    def __init__(
+        self, target: paths.Target, status: int, reason: str, message: str, told: str | None = None
+    ) -> None:
+        """``told`` is the message for places where no values may be shown, if that is another one."""
+        self.target = target
+        """What the request pointed at."""
+        self.status = status
+        """HTTP status."""
+        self.reason = reason
+        """Machine-readable reason of the API, such as ``AlreadyExists``; empty if there was none."""
+        self.message = message
+        """Text of the API server."""
+        self._told = message if told is None else told
+        super().__init__(self.sentence(message))
+
+    @property
+    def without_values(self) -> str:
+        """The same without what the API server quotes."""
+        return self.sentence(self._told)
+
+    def sentence(self, message: str) -> str:
+        """The text of the error with what the API server says, or a part of it."""
+        label = f"{self.status} {self.reason}".strip()
+        return f"the API server did not {self.target.verb} {self.target} ({label}): {message}"
+
+
+class Unauthorized(ApiError):
+    """401: the credentials are not accepted, not even after they were read anew."""
+
+    def sentence(self, message: str) -> str:
+        """The text of the error."""
+        return (
+            f"the API server does not accept the operator's credentials ({message}): "
+            "check the token, certificate or exec plugin of the kubeconfig, or the service account"
+        )
+
+
+class Forbidden(ApiError):
+    """403: a right is missing, or a policy of the cluster refuses the object."""
+
+    def sentence(self, message: str) -> str:
+        """The text of the error; for a missing right it names the rule to add."""
+        denied = _RBAC_MESSAGE.search(self.message)
+        if denied is None:
+            return f"the API server refuses to {self.target.verb} {self.target}: {message}"
+        kind = "ClusterRole" if self.target.namespace is None else "Role"
+        rule = (
+            f'apiGroups: ["{self.target.group}"], resources: ["{self.target.rbac_resource}"], '
+            f'verbs: ["{self.target.verb}"]'
+        )
+        if not self.target.resource:
+            rule = f'nonResourceURLs: ["{self.target.path}"], verbs: ["{self.target.verb}"]'
+        return f"{denied['user']} may not {self.target.verb} {self.target}: add to its {kind} the rule {rule}"
+
+
+class NotFound(ApiError):
+    """404: the object, its namespace or its kind is not there."""
+
+
+class Conflict(ApiError):
+    """409: the object was changed by someone else meanwhile, or another manager owns a field."""
+
+
+class AlreadyExists(Conflict):
+    """409 on create: an object of that name is there."""
+
+
+class Gone(ApiError):
+    """410: a resourceVersion or continue token is too old."""
+
+
+class Invalid(ApiError):
+    """422: the object breaks a rule of its schema."""
+
+
+class TooManyRequests(ApiError):
+    """429: the API server is still overloaded after several tries."""
+
+
+_BY_STATUS: Final[dict[int, type[ApiError]]] = {
+    401: Unauthorized,
+    403: Forbidden,
+    404: NotFound,
+    409: Conflict,
+    410: Gone,
+    422: Invalid,
+    429: TooManyRequests,
+}
+
+
+def from_answer(target: paths.Target, status: int, body: bytes) -> ApiError:
+    """The error for an answer with a status of 400 or more."""
+    answer = _status_of(body)
+    reason = answer.get("reason") or ""
+    class_ = AlreadyExists if reason == "AlreadyExists" else _BY_STATUS.get(status, ApiError)
+    message = answer.get("message") or " ".join(body.decode(errors="replace").split())
+    if not message:
+        return class_(target, status, reason, "no explanation was given")
+    told = _cut(quotations.without_values(message))
+    shown = told if target.resource == _SECRETS else _cut(quotations.without_contents(message))
+    is_known = status in _QUOTE_NOTHING or quotations.is_known(message)
+    return class_(target, status, reason, shown, told if is_known else _SEE_LOG)
+
+
+def _status_of(body: bytes) -> Status:
+    try:
+        document = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return {}
+    if not isinstance(document, dict):
+        return {}
+    texts = {key: document[key] for key in ("reason", "message") if isinstance(document.get(key), str)}
+    return Status(reason=texts.get("reason", ""), message=texts.get("message", ""))
+
+
+def _cut(text: str) -> str:
+    """The head and the end of a long text: what was wrong with an object often stands behind it."""
+    if len(text) <= _SHOWN_HEAD + _SHOWN_END:
+        return text
+    return f"{text[:_SHOWN_HEAD]} … {text[-_SHOWN_END:]}"

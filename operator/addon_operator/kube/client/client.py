@@ -1,0 +1,334 @@
+"""The client of the Kubernetes API: objects by path, typed errors, retries.
+
+Objects are plain mappings as the API writes them. All methods raise
+:class:`.ApiError` (by status: ``NotFound``, ``Conflict``, ``Forbidden`` …) when the
+server refuses, ``Unreachable`` when no answer came, ``BrokenAnswer`` for one that is no JSON object,
+``AccessError`` when credentials cannot be had, and ``Fenced`` for a write of a replica that does not lead.
+
+Retries: credentials that are refused (401) are read anew once; an overloaded server (429) is asked again;
+reads are repeated after 5xx and broken connections. A create or patch is never sent twice unless the server
+said that it did not take it; a replace or delete may be, by HTTP itself, when a kept connection was closed.
+"""
+
+import asyncio
+import contextlib
+import dataclasses
+import enum
+import math
+import random
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Any, Final, Protocol, Self
+
+import aiohttp
+import orjson
+
+from addon_operator.kernel import clock, fencing
+from addon_operator.kube.access import auth, credentials
+from addon_operator.kube.client import (
+    api_errors,
+    connection,
+    paths,
+    rate_limit,
+    retries,
+)
+
+Object = dict[str, Any]
+"""An object of the API as decoded JSON."""
+
+PAGE_SIZE: Final = 500
+FIELD_MANAGER: Final = "addon-operator"
+_JSON: Final = "application/json"
+_METADATA: Final = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+_METADATA_LIST: Final = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+_NO_ANSWER: Final = "<error>"
+_READS: Final = frozenset({"GET", "HEAD"})
+
+
+class PatchType(enum.StrEnum):
+    """How a patch is written; the value is its media type."""
+
+    MERGE = "application/merge-patch+json"
+    JSON = "application/json-patch+json"
+    STRATEGIC = "application/strategic-merge-patch+json"
+    APPLY = "application/apply-patch+yaml"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ObjectList:
+    """All objects of a collection at one moment."""
+
+    items: list[Object]
+    resource_version: str
+    """Where a watch goes on from."""
+
+
+class RequestObserver(Protocol):
+    """Who wants to know of every request: metrics."""
+
+    def request_done(self, target: paths.Target, method: str, code: str, seconds: float) -> None:
+        """One try ended; ``code`` is the HTTP status or ``<error>``."""
+        ...
+
+
+class _NoObserver:
+    def request_done(self, target: paths.Target, method: str, code: str, seconds: float) -> None:
+        """Nobody wants to know."""
+
+
+class KubeClient:
+    """Requests to one API server; an asynchronous context manager, to be used in one event loop."""
+
+    def __init__(  # noqa: PLR0913 - one parameter for each border that a caller may replace
+        self,
+        access: auth.ClusterAccess,
+        *,
+        qps: float = 0,
+        burst: int = 1,
+        observer: RequestObserver | None = None,
+        fence: fencing.Fence = fencing.OPEN,
+        time: clock.Clock | None = None,
+        sleep: rate_limit.Sleep = asyncio.sleep,
+        jitter: Callable[[], float] = random.random,
+        connect: Callable[[auth.ClusterAccess, clock.Clock], connection.Connection] = connection.Connection,
+    ) -> None:
+        """``qps`` 0 lifts the limit of requests per second; ``fence`` is asked before each write.
+
+        ``connect`` makes what carries the requests; by default that is HTTP.
+        """
+        self.access = access
+        self._clock = time or clock.SystemClock()
+        self._connection = connect(access, self._clock)
+        self._limiter = rate_limit.RateLimiter(qps, burst, self._clock, sleep)
+        self._observer = observer or _NoObserver()
+        self._fence = fence
+        self._sleep = sleep
+        self._jitter = jitter
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._connection.close()
+
+    async def current_credentials(self, *, renew: bool = False) -> credentials.Credentials:
+        """Credentials for another client of the same server, such as Kopf's; ``renew`` reads them anew."""
+        current = await self._connection.current()
+        return await self._connection.renew(current) if renew else current
+
+    async def get(
+        self, path: str, *, query: Mapping[str, str] | None = None, metadata_only: bool = False
+    ) -> Object:
+        """The object, or whatever JSON object stands at the path."""
+        headers = {"Accept": f"{_METADATA},{_JSON}"} if metadata_only else {}
+        return await self._json(connection.Request("GET", path, query or {}, headers))
+
+    async def list_all(
+        self,
+        path: str,
+        *,
+        label_selector: str | None = None,
+        field_selector: str | None = None,
+        metadata_only: bool = False,
+        page_size: int = PAGE_SIZE,
+    ) -> ObjectList:
+        """All objects of the collection, in pages; begun anew once if the server forgets where it was."""
+        selectors = {"labelSelector": label_selector, "fieldSelector": field_selector}
+        query = {key: value for key, value in selectors.items() if value}
+        headers = {"Accept": f"{_METADATA_LIST},{_JSON}"} if metadata_only else {}
+        request = connection.Request("GET", path, query, headers)
+        try:
+            return await self._pages(request, page_size)
+        except api_errors.Gone:
+            return await self._pages(request, page_size=0)
+
+    async def create(
+        self, path: str, body: Mapping[str, Any], *, query: Mapping[str, str] | None = None
+    ) -> Object:
+        """Create an object in the collection at ``path``; raises ``AlreadyExists`` if its name is taken."""
+        return await self._write("POST", path, body, query)
+
+    async def replace(
+        self, path: str, body: Mapping[str, Any], *, query: Mapping[str, str] | None = None
+    ) -> Object:
+        """Replace the object; raises ``Conflict`` if it has a resourceVersion that is not the current one."""
+        return await self._write("PUT", path, body, query)
+
+    async def patch(
+        self,
+        path: str,
+        patch: Mapping[str, Any] | list[Any],
+        type_: PatchType = PatchType.MERGE,
+        *,
+        query: Mapping[str, str] | None = None,
+    ) -> Object:
+        """Change the object; a JSON patch is a list, all others are mappings."""
+        return await self._write("PATCH", path, patch, query, media_type=type_.value)
+
+    async def apply(
+        self, path: str, body: Mapping[str, Any], *, field_manager: str = FIELD_MANAGER, force: bool = False
+    ) -> Object:
+        """Server-side apply; raises ``Conflict`` over fields of other managers unless ``force`` is given."""
+        query = {"fieldManager": field_manager, "force": str(force).lower()}
+        return await self.patch(path, body, PatchType.APPLY, query=query)
+
+    async def delete(
+        self,
+        path: str,
+        *,
+        propagation: str = "Background",
+        uid: str | None = None,
+        resource_version: str | None = None,
+    ) -> Object:
+        """Delete the object, if given only with that uid and resourceVersion; raises ``NotFound``."""
+        preconditions = {"uid": uid, "resourceVersion": resource_version}
+        options: dict[str, Any] = {
+            "apiVersion": "v1",
+            "kind": "DeleteOptions",
+            "propagationPolicy": propagation,
+        }
+        if given := {key: value for key, value in preconditions.items() if value}:
+            options["preconditions"] = given
+        return await self._write("DELETE", path, options, None)
+
+    async def request(self, request: connection.Request, *, limited: bool = True) -> connection.Response:
+        """Any request, with the retries of this client; a status of 400 or more is raised as its error.
+
+        ``limited=False`` keeps it out of the rate limit, as discovery is.
+        """
+        return await self._exchange(request, limited=limited)
+
+    @contextlib.asynccontextmanager
+    async def stream(self, request: connection.Request) -> AsyncIterator[aiohttp.StreamReader]:
+        """The answer to a watch, while it comes in.
+
+        Nothing is retried; credentials that were refused are renewed for the next try. ``Unreachable`` is
+        raised also when the stream breaks.
+        """
+        await self._limiter.wait()
+        using = await self._connection.current()
+        target = paths.target(request.method, request.path, watch=True)
+        started, answered = self._clock.monotonic(), False
+        try:
+            async with self._connection.open(request, using) as answer:
+                answered = True
+                seconds = self._clock.monotonic() - started
+                self._observer.request_done(target, request.method, str(answer.status), seconds)
+                if answer.status == 401:
+                    await self._connection.renew(using)
+                if answer.status >= 400:
+                    raise api_errors.from_answer(target, answer.status, await answer.read())
+                yield answer.content
+        except api_errors.Unreachable:
+            if not answered:
+                seconds = self._clock.monotonic() - started
+                self._observer.request_done(target, request.method, _NO_ANSWER, seconds)
+            raise
+
+    async def _pages(self, request: connection.Request, page_size: int) -> ObjectList:
+        items: list[Object] = []
+        query = dict(request.query) | ({"limit": str(page_size)} if page_size else {})
+        while True:
+            page = await self._json(dataclasses.replace(request, query=query))
+            items += page.get("items") or []
+            metadata = page.get("metadata") or {}
+            if not metadata.get("continue"):
+                return ObjectList(items, metadata.get("resourceVersion", ""))
+            query = query | {"continue": metadata["continue"]}
+
+    async def _write(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | list[Any],
+        query: Mapping[str, str] | None,
+        *,
+        media_type: str = _JSON,
+    ) -> Object:
+        # Mappings of the caller may be any, orjson wants a dict at the top.
+        data = orjson.dumps(body if isinstance(body, list) else dict(body))
+        headers = {"Content-Type": media_type}
+        return await self._json(connection.Request(method, path, query or {}, headers, data))
+
+    async def _json(self, request: connection.Request) -> Object:
+        response = await self._exchange(request, limited=True)
+        try:
+            document = orjson.loads(response.body)
+        except orjson.JSONDecodeError as error:
+            raise api_errors.BrokenAnswer(f"{_answer_to(request)} is no JSON: {error}") from error
+        if not isinstance(document, dict):
+            raise api_errors.BrokenAnswer(f"{_answer_to(request)} is no JSON object")
+        return document
+
+    async def _exchange(self, request: connection.Request, *, limited: bool) -> connection.Response:
+        target = paths.target(request.method, request.path, watch="watch" in request.query)
+        number, renewed = 1, False
+        while True:
+            using = await self._connection.current()
+            if limited:
+                await self._limiter.wait()
+            outcome = await self._try(request, target, using)
+            if isinstance(outcome, connection.Response) and outcome.status < 400:
+                return outcome
+            if _status(outcome) == 401 and not renewed:
+                renewed = True
+                await self._connection.renew(using)
+                continue
+            await self._pause_or_raise(request, target, outcome, number)
+            number += 1
+
+    async def _try(
+        self, request: connection.Request, target: paths.Target, using: credentials.Credentials
+    ) -> connection.Response | api_errors.Unreachable:
+        request = self._fenced(request)
+        started = self._clock.monotonic()
+        outcome: connection.Response | api_errors.Unreachable
+        try:
+            outcome = await self._connection.send(request, using)
+        except api_errors.Unreachable as error:
+            outcome = error
+        code = str(_status(outcome) or _NO_ANSWER)
+        self._observer.request_done(target, request.method, code, self._clock.monotonic() - started)
+        return outcome
+
+    def _fenced(self, request: connection.Request) -> connection.Request:
+        """A write ends before the right to write does: it could wait for a connection until then."""
+        if request.method in _READS:
+            return request
+        try:
+            self._fence.check()
+        except fencing.FencedError as error:
+            raise api_errors.Fenced(str(error)) from error
+        left = self._fence.remaining()
+        if left == math.inf:
+            return request
+        return dataclasses.replace(request, timeout=min(left, request.timeout or left))
+
+    async def _pause_or_raise(
+        self,
+        request: connection.Request,
+        target: paths.Target,
+        outcome: connection.Response | api_errors.Unreachable,
+        number: int,
+    ) -> None:
+        answered = outcome if isinstance(outcome, connection.Response) else None
+        asked = retries.parse_retry_after(answered.headers.get("Retry-After")) if answered else None
+        attempt = retries.Attempt(number, request.method, _status(outcome), asked)
+        delay = retries.delay(attempt, self._jitter())
+        if delay is not None:
+            await self._sleep(delay)
+        elif isinstance(outcome, api_errors.Unreachable):
+            raise outcome
+        else:
+            raise api_errors.from_answer(target, outcome.status, outcome.body)
+
+
+def _status(outcome: connection.Response | api_errors.Unreachable) -> int | None:
+    return outcome.status if isinstance(outcome, connection.Response) else None
+
+
+def _answer_to(request: connection.Request) -> str:
+    return f"the answer of the API server to {request.method} {request.path}"

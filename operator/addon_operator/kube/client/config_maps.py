@@ -1,0 +1,107 @@
+"""One ConfigMap: read, and changed without losing what others write at the same time."""
+
+import asyncio
+import dataclasses
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+
+from addon_operator.kube.client import api_errors, client, paths, rate_limit
+
+_ATTEMPTS: Final = 8
+_PAUSE_SECONDS: Final = 0.05
+# By this the webhook that checks edits tells the operator's own writes, which it lets pass.
+_AS_OPERATOR: Final = {"fieldManager": client.FIELD_MANAGER}
+
+Change = Callable[[Mapping[str, str]], Awaitable[Mapping[str, str]]]
+"""Gives the data as it should be from the data as it is; called again after a conflict."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The ConfigMap at one moment."""
+
+    data: Mapping[str, str]
+    resource_version: str
+    """Empty for a ConfigMap that does not exist."""
+    uid: str = ""
+
+
+ABSENT: Final = Snapshot({}, "")
+
+
+class ConfigMap:
+    """One ConfigMap of the cluster, which need not exist."""
+
+    def __init__(
+        self, kube: client.KubeClient, namespace: str, name: str, sleep: rate_limit.Sleep = asyncio.sleep
+    ) -> None:
+        self._kube = kube
+        self._namespace = namespace
+        self._name = name
+        self._sleep = sleep
+        self._path = paths.of("v1", "configmaps", namespace=namespace, name=name)
+        self._collection = paths.of("v1", "configmaps", namespace=namespace)
+
+    async def read(self) -> Snapshot | None:
+        """What it holds, or ``None`` if it does not exist.
+
+        Raises :class:`.Forbidden` with the right that is missing.
+        """
+        try:
+            return snapshot_of(await self._kube.get(self._path))
+        except api_errors.NotFound:
+            return None
+
+    async def update(self, change: Change) -> Snapshot:
+        """Write what ``change`` makes of the data, and give what is stored then.
+
+        Only keys that ``change`` changes are written, with the resourceVersion as precondition; after a
+        conflict the fresh data is changed anew. A missing ConfigMap is created; without changes nothing is
+        written.
+
+        Raises :class:`.Conflict` if others write faster, every time.
+        """
+        for attempt in range(1, _ATTEMPTS + 1):
+            now = await self.read() or ABSENT
+            difference = _difference(now.data, await change(now.data))
+            if not difference:
+                return now
+            try:
+                return await self._write(now, difference)
+            except api_errors.Conflict as error:
+                if attempt == _ATTEMPTS:
+                    raise _given_up(error) from error
+            except api_errors.NotFound:
+                # Deleted since it was read, or there is no such namespace.
+                if not now.resource_version or attempt == _ATTEMPTS:
+                    raise
+            await self._sleep(_PAUSE_SECONDS * attempt)
+        raise AssertionError("the last attempt returns or raises")
+
+    async def _write(self, now: Snapshot, difference: Mapping[str, str | None]) -> Snapshot:
+        if not now.resource_version:
+            metadata = {"name": self._name, "namespace": self._namespace}
+            body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": difference}
+            return snapshot_of(await self._kube.create(self._collection, body, query=_AS_OPERATOR))
+        patch = {"metadata": {"resourceVersion": now.resource_version}, "data": difference}
+        return snapshot_of(await self._kube.patch(self._path, patch, query=_AS_OPERATOR))
+
+
+def _given_up(error: api_errors.Conflict) -> api_errors.Conflict:
+    message = f"given up after {_ATTEMPTS} tries: {error.message}"
+    return api_errors.Conflict(error.target, error.status, error.reason, message)
+
+
+def _difference(old: Mapping[str, str], new: Mapping[str, str]) -> dict[str, str | None]:
+    changed: dict[str, str | None] = {key: text for key, text in new.items() if old.get(key) != text}
+    return changed | dict.fromkeys(old.keys() - new.keys())
+
+
+def snapshot_of(body: Mapping[str, Any]) -> Snapshot:
+    """The part of a ConfigMap object that matters."""
+    metadata = body.get("metadata") or {}
+    return Snapshot(
+        dict(body.get("data") or {}),
+        str(metadata.get("resourceVersion") or ""),
+        str(metadata.get("uid") or ""),
+    )

@@ -1,0 +1,1 @@
+"""Discovery: which kinds the API server serves."""

@@ -1,0 +1,123 @@
+"""Kinds of the API as discovery documents tell them; no requests."""
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from addon_operator.kube.client import paths
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Resource:
+    """A kind that objects can have."""
+
+    api_version: str
+    """``v1`` or ``group/version``."""
+    kind: str
+    plural: str
+    """Name in paths and in RBAC."""
+    namespaced: bool
+    verbs: frozenset[str] = frozenset()
+    singular: str = ""
+    short_names: tuple[str, ...] = ()
+
+    def path(self, *, namespace: str | None = None, name: str | None = None) -> str:
+        """Path of all its objects, of those in a namespace, or of one."""
+        return paths.of(self.api_version, self.plural, namespace=namespace, name=name)
+
+    def is_called(self, name: str) -> bool:
+        """Whether ``name`` means this kind: as kind, plural, singular or short name, in any case."""
+        return name.lower() in {self.kind.lower(), self.plural, self.singular, *self.short_names}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class GroupVersion:
+    """One version of an API group."""
+
+    name: str
+    """``v1`` or ``group/version``."""
+    resources: tuple[Resource, ...] = ()
+    subresource_kinds: frozenset[str] = frozenset()
+    """Kinds that only subresources have, such as ``Scale``; Helm counts them."""
+
+    @property
+    def capabilities(self) -> Iterator[str]:
+        """Names in Helm's ``.Capabilities.APIVersions``."""
+        yield self.name
+        for kind in {resource.kind for resource in self.resources} | self.subresource_kinds:
+            yield f"{self.name}/{kind}"
+
+
+def from_aggregated(document: Mapping[str, Any]) -> tuple[list[GroupVersion], list[str]]:
+    """All versions in an ``APIGroupDiscoveryList``, and the names of those that are stale."""
+    groups: list[GroupVersion] = []
+    stale: list[str] = []
+    for item in document.get("items") or []:
+        group = (item.get("metadata") or {}).get("name") or ""
+        for version in item.get("versions") or []:
+            name = f"{group}/{version['version']}" if group else version["version"]
+            if version.get("freshness") == "Stale":
+                stale.append(name)
+                # The group is still there for Helm, only its kinds are not known.
+                groups.append(GroupVersion(name))
+            else:
+                groups.append(_from_version(name, version.get("resources") or []))
+    return groups, stale
+
+
+def _from_version(name: str, entries: Iterable[Mapping[str, Any]]) -> GroupVersion:
+    resources, kinds = [], set()
+    for entry in entries:
+        if kind := _response_kind(entry):
+            resources.append(
+                _resource(name, kind, entry["resource"], entry.get("scope") == "Namespaced", entry)
+            )
+        kinds |= {_response_kind(sub) for sub in entry.get("subresources") or []}
+    return GroupVersion(name, tuple(resources), frozenset(kinds - {""}))
+
+
+def _response_kind(entry: Mapping[str, Any]) -> str:
+    return (entry.get("responseKind") or {}).get("kind") or ""
+
+
+def from_list(name: str, document: Mapping[str, Any]) -> GroupVersion:
+    """One version as an ``APIResourceList`` tells it."""
+    entries = document.get("resources") or []
+    whole = [entry for entry in entries if "/" not in entry["name"]]
+    parts = [entry for entry in entries if "/" in entry["name"]]
+    return GroupVersion(
+        name,
+        tuple(
+            _resource(name, entry["kind"], entry["name"], bool(entry.get("namespaced")), entry)
+            for entry in whole
+        ),
+        frozenset(entry["kind"] for entry in parts if entry.get("kind")),
+    )
+
+
+def _resource(name: str, kind: str, plural: str, namespaced: bool, entry: Mapping[str, Any]) -> Resource:
+    return Resource(
+        api_version=name,
+        kind=kind,
+        plural=plural,
+        namespaced=namespaced,
+        verbs=frozenset(entry.get("verbs") or ()),
+        singular=entry.get("singularResource") or entry.get("singularName") or "",
+        short_names=tuple(entry.get("shortNames") or ()),
+    )
+
+
+def find(groups: Iterable[GroupVersion], kind: str, api_version: str | None = None) -> Resource | None:
+    """The resource of that kind: exactly so in ``api_version``, else by any of its names.
+
+    Without ``api_version`` the first group that has it counts, in the server's order: core first.
+    """
+    offered = [group for group in groups if api_version in (None, group.name)]
+    resources = [resource for group in offered for resource in group.resources]
+    exact = (resource for resource in resources if resource.kind == kind)
+    return next(exact, None) or next((resource for resource in resources if resource.is_called(kind)), None)
+
+
+def versions_of(groups: Iterable[GroupVersion], kind: str) -> tuple[str, ...]:
+    """``group/version`` of all that serve the kind, under exactly this name, in the server's order."""
+    return tuple(group.name for group in groups if any(resource.kind == kind for resource in group.resources))

@@ -1,0 +1,1 @@
+"""Informers: follow objects with as few watches as possible."""

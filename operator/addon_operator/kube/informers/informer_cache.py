@@ -1,0 +1,233 @@
+"""What one projection keeps of the objects of a feed, and who is told when that changes."""
+
+import asyncio
+import bisect
+import dataclasses
+import logging
+from collections.abc import Iterator, Sequence
+from typing import Final, Protocol
+
+from addon_operator.documents import packed_entries
+from addon_operator.kube.informers import projections, watch_lines
+from addon_operator.kube.informers.object_changes import Change, ChangeType, ObjectKey
+
+_log = logging.getLogger(__name__)
+
+Key = tuple[str, str]
+"""An object key as it is kept: the collector soon leaves plain tuples of strings alone, named ones never."""
+
+
+Kept = tuple[bytes, bytes, int, str]
+"""What is known of an object: entry, digest, hash of its uid (enough to tell it from the one of the same name
+before it), resourceVersion. A plain tuple as well."""
+Difference = tuple[ChangeType, Key, Kept]
+"""A change before anybody wants to read it."""
+_SLICE: Final = 200
+"""How many objects are handled before others get their turn in the event loop."""
+_CONFIDENTIAL: Final = "Secret"
+"""Kind of objects that no message may quote."""
+
+
+class Member(Protocol):
+    """Who is told of a view."""
+
+    def view_synced(self, view: "View") -> None:
+        """The first complete list is in the view."""
+        ...
+
+    def view_changed(self, view: "View", changes: Sequence[Change]) -> None:
+        """Objects have changed; never before ``view_synced``."""
+        ...
+
+    def view_trouble(self, view: "View") -> None:
+        """:attr:`View.reason` has changed."""
+        ...
+
+    def view_gone(self, view: "View") -> None:
+        """The API server has not had the kind for a while: look it up again."""
+        ...
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Batch:
+    """Events in their order, and what the projection made of them; ``None`` where that is known already."""
+
+    events: Sequence[watch_lines.ObjectEvent]
+    reduced: Sequence[projections.Reduced | projections.ProjectionError | None]
+
+
+class View:
+    """Entries of one projection.
+
+    A list is taken in with :meth:`begin_list`, batches of its objects and :meth:`end_list`, which finds what
+    is no longer there; the events of a watch are batches too. Each batch is first prepared, which may take
+    time, and then taken in at once.
+    """
+
+    def __init__(self, projection: projections.Projection, label: str) -> None:
+        """``label`` names the objects in logs."""
+        self.projection = projection
+        self.members: list[Member] = []
+        self.synced = False
+        self._label = label
+        self._kept: dict[Key, Kept] = {}
+        self._order: list[Key] = []
+        self._size = 0
+        self._unlisted: set[Key] | None = None
+        self._trouble: str | None = None
+        self._failing: dict[Key, str] = {}
+
+    @property
+    def reason(self) -> str | None:
+        """Why the view is not up to date, or lacks objects; ``None`` when all is well."""
+        return self._trouble or next(iter(self._failing.values()), None)
+
+    @property
+    def is_listing(self) -> bool:
+        """Whether a list is being taken in."""
+        return self._unlisted is not None
+
+    @property
+    def size(self) -> int:
+        """Bytes of all entries as JSON."""
+        return self._size
+
+    def keys(self) -> list[ObjectKey]:
+        """Objects, sorted."""
+        return [ObjectKey(*key) for key in self._order]
+
+    def rows(self) -> Iterator[tuple[Key, bytes]]:
+        """Keys and kept entries, sorted by key."""
+        kept = self._kept
+        return ((key, kept[key][0]) for key in self._order)
+
+    def additions(self) -> list[Change]:
+        """All objects as Added, for somebody who knows none of them."""
+        return [_change(ChangeType.ADDED, key, self._kept[key]) for key in self._order]
+
+    def deletions(self) -> list[Change]:
+        """All objects as Deleted, for somebody who knows them and loses the view."""
+        return [_change(ChangeType.DELETED, key, self._kept[key]) for key in self._order]
+
+    async def prepare(self, events: Sequence[watch_lines.ObjectEvent]) -> Batch:
+        """Apply the projection to what is new."""
+        is_new = [event.deleted or not self._knows(event) for event in events]
+        data = [event.data for event, new in zip(events, is_new, strict=True) if new]
+        answers = iter(await self.projection.reduce(data) if data else ())
+        return Batch(events, [next(answers) if new else None for new in is_new])
+
+    def _knows(self, event: watch_lines.ObjectEvent) -> bool:
+        kept = self._kept.get(event.key)
+        return kept is not None and kept[2:] == (hash(event.uid), event.version)
+
+    def begin_list(self) -> None:
+        """From now on everything that is not in a batch counts as gone at :meth:`end_list`."""
+        self._unlisted = {*self._order, *self._failing}
+
+    def abandon_list(self) -> None:
+        """The list was not read to its end."""
+        self._unlisted = None
+
+    def take(self, batch: Batch) -> None:
+        """Take in a batch, and tell the members what it changes."""
+        reason = self.reason
+        differences: list[Difference] = []
+        for event, reduced in zip(batch.events, batch.reduced, strict=True):
+            if self._unlisted is not None and not event.deleted:
+                self._unlisted.discard(event.key)
+            differences += self._take_one(event, reduced)
+        self._tell(differences, reason)
+
+    async def end_list(self) -> None:
+        """The list is complete: what was not in it is gone."""
+        gone = sorted(self._unlisted or ())
+        self._unlisted = None
+        for start in range(0, len(gone), _SLICE):
+            reason = self.reason
+            slice_ = gone[start : start + _SLICE]
+            self._tell([difference for key in slice_ for difference in self._remove(key)], reason)
+            await asyncio.sleep(0)
+        if not self.synced:
+            self.synced = True
+            for member in tuple(self.members):
+                member.view_synced(self)
+
+    def set_trouble(self, reason: str | None) -> None:
+        """The feed's own trouble, or its end."""
+        before, self._trouble = self.reason, reason
+        self._tell((), before)
+
+    def tell_gone(self) -> None:
+        """The API server has not had the kind for a while."""
+        for member in tuple(self.members):
+            member.view_gone(self)
+
+    def _tell(self, differences: Sequence[Difference], reason: str | None) -> None:
+        # Before the first list is complete nobody is told, and nothing is unpacked in vain.
+        changes = [_change(*difference) for difference in differences] if self.synced else []
+        for member in tuple(self.members):
+            if changes:
+                member.view_changed(self, changes)
+            if self.reason != reason:
+                member.view_trouble(self)
+
+    def _take_one(
+        self,
+        event: watch_lines.ObjectEvent,
+        reduced: projections.Reduced | projections.ProjectionError | None,
+    ) -> list[Difference]:
+        if event.deleted:
+            last = reduced if isinstance(reduced, projections.Reduced) else None
+            return self._remove(event.key, last, event.version)
+        if isinstance(reduced, projections.ProjectionError):
+            return self._note_failure(event, reduced)
+        self._failing.pop(event.key, None)
+        if reduced is None:
+            return []
+        new = (packed_entries.pack(reduced.entry), reduced.digest, hash(event.uid), event.version)
+        return self._put(event.key, new)
+
+    def _put(self, key: Key, new: Kept) -> list[Difference]:
+        old = self._kept.get(key)
+        if old is not None and old[2] != new[2]:
+            # Deleted and created again while nobody watched.
+            return [*self._remove(key), *self._put(key, new)]
+        self._kept[key] = new
+        self._size += packed_entries.size_of(new[0])
+        if old is not None:
+            self._size -= packed_entries.size_of(old[0])
+        if old is None:
+            bisect.insort(self._order, key)
+            return [(ChangeType.ADDED, key, new)]
+        return [] if old[1] == new[1] else [(ChangeType.MODIFIED, key, new)]
+
+    def _remove(
+        self, key: Key, last: projections.Reduced | None = None, version: str | None = None
+    ) -> list[Difference]:
+        self._failing.pop(key, None)
+        old = self._kept.pop(key, None)
+        if old is None:
+            return []
+        self._size -= packed_entries.size_of(old[0])
+        del self._order[bisect.bisect_left(self._order, key)]
+        entry = old[0] if last is None else last.entry
+        return [(ChangeType.DELETED, key, (entry, old[1], old[2], version or old[3]))]
+
+    def _note_failure(
+        self, event: watch_lines.ObjectEvent, error: projections.ProjectionError
+    ) -> list[Difference]:
+        """The last good entry stays, but not that of another object which had the name before."""
+        old = self._kept.get(event.key)
+        known = self._failing.get(event.key)
+        removed = self._remove(event.key) if old is not None and old[2] != hash(event.uid) else []
+        namespace, name = event.key
+        shown = error.discreet if self._label == _CONFIDENTIAL else str(error)
+        text = f"{self._label} {namespace}/{name}: {shown}" if namespace else f"{self._label} {name}: {shown}"
+        self._failing[event.key] = text
+        if text != known:
+            _log.warning("an event is passed over: %s", text)
+        return removed
+
+
+def _change(type_: ChangeType, key: Key, kept: Kept) -> Change:
+    return Change(type_, ObjectKey(*key), kept[0], kept[3])

@@ -1,0 +1,151 @@
+"""Reads the lines of a watch; objects stay JSON, of which only the metadata is decoded.
+
+Source: "Efficient detection of changes" and "Streaming lists" in "Kubernetes API Concepts".
+"""
+
+import asyncio
+import dataclasses
+from collections.abc import AsyncIterable, AsyncIterator
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from addon_operator.documents import typed_json
+from addon_operator.kube.client import api_errors
+
+DELETED: Final = "DELETED"
+_CHANGES: Final = frozenset({"ADDED", "MODIFIED", DELETED})
+_INITIAL_END: Final = "k8s.io/initial-events-end"
+
+
+class _Line(msgspec.Struct, gc=False):
+    type: str
+    object: msgspec.Raw
+
+
+class _Metadata(msgspec.Struct, gc=False, rename="camel"):
+    name: str
+    resource_version: str
+    namespace: str | None = None
+    uid: str | None = None
+
+
+class _Object(msgspec.Struct, gc=False):
+    metadata: _Metadata
+    kind: str | None = None
+
+
+class _Place(msgspec.Struct, gc=False, rename="camel"):
+    resource_version: str
+    annotations: dict[str, Any] | None = None
+
+
+class _Mark(msgspec.Struct, gc=False):
+    metadata: _Place
+
+
+class _Status(msgspec.Struct, gc=False):
+    code: int | None = None
+    message: str | None = None
+
+
+_LINE: Final = msgspec.json.Decoder(_Line)
+_OBJECT: Final = msgspec.json.Decoder(_Object)
+_MARK: Final = msgspec.json.Decoder(_Mark)
+_STATUS: Final = msgspec.json.Decoder(_Status)
+
+
+class ObjectEvent(NamedTuple):
+    """One object at one moment: of a watch or of a list."""
+
+    deleted: bool
+    key: tuple[str, str]
+    """Namespace (empty for objects of the cluster) and name."""
+    uid: str
+    version: str
+    """The resourceVersion."""
+    data: bytes
+    """The object as JSON."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Bookmark:
+    """Where the watch is; nothing has happened to any object."""
+
+    version: str
+    ends_initial_events: bool
+
+
+class WatchFailed(api_errors.KubernetesError):
+    """The API server ended a watch with an ERROR event."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(f"the API server ended the watch ({code}): {message}")
+        self.code = code
+        """Of the Status; 410 when the watch's resourceVersion is too old."""
+
+
+class SilentStream(api_errors.KubernetesError):
+    """Nothing came for so long, bookmarks neither, that the connection must be dead."""
+
+
+async def batches(chunks: AsyncIterable[bytes], silence: float) -> AsyncIterator[list[bytes]]:
+    """The complete lines of a stream, as many at a time as have come in.
+
+    Raises :class:`SilentStream` when nothing comes for ``silence`` seconds. What comes after the last line's
+    end is dropped: the connection broke within it.
+    """
+    iterator = aiter(chunks)
+    pieces: list[bytes] = []
+    while True:
+        try:
+            async with asyncio.timeout(silence):
+                chunk = await anext(iterator)
+        except StopAsyncIteration:
+            return
+        except TimeoutError as error:
+            raise SilentStream(f"the API server has sent nothing on a watch for {silence:g} s") from error
+        head, newline, rest = chunk.rpartition(b"\n")
+        if not newline:
+            pieces.append(chunk)
+            continue
+        lines = b"".join([*pieces, head]).split(b"\n")
+        pieces = [rest] if rest else []
+        yield [line for line in lines if line]
+
+
+def read(line: bytes) -> ObjectEvent | Bookmark:
+    """What a line of a watch says.
+
+    Raises :class:`WatchFailed` for an ERROR event, ``BrokenAnswer`` for what is not an event.
+    """
+    try:
+        event = _LINE.decode(line)
+        if event.type in _CHANGES:
+            return object_event(bytes(event.object), deleted=event.type == DELETED)
+        if event.type == "BOOKMARK":
+            place = _MARK.decode(event.object).metadata
+            return Bookmark(place.resource_version, (place.annotations or {}).get(_INITIAL_END) == "true")
+        status = _STATUS.decode(event.object) if event.type == "ERROR" else None
+    except typed_json.BROKEN as error:
+        raise api_errors.BrokenAnswer(f"a line of a watch is not an event: {error}") from error
+    if status is not None:
+        raise WatchFailed(status.code or 0, status.message or "no explanation was given")
+    raise api_errors.BrokenAnswer(f"the API server sent a watch event of the unknown type {event.type!r}")
+
+
+def object_event(data: bytes, *, deleted: bool = False, missing: bytes = b"") -> ObjectEvent:
+    """What the metadata of an object says; raises ``BrokenAnswer`` when there is none.
+
+    ``missing`` is the beginning of an object that says its kind, for objects that do not.
+    """
+    try:
+        found = _OBJECT.decode(data)
+    except typed_json.BROKEN as error:
+        # Nothing of it is quoted: it may be a Secret.
+        raise api_errors.BrokenAnswer(f"the API server sent an object without metadata: {error}") from error
+    if missing and found.kind is None:
+        data = missing + data[1:]
+    metadata = found.metadata
+    key = (metadata.namespace or "", metadata.name)
+    return ObjectEvent(deleted, key, metadata.uid or "", metadata.resource_version, data)

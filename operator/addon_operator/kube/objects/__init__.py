@@ -1,0 +1,1 @@
+"""Objects that the operator writes: CRDs, Events, the Lease, patches of hooks."""

@@ -1,0 +1,189 @@
+"""A recorder of Kubernetes Events: what ``kubectl describe`` shows about objects.
+
+Telling is never in the way of doing: :meth:`EventRecorder.record` returns at once,
+:meth:`EventRecorder.run` writes, and a failure to write is logged. As in client-go, the same Event again only
+raises its ``count``, many Events that differ in the message alone become one, and each object has a budget.
+"""
+
+import asyncio
+import collections
+import dataclasses
+import datetime as dt
+import logging
+import re
+from typing import Any, Final, Literal
+
+from addon_operator.kernel import clock
+from addon_operator.kube.client import api_errors, client, paths
+from addon_operator.kube.objects import event_budget
+
+COMPONENT: Final = "addon-operator"
+_MESSAGE_MAX: Final = 1024
+_REASON_MAX: Final = 128
+_NAME_MAX: Final = 200
+_DEFAULT_NAMESPACE: Final = "default"
+_NOT_IN_NAME: Final = re.compile(r"[^a-z0-9.-]")
+
+EventType = Literal["Normal", "Warning"]
+
+_log = logging.getLogger(__name__)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ObjectReference:
+    """The object that an Event is about."""
+
+    api_version: str
+    kind: str
+    name: str
+    namespace: str | None = None
+    """``None`` for an object of the cluster; its Events are in the namespace ``default``."""
+    uid: str = ""
+    resource_version: str = ""
+
+    @property
+    def event_namespace(self) -> str:
+        """Where Events about it are kept."""
+        return self.namespace or _DEFAULT_NAMESPACE
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """What makes it the same object, whatever was changed in it."""
+        return (self.api_version, self.kind, self.namespace or "", self.name, self.uid)
+
+    def as_json(self) -> dict[str, str]:
+        """As ``involvedObject``."""
+        fields = {
+            "apiVersion": self.api_version,
+            "kind": self.kind,
+            "name": self.name,
+            "namespace": self.namespace,
+            "uid": self.uid,
+            "resourceVersion": self.resource_version,
+        }
+        return {key: text for key, text in fields.items() if text}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Waiting:
+    about: ObjectReference
+    type: EventType
+    reason: str
+    message: str
+    component: str
+    at: float
+    """Seconds since the epoch."""
+
+
+class EventRecorder:
+    """Writes Events about objects; to be used in one event loop."""
+
+    def __init__(
+        self, kube: client.KubeClient, time: clock.Clock, *, instance: str = "", waiting_max: int = 1000
+    ) -> None:
+        """``instance`` is the pod's name, ``waiting_max`` how many Events may wait to be written."""
+        self._kube = kube
+        self._clock = time
+        self._instance = instance
+        self._budget = event_budget.EventBudget(time)
+        self._waiting: collections.deque[_Waiting] = collections.deque(maxlen=waiting_max)
+        self._arrived = asyncio.Event()
+        self._serial = 0
+
+    def record(
+        self,
+        about: ObjectReference,
+        type_: EventType,
+        reason: str,
+        message: str,
+        *,
+        component: str = COMPONENT,
+    ) -> None:
+        """Tell something about an object; never raises, never waits.
+
+        ``reason`` is a CamelCase word for machines, ``message`` a sentence for people, ``component`` what
+        ``kubectl describe`` shows as the source. When writing is too slow, the oldest that wait are dropped.
+        """
+        self._waiting.append(
+            _Waiting(about, type_, reason[:_REASON_MAX], _shortened(message), component, self._clock.time())
+        )
+        self._arrived.set()
+
+    async def run(self) -> None:
+        """Write Events as they come, until cancelled."""
+        while True:
+            await self._arrived.wait()
+            await self.flush()
+
+    async def flush(self) -> None:
+        """Write everything that waits now."""
+        self._arrived.clear()
+        while self._waiting:
+            await self._write(self._waiting.popleft())
+
+    async def _write(self, event: _Waiting) -> None:
+        # As in client-go the budget is that of an object and a source.
+        about = (*event.about.identity, event.component)
+        allowed = self._budget.admit(about, (about, event.type, event.reason), event.message)
+        if allowed is None:
+            return
+        try:
+            await self._send(event, allowed)
+        except api_errors.KubernetesError as error:
+            _log.warning(
+                "an Event about %s %s was not written: %s", event.about.kind, event.about.name, error
+            )
+
+    async def _send(self, event: _Waiting, allowed: event_budget.Allowed) -> None:
+        written = allowed.written
+        if written.name:
+            patch = {
+                "count": written.count + 1,
+                "lastTimestamp": _timestamp(event.at),
+                "message": allowed.message,
+            }
+            try:
+                await self._kube.patch(self._path(event, written.name), patch)
+            except api_errors.NotFound:
+                # The API server has forgotten it: Events live for an hour.
+                written.name = ""
+            else:
+                written.count += 1
+                return
+        body = self._body(event, allowed.message)
+        await self._kube.create(self._path(event), body)
+        written.name, written.count = body["metadata"]["name"], 1
+
+    @staticmethod
+    def _path(event: _Waiting, name: str | None = None) -> str:
+        return paths.of("v1", "events", namespace=event.about.event_namespace, name=name)
+
+    def _body(self, event: _Waiting, message: str) -> dict[str, Any]:
+        self._serial += 1
+        # Some objects, such as ClusterRoles, have names that an Event cannot have.
+        stem = _NOT_IN_NAME.sub("-", event.about.name[:_NAME_MAX]).strip(".-") or "event"
+        name = f"{stem}.{int(event.at * 1e6):x}{self._serial:x}"
+        at = _timestamp(event.at)
+        return {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"name": name, "namespace": event.about.event_namespace},
+            "involvedObject": event.about.as_json(),
+            "type": event.type,
+            "reason": event.reason,
+            "message": message,
+            "source": {"component": event.component} | ({"host": self._instance} if self._instance else {}),
+            "reportingComponent": COMPONENT,
+            "reportingInstance": self._instance,
+            "firstTimestamp": at,
+            "lastTimestamp": at,
+            "count": 1,
+        }
+
+
+def _shortened(message: str) -> str:
+    return message if len(message) <= _MESSAGE_MAX else message[: _MESSAGE_MAX - 1] + "…"
+
+
+def _timestamp(seconds: float) -> str:
+    return dt.datetime.fromtimestamp(seconds, tz=dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,139 @@
+"""The sentences of API errors."""
+
+import json
+
+import pytest
+
+from addon_operator.kube.client import api_errors, paths
+
+
+def forbidden(method: str, path: str, message: str) -> str:
+    body = json.dumps({"reason": "Forbidden", "message": message}).encode()
+    return str(api_errors.from_answer(paths.target(method, path), 403, body))
+
+
+USER = "system:serviceaccount:addons:default"
+
+
+def test_a_missing_right_names_the_verb_the_place_and_the_rule_to_add() -> None:
+    message = (
+        f'configmaps "values" is forbidden: User "{USER}" cannot patch resource "configmaps" in API group ""'
+    )
+    text = forbidden("PATCH", "/api/v1/namespaces/addons/configmaps/values", message)
+    assert text == (
+        f'{USER} may not patch configmaps "values" in namespace "addons": add to its Role the rule '
+        'apiGroups: [""], resources: ["configmaps"], verbs: ["patch"]'
+    )
+
+
+def test_a_missing_right_to_a_subresource_of_the_cluster_asks_for_a_cluster_role() -> None:
+    text = forbidden("PUT", "/apis/example.io/v1/things/x/status", f'User "{USER}" cannot update resource')
+    assert (
+        'ClusterRole the rule apiGroups: ["example.io"], resources: ["things/status"], verbs: ["update"]'
+        in text
+    )
+
+
+def test_a_missing_right_to_a_path_names_the_path() -> None:
+    text = forbidden("GET", "/metrics", f'User "{USER}" cannot get path "/metrics"')
+    assert 'nonResourceURLs: ["/metrics"], verbs: ["get"]' in text
+
+
+def test_a_refusal_by_a_policy_is_no_missing_right() -> None:
+    text = forbidden(
+        "POST", "/api/v1/namespaces/x/pods", 'pods "a" is forbidden: violates PodSecurity "restricted"'
+    )
+    assert text.startswith(
+        'the API server refuses to create pods in namespace "x": pods "a" is forbidden: violates'
+    )
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"null", b'{"reason": 1, "message": null}', b"\xff\xfe"],
+    ids=["empty", "null", "types", "binary"],
+)
+def test_an_error_without_a_status_object_is_still_a_sentence(body: bytes) -> None:
+    error = api_errors.from_answer(paths.target("GET", "/version"), 500, body)
+    assert str(error).startswith("the API server did not get /version (500): ")
+    assert error.reason == ""
+
+
+def test_already_existing_counts_as_a_conflict_too() -> None:
+    error = api_errors.from_answer(paths.target("POST", "/api/v1/nodes"), 409, b'{"reason": "AlreadyExists"}')
+    assert isinstance(error, api_errors.AlreadyExists)
+    assert isinstance(error, api_errors.Conflict)
+
+
+INVALID = [
+    (
+        'Secret "a" is invalid: data[k]: Invalid value: "s3cr\\"et": too long',
+        "data[k]: Invalid value: ***: too long",
+    ),
+    (
+        '"" is invalid: patch: Invalid value: "{\\"data\\":{\\"k\\":\\"s3cret\\"}}": illegal base64',
+        "Invalid value: ***: illegal",
+    ),
+    ("Secret is invalid: data: Invalid value: `s3cret`: odd", "Invalid value: ***: odd"),
+    (
+        "Secret is invalid: [a: Duplicate value: 5s3cret: odd, b: Invalid value: s3cret]",
+        "Duplicate value: ***: odd",
+    ),
+]
+
+
+@pytest.mark.parametrize(("message", "shown"), INVALID, ids=["quoted", "object", "raw", "bare"])
+def test_a_refused_secret_is_not_quoted(message: str, shown: str) -> None:
+    body = json.dumps({"reason": "Invalid", "message": message}).encode()
+    target = paths.target("PATCH", "/api/v1/namespaces/addons/secrets/a")
+    text = str(api_errors.from_answer(target, 422, body))
+    assert shown in text
+    assert "s3cr" not in text
+
+
+def test_a_refused_object_of_another_kind_is_quoted() -> None:
+    body = json.dumps(
+        {"reason": "Invalid", "message": 'spec.size: Invalid value: "many": no number'}
+    ).encode()
+    error = api_errors.from_answer(paths.target("POST", "/apis/example.io/v1/things"), 422, body)
+    assert 'Invalid value: "many": no number' in str(error)
+
+
+QUOTING = [
+    pytest.param(
+        422,
+        'spec.size: Invalid value: "s3cret": "spec.size" is invalid: no number',
+        "spec.size: Invalid value: ***",
+        id="field",
+    ),
+    pytest.param(
+        400,
+        'X in version "v1" cannot be handled: json: cannot unmarshal number 43.5 into Go struct field X.a',
+        "cannot unmarshal number *** into Go struct field X.a",
+        id="type",
+    ),
+    pytest.param(
+        500,
+        "failed to create typed patch object (a/b; v1, Kind=X): .spec.a: expected string, got "
+        '&value.valueUnstructured{Value:"s3cret"}',
+        ".spec.a: expected string, got another type",
+        id="apply",
+    ),
+    pytest.param(422, "s3cret is odd", "(422 Invalid): the operator's log says why", id="no known form"),
+]
+
+
+@pytest.mark.parametrize(("status", "message", "told"), QUOTING)
+def test_a_refusal_is_told_to_everybody_without_values(status: int, message: str, told: str) -> None:
+    body = json.dumps({"reason": "Invalid", "message": message}).encode()
+    error = api_errors.from_answer(paths.target("POST", "/apis/example.io/v1/things"), status, body)
+    assert told in error.without_values
+    assert "s3cret" not in error.without_values
+    assert "43.5" not in error.without_values
+
+
+def test_a_long_refusal_ends_with_its_reason() -> None:
+    quoted = json.dumps("x" * 100_000)
+    body = json.dumps({"message": f"patch: Invalid value: {quoted}: json: cannot unmarshal bool"}).encode()
+    error = api_errors.from_answer(paths.target("PATCH", "/apis/example.io/v1/things/x"), 422, body)
+    assert str(error).endswith("patch: Invalid value: ***: json: cannot unmarshal bool")

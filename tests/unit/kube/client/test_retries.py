@@ -1,0 +1,91 @@
+"""When a request is sent again, and when it may go out."""
+
+import asyncio
+
+import pytest
+
+from addon_operator.kube.client import rate_limit, retries
+from tests.fakes.api_server import Pauses
+
+
+@pytest.mark.parametrize(
+    ("method", "status", "again"),
+    [
+        ("GET", None, True),
+        ("GET", 503, True),
+        ("GET", 500, True),
+        ("GET", 404, False),
+        ("GET", 501, False),
+        ("POST", None, False),
+        ("POST", 503, False),
+        ("PATCH", 429, True),
+        ("DELETE", 504, False),
+        ("GET", 409, False),
+    ],
+)
+def test_only_what_cannot_have_been_carried_out_goes_again(
+    method: str, status: int | None, again: bool
+) -> None:
+    attempt = retries.Attempt(1, method, status, retry_after=None)
+    assert (retries.delay(attempt, 0.5) is not None) is again
+
+
+def test_pauses_grow_and_tries_are_bounded() -> None:
+    delays = [retries.delay(retries.Attempt(number, "GET", None, None), 0.5) for number in range(1, 6)]
+    assert delays == [pytest.approx(0.2), pytest.approx(0.4), pytest.approx(0.8), pytest.approx(1.6), None]
+
+
+@pytest.mark.parametrize(("jitter", "expected"), [(0.0, 0.1), (1.0, 0.3)])
+def test_pauses_are_spread(jitter: float, expected: float) -> None:
+    assert retries.delay(retries.Attempt(1, "GET", None, None), jitter) == pytest.approx(expected)
+
+
+def test_a_server_cannot_make_us_wait_for_ever() -> None:
+    delay = retries.delay(retries.Attempt(1, "GET", 429, retry_after=3600), 0.0)
+    assert delay == 10
+
+
+@pytest.mark.parametrize(
+    ("header", "seconds"),
+    [
+        (None, None),
+        ("", None),
+        ("7", 7.0),
+        ("-1", None),
+        ("Wed, 21 Oct 2026", None),
+        ("9" * 400, 999999999.0),
+    ],
+)
+def test_the_header_is_read_as_whole_seconds(header: str | None, seconds: float | None) -> None:
+    assert retries.parse_retry_after(header) == seconds
+
+
+async def waits(limiter: rate_limit.RateLimiter, count: int) -> None:
+    await asyncio.gather(*(limiter.wait() for _ in range(count)))
+
+
+async def test_waiting_requests_each_have_their_place() -> None:
+    pauses = Pauses()
+    started: list[float] = []
+
+    async def note(seconds: float) -> None:
+        started.append(seconds)
+
+    await waits(rate_limit.RateLimiter(10, 2, pauses, note), 5)
+    assert started == [pytest.approx(0.1), pytest.approx(0.2), pytest.approx(0.3)]
+
+
+async def test_unused_time_gives_no_more_than_the_burst() -> None:
+    pauses = Pauses()
+    limiter = rate_limit.RateLimiter(10, 2, pauses, pauses.sleep)
+    pauses.now += 1000
+    await waits(limiter, 2)
+    assert pauses.seconds == []
+    await limiter.wait()
+    assert pauses.seconds == [pytest.approx(0.1)]
+
+
+async def test_no_limit_means_no_wait() -> None:
+    pauses = Pauses()
+    await waits(rate_limit.RateLimiter(0, 1, pauses, pauses.sleep), 100)
+    assert pauses.seconds == []

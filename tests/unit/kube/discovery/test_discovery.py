@@ -1,0 +1,267 @@
+"""What the API server offers, in both forms in which servers tell it."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from addon_operator.kube.client import api_errors, client
+from addon_operator.kube.discovery import api_resources, discovery
+from tests.fakes import api_server
+from tests.fakes.api_server import Answer, ApiServer, Pauses, status
+
+Script = Callable[[ApiServer], None]
+
+VERSION = {"major": "1", "minor": "36", "gitVersion": "v1.36.3"}
+
+
+def aggregated(*items: dict[str, Any]) -> dict[str, Any]:
+    return {"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "items": list(items)}
+
+
+def kind(name: str, plural: str, scope: str = "Namespaced", **more: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
+    return {
+        "resource": plural,
+        "responseKind": {"kind": name},
+        "scope": scope,
+        "verbs": ["get", "list"],
+        **more,
+    }
+
+
+CORE = aggregated(
+    {
+        "metadata": {"name": ""},
+        "versions": [
+            {
+                "version": "v1",
+                "resources": [
+                    kind(
+                        "Namespace", "namespaces", "Cluster", shortNames=["ns"], singularResource="namespace"
+                    ),
+                    kind(
+                        "Pod",
+                        "pods",
+                        shortNames=["po"],
+                        subresources=[
+                            {"subresource": "exec", "responseKind": {"kind": "PodExecOptions"}},
+                            {"subresource": "nothing"},
+                        ],
+                    ),
+                ],
+            }
+        ],
+    }
+)
+NAMED = aggregated(
+    {
+        "metadata": {"name": "apps"},
+        "versions": [
+            {
+                "version": "v1",
+                "resources": [
+                    kind(
+                        "Deployment",
+                        "deployments",
+                        subresources=[{"subresource": "scale", "responseKind": {"kind": "Scale"}}],
+                    )
+                ],
+            }
+        ],
+    },
+    {
+        "metadata": {"name": "example.io"},
+        "versions": [
+            {"version": "v2", "resources": [kind("Pod", "pods")]},
+            {"version": "v1", "resources": [kind("Pod", "pods"), {"resource": "broken"}]},
+        ],
+    },
+    {"metadata": {"name": "metrics.k8s.io"}, "versions": [{"version": "v1beta1", "freshness": "Stale"}]},
+)
+HELM_NAMES = {
+    "v1", "v1/Namespace", "v1/Pod", "v1/PodExecOptions",
+    "apps/v1", "apps/v1/Deployment", "apps/v1/Scale",
+    "example.io/v2", "example.io/v2/Pod", "example.io/v1", "example.io/v1/Pod",
+    "metrics.k8s.io/v1beta1",
+}  # fmt: skip
+
+
+def script_aggregated(server: ApiServer) -> None:
+    server.on("GET", "/version", VERSION)
+    server.on("GET", "/api", CORE)
+    server.on("GET", "/apis", NAMED)
+
+
+def script_one_by_one(server: ApiServer) -> None:
+    def resources(*entries: dict[str, Any]) -> dict[str, Any]:
+        return {"kind": "APIResourceList", "resources": list(entries)}
+
+    pods = {"name": "pods", "kind": "Pod", "namespaced": True, "verbs": ["get"], "shortNames": ["po"]}
+    namespaces = {"name": "namespaces", "kind": "Namespace", "namespaced": False, "singularName": "namespace"}
+    groups = [
+        ("apps", ["apps/v1"], "apps/v1"),
+        ("example.io", ["example.io/v1", "example.io/v2"], "example.io/v2"),
+        ("metrics.k8s.io", ["metrics.k8s.io/v1beta1"], "metrics.k8s.io/v1beta1"),
+    ]
+    server.on("GET", "/version", VERSION)
+    server.on("GET", "/api", {"kind": "APIVersions", "versions": ["v1"]})
+    server.on(
+        "GET",
+        "/apis",
+        {
+            "kind": "APIGroupList",
+            "groups": [
+                {
+                    "name": name,
+                    "versions": [{"groupVersion": version} for version in versions],
+                    "preferredVersion": {"groupVersion": preferred},
+                }
+                for name, versions, preferred in groups
+            ],
+        },
+    )
+    server.on("GET", "/api/v1", resources(namespaces, pods, {"name": "pods/exec", "kind": "PodExecOptions"}))
+    server.on(
+        "GET",
+        "/apis/apps/v1",
+        resources(
+            {"name": "deployments", "kind": "Deployment", "namespaced": True},
+            {"name": "deployments/scale", "kind": "Scale", "namespaced": True},
+        ),
+    )
+    server.on("GET", "/apis/example.io/v1", resources(pods))
+    server.on("GET", "/apis/example.io/v2", resources(pods))
+    server.on("GET", "/apis/metrics.k8s.io/v1beta1", status(503, "ServiceUnavailable"))
+
+
+SCRIPTS = pytest.mark.parametrize(
+    "script", [script_aggregated, script_one_by_one], ids=["aggregated", "one by one"]
+)
+
+
+@SCRIPTS
+async def test_capabilities_are_those_that_helm_lists(
+    server: ApiServer, kube: client.KubeClient, script: Script
+) -> None:
+    script(server)
+    found = await discovery.read(kube)
+    assert found.api_versions == HELM_NAMES
+    assert found.version == "v1.36.3"
+
+
+@SCRIPTS
+async def test_a_group_that_does_not_answer_is_told_and_no_obstacle(
+    server: ApiServer,
+    kube: client.KubeClient,
+    script: Script,
+) -> None:
+    script(server)
+    assert (await discovery.read(kube)).failed == ("metrics.k8s.io/v1beta1",)
+
+
+@SCRIPTS
+@pytest.mark.parametrize(
+    ("name", "api_version", "found"),
+    [
+        ("Pod", "v1", ("v1", "pods", True)),
+        ("Pod", None, ("v1", "pods", True)),
+        ("Pod", "example.io/v1", ("example.io/v1", "pods", True)),
+        ("po", None, ("v1", "pods", True)),
+        ("PODS", None, ("v1", "pods", True)),
+        ("namespace", None, ("v1", "namespaces", False)),
+        ("Deployment", None, ("apps/v1", "deployments", True)),
+    ],
+)  # fmt: skip
+async def test_a_kind_is_found_by_any_of_its_names(
+    server: ApiServer,
+    kube: client.KubeClient,
+    pauses: Pauses,
+    script: Script,
+    name: str,
+    api_version: str | None,
+    found: tuple[str, str, bool],
+) -> None:
+    script(server)
+    resource = await discovery.Catalog(kube, pauses).find(name, api_version)
+    assert (resource.api_version, resource.plural, resource.namespaced) == found
+
+
+@SCRIPTS
+async def test_the_preferred_version_of_a_group_goes_first(
+    server: ApiServer,
+    kube: client.KubeClient,
+    script: Script,
+) -> None:
+    script(server)
+    groups = (await discovery.read(kube)).groups
+    names = [group.name for group in groups]
+    assert names.index("example.io/v2") < names.index("example.io/v1")
+    assert api_resources.find(groups[2:], "Pod") is not None
+
+
+async def test_aggregated_discovery_takes_three_requests(server: ApiServer, kube: client.KubeClient) -> None:
+    script_aggregated(server)
+    await discovery.read(kube)
+    assert sorted(server.requests) == ["GET /api", "GET /apis", "GET /version"]
+    accept = next(asked.headers["accept"] for asked in server.asked if asked.path == "/apis")
+    assert accept.startswith("application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,")
+
+
+async def test_a_kind_that_comes_later_is_found(
+    server: ApiServer, kube: client.KubeClient, pauses: Pauses
+) -> None:
+    script_aggregated(server)
+    catalog = discovery.Catalog(kube, pauses)
+    with pytest.raises(discovery.NoSuchKind):
+        await catalog.find("Late", "late.io/v1")
+    server.on("GET", "/apis", aggregated({"metadata": {"name": "late.io"}, "versions": [
+        {"version": "v1", "resources": [kind("Late", "lates")]}]}))  # fmt: skip
+    pauses.now += 6
+    assert (await catalog.find("Late", "late.io/v1")).path(namespace="x", name="y") == (
+        "/apis/late.io/v1/namespaces/x/lates/y"
+    )
+
+
+async def test_a_kind_that_is_missing_is_not_asked_for_all_the_time(
+    server: ApiServer, kube: client.KubeClient, pauses: Pauses
+) -> None:
+    script_aggregated(server)
+    catalog = discovery.Catalog(kube, pauses)
+    for _ in range(3):
+        with pytest.raises(
+            discovery.NoSuchKind, match=r"no kind 'Late' in late\.io/v1: is its CRD installed\?"
+        ):
+            await catalog.find("Late", "late.io/v1")
+    assert server.requests.count("GET /apis") == 1
+
+
+async def test_what_is_known_is_not_asked_for_again_until_it_is_forgotten(
+    server: ApiServer, kube: client.KubeClient, pauses: Pauses
+) -> None:
+    script_aggregated(server)
+    catalog = discovery.Catalog(kube, pauses)
+    await catalog.find("Pod")
+    await catalog.find("Deployment")
+    assert server.requests.count("GET /apis") == 1
+    catalog.forget()
+    await catalog.find("Pod")
+    assert server.requests.count("GET /apis") == 2
+
+
+async def test_discovery_is_not_slowed_by_the_rate_limit(server: ApiServer, pauses: Pauses) -> None:
+    script_one_by_one(server)
+    server.on("GET", "/apis/metrics.k8s.io/v1beta1", {"resources": []})
+    async with api_server.client_of(server, pauses, qps=1, burst=1) as kube:
+        await discovery.read(kube)
+    assert pauses.seconds == []
+
+
+@pytest.mark.parametrize(
+    "answer", [Answer({}), Answer([]), Answer(text="<html>")], ids=["empty", "list", "html"]
+)
+async def test_a_server_that_is_no_api_server_is_told(
+    server: ApiServer, kube: client.KubeClient, answer: Answer
+) -> None:
+    server.on("GET", "/version", answer)
+    with pytest.raises(api_errors.BrokenAnswer, match="/version"):
+        await discovery.server_version(kube)

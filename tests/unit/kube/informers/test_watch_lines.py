@@ -1,0 +1,84 @@
+"""Lines of a watch, whatever the order of their keys."""
+
+import itertools
+from typing import Any
+
+import orjson
+import pytest
+
+from addon_operator.kube.client import api_errors
+from addon_operator.kube.informers import watch_lines
+
+METADATA = {"namespace": "a", "uid": "u1", "resourceVersion": "7", "name": "x", "labels": {"name": "no"}}
+OBJECT = {"metadata": METADATA, "kind": "Secret", "apiVersion": "v1", "data": {"metadata": "hidden"}}
+
+
+def line(type_: str, body: object) -> bytes:
+    return orjson.dumps({"type": type_, "object": body})
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(OBJECT)), ids=",".join)
+@pytest.mark.parametrize("type_", ["ADDED", "DELETED"])
+def test_an_event_is_read_in_any_order_of_keys(type_: str, order: tuple[str, ...]) -> None:
+    body = {key: OBJECT[key] for key in order}
+    wanted = watch_lines.ObjectEvent(type_ == "DELETED", ("a", "x"), "u1", "7", orjson.dumps(body))
+    assert watch_lines.read(line(type_, body)) == wanted
+    assert (
+        watch_lines.read(b'{ "object": %b, "type": "%b" }' % (orjson.dumps(body), type_.encode())) == wanted
+    )
+
+
+def test_an_object_of_the_cluster_has_no_namespace() -> None:
+    event = watch_lines.read(
+        line("MODIFIED", {"metadata": {"name": "x", "resourceVersion": "7", "uid": None}})
+    )
+    assert isinstance(event, watch_lines.ObjectEvent)
+    assert (event.key, event.uid) == (("", "x"), "")
+
+
+@pytest.mark.parametrize(
+    ("annotations", "ends"),
+    [(None, False), ({}, False), ({"k8s.io/initial-events-end": "true", "a": "b"}, True)],
+    ids=["none", "empty", "end"],
+)
+def test_a_bookmark_says_where_the_watch_is(annotations: dict[str, str] | None, ends: bool) -> None:
+    body = {"kind": "Pod", "metadata": {"annotations": annotations, "resourceVersion": "9"}}
+    assert watch_lines.read(line("BOOKMARK", body)) == watch_lines.Bookmark("9", ends)
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "says"),
+    [
+        ({"kind": "Status", "code": 410, "message": "too old"}, 410, r"ended the watch \(410\): too old"),
+        ({"code": None}, 0, "no explanation was given"),
+    ],
+    ids=["told", "untold"],
+)
+def test_an_error_event_ends_the_watch(status: dict[str, Any], code: int, says: str) -> None:
+    with pytest.raises(watch_lines.WatchFailed, match=says) as caught:
+        watch_lines.read(line("ERROR", status))
+    assert caught.value.code == code
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        b"<html>",
+        b"[]",
+        b'{"type": "ADDED"}',
+        line("ADDED", None),
+        line("ADDED", {"data": {"p": "hidden"}}),
+        line("ADDED", {"data": {"p": "hidden"}, "metadata": {"name": 7, "resourceVersion": "1"}}),
+        line("ADDED", {"data": {"p": "hidden"}, "metadata": {"name": "x"}}),
+        line("BOOKMARK", {"metadata": {}}),
+        line("ERROR", {"code": "410"}),
+        line("LOST", {}),
+        line("ADDED", OBJECT)[:-9],
+        b'{"type":"ADDED","object":%b' % (b"[" * 100_000),
+    ],
+    ids=range(12),
+)
+def test_what_is_not_an_event_is_told_without_a_word_of_it(broken: bytes) -> None:
+    with pytest.raises(api_errors.BrokenAnswer, match=r"\w+ ") as caught:
+        watch_lines.read(broken)
+    assert "hidden" not in str(caught.value)

@@ -1,0 +1,227 @@
+"""Definitions come to the cluster: written only if they differ, awaited, old stored versions moved first."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from addon_operator.kube.client import api_errors, client
+from addon_operator.kube.discovery import discovery
+from addon_operator.kube.objects import crds
+from addon_operator.modules import crd_changes, crd_files
+from tests.fakes import api_server
+
+NAME = "crontabs.example.com"
+PATH = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{NAME}"
+GROUP = "/apis/example.com/v1"
+NOT_FOUND = api_server.status(404, "NotFound")
+CONFLICT = api_server.status(409, "Conflict")
+ESTABLISHED = {"conditions": [{"type": "Established", "status": "True"}], "storedVersions": ["v1"]}
+VERSION = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}
+OLD = {**VERSION, "name": "v1alpha1"}
+
+
+def crd(*versions: dict[str, Any]) -> crd_files.Crd:
+    spec: Any = {
+        "group": "example.com",
+        "scope": "Namespaced",
+        "names": {"plural": "crontabs", "kind": "CronTab"},
+        "versions": list(versions or [VERSION]),
+    }
+    return crd_files.Crd(NAME, "crds/x.yaml, document 1", {}, {}, spec)
+
+
+def live(given: crd_files.Crd, *, status: dict[str, Any] = ESTABLISHED) -> dict[str, Any]:
+    wanted: Any = crd_changes.desired(given, {}, None)
+    wanted["metadata"]["resourceVersion"] = "7"
+    return {**wanted, "status": status}
+
+
+def discoverable(server: api_server.ApiServer) -> None:
+    resource = {"name": "crontabs", "kind": "CronTab", "namespaced": True, "verbs": ["list"]}
+    server.on("GET", "/version", {"gitVersion": "v1.36.3"})
+    server.on("GET", "/api", {"versions": []})
+    server.on("GET", "/apis", {"groups": [{"versions": [{"groupVersion": "example.com/v1"}]}]})
+    server.on("GET", GROUP, {"resources": []}, {"resources": [resource]})
+
+
+@pytest.fixture
+def installer(kube: client.KubeClient, pauses: api_server.Pauses) -> crds.CrdInstaller:
+    return crds.CrdInstaller(kube, discovery.Catalog(kube, pauses), {}, pauses, pauses.sleep)
+
+
+def writes(server: api_server.ApiServer) -> list[str]:
+    return [f"{asked.method} {asked.path}" for asked in server.asked if asked.method != "GET"]
+
+
+async def test_a_definition_that_does_not_differ_is_not_written(
+    server: api_server.ApiServer, installer: crds.CrdInstaller
+) -> None:
+    server.on("GET", PATH, live(crd()))
+    assert not await installer.ensure(crd())
+    assert writes(server) == []
+
+
+async def test_a_new_definition_is_applied_and_awaited_until_discovery_tells_of_it(
+    server: api_server.ApiServer, installer: crds.CrdInstaller, pauses: api_server.Pauses
+) -> None:
+    server.on("GET", PATH, NOT_FOUND, live(crd(), status={}), live(crd()))
+    server.on("PATCH", PATH, live(crd()))
+    discoverable(server)
+    assert await installer.ensure(crd())
+    [applied] = [asked for asked in server.asked if asked.method == "PATCH"]
+    assert applied.query == {"fieldManager": "addon-operator", "force": "true"}
+    assert "resourceVersion" not in applied.body["metadata"]
+    assert server.requests.count(f"GET {GROUP}") == 2
+    assert len(pauses.seconds) == 2
+
+
+async def test_a_live_definition_that_changes_meanwhile_is_read_again(
+    server: api_server.ApiServer, installer: crds.CrdInstaller
+) -> None:
+    server.on("GET", PATH, live(crd(OLD)), live(crd()))
+    server.on("PATCH", PATH, CONFLICT)
+    discoverable(server)
+    assert not await installer.ensure(crd())
+    [asked] = [asked for asked in server.asked if asked.method == "PATCH"]
+    assert asked.body["metadata"]["resourceVersion"] == "7"
+
+
+async def test_a_definition_that_never_rests_is_given_up(
+    server: api_server.ApiServer, installer: crds.CrdInstaller
+) -> None:
+    server.on("GET", PATH, live(crd(OLD)))
+    server.on("PATCH", PATH, CONFLICT)
+    with pytest.raises(crds.CrdError, match="changes faster than it can be written"):
+        await installer.ensure(crd())
+
+
+async def test_refused_names_are_told_at_once(
+    server: api_server.ApiServer, installer: crds.CrdInstaller, pauses: api_server.Pauses
+) -> None:
+    refused = {"type": "NamesAccepted", "status": "False", "message": '"crontabs" is already in use'}
+    server.on("GET", PATH, live(crd(), status={"conditions": [refused]}))
+    with pytest.raises(
+        crds.CrdError, match=r"not serve crontabs\.example\.com: .crontabs. is already in use"
+    ):
+        await installer.ensure(crd())
+    assert pauses.seconds == []
+
+
+async def test_a_definition_that_is_never_established_is_an_error_in_the_end(
+    server: api_server.ApiServer, installer: crds.CrdInstaller, pauses: api_server.Pauses
+) -> None:
+    server.on("GET", PATH, live(crd(), status={}))
+    with pytest.raises(crds.CrdError, match="not Established after 30 s"):
+        await installer.ensure(crd())
+    assert 30 <= sum(pauses.seconds) < 32
+
+
+async def test_what_the_server_refuses_is_told_as_it_says_it(
+    server: api_server.ApiServer, installer: crds.CrdInstaller
+) -> None:
+    server.on("GET", PATH, NOT_FOUND)
+    server.on("PATCH", PATH, api_server.status(422, "Invalid", "spec.group: Required value"))
+    with pytest.raises(api_errors.Invalid, match=r"spec\.group: Required value"):
+        await installer.ensure(crd())
+
+
+def stored_in_both(asked: Callable[[], bool]) -> Callable[[api_server.Asked], api_server.Answer]:
+    """A live definition whose objects may be stored in the old version until ``asked`` says otherwise."""
+
+    def answer(_: api_server.Asked) -> api_server.Answer:
+        stored = ["v1"] if asked() else ["v1alpha1", "v1"]
+        there = live(crd(OLD), status={**ESTABLISHED, "storedVersions": stored})
+        return api_server.Answer(there)
+
+    return answer
+
+
+async def test_objects_leave_a_stored_version_before_it_is_dropped(
+    server: api_server.ApiServer, installer: crds.CrdInstaller
+) -> None:
+    moved = {"metadata": {"name": "a:b", "namespace": "x", "resourceVersion": "3"}, "spec": {"n": 1}}
+    lost = {"metadata": {"name": "gone", "namespace": "x"}}
+    status = f"{PATH}/status"
+    server.on("GET", PATH, stored_in_both(lambda: f"PATCH {status}" in server.requests))
+    server.on("PATCH", PATH, live(crd()))
+    server.on("PATCH", status, live(crd()))
+    server.on("GET", f"{GROUP}/crontabs", {"items": [moved, lost], "metadata": {}})
+    server.on("PUT", f"{GROUP}/namespaces/x/crontabs/a:b", moved)
+    discoverable(server)
+    assert await installer.ensure(crd())
+    assert writes(server) == [
+        f"PATCH {PATH}",
+        f"PUT {GROUP}/namespaces/x/crontabs/a:b",
+        f"PUT {GROUP}/namespaces/x/crontabs/gone",
+        f"PATCH {status}",
+        f"PATCH {PATH}",
+    ]
+    first, put, *_, stored, last = (asked.body for asked in server.asked if asked.method != "GET")
+    assert [version["name"] for version in first["spec"]["versions"]] == ["v1", "v1alpha1"]
+    assert put == moved
+    assert stored == {"status": {"storedVersions": ["v1"]}}
+    assert [version["name"] for version in last["spec"]["versions"]] == ["v1"]
+
+
+COLLECTION = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+
+
+def noted(digest: str, generation: int = 3) -> dict[str, Any]:
+    found = live(crd())
+    found["metadata"] |= {
+        "generation": generation,
+        "annotations": {"addon-operator.io/applied": f"{digest}.3"},
+    }
+    return found
+
+
+async def test_what_was_applied_is_noted_down_with_its_generation(
+    server: api_server.ApiServer, installer: crds.CrdInstaller
+) -> None:
+    found = live(crd())
+    found["metadata"]["generation"] = 3
+    server.on("GET", PATH, found)
+    server.on("PATCH", PATH, found)
+    assert not await installer.ensure(crd(), "text")
+    [patched] = [asked for asked in server.asked if asked.method == "PATCH"]
+    note = f"{installer.digest('text')}.3"
+    assert patched.body == {"metadata": {"annotations": {"addon-operator.io/applied": note}}}
+
+
+async def test_what_is_noted_down_already_is_not_written_again(
+    server: api_server.ApiServer, installer: crds.CrdInstaller
+) -> None:
+    server.on("GET", PATH, noted(installer.digest("text")))
+    assert not await installer.ensure(crd(), "text")
+    assert writes(server) == []
+
+
+async def test_one_list_tells_what_was_applied_and_not_changed_since(
+    server: api_server.ApiServer, installer: crds.CrdInstaller
+) -> None:
+    server.on("GET", COLLECTION, {"items": [noted("abc"), {"metadata": {"name": "other"}}]})
+    assert await installer.applied() == {NAME: "abc"}
+
+
+async def test_a_definition_that_somebody_changed_or_deletes_counts_as_not_applied(
+    server: api_server.ApiServer, installer: crds.CrdInstaller
+) -> None:
+    going = noted("abc")
+    going["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    server.on("GET", COLLECTION, {"items": [noted("abc", generation=4)]}, {"items": [going]})
+    assert await installer.applied() == {}
+    assert await installer.applied() == {}
+
+
+async def test_without_the_right_to_list_definitions_each_is_looked_at(
+    server: api_server.ApiServer, installer: crds.CrdInstaller
+) -> None:
+    server.on("GET", COLLECTION, api_server.status(403, "Forbidden"))
+    assert await installer.applied() == {}
+
+
+def test_other_labels_are_another_digest(kube: client.KubeClient, pauses: api_server.Pauses) -> None:
+    catalog = discovery.Catalog(kube, pauses)
+    one, other = (crds.CrdInstaller(kube, catalog, labels, pauses) for labels in ({}, {"a": "b"}))
+    assert one.digest("x") != other.digest("x")

@@ -1,0 +1,257 @@
+"""Events: what is written, counted up, combined, and left out."""
+
+import asyncio
+import contextlib
+import logging
+import re
+from typing import Any
+
+import pytest
+
+from addon_operator.kube.client import client
+from addon_operator.kube.objects import event_budget, events
+from tests.fakes.api_server import Answer, ApiServer, Asked, Pauses, status
+
+ABOUT = events.ObjectReference("v1", "ConfigMap", "values", "addons", uid="u", resource_version="7")
+COLLECTION = "/api/v1/namespaces/addons/events"
+
+
+class Stored:
+    """Events in a fake API server."""
+
+    def __init__(self, server: ApiServer, collection: str = COLLECTION) -> None:
+        self.events: list[dict[str, Any]] = []
+        self._server = server
+        self._collection = collection
+        server.on("POST", collection, self.create)
+
+    def create(self, asked: Asked) -> Answer:
+        self.events.append(asked.body)
+        self._server.on("PATCH", f"{self._collection}/{asked.body['metadata']['name']}", self.patch)
+        return Answer(asked.body, 201)
+
+    def patch(self, asked: Asked) -> Answer:
+        name = asked.path.rpartition("/")[2]
+        event = next(event for event in self.events if event["metadata"]["name"] == name)
+        event.update(asked.body)
+        return Answer(event)
+
+
+@pytest.fixture
+def stored(server: ApiServer) -> Stored:
+    return Stored(server)
+
+
+@pytest.fixture
+def recorder(kube: client.KubeClient, pauses: Pauses) -> events.EventRecorder:
+    return events.EventRecorder(kube, pauses, instance="operator-0")
+
+
+async def test_an_event_says_who_tells_what_about_which_object(
+    recorder: events.EventRecorder, stored: Stored, pauses: Pauses
+) -> None:
+    recorder.record(ABOUT, "Warning", "ValuesInvalid", "The values are wrong.")
+    await recorder.flush()
+    (event,) = stored.events
+    assert event["metadata"]["namespace"] == "addons"
+    assert re.fullmatch(r"values\.[0-9a-f]+", event["metadata"]["name"])
+    assert event["involvedObject"] == {
+        "apiVersion": "v1", "kind": "ConfigMap", "name": "values", "namespace": "addons",
+        "uid": "u", "resourceVersion": "7",
+    }  # fmt: skip
+    assert (event["type"], event["reason"], event["message"]) == (
+        "Warning",
+        "ValuesInvalid",
+        "The values are wrong.",
+    )
+    assert event["source"] == {"component": "addon-operator", "host": "operator-0"}
+    assert event["reportingComponent"] == "addon-operator"
+    assert event["count"] == 1
+    assert event["firstTimestamp"] == event["lastTimestamp"] == "1970-01-12T13:46:40Z"
+
+
+async def test_the_same_event_again_raises_its_count(
+    recorder: events.EventRecorder, stored: Stored, pauses: Pauses
+) -> None:
+    for _ in range(3):
+        recorder.record(ABOUT, "Normal", "Seen", "It was seen.")
+        await recorder.flush()
+        pauses.now += 60
+    (event,) = stored.events
+    assert event["count"] == 3
+    assert (event["firstTimestamp"], event["lastTimestamp"]) == (
+        "1970-01-12T13:46:40Z",
+        "1970-01-12T13:48:40Z",
+    )
+
+
+async def test_another_version_of_the_object_is_the_same_object(
+    recorder: events.EventRecorder, stored: Stored
+) -> None:
+    recorder.record(ABOUT, "Normal", "Seen", "It was seen.")
+    later = events.ObjectReference("v1", "ConfigMap", "values", "addons", uid="u", resource_version="8")
+    recorder.record(later, "Normal", "Seen", "It was seen.")
+    await recorder.flush()
+    assert [event["count"] for event in stored.events] == [2]
+
+
+async def test_other_objects_types_and_reasons_are_other_events(
+    recorder: events.EventRecorder, stored: Stored
+) -> None:
+    other = events.ObjectReference("v1", "ConfigMap", "other", "addons")
+    recorder.record(ABOUT, "Normal", "Seen", "x")
+    recorder.record(other, "Normal", "Seen", "x")
+    recorder.record(ABOUT, "Warning", "Seen", "x")
+    recorder.record(ABOUT, "Normal", "Gone", "x")
+    await recorder.flush()
+    assert [event["count"] for event in stored.events] == [1, 1, 1, 1]
+
+
+async def test_many_messages_of_one_reason_become_one_event(
+    recorder: events.EventRecorder, stored: Stored
+) -> None:
+    for number in range(15):
+        recorder.record(ABOUT, "Normal", "Seen", f"Number {number}.")
+    await recorder.flush()
+    assert len(stored.events) == 11
+    last = stored.events[-1]
+    assert last["message"] == "(combined from similar events): Number 14."
+    assert last["count"] == 5
+
+
+async def test_an_object_has_a_budget_that_fills_again(
+    recorder: events.EventRecorder, stored: Stored, pauses: Pauses
+) -> None:
+    for _ in range(30):
+        recorder.record(ABOUT, "Normal", "Seen", "x")
+    await recorder.flush()
+    assert stored.events[0]["count"] == 25
+    pauses.now += 300
+    for _ in range(2):
+        recorder.record(ABOUT, "Normal", "Seen", "x")
+    await recorder.flush()
+    assert stored.events[0]["count"] == 26
+
+
+async def test_an_object_that_is_told_too_much_about_takes_nothing_from_others(
+    recorder: events.EventRecorder, stored: Stored
+) -> None:
+    for _ in range(30):
+        recorder.record(ABOUT, "Normal", "Seen", "x")
+    recorder.record(events.ObjectReference("v1", "ConfigMap", "quiet", "addons"), "Normal", "Seen", "x")
+    await recorder.flush()
+    assert stored.events[-1]["involvedObject"]["name"] == "quiet"
+
+
+async def test_an_event_that_the_server_has_forgotten_is_written_anew(
+    recorder: events.EventRecorder, stored: Stored, server: ApiServer
+) -> None:
+    recorder.record(ABOUT, "Normal", "Seen", "x")
+    await recorder.flush()
+    name = stored.events[0]["metadata"]["name"]
+    server.on("PATCH", f"{COLLECTION}/{name}", status(404, "NotFound"))
+    for _ in range(2):
+        recorder.record(ABOUT, "Normal", "Seen", "x")
+    await recorder.flush()
+    assert [event["count"] for event in stored.events] == [1, 2]
+    assert stored.events[1]["metadata"]["name"] != name
+
+
+async def test_a_failure_to_write_is_logged_and_nothing_else(
+    recorder: events.EventRecorder, server: ApiServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.on("POST", COLLECTION, status(403, "Forbidden", 'User "u" cannot create resource "events"'))
+    with caplog.at_level(logging.WARNING):
+        recorder.record(ABOUT, "Normal", "Seen", "x")
+        await recorder.flush()
+    assert "an Event about ConfigMap values was not written: u may not create events" in caplog.text
+
+
+async def test_an_object_of_the_cluster_has_its_events_in_default(
+    recorder: events.EventRecorder, server: ApiServer
+) -> None:
+    stored = Stored(server, "/api/v1/namespaces/default/events")
+    about = events.ObjectReference("rbac.authorization.k8s.io/v1", "ClusterRole", "system:Node")
+    recorder.record(about, "Normal", "Seen", "x")
+    await recorder.flush()
+    (event,) = stored.events
+    assert "namespace" not in event["involvedObject"]
+    assert re.fullmatch(r"system--ode\.[0-9a-f]+", event["metadata"]["name"])
+
+
+async def test_long_texts_and_names_are_cut_to_what_the_api_takes(
+    recorder: events.EventRecorder, stored: Stored
+) -> None:
+    about = events.ObjectReference("v1", "ConfigMap", "a" * 253, "addons")
+    recorder.record(about, "Normal", "R" * 200, "m" * 5000)
+    await recorder.flush()
+    (event,) = stored.events
+    assert len(event["metadata"]["name"]) <= 253
+    assert len(event["message"]) == 1024
+    assert len(event["reason"]) == 128
+
+
+async def test_the_newest_of_too_many_that_wait_are_kept(
+    kube: client.KubeClient, pauses: Pauses, stored: Stored
+) -> None:
+    recorder = events.EventRecorder(kube, pauses, waiting_max=3)
+    for number in range(5):
+        recorder.record(events.ObjectReference("v1", "Pod", f"p{number}", "addons"), "Normal", "Seen", "x")
+    await recorder.flush()
+    assert [event["involvedObject"]["name"] for event in stored.events] == ["p2", "p3", "p4"]
+
+
+async def test_events_are_written_as_they_come(recorder: events.EventRecorder, server: ApiServer) -> None:
+    written = asyncio.Event()
+
+    def create(asked: Asked) -> Answer:
+        written.set()
+        return Answer(asked.body, 201)
+
+    server.on("POST", COLLECTION, create)
+    running = asyncio.create_task(recorder.run())
+    for message in ("first", "second"):
+        recorder.record(ABOUT, "Normal", "Seen", message)
+        await asyncio.wait_for(written.wait(), 5)
+        written.clear()
+    running.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await running
+    assert [asked.body["message"] for asked in server.asked] == ["first", "second"]
+
+
+def test_similar_events_are_told_apart_again_after_a_quiet_time() -> None:
+    pauses = Pauses()
+    budget = event_budget.EventBudget(pauses)
+    allowed = [budget.admit("o", "i", f"m{number}") for number in range(12)]
+    assert allowed[-1] is not None
+    assert allowed[-1].message.startswith("(combined")
+    pauses.now += event_budget.SIMILAR_SECONDS + 1
+    later = budget.admit("o", "i", "m99")
+    assert later is not None
+    assert later.message == "m99"
+
+
+def test_what_is_remembered_is_bounded() -> None:
+    budget = event_budget.EventBudget(Pauses())
+    first = budget.admit("o0", "i0", "m")
+    assert first is not None
+    first.written.name = "kept"
+    for number in range(1, event_budget.REMEMBERED + 1):
+        budget.admit(f"o{number}", f"i{number}", "m")
+    again = budget.admit("o0", "i0", "m")
+    assert again is not None
+    assert again.written.name == ""
+
+
+async def test_an_event_can_have_another_source_with_a_budget_of_its_own(
+    recorder: events.EventRecorder, stored: Stored
+) -> None:
+    for number in range(event_budget.BURST):
+        recorder.record(ABOUT, "Warning", f"Reason{number}", "Something happened.")
+    recorder.record(ABOUT, "Warning", "conflict", "It does not fit.")
+    recorder.record(ABOUT, "Warning", "conflict", "It does not fit.", component="presets/p")
+    await recorder.flush()
+    assert [event["reason"] for event in stored.events].count("conflict") == 1
+    assert stored.events[-1]["source"]["component"] == "presets/p"
+    assert stored.events[-1]["reportingComponent"] == "addon-operator"

@@ -1,0 +1,454 @@
+"""Who leads, as a Lease in a fake API server tells it, on clocks that tests move."""
+
+import asyncio
+import copy
+from typing import Any
+
+import pytest
+
+from addon_operator.kernel import fencing
+from addon_operator.kube.client import api_errors, client
+from addon_operator.kube.objects import lease
+from tests.fakes.api_server import Answer, ApiServer, Asked, status
+
+COLLECTION = "/apis/coordination.k8s.io/v1/namespaces/addons/leases"
+PATH = f"{COLLECTION}/leader"
+TIMING = lease.Timing()
+
+
+class Stored:
+    """The Lease in a fake API server, with the rules for its resourceVersion."""
+
+    def __init__(self, server: ApiServer) -> None:
+        self.lease: dict[str, Any] | None = None
+        self.version = 0
+        self.away = False
+        server.on("GET", PATH, self.get)
+        server.on("PUT", PATH, self.put)
+        server.on("POST", COLLECTION, self.create)
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        assert self.lease is not None
+        spec: dict[str, Any] = self.lease["spec"]
+        return spec
+
+    def _store(self, body: dict[str, Any]) -> Answer:
+        self.version += 1
+        self.lease = copy.deepcopy(body)
+        self.lease["metadata"]["resourceVersion"] = str(self.version)
+        return Answer(copy.deepcopy(self.lease))
+
+    def hold(
+        self, holder: str, *, seconds: int | None = 15, renewed: str = "2026-01-01T00:00:00.000000Z"
+    ) -> None:
+        """Somebody else writes the Lease."""
+        spec = {"holderIdentity": holder, "renewTime": renewed, "leaseTransitions": 3}
+        if seconds is not None:
+            spec["leaseDurationSeconds"] = seconds
+        self._store({"metadata": {"name": "leader"}, "spec": spec})
+
+    def label(self) -> None:
+        """Somebody changes something that is not the question."""
+        assert self.lease is not None
+        self.lease["metadata"]["labels"] = {"seen": "yes"}
+        self._store(self.lease)
+
+    def get(self, _: Asked) -> Answer:
+        if self.away:
+            return status(403, "Forbidden", "not now")
+        return status(404, "NotFound") if self.lease is None else Answer(self.lease)
+
+    def create(self, asked: Asked) -> Answer:
+        return status(409, "AlreadyExists") if self.lease is not None else self._store(asked.body)
+
+    def put(self, asked: Asked) -> Answer:
+        if self.away:
+            return status(500, "InternalError", "not now")
+        if self.lease is None:
+            return status(404, "NotFound")
+        if asked.body["metadata"]["resourceVersion"] != self.lease["metadata"]["resourceVersion"]:
+            return status(409, "Conflict")
+        return self._store(asked.body)
+
+
+class Times:
+    """A clock that moves when somebody sleeps, and what happens meanwhile; the test ends with its script."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+        self.slept: list[float] = []
+        self.script: list[Any] = []
+
+    def elapsed(self) -> float:
+        return self.now
+
+    async def sleep(self, seconds: float) -> None:
+        if not self.script:
+            raise EndOfScriptError
+        self.slept.append(seconds)
+        self.now += seconds
+        step = self.script.pop(0)
+        if step is not None:
+            step()
+
+
+class EndOfScriptError(Exception):
+    pass
+
+
+class Told:
+    def __init__(self) -> None:
+        self.holders: list[str] = []
+        self.since: list[float] = []
+        self.problems: list[str] = []
+
+    def waiting(self, holder: str) -> None:
+        self.holders.append(holder)
+
+    def held(self, since: float) -> None:
+        self.since.append(since)
+
+    def troubled(self, problem: str) -> None:
+        self.problems.append(problem)
+
+
+@pytest.fixture
+def stored(server: ApiServer) -> Stored:
+    return Stored(server)
+
+
+@pytest.fixture
+def times() -> Times:
+    return Times()
+
+
+@pytest.fixture
+def told() -> Told:
+    return Told()
+
+
+@pytest.fixture
+def mine(kube: client.KubeClient, times: Times, told: Told) -> lease.Lease:
+    return replica(kube, times, told, "me")
+
+
+def replica(
+    kube: client.KubeClient, times: Times, told: Told, name: str, timing: lease.Timing = TIMING
+) -> lease.Lease:
+    which = lease.LeaseName("addons", "leader", name)
+    return lease.Lease(
+        kube, which, timing, told, elapsed=times.elapsed, sleep=times.sleep, jitter=lambda: 0.0
+    )
+
+
+async def lost(held: lease.Lease) -> str:
+    with pytest.raises(lease.LeaseLostError) as raised:
+        await held.keep()
+    return str(raised.value)
+
+
+async def kept(held: lease.Lease) -> None:
+    """The Lease is still held when the script is over."""
+    with pytest.raises(EndOfScriptError):
+        await held.keep()
+    held.check()
+
+
+async def test_a_lease_that_is_not_there_is_made(mine: lease.Lease, stored: Stored, told: Told) -> None:
+    assert await mine.acquire() is False
+    assert stored.lease is not None
+    assert (stored.lease["apiVersion"], stored.lease["kind"]) == ("coordination.k8s.io/v1", "Lease")
+    assert stored.lease["metadata"]["namespace"] == "addons"
+    assert stored.spec["holderIdentity"] == "me"
+    assert stored.spec["leaseDurationSeconds"] == 15
+    assert stored.spec["leaseTransitions"] == 0
+    assert stored.spec["acquireTime"] == stored.spec["renewTime"]
+    assert told.since == [1000.0]
+    mine.check()
+
+
+async def test_nobody_leads_before_the_lease_is_held(mine: lease.Lease) -> None:
+    assert mine.remaining() == 0
+    with pytest.raises(fencing.FencedError, match="does not hold the Lease leader"):
+        mine.check()
+
+
+async def test_a_released_lease_is_taken_at_once(mine: lease.Lease, stored: Stored, times: Times) -> None:
+    stored.hold("", seconds=1)
+    assert await mine.acquire() is False
+    assert times.slept == []
+    assert stored.spec["leaseTransitions"] == 4
+
+
+async def test_another_holder_is_waited_for_and_told_once(
+    mine: lease.Lease, stored: Stored, times: Times, told: Told
+) -> None:
+    stored.hold("other")
+    times.script = [None] * 15
+    assert await mine.acquire() is True
+    assert times.slept == [1.0] * 15
+    assert told.holders == ["other"]
+    assert mine.holder == "me"
+
+
+async def test_a_renewal_of_another_holder_starts_the_wait_anew(
+    mine: lease.Lease, stored: Stored, times: Times
+) -> None:
+    stored.hold("other")
+    times.script = (
+        [None] * 13 + [lambda: stored.hold("other", renewed="2026-01-01T00:00:10.000000Z")] + [None] * 15
+    )
+    await mine.acquire()
+    assert times.now == 1000 + 14 + 15
+
+
+async def test_an_edit_that_is_no_renewal_does_not_prolong_the_wait(
+    mine: lease.Lease, stored: Stored, times: Times
+) -> None:
+    stored.hold("other")
+    times.script = [None] * 10 + [stored.label] + [None] * 4
+    await mine.acquire()
+    assert times.now == 1015
+
+
+@pytest.mark.parametrize(("written", "waited"), [(35, 35), (3, 3), (None, 15)])
+async def test_the_duration_that_the_holder_wrote_counts(
+    mine: lease.Lease, stored: Stored, times: Times, written: int | None, waited: int
+) -> None:
+    stored.hold("other", seconds=written)
+    times.script = [None] * waited
+    await mine.acquire()
+    assert times.now == 1000 + waited
+
+
+async def test_clocks_of_other_machines_mean_nothing(mine: lease.Lease, stored: Stored, times: Times) -> None:
+    stored.hold("other", renewed="1999-01-01T00:00:00.000000Z")
+    times.script = [None] * 15
+    await mine.acquire()
+    assert times.now == 1015
+
+
+async def test_a_process_with_the_same_name_is_somebody_else(
+    mine: lease.Lease, stored: Stored, times: Times
+) -> None:
+    stored.hold("me")
+    times.script = [None] * 15
+    assert await mine.acquire() is True
+    assert times.now == 1015
+
+
+async def test_the_lease_is_renewed_with_each_period(
+    mine: lease.Lease, stored: Stored, times: Times, told: Told
+) -> None:
+    await mine.acquire()
+    acquired = stored.spec["acquireTime"]
+    times.script = [None] * 3
+    await kept(mine)
+    assert told.since == [1000.0, 1002.0, 1004.0, 1006.0]
+    assert stored.spec["acquireTime"] == acquired < stored.spec["renewTime"]
+    assert stored.spec["leaseTransitions"] == 0
+
+
+async def test_fields_and_labels_of_others_are_kept(mine: lease.Lease, stored: Stored, times: Times) -> None:
+    stored.hold("")
+    stored.spec["strategy"] = "OldestEmulationVersion"
+    await mine.acquire()
+    times.script = [stored.label, None]
+    await kept(mine)
+    assert stored.spec["strategy"] == "OldestEmulationVersion"
+    assert stored.lease is not None
+    assert stored.lease["metadata"]["labels"] == {"seen": "yes"}
+
+
+async def test_a_deleted_lease_is_made_anew(mine: lease.Lease, stored: Stored, times: Times) -> None:
+    await mine.acquire()
+
+    def delete() -> None:
+        stored.lease = None
+
+    times.script = [delete]
+    await kept(mine)
+    assert stored.spec["holderIdentity"] == "me"
+
+
+@pytest.mark.parametrize(
+    ("holder", "told_so"), [("other", "other holds it now"), ("", "somebody has emptied it now")]
+)
+async def test_a_lease_that_was_taken_away_is_lost_at_once(
+    mine: lease.Lease, stored: Stored, times: Times, holder: str, told_so: str
+) -> None:
+    await mine.acquire()
+    times.script = [lambda: stored.hold(holder)]
+    assert told_so in await lost(mine)
+    with pytest.raises(fencing.FencedError):
+        mine.check()
+    assert stored.spec["holderIdentity"] == holder
+
+
+async def test_a_lease_that_cannot_be_renewed_is_lost_at_the_deadline(
+    mine: lease.Lease, stored: Stored, times: Times, told: Told
+) -> None:
+    await mine.acquire()
+    stored.away = True
+    times.script = [None] * 9
+    assert await lost(mine) == (
+        "the Lease leader could not be renewed for 10 s, so another replica may lead now"
+    )
+    assert times.now == 1010
+    assert "can be neither taken nor renewed" in told.problems[0]
+
+
+async def test_a_single_failed_renewal_is_no_loss(mine: lease.Lease, stored: Stored, times: Times) -> None:
+    await mine.acquire()
+
+    def away() -> None:
+        stored.away = True
+
+    def back() -> None:
+        stored.away = False
+
+    times.script = [away, None, back]
+    await kept(mine)
+    assert mine.remaining() == 10
+
+
+async def test_a_process_that_was_stopped_does_not_lead_when_it_goes_on(
+    mine: lease.Lease, stored: Stored, times: Times
+) -> None:
+    await mine.acquire()
+    before = stored.version
+
+    def stopped() -> None:
+        times.now += 60
+
+    times.script = [stopped]
+    assert "could not be renewed" in await lost(mine)
+    assert stored.version == before, "it writes nothing"
+
+
+async def test_a_renewal_counts_from_when_it_was_sent(
+    mine: lease.Lease, stored: Stored, times: Times, server: ApiServer
+) -> None:
+    await mine.acquire()
+
+    def slow(asked: Asked) -> Answer:
+        times.now += 4
+        return stored.put(asked)
+
+    server.on("PUT", PATH, slow)
+    times.script = [None]
+    with pytest.raises(EndOfScriptError):
+        await mine.keep()
+    assert mine.remaining() == 6
+
+
+async def test_a_write_whose_answer_got_lost_is_known_again(
+    mine: lease.Lease, stored: Stored, times: Times, server: ApiServer
+) -> None:
+    await mine.acquire()
+
+    def unanswered(asked: Asked) -> Answer:
+        stored.put(asked)
+        return Answer(hang_up=True)
+
+    server.on("PUT", PATH, unanswered, stored.put)
+    times.script = [None, None]
+    await kept(mine)
+    assert mine.remaining() == 10
+
+
+async def test_of_two_replicas_one_gets_the_lease(
+    kube: client.KubeClient, stored: Stored, times: Times, told: Told
+) -> None:
+    stored.hold("")
+    both = [replica(kube, times, told, name) for name in ("a", "b")]
+    times.script = [None] * 5
+    ended = await asyncio.gather(*(each.acquire() for each in both), return_exceptions=True)
+    assert [type(result) for result in ended].count(bool) == 1
+    assert sum(each.remaining() > 0 for each in both) == 1
+
+
+async def test_a_release_lets_the_next_one_in_at_once(
+    mine: lease.Lease, kube: client.KubeClient, stored: Stored, times: Times, told: Told
+) -> None:
+    await mine.acquire()
+    await mine.release()
+    assert (stored.spec["holderIdentity"], stored.spec["leaseDurationSeconds"]) == ("", 1)
+    with pytest.raises(fencing.FencedError):
+        mine.check()
+    other = replica(kube, times, told, "other")
+    assert await other.acquire() is False
+    assert stored.spec["leaseTransitions"] == 1
+
+
+async def test_a_release_takes_nothing_from_another_holder(
+    mine: lease.Lease, stored: Stored, told: Told
+) -> None:
+    await mine.acquire()
+    stored.hold("other")
+    await mine.release()
+    assert stored.spec["holderIdentity"] == "other"
+
+
+async def test_what_was_never_held_or_is_lost_is_not_released(
+    mine: lease.Lease, stored: Stored, times: Times, server: ApiServer
+) -> None:
+    await mine.release()
+    assert server.requests == []
+    await mine.acquire()
+    times.now += 10
+    before = len(server.requests)
+    await mine.release()
+    assert len(server.requests) == before
+
+
+async def test_a_release_that_fails_is_told_and_no_error(
+    mine: lease.Lease, stored: Stored, told: Told
+) -> None:
+    await mine.acquire()
+    stored.away = True
+    await mine.release()
+    assert "was not released" in told.problems[0]
+
+
+async def test_a_missing_right_is_an_error_at_the_first_try(mine: lease.Lease, stored: Stored) -> None:
+    stored.away = True
+    with pytest.raises(api_errors.Forbidden):
+        await mine.acquire()
+
+
+async def test_a_right_that_is_missing_for_a_while_is_waited_for(
+    mine: lease.Lease, stored: Stored, times: Times, told: Told
+) -> None:
+    stored.hold("other", seconds=2)
+
+    def away() -> None:
+        stored.away = True
+
+    def back() -> None:
+        stored.away = False
+
+    def later() -> None:
+        assert mine.health.is_up, "a moment is no trouble"
+        times.now += 60
+        assert "has been down for 6" in (mine.health.trouble or "")
+        back()
+
+    times.script = [away, None, later]
+    assert await mine.acquire() is True
+    assert len(told.problems) == 2
+    assert mine.health.is_up
+
+
+async def test_pauses_differ_by_a_little(
+    kube: client.KubeClient, stored: Stored, times: Times, told: Told
+) -> None:
+    which = lease.LeaseName("addons", "leader", "me")
+    held = lease.Lease(
+        kube, which, TIMING, told, elapsed=times.elapsed, sleep=times.sleep, jitter=lambda: 1.0
+    )
+    await held.acquire()
+    times.script = [None]
+    await kept(held)
+    assert times.slept == [pytest.approx(1.8)]

@@ -14,7 +14,8 @@ from typing import Any, Final
 import demo_operator
 import demo_screen
 
-from addon_operator.devcluster import binaries, cluster, layout, locations, reporters
+from addon_operator.devcluster import cluster, layout, locations, reporters
+from addon_operator.devcluster.binaries import binaries
 from addon_operator.process import daemons
 
 NAMESPACE: Final = "addons"

@@ -23,7 +23,8 @@ from typing import Final
 
 import image_recipe
 
-from addon_operator.devcluster import binaries, components, locations, locks, reporters
+from addon_operator.devcluster import locations, locks, reporters
+from addon_operator.devcluster.binaries import binaries, components
 
 _CHECKOUT: Final = pathlib.Path(__file__).resolve().parents[1]
 _TESTS: Final = _CHECKOUT / "tests" / "image"

@@ -10,7 +10,8 @@ import sys
 from collections.abc import Iterator
 from typing import Final
 
-from addon_operator.devcluster import binaries, components, locations, reporters
+from addon_operator.devcluster import locations, reporters
+from addon_operator.devcluster.binaries import binaries, components
 from addon_operator.process import commands
 
 CHECKOUT: Final = pathlib.Path(__file__).resolve().parents[1]

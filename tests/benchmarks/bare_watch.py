@@ -16,7 +16,8 @@ import time
 import urllib.parse
 from typing import Any, Final
 
-from addon_operator.devcluster import certificates, layout
+from addon_operator.devcluster import layout
+from addon_operator.devcluster.controlplane import certificates
 
 WATCHING: Final = "watching"
 

@@ -10,7 +10,7 @@ import orjson
 
 from addon_operator.kube.client import paths
 from addon_operator.kube.informers import list_pages, watch_lines
-from addon_operator.process import jq_filters, jq_workers
+from addon_operator.process.jq import jq_filters, jq_workers
 from tests.benchmarks import measures, pod_server
 
 _PODS: Final = 10_000

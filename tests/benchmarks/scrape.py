@@ -9,11 +9,11 @@ import structlog
 
 from addon_operator.app import binding_observer, observers
 from addon_operator.engine import hook_run, state, task_queue, tasks
-from addon_operator.helm import release_types
+from addon_operator.helm.releases import release_types
 from addon_operator.hook_contract.configuration import bindings, hook_config
 from addon_operator.kernel import clock, names
 from addon_operator.modules import model, release
-from addon_operator.process import children
+from addon_operator.process.children import children
 from addon_operator.telemetry import metrics
 from tests.benchmarks import measures
 

@@ -14,15 +14,14 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final, TypeVar
 
 from addon_operator.devcluster import (
-    binaries,
-    certificates,
     cluster,
-    components,
     handle,
     layout,
     locations,
     reporters,
 )
+from addon_operator.devcluster.binaries import binaries, components
+from addon_operator.devcluster.controlplane import certificates
 from tests.integration import operator_process, operator_site
 
 T = TypeVar("T")

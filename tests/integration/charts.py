@@ -10,7 +10,8 @@ from typing import Any, Final
 
 import yaml
 
-from addon_operator.devcluster import binaries, components, handle, locations, reporters
+from addon_operator.devcluster import handle, locations, reporters
+from addon_operator.devcluster.binaries import binaries, components
 from addon_operator.process import commands
 from tests.integration import admitting, operator_process, operator_site
 

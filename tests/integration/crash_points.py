@@ -95,7 +95,7 @@ class _Borders:
     def wrap(self) -> None:
         # Imported here: in the test's own process none of this is wanted.
         from addon_operator.kube.client import client
-        from addon_operator.process import launcher
+        from addon_operator.process.children import launcher
         from addon_operator.values import store
 
         # Every border stands on one function of its class, whoever calls it.

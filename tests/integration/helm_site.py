@@ -13,13 +13,15 @@ from typing import Any, Final
 
 import pytest
 
-from addon_operator.devcluster import binaries, components, locations, pytest_plugin, reporters
-from addon_operator.helm import binary, capabilities, command, live_objects, release_types, releases, setup
+from addon_operator.devcluster import locations, pytest_plugin, reporters
+from addon_operator.devcluster.binaries import binaries, components
+from addon_operator.helm import binary, capabilities, command, setup
+from addon_operator.helm.releases import live_objects, release_types, releases
 from addon_operator.kernel import clock, json_types, names
 from addon_operator.kube.access import auth
 from addon_operator.kube.client import client
 from addon_operator.kube.discovery import discovery
-from addon_operator.process import children
+from addon_operator.process.children import children
 
 WEB: Final = names.ModuleName("web")
 SLOW_HOOK = """\

@@ -13,7 +13,7 @@ from addon_operator.kube.access import auth
 from addon_operator.kube.client import api_errors, client, paths, rate_limit
 from addon_operator.kube.discovery import discovery
 from addon_operator.kube.informers import informers, reflector
-from addon_operator.process import jq_workers
+from addon_operator.process.jq import jq_workers
 from tests.fakes import histories, listeners
 
 PATIENCE = 60.0

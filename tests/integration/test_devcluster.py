@@ -14,17 +14,15 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from addon_operator.devcluster import (
-    binaries,
-    bootstrap,
     cluster,
-    components,
-    controlplane,
     handle,
     layout,
     locations,
     reporters,
     state,
 )
+from addon_operator.devcluster.binaries import binaries, components
+from addon_operator.devcluster.controlplane import bootstrap, controlplane
 from addon_operator.process import commands, daemons
 
 pytestmark = pytest.mark.integration

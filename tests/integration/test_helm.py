@@ -10,10 +10,11 @@ import signal
 import pytest
 
 from addon_operator.devcluster import pytest_plugin
-from addon_operator.helm import errors, release_types
+from addon_operator.helm import helm_errors
+from addon_operator.helm.releases import release_types
 from addon_operator.kernel import json_types
 from addon_operator.modules import release
-from addon_operator.process import children
+from addon_operator.process.children import children
 from tests.integration.helm_site import ANY_HELM, CONFIG, SLOW_HOOK, WEB, Site
 
 pytestmark = pytest.mark.integration
@@ -130,7 +131,7 @@ async def test_a_helm_that_was_killed_leaves_a_release_that_the_next_run_repairs
         run = asyncio.create_task(manager.ensure(site.asked(2)))
         await site.wait_for_slow_hook()
         os.kill(int(site.pid.read_text()), signal.SIGKILL)
-        with pytest.raises(errors.HelmError, match="signal 9"):
+        with pytest.raises(helm_errors.HelmError, match="signal 9"):
             await run
         stuck = site.revisions()
         assert stuck[max(stuck)].startswith("pending-")
@@ -261,7 +262,7 @@ async def test_history_is_limited(site: Site) -> None:
 async def test_an_error_is_helms_own_message_on_one_line(site: Site, template: str, sentence: str) -> None:
     site.write("templates/broken.yaml", template)
     async with site.manager() as manager:
-        with pytest.raises(errors.HelmError, match=f"^module web: {sentence}") as raised:
+        with pytest.raises(helm_errors.HelmError, match=f"^module web: {sentence}") as raised:
             await manager.ensure(site.asked())
         assert "\n" not in str(raised.value)
         (site.module / "templates" / "broken.yaml").unlink()
@@ -273,7 +274,7 @@ async def test_a_missing_dependency_says_which_command_brings_it(site: Site) -> 
     dependency = "dependencies:\n- {name: dep, version: 1.0.0, repository: 'https://example.com'}\n"
     site.write("Chart.yaml", chart + dependency)
     async with site.manager() as manager:
-        with pytest.raises(errors.HelmError, match=f"run 'helm dependency build {site.module}'$"):
+        with pytest.raises(helm_errors.HelmError, match=f"run 'helm dependency build {site.module}'$"):
             await manager.ensure(site.asked())
 
 
@@ -283,7 +284,7 @@ async def test_a_typo_of_a_field_is_told_by_helm_3_and_refused_by_helm_4(site: S
     async with site.manager() as manager:
         try:
             await manager.ensure(site.asked())
-        except errors.HelmError as error:
+        except helm_errors.HelmError as error:
             told = [str(error)]
     assert any("metadate" in text for text in told)
 

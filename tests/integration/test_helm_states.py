@@ -8,7 +8,8 @@ import textwrap
 import pytest
 import yaml
 
-from addon_operator.helm import errors, release_types
+from addon_operator.helm import helm_errors
+from addon_operator.helm.releases import release_types
 from addon_operator.kube.client import api_errors
 from tests.integration.helm_site import ANY_HELM, CONFIG, SLOW_HOOK, WEB, Site
 
@@ -52,7 +53,7 @@ async def test_a_release_stuck_in_any_state_can_be_removed(site: Site) -> None:
 async def test_a_hook_that_takes_too_long_is_an_error_and_the_next_try_recovers(site: Site) -> None:
     site.write("templates/slow.yaml", SLOW_HOOK)
     async with site.manager(timeout=2.0) as manager:
-        with pytest.raises(errors.HelmError, match="HELM_TIMEOUT"):
+        with pytest.raises(helm_errors.HelmError, match="HELM_TIMEOUT"):
             await manager.ensure(site.asked(1))
         (site.module / "templates" / "slow.yaml").unlink()
         await manager.ensure(site.asked(1))
@@ -65,7 +66,7 @@ async def test_a_release_that_is_too_large_is_refused_with_what_to_do(site: Site
     blob.parent.mkdir()
     blob.write_text(base64.b64encode(os.urandom(1_200_000)).decode())
     async with site.manager() as manager:
-        with pytest.raises(errors.HelmError, match=r"about 1 MiB, compressed: .*\.helmignore"):
+        with pytest.raises(helm_errors.HelmError, match=r"about 1 MiB, compressed: .*\.helmignore"):
             await manager.ensure(site.asked(1))
         site.write(".helmignore", "files/\n")
         assert (await manager.ensure(site.asked(1))).action is release_types.Action.INSTALLED
@@ -106,7 +107,7 @@ async def test_missing_rights_in_the_namespace_are_told_with_what_to_allow(site:
     site.kubectl("create", "rolebinding", "reads", "--role=reads", f"--serviceaccount={site.namespace}:weak")
     async with site.manager(kubeconfig=weak) as manager:
         with pytest.raises(
-            errors.HelmError,
+            helm_errors.HelmError,
             match=r"add to the operator's Role the rule apiGroups: \[\"\"\], resources: \[\"configmaps\"\]",
         ):
             await manager.ensure(site.asked(1))

@@ -15,16 +15,14 @@ import orjson
 import pytest
 
 from addon_operator.devcluster import (
-    binaries,
-    certificates,
     cluster,
-    components,
-    controlplane,
     layout,
     locations,
     reporters,
     state,
 )
+from addon_operator.devcluster.binaries import binaries, components
+from addon_operator.devcluster.controlplane import certificates, controlplane
 from addon_operator.kube.client import paths
 from addon_operator.kube.informers import informers, projections, reflector
 from addon_operator.process import daemons

@@ -11,15 +11,14 @@ import pytest
 
 from addon_operator.devcluster import (
     api,
-    binaries,
     cluster,
-    components,
     handle,
     layout,
     locations,
     reporters,
     state,
 )
+from addon_operator.devcluster.binaries import binaries, components
 from addon_operator.process import daemons
 from tests.integration import admitting, operator_process, operator_site
 

@@ -9,7 +9,8 @@ from typing import Final
 import pytest
 
 from addon_operator.documents import yaml_reading
-from addon_operator.helm import errors, release_types
+from addon_operator.helm import helm_errors
+from addon_operator.helm.releases import release_types
 from addon_operator.modules import release
 from tests.integration.helm_site import ANY_HELM, CONFIG, WEB, Site
 
@@ -179,17 +180,17 @@ async def test_a_value_that_only_the_api_server_refuses_makes_one_failed_revisio
     site.write("templates/door.yaml", SERVICE)
     async with site.manager() as manager:
         await manager.ensure(site.asked())
-        with pytest.raises(errors.HelmError, match="99999"):
+        with pytest.raises(helm_errors.HelmError, match="99999"):
             await manager.ensure(site.asked(port="99999"))
         for _ in range(3):
             with pytest.raises(
-                errors.HelmError, match="revision 2 failed for that, and no other is made"
+                helm_errors.HelmError, match="revision 2 failed for that, and no other is made"
             ) as told:
                 await manager.ensure(site.asked(port="99999", fresh=True))
             assert "Invalid value: ***: must be between" in told.value.without_values
         assert site.revisions() == {1: "deployed", 2: "failed"}
     async with site.manager() as restarted:
-        with pytest.raises(errors.HelmError, match="no other is made"):
+        with pytest.raises(helm_errors.HelmError, match="no other is made"):
             await restarted.ensure(site.asked(port="99999"))
         assert (await restarted.ensure(site.asked(port="81"))).action is UPGRADED
     assert site.revisions() == {1: "superseded", 2: "failed", 3: "deployed"}
@@ -215,10 +216,12 @@ async def test_a_value_of_another_type_than_the_api_server_reads_makes_one_faile
     site.write("templates/budget.yaml", BUDGET)
     async with site.manager() as manager:
         await manager.ensure(site.asked(least=before))
-        with pytest.raises(errors.HelmError):
+        with pytest.raises(helm_errors.HelmError):
             await manager.ensure(site.asked(least="words"))
         for _ in range(2):
-            with pytest.raises(errors.HelmError, match="revision 2 failed for that, and no other is made"):
+            with pytest.raises(
+                helm_errors.HelmError, match="revision 2 failed for that, and no other is made"
+            ):
                 await manager.ensure(site.asked(least="words"))
         assert site.revisions() == {1: "deployed", 2: "failed"}
         assert (await manager.ensure(site.asked(least="{app: other}"))).action is UPGRADED
@@ -229,7 +232,7 @@ async def test_a_first_install_that_the_api_server_refuses_makes_one_failed_revi
     site.write("templates/door.yaml", SERVICE)
     async with site.manager() as manager:
         for _ in range(3):
-            with pytest.raises(errors.HelmError, match="99999"):
+            with pytest.raises(helm_errors.HelmError, match="99999"):
                 await manager.ensure(site.asked(port="99999"))
         assert site.revisions() == {1: "failed"}
         assert (await manager.ensure(site.asked(port="80"))).action is UPGRADED
@@ -266,7 +269,9 @@ async def test_an_object_that_exists_is_taken_over_as_the_setting_says_and_that_
             assert outcome.adopted == planned.adopted
             assert (await manager.ensure(site.asked(2))).adopted == ()
         else:
-            with pytest.raises(errors.HelmError, match=f"TAKE_OWNERSHIP={policy} forbids .*ConfigMap web"):
+            with pytest.raises(
+                helm_errors.HelmError, match=f"TAKE_OWNERSHIP={policy} forbids .*ConfigMap web"
+            ):
                 await manager.ensure(site.asked())
             assert site.revisions() == {}
     data = site.get("configmap", "web")["data"]

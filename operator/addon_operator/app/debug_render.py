@@ -7,7 +7,7 @@ from typing import Any, Final, Protocol
 
 from addon_operator.app import debug_masking
 from addon_operator.documents import yaml_reading, yaml_writing
-from addon_operator.helm import release_types
+from addon_operator.helm.releases import release_types
 from addon_operator.kernel import json_types, names
 from addon_operator.kube.client import api_errors, client
 from addon_operator.kube.discovery import api_resources

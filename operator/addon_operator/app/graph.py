@@ -39,7 +39,7 @@ from addon_operator.engine import (
     state,
     steps,
 )
-from addon_operator.helm import releases
+from addon_operator.helm.releases import releases
 from addon_operator.hook_contract.outputs import object_operations
 from addon_operator.kernel import clock, names
 from addon_operator.kube.client import client, config_maps
@@ -47,7 +47,8 @@ from addon_operator.kube.discovery import discovery as discovery_of_kinds
 from addon_operator.kube.informers import informers
 from addon_operator.kube.objects import crds, object_patches, own_deletions
 from addon_operator.modules import plan
-from addon_operator.process import children, jq_filters, jq_workers
+from addon_operator.process.children import children
+from addon_operator.process.jq import jq_filters, jq_workers
 from addon_operator.telemetry import hook_metrics, metrics
 from addon_operator.values import inspection, sources, store
 

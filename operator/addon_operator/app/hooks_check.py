@@ -15,7 +15,8 @@ import structlog
 from addon_operator.app import environment, hook_libraries, hook_places
 from addon_operator.engine import hook_files, hook_runner
 from addon_operator.hook_contract.configuration import bindings, hook_config, overview
-from addon_operator.process import children, start_errors
+from addon_operator.process import start_errors
+from addon_operator.process.children import children
 
 _AT_ONCE_PER_CPU: Final = 2
 _AT_MOST_AT_ONCE: Final = 16

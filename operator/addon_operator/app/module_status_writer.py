@@ -15,7 +15,7 @@ from typing import Any, Final
 from addon_operator.admission import reporting
 from addon_operator.app import module_definition, module_status
 from addon_operator.engine import state
-from addon_operator.helm import release_types
+from addon_operator.helm.releases import release_types
 from addon_operator.kernel import clock, names
 from addon_operator.kube.client import api_errors, client, paths, rate_limit
 from addon_operator.kube.objects import events

@@ -8,12 +8,12 @@ from typing import Final, Protocol
 import structlog
 
 from addon_operator.engine import hook_run, reactions, state, task_queue, tasks
-from addon_operator.helm import release_types
+from addon_operator.helm.releases import release_types
 from addon_operator.hook_contract.configuration import bindings
 from addon_operator.kernel import errors, names
 from addon_operator.kube.objects import events
 from addon_operator.modules import model
-from addon_operator.process import children
+from addon_operator.process.children import children
 from addon_operator.telemetry import families, metrics
 from addon_operator.values import sources, store
 

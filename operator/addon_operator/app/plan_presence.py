@@ -5,7 +5,7 @@ import collections
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Protocol
 
-from addon_operator.helm import release_records
+from addon_operator.helm.releases import release_records
 from addon_operator.kernel import json_types
 from addon_operator.kube.client import api_errors
 from addon_operator.kube.discovery import api_resources

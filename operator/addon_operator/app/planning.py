@@ -34,13 +34,14 @@ from addon_operator.engine import (
     module_releases,
     state,
 )
-from addon_operator.helm import binary, release_types, releases
+from addon_operator.helm import binary
+from addon_operator.helm.releases import release_types, releases
 from addon_operator.kernel import clock, errors, names
 from addon_operator.kube.access import auth
 from addon_operator.kube.client import client, config_maps
 from addon_operator.kube.discovery import discovery as discovery_of_kinds
 from addon_operator.modules import manifests, model, outlook, plan, release
-from addon_operator.process import children, launcher
+from addon_operator.process.children import children, launcher
 from addon_operator.values import sources, store
 
 _STEPS: Final = {

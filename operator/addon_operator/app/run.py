@@ -35,7 +35,9 @@ from addon_operator.kernel import clock, errors
 from addon_operator.kube.access import auth
 from addon_operator.kube.client import api_errors, client, paths
 from addon_operator.kube.objects import events
-from addon_operator.process import children, fenced, jq_workers, launcher, lineage, values_worker
+from addon_operator.process import values_worker
+from addon_operator.process.children import children, fenced_spawner, launcher, lineage
+from addon_operator.process.jq import jq_workers
 from addon_operator.telemetry import heartbeat, logs, metrics
 
 _LAST_EVENTS_SECONDS: Final = 1.0
@@ -186,7 +188,9 @@ class _Process:
         access = self._access()
         await self._stand(stack, access, spawner)
         fence = self._leadership.fence
-        run_child = functools.partial(children.run_child, spawner=fenced.FencedSpawner(spawner, fence))
+        run_child = functools.partial(
+            children.run_child, spawner=fenced_spawner.FencedSpawner(spawner, fence)
+        )
         kube = await stack.enter_async_context(self._client(access))
         await check_namespace(kube, settings.namespace)
         workspace = await self._workspace(stack)

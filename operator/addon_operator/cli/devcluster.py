@@ -17,15 +17,13 @@ import rich.console
 import rich.table
 
 from addon_operator.devcluster import (
-    assets,
-    binaries,
     cluster,
-    components,
     errors,
     layout,
     locations,
     reporters,
 )
+from addon_operator.devcluster.binaries import assets, binaries, components
 from addon_operator.process import commands
 
 _TABLE_WIDTH: Final = 140

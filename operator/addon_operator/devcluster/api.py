@@ -7,7 +7,8 @@ import ssl
 import urllib.parse
 from typing import Final
 
-from addon_operator.devcluster import certificates, layout
+from addon_operator.devcluster import layout
+from addon_operator.devcluster.controlplane import certificates
 from addon_operator.kernel import json_types
 
 REQUEST_TIMEOUT: Final = 10.0

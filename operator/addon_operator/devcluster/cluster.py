@@ -12,19 +12,20 @@ from collections.abc import Mapping, Sequence
 from typing import Final, Literal, Protocol
 
 from addon_operator.devcluster import (
-    binaries,
-    bootstrap,
-    certificates,
-    components,
-    controlplane,
     errors,
-    kubeconfigs,
     layout,
     locations,
     locks,
     reporters,
-    simulation,
     state,
+)
+from addon_operator.devcluster.binaries import binaries, components
+from addon_operator.devcluster.controlplane import (
+    bootstrap,
+    certificates,
+    controlplane,
+    kubeconfigs,
+    simulation,
 )
 from addon_operator.process import daemons
 

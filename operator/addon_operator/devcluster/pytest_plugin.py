@@ -20,15 +20,14 @@ from typing import Final
 import pytest
 
 from addon_operator.devcluster import (
-    binaries,
     cluster,
-    components,
     errors,
     handle,
     layout,
     locations,
     reporters,
 )
+from addon_operator.devcluster.binaries import binaries, components
 
 __all__ = ["DevCluster", "DevClusterOptions", "devcluster", "devcluster_options", "namespace"]
 

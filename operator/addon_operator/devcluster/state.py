@@ -6,7 +6,7 @@ import pathlib
 from collections.abc import Mapping
 from typing import Any, Final, Literal
 
-from addon_operator.devcluster import certificates, controlplane
+from addon_operator.devcluster.controlplane import certificates, controlplane
 from addon_operator.process import daemons
 
 Phase = Literal["starting", "ready"]

@@ -13,7 +13,7 @@ from addon_operator.hook_contract.outputs import metric_operations, object_opera
 from addon_operator.kernel import errors, names
 from addon_operator.kernel.json_types import JsonObject
 from addon_operator.kube.objects import own_deletions
-from addon_operator.process import children
+from addon_operator.process.children import children
 from addon_operator.telemetry import hook_metrics
 from addon_operator.values import config_map, store
 from addon_operator.values.patches import patch_plans, patches

@@ -18,7 +18,7 @@ from addon_operator.hook_contract import binding_contexts
 from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import durations, errors, names
 from addon_operator.kernel.json_types import JsonObject
-from addon_operator.process import children
+from addon_operator.process.children import children
 
 BINDING_CONTEXT: Final = "BINDING_CONTEXT_PATH"
 CONFIG_VALUES: Final = "CONFIG_VALUES_PATH"

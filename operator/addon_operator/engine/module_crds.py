@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, Protocol, TypeAlias
 
 from addon_operator.engine import module_files
-from addon_operator.helm import chart_files, subcharts
+from addon_operator.helm.charts import chart_files, subcharts
 from addon_operator.kernel import errors, json_types, names
 from addon_operator.modules import crd_files, model
 

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Protocol
 
 from addon_operator.engine import tasks
-from addon_operator.helm import release_types
+from addon_operator.helm.releases import release_types
 from addon_operator.kernel import names
 from addon_operator.modules import manifests, model, release
 from addon_operator.values import redaction, store

@@ -10,8 +10,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol, TypeAlias
 
 from addon_operator.engine import watched_resources
-from addon_operator.helm import errors as helm_errors
-from addon_operator.helm import messages, release_types
+from addon_operator.helm import helm_errors, messages
+from addon_operator.helm.releases import release_types
 from addon_operator.kernel import names
 from addon_operator.kube.client import api_errors
 from addon_operator.kube.discovery import api_resources

@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, 
 from typing import Final, Protocol
 
 from addon_operator.engine import healing, watched_resources
-from addon_operator.helm import errors as helm_errors
-from addon_operator.helm import release_types
+from addon_operator.helm import helm_errors
+from addon_operator.helm.releases import release_types
 from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import errors, names
 from addon_operator.modules import manifests, model

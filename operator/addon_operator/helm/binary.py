@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from addon_operator.kernel import errors
-from addon_operator.process import children
+from addon_operator.process.children import children
 
 OLDEST: Final = (3, 17)
 """The first version that knows ``--take-ownership``."""

@@ -6,9 +6,9 @@ import pathlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias
 
-from addon_operator.helm import binary, errors, messages
+from addon_operator.helm import binary, helm_errors, messages
 from addon_operator.kernel import json_types, names
-from addon_operator.process import children
+from addon_operator.process.children import children
 from addon_operator.values import redaction
 from addon_operator.values.schema import schemas
 
@@ -96,8 +96,8 @@ class Helm:
     ) -> children.ChildResult:
         """Run one helm command in the namespace of the releases.
 
-        ``timeout`` is in seconds. Raises :class:`errors.HelmError` with Helm's own message when it fails, and
-        :class:`errors.HelmTimeoutError` when it does not end in time.
+        ``timeout`` is in seconds. Raises :class:`helm_errors.HelmError` with Helm's own message when it
+        fails, and :class:`helm_errors.HelmTimeoutError` when it does not end in time.
         """
         warnings = _OncePerCall(lambda text: self._warn(call, text))
         result = await self._run_child(
@@ -109,7 +109,7 @@ class Helm:
             capture_stderr=_STDERR_BYTES,
         )
         if result.timed_out:
-            raise errors.HelmTimeoutError(
+            raise helm_errors.HelmTimeoutError(
                 call.module, f"'helm {arguments[0]}' did not end within {timeout:.0f} s and was stopped"
             )
         if result.exit_code != 0:
@@ -155,7 +155,7 @@ def _target_flags(target: Target) -> list[str]:
     return flags
 
 
-def _explained(call: Call, verb: str, result: children.ChildResult) -> tuple[errors.HelmError, str]:
+def _explained(call: Call, verb: str, result: children.ChildResult) -> tuple[helm_errors.HelmError, str]:
     """The error, and what only the log may show of it."""
     said = messages.explanation(result.stderr.decode(errors="replace"), result.exit_code)
     chart = str(call.chart) if call.chart is not None else "CHART"
@@ -163,9 +163,9 @@ def _explained(call: Call, verb: str, result: children.ChildResult) -> tuple[err
     text = call.redact(f"helm {verb}: {said.text}")
     if said.without_values is None:
         sentence = f"helm {verb} failed with a text that may hold values; the operator's log shows it"
-        return errors.HelmError(call.module, sentence + advice), text
+        return helm_errors.HelmError(call.module, sentence + advice), text
     told = _without_values_of_chart(call, call.redact(f"helm {verb}: {said.without_values}"))
-    return errors.HelmError(call.module, text + advice, told + advice), ""
+    return helm_errors.HelmError(call.module, text + advice, told + advice), ""
 
 
 def _without_values_of_chart(call: Call, text: str) -> str:

@@ -6,20 +6,17 @@ import pathlib
 import tempfile
 from collections.abc import AsyncIterator, Mapping
 
-from addon_operator.helm import (
-    binary,
-    capabilities,
-    chart_files,
-    command,
+from addon_operator.helm import binary, capabilities, command
+from addon_operator.helm.charts import chart_files, rendering
+from addon_operator.helm.releases import (
     live_objects,
     observed_releases,
     release_records,
     release_types,
     releases,
-    rendering,
 )
 from addon_operator.kernel import clock
-from addon_operator.process import children
+from addon_operator.process.children import children
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

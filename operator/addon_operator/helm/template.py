@@ -5,7 +5,8 @@ import pathlib
 from typing import Final
 
 from addon_operator.documents import manifest_diff
-from addon_operator.helm import capabilities, chart_files, command, errors
+from addon_operator.helm import capabilities, command, helm_errors
+from addon_operator.helm.charts import chart_files
 from addon_operator.modules import release
 
 _MANIFEST_BYTES: Final = 64 * 1024 * 1024
@@ -31,11 +32,12 @@ class TemplateRequest:
 async def template(helm: command.Helm, call: command.Call, request: TemplateRequest) -> bytes:
     """Render the manifest, hooks included.
 
-    Raises :class:`errors.HelmError` when Helm fails or the manifest is beyond any size that could be stored.
+    Raises :class:`helm_errors.HelmError` when Helm fails or the manifest is beyond any size that could be
+    stored.
     """
     result = await helm.run(call, _arguments(call, request), request.timeout, capture_stdout=_MANIFEST_BYTES)
     if result.stdout_is_cut or result.stdout is None:
-        raise errors.HelmError(
+        raise helm_errors.HelmError(
             call.module,
             f"the rendered manifest is larger than {_MANIFEST_BYTES // 1024 // 1024} MiB; "
             "a release can hold about 1 MiB, so make the chart smaller",

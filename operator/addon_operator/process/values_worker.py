@@ -17,7 +17,8 @@ import orjson
 
 from addon_operator.documents import document_stream
 from addon_operator.kernel import json_types
-from addon_operator.process import spawning, start_errors, values_worker_main
+from addon_operator.process import start_errors, values_worker_main
+from addon_operator.process.children import spawning
 from addon_operator.values import inspection, sources
 from addon_operator.values.schema import schemas
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from addon_operator.app import debug_render
-from addon_operator.helm import release_types
+from addon_operator.helm.releases import release_types
 from addon_operator.kernel import names
 from addon_operator.kube.client import api_errors, client, paths
 from addon_operator.kube.discovery import api_resources

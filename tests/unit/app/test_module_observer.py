@@ -12,7 +12,7 @@ from addon_operator.engine import hook_run, state
 from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import names
 from addon_operator.modules import model
-from addon_operator.process import children
+from addon_operator.process.children import children
 from addon_operator.telemetry import metrics
 
 WEB = names.ModuleName("web")

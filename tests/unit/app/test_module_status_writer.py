@@ -9,7 +9,7 @@ import pytest
 
 from addon_operator.app import module_status_writer as writing
 from addon_operator.engine import state
-from addon_operator.helm import release_types
+from addon_operator.helm.releases import release_types
 from addon_operator.kernel import names
 from addon_operator.kube.client import client
 from addon_operator.kube.objects import events

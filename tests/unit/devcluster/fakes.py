@@ -4,7 +4,8 @@ import contextlib
 import pathlib
 from collections.abc import Iterator
 
-from addon_operator.devcluster import components, pins, reporters
+from addon_operator.devcluster import reporters
+from addon_operator.devcluster.binaries import components, pins
 
 GO_MOD = """\
 // Pins of some tool.

@@ -9,16 +9,14 @@ from typing import Final
 import pytest
 
 from addon_operator.devcluster import (
-    binaries,
-    bootstrap,
     cluster,
-    components,
-    controlplane,
     errors,
     layout,
     locations,
     state,
 )
+from addon_operator.devcluster.binaries import binaries, components
+from addon_operator.devcluster.controlplane import bootstrap, controlplane
 from addon_operator.process import daemons
 
 from . import fakes

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from addon_operator.devcluster import certificates, errors, handle, layout
+from addon_operator.devcluster import errors, handle, layout
+from addon_operator.devcluster.controlplane import certificates
 from addon_operator.process import commands
 
 from . import fakes

@@ -5,7 +5,8 @@ import pathlib
 
 import pytest
 
-from addon_operator.devcluster import controlplane, state
+from addon_operator.devcluster import state
+from addon_operator.devcluster.controlplane import controlplane
 from addon_operator.process import daemons
 
 PORTS = controlplane.Ports(1, 2, 3)

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from addon_operator.engine import heal_backoff, healing, restoring
-from addon_operator.helm import errors as helm_errors
-from addon_operator.helm import messages, release_types
+from addon_operator.helm import helm_errors, messages
+from addon_operator.helm.releases import release_types
 from addon_operator.kernel import errors
 from addon_operator.kernel.names import ModuleName
 from addon_operator.kube.client import api_errors, paths

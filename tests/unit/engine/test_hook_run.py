@@ -17,7 +17,7 @@ from addon_operator.kernel import errors
 from addon_operator.kernel.json_types import JsonValue
 from addon_operator.kernel.names import ModuleName
 from addon_operator.kube.client import api_errors
-from addon_operator.process import children
+from addon_operator.process.children import children
 from addon_operator.telemetry import hook_metrics, series
 from addon_operator.values import config_map, sources, store
 from addon_operator.values.patches import patches

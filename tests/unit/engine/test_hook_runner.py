@@ -16,7 +16,7 @@ from addon_operator.engine import hook_directory, hook_runner
 from addon_operator.hook_contract import binding_contexts
 from addon_operator.hook_contract.configuration import bindings, hook_config
 from addon_operator.kernel import names
-from addon_operator.process import children
+from addon_operator.process.children import children
 
 MODULE = names.ModuleName("some-module")
 Records = list[MutableMapping[str, Any]]

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 import pytest
 
 from addon_operator.engine import module_releases, tasks
-from addon_operator.helm import release_types
+from addon_operator.helm.releases import release_types
 from addon_operator.kernel import errors
 from addon_operator.kernel.names import ModuleName
 from addon_operator.modules import manifests, model, release

@@ -12,7 +12,7 @@ from addon_operator.engine import hook_run, hook_runner, module_run, state, task
 from addon_operator.kernel import clock, errors
 from addon_operator.kernel.names import ModuleName
 from addon_operator.modules import model
-from addon_operator.process import children
+from addon_operator.process.children import children
 from addon_operator.values import config_map, sources, store
 from addon_operator.values.patches import patches
 from tests.unit.engine import bound_fakes, fakes

@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 import pytest
 
 from addon_operator.engine import healing, restoring, watched_releases
-from addon_operator.helm import errors as helm_errors
-from addon_operator.helm import release_types
+from addon_operator.helm import helm_errors
+from addon_operator.helm.releases import release_types
 from addon_operator.kernel import errors
 from addon_operator.kernel.names import ModuleName
 from addon_operator.kube.objects import own_deletions

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from addon_operator.engine import kind_watch, watched_resources
-from addon_operator.helm import release_types
+from addon_operator.helm.releases import release_types
 from addon_operator.kernel import errors
 from addon_operator.kernel.names import ModuleName
 from addon_operator.kube.discovery import api_resources, discovery

@@ -11,22 +11,19 @@ import pathlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from addon_operator.helm import (
-    binary,
-    capabilities,
-    chart_files,
-    command,
+from addon_operator.helm import binary, capabilities, command
+from addon_operator.helm.charts import chart_files, rendering
+from addon_operator.helm.releases import (
     live_objects,
     observed_releases,
     release_records,
     release_types,
     releases,
-    rendering,
 )
 from addon_operator.kernel import names
 from addon_operator.kube.client import api_errors, client, paths
 from addon_operator.kube.discovery import api_resources
-from addon_operator.process import children
+from addon_operator.process.children import children
 
 NAMESPACE = "addons"
 SECRETS = f"/api/v1/namespaces/{NAMESPACE}/secrets"

@@ -6,7 +6,7 @@ import stat
 import pytest
 
 from addon_operator.helm import binary
-from addon_operator.process import children
+from addon_operator.process.children import children
 
 PATH = "/usr/bin:/bin"
 

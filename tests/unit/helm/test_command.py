@@ -4,9 +4,9 @@ import pathlib
 
 import pytest
 
-from addon_operator.helm import binary, command, errors
+from addon_operator.helm import binary, command, helm_errors
 from addon_operator.kernel import names
-from addon_operator.process import children
+from addon_operator.process.children import children
 
 WEB = names.ModuleName("web")
 
@@ -86,7 +86,7 @@ async def test_a_failure_is_an_error_with_the_module_the_verb_and_helms_message(
     tmp_path: pathlib.Path,
 ) -> None:
     made = helm(tmp_path, "echo 'Error: repository chart.tgz not found' >&2; exit 1")
-    with pytest.raises(errors.HelmError) as raised:
+    with pytest.raises(helm_errors.HelmError) as raised:
         await made.run(command.Call(WEB), ["template", "web"], 10)
     assert str(raised.value) == "module web: helm template: repository chart.tgz not found"
     assert raised.value.module == "web"
@@ -94,7 +94,7 @@ async def test_a_failure_is_an_error_with_the_module_the_verb_and_helms_message(
 
 async def test_a_helm_that_hangs_is_stopped(tmp_path: pathlib.Path) -> None:
     made = helm(tmp_path, "exec sleep 60")
-    with pytest.raises(errors.HelmTimeoutError, match="'helm upgrade' did not end within 0 s"):
+    with pytest.raises(helm_errors.HelmTimeoutError, match="'helm upgrade' did not end within 0 s"):
         await made.run(command.Call(WEB), ["upgrade"], 0.05)
 
 
@@ -121,7 +121,7 @@ async def test_sensitive_values_are_hidden(tmp_path: pathlib.Path) -> None:
         tmp_path, "echo 'WARNING: s3cret' >&2; echo 'Error: s3cret not found' >&2; exit 1", warnings=warnings
     )
     call = command.Call(WEB, lambda text: text.replace("s3cret", "***"))
-    with pytest.raises(errors.HelmError) as raised:
+    with pytest.raises(helm_errors.HelmError) as raised:
         await made.run(call, ["upgrade"], 10)
     assert str(raised.value) == "module web: helm upgrade: *** not found"
     assert warnings == [("web", "***")]
@@ -130,7 +130,7 @@ async def test_sensitive_values_are_hidden(tmp_path: pathlib.Path) -> None:
 async def test_a_failure_of_an_unknown_form_is_told_in_the_log_only(tmp_path: pathlib.Path) -> None:
     warnings: list[tuple[str, str]] = []
     made = helm(tmp_path, "echo 'Error: value s3cret is odd' >&2; exit 1", warnings=warnings)
-    with pytest.raises(errors.HelmError) as raised:
+    with pytest.raises(helm_errors.HelmError) as raised:
         await made.run(command.Call(WEB), ["upgrade"], 10)
     assert str(raised.value) == raised.value.without_values
     assert str(raised.value) == (
@@ -143,7 +143,7 @@ async def test_what_a_chart_says_of_its_values_is_told_without_them(tmp_path: pa
     said = "Error: execution error at (web/x.yaml:1:3): the port of long-value is no port"
     made = helm(tmp_path, f"echo '{said}' >&2; exit 1")
     call = command.Call(WEB, values={"web": {"name": "long-value", "kind": "port"}})
-    with pytest.raises(errors.HelmError) as raised:
+    with pytest.raises(helm_errors.HelmError) as raised:
         await made.run(call, ["template"], 10)
     assert raised.value.without_values.endswith(": the port of *** is no port")
     assert str(raised.value).endswith(": the port of long-value is no port")
@@ -155,7 +155,7 @@ async def test_the_reason_behind_a_long_quotation_is_told(tmp_path: pathlib.Path
         f"Error: cannot patch: Invalid value: {quoted}: json: cannot unmarshal bool\n"
     )
     made = helm(tmp_path, f"cat {tmp_path}/error >&2; exit 1")
-    with pytest.raises(errors.HelmError) as raised:
+    with pytest.raises(helm_errors.HelmError) as raised:
         await made.run(command.Call(WEB), ["upgrade"], 10)
     assert str(raised.value) == (
         "module web: helm upgrade: cannot patch: Invalid value: ***: json: cannot unmarshal bool"

@@ -6,9 +6,17 @@ from collections.abc import Sequence
 
 import pytest
 
-from addon_operator.helm import binary, capabilities, command, errors, template, uninstall, upgrade
+from addon_operator.helm import (
+    binary,
+    capabilities,
+    command,
+    helm_errors,
+    template,
+    uninstall,
+    upgrade,
+)
 from addon_operator.kernel import names
-from addon_operator.process import children
+from addon_operator.process.children import children
 from tests.unit.helm import fakes
 
 CALL = command.Call(names.ModuleName("web"))
@@ -85,7 +93,7 @@ async def test_template_speaks_with_the_cluster_when_the_chart_looks_something_u
 
 
 async def test_a_manifest_beyond_all_measure_is_refused(tmp_path: pathlib.Path) -> None:
-    with pytest.raises(errors.HelmError, match="larger than 64 MiB"):
+    with pytest.raises(helm_errors.HelmError, match="larger than 64 MiB"):
         await template.template(helm(Recorder(is_cut=True), tmp_path), CALL, TEMPLATE)
 
 

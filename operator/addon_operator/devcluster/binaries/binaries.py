@@ -1,0 +1,202 @@
+"""Gets the control plane's binaries: from envtest, the cache, a release, or a build, in this order.
+
+The cache holds one directory per component and pins. A binary appears there complete or not at all, and two
+processes that want the same one do not both make it.
+"""
+
+import contextlib
+import dataclasses
+import hashlib
+import pathlib
+import shutil
+import tempfile
+import types
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, Protocol
+
+from addon_operator.devcluster import errors, locations, locks, reporters
+from addon_operator.devcluster.binaries import (
+    archives,
+    assets,
+    components,
+    gobuild,
+    pins,
+)
+
+_KEY_DIGITS: Final = 12
+
+
+class Builder(Protocol):
+    """Makes binaries from their sources."""
+
+    def build(
+        self,
+        component: components.Component,
+        pin: pins.Pin,
+        wanted: Sequence[components.Binary],
+        directory: pathlib.Path,
+    ) -> None:
+        """Make a file for each in ``directory``, all or none."""
+        ...
+
+
+class Fetcher(Protocol):
+    """Gets a binary that someone else has built."""
+
+    def fetch(
+        self, component: components.Component, pin: pins.Pin, binary: components.Binary, target: pathlib.Path
+    ) -> bool:
+        """Make the file ``target``, or give back false."""
+        ...
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Wanted:
+    """Some binaries of one component."""
+
+    component: components.Component
+    names: tuple[str, ...] = ()
+    """File names; none means all of them."""
+
+    def binaries(self) -> tuple[components.Binary, ...]:
+        """Those binaries."""
+        return tuple(item for item in self.component.binaries if not self.names or item.name in self.names)
+
+
+class BinaryStore:
+    """Where to ask for binaries."""
+
+    def __init__(
+        self,
+        where: locations.Locations,
+        reporter: reporters.Reporter,
+        envtest: assets.EnvtestAssets,
+        fetcher: Fetcher,
+        builder: Builder,
+    ) -> None:
+        self._where = where
+        self._reporter = reporter
+        self._envtest = envtest
+        self._fetcher = fetcher
+        self._builder = builder
+
+    def pin(self, component: components.Component) -> pins.Pin:
+        """The pins of a component."""
+        return pins.read(self._where.pins / component.name, component.module)
+
+    def directory(self, component: components.Component) -> pathlib.Path:
+        """Where the cache has the binaries of a component, as pinned now."""
+        return self._where.cache / f"{component.name}-{cache_key(component, self.pin(component))}"
+
+    def cached(self, wanted: Wanted) -> dict[str, pathlib.Path]:
+        """Those that need no work, by name."""
+        minor = self.pin(wanted.component).minor
+        names = [binary.name for binary in wanted.binaries()]
+        directory = self.directory(wanted.component)
+        found = {name: directory / name for name in names if (directory / name).exists()}
+        return {**found, **self._envtest.find(names, minor)}
+
+    def ensure(self, requests: Sequence[Wanted]) -> dict[str, pathlib.Path]:
+        """Paths of all these binaries by name, after getting what is missing.
+
+        Raises :class:`.BuildError` when one cannot be had.
+        """
+        found = [self.cached(wanted) for wanted in requests]
+        missing = [wanted for wanted, have in zip(requests, found, strict=True) if self._misses(wanted, have)]
+        for number, wanted in enumerate(missing, start=1):
+            self._obtain(wanted, _position(number, missing))
+        again = (
+            self.cached(wanted) if wanted in missing else have
+            for wanted, have in zip(requests, found, strict=True)
+        )
+        return {name: path for have in again for name, path in have.items()}
+
+    def _misses(self, wanted: Wanted, have: Mapping[str, pathlib.Path]) -> bool:
+        return any(binary.name not in have for binary in wanted.binaries())
+
+    def _obtain(self, wanted: Wanted, position: str) -> None:
+        component = wanted.component
+        directory = self.directory(component)
+        locations.create_private(self._where.cache, locations.CACHE_VARIABLE)
+        with locks.exclusive(directory.with_name(f"{directory.name}.lock"), self._waiting_for(component)):
+            have = self.cached(wanted)
+            todo = [binary for binary in wanted.binaries() if binary.name not in have]
+            if todo:
+                self._reporter.say(f"{component.name} {self.pin(component).version} is missing{position}")
+            with _staging(directory) as staging:
+                missing = [binary for binary in todo if not self._fetch(component, binary, staging)]
+                if missing:
+                    self._builder.build(component, self.pin(component), missing, staging)
+                directory.mkdir(exist_ok=True)
+                for binary in todo:
+                    (staging / binary.name).replace(directory / binary.name)
+
+    def _fetch(
+        self, component: components.Component, binary: components.Binary, staging: pathlib.Path
+    ) -> bool:
+        try:
+            return self._fetcher.fetch(component, self.pin(component), binary, staging / binary.name)
+        except errors.ChecksumError as error:
+            self._reporter.say(f"{error}: building {binary.name} instead")
+            return False
+
+    def _waiting_for(self, component: components.Component) -> locks.OnWait:
+        def say(pid: int | None) -> None:
+            who = "another process" if pid is None else f"process {pid}"
+            self._reporter.say(f"Waiting for {who}, which is getting {component.name} already")
+
+        return say
+
+
+class Workshop:
+    """A binary store with all its sources, as the command line and the pytest plugin use it."""
+
+    def __init__(
+        self,
+        where: locations.Locations,
+        environ: Mapping[str, str],
+        reporter: reporters.Reporter,
+        *,
+        keep_go_caches: bool = False,
+    ) -> None:
+        self._builder = gobuild.GoBuilder(where.cache, environ, reporter, keep_caches=keep_go_caches)
+        envtest = assets.EnvtestAssets(environ, reporter)
+        fetcher = archives.ReleaseArchives(reporter)
+        self._store = BinaryStore(where, reporter, envtest, fetcher, self._builder)
+
+    def __enter__(self) -> BinaryStore:
+        self._builder.__enter__()
+        return self._store
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: types.TracebackType | None
+    ) -> None:
+        self._builder.__exit__(kind, error, trace)
+
+
+def cache_key(component: components.Component, pin: pins.Pin) -> str:
+    """Changes whenever other binaries would come out: with the pins, the processor, or how they are built."""
+    recipe = (
+        pin.digest,
+        components.architecture(),
+        *gobuild.BUILD_FLAGS,
+        gobuild.linker_flags(component, pin),
+    )
+    return hashlib.sha256("\0".join(recipe).encode()).hexdigest()[:_KEY_DIGITS]
+
+
+@contextlib.contextmanager
+def _staging(directory: pathlib.Path) -> Iterator[pathlib.Path]:
+    """A directory beside ``directory`` to make files in; what a killed process left in one is removed."""
+    prefix = f".{directory.name}."
+    for left in directory.parent.glob(f"{prefix}*"):
+        shutil.rmtree(left, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix=prefix, dir=directory.parent) as staging:
+        yield pathlib.Path(staging)
+
+
+def _position(number: int, missing: Sequence[Wanted]) -> str:
+    if len(missing) == 1:
+        return ""
+    rest = ", ".join(wanted.component.name for wanted in missing[number:])
+    return f" ({number} of {len(missing)}{'; then ' + rest if rest else ''})"

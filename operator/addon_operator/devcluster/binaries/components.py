@@ -1,0 +1,179 @@
+"""What the local control plane is made of: binaries, how they are built, and where they are released."""
+
+import dataclasses
+import platform
+import re
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from addon_operator.devcluster import errors
+from addon_operator.devcluster.binaries import pins
+
+KUBERNETES_MODULE: Final = "k8s.io/kubernetes"
+DEFAULT_VERSION: Final = "1.37"
+"""Minor version of Kubernetes when none is asked for."""
+VERSIONS: Final = (DEFAULT_VERSION, "1.36", "1.35")
+"""Minor versions of Kubernetes that can be asked for."""
+
+KUBE_APISERVER: Final = "kube-apiserver"
+KUBE_CONTROLLER_MANAGER: Final = "kube-controller-manager"
+KUBE_SCHEDULER: Final = "kube-scheduler"
+KUBECTL: Final = "kubectl"
+ETCD: Final = "etcd"
+KWOK: Final = "kwok"
+HELM: Final = "helm"
+
+_ARCHITECTURES: Final = {"x86_64": "amd64", "aarch64": "arm64"}
+_MAJOR: Final = re.compile(r"v\d+")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Release:
+    """A file that a binary's project publishes, and the checksum beside it."""
+
+    url: str
+    """The binary itself, or a ``.tar.gz`` with it."""
+    checksum_url: str
+    """Text with the file's SHA-256, alone or in lines of ``sum  name``."""
+    member: str | None = None
+    """Path of the binary inside the archive; ``None`` when the file is the binary."""
+
+
+Stamps = Callable[[pins.Pin], Mapping[str, str]]
+"""Gives the Go string variables that tell binaries their version."""
+Releases = Callable[[str, str, str], Release]
+"""Gives the release file of a version (``v1.37.1``), an architecture (``amd64``) and a binary's name."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Binary:
+    """One program of a component."""
+
+    name: str
+    """Its file name."""
+    package: str
+    """The Go package that it is built from."""
+    module: str
+    """The Go module of that package; its version is the binary's."""
+    releases: Releases | None = None
+    """``None`` when its project publishes no checksums."""
+
+    @property
+    def built_as(self) -> str:
+        """The file name that ``go build`` gives it: the last part of the path that is not a major version."""
+        return next(part for part in reversed(self.package.split("/")) if not _MAJOR.fullmatch(part))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Component:
+    """Binaries that are pinned, built and cached together."""
+
+    name: str
+    """Also the name of its folder of pins."""
+    module: str
+    """The Go module whose version is the component's."""
+    binaries: tuple[Binary, ...]
+    stamps: Stamps
+
+
+def architecture(machine: str | None = None) -> str:
+    """The name that Go and the release pages have for this machine's processor."""
+    name = machine or platform.machine()
+    return _ARCHITECTURES.get(name, name)
+
+
+def kubernetes(minor: str = DEFAULT_VERSION) -> Component:
+    """The component with the Kubernetes of a minor version, as in ``1.36``."""
+    if minor == DEFAULT_VERSION:
+        return CONTROL_PLANE
+    return Component(f"kubernetes-{minor}", KUBERNETES_MODULE, _KUBERNETES_BINARIES, _kubernetes_stamps)
+
+
+def find(name: str) -> Component:
+    """The component of that name.
+
+    Raises :class:`.DevClusterError` when there is none.
+    """
+    for component in ALL:
+        if component.name == name:
+            return component
+    known = ", ".join(component.name for component in ALL)
+    raise errors.DevClusterError(f"there is no component {name!r}; there are {known}")
+
+
+def _kubernetes_stamps(pin: pins.Pin) -> dict[str, str]:
+    major, minor = pin.minor.split(".")
+    package = "k8s.io/component-base/version"
+    return {
+        f"{package}.gitVersion": pin.version,
+        f"{package}.gitMajor": major,
+        f"{package}.gitMinor": minor,
+        f"{package}.gitTreeState": "clean",
+    }
+
+
+def _kubernetes_release(version: str, arch: str, name: str) -> Release:
+    url = f"https://dl.k8s.io/release/{version}/bin/linux/{arch}/{name}"
+    return Release(url, f"{url}.sha256")
+
+
+def _etcd_release(version: str, arch: str, name: str) -> Release:
+    base = f"https://github.com/etcd-io/etcd/releases/download/{version}"
+    folder = f"etcd-{version}-linux-{arch}"
+    return Release(f"{base}/{folder}.tar.gz", f"{base}/SHA256SUMS", f"{folder}/{name}")
+
+
+def _helm_release(version: str, arch: str, name: str) -> Release:
+    url = f"https://get.helm.sh/helm-{version}-linux-{arch}.tar.gz"
+    return Release(url, f"{url}.sha256sum", f"linux-{arch}/{name}")
+
+
+def _helm3_stamps(pin: pins.Pin) -> dict[str, str]:
+    # What `helm template` and `helm lint` take for the cluster's version when they talk to none.
+    _, minor, _ = pin.requirements["k8s.io/client-go"].split(".", 2)
+    capabilities = {
+        f"{pin_package}.k8sVersion{part}": value
+        for pin_package in ("helm.sh/helm/v3/pkg/chartutil", "helm.sh/helm/v3/pkg/lint/rules")
+        for part, value in (("Major", "1"), ("Minor", minor))
+    }
+    version = pin.requirements["helm.sh/helm/v3"]
+    return {"helm.sh/helm/v3/internal/version.version": version, **capabilities}
+
+
+def _helm4_stamps(pin: pins.Pin) -> dict[str, str]:
+    return {"helm.sh/helm/v4/internal/version.version": pin.version}
+
+
+def _control_plane_stamps(pin: pins.Pin) -> dict[str, str]:
+    return {**_kubernetes_stamps(pin), **_helm3_stamps(pin)}
+
+
+def _helm(major: int) -> Binary:
+    module = f"helm.sh/helm/v{major}"
+    return Binary(HELM, f"{module}/cmd/helm", module, _helm_release)
+
+
+_ETCD_MODULE: Final = "go.etcd.io/etcd/server/v3"
+_KWOK_MODULE: Final = "sigs.k8s.io/kwok"
+_KUBERNETES_BINARIES: Final = tuple(
+    Binary(name, f"{KUBERNETES_MODULE}/cmd/{name}", KUBERNETES_MODULE, _kubernetes_release)
+    for name in (KUBE_APISERVER, KUBE_CONTROLLER_MANAGER, KUBECTL, KUBE_SCHEDULER)
+)
+
+CONTROL_PLANE: Final = Component(
+    "control-plane",
+    KUBERNETES_MODULE,
+    (
+        *_KUBERNETES_BINARIES,
+        Binary(ETCD, _ETCD_MODULE, _ETCD_MODULE, _etcd_release),
+        _helm(3),
+        Binary(KWOK, f"{_KWOK_MODULE}/cmd/kwok", _KWOK_MODULE),
+    ),
+    _control_plane_stamps,
+)
+"""Everything that a cluster of the default version runs: built together, it shares what it has in common."""
+HELM4: Final = Component("helm4", "helm.sh/helm/v4", (_helm(4),), _helm4_stamps)
+
+DEFAULT: Final = (CONTROL_PLANE, HELM4)
+"""What the tests need; the demo does without Helm 4."""
+ALL: Final = (*DEFAULT, *(kubernetes(minor) for minor in VERSIONS if minor != DEFAULT_VERSION))

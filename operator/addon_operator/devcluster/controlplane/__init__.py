@@ -1,0 +1,1 @@
+"""The programs of one control plane: certificates, kubeconfigs, command lines, start."""

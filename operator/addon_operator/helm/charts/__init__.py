@@ -1,0 +1,1 @@
+"""Charts: their files, their inputs, and what they render to."""

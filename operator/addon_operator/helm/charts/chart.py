@@ -1,0 +1,123 @@
+"""What of a module is a Helm chart, and a directory that Helm takes as one.
+
+Source: "Module structure" of the addon-operator documentation; the chart of a module without ``Chart.yaml``
+is that of the Go operator: named after the module, version 0.2.0.
+"""
+
+import pathlib
+import shutil
+import tarfile
+from collections.abc import Callable
+from typing import Final
+
+from addon_operator.documents import yaml_reading
+from addon_operator.helm import helm_errors
+from addon_operator.helm.charts import chart_files, subcharts
+from addon_operator.kernel import json_types, names
+
+VIRTUAL_CHART_VERSION: Final = "0.2.0"
+_CRDS: Final = "crds"
+
+
+def is_chart(directory: pathlib.Path) -> bool:
+    """Whether Helm has something to install for a module: ``Chart.yaml`` or ``templates/`` exists."""
+    return chart_files.is_complete(directory) or (directory / "templates").is_dir()
+
+
+def prepare(module: names.ModuleName, directory: pathlib.Path, private: pathlib.Path) -> pathlib.Path:
+    """A directory to give to Helm: the module's own, or a view of it below ``private``.
+
+    The view has a ``Chart.yaml``, and nothing of ``crds/``: Helm would keep all that in the record of the
+    release, which has room for a megabyte, and the operator applies the definitions itself.
+
+    Raises :class:`helm_errors.ChartError` when the files cannot be copied.
+    """
+    target = private / "chart" / module
+    try:
+        if not chart_files.is_complete(directory):
+            return _virtual_chart(module, directory, target)
+        if not _has_crds(directory):
+            # Helm would look a relative path up in its repositories if it did not exist.
+            return directory.absolute()
+        _link_without_crds(directory.absolute(), target)
+    except (OSError, shutil.Error, tarfile.TarError, ValueError, EOFError) as error:
+        raise helm_errors.ChartError(
+            module, f"cannot copy the chart from {directory}: {error}; check the files' permissions"
+        ) from error
+    return target
+
+
+def own_values(directory: pathlib.Path) -> json_types.JsonObject:
+    """What Helm lays below the values that it is given: those in a complete chart's ``values.yaml``.
+
+    Raises :class:`.YamlError`, and :class:`OSError`.
+    """
+    path = directory / "values.yaml"
+    if not chart_files.is_complete(directory) or not path.exists():
+        return {}
+    found = yaml_reading.load(path.read_text(encoding="utf-8"), str(path))
+    return found if isinstance(found, dict) else {}
+
+
+def _virtual_chart(module: names.ModuleName, directory: pathlib.Path, target: pathlib.Path) -> pathlib.Path:
+    shutil.copytree(directory, target, ignore=_ignore_at(directory), ignore_dangling_symlinks=True)
+    (target / "Chart.yaml").write_text(
+        f"apiVersion: v2\nname: {module}\nversion: {VIRTUAL_CHART_VERSION}\n", encoding="utf-8"
+    )
+    return target
+
+
+def _ignore_at(root: pathlib.Path) -> Callable[[str, list[str]], set[str]]:
+    def ignore(directory: str, entries: list[str]) -> set[str]:
+        if pathlib.Path(directory) == root:
+            return set(entries) & chart_files.NOT_IN_VIRTUAL_CHART
+        return {_CRDS} & set(entries) if "Chart.yaml" in entries else set()
+
+    return ignore
+
+
+def _has_crds(directory: pathlib.Path) -> bool:
+    """Whether a chart, or one within it, has definitions; a packed one may."""
+    if (directory / _CRDS).is_dir():
+        return True
+    charts = directory / subcharts.DIRECTORY
+    if not charts.is_dir():
+        return False
+    return any(each.name.endswith(subcharts.ARCHIVES) or _has_crds(each) for each in charts.iterdir())
+
+
+def _link_without_crds(source: pathlib.Path, target: pathlib.Path) -> None:
+    """A directory of links to what a chart consists of, but for definitions."""
+    target.mkdir(parents=True)
+    for entry in source.iterdir():
+        if entry.name == _CRDS and entry.is_dir():
+            continue
+        if entry.name == subcharts.DIRECTORY and entry.is_dir():
+            (target / entry.name).mkdir()
+            for chart in entry.iterdir():
+                _put_without_crds(chart, target / entry.name / chart.name)
+        else:
+            (target / entry.name).symlink_to(entry)
+
+
+def _put_without_crds(chart: pathlib.Path, target: pathlib.Path) -> None:
+    if chart.is_dir():
+        _link_without_crds(chart, target)
+    elif chart.name.endswith(subcharts.ARCHIVES):
+        # To Helm a name with that suffix is an archive.
+        unpacked = target.with_name(f"{target.name.removesuffix('.gz').rpartition('.')[0]}-unpacked")
+        for path, content in subcharts.members(chart):
+            if not _is_definition(path):
+                file = unpacked / path
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_bytes(content)
+    else:
+        target.symlink_to(chart)
+
+
+def _is_definition(path: str) -> bool:
+    """Whether it lies in the ``crds/`` of a packed chart, or of one within it."""
+    parts = path.split("/")
+    while len(parts) > 2 and parts[0] == subcharts.DIRECTORY:
+        parts = parts[2:]
+    return len(parts) > 1 and parts[0] == _CRDS

@@ -1,0 +1,200 @@
+"""The checksum of a chart's files, cheap for a chart that did not change.
+
+A file is read again only when its status (times, size, inode) changed: asking once more costs one walk over
+the directory.
+"""
+
+import dataclasses
+import enum
+import hashlib
+import os
+import pathlib
+import re
+import stat
+from collections.abc import Iterator, Mapping
+from typing import Final, TypeAlias
+
+from addon_operator.helm import helm_errors
+from addon_operator.kernel import clock as clocks
+from addon_operator.kernel import names
+from addon_operator.modules import release
+
+NOT_IN_VIRTUAL_CHART: Final = frozenset({"crds", "docs", "hooks", "images", "lib", "openapi", "values.yaml"})
+"""What the chart of a module without ``Chart.yaml`` leaves out: directories, as the Go operator does, and the
+module's values, which Helm would lay below those that it is given."""
+
+_NOT_TEMPLATES: Final = frozenset({"crds", "docs", "enabled", "hooks", "images", "openapi"})
+_NEVER: Final = frozenset({".git", "__pycache__"})
+_CHECKSUM_LENGTH: Final = 40
+_RACY_SECONDS: Final = 0.1
+"""A file this young may be written again without its times moving on: its digest is not kept."""
+
+
+class Mention(enum.Flag):
+    """What a chart's templates may look at besides their values."""
+
+    NOTHING = 0
+    CAPABILITIES = enum.auto()
+    """The versions of the cluster and of its API."""
+    LOOKUP = enum.auto()
+    """Objects in the cluster."""
+    FILES = enum.auto()
+    """Files of the chart that are no templates."""
+    TPL = enum.auto()
+    """Templates within the values."""
+    VARIATION = enum.auto()
+    """What differs from render to render: random values, the time, and whether it is the first install."""
+
+
+_VARYING: Final = (
+    rb"rand\w+|shuffle|uuidv4|gen(?:PrivateKey|CA|CAWithKey|SelfSignedCert\w*|SignedCert\w*)|htpasswd|bcrypt|"
+    rb"encryptAES|now|ago|(?:html)?[dD]ate(?:InZone|_in_zone)?|IsInstall|IsUpgrade|Revision"
+)
+_WORDS: Final = {
+    Mention.CAPABILITIES: re.compile(rb"\bCapabilities\b"),
+    Mention.LOOKUP: re.compile(rb"\blookup\b"),
+    Mention.FILES: re.compile(rb"\bFiles\b"),
+    Mention.TPL: re.compile(rb"\btpl\b"),
+    Mention.VARIATION: re.compile(rb"\{\{[^}]*?\b(?:" + _VARYING + rb")\b"),
+}
+_ANYTHING: Final = ~Mention.NOTHING
+_ARCHIVES: Final = (".tgz", ".tar.gz")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ChartFiles:
+    """What the files of a chart are, for deciding whether it has to be rendered again."""
+
+    checksum: release.Checksum
+    """Of names and contents of all files that Helm could read."""
+    mentions: Mention
+
+
+_Status: TypeAlias = tuple[int, int, int, int]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Digest:
+    status: _Status | None
+    """``None`` when the digest must not be used again."""
+    content: bytes
+    mentions: Mention
+
+
+class ChartFilesReader:
+    """Reads the files of charts and remembers their digests; one thread at a time for each directory."""
+
+    def __init__(self, clock: clocks.Clock) -> None:
+        self._clock = clock
+        self._digests: dict[pathlib.Path, dict[str, _Digest]] = {}
+
+    def read(self, module: names.ModuleName, directory: pathlib.Path) -> ChartFiles:
+        """Digest all files of a module's directory that Helm could read.
+
+        Raises :class:`helm_errors.ChartError` when one of them cannot be read.
+        """
+        try:
+            digests = self._read_what_matters(directory)
+        except OSError as error:
+            what = (
+                "it is gone; put it back, or remove the module"
+                if isinstance(error, FileNotFoundError)
+                else f"{error.strerror}; check its permissions"
+            )
+            raise helm_errors.ChartError(
+                module, f"cannot read the chart: {error.filename}: {what}"
+            ) from error
+        self._digests[directory] = digests
+        return ChartFiles(checksum(_lines(digests)), _mentions(digests))
+
+    def forget(self, directory: pathlib.Path) -> None:
+        """Drop what is remembered of a directory."""
+        self._digests.pop(directory, None)
+
+    def _read_what_matters(self, directory: pathlib.Path) -> dict[str, _Digest]:
+        if not is_complete(directory):
+            return self._read(directory, NOT_IN_VIRTUAL_CHART | _NOT_TEMPLATES)
+        digests = self._read(directory, _NOT_TEMPLATES)
+        if _mentions(digests) & (Mention.FILES | Mention.TPL):
+            return self._read(directory, frozenset())
+        return digests
+
+    def _read(self, directory: pathlib.Path, without: frozenset[str]) -> dict[str, _Digest]:
+        known = self._digests.get(directory, {})
+        now = self._clock.time()
+        return {
+            name: _digest(path, status, known.get(name), now)
+            for name, path, status in _walk(directory, without)
+        }
+
+
+def is_complete(directory: pathlib.Path) -> bool:
+    """Whether a module's directory is a chart as it stands, that is, has a ``Chart.yaml``."""
+    return (directory / "Chart.yaml").is_file()
+
+
+def checksum(content: bytes) -> release.Checksum:
+    """A checksum that fits into a label: 160 bits of SHA-256, hexadecimal."""
+    return release.Checksum(hashlib.sha256(content).hexdigest()[:_CHECKSUM_LENGTH])
+
+
+def _walk(
+    directory: pathlib.Path, without: frozenset[str]
+) -> Iterator[tuple[str, str, os.stat_result | None]]:
+    """All files below a directory by their relative names, symbolic links followed."""
+    pending: list[tuple[str, str, frozenset[tuple[int, int]]]] = [("", str(directory), frozenset())]
+    while pending:
+        prefix, path, above = pending.pop()
+        inside = above | {_identity(pathlib.Path(path).stat())}
+        with os.scandir(path) as entries:
+            for entry in entries:
+                if entry.name in _NEVER or (not prefix and entry.name in without):
+                    continue
+                status = _status_of(entry)
+                if status is None or not stat.S_ISDIR(status.st_mode):
+                    yield prefix + entry.name, entry.path, status
+                elif _identity(status) not in inside:
+                    pending.append((f"{prefix}{entry.name}/", entry.path, inside))
+
+
+def _status_of(entry: os.DirEntry[str]) -> os.stat_result | None:
+    try:
+        return entry.stat()
+    except FileNotFoundError:  # a symbolic link to nothing, or gone since it was listed
+        return None
+
+
+def _identity(status: os.stat_result) -> tuple[int, int]:
+    return (status.st_dev, status.st_ino)
+
+
+def _digest(path: str, status: os.stat_result | None, known: _Digest | None, now: float) -> _Digest:
+    if status is None or not stat.S_ISREG(status.st_mode):
+        return _Digest(None, b"no regular file", Mention.NOTHING)
+    current = (status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino)
+    if known is not None and known.status == current:
+        return known
+    content = pathlib.Path(path).read_bytes()
+    is_settled = now - status.st_ctime > _RACY_SECONDS
+    mentions = _ANYTHING if path.endswith(_ARCHIVES) else mentioned(content)
+    return _Digest(current if is_settled else None, hashlib.sha256(content).digest(), mentions)
+
+
+def mentioned(content: bytes) -> Mention:
+    """What a template looks at, as far as its words tell."""
+    found = Mention.NOTHING
+    for mention, word in _WORDS.items():
+        if word.search(content):
+            found |= mention
+    return found
+
+
+def _mentions(digests: Mapping[str, _Digest]) -> Mention:
+    found = Mention.NOTHING
+    for digest in digests.values():
+        found |= digest.mentions
+    return found
+
+
+def _lines(digests: Mapping[str, _Digest]) -> bytes:
+    return b"".join(os.fsencode(name) + b"\0" + digest.content for name, digest in sorted(digests.items()))

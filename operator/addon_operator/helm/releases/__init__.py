@@ -1,0 +1,1 @@
+"""Releases: observed, decided upon, and installed, upgraded or uninstalled."""

@@ -1,0 +1,164 @@
+"""The objects of a manifest as they are in the cluster: whose they are, and what the API server would say."""
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, Protocol
+
+from addon_operator.documents import manifest_diff
+from addon_operator.helm.releases import release_records
+from addon_operator.kernel import names
+from addon_operator.kube.client import api_errors, client
+from addon_operator.kube.discovery import api_resources
+from addon_operator.modules import manifests, release_objects
+
+_FIELD_MANAGER: Final = "helm"
+# What server-side apply cannot read as the kind's type is, for the API server, an error of its own.
+_REFUSALS: Final = frozenset({400, 403, 422, 500})
+_UNTYPED: Final = "failed to create typed patch object"
+_MANAGED_BY: Final = "app.kubernetes.io/managed-by"
+_RELEASE_NAME: Final = "meta.helm.sh/release-name"
+_RELEASE_NAMESPACE: Final = "meta.helm.sh/release-namespace"
+
+
+class Kinds(Protocol):
+    """What is needed of :class:`.Catalog`."""
+
+    async def find(self, kind: str, api_version: str | None = None) -> api_resources.Resource:
+        """The resource of a kind."""
+        ...
+
+
+class Cluster(Protocol):
+    """What is needed of :class:`.KubeClient`."""
+
+    async def get(self, path: str, *, metadata_only: bool) -> Mapping[str, Any]:
+        """One object."""
+        ...
+
+    async def create(
+        self, path: str, body: Mapping[str, Any], *, query: Mapping[str, str]
+    ) -> Mapping[str, Any]:
+        """Create an object."""
+        ...
+
+    async def patch(
+        self, path: str, patch: Mapping[str, Any], type_: client.PatchType, *, query: Mapping[str, str]
+    ) -> Mapping[str, Any]:
+        """Change an object."""
+        ...
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Foreign:
+    """An object that is in the cluster already, and not as a part of the release."""
+
+    name: str
+    """As a person would name it, with whose it is."""
+    is_labelled: bool
+    """Whether Helm, or an addon-operator, put its label on it."""
+
+
+class LiveObjects:
+    """Asks about the objects of releases; nothing is changed."""
+
+    def __init__(self, cluster: Cluster, kinds: Kinds, namespace: str, labels: Mapping[str, str]) -> None:
+        """``namespace`` is that of the releases; ``labels`` are those that an addon-operator gives."""
+        self._cluster = cluster
+        self._kinds = kinds
+        self._namespace = namespace
+        self._labels = labels
+
+    async def foreign(self, module: names.ModuleName, manifest: str, before: str = "") -> tuple[Foreign, ...]:
+        """The objects of a manifest that exist and are not the release's; what cannot be read is left out.
+
+        ``before`` is the manifest that the release has: what is in it is the release's already.
+        """
+        found: list[Foreign] = []
+        known = set(manifests.resources(before))
+        for resource in manifests.resources(manifest):
+            if resource in known:
+                continue
+            try:
+                live = await self._cluster.get(await self._path(resource), metadata_only=True)
+            except api_errors.KubernetesError:
+                continue
+            metadata = live.get("metadata") or {}
+            labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
+            owner = annotations.get(_RELEASE_NAME), annotations.get(_RELEASE_NAMESPACE)
+            is_helms = labels.get(_MANAGED_BY) == "Helm"
+            if is_helms and owner == (module, self._namespace):
+                continue
+            whose = f" of release {owner[1]}/{owner[0]}" if is_helms and owner[0] else ""
+            is_ours = any(labels.get(key) == value for key, value in self._labels.items())
+            found.append(Foreign(f"{resource}{whose}", is_helms or is_ours))
+        return tuple(found)
+
+    async def standing_refusal(
+        self, failed: release_records.Content, manifest: str
+    ) -> api_errors.ApiError | None:
+        """Why the API server would refuse a manifest just as it did when a revision failed; else ``None``.
+
+        Only objects that the failed revision's error names are asked for, by a dry run.
+        """
+        for document in manifest_diff.parse(manifest):
+            if document.key.name and _is_named(document.key, failed.description):
+                refusal = await self._refusal(document, is_server_side=failed.is_server_side)
+                if refusal is not None and _is_the_same(refusal, document.key.name, failed.description):
+                    return refusal
+        return None
+
+    async def _refusal(
+        self, document: manifest_diff.Document, *, is_server_side: bool
+    ) -> api_errors.ApiError | None:
+        for resource, body in _objects(document):
+            try:
+                await self._try(resource, body, is_server_side=is_server_side)
+            except api_errors.AlreadyExists:
+                continue
+            except api_errors.ApiError as error:
+                return error if error.status in _REFUSALS else None
+            except api_errors.KubernetesError:
+                return None
+        return None
+
+    async def _try(
+        self, resource: manifests.ManifestResource, body: release_objects.Object, *, is_server_side: bool
+    ) -> None:
+        path = await self._path(resource)
+        query = {"fieldManager": _FIELD_MANAGER, "dryRun": "All"}
+        if is_server_side:
+            await self._cluster.patch(path, body, client.PatchType.APPLY, query=query | {"force": "true"})
+            return
+        try:
+            await self._cluster.patch(path, body, client.PatchType.MERGE, query=query)
+        except api_errors.NotFound:
+            await self._cluster.create(path.rpartition("/")[0], body, query=query)
+
+    async def _path(self, resource: manifests.ManifestResource) -> str:
+        kind = await self._kinds.find(resource.kind, resource.api_version)
+        namespace = (resource.namespace or self._namespace) if kind.namespaced else None
+        return kind.path(namespace=namespace, name=resource.name)
+
+
+def _objects(
+    document: manifest_diff.Document,
+) -> Iterator[tuple[manifests.ManifestResource, release_objects.Object]]:
+    yield from release_objects.find(document.text, lambda _: True)
+
+
+def _is_named(key: manifest_diff.ObjectKey, description: str) -> bool:
+    """Whether an error is about an object; about one that cannot be read it says no more than the kind."""
+    name = key.name
+    return (
+        f'"{name}"' in description
+        or f"/{name} " in description
+        or f"cannot be handled as a {key.kind}:" in description
+    )
+
+
+def _is_the_same(refusal: api_errors.ApiError, name: str, description: str) -> bool:
+    # Neither form of a patch that cannot be read has the name in the words of the API server, only in Helm's.
+    is_unread = f'cannot patch "{name}" ' in description and ' "" is invalid: patch: ' in description
+    is_invalid = f'"{name}" is invalid' in description or is_unread
+    is_untyped = _UNTYPED in refusal.message and f"/{name} " in description and _UNTYPED in description
+    return (refusal.status == 422 and is_invalid) or is_untyped or refusal.message in description

@@ -1,0 +1,124 @@
+"""Releases of modules: made, kept up to date and removed, with as little Helm as possible."""
+
+import asyncio
+import collections
+import contextlib
+from collections.abc import AsyncIterator, Collection
+
+from addon_operator.helm import command, uninstall
+from addon_operator.helm.charts import rendering
+from addon_operator.helm.releases import release_planning, release_records, release_run, release_types
+from addon_operator.kernel import names
+from addon_operator.kube.client import api_errors
+from addon_operator.modules import manifests, release
+
+
+class ReleaseManager:
+    """The releases of one namespace; each is worked on by one caller at a time."""
+
+    def __init__(self, tools: rendering.Tools) -> None:
+        self._tools = tools
+        self._locks: dict[str, asyncio.Lock] = collections.defaultdict(asyncio.Lock)
+
+    async def observe_all(self) -> dict[str, release.Revision]:
+        """The last revision of every release that there is or whose removal is unfinished, by name.
+
+        One list request.
+        """
+        records = await self._tools.observed.read_all()
+        return {
+            name: record.revision
+            for name, record in records.items()
+            if record.revision.exists or record.revision.half_removed
+        }
+
+    async def ensure(self, request: release_types.ReleaseRequest) -> release_types.ReleaseOutcome:
+        """Install or upgrade the module's release if that is necessary.
+
+        Raises :class:`.HelmError` with Helm's own message,
+        :class:`.ChartError` for a chart that cannot be read, and the errors of the
+        API client. Cancelling it ends Helm first.
+        """
+        async with self._alone(request.module):
+            return await release_run.ReleaseRun(self._tools, request).run()
+
+    async def render(self, request: release_types.ReleaseRequest) -> str:
+        """What the module's chart renders to in the next call of Helm, hooks included; no release is touched.
+
+        Raises what :meth:`ensure` raises.
+        """
+        record = await self._tools.observed.get(request.module, fresh=request.fresh)
+        of_request = rendering.Rendering(self._tools, request)
+        given = await of_request.inputs()
+        async with of_request.files(given) as files:
+            is_upgrade = record is not None and record.revision.exists
+            return await of_request.render(given, files, is_upgrade=is_upgrade)
+
+    async def plan(self, request: release_types.ReleaseRequest) -> release_types.ReleasePlan:
+        """What :meth:`ensure` would do, and why; nothing is changed. Raises what that raises."""
+        async with self._alone(request.module):
+            return await release_planning.ReleasePlanner(self._tools, request).plan()
+
+    async def remove(
+        self,
+        module: names.ModuleName,
+        *,
+        keep_record: bool = False,
+        sparing: Collection[manifests.ManifestResource] = (),
+    ) -> bool:
+        """Uninstall a release; ``False`` if there is none, which is found out without Helm.
+
+        With ``keep_record`` its record says that something is left to be done, until it is removed once more
+        without. What is in ``sparing`` is not deleted with it.
+        Raises :class:`.HelmError` with Helm's own message.
+        """
+        async with self._alone(module):
+            record = await self._tools.observed.refresh(module)
+            if record is None or not (record.revision.exists or record.revision.half_removed):
+                return False
+            if sparing and record.revision.exists:
+                record = await self._tools.observed.spare(record, sparing.__contains__) or record
+            is_kept = keep_record and await self._begin_removal(record)
+            await self._uninstall(module, keep_history=is_kept)
+            return record.revision.exists
+
+    async def _begin_removal(self, record: release_records.Record) -> bool:
+        """Let the record say that the removal is unfinished; whether it does."""
+        try:
+            return await self._tools.observed.begin_removal(record)
+        except api_errors.KubernetesError as error:
+            self._tools.on_warning(
+                names.ModuleName(record.revision.release),
+                f"a restart during the removal will not be made up for: the record cannot say so: {error}",
+            )
+        return False
+
+    async def _uninstall(self, module: names.ModuleName, *, keep_history: bool) -> None:
+        timeout = self._tools.options.timeout
+        await uninstall.uninstall(self._tools.helm, command.Call(module), timeout, keep_history=keep_history)
+        await self._tools.observed.refresh(module)
+
+    async def manifest(self, module: names.ModuleName) -> str | None:
+        """What Helm applied with the last revision, without hooks; ``None`` if there is no release.
+
+        Raises :class:`.ReleaseRecordError` when the record cannot be decoded.
+        """
+        record = await self._tools.observed.get(module)
+        return None if record is None else await self._tools.observed.manifest(record)
+
+    async def deployed(self, module: names.ModuleName) -> release_types.Deployed | None:
+        """What the module's release consists of, read now; ``None`` if no revision of it is deployed.
+
+        Raises :class:`.ReleaseRecordError` when the record cannot be decoded.
+        """
+        return await self._tools.observed.deployed(module)
+
+    @contextlib.asynccontextmanager
+    async def _alone(self, module: names.ModuleName) -> AsyncIterator[None]:
+        async with self._locks[module]:
+            try:
+                yield
+            except BaseException:
+                # Helm may have been stopped half-way: what was known of the release is in doubt.
+                self._tools.observed.doubt(module)
+                raise

@@ -1,0 +1,1 @@
+"""Children: hooks, scripts and Helm, each run to its end in a process group of its own."""

@@ -1,0 +1,214 @@
+"""Running a program to its end: hooks, ``enabled`` scripts and helm all go through :func:`run_child`."""
+
+import asyncio
+import dataclasses
+import pathlib
+import signal
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from addon_operator.process.children import drained_pipes, output, spawning
+from addon_operator.process.start_errors import ChildStartError
+
+__all__ = ["ChildResult", "ChildStartError", "RunChild", "run_child", "KILL_GRACE"]
+
+KILL_GRACE: Final = 5.0
+"""Seconds between SIGTERM and SIGKILL."""
+DRAIN_GRACE: Final = 1.0
+"""Seconds that output is still waited for after the child itself has ended: a process that it left behind may
+hold the pipe open for ever."""
+_GROUP_POLL: Final = 0.02
+_KILL_TAKES_AT_MOST: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class ChildResult:
+    """How a child ended and what it cost."""
+
+    exit_code: int
+    """Exit code; the negative number of the signal if one ended it."""
+    user_cpu_seconds: float
+    """CPU seconds in user mode of the child and of those of its own children that it waited for."""
+    system_cpu_seconds: float
+    """The same in kernel mode."""
+    wall_seconds: float
+    """Seconds from its start to its end."""
+    max_rss_bytes: int
+    """Peak resident memory of the largest process among the child and those it waited for."""
+    timed_out: bool
+    """Whether it was ended because its time was up."""
+    stdout: bytes | None
+    """Its standard output, if that was to be captured, up to the limit."""
+    stdout_is_cut: bool
+    """Whether ``stdout`` lacks what was beyond the limit."""
+    stderr_tail: str
+    """The last lines of its standard error."""
+    stderr: bytes = b""
+    """Its standard error from the beginning, if that was to be captured, up to the limit."""
+
+
+class RunChild(Protocol):
+    """The shape of :func:`run_child`, for those that get it injected."""
+
+    async def __call__(  # noqa: PLR0913 - as run_child
+        self,
+        argv: Sequence[str | pathlib.Path],
+        *,
+        env: Mapping[str, str],
+        cwd: pathlib.Path | None = None,
+        timeout: float | None = None,
+        on_stdout_line: Callable[[str], None] | None = None,
+        on_stderr_line: Callable[[str], None] | None = None,
+        capture_stdout: int | None = None,
+        capture_stderr: int = 0,
+        kill_grace: float = KILL_GRACE,
+    ) -> ChildResult:
+        """Run a program to its end."""
+        ...
+
+
+async def run_child(  # noqa: PLR0913 - one parameter for each thing a caller may want to say
+    argv: Sequence[str | pathlib.Path],
+    *,
+    env: Mapping[str, str],
+    cwd: pathlib.Path | None = None,
+    timeout: float | None = None,
+    on_stdout_line: Callable[[str], None] | None = None,
+    on_stderr_line: Callable[[str], None] | None = None,
+    capture_stdout: int | None = None,
+    capture_stderr: int = 0,
+    kill_grace: float = KILL_GRACE,
+    spawner: spawning.Spawner | None = None,
+) -> ChildResult:
+    """Run a program to its end, with nothing on its standard input, in a process group of its own.
+
+    ``env`` is its whole environment. Lines go to the handlers as they come. ``capture_stdout`` and
+    ``capture_stderr`` are how many bytes of the outputs are kept. After ``timeout`` seconds the process group
+    gets SIGTERM and, ``kill_grace`` seconds later, SIGKILL. When the awaiting task is cancelled the group
+    is ended in the same way, and only then does the cancellation go on; a second cancellation kills at once.
+
+    Without a ``spawner`` the child is started from this process, and ``max_rss_bytes`` is never less than the
+    peak of this process; with a :class:`.Launcher` it is the child's own.
+
+    Raises :class:`ChildStartError` when the program cannot be started.
+    """
+    capture = output.Capture(capture_stdout) if capture_stdout is not None else None
+    errors = output.Capture(capture_stderr)
+    tail = output.Tail()
+    with (
+        drained_pipes.DrainedPipe(_sinks(capture, on_stdout_line)) as stdout,
+        drained_pipes.DrainedPipe([errors, *_sinks(output.Lines(tail.add), on_stderr_line)]) as stderr,
+    ):
+        started = time.monotonic()
+        child = spawning.spawn(
+            spawner or spawning.DirectSpawner(),
+            argv,
+            env=env,
+            cwd=cwd,
+            stdout=stdout.write_end,
+            stderr=stderr.write_end,
+        )
+        stdout.close_write_end()
+        stderr.close_write_end()
+        ending = _Ending(child, started)
+        await ending.wait(timeout, kill_grace, (stdout, stderr))
+    return dataclasses.replace(_result(ending, capture, tail), stderr=errors.data)
+
+
+def _sinks(first: output.Sink | None, handler: Callable[[str], None] | None) -> list[output.Sink]:
+    lines = output.Lines(handler) if handler is not None else None
+    return [sink for sink in (first, lines) if sink is not None]
+
+
+class _Ending:
+    """Waits for a child, ends it when it must, and reaps it in every case."""
+
+    def __init__(self, child: spawning.Spawned, started: float) -> None:
+        self._child = child
+        self._started = started
+        self.timed_out = False
+        self.wall_seconds = 0.0
+        self.exit: spawning.Exit
+
+    async def wait(
+        self, timeout: float | None, grace: float, streams: Sequence[drained_pipes.DrainedPipe]
+    ) -> None:
+        try:
+            await self._wait_for_exit(timeout)
+            if self.timed_out:
+                await self._end_group(grace)
+            await _drain(streams)
+        except asyncio.CancelledError:
+            await self._end_group_whatever_comes(grace)
+            raise
+        except BaseException:
+            self._child.signal_group(signal.SIGKILL)
+            raise
+        finally:
+            self.exit = self._child.reap()
+            self.wall_seconds = (self._child.ended_at or time.monotonic()) - self._started
+
+    async def _wait_for_exit(self, timeout: float | None) -> None:
+        try:
+            async with asyncio.timeout(timeout):
+                await self._child.exited()
+        except TimeoutError:
+            self.timed_out = True
+
+    async def _end_group(self, grace: float) -> None:
+        self._child.signal_group(signal.SIGTERM)
+        # A stopped process acts on SIGTERM only when it goes on.
+        self._child.signal_group(signal.SIGCONT)
+        if not await self._group_gone_within(grace):
+            self._child.signal_group(signal.SIGKILL)
+            await self._child.exited()
+            await self._group_gone_within(_KILL_TAKES_AT_MOST)
+
+    async def _group_gone_within(self, seconds: float) -> bool:
+        try:
+            async with asyncio.timeout(seconds):
+                await self._group_gone()
+        except TimeoutError:
+            return False
+        return True
+
+    async def _group_gone(self) -> None:
+        await self._child.exited()
+        # The kernel tells nobody when the last member of a group ends.
+        while self._child.group_is_alive():  # noqa: ASYNC110 - see above
+            await asyncio.sleep(_GROUP_POLL)
+
+    async def _end_group_whatever_comes(self, grace: float) -> None:
+        while True:
+            try:
+                await self._end_group(grace)
+            except asyncio.CancelledError:
+                grace = 0.0
+            else:
+                return
+
+
+async def _drain(streams: Sequence[drained_pipes.DrainedPipe]) -> None:
+    try:
+        async with asyncio.timeout(DRAIN_GRACE):
+            for stream in streams:
+                await stream.ended()
+    except TimeoutError:
+        for stream in streams:
+            await stream.finish()
+
+
+def _result(ending: _Ending, capture: output.Capture | None, tail: output.Tail) -> ChildResult:
+    return ChildResult(
+        exit_code=ending.exit.code,
+        user_cpu_seconds=ending.exit.user_cpu_seconds,
+        system_cpu_seconds=ending.exit.system_cpu_seconds,
+        wall_seconds=ending.wall_seconds,
+        max_rss_bytes=ending.exit.max_rss_bytes,
+        timed_out=ending.timed_out,
+        stdout=capture.data if capture else None,
+        stdout_is_cut=capture.is_cut if capture else False,
+        stderr_tail=tail.text,
+    )

@@ -1,0 +1,1 @@
+"""jq: filters run in worker processes."""

@@ -1,0 +1,243 @@
+"""Runs jq programs in worker processes: neither slow nor endless ones hold up the event loop."""
+
+import asyncio
+import dataclasses
+import pathlib
+import socket
+import subprocess
+from collections.abc import Iterator, Sequence
+from typing import Final, Self
+
+import jq  # type: ignore[import-not-found]  # an extension module without stubs
+
+from addon_operator.hook_contract import jq_programs
+from addon_operator.process import start_errors
+from addon_operator.process.children import spawning
+from addon_operator.process.jq import jq_worker_main
+
+WORKERS: Final = 2
+MEMORY_BYTES: Final = 1 << 30
+_BATCH_DOCUMENTS: Final = 50
+_BATCH_BYTES: Final = 1 << 19
+_READ_BUFFER: Final = 1 << 20
+_START_SECONDS: Final = 30.0
+_ALARM_MARGIN: Final = 5.0
+_STRIKES: Final = 3
+"""How many documents of a batch may use up their time one by one before the rest is given up."""
+_LEAST_SECONDS: Final = 0.25
+"""Time that every program gets for a document."""
+
+
+_GREETING: Final = jq_worker_main.Request(_START_SECONDS, ".", (b"null",))
+
+
+class _WorkerLostError(Exception):
+    """The worker died or did not answer; it is gone now."""
+
+    def __init__(self, *, late: bool) -> None:
+        super().__init__("late" if late else "dead")
+        self.late = late
+
+
+class _Worker:
+    """One process and the connection to it."""
+
+    def __init__(
+        self,
+        process: "subprocess.Popen[bytes]",
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+    ) -> None:
+        self._process = process
+        self._reader = reader
+        self._writer = writer
+
+    @classmethod
+    async def start(cls, memory_bytes: int) -> Self:
+        ours, theirs = socket.socketpair()
+        try:
+            with theirs:
+                process = _start_process(theirs.fileno(), memory_bytes)
+        except BaseException:
+            ours.close()
+            raise
+        try:
+            reader, writer = await asyncio.open_connection(sock=ours, limit=_READ_BUFFER)
+        except BaseException:
+            process.kill()
+            process.wait()
+            raise
+        worker = cls(process, reader, writer)
+        try:
+            # The time that a program gets does not begin before the worker can work.
+            await worker.ask(_GREETING, _START_SECONDS)
+        except BaseException:
+            await worker.end()
+            raise
+        return worker
+
+    async def ask(self, request: jq_worker_main.Request, timeout: float) -> list[jq_worker_main.Answer]:
+        try:
+            async with asyncio.timeout(timeout):
+                self._writer.write(jq_worker_main.pack_request(request))
+                head = await self._reader.readexactly(jq_worker_main.LENGTH.size)
+                body = await self._reader.readexactly(jq_worker_main.LENGTH.unpack(head)[0])
+        except TimeoutError as error:
+            raise _WorkerLostError(late=True) from error
+        except (asyncio.IncompleteReadError, OSError) as error:
+            raise _WorkerLostError(late=False) from error
+        return jq_worker_main.unpack_answers(body, len(request.documents))
+
+    async def end(self) -> None:
+        self._process.kill()
+        self._writer.close()
+        await asyncio.to_thread(self._process.wait)
+
+
+@dataclasses.dataclass(slots=True)
+class Patience:
+    """With a program that did not end in time: each time halves what it gets, each end in time doubles it."""
+
+    share: float = 1.0
+
+    def seconds(self, timeout: float) -> float:
+        """What it gets of ``timeout`` for a document."""
+        return max(timeout * self.share, min(timeout, _LEAST_SECONDS))
+
+    def was_late(self, timeout: float) -> None:
+        """It used up its time."""
+        if self.seconds(timeout) > _LEAST_SECONDS:
+            self.share /= 2
+
+    def ended(self) -> None:
+        """It ended in its time."""
+        self.share = min(1.0, self.share * 2)
+
+
+class JqWorkers:
+    """A pool of worker processes, started when they are first needed; to be used in one event loop."""
+
+    def __init__(self, workers: int = WORKERS, memory_bytes: int = MEMORY_BYTES) -> None:
+        """``workers`` is how many processes may run at once, ``memory_bytes`` the address space of each."""
+        self._memory_bytes = memory_bytes
+        self._places = asyncio.Semaphore(workers)
+        self._idle: list[_Worker] = []
+        self._slow: dict[str, Patience] = {}
+        self._slow_place = asyncio.Lock()
+        self._closed = False
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """End all workers; one that works now ends with its batch."""
+        self._closed = True
+        while self._idle:
+            await self._idle.pop().end()
+
+    async def run(
+        self, program: str, documents: Sequence[bytes], timeout: float
+    ) -> list[bytes | jq_programs.JqError]:
+        """The results of the program on each document, as a JSON array, or why there are none; in order.
+
+        ``documents`` are JSON. ``timeout`` is in seconds and for one document: a program that takes longer is
+        stopped, by killing its worker. What a killed worker had in hand is run once more, one by one. A
+        program that is stopped again and again gets less and less time, since others wait for its answers.
+        """
+        batches = list(_batches(documents))
+        answers = await asyncio.gather(*(self._batch(program, batch, timeout) for batch in batches))
+        return [answer for batch in answers for answer in batch]
+
+    async def _batch(
+        self, program: str, documents: Sequence[bytes], timeout: float
+    ) -> list[bytes | jq_programs.JqError]:
+        if program not in self._slow:
+            try:
+                return await self._ask(program, documents, timeout)
+            except _WorkerLostError as error:
+                if error.late:
+                    self._slow[program] = Patience()
+            except start_errors.ChildStartError as error:
+                return [jq_programs.JqError(str(error))] * len(documents)
+        if (patience := self._slow.get(program)) is None:
+            return await self._one_by_one(program, documents, timeout, Patience())
+        # All such programs share one worker: the others are for programs that end.
+        async with self._slow_place:
+            return await self._one_by_one(program, documents, timeout, patience)
+
+    async def _one_by_one(
+        self, program: str, documents: Sequence[bytes], timeout: float, patience: Patience
+    ) -> list[bytes | jq_programs.JqError]:
+        answers: list[bytes | jq_programs.JqError] = []
+        strikes = 0
+        for document in documents:
+            seconds = patience.seconds(timeout)
+            if strikes == _STRIKES:
+                answers.append(_too_slow(seconds))
+                continue
+            try:
+                answers += await self._ask(program, [document], seconds)
+                patience.ended()
+            except _WorkerLostError as error:
+                answers.append(_too_slow(seconds) if error.late else _died())
+                if error.late:
+                    strikes += 1
+                    patience.was_late(timeout)
+            except start_errors.ChildStartError as error:
+                answers.append(jq_programs.JqError(str(error)))
+        return answers
+
+    async def _ask(
+        self, program: str, documents: Sequence[bytes], timeout: float
+    ) -> list[bytes | jq_programs.JqError]:
+        request = jq_worker_main.Request(timeout + _ALARM_MARGIN, program, documents)
+        async with self._places:
+            worker = self._idle.pop() if self._idle else await _Worker.start(self._memory_bytes)
+            try:
+                answers = await worker.ask(request, timeout)
+            except BaseException:
+                await worker.end()
+                raise
+            await self._put_back(worker)
+        return [_result(answer) for answer in answers]
+
+    async def _put_back(self, worker: _Worker) -> None:
+        if self._closed:
+            await worker.end()
+        else:
+            self._idle.append(worker)
+
+
+def _result(answer: jq_worker_main.Answer) -> bytes | jq_programs.JqError:
+    return jq_programs.error_of(answer.data.decode(errors="replace")) if answer.failed else answer.data
+
+
+def _batches(documents: Sequence[bytes]) -> Iterator[list[bytes]]:
+    batch: list[bytes] = []
+    size = 0
+    for document in documents:
+        if batch and (len(batch) == _BATCH_DOCUMENTS or size + len(document) > _BATCH_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(document)
+        size += len(document)
+    if batch:
+        yield batch
+
+
+def _too_slow(timeout: float) -> jq_programs.JqError:
+    return jq_programs.JqError(
+        f"it was stopped because it did not end within {timeout:g} s; look for endless recursion or repeat"
+    )
+
+
+def _died() -> jq_programs.JqError:
+    return jq_programs.JqError("the process that ran it was killed twice; does it need too much memory?")
+
+
+def _start_process(descriptor: int, memory_bytes: int) -> "subprocess.Popen[bytes]":
+    script, libraries = pathlib.Path(jq_worker_main.__file__), pathlib.Path(jq.__file__).parent
+    return spawning.start_python(script, descriptor, libraries, memory_bytes, options=("-I", "-S"))

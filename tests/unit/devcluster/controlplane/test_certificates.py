@@ -1,0 +1,101 @@
+"""Certificates of a cluster."""
+
+import datetime as dt
+import ipaddress
+import pathlib
+import ssl
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import serialization
+from cryptography.x509 import oid, verification
+
+from addon_operator.devcluster.controlplane import certificates
+
+NOW = dt.datetime(2026, 11, 21, tzinfo=dt.UTC)
+USERS = [certificates.ADMIN_USER, certificates.CONTROLLER_MANAGER_USER]
+
+
+@pytest.fixture(scope="module")
+def pki(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    directory = tmp_path_factory.mktemp("pki")
+    certificates.write_all(directory, USERS, NOW)
+    return directory
+
+
+def load(pki: pathlib.Path, name: str) -> x509.Certificate:
+    return x509.load_pem_x509_certificate((pki / f"{name}.crt").read_bytes())
+
+
+def verifier(pki: pathlib.Path) -> verification.PolicyBuilder:
+    return verification.PolicyBuilder().store(verification.Store([load(pki, "ca")])).time(NOW)
+
+
+def test_every_file_is_for_its_owner_only(pki: pathlib.Path) -> None:
+    assert {path.stat().st_mode & 0o777 for path in pki.iterdir()} == {0o600}
+
+
+@pytest.mark.parametrize("name", ["127.0.0.1", "10.96.0.1", "localhost", "kubernetes.default.svc"])
+@pytest.mark.parametrize("server", ["apiserver", "etcd"])
+def test_clients_trust_the_servers_by_every_name(pki: pathlib.Path, server: str, name: str) -> None:
+    is_address = name[0].isdigit()
+    subject = x509.IPAddress(ipaddress.ip_address(name)) if is_address else x509.DNSName(name)
+    chain = verifier(pki).build_server_verifier(subject).verify(load(pki, server), [])
+    assert chain[-1] == load(pki, "ca")
+
+
+def test_nobody_trusts_the_server_by_another_name(pki: pathlib.Path) -> None:
+    with pytest.raises(verification.VerificationError):
+        verifier(pki).build_server_verifier(x509.DNSName("example.com")).verify(load(pki, "apiserver"), [])
+
+
+@pytest.mark.parametrize(
+    ("file", "user", "group"),
+    [
+        ("kubernetes-admin", "kubernetes-admin", "system:masters"),
+        ("kube-controller-manager", "system:kube-controller-manager", None),
+    ],
+)
+def test_client_certificates_name_a_user_and_a_group(
+    pki: pathlib.Path, file: str, user: str, group: str | None
+) -> None:
+    subject = load(pki, file).subject
+    groups = [item.value for item in subject.get_attributes_for_oid(oid.NameOID.ORGANIZATION_NAME)]
+    assert subject.get_attributes_for_oid(oid.NameOID.COMMON_NAME)[0].value == user
+    assert groups == ([] if group is None else [group])
+
+
+def test_a_client_certificate_is_none_of_a_server(pki: pathlib.Path) -> None:
+    usages = load(pki, "kubernetes-admin").extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
+    assert list(usages) == [oid.ExtendedKeyUsageOID.CLIENT_AUTH]
+
+
+@pytest.mark.parametrize("file", ["ca", "apiserver", "etcd", "kubernetes-admin"])
+def test_each_certificate_fits_its_key(pki: pathlib.Path, file: str) -> None:
+    ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_cert_chain(pki / f"{file}.crt", pki / f"{file}.key")
+
+
+def test_the_service_account_key_has_its_public_half_beside_it(pki: pathlib.Path) -> None:
+    private = serialization.load_pem_private_key((pki / "service-account.key").read_bytes(), None)
+    public = serialization.load_pem_public_key((pki / "service-account.pub").read_bytes())
+    assert private.public_key() == public
+
+
+def test_certificates_are_valid_for_years_and_a_little_into_the_past(pki: pathlib.Path) -> None:
+    found = load(pki, "apiserver")
+    assert found.not_valid_before_utc < NOW < found.not_valid_after_utc - dt.timedelta(days=3000)
+
+
+def test_no_two_clusters_share_a_key(pki: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    certificates.write_all(tmp_path, USERS, NOW)
+    assert (tmp_path / "ca.key").read_bytes() != (pki / "ca.key").read_bytes()
+
+
+def test_a_file_is_replaced_as_a_whole(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "kubeconfig"
+    path.write_text("old")
+    path.chmod(0o644)
+    certificates.write_private(path, b"new")
+    assert path.read_text() == "new"
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert list(tmp_path.iterdir()) == [path]

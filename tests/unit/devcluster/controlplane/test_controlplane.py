@@ -1,0 +1,78 @@
+"""Names of clusters, and the command lines of their components."""
+
+import pathlib
+
+import pytest
+
+from addon_operator.devcluster import errors, layout
+from addon_operator.devcluster.binaries import components
+from addon_operator.devcluster.controlplane import controlplane
+
+WHERE = layout.Layout(pathlib.Path("/state/one"))
+PORTS = controlplane.Ports(api=1001, etcd=1002, etcd_peer=1003)
+NAMES = controlplane.component_names(nodes=True)
+BINARIES = {name: pathlib.Path("/cache", name) for name in NAMES}
+
+
+def arguments(name: str) -> dict[str, str]:
+    _, *rest = controlplane.command(name, WHERE, PORTS, BINARIES)
+    return {key: value for key, _, value in (argument.partition("=") for argument in rest)}
+
+
+@pytest.mark.parametrize("name", ["a", "default", "my-cluster-2", "x" * 63])
+def test_names_of_clusters_are_labels(name: str) -> None:
+    assert layout.parse_name(name) == name
+
+
+@pytest.mark.parametrize("name", ["", "-a", "a-", "A", "a b", "../a", "a/b", ".", "x" * 64, "a\n"])
+def test_other_names_are_refused(name: str) -> None:
+    with pytest.raises(errors.DevClusterError, match="cannot be the name of a cluster; use"):
+        layout.parse_name(name)
+
+
+def test_a_scheduler_and_kwok_run_only_with_nodes() -> None:
+    without = controlplane.component_names(nodes=False)
+    assert without == ("etcd", "kube-apiserver", "kube-controller-manager")
+    assert (*without, "kube-scheduler", "kwok") == NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_component_is_started_from_its_binary(name: str) -> None:
+    assert controlplane.command(name, WHERE, PORTS, BINARIES)[0] == f"/cache/{name}"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_nothing_of_a_cluster_is_outside_its_directory(name: str) -> None:
+    paths = [value for value in arguments(name).values() if value.startswith("/")]
+    assert paths
+    assert all(value.startswith("/state/one/") for value in paths)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_nothing_listens_beyond_loopback(name: str) -> None:
+    given = arguments(name)
+    urls = [value for key, value in given.items() if key.startswith("--listen-")]
+    assert all(url.startswith("https://127.0.0.1:") for url in urls)
+    assert given.get("--bind-address", "127.0.0.1") == "127.0.0.1"
+    if name in {components.KUBE_CONTROLLER_MANAGER, components.KUBE_SCHEDULER}:
+        assert given["--secure-port"] == "0"
+
+
+def test_etcd_lets_in_only_clients_with_a_certificate() -> None:
+    given = arguments(components.ETCD)
+    assert {"--client-cert-auth", "--peer-client-cert-auth"} <= given.keys()
+    assert given["--listen-client-urls"] == "https://127.0.0.1:1002"
+    assert given["--listen-peer-urls"] == "https://127.0.0.1:1003"
+
+
+def test_the_api_server_uses_its_etcd_and_rbac() -> None:
+    given = arguments(components.KUBE_APISERVER)
+    assert given["--etcd-servers"] == "https://127.0.0.1:1002"
+    assert given["--secure-port"] == "1001"
+    assert given["--authorization-mode"] == "RBAC"
+    assert PORTS.url == "https://127.0.0.1:1001"
+
+
+@pytest.mark.parametrize("name", sorted(controlplane.USERS))
+def test_each_other_component_has_its_own_kubeconfig(name: str) -> None:
+    assert arguments(name)["--kubeconfig"] == f"/state/one/kubeconfigs/{name}"

@@ -1,0 +1,152 @@
+"""What is a chart, and the private chart of a module without Chart.yaml."""
+
+import io
+import os
+import pathlib
+import tarfile
+
+import pytest
+
+from addon_operator.helm import helm_errors
+from addon_operator.helm.charts import chart, subcharts
+from addon_operator.kernel import names
+
+WEB = names.ModuleName("web")
+
+
+@pytest.mark.parametrize(
+    ("entries", "expected"),
+    [
+        (["Chart.yaml"], True),
+        (["templates/x.yaml"], True),
+        (["hooks/x.sh", "values.yaml", "openapi/values.yaml"], False),
+        (["Chart.yaml/x"], False),
+        ([], False),
+    ],
+    ids=["Chart.yaml", "templates", "hooks only", "a directory of that name", "empty"],
+)
+def test_a_chart_is_a_chart_yaml_or_templates(
+    tmp_path: pathlib.Path, entries: list[str], expected: bool
+) -> None:
+    for entry in entries:
+        (tmp_path / entry).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / entry).touch()
+    assert chart.is_chart(tmp_path) is expected
+
+
+def test_a_complete_chart_is_used_as_it_is(module_dir: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    assert chart.prepare(WEB, module_dir, tmp_path / "private") == module_dir
+    assert not (tmp_path / "private").exists()
+
+
+def test_a_module_without_chart_yaml_gets_a_private_chart(
+    module_dir: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    (module_dir / "Chart.yaml").unlink()
+    for left_out in ("crds", "docs", "hooks", "images", "lib", "openapi"):
+        (module_dir / left_out).mkdir()
+    (module_dir / "templates" / "lib").mkdir()
+    (module_dir / "values.yaml").write_text("web: {}\n")
+    made = chart.prepare(WEB, module_dir, tmp_path / "private")
+    assert {entry.name for entry in made.iterdir()} == {"Chart.yaml", "templates"}
+    assert (made / "templates" / "lib").is_dir()
+    assert (made / "Chart.yaml").read_text() == "apiVersion: v2\nname: web\nversion: 0.2.0\n"
+    assert not (module_dir / "Chart.yaml").exists()
+
+
+def test_the_own_values_of_a_complete_chart_are_those_that_helm_would_merge_in(
+    module_dir: pathlib.Path,
+) -> None:
+    assert chart.own_values(module_dir) == {}
+    (module_dir / "values.yaml").write_text("webEnabled: yes\nweb: {a: 017}\n")
+    assert chart.own_values(module_dir) == {"webEnabled": True, "web": {"a": 15}}
+    (module_dir / "values.yaml").write_text("# nothing\n")
+    assert chart.own_values(module_dir) == {}
+
+
+def test_a_module_without_chart_yaml_has_no_values_for_helm_to_merge_in(module_dir: pathlib.Path) -> None:
+    (module_dir / "values.yaml").write_text("web: {a: 1}\n")
+    (module_dir / "Chart.yaml").unlink()
+    assert chart.own_values(module_dir) == {}
+
+
+def test_links_are_copied_as_what_they_point_at(module_dir: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    (module_dir / "Chart.yaml").unlink()
+    (tmp_path / "elsewhere.yaml").write_text("kind: X\n")
+    (module_dir / "templates" / "linked.yaml").symlink_to(tmp_path / "elsewhere.yaml")
+    made = chart.prepare(WEB, module_dir, tmp_path / "private")
+    copied = made / "templates" / "linked.yaml"
+    assert copied.read_text() == "kind: X\n"
+    assert not copied.is_symlink()
+
+
+def test_files_that_cannot_be_copied_are_an_error_of_the_module(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(helm_errors.ChartError, match="module web: cannot copy the chart"):
+        chart.prepare(WEB, tmp_path / "gone", tmp_path / "private")
+
+
+def write(path: pathlib.Path, text: str = "x") -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def files_of(directory: pathlib.Path) -> set[str]:
+    found = (
+        pathlib.Path(path, name) for path, _, names in os.walk(directory, followlinks=True) for name in names
+    )
+    return {path.relative_to(directory).as_posix() for path in found}
+
+
+def test_helm_gets_a_view_of_a_chart_without_definitions(
+    module_dir: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    for name in ("crds/a.yaml", "files/crds/kept.yaml", "values.yaml"):
+        write(module_dir / name)
+    for name in (
+        "Chart.yaml",
+        "crds/b.yaml",
+        "templates/b.yaml",
+        "charts/deep/Chart.yaml",
+        "charts/deep/crds/c.yaml",
+    ):
+        write(module_dir / "charts" / "inner" / name)
+    with tarfile.open(module_dir / "charts" / "packed-1.0.0.tgz", "w:gz") as packed:
+        for name in (
+            "Chart.yaml",
+            "crds/d.yaml",
+            "templates/crds/e.yaml",
+            "charts/deep/crds/f.yaml",
+            "../../evil",
+        ):
+            packed.addfile(tarfile.TarInfo(f"packed/{name}"), io.BytesIO())
+    view = chart.prepare(WEB, module_dir, tmp_path / "private")
+    assert view != module_dir
+    assert files_of(view) == {
+        "Chart.yaml",
+        "templates/config.yaml",
+        "files/crds/kept.yaml",
+        "values.yaml",
+        "charts/inner/Chart.yaml",
+        "charts/inner/templates/b.yaml",
+        "charts/inner/charts/deep/Chart.yaml",
+        "charts/packed-1.0.0-unpacked/Chart.yaml",
+        "charts/packed-1.0.0-unpacked/templates/crds/e.yaml",
+    }
+    assert view.name == WEB
+
+
+def test_a_packed_chart_that_is_no_archive_or_a_bomb_is_an_error_of_the_module(
+    module_dir: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (module_dir / "charts").mkdir()
+    archive = module_dir / "charts" / "packed-1.0.0.tgz"
+    archive.write_bytes(b"nothing")
+    with pytest.raises(helm_errors.ChartError, match="cannot copy the chart"):
+        chart.prepare(WEB, module_dir, tmp_path / "private")
+    monkeypatch.setattr(subcharts, "MAX_UNPACKED", 1024 * 1024)
+    with tarfile.open(archive, "w:gz") as packed:
+        member = tarfile.TarInfo("packed/large")
+        member.size = 2 * 1024 * 1024
+        packed.addfile(member, io.BytesIO(bytes(member.size)))
+    with pytest.raises(helm_errors.ChartError, match="unpacks to more than 1 MiB"):
+        chart.prepare(WEB, module_dir, tmp_path / "more")

@@ -1,0 +1,190 @@
+"""The checksum of a chart's files, and what is found in them."""
+
+import os
+import pathlib
+
+import pytest
+
+from addon_operator.helm import helm_errors
+from addon_operator.helm.charts import chart_files
+from addon_operator.kernel import names
+from tests.unit.helm import fakes
+
+WEB = names.ModuleName("web")
+Mention = chart_files.Mention
+
+
+@pytest.fixture
+def reader() -> chart_files.ChartFilesReader:
+    return chart_files.ChartFilesReader(fakes.FakeClock())
+
+
+def write(directory: pathlib.Path, name: str, text: str = "x") -> None:
+    path = directory / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def test_the_same_files_give_the_same_checksum_wherever_they_are(
+    reader: chart_files.ChartFilesReader, tmp_path: pathlib.Path
+) -> None:
+    for root in ("a", "b"):
+        write(tmp_path / root, "Chart.yaml", "name: web")
+        write(tmp_path / root, "templates/x.yaml", "kind: X")
+    first, second = (reader.read(WEB, tmp_path / root) for root in ("a", "b"))
+    assert first == second
+    assert len(first.checksum) == 40
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["Chart.yaml", "values.yaml", "templates/config.yaml", "templates/_helpers.tpl", "charts/dep/Chart.yaml",
+     "values.schema.json", ".helmignore", "lib/x", "files/deep/down.txt"],
+)  # fmt: skip
+def test_a_change_of_what_helm_reads_changes_the_checksum(
+    reader: chart_files.ChartFilesReader, module_dir: pathlib.Path, name: str
+) -> None:
+    before = reader.read(WEB, module_dir)
+    write(module_dir, name, "changed")
+    assert reader.read(WEB, module_dir).checksum != before.checksum
+
+
+@pytest.mark.parametrize(
+    "name", ["hooks/run.sh", "openapi/values.yaml", "enabled", "crds/a.yaml", "docs/a.md"]
+)
+def test_files_that_no_template_asks_for_do_not_count(
+    reader: chart_files.ChartFilesReader, module_dir: pathlib.Path, name: str
+) -> None:
+    before = reader.read(WEB, module_dir)
+    write(module_dir, name)
+    assert reader.read(WEB, module_dir).checksum == before.checksum
+
+
+@pytest.mark.parametrize("asks", ['{{ .Files.Get "hooks/run.sh" }}', "{{ tpl .Values.web.text . }}"])
+def test_files_count_when_a_template_may_ask_for_them(
+    reader: chart_files.ChartFilesReader, module_dir: pathlib.Path, asks: str
+) -> None:
+    write(module_dir, "templates/files.yaml", asks)
+    before = reader.read(WEB, module_dir)
+    write(module_dir, "hooks/run.sh")
+    assert reader.read(WEB, module_dir).checksum != before.checksum
+
+
+@pytest.mark.parametrize("name", [".git/index", "hooks/__pycache__/x.pyc", "lib/__pycache__/x.pyc"])
+def test_litter_never_counts(
+    reader: chart_files.ChartFilesReader, module_dir: pathlib.Path, name: str
+) -> None:
+    write(module_dir, "templates/files.yaml", '{{ .Files.Get "x" }}')
+    before = reader.read(WEB, module_dir)
+    write(module_dir, name)
+    assert reader.read(WEB, module_dir).checksum == before.checksum
+
+
+def test_without_chart_yaml_only_what_is_copied_counts(
+    reader: chart_files.ChartFilesReader, module_dir: pathlib.Path
+) -> None:
+    (module_dir / "Chart.yaml").unlink()
+    write(module_dir, "templates/files.yaml", '{{ .Files.Get "hooks/run.sh" }}')
+    before = reader.read(WEB, module_dir)
+    write(module_dir, "hooks/run.sh")
+    assert reader.read(WEB, module_dir).checksum == before.checksum
+
+
+def test_a_renamed_or_removed_file_changes_the_checksum(
+    reader: chart_files.ChartFilesReader, module_dir: pathlib.Path
+) -> None:
+    write(module_dir, "templates/a.yaml")
+    first = reader.read(WEB, module_dir).checksum
+    (module_dir / "templates" / "a.yaml").rename(module_dir / "templates" / "b.yaml")
+    second = reader.read(WEB, module_dir).checksum
+    (module_dir / "templates" / "b.yaml").unlink()
+    third = reader.read(WEB, module_dir).checksum
+    assert len({first, second, third}) == 3
+
+
+def test_an_unchanged_file_is_not_read_again(
+    reader: chart_files.ChartFilesReader, module_dir: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = reader.read(WEB, module_dir)
+
+    def refuse(path: pathlib.Path) -> bytes:
+        raise AssertionError(f"{path} was read again")
+
+    monkeypatch.setattr(pathlib.Path, "read_bytes", refuse)
+    assert reader.read(WEB, module_dir) == before
+
+
+def test_a_change_that_keeps_size_and_modification_time_is_seen(
+    reader: chart_files.ChartFilesReader, module_dir: pathlib.Path
+) -> None:
+    path = module_dir / "templates" / "config.yaml"
+    status = path.stat()
+    before = reader.read(WEB, module_dir)
+    path.write_text("kind: ConfigMaq\n")
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert path.stat().st_mtime_ns == status.st_mtime_ns
+    assert reader.read(WEB, module_dir).checksum != before.checksum
+
+
+def test_a_file_written_a_moment_ago_is_read_again(
+    module_dir: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = fakes.FakeClock()
+    clock.now = (module_dir / "Chart.yaml").stat().st_ctime
+    reader = chart_files.ChartFilesReader(clock)
+    reader.read(WEB, module_dir)
+    reads: list[pathlib.Path] = []
+    original = pathlib.Path.read_bytes
+
+    def read_bytes(path: pathlib.Path) -> bytes:
+        reads.append(path)
+        return original(path)
+
+    monkeypatch.setattr(pathlib.Path, "read_bytes", read_bytes)
+    reader.read(WEB, module_dir)
+    assert len(reads) == 2
+
+
+def test_links_are_followed_and_loops_survived(
+    reader: chart_files.ChartFilesReader, module_dir: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    write(tmp_path, "data/x.yaml", "1")
+    (module_dir / "linked").symlink_to(tmp_path / "data")
+    (module_dir / "loop").symlink_to(module_dir)
+    (module_dir / "nothing").symlink_to(tmp_path / "missing")
+    before = reader.read(WEB, module_dir)
+    write(tmp_path, "data/x.yaml", "2")
+    assert reader.read(WEB, module_dir).checksum != before.checksum
+
+
+def test_a_directory_that_is_gone_is_an_error_of_the_module(
+    reader: chart_files.ChartFilesReader, tmp_path: pathlib.Path
+) -> None:
+    with pytest.raises(
+        helm_errors.ChartError, match=r"cannot read the chart: .*gone: it is gone; put it back"
+    ):
+        reader.read(WEB, tmp_path / "gone")
+
+
+@pytest.mark.parametrize(
+    ("text", "mention"),
+    [
+        ("{{ .Capabilities.KubeVersion }}", Mention.CAPABILITIES),
+        ('{{ lookup "v1" "Secret" "" "" }}', Mention.LOOKUP),
+        ("{{ $.Files.Get `x` }}", Mention.FILES),
+        ("{{ tpl .x . }}", Mention.TPL),
+        ("kind: ConfigMap # mentions nothing but tplx and lookups", Mention.NOTHING),
+    ],
+)
+def test_templates_are_searched_for_what_they_look_at(
+    reader: chart_files.ChartFilesReader, module_dir: pathlib.Path, text: str, mention: chart_files.Mention
+) -> None:
+    write(module_dir, "charts/dep/templates/x.yaml", text)
+    assert reader.read(WEB, module_dir).mentions == mention
+
+
+def test_a_packed_subchart_may_look_at_anything(
+    reader: chart_files.ChartFilesReader, module_dir: pathlib.Path
+) -> None:
+    write(module_dir, "charts/dep-1.0.0.tgz", "packed")
+    assert reader.read(WEB, module_dir).mentions == ~Mention.NOTHING

@@ -1,0 +1,99 @@
+"""The inputs of a render."""
+
+import json
+import pathlib
+import stat
+
+import pytest
+
+from addon_operator.helm import capabilities
+from addon_operator.helm.charts import chart_files, inputs
+from addon_operator.kernel import json_types
+from addon_operator.modules import release
+
+CHART = chart_files.ChartFiles(release.Checksum("chart"), chart_files.Mention.NOTHING)
+CLUSTER = capabilities.Capabilities("v1.36.3", frozenset({"v1", "apps/v1"}))
+
+
+def test_equal_values_give_equal_bytes_whatever_their_order() -> None:
+    assert inputs.encode_values({"b": {"y": 1, "x": 2}, "a": []}) == inputs.encode_values(
+        {"a": [], "b": {"x": 2, "y": 1}}
+    )
+
+
+@pytest.mark.parametrize("value", [2**63, 10**30, "\ud800", "ä", None, 1.5, 9007199254740993])
+def test_values_survive_the_way_into_the_file(value: json_types.JsonValue) -> None:
+    assert json.loads(inputs.encode_values({"web": {"x": value}})) == {"web": {"x": value}}
+
+
+@pytest.mark.parametrize(
+    ("below", "values", "expected"),
+    [
+        ({"web": {"a": 1}}, {"web": {"a": 2}}, {"web": {"a": 2}}),
+        ({"web": {"a": 1, "b": 2}}, {"web": {"b": 2}}, {"web": {"a": None, "b": 2}}),
+        ({"web": {"a": {"x": 1, "y": 2}}}, {"web": {"a": {"y": 3}}}, {"web": {"a": {"x": None, "y": 3}}}),
+        ({"webEnabled": True}, {"web": {}}, {"webEnabled": None, "web": {}}),
+        ({"web": {"a": {"x": 1}}}, {"web": {"a": [1]}}, {"web": {"a": [1]}}),
+        ({"web": {"a": 1}}, {"web": {"a": {"x": 1}}}, {"web": {"a": {"x": 1}}}),
+        ({}, {"web": {"a": None}}, {"web": {"a": None}}),
+    ],
+    ids=[
+        "other value",
+        "removed",
+        "removed below",
+        "switch",
+        "list for mapping",
+        "mapping for scalar",
+        "nothing",
+    ],
+)
+def test_what_only_the_charts_own_values_have_is_hidden(
+    below: json_types.JsonObject, values: json_types.JsonObject, expected: json_types.JsonObject
+) -> None:
+    assert inputs.hiding(below, values) == expected
+
+
+def test_nobody_else_may_read_the_file(tmp_path: pathlib.Path) -> None:
+    path = inputs.write_values(b"{}", tmp_path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert path.read_bytes() == b"{}"
+
+
+def test_every_input_changes_the_checksum() -> None:
+    other_chart = chart_files.ChartFiles(release.Checksum("other"), chart_files.Mention.NOTHING)
+    fewer = capabilities.Capabilities("v1.36.3", frozenset({"v1"}))
+    newer = capabilities.Capabilities("v1.37.0", CLUSTER.api_versions)
+    checksums = {
+        inputs.checksum(CHART, b"{}", "v3.19.0", None),
+        inputs.checksum(other_chart, b"{}", "v3.19.0", None),
+        inputs.checksum(CHART, b'{"a":1}', "v3.19.0", None),
+        inputs.checksum(CHART, b"{}", "v4.3.1", None),
+        inputs.checksum(CHART, b"{}", "v3.19.0", CLUSTER),
+        inputs.checksum(CHART, b"{}", "v3.19.0", fewer),
+        inputs.checksum(CHART, b"{}", "v3.19.0", newer),
+    }
+    assert len(checksums) == 7
+
+
+@pytest.mark.parametrize(
+    ("mentions", "values", "expected"),
+    [
+        (chart_files.Mention.NOTHING, b"{}", False),
+        (chart_files.Mention.CAPABILITIES, b"{}", True),
+        (chart_files.Mention.NOTHING, b'{"t":"{{ .Capabilities }}"}', False),
+        (chart_files.Mention.TPL, b'{"t":"{{ .Capabilities }}"}', True),
+        (chart_files.Mention.TPL, b"{}", False),
+    ],
+    ids=["nothing", "template", "plain value", "value that is a template", "other value"],
+)
+def test_a_chart_sees_the_cluster_through_templates_and_templates_in_values(
+    mentions: chart_files.Mention, values: bytes, expected: bool
+) -> None:
+    chart = chart_files.ChartFiles(release.Checksum("chart"), mentions)
+    assert inputs.sees_capabilities(chart, values) is expected
+
+
+def test_a_value_that_is_a_template_may_look_things_up() -> None:
+    chart = chart_files.ChartFiles(release.Checksum("chart"), chart_files.Mention.TPL)
+    assert inputs.looks_up(chart, b'{"t":"{{ lookup }}"}')
+    assert not inputs.looks_up(chart, b"{}")

@@ -1,0 +1,126 @@
+"""What is known of releases, while lists and changes overlap."""
+
+import asyncio
+
+import pytest
+
+from addon_operator.helm import messages
+from addon_operator.helm.releases import observed_releases, release_records
+from tests.unit.helm import fakes
+
+
+class SlowApi(fakes.FakeApi):
+    """Answers a list of everything with what was true when it was asked, but only when told to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.answer = asyncio.Event()
+
+    async def list_all(self, path: str, *, label_selector: str, metadata_only: bool) -> fakes.Listed:
+        found = await super().list_all(path, label_selector=label_selector, metadata_only=metadata_only)
+        if "name=" not in label_selector:
+            await self.answer.wait()
+        return found
+
+
+@pytest.fixture
+def api() -> SlowApi:
+    return SlowApi()
+
+
+@pytest.fixture
+def observed(api: SlowApi) -> observed_releases.ObservedReleases:
+    return observed_releases.ObservedReleases(release_records.ReleaseRecords(api, fakes.NAMESPACE))
+
+
+async def begin_list(observed: observed_releases.ObservedReleases) -> asyncio.Task[object]:
+    task: asyncio.Task[object] = asyncio.create_task(observed.read_all())
+    await asyncio.sleep(0)
+    return task
+
+
+async def number(observed: observed_releases.ObservedReleases, name: str) -> int | None:
+    record = await observed.get(name)
+    return record.revision.number if record else None
+
+
+async def test_before_the_first_list_each_release_is_read(
+    api: SlowApi, observed: observed_releases.ObservedReleases
+) -> None:
+    api.put("web", 1, "deployed", {})
+    assert await number(observed, "web") == 1
+    assert await number(observed, "web") == 1
+    assert len(api.lists) == 2
+
+
+async def test_after_the_first_list_nothing_is_read(
+    api: SlowApi, observed: observed_releases.ObservedReleases
+) -> None:
+    api.put("web", 1, "deployed", {})
+    api.answer.set()
+    await observed.read_all()
+    assert (await number(observed, "web"), await number(observed, "other")) == (1, None)
+    assert len(api.lists) == 1
+
+
+async def test_a_list_does_not_undo_what_was_learnt_while_it_was_under_way(
+    api: SlowApi, observed: observed_releases.ObservedReleases
+) -> None:
+    api.put("web", 1, "deployed", {})
+    api.put("gone", 1, "deployed", {})
+    listing = await begin_list(observed)
+    api.put("web", 2, "deployed", {})
+    api.remove("gone")
+    await observed.refresh("web")
+    await observed.refresh("gone")
+    api.answer.set()
+    await listing
+    assert (await number(observed, "web"), await number(observed, "gone")) == (2, None)
+    assert len(api.lists) == 3, "nothing was read again"
+
+
+async def test_a_doubt_that_came_up_while_a_list_was_under_way_stays(
+    api: SlowApi, observed: observed_releases.ObservedReleases
+) -> None:
+    api.put("web", 1, "deployed", {})
+    listing = await begin_list(observed)
+    observed.doubt("web")
+    api.put("web", 2, "failed", {})
+    api.answer.set()
+    await listing
+    assert await number(observed, "web") == 2
+
+
+async def test_a_later_list_ends_a_doubt(api: SlowApi, observed: observed_releases.ObservedReleases) -> None:
+    observed.doubt("web")
+    api.answer.set()
+    await observed.read_all()
+    await number(observed, "web")
+    assert api.lists == ["owner=helm"]
+
+
+@pytest.mark.parametrize("status", ["failed", "superseded"])
+async def test_what_the_last_revision_failed_to_change_is_told_with_the_deployed_one(
+    api: SlowApi, observed: observed_releases.ObservedReleases, status: str
+) -> None:
+    api.put("web", 1, "deployed", {}, "kind: X\n")
+    said = (
+        'Upgrade "web" failed: cannot patch "a" with kind Job: Job.batch "a" is invalid: field is immutable'
+    )
+    api.put("web", 2, status, {}, description=said)
+    deployed = await observed.deployed("web")
+    assert deployed is not None
+    named = [messages.ObjectName("Job", "a", None)]
+    assert deployed.revision == 1
+    assert list(deployed.unchangeable) == (named if status == "failed" else [])
+
+
+async def test_a_failed_revision_that_cannot_be_read_does_not_hide_the_deployed_one(
+    api: SlowApi, observed: observed_releases.ObservedReleases
+) -> None:
+    api.put("web", 1, "deployed", {}, "kind: X\n")
+    api.put("web", 2, "failed", {})
+    api.objects["sh.helm.release.v1.web.v2"]["data"] = {"release": "broken"}
+    deployed = await observed.deployed("web")
+    assert deployed is not None
+    assert (deployed.manifest, deployed.unchangeable) == ("kind: X\n", frozenset())

@@ -1,0 +1,299 @@
+"""Children that are started through the launcher: as others, but with their own peak memory."""
+
+import asyncio
+import os
+import pathlib
+import resource
+import select
+import signal
+import sys
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from addon_operator.kernel import clock, fencing
+from addon_operator.process.children import children, fenced_spawner, launcher
+
+ENV = {"PATH": os.environ["PATH"]}
+
+
+@pytest.fixture(scope="module")
+def spawner() -> Iterator[launcher.Launcher]:
+    """For all tests that leave it as it is."""
+    with launcher.Launcher() as started:
+        yield started
+
+
+@pytest.fixture
+def own_spawner() -> Iterator[launcher.Launcher]:
+    with launcher.Launcher() as started:
+        yield started
+
+
+@pytest.fixture
+def script(tmp_path: pathlib.Path) -> Callable[..., pathlib.Path]:
+    def write(text: str, *, head: str = "#!/bin/sh\n") -> pathlib.Path:
+        path = tmp_path / "script.sh"
+        path.write_text(head + text)
+        path.chmod(0o755)
+        return path
+
+    return write
+
+
+def wait_for_end(pid: int) -> None:
+    """Wait until a process that need not be ours is gone."""
+    try:
+        descriptor = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    try:
+        assert select.select([descriptor], [], [], 10)[0]
+    finally:
+        os.close(descriptor)
+
+
+def launcher_of(pid: int) -> int:
+    status = pathlib.Path(f"/proc/{pid}/stat").read_text()
+    return int(status.rpartition(")")[2].split()[1])
+
+
+async def first_line(spawner: launcher.Launcher, path: pathlib.Path) -> tuple[asyncio.Task[object], int]:
+    line = asyncio.get_running_loop().create_future()
+    run = children.run_child([path], env=ENV, on_stdout_line=line.set_result, spawner=spawner)
+    return asyncio.create_task(run), int(await asyncio.wait_for(line, 10))
+
+
+async def test_a_child_has_its_own_peak_memory_and_not_that_of_this_process(
+    spawner: launcher.Launcher,
+) -> None:
+    ours = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    small = await children.run_child(["true"], env=ENV, spawner=spawner)
+    grow = "x = bytearray(b'x') * (26 * 1024 * 1024)"
+    large = await children.run_child([sys.executable, "-I", "-S", "-c", grow], env=ENV, spawner=spawner)
+    assert small.max_rss_bytes < 24 * 1024 * 1024 < 26 * 1024 * 1024 < large.max_rss_bytes < ours
+
+
+async def test_environment_directory_streams_and_exit_code_are_the_childs_own(
+    spawner: launcher.Launcher, script: Callable[..., pathlib.Path], tmp_path: pathlib.Path
+) -> None:
+    path = script('echo "$PWD $GREETING ${HOME-none} $(cat | wc -c)"; echo oops >&2; exit 3')
+    result = await children.run_child(
+        [path], env={**ENV, "GREETING": "\udcff ü"}, cwd=tmp_path, capture_stdout=1000, spawner=spawner
+    )
+    assert result.stdout == f"{tmp_path} ".encode() + b"\xff \xc3\xbc none 0\n"
+    assert (result.stderr_tail, result.exit_code) == ("oops", 3)
+
+
+async def test_a_directory_that_is_not_given_or_relative_starts_from_ours(
+    spawner: launcher.Launcher, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await children.run_child(["true"], env=ENV, spawner=spawner)
+    (tmp_path / "below").mkdir()
+    monkeypatch.chdir(tmp_path)
+    for cwd, place in ((None, tmp_path), (pathlib.Path("below"), tmp_path / "below")):
+        result = await children.run_child(["pwd"], env=ENV, cwd=cwd, capture_stdout=1000, spawner=spawner)
+        assert result.stdout == f"{place}\n".encode()
+
+
+async def test_signals_have_their_default_meaning_in_a_child(spawner: launcher.Launcher) -> None:
+    script = "grep -E 'Sig(Ign|Blk)' /proc/self/status"
+    result = await children.run_child(["sh", "-c", script], env=ENV, capture_stdout=1000, spawner=spawner)
+    masks = [int(line.split()[1], 16) for line in (result.stdout or b"").splitlines()]
+    # Signals 32 and 33 belong to the C library, whose posix_spawn leaves them ignored.
+    assert [mask & ~0x180000000 for mask in masks] == [0, 0]
+
+
+async def test_a_child_holds_no_descriptor_but_its_streams(spawner: launcher.Launcher) -> None:
+    listing = "for fd in /proc/$$/fd/*; do [ -e $fd ] && echo ${fd##*/}; done"
+    result = await children.run_child(["sh", "-c", listing], env=ENV, capture_stdout=1000, spawner=spawner)
+    assert (result.stdout or b"").split() == [b"0", b"1", b"2"]
+
+
+async def test_a_program_is_looked_for_in_the_path_of_its_own_environment(
+    spawner: launcher.Launcher, script: Callable[..., pathlib.Path], tmp_path: pathlib.Path
+) -> None:
+    path = script("exit 5", head="#!/bin/bash\n")
+    for places in (f"/nowhere:{tmp_path}", "/nowhere:"):
+        found = await children.run_child([path.name], env={"PATH": places}, cwd=tmp_path, spawner=spawner)
+        assert found.exit_code == 5
+
+
+async def test_cpu_time_is_the_childs(spawner: launcher.Launcher) -> None:
+    burn = "import time\nwhile time.process_time() < 0.06: pass"
+    busy, idle = await asyncio.gather(
+        children.run_child([sys.executable, "-I", "-S", "-c", burn], env=ENV, spawner=spawner),
+        children.run_child(["true"], env=ENV, spawner=spawner),
+    )
+    assert busy.user_cpu_seconds + busy.system_cpu_seconds >= 0.06
+    assert idle.user_cpu_seconds + idle.system_cpu_seconds < 0.05
+
+
+async def test_a_timeout_ends_the_group(
+    spawner: launcher.Launcher, script: Callable[..., pathlib.Path], tmp_path: pathlib.Path
+) -> None:
+    path = script(f"sleep 100 & echo $! > {tmp_path}/pid; wait")
+    result = await children.run_child([path], env=ENV, timeout=0.2, spawner=spawner)
+    assert (result.timed_out, result.exit_code) == (True, -signal.SIGTERM)
+    wait_for_end(int((tmp_path / "pid").read_text()))
+
+
+@pytest.mark.parametrize(
+    ("head", "reason"),
+    [
+        ("", "begin a script with a line"),
+        ("#!/no/such/shell\n", "interpreter /no/such/shell"),
+        ("#!/bin/bash\r\n", "CR LF"),
+    ],
+)
+async def test_a_script_that_cannot_be_started_is_explained(
+    spawner: launcher.Launcher, script: Callable[..., pathlib.Path], head: str, reason: str
+) -> None:
+    with pytest.raises(children.ChildStartError, match=reason):
+        await children.run_child([script("exit", head=head)], env=ENV, spawner=spawner)
+
+
+@pytest.mark.parametrize(
+    ("program", "reason"),
+    [
+        ("/no/such/file", "there is no such file"),
+        ("no-such-program-anywhere", "no such program in PATH"),
+        ("/", "it is a directory"),
+        ("with\0zero", "null byte"),
+    ],
+)
+async def test_a_program_that_cannot_be_started_gives_one_sentence(
+    spawner: launcher.Launcher, program: str, reason: str
+) -> None:
+    with pytest.raises(children.ChildStartError, match=reason):
+        await children.run_child([program], env=ENV, spawner=spawner)
+
+
+async def test_a_missing_directory_is_named(spawner: launcher.Launcher, tmp_path: pathlib.Path) -> None:
+    with pytest.raises(children.ChildStartError, match=f"working directory {tmp_path}/gone"):
+        await children.run_child(["true"], env=ENV, cwd=tmp_path / "gone", spawner=spawner)
+
+
+async def test_an_environment_larger_than_a_message_arrives(spawner: launcher.Launcher) -> None:
+    environment = {**ENV, **{f"BIG_{number}": "x" * 100_000 for number in range(5)}}
+    result = await children.run_child(
+        ["sh", "-c", "echo ${#BIG_4}"], env=environment, capture_stdout=100, spawner=spawner
+    )
+    assert result.stdout == b"100000\n"
+
+
+async def test_a_launcher_that_was_killed_is_started_again_and_its_children_count_as_killed(
+    own_spawner: launcher.Launcher, script: Callable[..., pathlib.Path]
+) -> None:
+    run, pid = await first_line(own_spawner, script("echo $$; exec sleep 100"))
+    os.kill(launcher_of(pid), signal.SIGKILL)
+    again = await children.run_child(["sh", "-c", "exit 4"], env=ENV, spawner=own_spawner)
+    os.kill(pid, signal.SIGTERM)
+    lost = await run
+    assert isinstance(lost, children.ChildResult)
+    assert (again.exit_code, lost.exit_code) == (4, -signal.SIGKILL)
+
+
+async def test_the_launcher_ends_its_children_when_it_is_closed(
+    script: Callable[..., pathlib.Path],
+) -> None:
+    spawner = launcher.Launcher()
+    run, pid = await first_line(spawner, script("echo $$; sleep 100"))
+    spawner.close()
+    await run
+    wait_for_end(pid)
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # the child ends without needing a lock
+def test_children_do_not_outlive_an_operator_that_is_killed(tmp_path: pathlib.Path) -> None:
+    written = tmp_path / "pid"
+
+    def die(line: str) -> None:
+        written.write_text(line)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    run = children.run_child(
+        ["sh", "-c", "echo $$; sleep 100"], env=ENV, on_stdout_line=die, spawner=launcher.Launcher()
+    )
+    if (operator := os.fork()) == 0:
+        try:
+            asyncio.run(run)
+        finally:
+            os._exit(1)
+    run.close()
+    assert os.waitstatus_to_exitcode(os.waitpid(operator, 0)[1]) == -signal.SIGKILL
+    wait_for_end(int(written.read_text()))
+
+
+def boottime_in(seconds: float) -> float:
+    return clock.boottime() + seconds
+
+
+async def test_children_run_until_the_limit_and_get_sigterm_then(
+    own_spawner: launcher.Launcher, script: Callable[..., pathlib.Path]
+) -> None:
+    path = script("trap 'exit 7' TERM\necho $$\nwhile :; do sleep 0.01; done")
+    task, _ = await first_line(own_spawner, path)
+    own_spawner.limit(boottime_in(0.05), boottime_in(60))
+    result = await asyncio.wait_for(task, 10)
+    assert isinstance(result, children.ChildResult)
+    assert result.exit_code == 7
+
+
+async def test_children_that_ignore_sigterm_are_killed_at_the_end_of_the_limit(
+    own_spawner: launcher.Launcher, script: Callable[..., pathlib.Path]
+) -> None:
+    task, _ = await first_line(own_spawner, script("trap '' TERM\necho $$\nsleep 60"))
+    own_spawner.limit(boottime_in(0.02), boottime_in(0.05))
+    result = await asyncio.wait_for(task, 10)
+    assert isinstance(result, children.ChildResult)
+    assert result.exit_code == -signal.SIGKILL
+
+
+async def test_a_limit_that_is_moved_on_ends_nothing(
+    own_spawner: launcher.Launcher, script: Callable[..., pathlib.Path]
+) -> None:
+    task, _ = await first_line(own_spawner, script("echo $$\nsleep 0.3\nexit 3"))
+    own_spawner.limit(boottime_in(0.2), boottime_in(0.2))
+    own_spawner.limit(boottime_in(60), boottime_in(60))
+    result = await asyncio.wait_for(task, 10)
+    assert isinstance(result, children.ChildResult)
+    assert result.exit_code == 3
+
+
+async def test_no_child_is_started_once_the_limit_has_passed_and_it_cannot_be_moved_any_more(
+    own_spawner: launcher.Launcher, script: Callable[..., pathlib.Path]
+) -> None:
+    path = script("exit 0")
+    assert (await children.run_child([path], env=ENV, spawner=own_spawner)).exit_code == 0
+    own_spawner.limit(boottime_in(0), boottime_in(0))
+    own_spawner.limit(boottime_in(60), boottime_in(60))
+    with pytest.raises(children.ChildStartError, match="canceled"):
+        await children.run_child([path], env=ENV, spawner=own_spawner)
+
+
+async def test_a_limit_holds_for_a_launcher_that_is_started_later(
+    own_spawner: launcher.Launcher, script: Callable[..., pathlib.Path]
+) -> None:
+    own_spawner.limit(boottime_in(0), boottime_in(0))
+    with pytest.raises(children.ChildStartError):
+        await children.run_child([script("exit 0")], env=ENV, spawner=own_spawner)
+
+
+class Refusing:
+    def check(self) -> None:
+        raise fencing.FencedError("not now")
+
+    def remaining(self) -> float:
+        return 0.0
+
+
+async def test_a_fence_is_asked_before_each_start(
+    spawner: launcher.Launcher, script: Callable[..., pathlib.Path], tmp_path: pathlib.Path
+) -> None:
+    path = script(f"touch {tmp_path}/started")
+    with pytest.raises(fencing.FencedError, match="not now"):
+        await children.run_child([path], env=ENV, spawner=fenced_spawner.FencedSpawner(spawner, Refusing()))
+    assert not (tmp_path / "started").exists()
+    open_one = fenced_spawner.FencedSpawner(spawner, fencing.OPEN)
+    assert (await children.run_child([path], env=ENV, spawner=open_one)).exit_code == 0

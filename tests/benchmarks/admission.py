@@ -10,16 +10,11 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
-from addon_operator.admission import (
-    certificates,
-    env_sources_reader,
-    pod_handler,
-    preset_cache,
-    preset_notices,
-    reviews,
-    site,
-    tls,
-)
+from addon_operator.admission import reviews
+from addon_operator.admission.certificates import certificates
+from addon_operator.admission.pods import env_sources_reader, pod_handler
+from addon_operator.admission.presets import preset_cache, preset_notices
+from addon_operator.admission.server import site, tls
 from addon_operator.kernel import clock
 from addon_operator.kube.access import auth, credentials
 from addon_operator.kube.client import client

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any, Final
 
-from addon_operator.admission import site
+from addon_operator.admission.server import site
 from tests.benchmarks import bare_helm, measures, memory_server, pods, surroundings
 
 MODULES: Final = (10, 100)

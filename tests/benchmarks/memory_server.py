@@ -10,7 +10,10 @@ import os
 import sys
 from typing import Final
 
-from addon_operator.admission import certificates, preset_cache, reviews, site, site_load, tls
+from addon_operator.admission import reviews
+from addon_operator.admission.certificates import certificates
+from addon_operator.admission.presets import preset_cache
+from addon_operator.admission.server import site, site_load, tls
 from addon_operator.app import admission, graph  # noqa: F401 - what every operator has imported
 from tests.benchmarks import pods, surroundings
 

@@ -4,7 +4,7 @@ import json
 import uuid
 from typing import Any, Final
 
-from addon_operator.admission import preset_cache
+from addon_operator.admission.presets import preset_cache
 
 FEW: Final = "few"
 """A namespace with ten presets, all of which match."""

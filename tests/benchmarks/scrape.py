@@ -8,7 +8,9 @@ from typing import Final
 import structlog
 
 from addon_operator.app import binding_observer, observers
-from addon_operator.engine import hook_run, state, task_queue, tasks
+from addon_operator.engine import state
+from addon_operator.engine.hooks import hook_run
+from addon_operator.engine.queues import task_queue, tasks
 from addon_operator.helm.releases import release_types
 from addon_operator.hook_contract.configuration import bindings, hook_config
 from addon_operator.kernel import clock, names

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Final
 
 from addon_operator.documents import json_documents, json_schemas, yaml_writing
-from addon_operator.engine import config_state
+from addon_operator.engine.sources import config_sync
 from addon_operator.kernel import names
 from addon_operator.kernel.json_types import JsonObject
 from addon_operator.kube.client import config_maps
@@ -140,7 +140,7 @@ async def _edit() -> measures.Row:
 async def _edited(data: dict[str, str], inspector: inspection.Inspector) -> float:
     """The median of edits in ms; they wait for another process, so CPU time says little."""
     told = _Told()
-    state = config_state.ConfigState(
+    state = config_sync.ConfigState(
         _store(inspector), _Kept(data), told, modules=_NAMES, source="ConfigMap", warn=lambda _: None
     )
     await state.load()

@@ -12,16 +12,15 @@ from typing import Any
 import pytest
 import yaml
 
-from addon_operator.admission import (
+from addon_operator.admission import reviews
+from addon_operator.admission.certificates import (
     certificate_rotation,
     certificate_store,
     certificate_store_secret,
-    registration,
-    reviews,
-    site,
-    tls,
 )
-from addon_operator.admission import registration_specs as specs
+from addon_operator.admission.registration import registration
+from addon_operator.admission.registration import registration_specs as specs
+from addon_operator.admission.server import site, tls
 from addon_operator.devcluster.pytest_plugin import DevCluster
 from addon_operator.kernel import clock
 from addon_operator.kube.access import auth

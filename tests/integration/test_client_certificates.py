@@ -10,7 +10,8 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 from cryptography.x509 import oid
 
-from addon_operator.admission import client_authority, registration
+from addon_operator.admission.registration import registration
+from addon_operator.admission.server import client_authority
 from addon_operator.devcluster import api, layout, state
 from addon_operator.devcluster.pytest_plugin import DevCluster
 from addon_operator.kernel import x509

@@ -12,27 +12,23 @@ from typing import Any, Final
 
 import structlog
 
-from addon_operator.admission import (
+from addon_operator.admission import config_check
+from addon_operator.admission.certificates import (
     certificate_store,
     certificate_store_files,
     certificate_store_secret,
-    client_authority,
-    config_check,
-    env_sources_reader,
-    expansion_check,
-    pod_check,
-    pod_handler,
+)
+from addon_operator.admission.pods import env_sources_reader, expansion_check, pod_check, pod_handler
+from addon_operator.admission.presets import (
     preset_cache,
     preset_check,
     preset_feed,
     preset_notices,
     preset_status,
-    registration,
-    reporting,
-    site,
-    site_load,
-    tls,
 )
+from addon_operator.admission.registration import registration
+from addon_operator.admission.server import client_authority, site, site_load, tls
+from addon_operator.aio import warn_once
 from addon_operator.app import (
     admission_crd,
     admission_observers,
@@ -41,7 +37,7 @@ from addon_operator.app import (
     kopf_login,
 )
 from addon_operator.app import settings as settings_module
-from addon_operator.engine import podpreset_source
+from addon_operator.engine.sources import podpreset_source
 from addon_operator.kernel import clock, errors
 from addon_operator.kube.access import own_user
 from addon_operator.kube.client import api_errors, client
@@ -191,7 +187,7 @@ class Admission:
         self._tasks.append(asyncio.create_task(work, name=f"admission-{name}"))
 
     def _handlers(self) -> tuple[pod_check.PodCheck, pod_handler.PodHandler]:
-        warned = reporting.Trouble(self._log)
+        warned = warn_once.Trouble(self._log)
         sources = env_sources_reader.EnvSources(
             self._kube,
             self._clock,
@@ -244,7 +240,7 @@ class Admission:
             self._watch.hand_over(functools.partial(self._feed.interrupted, delay))
 
     async def _feed_presets(self) -> None:
-        trouble = reporting.Trouble(self._log)
+        trouble = warn_once.Trouble(self._log)
         while True:
             try:
                 await admission_crd.apply(self._kube, self._log)
@@ -258,7 +254,7 @@ class Admission:
 
     async def _register(self) -> None:
         """Have webhooks registered as soon as they can be answered."""
-        trouble = reporting.Trouble(self._log)
+        trouble = warn_once.Trouble(self._log)
         while True:
             try:
                 await self._store.refresh()

@@ -1,11 +1,11 @@
 """The CustomResourceDefinition of PodPresets, applied when the operator starts."""
 
-from addon_operator.admission import reporting
+from addon_operator.aio import warn_once
 from addon_operator.app import own_crds
 from addon_operator.kube.client import api_errors, client
 
 
-async def apply(kube: client.KubeClient, log: reporting.Log) -> None:
+async def apply(kube: client.KubeClient, log: warn_once.Log) -> None:
     """Bring the definition to what this version needs; without the right to do so, warn.
 
     Raises :class:`.KubernetesError` for anything else that goes wrong.

@@ -3,7 +3,10 @@
 from collections.abc import Sequence
 from typing import Final
 
-from addon_operator.admission import connections, pod_handler, preset_status, reporting, site
+from addon_operator.admission.pods import pod_handler
+from addon_operator.admission.presets import preset_status
+from addon_operator.admission.server import connections, site
+from addon_operator.aio import warn_once
 from addon_operator.app import admission_webhooks
 from addon_operator.kernel import clock
 from addon_operator.podpreset import model
@@ -27,7 +30,7 @@ class AdmissionObserver:
         self,
         meters: metrics.Metrics,
         statuses: preset_status.PresetStatuses,
-        log: reporting.Log,
+        log: warn_once.Log,
         time: clock.Clock,
     ) -> None:
         self._all_meters = meters
@@ -37,8 +40,8 @@ class AdmissionObserver:
         self._clock = time
         self._told_refusal: float | None = None
         self._told_early = False
-        self._strangers = reporting.Trouble(log)
-        self._failures = reporting.Trouble(log)
+        self._strangers = warn_once.Trouble(log)
+        self._failures = warn_once.Trouble(log)
         self._namespaces = bounded_labels.BoundedLabels(
             NAMESPACES_MAX, NAMESPACE_SECONDS, self._forget_namespace, time.monotonic
         )

@@ -4,7 +4,9 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Final
 
-from addon_operator.admission import preset_notices, review_shapes, reviews, site
+from addon_operator.admission import review_shapes, reviews
+from addon_operator.admission.presets import preset_notices
+from addon_operator.admission.server import site
 from addon_operator.app import admission_webhooks
 from addon_operator.app import settings as settings_module
 

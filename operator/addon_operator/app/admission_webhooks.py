@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from typing import Final, Literal
 
-from addon_operator.admission import preset_notices, registration_specs
+from addon_operator.admission.presets import preset_notices
+from addon_operator.admission.registration import registration_specs
 from addon_operator.app import settings as settings_module
 from addon_operator.podpreset import annotations
 

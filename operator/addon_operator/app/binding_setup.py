@@ -5,15 +5,15 @@ import dataclasses
 import structlog
 
 from addon_operator.app import binding_observer
-from addon_operator.engine import (
-    bound_kubernetes,
+from addon_operator.engine.bindings import (
     hook_bindings,
     hook_rates,
-    hook_run,
     hook_tasks,
-    queue_set,
+    kubernetes_binding,
     schedules,
 )
+from addon_operator.engine.hooks import hook_run
+from addon_operator.engine.queues import queue_set
 from addon_operator.kernel import clock as clocks
 from addon_operator.telemetry import metrics
 
@@ -30,7 +30,7 @@ class BindingParts:
 def bind(
     queues: queue_set.QueueSet,
     executor: hook_run.HookExecutor,
-    subscribe: bound_kubernetes.Subscribe,
+    subscribe: kubernetes_binding.Subscribe,
     meters: metrics.Metrics,
     log: structlog.typing.FilteringBoundLogger,
     clock: clocks.Clock,

@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from addon_operator.app import debug_masking, runtime_config, values_files
-from addon_operator.engine import introspection, state, watched_resources
+from addon_operator.engine import introspection, state
+from addon_operator.engine.drift import watched_resources
 from addon_operator.hook_contract.configuration import overview
 from addon_operator.kernel import durations, errors, json_types, names
 from addon_operator.modules import model

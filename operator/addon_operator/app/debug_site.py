@@ -16,7 +16,7 @@ import structlog
 import yaml
 from aiohttp import web
 
-from addon_operator.admission import connections
+from addon_operator.admission.server import connections
 from addon_operator.app import debug_api, debug_socket, debug_texts, http_site, runtime_config
 from addon_operator.app import settings as app_settings
 from addon_operator.kernel import durations, errors

@@ -18,27 +18,20 @@ from addon_operator.app import (
     observers,
 )
 from addon_operator.app import settings as settings_module
-from addon_operator.engine import (
-    binding_selections,
-    config_state,
-    converge,
-    discovery,
-    engine,
-    global_hooks,
-    hook_run,
-    hook_runner,
-    introspection,
-    kopf_source,
+from addon_operator.engine import engine, introspection, state
+from addon_operator.engine.bindings import binding_selections
+from addon_operator.engine.converge import converge, module_discovery, task_factory
+from addon_operator.engine.hooks import global_hooks, hook_run, hook_runner
+from addon_operator.engine.modules import (
     module_crds,
     module_files,
     module_releases,
     module_reload,
     module_run,
     module_watch,
-    queue_set,
-    state,
-    steps,
 )
+from addon_operator.engine.queues import queue_set
+from addon_operator.engine.sources import config_map_source, config_sync
 from addon_operator.helm.releases import releases
 from addon_operator.hook_contract.outputs import object_operations
 from addon_operator.kernel import clock, names
@@ -85,8 +78,8 @@ class Operator:
 
     engine: engine.Engine
     watches: informers.Informers
-    config: config_state.ConfigState
-    source: kopf_source.ConfigMapSource
+    config: config_sync.ConfigState
+    source: config_map_source.ConfigMapSource
     queue_observer: observers.QueueObserver
     healing: healing_setup.HealingParts
     modules: module_watch.ModuleWatch | None
@@ -102,7 +95,7 @@ class _LateEngine:
     """Breaks the one circle of the graph: the ConfigMap's state tells the engine, which is made later."""
 
     def __init__(self) -> None:
-        self.target: config_state.ConfigObserver | None = None
+        self.target: config_sync.ConfigObserver | None = None
 
     def config_changed(self, change: store.ConfigChange) -> None:
         if self.target is not None:
@@ -153,7 +146,7 @@ class Graph:
         self._module_runner = self._make_module_runner()
 
     @property
-    def config(self) -> config_state.ConfigState:
+    def config(self) -> config_sync.ConfigState:
         """The state of the ConfigMap, which :meth:`build` may wait for."""
         return self._config
 
@@ -228,8 +221,8 @@ class Graph:
             run_child=self._parts.run_child,
         )
 
-    def _config_state(self) -> config_state.ConfigState:
-        made = config_state.ConfigState(
+    def _config_state(self) -> config_sync.ConfigState:
+        made = config_sync.ConfigState(
             self._values,
             config_maps.ConfigMap(self._parts.kube, self._settings.namespace, self._settings.config_map),
             self._late_engine,
@@ -272,8 +265,8 @@ class Graph:
             clock=self._clock,
         )
 
-    def _steps(self, hooks: tuple[state.Hook, ...]) -> steps.EngineSteps:
-        return steps.EngineSteps(
+    def _steps(self, hooks: tuple[state.Hook, ...]) -> task_factory.EngineSteps:
+        return task_factory.EngineSteps(
             self._states,
             self._values,
             global_hooks.GlobalHooks(hooks, self._executor, self._bound.bindings.snapshots),
@@ -310,8 +303,8 @@ class Graph:
             installer, self._told, self._settings.crd_filter_prefixes, self._values.helm_values
         )
 
-    def _discovery(self) -> discovery.Discovery:
-        return discovery.Discovery(
+    def _discovery(self) -> module_discovery.Discovery:
+        return module_discovery.Discovery(
             self._states,
             self._values,
             self._runner,
@@ -322,9 +315,9 @@ class Graph:
             log_verdict=self._told.verdict,
         )
 
-    def _source(self) -> kopf_source.ConfigMapSource:
-        return kopf_source.ConfigMapSource(
-            kopf_source.ConfigMapName(self._settings.namespace, self._settings.config_map),
+    def _source(self) -> config_map_source.ConfigMapSource:
+        return config_map_source.ConfigMapSource(
+            config_map_source.ConfigMapName(self._settings.namespace, self._settings.config_map),
             kopf_login.KopfLogin(self._parts.kube),
             self._config.received,
             self._log_restart,

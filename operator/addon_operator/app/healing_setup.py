@@ -7,15 +7,14 @@ from collections.abc import Mapping, Sequence
 import structlog
 
 from addon_operator.app import healing_observer
-from addon_operator.engine import (
+from addon_operator.engine.drift import (
     crd_guard,
-    healing,
-    module_crds,
-    module_releases,
+    drift,
     restoring,
     watched_releases,
     watched_resources,
 )
+from addon_operator.engine.modules import module_crds, module_releases
 from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import json_types, names
 from addon_operator.kube.client import client
@@ -41,7 +40,7 @@ class LateRuns:
     """Breaks a circle: healing asks the engine for runs, which is made later."""
 
     def __init__(self) -> None:
-        self.target: healing.RunRequest | None = None
+        self.target: drift.RunRequest | None = None
 
     def request(self, module: names.ModuleName, activation: str, *, at_once: bool = False) -> None:
         """Ask for a run of the module."""
@@ -56,7 +55,7 @@ class HealingParts:
     releases: watched_releases.WatchedReleases
     resources: watched_resources.WatchedResources
     """For ``module resource-monitor``."""
-    heal: healing.Healing
+    heal: drift.Healing
     runs: LateRuns
     definitions: crd_guard.CrdGuard
 
@@ -132,7 +131,7 @@ def heal(
         namespace=cluster.namespace,
         is_brought=lambda crd: bool(definitions.owners(crd)) or resources.has_definition(crd),
     )
-    healer = healing.Healing(resources, probe, restorer, cluster.deletions, observer, runs.request, clock)
+    healer = drift.Healing(resources, probe, restorer, cluster.deletions, observer, runs.request, clock)
     watched = watched_releases.WatchedReleases(
         releases,
         resources,

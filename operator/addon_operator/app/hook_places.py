@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from addon_operator.app import setting_resolution
 from addon_operator.app import settings as app_settings
-from addon_operator.engine import hook_files
+from addon_operator.engine.hooks import hook_files
 from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import errors, names
 

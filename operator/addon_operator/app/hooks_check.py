@@ -13,7 +13,7 @@ from typing import Final
 import structlog
 
 from addon_operator.app import environment, hook_libraries, hook_places
-from addon_operator.engine import hook_files, hook_runner
+from addon_operator.engine.hooks import hook_files, hook_runner
 from addon_operator.hook_contract.configuration import bindings, hook_config, overview
 from addon_operator.process import start_errors
 from addon_operator.process.children import children

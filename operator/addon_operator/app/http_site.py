@@ -13,7 +13,7 @@ from typing import Final, Protocol
 import orjson
 from aiohttp import web
 
-from addon_operator.admission import connections
+from addon_operator.admission.server import connections
 from addon_operator.app import settings
 from addon_operator.kernel import errors, listening
 from addon_operator.telemetry import metrics

@@ -10,7 +10,7 @@ from typing import Final, Protocol
 
 import structlog
 
-from addon_operator.admission import reporting
+from addon_operator.aio import warn_once
 from addon_operator.app import settings as settings_module
 from addon_operator.app import status as status_module
 from addon_operator.kernel import durations, errors, fencing
@@ -123,7 +123,7 @@ class LeaseLog:
         self._margin = timing.duration - timing.renew_deadline
         self._children = children
         self._log = log
-        self._trouble = reporting.Trouble(log)
+        self._trouble = warn_once.Trouble(log)
 
     def waiting(self, holder: str) -> None:
         """Tell who leads."""

@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 from typing import Final
 
-from addon_operator.admission import reporting
+from addon_operator.aio import warn_once
 from addon_operator.app import module_status, own_crds
 from addon_operator.kernel import errors as kernel_errors
 from addon_operator.kube.client import api_errors, client, paths, rate_limit
@@ -37,7 +37,7 @@ class ModuleDefinition:
     """Keeps the definition as this version needs it; replaces that of an older version once at most."""
 
     def __init__(
-        self, kube: client.KubeClient, log: reporting.Log, *, sleep: rate_limit.Sleep = asyncio.sleep
+        self, kube: client.KubeClient, log: warn_once.Log, *, sleep: rate_limit.Sleep = asyncio.sleep
     ) -> None:
         self._kube = kube
         self._log = log

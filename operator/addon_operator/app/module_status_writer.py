@@ -12,7 +12,7 @@ import dataclasses
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Any, Final
 
-from addon_operator.admission import reporting
+from addon_operator.aio import warn_once
 from addon_operator.app import module_definition, module_status
 from addon_operator.engine import state
 from addon_operator.helm.releases import release_types
@@ -68,7 +68,7 @@ class ModuleStatusWriter:
         kube: client.KubeClient,
         recorder: events.EventRecorder,
         namespace: str,
-        log: reporting.Log,
+        log: warn_once.Log,
         *,
         known: Callable[[], Collection[str]],
         time: clock.Clock,
@@ -83,7 +83,7 @@ class ModuleStatusWriter:
         self._clock = time
         self._sleep = sleep
         self._definition = module_definition.ModuleDefinition(kube, log, sleep=sleep)
-        self._trouble = reporting.Trouble(log)
+        self._trouble = warn_once.Trouble(log)
         self._states: dict[str, state.ModuleState] = {}
         self._releases: dict[str, module_status.Release] = {}
         self._moments: dict[str, collections.deque[module_status.Moment]] = {}

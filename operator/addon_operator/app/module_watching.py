@@ -1,14 +1,13 @@
 """Taking in what changes in the modules directories while the operator runs, as the settings want it."""
 
 from addon_operator.app import settings as settings_module
-from addon_operator.engine import (
-    engine,
+from addon_operator.engine import engine, reactions
+from addon_operator.engine.modules import (
     module_files,
     module_loader,
     module_reload,
     module_scan,
     module_watch,
-    reactions,
 )
 from addon_operator.values import store
 

@@ -7,7 +7,9 @@ from typing import Final, Protocol
 
 import structlog
 
-from addon_operator.engine import hook_run, reactions, state, task_queue, tasks
+from addon_operator.engine import reactions, state
+from addon_operator.engine.hooks import hook_run
+from addon_operator.engine.queues import task_queue, tasks
 from addon_operator.helm.releases import release_types
 from addon_operator.hook_contract.configuration import bindings
 from addon_operator.kernel import errors, names

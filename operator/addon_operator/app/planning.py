@@ -25,15 +25,11 @@ from addon_operator.app import (
     run,
 )
 from addon_operator.app import settings as settings_module
-from addon_operator.engine import (
-    config_state,
-    discovery,
-    hook_files,
-    hook_runner,
-    module_files,
-    module_releases,
-    state,
-)
+from addon_operator.engine import state
+from addon_operator.engine.converge import module_discovery
+from addon_operator.engine.hooks import hook_files, hook_runner
+from addon_operator.engine.modules import module_files, module_releases
+from addon_operator.engine.sources import config_sync
 from addon_operator.helm import binary
 from addon_operator.helm.releases import release_types, releases
 from addon_operator.kernel import clock, errors, names
@@ -130,7 +126,7 @@ async def _values(
     notes: list[str],
 ) -> store.ValuesStore:
     values = loaded.store()
-    config = config_state.ConfigState(
+    config = config_sync.ConfigState(
         values,
         config_maps.ConfigMap(kube, settings.namespace, settings.config_map),
         _Nobody(),
@@ -205,7 +201,7 @@ class _Planner:
         return tuple(outlook.taken_over(purge, manifest or "", modules, self._settings.namespace))
 
     async def _observe(self) -> plan.Observed:
-        found = discovery.Discovery(
+        found = module_discovery.Discovery(
             state.ModuleStates(list(self._modules.values()), _Nobody()),
             self._values,
             self._runner,

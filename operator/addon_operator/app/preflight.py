@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from addon_operator.app import settings as settings_module
-from addon_operator.engine import module_files
+from addon_operator.engine.modules import module_files
 from addon_operator.kernel import errors
 from addon_operator.process import workspaces
 

@@ -29,7 +29,7 @@ from addon_operator.app import (
 )
 from addon_operator.app import settings as settings_module
 from addon_operator.app import status as status_module
-from addon_operator.engine import module_files
+from addon_operator.engine.modules import module_files
 from addon_operator.helm import binary
 from addon_operator.kernel import clock, errors
 from addon_operator.kube.access import auth

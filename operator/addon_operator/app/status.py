@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterable
 
 from addon_operator.app import status_page
-from addon_operator.engine import converge, engine, introspection
+from addon_operator.engine import engine, introspection
+from addon_operator.engine.converge import converge
 
 
 class Status:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from addon_operator.app import values_files
 from addon_operator.documents import yaml_reading
-from addon_operator.engine import module_files
+from addon_operator.engine.modules import module_files
 from addon_operator.kernel import errors, names
 from addon_operator.modules import model
 from addon_operator.values import sources, store

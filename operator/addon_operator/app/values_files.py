@@ -10,7 +10,7 @@ from typing import Any, Final
 from addon_operator.app import hook_places, setting_resolution
 from addon_operator.app import settings as app_settings
 from addon_operator.documents import yaml_reading
-from addon_operator.engine import module_files
+from addon_operator.engine.modules import module_files
 from addon_operator.kernel import errors, json_types, names
 from addon_operator.values import origins, sources, store
 

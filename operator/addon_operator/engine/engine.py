@@ -5,17 +5,10 @@ import dataclasses
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Final, Protocol
 
-from addon_operator.engine import (
-    converge,
-    hook_bindings,
-    queue_set,
-    reactions,
-    schedules,
-    state,
-    steps,
-    task_queue,
-    tasks,
-)
+from addon_operator.engine import reactions, state
+from addon_operator.engine.bindings import hook_bindings, schedules
+from addon_operator.engine.converge import converge, task_factory
+from addon_operator.engine.queues import queue_set, task_queue, tasks
 from addon_operator.kernel import names
 from addon_operator.values import sources, store
 
@@ -61,7 +54,7 @@ class Engine:
         queues: queue_set.QueueSet,
         sources: Sources,
         converger: converge.Converger,
-        made_of: steps.EngineSteps,
+        made_of: task_factory.EngineSteps,
         states: state.ModuleStates,
         edits: EditObserver,
     ) -> None:

@@ -7,7 +7,8 @@ import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Protocol, TypedDict
 
-from addon_operator.engine import state, task_queue, tasks
+from addon_operator.engine import state
+from addon_operator.engine.queues import task_queue, tasks
 from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import json_types, names
 

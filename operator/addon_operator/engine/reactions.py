@@ -6,7 +6,7 @@ Source: "Reaction to events" in "Steps of addon-operator lifecycle".
 import dataclasses
 from collections.abc import Sequence
 
-from addon_operator.engine import converge
+from addon_operator.engine.converge import converge
 from addon_operator.kernel import names
 from addon_operator.modules import model
 from addon_operator.values import store

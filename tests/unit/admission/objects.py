@@ -3,7 +3,8 @@
 import asyncio
 from typing import Any, Final
 
-from addon_operator.admission import preset_cache, reviews
+from addon_operator.admission import reviews
+from addon_operator.admission.presets import preset_cache
 from addon_operator.podpreset import model
 
 PRESETS: Final = "/apis/settings.k8s.io/v1alpha1/podpresets"

@@ -8,10 +8,12 @@ import pytest
 import yarl
 from hypothesis import strategies as st
 
-from addon_operator.admission import pod_handler, reviews
+from addon_operator.admission import reviews
+from addon_operator.admission.pods import pod_handler
 from tests.fakes.api_server import Pauses
-from tests.unit.admission import test_pod_handler, tls_clients
+from tests.unit.admission import tls_clients
 from tests.unit.admission.objects import pod, preset
+from tests.unit.admission.pods import test_pod_handler
 
 LEAVES = (
     st.none()

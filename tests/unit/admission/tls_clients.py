@@ -13,7 +13,9 @@ from typing import Any
 import aiohttp
 import orjson
 
-from addon_operator.admission import certificates, reviews, site, site_load, tls
+from addon_operator.admission import reviews
+from addon_operator.admission.certificates import certificates
+from addon_operator.admission.server import site, site_load, tls
 
 NOW = dt.datetime.now(dt.UTC)
 LIFE = dt.timedelta(days=30)

@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from addon_operator.app import debug_api, runtime_config
-from addon_operator.engine import introspection, state, task_queue, tasks
+from addon_operator.engine import introspection, state
+from addon_operator.engine.queues import task_queue, tasks
 from addon_operator.hook_contract.configuration import bindings, hook_config
 from addon_operator.kernel import errors, json_types, names
 from addon_operator.modules import model

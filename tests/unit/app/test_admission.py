@@ -4,7 +4,11 @@ import pathlib
 
 import pytest
 
-from addon_operator.admission import pod_handler, preset_status, registration_specs, reviews, site
+from addon_operator.admission import reviews
+from addon_operator.admission.pods import pod_handler
+from addon_operator.admission.presets import preset_status
+from addon_operator.admission.registration import registration_specs
+from addon_operator.admission.server import site
 from addon_operator.app import (
     admission_crd,
     admission_observers,

@@ -7,7 +7,7 @@ import pytest
 
 from addon_operator.admission import config_check
 from addon_operator.app import config_checks, settings
-from addon_operator.engine import module_files
+from addon_operator.engine.modules import module_files
 from addon_operator.process import values_worker
 
 SCHEMA = """

@@ -8,7 +8,8 @@ import pytest
 import structlog
 
 from addon_operator.app import observers
-from addon_operator.engine import hook_run, state
+from addon_operator.engine import state
+from addon_operator.engine.hooks import hook_run
 from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import names
 from addon_operator.modules import model

@@ -6,7 +6,8 @@ from typing import cast
 import pytest
 
 from addon_operator.app import status
-from addon_operator.engine import converge, engine
+from addon_operator.engine import engine
+from addon_operator.engine.converge import converge
 from tests.unit.app import inspected
 
 

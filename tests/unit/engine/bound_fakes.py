@@ -6,15 +6,10 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from addon_operator.engine import (
-    hook_bindings,
-    hook_rates,
-    hook_run,
-    hook_tasks,
-    queue_set,
-    schedules,
-    state,
-)
+from addon_operator.engine import state
+from addon_operator.engine.bindings import hook_bindings, hook_rates, hook_tasks, schedules
+from addon_operator.engine.hooks import hook_run
+from addon_operator.engine.queues import queue_set
 from addon_operator.hook_contract import binding_contexts
 from addon_operator.hook_contract.configuration import bindings, hook_config
 from addon_operator.kernel import clock as clocks

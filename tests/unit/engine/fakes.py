@@ -4,7 +4,8 @@ import asyncio
 import pathlib
 from collections.abc import Sequence
 
-from addon_operator.engine import hook_run, task_queue, tasks
+from addon_operator.engine.hooks import hook_run
+from addon_operator.engine.queues import task_queue, tasks
 from addon_operator.hook_contract.outputs import object_operations
 from addon_operator.kernel import errors
 from addon_operator.kube.objects import own_deletions

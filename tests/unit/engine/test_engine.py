@@ -7,12 +7,16 @@ from typing import cast
 
 import pytest
 
-from addon_operator.engine import converge, engine, hook_run, reactions, state, steps, tasks
+from addon_operator.engine import engine, reactions, state
+from addon_operator.engine.converge import converge, task_factory
+from addon_operator.engine.hooks import hook_run
+from addon_operator.engine.queues import tasks
 from addon_operator.kernel import errors
 from addon_operator.kernel.names import ModuleName
 from addon_operator.modules import model
 from addon_operator.values import sources, store
-from tests.unit.engine import bound_fakes, fakes, test_converge
+from tests.unit.engine import bound_fakes, fakes
+from tests.unit.engine.converge import test_converge
 
 WEB, SCRIPTED, OFF = ModuleName("web"), ModuleName("scripted"), ModuleName("off")
 
@@ -61,7 +65,7 @@ class Bench:
             queues,
             parts,
             self.converger,
-            cast("steps.EngineSteps", self.steps),
+            cast("task_factory.EngineSteps", self.steps),
             states,
             Edits(),
         )

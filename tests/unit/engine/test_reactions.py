@@ -4,7 +4,8 @@ import pathlib
 
 import pytest
 
-from addon_operator.engine import converge, reactions
+from addon_operator.engine import reactions
+from addon_operator.engine.converge import converge
 from addon_operator.kernel.names import ModuleName
 from addon_operator.modules import model
 from addon_operator.values import store

@@ -5,7 +5,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from addon_operator.engine import kind_watch, watched_resources
+from addon_operator.engine.drift import kind_watch, watched_resources
 from addon_operator.helm.releases import release_types
 from addon_operator.kernel import errors
 from addon_operator.kernel.names import ModuleName

@@ -1,0 +1,1 @@
+"""Certificates of the admission server: made, rotated, shared by all replicas."""

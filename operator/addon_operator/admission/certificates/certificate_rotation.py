@@ -1,0 +1,137 @@
+"""When which certificate is made anew, as a pure decision.
+
+A server's certificate can be replaced at any time, since its authority stays. The authority itself changes in
+steps, each of which every replica and API server can follow in its own time: its successor is made and
+published, then signs the server's certificate, while the former one is still published.
+"""
+
+import dataclasses
+import datetime as dt
+from collections.abc import Collection
+from typing import Final
+
+from addon_operator.admission.certificates import certificates
+
+_DAY: Final = dt.timedelta(days=1)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Lives:
+    """How long things last."""
+
+    authority: dt.timedelta = 3650 * _DAY
+    server: dt.timedelta = 365 * _DAY
+    spread: dt.timedelta = dt.timedelta(minutes=15)
+    """How long a new authority is published before it signs."""
+    overlap: dt.timedelta = _DAY
+    """How long a former authority is published after it signed last."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class State:
+    """All that the replicas share."""
+
+    authority: certificates.KeyPair
+    server: certificates.KeyPair
+    """Signed by the authority."""
+    successor: certificates.KeyPair | None = None
+    """The next authority."""
+    former: bytes | None = None
+    """Certificate of the authority before, PEM."""
+
+    @property
+    def bundle(self) -> bytes:
+        """The certificates that clients should trust, PEM; the authority's first."""
+        successor = self.successor.certificate if self.successor else None
+        given = [self.authority.certificate, successor, self.former]
+        return b"".join(part.strip() + b"\n" for part in given if part)
+
+
+def advance(state: State | None, names: Collection[str], now: dt.datetime, lives: Lives) -> State:
+    """The state as it should be now for a server of these names; the same object if nothing is to be done."""
+    if state is None or not has_usable_authority(state, now):
+        return _fresh(names, now, lives)
+    return _with_server(_with_authority(state, now, lives), names, now, lives)
+
+
+def has_usable_authority(state: State, now: dt.datetime) -> bool:
+    """Whether the state can be gone on with; otherwise all is made anew."""
+    return _is_usable(state.authority, now)
+
+
+def _fresh(names: Collection[str], now: dt.datetime, lives: Lives) -> State:
+    authority = certificates.make_authority(now, lives.authority)
+    return State(authority, certificates.make_server(authority, names, now, lives.server))
+
+
+def _with_authority(state: State, now: dt.datetime, lives: Lives) -> State:
+    state = _without_old_parts(state, now, lives)
+    if now < certificates.facts(state.authority.certificate).rotate_at():
+        return state
+    if state.successor is None:
+        return dataclasses.replace(state, successor=certificates.make_authority(now, lives.authority))
+    if now < _made_at(state.successor) + lives.spread:
+        return state
+    # The server's certificate is that of the former authority still: the next step signs it anew.
+    return State(state.successor, state.server, former=state.authority.certificate)
+
+
+def _without_old_parts(state: State, now: dt.datetime, lives: Lives) -> State:
+    successor, former = state.successor, state.former
+    if successor is not None and not _is_usable(successor, now):
+        state = dataclasses.replace(state, successor=None)
+    if former is not None and _is_over(former, _made_at(state.authority), now, lives):
+        state = dataclasses.replace(state, former=None)
+    return state
+
+
+def _is_over(former: bytes, successor_made: dt.datetime, now: dt.datetime, lives: Lives) -> bool:
+    try:
+        end = certificates.facts(former).not_after
+    except certificates.CertificateError:
+        return True
+    return now >= min(end, successor_made + lives.spread + lives.overlap)
+
+
+def _with_server(state: State, names: Collection[str], now: dt.datetime, lives: Lives) -> State:
+    if _server_serves(state, names, now):
+        return state
+    # Replicas of two versions may be called differently: each name that one of them needs is kept.
+    all_names = {*names, *_names_of(state.server)}
+    return dataclasses.replace(
+        state, server=certificates.make_server(state.authority, all_names, now, lives.server)
+    )
+
+
+def _server_serves(state: State, names: Collection[str], now: dt.datetime) -> bool:
+    return (
+        _is_usable(state.server, now)
+        and certificates.is_signed_by(state.server.certificate, state.authority.certificate)
+        and _names_of(state.server).issuperset(names)
+        and (now < certificates.facts(state.server.certificate).rotate_at() or _ends_with_authority(state))
+    )
+
+
+def _ends_with_authority(state: State) -> bool:
+    # Another one would end at the same moment.
+    ends = [certificates.facts(pair.certificate).not_after for pair in (state.server, state.authority)]
+    return ends[0] >= ends[1]
+
+
+def _is_usable(pair: certificates.KeyPair, now: dt.datetime) -> bool:
+    try:
+        # Not when it begins: a slow clock would make this replica replace what the others have just made.
+        return now < certificates.facts(pair.certificate).not_after and certificates.belong_together(pair)
+    except certificates.CertificateError:
+        return False
+
+
+def _names_of(pair: certificates.KeyPair) -> frozenset[str]:
+    try:
+        return certificates.facts(pair.certificate).names
+    except certificates.CertificateError:
+        return frozenset()
+
+
+def _made_at(pair: certificates.KeyPair) -> dt.datetime:
+    return certificates.facts(pair.certificate).not_before + certificates.CLOCK_SKEW

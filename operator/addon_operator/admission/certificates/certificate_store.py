@@ -1,0 +1,116 @@
+"""The certificate that the admission server serves now, kept up to date while it serves."""
+
+import asyncio
+import dataclasses
+import datetime as dt
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from addon_operator.admission.certificates import certificates
+from addon_operator.admission.server import tls
+from addon_operator.aio import warn_once
+from addon_operator.kernel import clock, errors
+from addon_operator.kube.client import rate_limit
+
+_AFTER_ERROR_SECONDS: Final = 10.0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Material:
+    """What a source of certificates gives."""
+
+    server: certificates.KeyPair
+    bundle: bytes | None
+    """Authorities that the API server should trust, PEM; ``None`` leaves that to others."""
+
+
+class Source(Protocol):
+    """Where certificates come from: a Secret or files."""
+
+    @property
+    def interval(self) -> float:
+        """Seconds between two looks at it."""
+        ...
+
+    async def load(self) -> Material:
+        """What is to be served now; rotates first if that is due and the source's business.
+
+        Raises :class:`.AddonOperatorError`.
+        """
+        ...
+
+
+class CertificateStore:
+    """Keeps a live TLS context and the bundle of its authorities equal to their source."""
+
+    def __init__(
+        self,
+        source: Source,
+        tls_: tls.LiveTls,
+        log: warn_once.Log,
+        *,
+        time: clock.Clock,
+        sleep: rate_limit.Sleep = asyncio.sleep,
+        changed: Callable[[], None] = lambda: None,
+    ) -> None:
+        """``changed`` is called when the bundle has changed: the registration has to follow."""
+        self._source = source
+        self._tls = tls_
+        self._clock = time
+        self._sleep = sleep
+        self._changed = changed
+        self._trouble = warn_once.Trouble(log)
+        self._lock = asyncio.Lock()
+        self._material: Material | None = None
+        self._expires = 0.0
+
+    @property
+    def ca_bundle(self) -> bytes | None:
+        """Authorities that the API server should trust, as last read; PEM."""
+        return self._material.bundle if self._material else None
+
+    def seconds_left(self) -> float:
+        """Until the served certificate expires; for ``webhook_certificate_expiry_seconds``."""
+        return self._expires - self._clock.time()
+
+    async def refresh(self) -> bytes | None:
+        """Look at the source now; the bundle then.
+
+        Raises :class:`.AddonOperatorError`; what was served is served on.
+        """
+        async with self._lock:
+            material = await self._source.load()
+            if material != self._material:
+                self._use(material)
+            return material.bundle
+
+    def _use(self, material: Material) -> None:
+        expires = certificates.facts(material.server.certificate).not_after
+        self._tls.use(material.server)
+        bundle_changed = self._material is not None and self._material.bundle != material.bundle
+        self._material = material
+        self._expires = expires.timestamp()
+        if bundle_changed:
+            self._changed()
+
+    async def keep(self) -> None:
+        """Look at the source again and again, until cancelled; :meth:`refresh` comes first.
+
+        Errors become one warning, and are tried again.
+        """
+        pause = self._source.interval
+        while True:
+            await self._sleep(pause)
+            try:
+                await self.refresh()
+            except errors.AddonOperatorError as error:
+                self._trouble.report(f"the certificate of the admission server cannot be renewed: {error}")
+                pause = min(_AFTER_ERROR_SECONDS, self._source.interval)
+            else:
+                self._trouble.over("the certificate of the admission server is kept again")
+                pause = self._source.interval
+
+
+def utc(time: clock.Clock) -> dt.datetime:
+    """The time of a clock in the form that certificates use."""
+    return dt.datetime.fromtimestamp(time.time(), dt.UTC)

@@ -1,0 +1,155 @@
+"""Certificates in a Secret that all replicas share; made and rotated by whichever comes first.
+
+A Secret with a usable ``tls.crt`` and ``tls.key`` but no ``ca.key`` is somebody else's, such as
+cert-manager's: it is served as it is.
+"""
+
+import asyncio
+import base64
+import binascii
+import datetime as dt
+from collections.abc import Collection, Mapping
+from typing import Any, Final
+
+from addon_operator.admission.certificates import certificate_rotation, certificate_store, certificates
+from addon_operator.kernel import clock
+from addon_operator.kube.client import api_errors, client, paths, rate_limit
+
+_ATTEMPTS: Final = 8
+_PAUSE_SECONDS: Final = 0.1
+_SERVER: Final = ("tls.crt", "tls.key")
+_AUTHORITY: Final = ("ca.crt", "ca.key")
+_SUCCESSOR: Final = ("successor-ca.crt", "successor-ca.key")
+_FORMER: Final = "former-ca.crt"
+_OURS: Final = frozenset([*_SERVER, *_AUTHORITY, *_SUCCESSOR, _FORMER])
+
+_Object = Mapping[str, Any]
+
+
+class SecretSource:
+    """One Secret in the operator's namespace."""
+
+    interval = 60.0
+
+    def __init__(
+        self,
+        kube: client.KubeClient,
+        namespace: str,
+        name: str,
+        server_names: Collection[str],
+        *,
+        time: clock.Clock,
+        lives: certificate_rotation.Lives | None = None,
+        sleep: rate_limit.Sleep = asyncio.sleep,
+    ) -> None:
+        """``server_names`` are the DNS names and addresses that the API server calls."""
+        self._kube = kube
+        self._namespace = namespace
+        self._name = name
+        self._names = frozenset(server_names)
+        self._clock = time
+        self._lives = lives or certificate_rotation.Lives()
+        self._sleep = sleep
+        self._path = paths.of("v1", "secrets", namespace=namespace, name=name)
+        self._known: certificate_rotation.State | None = None
+
+    async def load(self) -> certificate_store.Material:
+        """What the Secret holds, after it was made, repaired or rotated if need be.
+
+        Replicas that write at the same time end with what one of them wrote.
+
+        Raises :class:`.Forbidden` with the right that is missing, and
+        :class:`.Conflict` if others write faster, every time.
+        """
+        for attempt in range(1, _ATTEMPTS + 1):
+            try:
+                return await self._settle()
+            except (api_errors.Conflict, api_errors.NotFound):
+                if attempt == _ATTEMPTS:
+                    raise
+            await self._sleep(_PAUSE_SECONDS * attempt)
+        raise AssertionError("the last attempt returns or raises")
+
+    async def _settle(self) -> certificate_store.Material:
+        stored = await self._read()
+        data = _decoded(stored)
+        now = certificate_store.utc(self._clock)
+        if (foreign := _foreign(data, now)) is not None:
+            return foreign
+        found = self._start(_state_of(data), now)
+        state = await asyncio.to_thread(certificate_rotation.advance, found, self._names, now, self._lives)
+        if _data_of(state) != {key: value for key, value in data.items() if key in _OURS}:
+            await self._write(stored, data, state)
+        self._known = state
+        return certificate_store.Material(state.server, state.bundle)
+
+    def _start(
+        self, stored: certificate_rotation.State | None, now: dt.datetime
+    ) -> certificate_rotation.State | None:
+        """What to go on from: for a Secret that was deleted or damaged it is what is served now."""
+        candidates = [state for state in (stored, self._known) if state is not None]
+        usable = (state for state in candidates if certificate_rotation.has_usable_authority(state, now))
+        return next(usable, None)
+
+    async def _read(self) -> _Object | None:
+        try:
+            return await self._kube.get(self._path)
+        except api_errors.NotFound:
+            return None
+
+    async def _write(
+        self, stored: _Object | None, data: Mapping[str, bytes], state: certificate_rotation.State
+    ) -> None:
+        kept = {key: value for key, value in data.items() if key not in _OURS}
+        encoded = {key: base64.b64encode(value).decode() for key, value in (kept | _data_of(state)).items()}
+        if stored is None:
+            collection = paths.of("v1", "secrets", namespace=self._namespace)
+            await self._kube.create(collection, self._new_secret() | {"data": encoded})
+        else:
+            # The resourceVersion that was read is in it: a change in between is a conflict.
+            await self._kube.replace(self._path, {**stored, "data": encoded})
+
+    def _new_secret(self) -> dict[str, Any]:
+        labels = {"app.kubernetes.io/managed-by": "addon-operator"}
+        metadata = {"name": self._name, "namespace": self._namespace, "labels": labels}
+        return {"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls", "metadata": metadata}
+
+
+def _decoded(secret: _Object | None) -> dict[str, bytes]:
+    data = (secret or {}).get("data") or {}
+    try:
+        return {key: base64.b64decode(value) for key, value in data.items()}
+    except (binascii.Error, TypeError):
+        return {}
+
+
+def _foreign(data: Mapping[str, bytes], now: dt.datetime) -> certificate_store.Material | None:
+    server = _pair(data, _SERVER)
+    if server is None or data.get("ca.key") or not certificates.belong_together(server):
+        return None
+    facts = certificates.facts(server.certificate)
+    if not facts.not_before <= now < facts.not_after:
+        return None
+    return certificate_store.Material(server, data.get("ca.crt") or None)
+
+
+def _state_of(data: Mapping[str, bytes]) -> certificate_rotation.State | None:
+    authority = _pair(data, _AUTHORITY)
+    if authority is None:
+        return None
+    server = _pair(data, _SERVER) or certificates.KeyPair(b"", b"")
+    return certificate_rotation.State(authority, server, _pair(data, _SUCCESSOR), data.get(_FORMER) or None)
+
+
+def _pair(data: Mapping[str, bytes], keys: tuple[str, str]) -> certificates.KeyPair | None:
+    certificate, key = (data.get(name) for name in keys)
+    return certificates.KeyPair(certificate, key) if certificate and key else None
+
+
+def _data_of(state: certificate_rotation.State) -> dict[str, bytes]:
+    pairs = [(_SERVER, state.server), (_AUTHORITY, state.authority), (_SUCCESSOR, state.successor)]
+    data: dict[str, bytes] = {}
+    for (certificate, key), pair in pairs:
+        if pair is not None:
+            data |= {certificate: pair.certificate, key: pair.key}
+    return data | ({_FORMER: state.former} if state.former else {})

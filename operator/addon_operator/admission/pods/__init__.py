@@ -1,0 +1,1 @@
+"""The webhooks for pods: presets are merged, conflicts and unresolved references become Events."""

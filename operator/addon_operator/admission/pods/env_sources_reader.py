@@ -1,0 +1,176 @@
+"""ConfigMaps, Secrets and Services that decide about the environment of a pod, read while it is admitted.
+
+Only names are kept: keys of ConfigMaps and Secrets, and names of the variables that Services make. No value
+of a Secret stays in memory. What one pod can have read is bounded: see below.
+"""
+
+import asyncio
+import contextlib
+import dataclasses
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any, Final
+
+from addon_operator import expansion
+from addon_operator.aio import short_cache
+from addon_operator.kernel import clock
+from addon_operator.kube.client import api_errors, client, paths
+from addon_operator.podpreset import defaults
+
+SOURCE_SECONDS: Final = 2.0
+"""How long a ConfigMap or Secret that was found is not read again."""
+SERVICES_SECONDS: Final = 5.0
+"""How long the Services of a namespace are not read again."""
+SOURCES_MAX: Final = 128
+"""How many different ConfigMaps and Secrets are read for one pod, its presets included."""
+KEYS_WEIGHT_MAX: Final = 4 << 20
+"""Memory for the keys of all ConfigMaps and Secrets of one pod, in bytes; enough for 40 000 keys."""
+AT_ONCE: Final = 16
+"""How many ConfigMaps and Secrets are read at the same time, for all pods."""
+WAITING_MAX: Final = 2048
+"""How many reads may wait for their turn."""
+
+KINDS: Final = ("configmaps", "secrets")
+"""What can be read of a container's environment, as resources of the API."""
+
+_NAME_WEIGHT: Final = 80
+"""What a name takes in a set besides its characters, in bytes."""
+_PLURALS: Final = {"ConfigMap": "configmaps", "Secret": "secrets"}
+_MASTER_NAMESPACE: Final = "default"
+_MASTER: Final = "kubernetes"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Source:
+    """What came of reading a ConfigMap or Secret."""
+
+    keys: frozenset[str] | None
+    """The keys of its ``data``; ``None`` when it does not exist or could not be read."""
+    readable: bool = True
+    """Whether that is known; ``False`` for a kind that is not read, without the right, and out of time."""
+
+
+MISSING: Final = Source(None)
+UNREADABLE: Final = Source(None, readable=False)
+
+_Key = tuple[str, defaults.SourceRef]
+
+
+class _Account:
+    """What the keys for one pod may take."""
+
+    def __init__(self) -> None:
+        self._left = KEYS_WEIGHT_MAX
+        self.is_overdrawn = False
+
+    def admit(self, source: Source) -> Source:
+        """The source, or nothing of it when there is no room."""
+        self._left -= _weight(source)
+        self.is_overdrawn = self._left < 0
+        return UNREADABLE if self.is_overdrawn else source
+
+
+class EnvSources:
+    """Reads the sources of containers' environments, with a short memory."""
+
+    def __init__(
+        self,
+        kube: client.KubeClient,
+        time: clock.Clock,
+        warn_once: Callable[[str], None] = lambda _: None,
+        dropped: Callable[[], None] = lambda: None,
+        kinds: Collection[str] = KINDS,
+    ) -> None:
+        """``warn_once`` is told of rights that are missing, ``dropped`` of each pod with too much to read.
+
+        What is not of ``kinds`` is not asked for.
+        """
+        self._kube = kube
+        self._kinds = kinds
+        self._warn_once = warn_once
+        self._dropped = dropped
+        self._at_once = asyncio.Semaphore(AT_ONCE)
+        # What is missing may be there with the next pod, and what could not be read may be readable.
+        self._sources: short_cache.ShortCache[_Key, Source] = short_cache.ShortCache(
+            self._load, time, SOURCE_SECONDS, keep=lambda source: source.keys is not None, weight=_weight
+        )
+        self._services: short_cache.ShortCache[str, frozenset[str]] = short_cache.ShortCache(
+            self._load_services, time, SERVICES_SECONDS, weight=_weight_of_names
+        )
+
+    async def read(
+        self, namespace: str, wanted: Iterable[defaults.SourceRef], budget: float
+    ) -> dict[defaults.SourceRef, Source]:
+        """The sources of a namespace; what has not come after ``budget`` seconds is unreadable.
+
+        So are kinds that are not read, all of them when there are too many, and those for whose keys there is
+        no room.
+        """
+        named = {reference for reference in wanted if reference.name}
+        asked = {reference for reference in named if _PLURALS[reference.kind] in self._kinds}
+        if not asked:
+            return dict.fromkeys(named, UNREADABLE)
+        if len(asked) > SOURCES_MAX or self._sources.running + len(asked) > WAITING_MAX:
+            self._dropped()
+            return dict.fromkeys(named, UNREADABLE)
+        account = _Account()
+        found = await self._within(budget, namespace, asked, account)
+        if account.is_overdrawn:
+            self._dropped()
+        return dict.fromkeys(named, UNREADABLE) | found
+
+    async def _within(
+        self, budget: float, namespace: str, named: Collection[defaults.SourceRef], account: _Account
+    ) -> dict[defaults.SourceRef, Source]:
+        async def one(reference: defaults.SourceRef) -> Source:
+            return account.admit(await self._sources.get((namespace, reference)))
+
+        reads = {asyncio.ensure_future(one(reference)): reference for reference in named}
+        try:
+            await asyncio.wait(reads, timeout=budget)
+            return {name: read.result() if read.done() else UNREADABLE for read, name in reads.items()}
+        finally:
+            for read in reads:
+                read.cancel()
+
+    async def service_variables(self, namespace: str) -> frozenset[str]:
+        """Names of the variables that the Services of a namespace make.
+
+        Raises :class:`.KubernetesError` when they cannot be read.
+        """
+        return await self._services.get(namespace)
+
+    async def master_variables(self) -> frozenset[str]:
+        """The same of the API server's Service; raises as :meth:`service_variables` does."""
+        return await self._services.get(f"{_MASTER_NAMESPACE}/{_MASTER}")
+
+    async def _load(self, key: _Key) -> Source:
+        namespace, reference = key
+        try:
+            path = paths.of("v1", _PLURALS[reference.kind], namespace=namespace, name=reference.name)
+            async with self._at_once:
+                found = await self._kube.get(path)
+        except (api_errors.NotFound, ValueError):
+            return MISSING
+        except api_errors.KubernetesError as error:
+            self._warn_once(f"a source of variables cannot be read and counts as empty: {error}")
+            return UNREADABLE
+        return Source(frozenset(found.get("data") or ()))
+
+    async def _load_services(self, where: str) -> frozenset[str]:
+        namespace, _, name = where.partition("/")
+        found: list[Mapping[str, Any]] = []
+        if not name:
+            listed = await self._kube.list_all(paths.of("v1", "services", namespace=namespace))
+            found = [*listed.items]
+        else:
+            with contextlib.suppress(api_errors.NotFound):
+                found = [await self._kube.get(paths.of("v1", "services", namespace=namespace, name=name))]
+        return frozenset(expansion.service_environment(found))
+
+
+def _weight(source: Source) -> int:
+    return _weight_of_names(source.keys or ())
+
+
+def _weight_of_names(names: Collection[str]) -> int:
+    return sum(map(len, names)) + _NAME_WEIGHT * len(names)

@@ -1,0 +1,204 @@
+"""The validating webhook for pods: Events about conflicts and unresolved references.
+
+A mutating webhook sees pods of controllers without a name and without a uid, and before other webhooks are
+done with them. A validating one sees the pod as it will be stored: the name made of ``generateName``, the uid
+and the result of all changes are there. So this handler allows every pod at once, and looks at it afterwards.
+An Event is told only when the pod is stored indeed: others may refuse it yet.
+"""
+
+import asyncio
+import dataclasses
+import logging
+from collections.abc import Sequence
+from typing import Final, Protocol
+
+from addon_operator.admission import reviews
+from addon_operator.admission.pods import expansion_check, pod_handler
+from addon_operator.admission.server import site_load
+from addon_operator.kernel import errors as kernel_errors
+from addon_operator.kernel import json_types
+from addon_operator.kube.client import api_errors, client, paths, rate_limit
+from addon_operator.kube.objects import events
+from addon_operator.podpreset import annotations, cost, merge, model
+
+CONFLICT: Final = "conflict"
+UNRESOLVED: Final = "UnresolvedVariable"
+TOO_MUCH: Final = "PresetsTooLarge"
+PENDING_MAX: Final = 5000
+"""How many pods may wait to be looked at; more are passed over and counted."""
+
+_AT_ONCE: Final = 8
+# Other validating webhooks may take up to 30 seconds each, all at the same time.
+_PAUSES: Final = (0.1, 0.4, 1.5, 4.0, 10.0, 18.0)
+
+_log = logging.getLogger(__name__)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Note:
+    """One Event to tell of a pod."""
+
+    reason: str
+    message: str
+    component: str = events.COMPONENT
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Finding:
+    """Everything to tell of a pod."""
+
+    conflicts: tuple[merge.Conflict, ...]
+    unresolved: tuple[expansion_check.Unresolved, ...]
+    too_much: tuple[str, ...]
+    """That the presets were not looked at, and why."""
+
+    def notes(self) -> list[_Note]:
+        return [
+            *(
+                _Note(CONFLICT, each.message, f"{annotations.DOMAIN}/{each.preset}")
+                for each in self.conflicts
+            ),
+            *(_Note(TOO_MUCH, each) for each in self.too_much),
+            *(_Note(UNRESOLVED, each.message) for each in self.unresolved),
+        ]
+
+
+class CheckObserver(Protocol):
+    """Who wants to know what was found: metrics and the status of presets."""
+
+    def presets_conflicted(self, namespace: str, presets: Sequence[model.PresetName]) -> None:
+        """These presets were not injected into a pod that is stored."""
+        ...
+
+    def references_unresolved(self, count: int) -> None:
+        """A stored pod has this many references that nothing resolves."""
+        ...
+
+    def check_dropped(self) -> None:
+        """A pod was passed over because too many wait, or those that wait take too much memory."""
+        ...
+
+
+class PodCheck:
+    """Looks at pods after they were allowed."""
+
+    def __init__(
+        self,
+        merger: pod_handler.Merger,
+        expansions: expansion_check.ExpansionCheck | None,
+        kube: client.KubeClient,
+        recorder: events.EventRecorder,
+        observer: CheckObserver,
+        sleep: rate_limit.Sleep = asyncio.sleep,
+        account: site_load.Account | None = None,
+    ) -> None:
+        """Without ``expansions`` references are not checked; pods that wait are held on the account."""
+        self._merger = merger
+        self._expansions = expansions
+        self._kube = kube
+        self._recorder = recorder
+        self._observer = observer
+        self._sleep = sleep
+        self._account = account or site_load.Account(site_load.Limits())
+        self._at_once = asyncio.Semaphore(_AT_ONCE)
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def __call__(self, review: reviews.Review) -> reviews.Verdict:
+        """Allow the pod, and look at it later."""
+        pod = review.object
+        if (
+            review.operation == "CREATE"
+            and not review.sub_resource
+            and not review.dry_run
+            and pod is not None
+            # The API server has given it one by now.
+            and (pod.get("metadata") or {}).get("uid")
+        ):
+            self._begin(review, pod)
+        return reviews.Verdict()
+
+    async def idle(self) -> None:
+        """Wait until all pods so far have been looked at."""
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def close(self) -> None:
+        """Give up what is not done."""
+        for task in self._tasks:
+            task.cancel()
+        await self.idle()
+
+    def _begin(self, review: reviews.Review, pod: json_types.KubernetesObject) -> None:
+        try:
+            if len(self._tasks) >= PENDING_MAX:
+                raise site_load.OverloadedError
+            held = self._account.hold(review.memory)
+        except site_load.OverloadedError:
+            self._observer.check_dropped()
+            return
+        about = _reference(review.namespace, pod)
+        task = asyncio.create_task(self._look(about, [pod], held))
+        self._tasks.add(task)
+        # A task that is cancelled before its first step would never give it back itself.
+        task.add_done_callback(lambda _: held.release())
+        task.add_done_callback(self._tasks.discard)
+
+    async def _look(
+        self, about: events.ObjectReference, pods: list[json_types.KubernetesObject], held: site_load.Held
+    ) -> None:
+        """Look at the one pod, which is taken out of ``pods``: nothing else may keep it while others wait."""
+        namespace = about.namespace or ""
+        try:
+            async with self._at_once:
+                finding = await self._find(namespace, pods.pop())
+            held.release()
+            notes = finding.notes()
+            if notes and await self._is_stored(about):
+                self._tell(about, finding, notes)
+        except kernel_errors.AddonOperatorError as error:
+            _log.warning("pod %s/%s was not checked: %s", namespace, about.name, error)
+        except Exception:  # noqa: BLE001 - of a background task nobody would hear otherwise
+            _log.exception("pod %s/%s was not checked", namespace, about.name)
+
+    async def _find(self, namespace: str, pod: json_types.KubernetesObject) -> _Finding:
+        conflicts: tuple[merge.Conflict, ...] = ()
+        too_much: tuple[str, ...] = ()
+        try:
+            merged = await self._merger.merge(namespace, pod)
+            conflicts = merged.conflicts if isinstance(merged, merge.Conflicted) else ()
+        except cost.MergeCostError as error:
+            too_much = (str(error),)
+        unresolved = await self._expansions.check(namespace, pod) if self._expansions else ()
+        return _Finding(conflicts, tuple(unresolved), too_much)
+
+    async def _is_stored(self, about: events.ObjectReference) -> bool:
+        path = paths.of("v1", "pods", namespace=about.namespace, name=about.name)
+        for pause in _PAUSES:
+            await self._sleep(pause)
+            try:
+                async with self._at_once:
+                    found = await self._kube.get(path, metadata_only=True)
+            except api_errors.NotFound:
+                continue
+            except api_errors.Forbidden:
+                # Better an Event about a pod that was refused than none at all.
+                return True
+            if not about.uid or (found.get("metadata") or {}).get("uid") == about.uid:
+                return True
+        return False
+
+    def _tell(self, about: events.ObjectReference, finding: _Finding, notes: list[_Note]) -> None:
+        for note in notes:
+            self._recorder.record(about, "Warning", note.reason, note.message, component=note.component)
+        if finding.conflicts:
+            self._observer.presets_conflicted(
+                about.namespace or "", [each.preset for each in finding.conflicts]
+            )
+        if finding.unresolved:
+            self._observer.references_unresolved(sum(each.count for each in finding.unresolved))
+
+
+def _reference(namespace: str, pod: json_types.KubernetesObject) -> events.ObjectReference:
+    metadata = pod.get("metadata") or {}
+    return events.ObjectReference(
+        "v1", "Pod", str(metadata.get("name") or ""), namespace, str(metadata.get("uid") or "")
+    )

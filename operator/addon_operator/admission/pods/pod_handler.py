@@ -1,0 +1,122 @@
+"""The mutating webhook for pods: presets are merged into a pod that is being created."""
+
+import logging
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Final, Literal, Protocol
+
+from addon_operator.admission import reviews
+from addon_operator.admission.pods import env_sources_reader
+from addon_operator.kernel import clock, json_types
+from addon_operator.podpreset import cost, defaults, env_sources, merge, model, selection
+
+SOURCES_SECONDS: Final = 1.0
+"""How long ConfigMaps and Secrets are waited for while a pod is admitted."""
+
+Result = Literal["injected", "unchanged", "conflict", "error"]
+
+_log = logging.getLogger(__name__)
+
+
+class Presets(Protocol):
+    """Where presets come from; see :class:`.PresetNotices`."""
+
+    async def match(self, namespace: str, labels: Mapping[str, str]) -> tuple[model.Preset, ...]:
+        """The presets that apply to a pod with these labels, in their order."""
+        ...
+
+
+class Sources(Protocol):
+    """Where the keys of envFrom come from; see :class:`.env_sources_reader.EnvSources`."""
+
+    async def read(
+        self, namespace: str, wanted: Collection[defaults.SourceRef], budget: float
+    ) -> Mapping[defaults.SourceRef, env_sources_reader.Source]:
+        """The sources of a namespace that came in time."""
+        ...
+
+
+class AdmissionObserver(Protocol):
+    """Who wants to know what became of pods: metrics and the status of presets."""
+
+    def pod_admitted(self, namespace: str, result: Result, seconds: float) -> None:
+        """A pod was answered; never about a dry run's effects, but those are counted too."""
+        ...
+
+    def presets_injected(self, namespace: str, presets: Sequence[model.PresetName]) -> None:
+        """These presets are new in a pod that is not a dry run's."""
+        ...
+
+
+class Merger:
+    """Finds out what presets do to a pod."""
+
+    def __init__(self, presets: Presets, sources: Sources) -> None:
+        self._presets = presets
+        self._sources = sources
+
+    async def merge(
+        self, namespace: str, pod: json_types.KubernetesObject
+    ) -> merge.Injection | merge.Conflicted:
+        """What the presets of the namespace add to the pod, or why they cannot.
+
+        Raises :class:`.MergeCostError` when they are too many or too large.
+        """
+        if selection.is_exempt(pod):
+            return merge.Injection((), ())
+        labels = (pod.get("metadata") or {}).get("labels") or {}
+        matching = await self._presets.match(namespace, labels)
+        if not matching:
+            return merge.Injection((), ())
+        cost.check(pod, matching)
+        wanted = env_sources.sources_needed(pod, matching)
+        found = await self._sources.read(namespace, wanted, SOURCES_SECONDS) if wanted else {}
+
+        def keys(reference: defaults.SourceRef) -> Collection[str] | None:
+            return found.get(reference, env_sources_reader.MISSING).keys
+
+        return merge.inject(pod, matching, keys)
+
+
+class PodHandler:
+    """Answers reviews of pods; an error of ours never refuses one."""
+
+    def __init__(self, merger: Merger, observer: AdmissionObserver, time: clock.Clock) -> None:
+        self._merger = merger
+        self._observer = observer
+        self._clock = time
+
+    async def __call__(self, review: reviews.Review) -> reviews.Verdict:
+        """The patch that the presets make."""
+        pod = review.object
+        if review.operation != "CREATE" or review.sub_resource or pod is None:
+            return reviews.Verdict()
+        started = self._clock.monotonic()
+        result, patch = await self._result(review, pod)
+        self._observer.pod_admitted(review.namespace, result, self._clock.monotonic() - started)
+        return reviews.Verdict(patch=patch)
+
+    async def _result(
+        self, review: reviews.Review, pod: json_types.KubernetesObject
+    ) -> tuple[Result, Sequence[Mapping[str, Any]]]:
+        try:
+            merged = await self._merger.merge(review.namespace, pod)
+        except cost.MergeCostError as error:
+            _log.warning("a pod of namespace %s was admitted without presets: %s", review.namespace, error)
+            return "error", ()
+        except Exception:  # noqa: BLE001 - whatever it is, the pod is admitted as it came
+            _log.exception("a pod of namespace %s was admitted without presets", review.namespace)
+            return "error", ()
+        if isinstance(merged, merge.Conflicted):
+            return "conflict", ()
+        if not merged.patch:
+            return "unchanged", ()
+        new = _new(pod, merged.applied)
+        if new and not review.dry_run:
+            self._observer.presets_injected(review.namespace, new)
+        return "injected", [dict(operation) for operation in merged.patch]
+
+
+def _new(pod: json_types.KubernetesObject, applied: Sequence[merge.AppliedPreset]) -> list[model.PresetName]:
+    """The presets that were not applied before: a pod may be admitted twice."""
+    given = (pod.get("metadata") or {}).get("annotations") or {}
+    return [one.name for one in applied if merge.is_new(one, given)]

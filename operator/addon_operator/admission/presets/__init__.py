@@ -1,0 +1,1 @@
+"""PodPresets of the cluster in memory, and the status written to them."""

@@ -1,0 +1,114 @@
+"""Keeps the cache of presets filled: a list first, then a watch, and a list every minute.
+
+The watch is Kopf's, which tells nothing of what was deleted while its connection was gone.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from addon_operator.admission.presets import preset_cache, preset_notices
+from addon_operator.kube.client import api_errors, client, paths, rate_limit
+
+LIST_EVERY_SECONDS: Final = 60.0
+_RETRY_FIRST: Final = 0.5
+_RETRY_MAX: Final = 15.0
+# A CustomResourceDefinition that was just applied takes a moment until it is served.
+_PATIENCE: Final = 4.0
+_AFTER_RESTART_SECONDS: Final = 5.0
+
+_log = logging.getLogger(__name__)
+
+
+class Watch(Protocol):
+    """A watch of all presets that delivers to the cache; see ``engine.podpreset_source``."""
+
+    def start(self) -> None:
+        """Begin to deliver."""
+        ...
+
+    async def stop(self) -> None:
+        """End."""
+        ...
+
+
+class PresetFeed:
+    """Lists and watches the presets of the cluster."""
+
+    def __init__(
+        self,
+        kube: client.KubeClient,
+        cache: preset_cache.PresetCache,
+        make_watch: Callable[[], Watch],
+        sleep: rate_limit.Sleep = asyncio.sleep,
+    ) -> None:
+        self._kube = kube
+        self._cache = cache
+        self._make_watch = make_watch
+        self._sleep = sleep
+        self._poked = asyncio.Event()
+        self._refusal = ""
+
+    @property
+    def unready_reason(self) -> str | None:
+        """Why pods cannot be admitted yet."""
+        if self._cache.filled:
+            return None
+        return "the PodPresets have not been listed yet" + (self._refusal and f": {self._refusal}")
+
+    def interrupted(self, seconds: float) -> None:
+        """The watch is interrupted for this long: what it misses meanwhile is listed."""
+        self._poked.set()
+        asyncio.get_running_loop().call_later(seconds + _AFTER_RESTART_SECONDS, self._poked.set)
+
+    async def run(self) -> None:
+        """Keep the cache true, until cancelled."""
+        while True:
+            await self._until_listed()
+            watch = self._make_watch()
+            watch.start()
+            try:
+                await self._until_gone()
+            finally:
+                await watch.stop()
+
+    async def _until_listed(self) -> None:
+        """List until it works; what is wrong is told once."""
+        pause, told = _RETRY_FIRST, ""
+        while True:
+            try:
+                await self._list()
+            except api_errors.KubernetesError as error:
+                self._refusal = str(error)
+                if pause >= _PATIENCE and str(error) != told:
+                    told = str(error)
+                    _log.warning("no pods are admitted with presets before they can be listed: %s", error)
+            else:
+                return
+            await self._sleep(pause)
+            pause = min(_RETRY_MAX, 2 * pause)
+
+    async def _until_gone(self) -> None:
+        """List now and then, until the resource is not served any more."""
+        while True:
+            await self._pause()
+            try:
+                await self._list()
+            except api_errors.NotFound:
+                _log.warning("PodPresets are not served any more: install their CustomResourceDefinition")
+                self._cache.clear()
+                return
+            except api_errors.KubernetesError as error:
+                _log.warning("presets are served from memory, which may be late: %s", error)
+
+    async def _pause(self) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LIST_EVERY_SECONDS):
+                await self._poked.wait()
+        self._poked.clear()
+
+    async def _list(self) -> None:
+        listed = await self._kube.list_all(paths.of(preset_notices.API_VERSION, preset_notices.PLURAL))
+        await self._cache.fill(listed.items, listed.resource_version)

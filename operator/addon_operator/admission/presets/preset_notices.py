@@ -1,0 +1,158 @@
+"""Early notice of presets that are about to be created or deleted.
+
+The watch tells of a change a moment after whoever made it has its answer, and a pod may be created in
+between. The API server asks about the change before it stores it, so until the watch has told of it, pods of
+that namespace are admitted after a fresh list.
+"""
+
+import asyncio
+import contextlib
+import dataclasses
+import logging
+from collections.abc import Mapping
+from typing import Any, Final
+
+from addon_operator.admission import reviews
+from addon_operator.admission.presets import preset_cache
+from addon_operator.kube.client import api_errors, client, paths, rate_limit
+from addon_operator.podpreset import model
+
+API_VERSION: Final = "settings.k8s.io/v1alpha1"
+PLURAL: Final = "podpresets"
+SECONDS: Final = 1.0
+"""After this time a change that the watch did not tell of is looked for with a list."""
+LIST_SECONDS: Final = 1.0
+"""How long a pod waits for a fresh list at the most."""
+PENDING_MAX: Final = 1000
+"""How many changes are waited for; of more a pod learns when the watch tells of them."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Notice:
+    creates: bool
+    """Whether the preset is there afterwards."""
+
+
+class FreshLists:
+    """Lists of the presets of one namespace, each begun after whoever waits for it came."""
+
+    def __init__(self, kube: client.KubeClient, cache: preset_cache.PresetCache) -> None:
+        self._kube = kube
+        self._cache = cache
+        self._next: dict[str, asyncio.Task[None]] = {}
+        self._current: dict[str, asyncio.Task[None]] = {}
+
+    async def refresh(self, namespace: str) -> None:
+        """Have the cache hold what is stored now; raises ``KubernetesError`` when that cannot be listed."""
+        task = self._next.get(namespace)
+        if task is None:
+            task = asyncio.create_task(self._after(namespace, self._current.get(namespace)))
+            task.add_done_callback(_retrieve)
+            self._next[namespace] = task
+        await asyncio.shield(task)
+
+    async def _after(self, namespace: str, before: "asyncio.Task[None] | None") -> None:
+        if before is not None:
+            await asyncio.wait([before])
+        # From here on nobody may join: the answer can be older than their request.
+        task = self._current[namespace] = self._next.pop(namespace)
+        try:
+            listed = await self._kube.list_all(paths.of(API_VERSION, PLURAL, namespace=namespace))
+            self._cache.listed(namespace, listed.items, listed.resource_version)
+        finally:
+            if self._current.get(namespace) is task:
+                del self._current[namespace]
+
+
+class PresetNotices:
+    """Remembers which changes are under way, and gives the presets as they are for sure."""
+
+    def __init__(
+        self,
+        cache: preset_cache.PresetCache,
+        lists: FreshLists,
+        sleep: rate_limit.Sleep = asyncio.sleep,
+    ) -> None:
+        self._cache = cache
+        self._lists = lists
+        self._sleep = sleep
+        self._pending: dict[str, dict[str, _Notice]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def __call__(self, review: reviews.Review) -> reviews.Verdict:
+        """A handler of reviews of presets, which are never refused here."""
+        if not review.dry_run and review.operation in ("CREATE", "DELETE"):
+            creates = review.operation == "CREATE"
+            stored = review.object if creates else review.old_object
+            uid = str(((stored or {}).get("metadata") or {}).get("uid") or "")
+            if uid and len(self._tasks) < PENDING_MAX:
+                self._note(review.namespace, uid, _Notice(creates))
+        return reviews.Verdict()
+
+    async def match(self, namespace: str, labels: Mapping[str, str]) -> tuple[model.Preset, ...]:
+        """The presets that apply to a pod with these labels, which is being created now."""
+        if namespace in self._pending:
+            self._settle(namespace)
+        if namespace in self._pending:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(LIST_SECONDS):
+                    await self._refresh(namespace)
+        return self._cache.match(namespace, labels)
+
+    def is_waiting(self, namespace: str) -> bool:
+        """Whether a change of a preset is under way there."""
+        return namespace in self._pending
+
+    async def close(self) -> None:
+        """End what waits."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _note(self, namespace: str, uid: str, notice: _Notice) -> None:
+        self._pending.setdefault(namespace, {})[uid] = notice
+        task = asyncio.create_task(self._expire(namespace, uid, notice))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _expire(self, namespace: str, uid: str, notice: _Notice) -> None:
+        try:
+            await self._sleep(SECONDS)
+            self._settle(namespace)
+            if self._pending.get(namespace, {}).get(uid) is notice:
+                await self._refresh(namespace)
+        finally:
+            # A later notice about the same preset has its own time.
+            if self._pending.get(namespace, {}).get(uid) is notice:
+                self._drop(namespace, {uid})
+
+    async def _refresh(self, namespace: str) -> None:
+        try:
+            await self._lists.refresh(namespace)
+        except api_errors.KubernetesError as error:
+            _log.warning("presets are served from memory, which may be late: %s", error)
+        self._settle(namespace)
+
+    def _settle(self, namespace: str) -> None:
+        """Drop the notices whose change has come."""
+        pending = self._pending.get(namespace, {})
+        self._drop(namespace, {uid for uid, notice in pending.items() if self._has_come(uid, notice)})
+
+    def _has_come(self, uid: str, notice: _Notice) -> bool:
+        return self._cache.holds(uid) == notice.creates
+
+    def _drop(self, namespace: str, uids: set[str]) -> None:
+        pending = self._pending.get(namespace)
+        if pending is None:
+            return
+        for uid in uids:
+            pending.pop(uid, None)
+        if not pending:
+            del self._pending[namespace]
+
+
+def _retrieve(task: "asyncio.Task[Any]") -> None:
+    if not task.cancelled():
+        task.exception()

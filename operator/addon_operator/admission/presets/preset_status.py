@@ -1,0 +1,220 @@
+"""The status of presets, written in batches and never while a pod waits.
+
+Several replicas add to the same counts: each adds what it has counted to what is stored, and does so again
+when another one was faster.
+"""
+
+import asyncio
+import collections
+import dataclasses
+import datetime as dt
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from addon_operator.admission.presets import preset_cache, preset_notices
+from addon_operator.kernel import clock
+from addon_operator.kube.client import api_errors, client, paths, rate_limit
+from addon_operator.kube.objects import events
+from addon_operator.podpreset import model
+
+FIRST_SECONDS: Final = 1.0
+"""How long after the first change of a batch it is written."""
+PAUSE_SECONDS: Final = 4.0
+"""How long after a batch the next one begins at the earliest."""
+
+_ATTEMPTS: Final = 5
+_AT_ONCE: Final = 8
+_MESSAGE_MAX: Final = 32768
+_VALID: Final = "Valid"
+
+_Key = tuple[str, model.PresetName]
+
+_log = logging.getLogger(__name__)
+
+
+@dataclasses.dataclass(slots=True)
+class _Change:
+    """What is to be written about one preset."""
+
+    injected: int = 0
+    conflicts: int = 0
+    reasons: tuple[str, ...] | None = None
+    """Why it is invalid, empty if it is valid; ``None`` when that is written already."""
+
+    def add(self, other: "_Change") -> None:
+        self.injected += other.injected
+        self.conflicts += other.conflicts
+        self.reasons = other.reasons if self.reasons is None else self.reasons
+
+
+class PresetStatuses:
+    """Collects what becomes of presets, and writes it."""
+
+    def __init__(
+        self,
+        kube: client.KubeClient,
+        recorder: events.EventRecorder,
+        time: clock.Clock,
+        sleep: rate_limit.Sleep = asyncio.sleep,
+    ) -> None:
+        self._kube = kube
+        self._recorder = recorder
+        self._clock = time
+        self._sleep = sleep
+        self._changes: collections.defaultdict[_Key, _Change] = collections.defaultdict(_Change)
+        self._changed = asyncio.Event()
+        self._warned = False
+
+    def preset_stored(self, stored: preset_cache.Stored, parsed: preset_cache.Parsed) -> None:
+        """A preset is there: its status shall say whether it is valid."""
+        reasons = parsed.reasons if isinstance(parsed, model.InvalidPreset) else ()
+        if not _says(stored, reasons):
+            self._changes[parsed.namespace, parsed.name].reasons = reasons
+            self._changed.set()
+
+    def preset_gone(self, namespace: str, name: model.PresetName) -> None:
+        """A preset is gone: nothing is written any more."""
+        self._changes.pop((namespace, name), None)
+
+    def presets_injected(self, namespace: str, presets: Sequence[model.PresetName]) -> None:
+        """Presets were injected into one pod."""
+        for name in presets:
+            self._changes[namespace, name].injected += 1
+        self._changed.set()
+
+    def presets_conflicted(self, namespace: str, presets: Sequence[model.PresetName]) -> None:
+        """Presets were not injected into one pod."""
+        for name in presets:
+            self._changes[namespace, name].conflicts += 1
+        self._changed.set()
+
+    async def run(self) -> None:
+        """Write batches, until cancelled."""
+        while True:
+            await self._changed.wait()
+            await self._sleep(FIRST_SECONDS)
+            await self.flush()
+            await self._sleep(PAUSE_SECONDS)
+
+    async def flush(self) -> None:
+        """Write everything that waits now; what cannot be written waits for the next time."""
+        self._changed.clear()
+        batch, self._changes = self._changes, collections.defaultdict(_Change)
+        left = iter(batch.items())
+        # Not a task for each: thousands of them would hold the loop while they are made.
+        await asyncio.gather(*(self._write_all(left) for _ in range(_AT_ONCE)))
+
+    async def _write_all(self, left: Iterator[tuple[_Key, _Change]]) -> None:
+        """Write what others have not taken from the batch."""
+        for key, change in left:
+            await self._write_one(key, change)
+
+    async def _write_one(self, key: _Key, change: _Change) -> None:
+        try:
+            await self._write(key, change)
+        except api_errors.NotFound:
+            return
+        except api_errors.Forbidden as error:
+            self._warn(f"the status of PodPresets is not written: {error}")
+        except api_errors.KubernetesError as error:
+            _log.info("the status of PodPreset %s/%s waits: %s", *key, error)
+            change.add(self._changes[key])
+            self._changes[key] = change
+            self._changed.set()
+
+    def _warn(self, text: str) -> None:
+        if not self._warned:
+            self._warned = True
+            _log.warning(text)
+
+    async def _write(self, key: _Key, change: _Change) -> None:
+        namespace, name = key
+        path = paths.of(preset_notices.API_VERSION, preset_notices.PLURAL, namespace=namespace, name=name)
+        for attempt in range(1, _ATTEMPTS + 1):
+            stored = await self._kube.get(path)
+            patch = self._patch(stored, change)
+            if patch is None:
+                return
+            try:
+                await self._kube.patch(f"{path}/status", patch)
+            except api_errors.Conflict:
+                if attempt == _ATTEMPTS:
+                    raise
+            else:
+                self._tell(stored, change)
+                return
+
+    def _patch(self, stored: preset_cache.Stored, change: _Change) -> dict[str, Any] | None:
+        status = stored.get("status") or {}
+        new: dict[str, Any] = {}
+        if change.injected or "injected" not in status:
+            new["injected"] = int(status.get("injected") or 0) + change.injected
+        if change.conflicts or "conflicts" not in status:
+            new["conflicts"] = int(status.get("conflicts") or 0) + change.conflicts
+        if change.reasons is not None and not _says(stored, change.reasons):
+            new["observedGeneration"] = _generation(stored)
+            new["conditions"] = self._conditions(stored, change.reasons)
+        if not new:
+            return None
+        return {"metadata": {"resourceVersion": stored["metadata"]["resourceVersion"]}, "status": new}
+
+    def _conditions(self, stored: preset_cache.Stored, reasons: Iterable[str]) -> list[Mapping[str, Any]]:
+        others = [each for each in _conditions(stored) if each.get("type") != _VALID]
+        now = dt.datetime.fromtimestamp(self._clock.time(), tz=dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        text = "; ".join(reasons)
+        condition = {
+            "type": _VALID,
+            "status": "False" if text else "True",
+            "reason": "InvalidSpec" if text else "Accepted",
+            "message": _message(text),
+            "observedGeneration": _generation(stored),
+            "lastTransitionTime": _since(stored, text) or now,
+        }
+        return [*others, condition]
+
+    def _tell(self, stored: preset_cache.Stored, change: _Change) -> None:
+        """Warn of an invalid preset; only whoever wrote the condition does."""
+        if not change.reasons or _says(stored, change.reasons):
+            return
+        metadata = stored["metadata"]
+        about = events.ObjectReference(
+            preset_notices.API_VERSION,
+            "PodPreset",
+            metadata["name"],
+            metadata["namespace"],
+            metadata.get("uid", ""),
+        )
+        text = f"The preset is ignored: {'; '.join(change.reasons)}"
+        self._recorder.record(about, "Warning", "InvalidSpec", text)
+
+
+def _says(stored: preset_cache.Stored, reasons: Sequence[str]) -> bool:
+    """Whether the stored status says so already, about this generation."""
+    text = "; ".join(reasons)
+    return any(
+        each.get("type") == _VALID
+        and each.get("status") == ("False" if text else "True")
+        and each.get("observedGeneration") == _generation(stored)
+        and each.get("message") == _message(text)
+        for each in _conditions(stored)
+    )
+
+
+def _message(text: str) -> str:
+    return (text or "The preset is used.")[:_MESSAGE_MAX]
+
+
+def _since(stored: preset_cache.Stored, text: str) -> str | None:
+    """When the condition took its status, if that is not now."""
+    wanted = "False" if text else "True"
+    same = (each for each in _conditions(stored) if each.get("type") == _VALID and each["status"] == wanted)
+    return next((each.get("lastTransitionTime") for each in same), None)
+
+
+def _conditions(stored: preset_cache.Stored) -> list[Mapping[str, Any]]:
+    return list((stored.get("status") or {}).get("conditions") or ())
+
+
+def _generation(stored: preset_cache.Stored) -> int:
+    return int((stored.get("metadata") or {}).get("generation") or 0)

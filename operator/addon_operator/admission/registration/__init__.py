@@ -1,0 +1,1 @@
+"""Webhook configurations: registered, and kept as they should be."""

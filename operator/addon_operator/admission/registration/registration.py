@@ -1,0 +1,300 @@
+"""Keeps webhook configurations registered as they should be, whoever else changes them.
+
+Several replicas do so at the same time. Those that want the same never disturb each other. Of those that want
+different things, as old and new ones do during a rollout, the one that wrote last is left alone for a while:
+it is probably the newer one, and the older will be gone by then. Nothing is removed at the end.
+"""
+
+import asyncio
+import contextlib
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Protocol
+
+from addon_operator.admission.registration import registration_specs as specs
+from addon_operator.admission.registration import registration_watch
+from addon_operator.aio import warn_once
+from addon_operator.kernel import clock
+from addon_operator.kernel import errors as kernel_errors
+from addon_operator.kube.client import api_errors, client, paths
+from addon_operator.kube.informers import watch_health
+
+DIGEST: Final = "admission.addon-operator.io/specification"
+"""Annotation: digest of what the replica that wrote last wants."""
+
+_LABELS: Final = {"app.kubernetes.io/managed-by": "addon-operator"}
+_CHECK_SECONDS: Final = 30.0
+_FORBIDDEN_SECONDS: Final = 60.0
+_ERROR_SECONDS: Final = 5.0
+_RESPECT_SECONDS: Final = 300.0
+_ATTEMPTS: Final = 5
+# Whoever undoes our repairs at once is a program: repairing ever slower leaves the cluster in peace.
+_REPAIR_FIRST_SECONDS: Final = 1.0
+_REPAIR_MAX_SECONDS: Final = 60.0
+
+
+class MissingError(kernel_errors.AddonOperatorError):
+    """A configuration that others make is not there."""
+
+
+class Trust(Protocol):
+    """Who knows the authorities that the API server should trust; the certificate store does."""
+
+    async def refresh(self) -> bytes | None:
+        """The bundle now, PEM; ``None`` if others put it into the registration."""
+        ...
+
+
+class Registrar:
+    """Keeps some configurations."""
+
+    def __init__(
+        self,
+        kube: client.KubeClient,
+        configurations: Sequence[specs.Configuration],
+        address: specs.ClientAddress,
+        trust: Trust,
+        log: warn_once.Log,
+        *,
+        time: clock.Clock,
+    ) -> None:
+        self._kube = kube
+        self._keepers = [_Keeper(kube, one, address, trust, log, time) for one in configurations]
+        self._watch = registration_watch.RegistrationWatch(kube.access, configurations, self.poke, time=time)
+        self._trouble = warn_once.Trouble(log)
+        self.health = watch_health.WatchHealth("the registration of webhooks")
+        """Whether the configurations are looked after."""
+        self._poked = asyncio.Event()
+
+    def poke(self) -> None:
+        """Look at the configurations soon: they, or the certificates, may have changed."""
+        self._poked.set()
+
+    async def ensure(self) -> None:
+        """Bring all configurations to what they should be, once; trouble with one holds up no other.
+
+        Raises :class:`MissingError` for one that others should have made,
+        :class:`.Forbidden` with the right that is missing, or another
+        :class:`.AddonOperatorError`.
+        """
+        problems: list[kernel_errors.AddonOperatorError] = []
+        for keeper in self._keepers:
+            try:
+                await keeper.ensure()
+            except kernel_errors.AddonOperatorError as error:
+                problems.append(error)
+        if problems:
+            raise problems[0]
+
+    async def keep(self) -> None:
+        """Look at the configurations when somebody touches them and every half minute, until cancelled.
+
+        Missing rights and other errors become one warning, and are tried again.
+        """
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._watch.keep())
+            tasks.create_task(self._keep())
+
+    async def _keep(self) -> None:
+        while True:
+            self._poked.clear()
+            await self._wait(await self._try())
+
+    async def _try(self) -> float:
+        """Seconds until the next look."""
+        try:
+            await self.ensure()
+        except api_errors.Forbidden as error:
+            self.health.falls(str(error))
+            self._trouble.report(f"the admission webhooks are not registered, or not repaired: {error}")
+            return _FORBIDDEN_SECONDS
+        except kernel_errors.AddonOperatorError as error:
+            self.health.falls(str(error))
+            self._trouble.report(f"the admission webhooks cannot be registered now: {error}")
+            return _ERROR_SECONDS
+        self.health.stands()
+        self._trouble.over("the admission webhooks are registered")
+        return min((keeper.pause() for keeper in self._keepers), default=_CHECK_SECONDS)
+
+    async def _wait(self, seconds: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._poked.wait()
+
+
+async def withdraw(kube: client.KubeClient, configurations: Sequence[specs.Configuration]) -> None:
+    """Remove the configurations, for an operator that is told to serve admission no longer.
+
+    Raises :class:`.AddonOperatorError`.
+    """
+    for configuration in configurations:
+        with contextlib.suppress(api_errors.NotFound):
+            await kube.delete(configuration.path)
+
+
+@dataclasses.dataclass(slots=True)
+class _Repairs:
+    """How often something had to be repaired lately."""
+
+    streak: int = 0
+    last: float = float("-inf")
+
+    def allowed_at(self) -> float:
+        """Monotonic time of the next repair."""
+        if self.streak < 3:
+            return self.last
+        return self.last + min(_REPAIR_MAX_SECONDS, _REPAIR_FIRST_SECONDS * 2.0 ** (self.streak - 3))
+
+    def note(self, now: float) -> None:
+        self.streak = self.streak + 1 if now - self.last < 2 * _REPAIR_MAX_SECONDS else 1
+        self.last = now
+
+
+class _Owner:
+    """The operator's namespace as the owner of a configuration, as far as it may be read."""
+
+    def __init__(self, kube: client.KubeClient, namespace: str) -> None:
+        self._kube = kube
+        self._path = paths.of("v1", "namespaces", name=namespace) if namespace else None
+        self._known: Mapping[str, Any] | None = None
+        self._was_read = False
+
+    async def reference(self, *, anew: bool = False) -> Mapping[str, Any] | None:
+        """The reference; read once, or ``anew``, as a namespace may have been deleted and made again."""
+        if self._path is not None and (anew or not self._was_read):
+            self._known = await self._read(self._path)
+            self._was_read = True
+        return self._known
+
+    async def _read(self, path: str) -> Mapping[str, Any] | None:
+        try:
+            return specs.owner(await self._kube.get(path))
+        except (api_errors.NotFound, api_errors.Forbidden):
+            return None
+
+
+class _Keeper:
+    """Keeps one configuration."""
+
+    def __init__(
+        self,
+        kube: client.KubeClient,
+        configuration: specs.Configuration,
+        address: specs.ClientAddress,
+        trust: Trust,
+        log: warn_once.Log,
+        time: clock.Clock,
+    ) -> None:
+        self._kube = kube
+        self._owner = _Owner(kube, configuration.namespace)
+        self._configuration = configuration
+        self._address = address
+        self._trust = trust
+        self._log = log
+        self._clock = time
+        self._digest = specs.digest(configuration, address)
+        self._repairs = _Repairs()
+        self._was_settled = False
+        self._settled_bundle: bytes | None = None
+        self._respected: tuple[str, float] | None = None
+
+    def pause(self) -> float:
+        """Seconds until the configuration has to be looked at again."""
+        waits = self._repairs.allowed_at() - self._clock.monotonic()
+        return min(_CHECK_SECONDS, waits) if waits > 0 else _CHECK_SECONDS
+
+    async def ensure(self) -> None:
+        for attempt in range(1, _ATTEMPTS + 1):
+            try:
+                return await self._settle()
+            except (api_errors.Conflict, api_errors.NotFound):
+                # Another replica was faster: its work is looked at now.
+                if attempt == _ATTEMPTS:
+                    raise
+        raise AssertionError("the last attempt returns or raises")
+
+    async def _settle(self) -> None:
+        bundle = await self._trust.refresh()
+        live = await self._read()
+        wanted = specs.webhooks_of(self._configuration, self._address, bundle)
+        stored = (live or {}).get("webhooks") or []
+        if bundle is None:
+            specs.with_bundles_of(wanted, stored)
+        owner = await self._owner.reference()
+        if live is not None and specs.is_as_wanted(wanted, stored) and specs.is_owned(live, owner):
+            self._settled(bundle)
+        elif self._is_ours_to_write(live or {}, bundle):
+            await self._store(live, wanted)
+            self._tell(bundle)
+            self._settled(bundle)
+
+    async def _read(self) -> Mapping[str, Any] | None:
+        try:
+            return await self._kube.get(self._configuration.path)
+        except api_errors.NotFound:
+            return None
+
+    def _is_ours_to_write(self, live: Mapping[str, Any], bundle: bytes | None) -> bool:
+        if not self._was_settled:
+            # A replica that has just started is the newest.
+            return True
+        now = self._clock.monotonic()
+        if self._is_of_another_replica(live, now):
+            return False
+        return self._is_rotation(bundle) or now >= self._repairs.allowed_at()
+
+    def _is_rotation(self, bundle: bytes | None) -> bool:
+        return self._was_settled and bundle != self._settled_bundle
+
+    def _settled(self, bundle: bytes | None) -> None:
+        self._was_settled = True
+        self._settled_bundle = bundle
+        self._respected = None
+
+    def _is_of_another_replica(self, live: Mapping[str, Any], now: float) -> bool:
+        written = ((live.get("metadata") or {}).get("annotations") or {}).get(DIGEST, self._digest)
+        if written == self._digest:
+            self._respected = None
+            return False
+        if self._respected is None or self._respected[0] != written:
+            self._respected = (written, now)
+        return now < self._respected[1] + _RESPECT_SECONDS
+
+    def _metadata(self, live: Mapping[str, Any], owner: Mapping[str, Any] | None) -> dict[str, Any]:
+        metadata = dict(live.get("metadata") or {"name": self._configuration.name})
+        metadata["annotations"] = {**(metadata.get("annotations") or {}), DIGEST: self._digest}
+        if not self._configuration.made_by_others:
+            metadata["labels"] = {**(metadata.get("labels") or {}), **_LABELS, **self._configuration.labels}
+        if owner is not None:
+            metadata["ownerReferences"] = specs.with_owner(metadata.get("ownerReferences") or [], owner)
+        return metadata
+
+    async def _store(self, live: Mapping[str, Any] | None, wanted: Sequence[Mapping[str, Any]]) -> None:
+        configuration = self._configuration
+        kind = configuration.kind.name_in_api
+        if live is None and configuration.made_by_others:
+            raise MissingError(
+                f"{kind} {configuration.name} does not exist: make it, for example by 'helm upgrade', or "
+                "leave WEBHOOK_CONFIGURATION out, so that the operator makes its own"
+            )
+        body = {
+            "apiVersion": specs.API_VERSION,
+            "kind": kind,
+            "metadata": self._metadata(live or {}, await self._owner.reference(anew=True)),
+            "webhooks": list(wanted),
+        }
+        if live is not None:
+            # The resourceVersion that was read is in it: a change in between is a conflict.
+            await self._kube.replace(configuration.path, body)
+        else:
+            await self._kube.create(configuration.collection, body)
+
+    def _tell(self, bundle: bytes | None) -> None:
+        name = f"{self._configuration.kind.name_in_api} {self._configuration.name}"
+        if not self._was_settled:
+            self._log.info(f"{name} has been registered")
+        elif self._is_rotation(bundle):
+            self._log.info(f"{name} has got the authorities of the new certificates")
+        else:
+            self._repairs.note(self._clock.monotonic())
+            self._log.info(f"{name} was changed or removed by somebody and has been restored")

@@ -1,0 +1,1 @@
+"""The HTTPS server of admission, with bounds on what clients can take."""

@@ -1,0 +1,283 @@
+"""The HTTPS site that the API server sends admission reviews to.
+
+Kopf's own server is not used: it refuses reviews over 1 MiB, allows what is sent to an unknown path, and
+closes its socket to change its certificate.
+"""
+
+# ruff: noqa: A005 - only ever imported as a part of its package
+
+import asyncio
+import dataclasses
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final, Literal, Protocol
+
+from aiohttp import web
+
+from addon_operator.admission import review_shapes, reviews
+from addon_operator.admission.server import connections, site_load, tls
+from addon_operator.kernel import durations, errors, listening
+
+MAX_BODY_BYTES: Final = 20 << 20
+"""Room for a review of the largest request that the API server takes (3 MiB), each byte escaped with six."""
+MAX_REVIEW_MEMORY: Final = 128 << 20
+"""What one review may take of the account: half, so that one client cannot have all of it."""
+# Go's client gives up idle connections after 90 seconds. It has to be the one who closes: a review that
+# meets a closing connection is not sent again. So idle ones are kept longer than that even when there is
+# little room, unless they never carried a review. The API server opens one for each review that it waits for.
+CONNECTIONS: Final = connections.Bounds(connections=512, request=20.0, idle=600.0, idle_when_crowded=95.0)
+NOT_READY: Final = "the operator has not read all that it needs for an answer yet"
+"""Why reviews are refused at first: whoever starts the operator expects that."""
+_JSON: Final = "application/json"
+_BODY_SECONDS: Final = 5.0
+_SHUTDOWN_SECONDS: Final = 5.0
+# Of the time that the API server waits, kept for the way back.
+_MARGIN_SECONDS: Final = 0.25
+
+_HOW_TO_MOVE: Final = (
+    "choose others with ADDON_OPERATOR_ADMISSION_SERVER_LISTEN_ADDRESS "
+    "and ADDON_OPERATOR_ADMISSION_SERVER_LISTEN_PORT"
+)
+
+_AFTER_ERROR: Final = {
+    "allow": reviews.ALLOWED,
+    "deny": reviews.Verdict(allowed=False, message="the operator failed to check this; its log says why"),
+}
+
+_Endpoint = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Leaving:
+    """How a site that was used says goodbye, in seconds, so that no review meets a closing connection.
+
+    First every answer ends its connection, while new ones are still taken: the Service learns only by and by
+    that this replica goes. Then no new ones are taken, but those that were are answered.
+    """
+
+    accepting: float = 0.0
+    answering: float = 0.0
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+
+
+GRADUALLY: Final = Leaving(accepting=2.0, answering=0.5)
+
+
+class ListenError(errors.ConfigurationError):
+    """The address and port of the admission server cannot be listened on."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Route:
+    """Who answers the reviews of a path."""
+
+    handler: reviews.Handler
+    on_error: Literal["allow", "deny"]
+    """The answer when the handler raises or takes too long."""
+    timeout: float = 4.5
+    """Seconds that the handler may take; fewer if the API server says that it waits less."""
+    shape: review_shapes.Shape = review_shapes.ANY
+    """What the API server can ask at this path; anything else is refused."""
+    max_body: int = MAX_BODY_BYTES
+
+
+class SiteObserver(Protocol):
+    """Who wants to know what the site does: metrics and logs."""
+
+    def answered(self, path: str, status: int, seconds: float) -> None:
+        """A request was answered with this HTTP status; ``path`` is that of a route."""
+        ...
+
+    def refused(self, path: str, status: int, reason: str) -> None:
+        """A request was no proper review, or came at the wrong time; ``reason`` is a sentence."""
+        ...
+
+    def failed(self, path: str, error: Exception) -> None:
+        """The handler of the path raised, or took too long (``TimeoutError``)."""
+        ...
+
+    def connection_closed(self, reason: connections.Reason, details: str) -> None:
+        """A connection was closed for one of the site's bounds, or its handshake failed."""
+        ...
+
+
+class _RefusedError(Exception):
+    def __init__(self, status: int, reason: str) -> None:
+        super().__init__(reason)
+        self.status = status
+        self.reason = reason
+
+
+class AdmissionSite:
+    """Serves the routes from :meth:`start` to :meth:`stop`."""
+
+    def __init__(
+        self,
+        routes: Mapping[str, Route],
+        tls_: tls.LiveTls,
+        address: str,
+        port: int,
+        observer: SiteObserver,
+        *,
+        ready: Callable[[], bool] = lambda: True,
+        account: site_load.Account | None = None,
+        leaving: Leaving | None = None,
+    ) -> None:
+        """Until ``ready`` says yes, reviews are answered 503: for the API server a call that failed."""
+        self._routes = routes
+        self._tls = tls_
+        self._address = address
+        self._port = port
+        self._observer = observer
+        self._ready = ready
+        self._account = account or site_load.Account(site_load.Limits())
+        self._connections: connections.Connections | None = None
+        self._leaving = leaving or Leaving()
+        self._was_asked = False
+        self._stopping = False
+
+    @property
+    def port(self) -> int:
+        """The port that is listened on, also when it was asked for port 0."""
+        return self._port
+
+    @property
+    def ready(self) -> bool:
+        """Whether reviews are answered."""
+        return self._connections is not None and not self._stopping and self._ready()
+
+    async def start(self) -> None:
+        """Listen; raises :class:`ListenError` when the address cannot be had."""
+        try:
+            listeners = await connections.bind(self._address, self._port, CONNECTIONS.backlog)
+        except OSError as error:
+            raise self._listen_error(error) from error
+        self._connections = connections.Connections(
+            self._application(),
+            CONNECTIONS,
+            shutdown_seconds=_SHUTDOWN_SECONDS,
+            closed=self._observer.connection_closed,
+            tls=lambda: self._tls.context,
+        )
+        await self._connections.start(listeners)
+        self._port = listeners[0].getsockname()[1]
+
+    async def stop(self) -> None:
+        """Take no further connections, answer what is being asked, then close all."""
+        leaves = self._was_asked and not self._stopping
+        self._stopping = True
+        if leaves:
+            await self._leaving.sleep(self._leaving.accepting)
+        if self._connections is not None:
+            self._connections.close_listeners()
+        if leaves:
+            await self._leaving.sleep(self._leaving.answering)
+        if self._connections is not None:
+            await self._connections.stop()
+
+    def _listen_error(self, error: OSError) -> ListenError:
+        return ListenError(
+            f"the admission server cannot listen on {self._address} port {self._port}: "
+            f"{listening.reason(error)}; {_HOW_TO_MOVE}"
+        )
+
+    def _application(self) -> web.Application:
+        app = web.Application()
+        for path, route in self._routes.items():
+            app.router.add_post(path, self._endpoint(path, route))
+        return app
+
+    def _endpoint(self, path: str, route: Route) -> _Endpoint:
+        async def respond(request: web.Request) -> web.Response:
+            began = time.perf_counter()
+            self._was_asked = True
+            response = await self._respond(path, route, request)
+            if self._stopping or connections.context_of(request) is not self._tls.context:
+                response.force_close()
+            self._observer.answered(path, response.status, time.perf_counter() - began)
+            return response
+
+        return respond
+
+    async def _respond(self, path: str, route: Route, request: web.Request) -> web.Response:
+        try:
+            body = await self._answer(path, route, request)
+        except _RefusedError as error:
+            self._observer.refused(path, error.status, error.reason)
+            response = web.Response(status=error.status, text=f"{error.reason}\n")
+            # The rest of a body that was not read must not be taken for the next request.
+            response.force_close()
+            return response
+        return web.Response(body=body, content_type=_JSON)
+
+    async def _answer(self, path: str, route: Route, request: web.Request) -> bytes:
+        self._check(request)
+        try:
+            with self._account.request() as held:
+                body = await _body(request, route.max_body, held)
+                review = dataclasses.replace(_parsed(body, route.shape), memory=held.amount)
+                del body
+                return await self._decided(path, route, review, _budget(route, request))
+        except site_load.OverloadedError as error:
+            raise _RefusedError(503, "too many reviews are being answered") from error
+
+    def _check(self, request: web.Request) -> None:
+        if request.content_type != _JSON:
+            raise _RefusedError(415, f"the Content-Type is {request.content_type!r}: send {_JSON}")
+        if "Content-Encoding" in request.headers:
+            raise _RefusedError(415, "the body has a Content-Encoding: send it as it is")
+        if not self._ready():
+            raise _RefusedError(503, NOT_READY)
+
+    async def _decided(self, path: str, route: Route, review: reviews.Review, seconds: float) -> bytes:
+        try:
+            async with asyncio.timeout(seconds):
+                verdict = await route.handler(review)
+            return reviews.answer(review, verdict)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the API server gets its answer
+            self._observer.failed(path, error)
+        return reviews.answer(review, _AFTER_ERROR[route.on_error])
+
+
+async def _body(request: web.Request, most: int, held: site_load.Held) -> bytes:
+    """The body, whose memory is held bit by bit as it arrives."""
+    if (request.content_length or 0) > most:
+        raise _too_large(most)
+    parts, size, estimate = [], 0, site_load.Estimate()
+    try:
+        async with asyncio.timeout(_BODY_SECONDS):
+            async for part in request.content.iter_any():
+                parts.append(part)
+                size += len(part)
+                if size > most:
+                    raise _too_large(most)
+                held.grow(estimate.add(part))
+                if held.amount > MAX_REVIEW_MEMORY:
+                    raise _RefusedError(413, "the review would take too much memory")
+    except (ConnectionError, web.RequestPayloadError) as error:
+        raise _RefusedError(400, "the body broke off, or is no body of HTTP") from error
+    except TimeoutError as error:
+        raise _RefusedError(408, f"the body did not arrive within {_BODY_SECONDS:g} seconds") from error
+    return b"".join(parts)
+
+
+def _too_large(most: int) -> _RefusedError:
+    return _RefusedError(413, f"the body is over {most} bytes")
+
+
+def _parsed(body: bytes, shape: review_shapes.Shape) -> reviews.Review:
+    try:
+        review = reviews.parse(body)
+        shape.check(review)
+    except reviews.MalformedReviewError as error:
+        raise _RefusedError(400, str(error)) from error
+    return review
+
+
+def _budget(route: Route, request: web.Request) -> float:
+    """Seconds for the handler; the API server says in the query how long it waits: ``?timeout=5s``."""
+    try:
+        waits = durations.parse(request.query.get("timeout", ""))
+    except errors.AddonOperatorError:
+        return route.timeout
+    return min(route.timeout, max(_MARGIN_SECONDS, waits - _MARGIN_SECONDS))

@@ -1,0 +1,74 @@
+"""The TLS of the admission site, whose certificate and whose clients' authorities can change."""
+
+import os
+import ssl
+
+from addon_operator.admission.certificates import certificates
+
+
+class LiveTls:
+    """A server context whose certificate and trust are replaced while it serves.
+
+    Handshakes that begin afterwards get the new certificate; connections that are open stay so.
+    """
+
+    def __init__(self) -> None:
+        self.context = _server_context()
+        """For the next handshake; another one after every change of who may ask."""
+        self._pair: certificates.KeyPair | None = None
+
+    def use(self, pair: certificates.KeyPair) -> None:
+        """Serve this certificate from now on.
+
+        Raises :class:`.CertificateError` if certificate and key cannot
+        be used; the former ones are served then.
+        """
+        # A context that refuses a key has already taken its certificate: try it on one that serves nobody.
+        _load(_server_context(), pair)
+        _load(self.context, pair)
+        self._pair = pair
+
+    def require_clients(self, authorities: bytes) -> None:
+        """Take clients only that have a certificate of one of these authorities (PEM).
+
+        Raises :class:`.CertificateError` if there is none among them.
+        """
+        # A context never forgets an authority, so there is a new one.
+        context = _server_context()
+        context.verify_mode = ssl.CERT_REQUIRED
+        try:
+            context.load_verify_locations(cadata=authorities.decode("ascii", errors="ignore"))
+        except (ssl.SSLError, ValueError) as error:
+            raise certificates.CertificateError("which has no certificate in PEM form") from error
+        if self._pair is not None:
+            _load(context, self._pair)
+        self.context = context
+
+
+def _server_context() -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.options |= ssl.OP_NO_COMPRESSION | ssl.OP_NO_RENEGOTIATION
+    context.set_alpn_protocols(["http/1.1"])
+    return context
+
+
+def _load(context: ssl.SSLContext, pair: certificates.KeyPair) -> None:
+    # The library reads keys from files only; this one exists in memory alone.
+    descriptor = os.memfd_create("webhook-certificate", os.MFD_CLOEXEC)
+    try:
+        with os.fdopen(descriptor, "wb", closefd=False) as file:
+            file.write(pair.certificate + b"\n" + pair.key)
+        context.load_cert_chain(f"/proc/self/fd/{descriptor}", password=_no_password)
+    except (ssl.SSLError, OSError) as error:
+        reason = getattr(error, "reason", None) or error
+        raise certificates.CertificateError(
+            f"the certificate and key of the admission server cannot be used together: {reason}"
+        ) from error
+    finally:
+        os.close(descriptor)
+
+
+def _no_password() -> str:
+    # Without this an encrypted key would ask at the terminal.
+    return ""

@@ -1,0 +1,1 @@
+"""Bindings: run hooks on schedules and on changes of Kubernetes objects."""

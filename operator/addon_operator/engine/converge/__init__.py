@@ -1,0 +1,1 @@
+"""Converge: brings the cluster to what the sources say."""

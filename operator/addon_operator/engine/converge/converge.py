@@ -1,0 +1,348 @@
+"""Converge, the original's "reload all modules": bring the cluster to what the sources say.
+
+A converge is one task of the event loop that puts tasks into the ``main`` queue and waits for them. A newer
+intent ends it: what has not begun is dropped, what runs stops at its next step, and it starts over.
+"""
+
+import asyncio
+import dataclasses
+import enum
+import functools
+import time
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Final, Protocol
+
+from addon_operator.engine.converge import converge_backoff
+from addon_operator.engine.queues import tasks
+from addon_operator.engine.queues.task_queue import TaskQueue
+from addon_operator.kernel import names
+from addon_operator.modules import plan
+
+ACTIVATION_AFTER_ALL: Final = "AfterAllHooksChangeGlobalValues"
+
+
+class ConvergeState(enum.Enum):
+    """Where the engine is with its first converge and those after it."""
+
+    NOT_STARTED = "not started"
+    RUNNING = "running"
+    IDLE = "idle"
+
+
+class OnFailure(enum.StrEnum):
+    """What a failing module does to modules with a higher number (setting ``CONVERGE_ON_FAILURE``)."""
+
+    WAIT = "wait"
+    CONTINUE = "continue"
+
+
+class Steps(Protocol):
+    """What a converge is made of; each gives tasks that are not yet queued."""
+
+    def before_all(self, activation: str) -> Sequence[tasks.Task]:
+        """One task per global hook with ``beforeAll``, in order."""
+        ...
+
+    def discover(self, activation: str, found: Callable[[plan.ConvergePlan], None]) -> tasks.Task:
+        """Discovery of modules; ``found`` gets the plan."""
+        ...
+
+    def ensure_crds(self, enabled: Sequence[names.ModuleName], activation: str) -> Sequence[tasks.Task]:
+        """One task per enabled module whose CustomResourceDefinitions are to be applied."""
+        ...
+
+    def delete(self, module: names.ModuleName, activation: str) -> tasks.Task:
+        """Removal of a disabled module."""
+        ...
+
+    def run(self, module: names.ModuleName, activation: str) -> tasks.Task:
+        """A module run."""
+        ...
+
+    def purge(self, release: str, activation: str) -> tasks.Task:
+        """Removal of a release without a module."""
+        ...
+
+    def after_all(self, activation: str) -> Sequence[tasks.Task]:
+        """One task per global hook with ``afterAll``, in order."""
+        ...
+
+    def end_unwanted(self) -> None:
+        """End Helm calls of modules that are disabled meanwhile."""
+        ...
+
+    def global_values(self) -> object:
+        """Something that is equal as long as global values and Enabled flags are the same."""
+        ...
+
+
+class ConvergeObserver(Protocol):
+    """Who is told of converges: metrics and the log."""
+
+    def converge_started(self, activation: str) -> None:
+        """A converge begins."""
+        ...
+
+    def converge_ended(self, activation: str, seconds: float, *, superseded: bool) -> None:
+        """It ended after ``seconds``, or gave way to a newer intent."""
+        ...
+
+    def converge_unsettled(self, rounds: int, hooks: Sequence[str], delay: float) -> None:
+        """``afterAll`` hooks changed global values ``rounds`` times in a row; the next converge waits."""
+        ...
+
+
+class Timers(Protocol):
+    """What calls something later; the event loop."""
+
+    def call_later(self, delay: float, callback: Callable[[], object], /) -> asyncio.TimerHandle:
+        """Call it after ``delay`` seconds, unless the handle is cancelled."""
+        ...
+
+
+class _SupersededError(Exception):
+    """A newer intent came; never leaves this file."""
+
+
+@dataclasses.dataclass(slots=True)
+class _Progress:
+    number: int
+    activation: str
+    planned: set[names.ModuleName] = dataclasses.field(default_factory=set)
+    """Modules whose run in this converge is still to be queued."""
+    runs: list[tasks.Task] = dataclasses.field(default_factory=list)
+    """The module runs whose success the converge needs."""
+
+
+class Converger:
+    """Runs one converge at a time, always of the newest intent."""
+
+    def __init__(
+        self,
+        queue: TaskQueue,
+        steps: Steps,
+        observer: ConvergeObserver,
+        *,
+        on_failure: OnFailure = OnFailure.WAIT,
+        timers: Timers | None = None,
+    ) -> None:
+        self._queue = queue
+        self._steps = steps
+        self._observer = observer
+        self._on_failure = on_failure
+        self._timers = timers
+        self._settling = converge_backoff.Settling()
+        self._later: asyncio.TimerHandle | None = None
+        self._gave_way = 0
+        self._put_off: str | None = None
+        self._wanted: str | None = None
+        self._wake = asyncio.Event()
+        self._progress: _Progress | None = None
+        self._count = 0
+        self.first_done = asyncio.Event()
+        """Set once a converge went through."""
+
+    @property
+    def state(self) -> ConvergeState:
+        """Whether a converge runs or is wanted."""
+        if self._progress is not None or self._wanted is not None:
+            return ConvergeState.RUNNING
+        return ConvergeState.IDLE if self.first_done.is_set() else ConvergeState.NOT_STARTED
+
+    @property
+    def is_stalled(self) -> bool:
+        """Whether nothing but retries of failing modules is left to be done now."""
+        if self._progress is None:
+            return False
+        queued = [task for task in self._queue.tasks if task.converge == self._progress.number]
+        failing = {task.owner for task in queued if task.owner and task.attempts > 0}
+        return bool(queued) and all(task.owner in failing for task in queued)
+
+    @property
+    def remaining(self) -> int:
+        """Number of tasks that the running converge has queued or planned."""
+        if self._progress is None:
+            return 0
+        queued = sum(task.converge == self._progress.number for task in self._queue.tasks)
+        return queued + len(self._progress.planned)
+
+    def request(self, activation: str) -> None:
+        """Converge to what the sources say now; a running converge gives way. Many requests make one."""
+        if self._later is not None:
+            self._later.cancel()
+            self._later = None
+        if activation != ACTIVATION_AFTER_ALL:
+            self._settling.reset()
+        self._put_off = None
+        self._wanted = activation
+        self._queue.drop(lambda task: task.converge is not None or task.kind is tasks.TaskKind.MODULE_RUN)
+        self._steps.end_unwanted()
+        self._wake.set()
+
+    def request_for_hook(self, activation: str) -> None:
+        """Converge to what a hook changed.
+
+        Some converges in a row give way to that. The one after them goes on until it is done or stalled:
+        hooks that change something all the time must not keep the last modules from ever being run.
+        """
+        if self._progress is None or self._wanted is not None:
+            self.request(activation)
+        elif self._gave_way < converge_backoff.GIVE_WAY or self.is_stalled:
+            self._gave_way += 1
+            self.request(activation)
+        elif self._put_off is None:
+            self._put_off = activation
+            self._take_up()
+
+    def _take_up(self) -> None:
+        """Begin what was put off once the converge is stalled."""
+        if self._put_off is not None and self.is_stalled:
+            self.request(self._put_off)
+        elif self._put_off is not None:
+            timers = self._timers or asyncio.get_running_loop()
+            self._later = timers.call_later(converge_backoff.LOOK_AGAIN, self._take_up)
+
+    def will_run(self, module: names.ModuleName) -> bool:
+        """Whether a converge that is wanted or under way has yet to begin a run of the module."""
+        return self._wanted is not None or (self._progress is not None and module in self._progress.planned)
+
+    async def work(self) -> None:
+        """Converge whenever it is requested, until cancelled."""
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            while self._wanted is not None:
+                activation, self._wanted = self._wanted, None
+                await self._one(activation)
+
+    async def _one(self, activation: str) -> None:
+        self._count += 1
+        self._progress = _Progress(self._count, activation)
+        self._observer.converge_started(activation)
+        began = time.monotonic()
+        superseded = True
+        try:
+            await self._converge(self._progress)
+            superseded = False
+        except _SupersededError:
+            pass
+        finally:
+            self._progress = None
+            self._observer.converge_ended(activation, time.monotonic() - began, superseded=superseded)
+        if not superseded and self._wanted is None:
+            self.first_done.set()
+            self._gave_way = 0
+            if self._put_off is not None:
+                self.request(self._put_off)
+        elif superseded and self._wanted is None and self._queue.is_open:
+            # Something of it was dropped by somebody who wants no converge; the rest is still to be done.
+            self.request(self._put_off or activation)
+
+    async def _converge(self, progress: _Progress) -> None:
+        await self._each(progress, self._steps.before_all(progress.activation))
+        made = await self._discover(progress)
+        crds = self._steps.ensure_crds(made.enabled, progress.activation)
+        await self._together(progress, crds, wait=_first_try)
+        deletes = [self._steps.delete(module, progress.activation) for module in made.deletes]
+        await self._together(progress, deletes, wait=_first_try)
+        held = frozenset(task.owner for task in crds if not task.done.done())
+        for stage in made.stages:
+            await self._stage(progress, stage, held)
+        purges = [self._steps.purge(release, progress.activation) for release in made.purges]
+        await self._together(progress, purges, wait=_first_try)
+        changing = await self._after_all(progress)
+        if not changing:
+            self._settling.reset()
+        if not changing or not self._once_more(changing):
+            await self._stragglers(progress)
+
+    async def _after_all(self, progress: _Progress) -> Sequence[str]:
+        """Run the hooks; those that changed global values if these differ in the end."""
+        before, changing = self._steps.global_values(), []
+        for task in self._steps.after_all(progress.activation):
+            earlier = self._steps.global_values()
+            await self._together(progress, [task], wait=_success)
+            if self._steps.global_values() != earlier:
+                changing.append(task.hook)
+        return changing if self._steps.global_values() != before else ()
+
+    def _once_more(self, changing: Sequence[str]) -> bool:
+        """Whether the next converge follows at once."""
+        delay = self._settling.changed()
+        if not delay:
+            self.request(ACTIVATION_AFTER_ALL)
+            return True
+        self._observer.converge_unsettled(self._settling.rounds, changing, delay)
+        timers = self._timers or asyncio.get_running_loop()
+        self._later = timers.call_later(delay, functools.partial(self.request, ACTIVATION_AFTER_ALL))
+        return False
+
+    async def _stragglers(self, progress: _Progress) -> None:
+        """Modules that nothing had to wait for still have to succeed before the converge counts as done."""
+        if not all([await _success(run) for run in progress.runs]):
+            raise _SupersededError
+
+    async def _discover(self, progress: _Progress) -> plan.ConvergePlan:
+        found: list[plan.ConvergePlan] = []
+        await self._each(progress, [self._steps.discover(progress.activation, found.append)])
+        made = found[-1]
+        progress.planned = {module for stage in made.stages for module in stage.modules}
+        return made
+
+    async def _stage(self, progress: _Progress, stage: plan.Stage, held: frozenset[str]) -> None:
+        """Run the modules; nothing waits for those that are ``held`` up by their definitions."""
+        runs = [self._steps.run(module, progress.activation) for module in stage.modules]
+        for run in runs:
+            run.lane = stage.order
+            if run.owner in held:
+                run.step_aside()
+        progress.planned -= set(stage.modules)
+        if self._on_failure is OnFailure.WAIT:
+            progress.runs += await self._together(progress, runs, wait=_success_or_aside)
+            return
+
+        async def wait(run: tasks.Task) -> bool:
+            return run.owner in held or await _first_try(run)
+
+        await self._together(progress, runs, wait=wait)
+
+    async def _each(self, progress: _Progress, wanted: Iterable[tasks.Task]) -> None:
+        for task in wanted:
+            await self._together(progress, [task], wait=_success)
+
+    async def _together(
+        self,
+        progress: _Progress,
+        wanted: Iterable[tasks.Task],
+        *,
+        wait: "Callable[[tasks.Task], Awaitable[bool]]",
+    ) -> list[tasks.Task]:
+        self._give_way()
+        queued = [self._queue.add(task.of_converge(progress.number)) for task in wanted]
+        kept = [await wait(task) for task in queued]
+        self._give_way()
+        if not all(kept):
+            raise _SupersededError
+        return queued
+
+    def _give_way(self) -> None:
+        if self._wanted is not None:
+            raise _SupersededError
+
+
+async def _success(task: tasks.Task) -> bool:
+    return await task.done is tasks.Outcome.DONE
+
+
+async def _success_or_aside(task: tasks.Task) -> bool:
+    await task.aside.wait()
+    return not _is_dropped(task)
+
+
+async def _first_try(task: tasks.Task) -> bool:
+    await task.tried
+    return not _is_dropped(task)
+
+
+def _is_dropped(task: tasks.Task) -> bool:
+    return task.done.done() and task.done.result() is tasks.Outcome.DROPPED

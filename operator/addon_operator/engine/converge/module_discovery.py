@@ -1,0 +1,124 @@
+"""Discovery of modules: observe flags, ``enabled`` scripts and releases; the plan is decided elsewhere."""
+
+import os
+import pathlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, Protocol
+
+from addon_operator.engine import state
+from addon_operator.engine.hooks import hook_runner
+from addon_operator.kernel import errors, json_types, names
+from addon_operator.modules import model, plan
+from addon_operator.values import store
+
+_SHOWN: Final = 5
+
+
+class ReleaseLister(Protocol):
+    """Where releases are looked up."""
+
+    async def observe_all(self) -> Mapping[str, bool]:
+        """Name of each release in the operator's namespace, and whether an addon-operator made it."""
+        ...
+
+
+class EnabledScripts(Protocol):
+    """Where ``enabled`` scripts are run; see :class:`.HookRunner`."""
+
+    async def enabled(
+        self,
+        script: pathlib.Path,
+        module: names.ModuleName,
+        config_values: json_types.JsonObject,
+        values: json_types.JsonObject,
+    ) -> hook_runner.EnabledResult:
+        """Ask a module's ``enabled`` script whether the module is enabled."""
+        ...
+
+
+class NoModulesError(errors.AddonOperatorError):
+    """There is no module at all, which would have all releases removed: more likely, a mount is missing."""
+
+    def __init__(self, releases: Sequence[str]) -> None:
+        shown = ", ".join(releases[:_SHOWN]) + (
+            f" and {len(releases) - _SHOWN} more" if len(releases) > _SHOWN else ""
+        )
+        super().__init__(
+            f"MODULES_DIR holds no module, but there are releases of modules ({shown}), and none is removed: "
+            "see that the directory is mounted and that the image has the modules, or set "
+            "ALLOW_EMPTY_MODULES=true to have the releases removed"
+        )
+
+
+class Discovery:
+    """Gathers what the plan of a converge depends on."""
+
+    def __init__(
+        self,
+        states: state.ModuleStates,
+        values: store.ValuesStore,
+        runner: EnabledScripts,
+        releases: ReleaseLister,
+        *,
+        purge: plan.PurgePolicy,
+        ignored_releases: frozenset[str],
+        allow_empty: bool,
+        log_verdict: Callable[[model.Verdict], None],
+    ) -> None:
+        self._states = states
+        self._values = values
+        self._runner = runner
+        self._releases = releases
+        self._purge = purge
+        self._ignored_releases = ignored_releases
+        self._allow_empty = allow_empty
+        self._log_verdict = log_verdict
+
+    async def observe(self) -> plan.Observed:
+        """Look at everything once.
+
+        Raises an :class:`.AddonOperatorError` that names the module when its
+        ``enabled`` script fails, or tells what the API server refused, and :class:`NoModulesError`.
+        """
+        releases = await self._releases.observe_all()
+        observed = plan.Observed(
+            modules=self._states.modules,
+            verdicts=await self._verdicts(),
+            releases=releases,
+            started=self._states.started,
+            purge=self._purge,
+            ignored_releases=self._ignored_releases,
+        )
+        if not self._allow_empty and (spared := plan.spared(observed)):
+            raise NoModulesError(spared[::-1])
+        return observed
+
+    async def _verdicts(self) -> dict[names.ModuleName, model.Verdict]:
+        verdicts: dict[names.ModuleName, model.Verdict] = {}
+        enabled: list[names.ModuleName] = []
+        for module in self._states.modules:
+            verdict = await self._verdict(module, enabled)
+            verdicts[module.name] = verdict
+            self._log_verdict(verdict)
+            if verdict.enabled:
+                enabled.append(module.name)
+        return verdicts
+
+    async def _verdict(self, module: model.Module, enabled: list[names.ModuleName]) -> model.Verdict:
+        flag = self._values.flag(module.name)
+        script = module.enabled_script
+        if not flag.enabled or script is None or not os.access(script, os.X_OK):
+            return model.Verdict(module.name, flag.enabled, flag.reason)
+        try:
+            result = await self._runner.enabled(
+                script,
+                module.name,
+                config_values=self._values.config_values(module.name),
+                values=self._values.values(module.name, enabled),
+            )
+        except errors.ModuleError:
+            raise
+        except errors.AddonOperatorError as error:
+            raise errors.ModuleError(module.name, str(error)) from error
+        said = "enabled" if result.enabled else "disabled"
+        return model.Verdict(module.name, result.enabled, result.reason or f"{said} by its enabled script")

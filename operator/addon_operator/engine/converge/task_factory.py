@@ -1,0 +1,160 @@
+"""The tasks that a converge is made of, and those that events make."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+from addon_operator.engine import state
+from addon_operator.engine.converge import module_discovery
+from addon_operator.engine.hooks import global_hooks
+from addon_operator.engine.modules import module_crds, module_run
+from addon_operator.engine.queues import tasks
+from addon_operator.hook_contract.configuration import hook_config
+from addon_operator.kernel import errors, names
+from addon_operator.modules import plan
+from addon_operator.values import store
+
+_CRDS_LANE: Final = -1
+"""Modules' definitions are applied side by side, whatever the modules' orders."""
+DISCOVERY_RETRY = 5.0
+"""Seconds between tries of a failing discovery."""
+
+
+class EngineSteps:
+    """Makes tasks; implements :class:`.Steps`."""
+
+    def __init__(
+        self,
+        states: state.ModuleStates,
+        values: store.ValuesStore,
+        hooks: global_hooks.GlobalHooks,
+        discover: module_discovery.Discovery,
+        runner: module_run.ModuleRunner,
+        releases: module_run.Releases,
+        definitions: module_crds.ModuleCrds,
+        observer: module_run.RunObserver,
+    ) -> None:
+        self._states = states
+        self._values = values
+        self._hooks = hooks
+        self._discovery = discover
+        self._runner = runner
+        self._releases = releases
+        self._definitions = definitions
+        self._observer = observer
+        self._removals: frozenset[str] = frozenset()
+
+    def on_startup(self) -> Sequence[tasks.Task]:
+        """One task per global hook with ``onStartup``, in order."""
+        return self._hooks.bound(hook_config.LifecycleBinding.ON_STARTUP, "OperatorStartup")
+
+    def before_all(self, activation: str) -> Sequence[tasks.Task]:
+        """One task per global hook with ``beforeAll``, in order."""
+        return self._hooks.bound(hook_config.LifecycleBinding.BEFORE_ALL, activation)
+
+    def after_all(self, activation: str) -> Sequence[tasks.Task]:
+        """One task per global hook with ``afterAll``, in order."""
+        return self._hooks.bound(hook_config.LifecycleBinding.AFTER_ALL, activation)
+
+    def discover(self, activation: str, found: Callable[[plan.ConvergePlan], None]) -> tasks.Task:
+        """Discovery of modules; ``found`` gets the plan."""
+
+        async def run(task: tasks.Task) -> None:
+            try:
+                observed = await self._discovery.observe()
+                made = plan.plan_converge(observed)
+            except Exception as error:
+                self._observer.discovery_failed()
+                if isinstance(error, errors.ModuleError):
+                    self._states.undecided(names.ModuleName(error.module), error)
+                raise
+            task.checkpoint()
+            self._states.discovered(made.verdicts, made.enabled)
+            self._observer.modules_discovered(len(made.enabled), len(observed.modules))
+            self._tell_of_removals(observed, made)
+            self._mute(set(self._states.started) - set(made.enabled))
+            self._releases.follow(made.enabled)
+            found(made)
+
+        return tasks.Task(
+            tasks.TaskKind.DISCOVER_MODULES,
+            run,
+            activation=activation,
+            fixed_delay=DISCOVERY_RETRY,
+            holds_queue=True,
+        )
+
+    def _tell_of_removals(self, observed: plan.Observed, made: plan.ConvergePlan) -> None:
+        """Each once, as long as it is due."""
+        due = {f"module {name} is deleted": made.verdicts[name].reason for name in made.deletes}
+        due |= {f"release {name} is purged": plan.purge_reason(observed, name) for name in made.purges}
+        for what, reason in due.items():
+            if what not in self._removals:
+                self._observer.removal_due(what, reason)
+        self._removals = frozenset(due)
+
+    def ensure_crds(self, enabled: Sequence[names.ModuleName], activation: str) -> Sequence[tasks.Task]:
+        """One task per enabled module whose CustomResourceDefinitions are to be applied."""
+        due = self._definitions.due([self._states[name].module for name in enabled])
+        return [self._ensure_crds(name, activation) for name in due]
+
+    def _ensure_crds(self, module: names.ModuleName, activation: str) -> tasks.Task:
+        async def run(_task: tasks.Task) -> None:
+            await self._define(module)
+
+        kind = tasks.TaskKind.MODULE_ENSURE_CRDS
+        return tasks.Task(kind, run, owner=module, activation=activation, lane=_CRDS_LANE)
+
+    async def _define(self, module: names.ModuleName) -> None:
+        """Apply the module's definitions if that is due; a failure is the module's."""
+        try:
+            await self._definitions.ensure(self._states[module].module)
+        except errors.AddonOperatorError as error:
+            self._states.mark(module, state.ModuleStatus.FAILED, error)
+            self._observer.module_run_failed(module)
+            raise
+
+    def run(self, module: names.ModuleName, activation: str) -> tasks.Task:
+        """A module run, before which changed definitions of the module are applied."""
+
+        async def run(task: tasks.Task) -> None:
+            try:
+                await self._define(module)
+            except errors.AddonOperatorError:
+                task.step_aside()
+                raise
+            task.checkpoint()
+            await self._runner.run(task)
+
+        order = self._states[module].module.order
+        return tasks.Task(tasks.TaskKind.MODULE_RUN, run, owner=module, activation=activation, lane=order)
+
+    def delete(self, module: names.ModuleName, activation: str) -> tasks.Task:
+        """Removal of a disabled module."""
+        return tasks.Task(
+            tasks.TaskKind.MODULE_DELETE, self._runner.delete, owner=module, activation=activation
+        )
+
+    def purge(self, release: str, activation: str) -> tasks.Task:
+        """Removal of a release without a module."""
+
+        async def run(task: tasks.Task) -> None:
+            await self._releases.remove(task.owner)
+
+        return tasks.Task(tasks.TaskKind.MODULE_PURGE, run, owner=release, activation=activation)
+
+    def end_unwanted(self) -> None:
+        """End Helm calls and runs for events of modules that are disabled meanwhile."""
+        self._mute(name for name in self._states.started if not self._values.flag(name).enabled)
+        for found in self._states:
+            name = found.module.name
+            if found.status is state.ModuleStatus.RUNNING and not self._values.flag(name).enabled:
+                self._releases.stop(name)
+
+    def _mute(self, modules: Iterable[names.ModuleName]) -> None:
+        for name in modules:
+            self._runner.mute(name)
+
+    def global_values(self) -> object:
+        """Equal as long as global values and Enabled flags are the same."""
+        flags = tuple(self._values.flag(module).enabled for module in self._values.modules)
+        return (self._values.values_json(None), flags)

@@ -1,0 +1,1 @@
+"""Drift: watches the resources of releases and restores those that disappear."""

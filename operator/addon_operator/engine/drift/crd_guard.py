@@ -1,0 +1,97 @@
+"""Brings back CustomResourceDefinitions of modules that somebody deletes."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from addon_operator.engine.drift import drift_backoff, kind_watch
+from addon_operator.engine.modules import module_crds
+from addon_operator.kernel import clock as clocks
+from addon_operator.kernel import errors, names
+from addon_operator.kube.informers import object_changes, object_selections
+from addon_operator.modules import crd_files
+
+RETRY: Final = 5.0
+"""Seconds until a definition that could not be applied is tried again."""
+
+
+class CrdGuard:
+    """Follows the definitions of the cluster, as soon as a module has some.
+
+    Implements :class:`.Listener`.
+    """
+
+    def __init__(
+        self,
+        definitions: module_crds.ModuleCrds,
+        watches: kind_watch.Watches,
+        *,
+        maintenance: Callable[[names.ModuleName], str],
+        warn: Callable[[str], None],
+        clock: clocks.Clock,
+    ) -> None:
+        self._definitions = definitions
+        self._watches = watches
+        self._maintenance = maintenance
+        self._warn = warn
+        self._clock = clock
+        self._backoffs = drift_backoff.HealBackoffs()
+        self._due: dict[str, float] = {}
+        self._is_following = False
+        self._wake = asyncio.Event()
+        definitions.on_defined = self._follow
+
+    def synced(self) -> None:
+        """The first list is there: what is missing in it is found by the modules' runs."""
+
+    def changed(self, changes: Sequence[object_changes.Change]) -> None:
+        """Definitions came or went."""
+        for change in changes:
+            name = change.key.name
+            if change.type is object_changes.ChangeType.DELETED and self._definitions.owners(name):
+                now = self._clock.monotonic()
+                self._due[name] = now + self._backoffs.wait(name, now)
+                self._wake.set()
+
+    def trouble(self, reason: str | None) -> None:
+        """Without a watch they come back at the next start."""
+        if reason is not None:
+            self._warn(f"deleted CustomResourceDefinitions of modules do not come back just now: {reason}")
+
+    async def work(self) -> None:
+        """Apply what is gone, until cancelled."""
+        while True:
+            self._wake.clear()
+            await self.look()
+            soonest = min(self._due.values(), default=None)
+            timeout = None if soonest is None else max(0.0, soonest - self._clock.monotonic())
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(timeout):
+                    await self._wake.wait()
+
+    async def look(self) -> None:
+        """Apply the definitions whose time has come."""
+        now = self._clock.monotonic()
+        due = [name for name, when in self._due.items() if when <= now]
+        for name in due:
+            del self._due[name]
+        for module in {each.name: each for name in due for each in self._definitions.owners(name)}.values():
+            if self._maintenance(module.name):
+                # The run at the end of the maintenance will look.
+                self._definitions.forget(module.name)
+                continue
+            try:
+                await self._definitions.restore(module)
+            except errors.AddonOperatorError as error:
+                self._warn(f"{error}; it is tried again")
+                self._due.update(dict.fromkeys(due, self._clock.monotonic() + RETRY))
+        self._backoffs.healed(due, self._clock.monotonic())
+
+    def _follow(self) -> None:
+        if not self._is_following:
+            self._is_following = True
+            selection = object_selections.ObjectSelection(
+                crd_files.KIND, crd_files.API_VERSION, metadata_only=True
+            )
+            self._watches.subscribe(selection, self)

@@ -1,0 +1,314 @@
+"""Healing: a resource of a release that disappears is restored from the record of the release.
+
+The resources of all releases are followed by their metadata, with one watch for each kind, which all modules
+share. A deletion is no reason when the module's own hook asked for it, and while Helm works on the release.
+What cannot be restored makes a run of its module.
+Sources: "Release auto-healing" of the addon-operator documentation, whose event is called
+``DetectAbsentHelmResources``.
+"""
+
+import asyncio
+import collections
+import contextlib
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from typing import Final, Protocol
+
+from addon_operator.engine.drift import drift_backoff, restoring, watched_resources
+from addon_operator.kernel import clock as clocks
+from addon_operator.kernel import errors, names
+from addon_operator.kube.discovery import api_resources
+from addon_operator.kube.objects import own_deletions
+
+ACTIVATION: Final = "DetectAbsentHelmResources"
+SETTLE: Final = 0.1
+"""Seconds in which further deletions join the first."""
+RECHECK: Final = 15.0
+"""Seconds after which a resource that is still absent is looked at again."""
+LAG: Final = 1.0
+"""Seconds that a watch may be behind what Helm did."""
+_TRIES: Final = 3
+"""So often in a row what may pass is waited for, before the module is run."""
+_BLOCKED_TRIES: Final = 60
+"""The same while a definition is on its way out: the API server removes all objects of it first."""
+PATIENCE: Final = 60.0
+"""Seconds that Helm has to make an object that it has to make anew; after that it comes back as it was."""
+_UNCHANGEABLE: Final = "the last upgrade failed, as nobody may change it; Helm makes it anew"
+_CONFIRMED: Final = 5
+"""So many absent resources are asked for one by one; if these are absent, the others are believed to be."""
+
+
+class Probe(Protocol):
+    """Asks for single objects; see :mod:`.presence`."""
+
+    async def exists(self, resource: api_resources.Resource, namespace: str, name: str) -> bool | None:
+        """Whether the object is there; ``None`` without the right to ask."""
+        ...
+
+
+class HealObserver(Protocol):
+    """Who is told of healing: the log and metrics."""
+
+    def absent_found(self, module: names.ModuleName, resources: Sequence[str], reason: str) -> None:
+        """Resources of the module are absent and cannot be restored, for this reason; a run is on its way."""
+        ...
+
+    def healed(self, module: names.ModuleName, resources: Sequence[str], *, by_helm: bool) -> None:
+        """These resources are back: restored from the record of the release, or by Helm."""
+        ...
+
+    def heal_postponed(self, module: names.ModuleName, resources: Sequence[str], seconds: float) -> None:
+        """Somebody removes resources of the module again and again; the next healing is so far away."""
+        ...
+
+
+class RunRequest(Protocol):
+    """Asks for runs of modules."""
+
+    def __call__(self, module: names.ModuleName, activation: str, *, at_once: bool = False) -> None:
+        """Queue a run; ``at_once`` also ends the wait for the next try of one that failed."""
+        ...
+
+
+class Healing:
+    """Finds out what has to be healed, and when."""
+
+    def __init__(
+        self,
+        resources: watched_resources.WatchedResources,
+        probe: Probe,
+        restorer: restoring.Restorer,
+        deletions: own_deletions.OwnDeletions,
+        observer: HealObserver,
+        request_run: RunRequest,
+        clock: clocks.Clock,
+    ) -> None:
+        self._resources = resources
+        self._probe = probe
+        self._restorer = restorer
+        self._deletions = deletions
+        self._observer = observer
+        self._request_run = request_run
+        self._clock = clock
+        self._at_work: collections.Counter[names.ModuleName] = collections.Counter()
+        self._alone: dict[names.ModuleName, asyncio.Lock] = collections.defaultdict(asyncio.Lock)
+        self._on_purpose: set[tuple[names.ModuleName, watched_resources.Watched]] = set()
+        self._backoffs: dict[names.ModuleName, drift_backoff.HealBackoffs] = {}
+        self._due: dict[names.ModuleName, float] = {}
+        self._tries: collections.Counter[names.ModuleName] = collections.Counter()
+        self._blocked: collections.Counter[names.ModuleName] = collections.Counter()
+        self._told_postponed: set[names.ModuleName] = set()
+        self._for_helm: dict[names.ModuleName, dict[watched_resources.Watched, float]] = {}
+        self._wake = asyncio.Event()
+        resources.listen(self)
+
+    def missing(self, modules: Iterable[names.ModuleName]) -> None:
+        """A watch tells that resources of these modules are not there."""
+        for module in modules:
+            self._look_in(module, SETTLE)
+
+    def returned(self, resource: watched_resources.Watched) -> None:
+        """A watch tells that a resource is there (again): its next end is another matter."""
+        self._on_purpose = {pair for pair in self._on_purpose if pair[1] != resource}
+        for waiting in self._for_helm.values():
+            waiting.pop(resource, None)
+
+    def forget(self, module: names.ModuleName) -> None:
+        """The module is gone: nothing of it is absent any more."""
+        self._due.pop(module, None)
+        self._backoffs.pop(module, None)
+        self._for_helm.pop(module, None)
+        self._stop_counting(module)
+        self._told_postponed.discard(module)
+        self._on_purpose = {pair for pair in self._on_purpose if pair[0] != module}
+
+    @contextlib.asynccontextmanager
+    async def helm_at_work(self, module: names.ModuleName) -> AsyncIterator[None]:
+        """While the context lasts, deletions are Helm's; afterwards it is looked what is absent then."""
+        self._at_work[module] += 1
+        try:
+            async with self._alone[module]:
+                yield
+        finally:
+            self._at_work[module] -= 1
+            # Helm had its turn: what it did not make comes back as it was.
+            for each in (waiting := self._for_helm.get(module, {})):
+                waiting[each] = self._clock.monotonic()
+            if any(self._candidates(module)):
+                self._look_in(module, LAG)
+
+    async def restore(
+        self, module: names.ModuleName, unknown: Sequence[watched_resources.Watched] = ()
+    ) -> tuple[str, ...]:
+        """Restore what is absent before Helm begins; what stays absent, as a person calls it.
+
+        No watch tells of ``unknown`` resources yet: the API server is asked for each of them, and what the
+        client raises when there is no answer is raised.
+        """
+        absent = await self._absent(module) + await self._absent_of(unknown)
+        if not absent:
+            return ()
+        outcome = await self._restorer.restore(module, absent)
+        self._note_healed(module, tuple(map(str, outcome.done)), by_helm=False)
+        self._leave_to_helm(module, outcome.for_helm)
+        return tuple(map(str, outcome.left + outcome.for_helm))
+
+    def healed(self, module: names.ModuleName, resources: Sequence[str]) -> None:
+        """A run brought back these resources."""
+        self._note_healed(module, resources, by_helm=True)
+
+    def recent(self, module: names.ModuleName) -> dict[str, int]:
+        """The module's resources that were brought back lately, and how often in a row."""
+        known = self._backoffs.get(module)
+        return {} if known is None else known.recent(self._clock.monotonic())
+
+    async def work(self) -> None:
+        """Bring back what is absent, until cancelled."""
+        while True:
+            self._wake.clear()
+            await self.look()
+            await self._sleep()
+
+    async def look(self) -> None:
+        """Look at every module for which it is time."""
+        now = self._clock.monotonic()
+        due = [module for module, due in self._due.items() if due <= now]
+        for module in due:
+            self._due.pop(module, None)
+        await asyncio.gather(*(self._look_at(module) for module in due if not self._at_work[module]))
+
+    async def _sleep(self) -> None:
+        soonest = min(self._due.values(), default=None)
+        timeout = None if soonest is None else max(0.0, soonest - self._clock.monotonic())
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout):
+                await self._wake.wait()
+
+    async def _look_at(self, module: names.ModuleName) -> None:
+        async with self._alone[module]:
+            absent = await self._absent(module)
+            ready = self._ready(module, absent)
+            if ready:
+                await self._heal(module, ready)
+
+    def _ready(
+        self, module: names.ModuleName, absent: Sequence[watched_resources.Watched]
+    ) -> list[watched_resources.Watched]:
+        """Those that may be brought back at once; the others are looked at again."""
+        now, backoffs = self._clock.monotonic(), self._healed_of(module)
+        waits = {watched: backoffs.wait(str(watched), now) for watched in absent}
+        late = [watched for watched, seconds in waits.items() if seconds > 0]
+        if late:
+            self._postpone(module, tuple(map(str, late)), min(waits[watched] for watched in late))
+        return [watched for watched, seconds in waits.items() if seconds <= 0]
+
+    async def _heal(self, module: names.ModuleName, absent: Sequence[watched_resources.Watched]) -> None:
+        waiting, now = self._for_helm.get(module, {}), self._clock.monotonic()
+        tried = [each for each in absent if waiting.get(each, now) <= now]
+        if len(tried) < len(absent):
+            self._look_in(module, min(until for until in waiting.values() if until > now) - now)
+        if not tried:
+            return
+        outcome = await self._restorer.restore(module, tried, insist_on=waiting)
+        self._note_healed(module, tuple(map(str, outcome.done)), by_helm=False)
+        if outcome.for_helm:
+            self._leave_to_helm(module, outcome.for_helm)
+            self._observer.absent_found(module, tuple(map(str, outcome.for_helm)), _UNCHANGEABLE)
+            self._request_run(module, ACTIVATION, at_once=True)
+            self._look_in(module, PATIENCE)
+        if outcome.left:
+            self._wait_or_run(module, outcome)
+        else:
+            self._stop_counting(module)
+
+    def _leave_to_helm(
+        self, module: names.ModuleName, resources: Sequence[watched_resources.Watched]
+    ) -> None:
+        waiting = self._for_helm.setdefault(module, {})
+        for each in resources:
+            waiting.setdefault(each, self._clock.monotonic() + PATIENCE)
+
+    def _wait_or_run(self, module: names.ModuleName, outcome: restoring.Restored) -> None:
+        # Once its definition was on its way out, it is so until the objects are back.
+        is_blocked = outcome.is_blocked or (outcome.is_passing and self._blocked[module] > 0)
+        tries, most = (self._blocked, _BLOCKED_TRIES) if is_blocked else (self._tries, _TRIES)
+        tries[module] += 1
+        if outcome.is_passing and tries[module] < most:
+            self._look_in(module, LAG)
+            return
+        self._stop_counting(module)
+        self._observer.absent_found(module, tuple(map(str, outcome.left)), outcome.reason)
+        self._request_run(module, ACTIVATION)
+        # The run may be dropped for a newer intent, or end before it came to Helm.
+        self._look_in(module, RECHECK)
+
+    def _stop_counting(self, module: names.ModuleName) -> None:
+        self._tries.pop(module, None)
+        self._blocked.pop(module, None)
+
+    def _note_healed(self, module: names.ModuleName, resources: Sequence[str], *, by_helm: bool) -> None:
+        if resources:
+            self._observer.healed(module, resources, by_helm=by_helm)
+            self._healed_of(module).healed(resources, self._clock.monotonic())
+            self._told_postponed.discard(module)
+
+    def _healed_of(self, module: names.ModuleName) -> drift_backoff.HealBackoffs:
+        return self._backoffs.setdefault(module, drift_backoff.HealBackoffs())
+
+    def _postpone(self, module: names.ModuleName, absent: Sequence[str], wait: float) -> None:
+        if module not in self._told_postponed:
+            self._told_postponed.add(module)
+            self._observer.heal_postponed(module, absent, wait)
+        self._look_in(module, wait)
+
+    def _look_in(self, module: names.ModuleName, seconds: float) -> None:
+        """Look at the module so many seconds from now, or earlier if that is planned already."""
+        due = self._clock.monotonic() + seconds
+        self._due[module] = min(due, self._due.get(module, due))
+        self._wake.set()
+
+    async def _absent(self, module: names.ModuleName) -> list[watched_resources.Watched]:
+        """The resources of the module that are absent now and should not be.
+
+        The API server itself is asked for the first ones, since a watch may be behind.
+        """
+        candidates = list(self._candidates(module))
+        asked = candidates[:_CONFIRMED]
+        answers = await asyncio.gather(*(self._is_confirmed(module, each) for each in asked))
+        found = [each for each, is_absent in zip(asked, answers, strict=True) if is_absent]
+        return found + candidates[_CONFIRMED:] if len(found) == _CONFIRMED else found
+
+    async def _absent_of(
+        self, unknown: Sequence[watched_resources.Watched]
+    ) -> list[watched_resources.Watched]:
+        turns = asyncio.Semaphore(restoring.AT_ONCE)
+
+        async def is_absent(each: watched_resources.Watched) -> bool:
+            async with turns:
+                return await self._probe.exists(each.resource, *each.key) is False
+
+        answers = await asyncio.gather(*map(is_absent, unknown))
+        return [each for each, absent in zip(unknown, answers, strict=True) if absent]
+
+    def _candidates(self, module: names.ModuleName) -> Iterator[watched_resources.Watched]:
+        for resource in self._resources.missing_of(module):
+            if not self._is_on_purpose(module, resource):
+                yield resource
+
+    def _is_on_purpose(self, module: names.ModuleName, resource: watched_resources.Watched) -> bool:
+        """Whether the module's own hook deleted it. A note of that counts for one deletion."""
+        key = resource.deletion_key
+        if self._deletions.deleted_by(key) == own_deletions.Owner(module):
+            self._deletions.forget(key)
+            self._on_purpose.add((module, resource))
+        return (module, resource) in self._on_purpose
+
+    async def _is_confirmed(self, module: names.ModuleName, resource: watched_resources.Watched) -> bool:
+        try:
+            exists = await self._probe.exists(resource.resource, resource.key.namespace, resource.key.name)
+        except errors.AddonOperatorError:
+            # No answer came: neither way is it certain.
+            self._look_in(module, RECHECK)
+            return False
+        if exists:
+            self._look_in(module, LAG)
+        return not exists

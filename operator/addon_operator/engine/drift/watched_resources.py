@@ -1,0 +1,369 @@
+"""Which resources the modules' releases have, and the watches that tell whether they are there."""
+
+import asyncio
+import contextlib
+import dataclasses
+import enum
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Protocol
+
+from addon_operator.engine.drift import kind_watch
+from addon_operator.kernel import names
+from addon_operator.kube.discovery import api_resources
+from addon_operator.kube.discovery import discovery as discovery_of_kinds
+from addon_operator.kube.objects import own_deletions
+from addon_operator.modules import crd_files, manifests
+
+
+class Presence(enum.StrEnum):
+    """What is known of a resource."""
+
+    PRESENT = "present"
+    ABSENT = "absent"
+    UNKNOWN = "unknown"
+    """The watch has not told yet."""
+    NOT_WATCHED = "not watched"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Watched:
+    """A resource of a release whose kind is known."""
+
+    resource: api_resources.Resource
+    key: kind_watch.ObjectKey
+
+    @property
+    def deletion_key(self) -> own_deletions.ObjectKey:
+        """How hooks' deletions call it."""
+        group = self.resource.api_version.rpartition("/")[0]
+        return own_deletions.ObjectKey(group, self.resource.kind, self.key.namespace or None, self.key.name)
+
+    def __str__(self) -> str:
+        """For a person: ``ConfigMap x/y``."""
+        return f"{self.resource.kind} {'/'.join(filter(None, self.key))}"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ResourceView:
+    """One line of ``module resource-monitor``."""
+
+    api_version: str
+    kind: str
+    namespace: str
+    """Empty for an object of the cluster."""
+    name: str
+    state: Presence
+    reason: str = ""
+    """Why it is not watched."""
+
+    def __str__(self) -> str:
+        """For a person: ``ConfigMap x/y``."""
+        return f"{self.kind} {'/'.join(filter(None, (self.namespace, self.name)))}"
+
+
+class Listener(Protocol):
+    """Who is told what the watches tell."""
+
+    def missing(self, modules: Iterable[names.ModuleName]) -> None:
+        """Resources of these modules are not there."""
+        ...
+
+    def returned(self, resource: Watched) -> None:
+        """A resource is there (again)."""
+        ...
+
+
+class WatchObserver(Protocol):
+    """Who is told of watches that do not work: the log."""
+
+    def not_watched(self, modules: Sequence[names.ModuleName], kind: str, reason: str) -> None:
+        """Resources of the kind cannot be watched; told once."""
+        ...
+
+    def shared(self, modules: Sequence[names.ModuleName], resources: Sequence[str]) -> None:
+        """Two modules have these resources; told when that changes."""
+        ...
+
+
+class Kinds(Protocol):
+    """What the API server offers; see :class:`.Catalog`."""
+
+    async def find(self, kind: str, api_version: str | None = None) -> api_resources.Resource:
+        """The resource of that kind; raises :class:`.NoSuchKind`."""
+        ...
+
+
+class Rights(Protocol):
+    """What the operator may do; see :mod:`.presence`."""
+
+    async def may_follow_everywhere(self, resource: api_resources.Resource) -> bool:
+        """Whether the operator has the rights to list and watch the objects of all namespaces."""
+        ...
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Followed:
+    watched: tuple[Watched, ...] = ()
+    unwatched: Mapping[manifests.ManifestResource, str] = dataclasses.field(default_factory=dict)
+    """With the reason."""
+
+
+class WatchedResources:
+    """The resources of all releases and the watches of their kinds, which come and go with them."""
+
+    def __init__(
+        self,
+        watches: kind_watch.Watches,
+        kinds: Kinds,
+        rights: Rights,
+        observer: WatchObserver,
+        *,
+        namespace: str,
+    ) -> None:
+        """``namespace`` is that of the releases, where resources are whose manifest names none."""
+        self._watches = watches
+        self._kinds = kinds
+        self._rights = rights
+        self._observer = observer
+        self._namespace = namespace
+        self._listener: Listener | None = None
+        self._followed: dict[names.ModuleName, _Followed] = {}
+        self._open: dict[kind_watch.Scope, kind_watch.KindWatch] = {}
+        self._may_follow: dict[api_resources.Resource, bool] = {}
+        self._told: set[tuple[str, str]] = set()
+        self._shared: dict[tuple[names.ModuleName, ...], tuple[str, ...]] = {}
+        self._busy = asyncio.Lock()
+
+    def listen(self, listener: Listener) -> None:
+        """Tell this one from now on."""
+        self._listener = listener
+
+    async def follow(self, module: names.ModuleName, resources: Iterable[manifests.ManifestResource]) -> bool:
+        """The module's release has exactly these resources now; whether the kinds of all of them are known.
+
+        Raises what the client raises when the API server cannot be asked for kinds.
+        """
+        async with self._busy:
+            resolved, complete = await self._resolve(module, resources)
+            await self._find_rights(resolved.watched)
+            self._replace(module, resolved)
+        return complete
+
+    def unfollow(self, module: names.ModuleName) -> None:
+        """The module has no resources any more."""
+        self._replace(module, None)
+
+    def missing_of(self, module: names.ModuleName) -> Iterator[Watched]:
+        """The module's resources that are known not to be there."""
+        for watched in self._followed.get(module, _Followed()).watched:
+            watch = self._open.get(self._scope(watched))
+            if watch is not None and watch.is_missing(watched.key):
+                yield watched
+
+    async def settle(self, module: names.ModuleName, patience: float) -> tuple[Watched, ...]:
+        """Wait so many seconds for the first lists; the module's resources that they do not tell of then."""
+        pending = [watch for watch in self._watches_of(module) if not watch.has_answered.is_set()]
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(patience):
+                for watch in pending:
+                    await watch.has_answered.wait()
+        followed = self._followed.get(module, _Followed())
+        return tuple(each for each in followed.watched if not self._open[self._scope(each)].is_synced)
+
+    def is_settled(self, module: names.ModuleName) -> bool:
+        """Whether it is known of all resources of the module that are followed whether they are there."""
+        return all(watch.is_synced for watch in self._watches_of(module))
+
+    def _watches_of(self, module: names.ModuleName) -> set[kind_watch.KindWatch]:
+        followed = self._followed.get(module, _Followed())
+        return {self._open[self._scope(each)] for each in followed.watched}
+
+    def has_definition(self, name: str) -> bool:
+        """Whether a release has the CustomResourceDefinition of that name."""
+        key = kind_watch.ObjectKey("", name)
+        of_definitions = (
+            watch for scope, watch in self._open.items() if scope.resource.kind == crd_files.KIND
+        )
+        return any(watch.wanting(key) for watch in of_definitions)
+
+    def view(self, module: names.ModuleName) -> list[ResourceView] | None:
+        """What is known of the module's resources; ``None`` if they are not followed."""
+        followed = self._followed.get(module)
+        if followed is None:
+            return None
+        rows = [self._row(watched) for watched in followed.watched]
+        rows += [
+            ResourceView(
+                res.api_version, res.kind, res.namespace or "", res.name, Presence.NOT_WATCHED, reason
+            )
+            for res, reason in followed.unwatched.items()
+        ]
+        return sorted(rows, key=lambda row: (row.kind, row.namespace, row.name))
+
+    def trouble(self) -> str | None:
+        """Why it would not be noticed that some resource disappears, or ``None``."""
+        return next((text for watch in self._open.values() if (text := watch.health.trouble)), None)
+
+    @property
+    def watch_count(self) -> int:
+        """Number of watches."""
+        return len(self._open)
+
+    def _row(self, watched: Watched) -> ResourceView:
+        watch = self._open[self._scope(watched)]
+        state = Presence.ABSENT if watch.is_missing(watched.key) else Presence.PRESENT
+        if not watch.is_synced:
+            state = Presence.NOT_WATCHED if watch.reason else Presence.UNKNOWN
+        resource, key = watched.resource, watched.key
+        return ResourceView(
+            resource.api_version, resource.kind, key.namespace, key.name, state, watch.reason or ""
+        )
+
+    async def _resolve(
+        self, module: names.ModuleName, resources: Iterable[manifests.ManifestResource]
+    ) -> tuple[_Followed, bool]:
+        watched: list[Watched] = []
+        unwatched: dict[manifests.ManifestResource, str] = {}
+        complete = True
+        for resource in resources:
+            try:
+                kind = await self._kinds.find(resource.kind, resource.api_version)
+            except discovery_of_kinds.NoSuchKind as error:
+                unwatched[resource] = str(error)
+                complete = False
+                continue
+            if not {"list", "watch"} <= kind.verbs:
+                unwatched[resource] = f"objects of the kind {kind.kind} cannot be listed and watched"
+                continue
+            namespace = (resource.namespace or self._namespace) if kind.namespaced else ""
+            watched.append(Watched(kind, kind_watch.ObjectKey(namespace, resource.name)))
+        self._tell_unwatched(module, unwatched)
+        return _Followed(tuple(dict.fromkeys(watched)), unwatched), complete
+
+    def _tell_unwatched(
+        self, module: names.ModuleName, unwatched: Mapping[manifests.ManifestResource, str]
+    ) -> None:
+        for resource, reason in unwatched.items():
+            self._tell((module,), resource.kind, reason)
+
+    def _tell(self, modules: Sequence[names.ModuleName], kind: str, reason: str) -> None:
+        fresh = [module for module in modules if (module, kind) not in self._told]
+        self._told.update((module, kind) for module in fresh)
+        if fresh:
+            self._observer.not_watched(fresh, kind, reason)
+
+    async def _find_rights(self, watched: Iterable[Watched]) -> None:
+        for resource in {each.resource for each in watched if each.resource.namespaced}:
+            if resource not in self._may_follow:
+                self._may_follow[resource] = await self._rights.may_follow_everywhere(resource)
+
+    def _replace(self, module: names.ModuleName, now: _Followed | None) -> None:
+        before = self._followed.pop(module, _Followed())
+        if now is not None:
+            self._followed[module] = now
+        for scope, keys in self._by_scope((now or _Followed()).watched).items():
+            self._watch(scope).want(module, keys)
+        kept = set((now or _Followed()).watched)
+        gone = [watched for watched in before.watched if watched not in kept]
+        for scope, keys in self._by_scope(gone).items():
+            self._open[scope].drop(module, keys)
+        self._close_idle()
+        self._tell_shared(module, kept)
+        if self._listener is not None and any(self.missing_of(module)):
+            self._listener.missing((module,))
+
+    def of_others(
+        self, module: names.ModuleName, resources: Iterable[manifests.ManifestResource]
+    ) -> tuple[manifests.ManifestResource, ...]:
+        """Those of the resources that another module has, too."""
+        others = {
+            each.deletion_key
+            for name, followed in self._followed.items()
+            for each in followed.watched
+            if name != module
+        }
+        return tuple(each for each in resources if not others.isdisjoint(self._keys(each)))
+
+    def give_up(
+        self, module: names.ModuleName, resources: Iterable[manifests.ManifestResource]
+    ) -> tuple[manifests.ManifestResource, ...]:
+        """Those of the resources that another module has, too; from now on this one does not.
+
+        So, of two modules that give up the same at once, the second one is the last to have it.
+        """
+        found = self.of_others(module, resources)
+        given_up = {key for each in found for key in self._keys(each)}
+        now = self._followed.get(module)
+        if given_up and now is not None:
+            watched = tuple(each for each in now.watched if each.deletion_key not in given_up)
+            self._replace(module, dataclasses.replace(now, watched=watched))
+        return found
+
+    def _keys(self, found: manifests.ManifestResource) -> set[own_deletions.ObjectKey]:
+        """What watches may call it: whether its kind has namespaces is not asked here."""
+        group = found.api_version.rpartition("/")[0]
+        places = (found.namespace or self._namespace, None)
+        return {own_deletions.ObjectKey(group, found.kind, place, found.name) for place in places}
+
+    def shared_of(self, module: names.ModuleName) -> dict[str, list[names.ModuleName]]:
+        """The module's resources that others have, too, as a person calls them, with these modules."""
+        found: dict[str, list[names.ModuleName]] = {}
+        for pair, resources in sorted(self._shared.items()):
+            if module in pair:
+                for resource in resources:
+                    found.setdefault(resource, []).extend(name for name in pair if name != module)
+        return dict(sorted(found.items()))
+
+    def _tell_shared(self, module: names.ModuleName, watched: Iterable[Watched]) -> None:
+        shared: dict[tuple[names.ModuleName, ...], list[str]] = {}
+        for each in watched:
+            for other in self._open[self._scope(each)].wanting(each.key) - {module}:
+                shared.setdefault(tuple(sorted((module, other))), []).append(str(each))
+        for pair in [pair for pair in self._shared if module in pair and pair not in shared]:
+            del self._shared[pair]
+        for pair, names_of in shared.items():
+            resources = tuple(sorted(names_of))
+            if self._shared.get(pair) != resources:
+                self._shared[pair] = resources
+                self._observer.shared(pair, resources)
+
+    def _by_scope(self, watched: Iterable[Watched]) -> dict[kind_watch.Scope, list[kind_watch.ObjectKey]]:
+        found: dict[kind_watch.Scope, list[kind_watch.ObjectKey]] = {}
+        for each in watched:
+            found.setdefault(self._scope(each), []).append(each.key)
+        return found
+
+    def _scope(self, watched: Watched) -> kind_watch.Scope:
+        everywhere = not watched.resource.namespaced or self._may_follow.get(watched.resource, True)
+        return kind_watch.Scope(watched.resource, None if everywhere else watched.key.namespace)
+
+    def _watch(self, scope: kind_watch.Scope) -> kind_watch.KindWatch:
+        if (watch := self._open.get(scope)) is None:
+            watch = kind_watch.KindWatch(
+                scope, missing=self._missing, returned=self._returned_in(scope), trouble=self._in_trouble
+            )
+            self._open[scope] = watch
+            watch.open(self._watches)
+        return watch
+
+    def _close_idle(self) -> None:
+        for scope, watch in list(self._open.items()):
+            if watch.is_idle:
+                watch.close()
+                del self._open[scope]
+
+    def _missing(self, modules: Iterable[names.ModuleName]) -> None:
+        if self._listener is not None:
+            self._listener.missing(modules)
+
+    def _returned_in(self, scope: kind_watch.Scope) -> Callable[[kind_watch.ObjectKey], None]:
+        def returned(key: kind_watch.ObjectKey) -> None:
+            if self._listener is not None:
+                self._listener.returned(Watched(scope.resource, key))
+
+        return returned
+
+    def _in_trouble(self, watch: kind_watch.KindWatch) -> None:
+        # What was followed once comes back by itself; the informers count and tell their retries.
+        if not watch.is_synced and watch.reason is not None:
+            self._tell(sorted(watch.modules), watch.scope.resource.kind, watch.reason)

@@ -1,0 +1,1 @@
+"""Hooks: found on disk, run as processes, their outputs applied."""

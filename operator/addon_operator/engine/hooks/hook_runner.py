@@ -1,0 +1,358 @@
+"""One run of one hook or ``enabled`` script: files in, process, files out.
+
+What the files mean is not the business of this module.
+"""
+
+import asyncio
+import contextlib
+import pathlib
+import signal
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, ParamSpec, TypeAlias, TypeVar
+
+import structlog
+
+from addon_operator.engine.hooks import hook_directory, hook_files, hook_log
+from addon_operator.hook_contract import binding_contexts
+from addon_operator.hook_contract.configuration import hook_config
+from addon_operator.kernel import durations, errors, names
+from addon_operator.kernel.json_types import JsonObject
+from addon_operator.process.children import children
+
+BINDING_CONTEXT: Final = "BINDING_CONTEXT_PATH"
+CONFIG_VALUES: Final = "CONFIG_VALUES_PATH"
+VALUES: Final = "VALUES_PATH"
+CONFIG_VALUES_PATCH: Final = "CONFIG_VALUES_JSON_PATCH_PATH"
+VALUES_PATCH: Final = "VALUES_JSON_PATCH_PATH"
+METRICS: Final = "METRICS_PATH"
+KUBERNETES_PATCH: Final = "KUBERNETES_PATCH_PATH"
+ENABLED_RESULT: Final = "MODULE_ENABLED_RESULT"
+ENABLED_REASON: Final = "MODULE_ENABLED_REASON"
+_OUTPUTS: Final = (CONFIG_VALUES_PATCH, VALUES_PATCH, METRICS, KUBERNETES_PATCH)
+
+CONFIG_TIMEOUT: Final = 60.0
+"""Seconds that ``--config`` may take."""
+MAX_CONFIG_BYTES: Final = 1024 * 1024
+_VERDICT: Final = (ENABLED_RESULT, ENABLED_REASON)
+_VERDICTS: Final = {"true": True, "false": False}
+_QUOTED_LINES: Final = 3
+_SEE_LOG: Final = "the operator's log shows what it wrote"
+_SHOWN_CHARS: Final = 60
+
+_Result = TypeVar("_Result")
+_Arguments = ParamSpec("_Arguments")
+_Inputs: TypeAlias = Mapping[str, JsonObject]
+
+
+@dataclass(frozen=True, slots=True)
+class HookRunRequest:
+    """What one run of a hook needs."""
+
+    path: pathlib.Path
+    contexts: Iterable[binding_contexts.Context]
+    config_values: JsonObject
+    values: JsonObject
+    log_fields: Mapping[str, str] = field(default_factory=dict)
+    """Fields of each line in the log; ``hook`` is also its name in errors."""
+    timeout: float | None = None
+    """Seconds; ``None``: the operator's default."""
+    cwd: pathlib.Path | None = None
+    """Working directory; ``None``: the hook's own directory."""
+
+
+@dataclass(frozen=True, slots=True)
+class HookRunResult:
+    """How a successful run went, and what the hook wrote, as text."""
+
+    result: children.ChildResult
+    config_values_patch: str
+    values_patch: str
+    metrics: str
+    kubernetes_patch: str
+
+
+@dataclass(frozen=True, slots=True)
+class EnabledResult:
+    """The verdict of an ``enabled`` script."""
+
+    enabled: bool
+    reason: str
+    """What the script wrote to ``MODULE_ENABLED_REASON``, on one line; empty if nothing."""
+
+
+class HookFailed(errors.AddonOperatorError):
+    """A hook's process did not end with exit code 0, or what it wrote cannot be read."""
+
+    def __init__(
+        self, hook: str, result: children.ChildResult, reason: str, kubernetes_patch: str = ""
+    ) -> None:
+        super().__init__(f"hook {hook} {reason}")
+        self.hook = hook
+        """The hook's name."""
+        self.result = result
+        """How its process ended."""
+        self.kubernetes_patch = kubernetes_patch
+        """What it wrote about objects until then; it may hold something that is to be done all the same."""
+
+    @property
+    def without_values(self) -> str:
+        """How it ended, without what it wrote."""
+        if not _has_failed(self.result):
+            return f"hook {self.hook} gave back nothing usable; the operator's log says more"
+        return f"hook {self.hook} {_ending(self.result, None)}; {_SEE_LOG}"
+
+
+class EnabledScriptError(errors.ModuleError):
+    """A module's ``enabled`` script gave no verdict."""
+
+    def __init__(self, module: names.ModuleName, message: str, without_values: str = "") -> None:
+        """``without_values`` is the message without what the script wrote, if that is in it."""
+        super().__init__(module, f"its enabled script {message}")
+        self._told = without_values or message
+
+    @property
+    def without_values(self) -> str:
+        """The same without what the script wrote."""
+        return f"module {self.module}: its enabled script {self._told}"
+
+
+def describe_failure(result: children.ChildResult, timeout: float | None = None) -> str:
+    """How a process failed, with the end of its standard error: the part of a sentence after its name."""
+    said = _said(result)
+    return _ending(result, timeout) + (f": {said}" if said else "")
+
+
+def _said(result: children.ChildResult) -> str:
+    """The end of its standard error, on one line."""
+    return " | ".join(result.stderr_tail.splitlines()[-_QUOTED_LINES:])
+
+
+def _ending(result: children.ChildResult, timeout: float | None) -> str:
+    if result.timed_out:
+        limit = f" of {durations.text_of(timeout)}" if timeout is not None else ""
+        return f"was stopped because it ran longer than its timeout{limit}"
+    if result.exit_code < 0:
+        memory = "; did it run out of memory?" if -result.exit_code == signal.SIGKILL else ""
+        return f"was ended by {_signal_name(-result.exit_code)}{memory}"
+    return f"failed with exit code {result.exit_code}"
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+class HookRunner:
+    """Starts hooks and hands them their files.
+
+    ``environment`` is the operator's own; hooks inherit it. ``default_timeout`` is in seconds.
+    ``log_proxy_hook_json`` merges lines of output that are JSON objects into the log's records.
+    """
+
+    def __init__(
+        self,
+        *,
+        tmp_dir: pathlib.Path,
+        environment: Mapping[str, str],
+        default_timeout: float | None,
+        logger: structlog.typing.FilteringBoundLogger,
+        log_proxy_hook_json: bool = False,
+        keep_tmp_files: bool = False,
+        run_child: children.RunChild = children.run_child,
+        max_output_bytes: int = hook_directory.MAX_OUTPUT_BYTES,
+    ) -> None:
+        self._tmp_dir = tmp_dir
+        self._environment = dict(environment)
+        self._default_timeout = default_timeout
+        self._log = hook_log.HookLog(logger, merge_json=log_proxy_hook_json)
+        self._keep_tmp_files = keep_tmp_files
+        self._run_child = run_child
+        self._max_output_bytes = max_output_bytes
+
+    async def config(
+        self, hook_path: pathlib.Path, kind: hook_config.HookKind, *, cwd: pathlib.Path | None = None
+    ) -> hook_config.HookConfig:
+        """Ask a hook for its configuration.
+
+        Raises :class:`.HookConfigError` when it cannot be started, fails, or
+        prints a configuration that is wrong.
+        """
+        result = await self._ask_for_config(hook_path, cwd)
+        source = f"hook {hook_path}"
+        text = _config_text(result, source)
+        try:
+            # Schemas and jqFilters take their time.
+            return await asyncio.to_thread(hook_config.parse, text, kind, source)
+        except hook_config.HookConfigError as error:
+            if not (said := _said(result)):
+                raise
+            told = f"it said on standard error: {said}"
+            raise hook_config.HookConfigError(source, *error.violations, told) from error
+
+    async def config_text(self, hook_path: pathlib.Path, *, cwd: pathlib.Path | None = None) -> str:
+        """What a hook prints when it is started with ``--config``.
+
+        Raises :class:`.HookConfigError` when it cannot be started or fails.
+        """
+        return _config_text(await self._ask_for_config(hook_path, cwd), f"hook {hook_path}")
+
+    async def _ask_for_config(
+        self, hook_path: pathlib.Path, cwd: pathlib.Path | None
+    ) -> children.ChildResult:
+        try:
+            return await self._run_child(
+                [*hook_files.command(hook_path), "--config"],
+                env=self._environment,
+                cwd=cwd or hook_path.parent,
+                timeout=min(CONFIG_TIMEOUT, self._default_timeout or CONFIG_TIMEOUT),
+                on_stderr_line=self._log.handler({"hook": str(hook_path)}, "stderr"),
+                capture_stdout=MAX_CONFIG_BYTES,
+            )
+        except children.ChildStartError as error:
+            raise hook_config.HookConfigError(f"hook {hook_path}", str(error)) from error
+
+    async def run(self, request: HookRunRequest) -> HookRunResult:
+        """Run a hook.
+
+        Raises :class:`HookFailed` when it fails or what it wrote cannot be read,
+        :class:`.HookFileError` when there is no room for its files, and
+        :class:`.ChildStartError` when it cannot be started.
+        """
+        name = request.log_fields.get("hook", request.path.name)
+        timeout = self._default_timeout if request.timeout is None else request.timeout
+        inputs: _Inputs = {CONFIG_VALUES: request.config_values, VALUES: request.values}
+        with self._directory(name) as files:
+            await _in_thread(_prepare, files, inputs, _OUTPUTS, request.contexts)
+            result = await self._start(request.path, files, request.log_fields, timeout, request.cwd)
+            if _has_failed(result):
+                written_until_then = await _in_thread(_collect_leniently, files, KUBERNETES_PATCH)
+                raise HookFailed(name, result, describe_failure(result, timeout), written_until_then)
+            try:
+                written = await _in_thread(_collect, files, _OUTPUTS)
+            except hook_directory.HookFileError as error:
+                raise HookFailed(name, result, f"gave back nothing usable: {error}") from error
+        return HookRunResult(
+            result,
+            config_values_patch=written[CONFIG_VALUES_PATCH],
+            values_patch=written[VALUES_PATCH],
+            metrics=written[METRICS],
+            kubernetes_patch=written[KUBERNETES_PATCH],
+        )
+
+    async def enabled(
+        self,
+        script: pathlib.Path,
+        module: names.ModuleName,
+        config_values: JsonObject,
+        values: JsonObject,
+    ) -> EnabledResult:
+        """Ask a module's ``enabled`` script whether the module is enabled.
+
+        Raises :class:`EnabledScriptError` when it fails or writes anything but ``true`` or ``false``.
+        """
+        inputs: _Inputs = {CONFIG_VALUES: config_values, VALUES: values}
+        with self._directory(f"{module}-enabled") as files:
+            try:
+                await _in_thread(_prepare, files, inputs, _VERDICT)
+                fields = {"module": module, "hook": "enabled"}
+                result = await self._start(script, files, fields, self._default_timeout, None)
+                written = await _in_thread(_collect, files, _VERDICT)
+            except (children.ChildStartError, hook_directory.HookFileError) as error:
+                raise EnabledScriptError(module, f"cannot be asked: {error}") from error
+        if _has_failed(result):
+            told = f"{_ending(result, self._default_timeout)}; {_SEE_LOG}"
+            raise EnabledScriptError(module, describe_failure(result, self._default_timeout), told)
+        return EnabledResult(
+            _verdict(module, written[ENABLED_RESULT]), " ".join(written[ENABLED_REASON].split())
+        )
+
+    @contextlib.contextmanager
+    def _directory(self, name: str) -> Iterator[hook_directory.HookDirectory]:
+        with hook_directory.private_directory(self._tmp_dir, name, keep=self._keep_tmp_files) as path:
+            yield hook_directory.HookDirectory(path, self._max_output_bytes, keep=self._keep_tmp_files)
+
+    async def _start(
+        self,
+        path: pathlib.Path,
+        files: hook_directory.HookDirectory,
+        log_fields: Mapping[str, str],
+        timeout: float | None,
+        cwd: pathlib.Path | None,
+    ) -> children.ChildResult:
+        return await self._run_child(
+            hook_files.command(path),
+            env={**self._environment, **files.environment()},
+            cwd=cwd or path.parent,
+            timeout=timeout,
+            on_stdout_line=self._log.handler(log_fields, "stdout"),
+            on_stderr_line=self._log.handler(log_fields, "stderr"),
+        )
+
+
+def _has_failed(result: children.ChildResult) -> bool:
+    return result.timed_out or result.exit_code != 0
+
+
+def _config_text(result: children.ChildResult, source: str) -> str:
+    if _has_failed(result):
+        raise hook_config.HookConfigError(source, f"--config {describe_failure(result, CONFIG_TIMEOUT)}")
+    if result.stdout_is_cut:
+        raise hook_config.HookConfigError(source, f"--config printed more than {MAX_CONFIG_BYTES} bytes")
+    try:
+        return (result.stdout or b"").decode()
+    except UnicodeDecodeError as error:
+        raise hook_config.HookConfigError(
+            source, "--config printed something that is no UTF-8 text"
+        ) from error
+
+
+def _verdict(module: names.ModuleName, text: str) -> bool:
+    verdict = _VERDICTS.get(text.strip())
+    if verdict is None:
+        shown = repr(text.strip()[:_SHOWN_CHARS]) if text.strip() else "nothing"
+        place = f"to the file of {ENABLED_RESULT}; it has to write true or false"
+        raise EnabledScriptError(module, f"wrote {shown} {place}", f"wrote no verdict {place}")
+    return verdict
+
+
+def _prepare(
+    files: hook_directory.HookDirectory,
+    inputs: _Inputs,
+    outputs: Sequence[str],
+    contexts: Iterable[binding_contexts.Context] | None = None,
+) -> None:
+    if contexts is not None:
+        files.write_text(BINDING_CONTEXT, binding_contexts.document(contexts))
+    files.write_inputs(inputs)
+    files.make_outputs(outputs)
+
+
+def _collect(files: hook_directory.HookDirectory, outputs: Sequence[str]) -> dict[str, str]:
+    """What the hook wrote; its directory is removed here and not on the loop, as there may be much in it."""
+    try:
+        return {variable: files.read_output(variable) for variable in outputs}
+    finally:
+        files.remove()
+
+
+def _collect_leniently(files: hook_directory.HookDirectory, variable: str) -> str:
+    """What a failed hook wrote; nothing if that cannot be read, as its failure says more."""
+    try:
+        return _collect(files, (variable,))[variable]
+    except hook_directory.HookFileError:
+        return ""
+
+
+async def _in_thread(
+    function: Callable[_Arguments, _Result], *args: _Arguments.args, **kwargs: _Arguments.kwargs
+) -> _Result:
+    """Run blocking work off the loop; a cancellation waits for its end, as it works on files that go away."""
+    work = asyncio.ensure_future(asyncio.to_thread(function, *args, **kwargs))
+    try:
+        return await asyncio.shield(work)
+    except asyncio.CancelledError:
+        await asyncio.wait([work])
+        raise

@@ -1,0 +1,1 @@
+"""Modules: read from disk, run and deleted."""

@@ -1,0 +1,240 @@
+"""CustomResourceDefinitions of modules: read from ``crds/`` of the module and of the charts within its chart.
+
+They are applied before anything of the module runs. Each that was applied says so in an annotation, so that
+after a restart one list tells what there is to do, and nothing else is read whole.
+"""
+
+import asyncio
+import os
+import pathlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final, Protocol, TypeAlias
+
+from addon_operator.engine.modules import module_files
+from addon_operator.helm.charts import chart_files, subcharts
+from addon_operator.kernel import errors, json_types, names
+from addon_operator.modules import crd_files, model
+
+_Signature: TypeAlias = tuple[tuple[str, int, int, int, int], ...]
+_RECENT: Final = 5.0
+"""Seconds for which a list of all definitions is good: modules that start together share it."""
+_CHART: Final = ("Chart.yaml", "requirements.yaml")
+
+
+class Installer(Protocol):
+    """Brings definitions to the cluster; see :mod:`.crds`."""
+
+    async def ensure(self, crd: crd_files.Crd, text: str = "") -> bool:
+        """Apply the definition if it differs, and wait until it is served; whether it was written.
+
+        ``text`` is noted down with it.
+        """
+        ...
+
+    async def applied(self) -> Mapping[str, str]:
+        """A digest of what was noted down with each definition that nobody changed since, by its name."""
+        ...
+
+    def digest(self, text: str) -> str:
+        """The digest of a text that is noted down."""
+        ...
+
+
+class CrdObserver(Protocol):
+    """Who is told of definitions: the log."""
+
+    def crd_applied(self, module: names.ModuleName, crd: str) -> None:
+        """A definition was written."""
+        ...
+
+
+class ModuleCrds:
+    """Knows of which modules the definitions are as the files say."""
+
+    def __init__(
+        self,
+        installer: Installer,
+        observer: CrdObserver,
+        filter_prefixes: Sequence[str],
+        values: Callable[[names.ModuleName], json_types.JsonObject],
+    ) -> None:
+        """``values`` gives those that Helm gets for a module: they enable the charts within a chart."""
+        self._installer = installer
+        self._observer = observer
+        self._filter_prefixes = tuple(filter_prefixes)
+        self._values = values
+        self._applied: dict[names.ModuleName, _Signature] = {}
+        self._charts: dict[names.ModuleName, tuple[_Signature, subcharts.Subchart]] = {}
+        self._names: dict[names.ModuleName, frozenset[str]] = {}
+        self._modules: dict[names.ModuleName, model.Module] = {}
+        self._known: asyncio.Task[Mapping[str, str]] | None = None
+        self._known_until = 0.0
+        self._written: dict[str, str] = {}
+        self.on_defined: Callable[[], None] = lambda: None
+        """Called when a module has definitions."""
+
+    def due(self, modules: Sequence[model.Module]) -> list[names.ModuleName]:
+        """Those of the enabled modules whose definitions are to be applied: newly enabled, or changed files.
+
+        Modules that are not given are disabled: they will be newly enabled next time.
+        """
+        self._modules = {module.name: module for module in modules}
+        for of_modules in (self._applied, self._charts, self._names):
+            for name in of_modules.keys() - self._modules.keys():
+                del of_modules[name]
+        return [module.name for module in modules if self._is_due(module)]
+
+    async def ensure(self, module: model.Module) -> None:
+        """Apply the module's definitions, unless nothing changed since that was done.
+
+        Raises a :class:`.ModuleError` that names file and document when a file
+        holds something else, or the API server does not take a definition.
+        """
+        if not self._is_due(module):
+            return
+        await asyncio.to_thread(self._look_at_charts, module)
+        # A file that changes while it is read is read again by the next run.
+        signature = self._signature(module, self._signature_of_charts(module))
+        try:
+            await self._install(module)
+        except errors.ModuleError:
+            raise
+        except errors.AddonOperatorError as error:
+            raise errors.ModuleError(module.name, str(error)) from error
+        if signature:
+            self._applied[module.name] = signature
+        else:
+            self._applied.pop(module.name, None)
+
+    def owners(self, crd: str) -> list[model.Module]:
+        """The enabled modules that define this."""
+        return [
+            self._modules[name] for name, crds in self._names.items() if crd in crds and name in self._modules
+        ]
+
+    async def restore(self, module: model.Module) -> None:
+        """Apply those of the module's definitions that are gone; raises what :meth:`ensure` raises."""
+        self.forget(module.name)
+        await self.ensure(module)
+
+    def forget(self, module: names.ModuleName) -> None:
+        """The next run of the module looks at its definitions."""
+        self._applied.pop(module, None)
+        self._known = None
+
+    async def _install(self, module: model.Module) -> None:
+        texts = await asyncio.to_thread(self._texts, module)
+        if not texts:
+            self._names.pop(module.name, None)
+            return
+        known = await self._what_is_applied()
+        found = await asyncio.to_thread(self._read, texts, known)
+        self._names[module.name] = frozenset(found)
+        self.on_defined()
+        for name, (crd, text) in found.items():
+            if crd is None:
+                continue
+            try:
+                changed = await self._installer.ensure(crd, text)
+            except errors.AddonOperatorError as error:
+                raise errors.ModuleError(module.name, f"{crd.source}: {error}") from error
+            self._written[name] = self._installer.digest(text)
+            if changed:
+                self._observer.crd_applied(module.name, name)
+
+    async def _what_is_applied(self) -> Mapping[str, str]:
+        now = asyncio.get_running_loop().time()
+        if self._known is None or now > self._known_until:
+            self._written.clear()
+            self._known = asyncio.create_task(self._installer.applied())
+            self._known_until = now + _RECENT
+        # What was written since the list began is known better than the list tells.
+        return {**await asyncio.shield(self._known), **self._written}
+
+    def _read(
+        self, texts: Sequence[tuple[str, str, bool]], known: Mapping[str, str]
+    ) -> dict[str, tuple[crd_files.Crd | None, str]]:
+        """The definitions by their names; those that are applied already are not read."""
+        found: dict[str, tuple[crd_files.Crd | None, str]] = {}
+        own: list[crd_files.Crd] = []
+        for source, text, is_own in texts:
+            outline = crd_files.outline(text)
+            if outline and all(
+                known.get(name) == self._installer.digest(part) for name, part in outline.items()
+            ):
+                found = {**dict.fromkeys(outline, (None, "")), **found}
+                continue
+            for crd in crd_files.parse(text, source):
+                own += [crd] if is_own else []
+                found.setdefault(crd.name, (crd, (outline or {}).get(crd.name, "")))
+        crd_files.check_unique(own)
+        return found
+
+    def _texts(self, module: model.Module) -> list[tuple[str, str, bool]]:
+        """Places and texts of all files that count, and whether they are the module's own, which win."""
+        own = [(str(path), module_files.read_text(path), True) for path in self._files(module)]
+        known = self._charts.get(module.name)
+        if known is None or not self._of_subcharts(module, known[1]):
+            return own
+        chart = subcharts.read(module.name, module.path)
+        return own + [(place, text, False) for place, text in self._of_subcharts(module, chart)]
+
+    def _of_subcharts(self, module: model.Module, chart: subcharts.Subchart) -> list[tuple[str, str]]:
+        return [
+            (place, text)
+            for place, text in subcharts.definitions(chart, self._values(module.name))
+            if crd_files.is_selected(
+                pathlib.PurePath(place).name, self._filter_prefixes, crd_files.HELM_SUFFIXES
+            )
+        ]
+
+    def _look_at_charts(self, module: model.Module) -> None:
+        """Learn what charts there are within the module's chart, if their files changed."""
+        signature = self._signature_of_charts(module)
+        if not self._is_known(module, signature):
+            chart = subcharts.read(module.name, module.path)
+            # The texts may be megabytes: they are read again when they are applied.
+            self._charts[module.name] = signature, subcharts.without_texts(chart)
+
+    def _is_known(self, module: model.Module, signature: _Signature) -> bool:
+        known = self._charts.get(module.name)
+        return not signature or (known is not None and known[0] == signature)
+
+    def _is_due(self, module: model.Module) -> bool:
+        of_charts = self._signature_of_charts(module)
+        if not self._is_known(module, of_charts):
+            return True
+        return self._applied.get(module.name) != (self._signature(module, of_charts) or None)
+
+    def _signature(self, module: model.Module, of_charts: _Signature) -> _Signature:
+        """What the definitions depend on: files, and which of the charts within the chart are enabled."""
+        own = tuple(_state_of(path) for path in self._files(module))
+        if not of_charts:
+            return own
+        _, chart = self._charts[module.name]
+        enabled = tuple((place, 0, 0, 0, 0) for place, _ in self._of_subcharts(module, chart))
+        return own + of_charts + enabled if own or enabled else ()
+
+    def _signature_of_charts(self, module: model.Module) -> _Signature:
+        charts = module.path / subcharts.DIRECTORY
+        if not chart_files.is_complete(module.path) or not charts.is_dir():
+            return ()
+        found = [module.path / name for name in _CHART]
+        for directory, _, files in os.walk(charts, followlinks=True):
+            found += [pathlib.Path(directory, name) for name in sorted(files)]
+        return tuple(_state_of(path) for path in sorted(found))
+
+    def _files(self, module: model.Module) -> Iterator[pathlib.Path]:
+        for directory, below, files in os.walk(module.path / crd_files.DIRECTORY):
+            below[:] = sorted(name for name in below if not name.startswith("."))
+            for name in sorted(files):
+                if crd_files.is_selected(name, self._filter_prefixes):
+                    yield pathlib.Path(directory, name)
+
+
+def _state_of(path: pathlib.Path) -> tuple[str, int, int, int, int]:
+    try:
+        status = path.stat()
+    except OSError:
+        return str(path), 0, 0, 0, 0
+    return str(path), status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino

@@ -1,0 +1,143 @@
+"""Taking modules in that changed on disk while the operator runs (setting ``WATCH_MODULES``)."""
+
+import dataclasses
+from collections.abc import Callable, Collection, Sequence
+from typing import Protocol
+
+from addon_operator.engine import reactions, state
+from addon_operator.engine.modules import module_files, module_loader
+from addon_operator.kernel import errors, names
+from addon_operator.modules import model
+from addon_operator.values import store
+
+
+class Configuration(Protocol):
+    """The values ConfigMap; see :class:`.ConfigState`."""
+
+    async def set_modules(self, modules: Collection[names.ModuleName]) -> None:
+        """Read the ConfigMap again for these modules, whose files the store has already."""
+        ...
+
+
+class HookReader(Protocol):
+    """Asks hooks for their configuration; see :class:`.ModuleRunner`."""
+
+    async def renew_hooks(self, name: names.ModuleName) -> None:
+        """Ask the hooks of a started module anew; after an error those before stay."""
+        ...
+
+
+class ReloadObserver(Protocol):
+    """Who is told of reloads: the log and metrics."""
+
+    def modules_reloaded(self, touched: Collection[names.ModuleName], warnings: Sequence[str]) -> None:
+        """These modules changed on disk and were taken in; ``warnings`` are what is strange in them."""
+        ...
+
+    def module_gone(self, module: names.ModuleName) -> None:
+        """The directory of the module is gone."""
+        ...
+
+    def reload_refused(self, problem: str) -> None:
+        """Something that changed on disk is wrong; what was before stays in force."""
+        ...
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Before:
+    """What decides whether a change concerns other modules, too."""
+
+    modules: dict[names.ModuleName, model.Module]
+    flags: dict[names.ModuleName, bool]
+    global_values: bytes
+    values: dict[names.ModuleName, bytes]
+
+
+class ModuleReload:
+    """Brings values, states and hooks to what was loaded; nothing else may run in ``main`` meanwhile."""
+
+    def __init__(
+        self,
+        values: store.ValuesStore,
+        states: state.ModuleStates,
+        configuration: Configuration,
+        hooks: HookReader,
+        observer: ReloadObserver,
+        *,
+        end: Callable[[names.ModuleName], None],
+    ) -> None:
+        """``end`` ends everything that runs for a module: its watches, schedules and waiting tasks."""
+        self._values = values
+        self._states = states
+        self._configuration = configuration
+        self._hooks = hooks
+        self._observer = observer
+        self._end = end
+
+    async def take(self, loading: module_loader.Loading) -> reactions.Reaction:
+        """Take the modules in, and tell what has to follow."""
+        before = self._observe()
+        loaded = loading.loaded
+        self._values.set_files(
+            [files.values for files in loaded.modules], loaded.common, loaded.global_schemas
+        )
+        for gone in self._states.replace([files.module for files in loaded.modules]):
+            self._end(gone)
+            self._observer.module_gone(gone)
+        if set(before.modules) != set(self._values.modules):
+            await self._configuration.set_modules(self._values.modules)
+        for name in sorted(loading.touched):
+            await self._renew_hooks(name)
+        if loading.touched:
+            self._observer.modules_reloaded(sorted(loading.touched), loading.warnings)
+        return self._reaction(before, loading.touched)
+
+    async def _renew_hooks(self, name: names.ModuleName) -> None:
+        try:
+            await self._hooks.renew_hooks(name)
+        except errors.AddonOperatorError as error:
+            self._observer.reload_refused(f"module {name}: its hooks stay as they were: {error}")
+
+    def _observe(self) -> _Before:
+        known = self._values.modules
+        return _Before(
+            {module.name: module for module in self._states.modules},
+            {name: self._values.flag(name).enabled for name in known},
+            self._values.values_json(None),
+            {name: self._values.values_json(name) for name in known if name in self._states.enabled},
+        )
+
+    def _reaction(self, before: _Before, touched: Collection[names.ModuleName]) -> reactions.Reaction:
+        now = self._observe()
+        scripted = {name for name, module in now.modules.items() if module.enabled_script is not None}
+        if (
+            before.flags != now.flags
+            or before.global_values != now.global_values
+            or _places(before.modules) != _places(now.modules)
+            or scripted & set(touched)
+        ):
+            return reactions.Reaction(converge=True)
+        changed = {name for name, text in now.values.items() if before.values.get(name) != text}
+        return reactions.Reaction(
+            runs=tuple(name for name in self._states.enabled if name in changed or name in touched)
+        )
+
+
+def _places(modules: dict[names.ModuleName, model.Module]) -> dict[names.ModuleName, tuple[object, ...]]:
+    return {
+        name: (module.order, module.path, module.enabled_script is None) for name, module in modules.items()
+    }
+
+
+def config_check(values: store.ValuesStore) -> module_loader.Check:
+    """Whether the ConfigMap, as it is in force, is still right with the files of a module."""
+
+    def check(shared: module_files.LoadedModules, files: module_files.ModuleFiles) -> str | None:
+        alone = store.ValuesStore([files.values], shared.common, shared.global_schemas, values.inspector)
+        violations = alone.config_violations(values.config)
+        if not violations:
+            return None
+        told = "; ".join(map(str, violations))
+        return f"module {files.module.name}: the values ConfigMap would not be valid any more: {told}"
+
+    return check

@@ -1,0 +1,1 @@
+"""Queues: run tasks one after another, and retry those that fail."""

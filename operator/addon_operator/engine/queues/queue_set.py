@@ -1,0 +1,124 @@
+"""All queues: ``main``, and named ones that come and go with the bindings that use them."""
+
+import asyncio
+import collections
+import random
+from collections.abc import Callable
+from typing import Final
+
+from addon_operator.engine.queues import task_queue, tasks
+from addon_operator.kernel import clock as clocks
+
+MAIN: Final = "main"
+
+
+class QueueSet:
+    """Makes, works and removes queues; implements the observer of each and passes on what they tell.
+
+    ``forget`` is told the name of a queue that is gone. A named queue is strict: while its first task waits
+    for another try, nothing behind it runs.
+    """
+
+    def __init__(
+        self,
+        observer: task_queue.QueueObserver,
+        forget: Callable[[str], None],
+        *,
+        clock: clocks.Clock,
+        parallelism: int = 1,
+        rng: random.Random | None = None,
+        measure: task_queue.Measure = task_queue.unmeasured,
+    ) -> None:
+        self._observer = observer
+        self._measure = measure
+        self._forget = forget
+        self._clock = clock
+        self._rng = rng
+        self._is_closed = False
+        self._uses: collections.Counter[str] = collections.Counter()
+        self._workers: dict[str, asyncio.Task[None]] = {}
+        self._group: asyncio.TaskGroup | None = None
+        self.main = task_queue.TaskQueue(
+            MAIN, observer=self, clock=clock, parallelism=parallelism, rng=self._rng, measure=measure
+        )
+        """The queue that is always there."""
+        self._queues = {MAIN: self.main}
+
+    @property
+    def all(self) -> tuple[task_queue.TaskQueue, ...]:
+        """All queues that there are now, ``main`` first, the others by name."""
+        return tuple(
+            self._queues[name] for name in sorted(self._queues, key=lambda name: (name != MAIN, name))
+        )
+
+    def __getitem__(self, name: str) -> task_queue.TaskQueue:
+        """The queue of that name, made if there is none."""
+        if name not in self._queues:
+            self._make(name)
+        return self._queues[name]
+
+    def use(self, name: str) -> None:
+        """A binding uses the queue from now on."""
+        self._uses[name] += 1
+
+    def leave(self, name: str) -> None:
+        """A binding uses the queue no more; if it was the last, the queue ends with its last task."""
+        self._uses[name] -= 1
+        if name in self._queues:
+            self._end_if_unused(self._queues[name])
+
+    def drop(self, unwanted: Callable[[tasks.Task], bool]) -> None:
+        """Remove unwanted tasks from all queues; see :meth:`task_queue.TaskQueue.drop`."""
+        for queue in self.all:
+            queue.drop(unwanted)
+
+    async def work(self) -> None:
+        """Work all queues until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            self._group = group
+            for queue in self.all:
+                self._start(queue)
+
+    async def drain(self, grace: float) -> None:
+        """Begin nothing more in any queue, and wait up to ``grace`` seconds for what runs."""
+        self._is_closed = True
+        await asyncio.gather(*(queue.drain(grace) for queue in self.all))
+
+    def changed(self, queue: task_queue.TaskQueue) -> None:
+        """A task came, went or was tried."""
+        self._observer.changed(queue)
+        self._end_if_unused(queue)
+
+    def started(self, queue: task_queue.TaskQueue, task: tasks.Task, waited: float) -> None:
+        """A try of ``task`` begins."""
+        self._observer.started(queue, task, waited)
+
+    def failed(
+        self, queue: task_queue.TaskQueue, task: tasks.Task, error: BaseException, delay: float | None
+    ) -> None:
+        """A try failed."""
+        self._observer.failed(queue, task, error, delay)
+
+    def _make(self, name: str) -> None:
+        queue = task_queue.TaskQueue(
+            name, observer=self, clock=self._clock, is_strict=True, rng=self._rng, measure=self._measure
+        )
+        self._queues[name] = queue
+        if self._is_closed:
+            queue.close()
+        elif self._group is not None:
+            self._start(queue)
+
+    def _start(self, queue: task_queue.TaskQueue) -> None:
+        if self._group is not None:
+            self._workers[queue.name] = self._group.create_task(queue.work(), name=f"queue {queue.name}")
+
+    def _end_if_unused(self, queue: task_queue.TaskQueue) -> None:
+        if queue is self.main or queue.tasks or self._uses[queue.name] > 0:
+            return
+        if self._queues.get(queue.name) is not queue:
+            return
+        del self._queues[queue.name]
+        if (worker := self._workers.pop(queue.name, None)) is not None:
+            worker.cancel()
+        self._forget(queue.name)

@@ -1,0 +1,294 @@
+"""A task queue: first in, first out, one worker, the failing head retried with a backoff.
+
+Two things differ from a plain queue. The backoff of one failing task holds up only tasks of its own owner
+(its module), and tasks of one lane (the modules of one order in a converge) may run side by side, with the
+retries of other modules among them.
+"""
+
+import asyncio
+import contextlib
+import random
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Protocol
+
+from addon_operator.engine.queues import retry_delays
+from addon_operator.engine.queues.tasks import (
+    GLOBAL_OWNER,
+    Outcome,
+    PostponedError,
+    SupersededError,
+    Task,
+)
+from addon_operator.kernel import clock as clocks
+from addon_operator.kernel import errors
+
+
+class QueueObserver(Protocol):
+    """Who is told what happens in a queue: metrics and the log."""
+
+    def changed(self, queue: "TaskQueue") -> None:
+        """A task came, went or was tried."""
+        ...
+
+    def started(self, queue: "TaskQueue", task: Task, waited: float) -> None:
+        """A try of ``task`` begins; ``waited`` is seconds since it was queued or last tried."""
+        ...
+
+    def failed(self, queue: "TaskQueue", task: Task, error: BaseException, delay: float | None) -> None:
+        """A try failed; the next comes in ``delay`` seconds, or never where failure is allowed."""
+        ...
+
+
+class Measure(Protocol):
+    """Who is told how long single operations of queues take."""
+
+    def __call__(self, queue: str, action: str, seconds: float) -> None:
+        """An operation of the queue took so long; the names are those of the original."""
+        ...
+
+
+def unmeasured(queue: str, action: str, seconds: float) -> None:
+    """Nobody wants to know."""
+
+
+def pick(
+    pending: Sequence[Task],
+    running: Sequence[Task],
+    now: float,
+    parallelism: int,
+    *,
+    is_strict: bool = False,
+) -> Task | None:
+    """The task to start now, or ``None`` when all have to wait.
+
+    The first task that is ready goes first. A task in its backoff is stepped over together with all later
+    tasks of its owner, so that the order within one module is kept; a ready task is never stepped over. With
+    ``is_strict`` nothing steps over a task in its backoff. A postponed task holds up only its own hook.
+    """
+    busy = {task.owner for task in running}
+    postponed: set[tuple[str, str]] = set()
+    for task in pending:
+        if task.owner in busy or (task.owner, task.hook) in postponed:
+            continue
+        if task.not_before <= now:
+            return task if _may_join(running, task, parallelism) else None
+        if task.postponed:
+            postponed.add((task.owner, task.hook))
+        elif task.holds_queue or is_strict:
+            return None
+        else:
+            busy.add(task.owner)
+    return None
+
+
+def _may_join(running: Sequence[Task], task: Task, parallelism: int) -> bool:
+    if not running:
+        return True
+    return len(running) < parallelism and all(_get_along(task, other) for other in running)
+
+
+def _get_along(task: Task, other: Task) -> bool:
+    """Tasks of one lane do. So does a retry, for whose success nothing in another lane waits any more."""
+    if not all(each.lane is not None or _is_retry(each) for each in (task, other)):
+        return False
+    return task.lane == other.lane or _is_retry(task) or _is_retry(other)
+
+
+def _is_retry(task: Task) -> bool:
+    return task.attempts > 0 and task.owner != GLOBAL_OWNER
+
+
+class TaskQueue:
+    """A named queue. :meth:`work` runs until it is cancelled; everything else returns at once."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        observer: QueueObserver,
+        clock: clocks.Clock,
+        parallelism: int = 1,
+        is_strict: bool = False,
+        rng: random.Random | None = None,
+        measure: Measure = unmeasured,
+    ) -> None:
+        self.name = name
+        self._measure = measure
+        self._is_strict = is_strict
+        self._observer = observer
+        self._clock = clock
+        self._parallelism = parallelism
+        self._rng = rng or random.Random()  # noqa: S311 - jitter, not a secret
+        self._pending: list[Task] = []
+        self._running: dict[Task, asyncio.Task[None]] = {}
+        self._wake = asyncio.Event()
+        self._accepting = True
+
+    @property
+    def is_open(self) -> bool:
+        """Whether tasks are still started."""
+        return self._accepting
+
+    @property
+    def tasks(self) -> tuple[Task, ...]:
+        """All tasks in the queue, the running ones first."""
+        return (*self._running, *self._pending)
+
+    @property
+    def pending(self) -> Sequence[Task]:
+        """The tasks that no try is under way of, in their order; changes with the queue."""
+        return self._pending
+
+    @property
+    def head_age(self) -> float:
+        """Seconds since the first task was queued; 0 for an empty queue."""
+        return max((self._clock.monotonic() - task.queued_at for task in self.tasks[:1]), default=0.0)
+
+    def add(self, task: Task) -> Task:
+        """Append ``task``, or return the pending task that it duplicates."""
+        with self._measured("AddLast"):
+            if (other := self._duplicate_of(task)) is not None:
+                other.wanted_again = True
+                return other
+            task.queued_at = task.not_before = self._clock.monotonic()
+            self._pending.append(task)
+        self._changed()
+        return task
+
+    def _duplicate_of(self, task: Task) -> Task | None:
+        same = (other for other in self._pending if other.key == task.key and other.converge == task.converge)
+        return None if task.is_distinct else next(same, None)
+
+    def drop(self, unwanted: Callable[[Task], bool]) -> None:
+        """Remove the pending tasks that are unwanted; running ones stop at their next checkpoint."""
+        with self._measured("Filter"):
+            dropped = [task for task in self._pending if unwanted(task)]
+            self._pending = [task for task in self._pending if task not in dropped]
+        for task in dropped:
+            task.leave(Outcome.DROPPED)
+        for task in filter(unwanted, self._running):
+            task.supersede()
+        self._changed()
+
+    def hasten(self, is_wanted: Callable[[Task], bool] = lambda _: True) -> None:
+        """Try what failed again now: a change may have removed the reason."""
+        now = self._clock.monotonic()
+        for task in self._pending:
+            if task.attempts > 0 and not task.postponed and is_wanted(task):
+                task.not_before = min(task.not_before, now)
+        self._changed()
+
+    async def work(self) -> None:
+        """Run tasks as they become ready, until cancelled; then the running ones are cancelled, too."""
+        try:
+            while True:
+                self._wake.clear()
+                self._start_ready()
+                await self._sleep()
+        finally:
+            await self._cancel(self._running.values())
+
+    def close(self) -> None:
+        """Start nothing more; running tasks stop at their next checkpoint."""
+        self._accepting = False
+        for task in self._running:
+            task.supersede()
+
+    async def drain(self, grace: float) -> None:
+        """Start nothing more, and wait up to ``grace`` seconds for the steps that run to end."""
+        self.close()
+        if self._running:
+            await asyncio.wait(list(self._running.values()), timeout=grace)
+
+    def _start_ready(self) -> None:
+        while self._accepting:
+            now = self._clock.monotonic()
+            task = self._next(now)
+            if task is None:
+                return
+            waited = now - task.not_before
+            task.postponed = False
+            self._running[task] = asyncio.create_task(self._try(task), name=f"{self.name}: {task.kind}")
+            self._observer.started(self, task, waited)
+            self._observer.changed(self)
+
+    def _next(self, now: float) -> Task | None:
+        with self._measured("RemoveFirst"):
+            running = tuple(self._running)
+            task = pick(self._pending, running, now, self._parallelism, is_strict=self._is_strict)
+            if task is not None:
+                self._pending.remove(task)
+        return task
+
+    async def _sleep(self) -> None:
+        now = self._clock.monotonic()
+        later = [task.not_before - now for task in self._pending if task.not_before > now]
+        try:
+            async with asyncio.timeout(min(later, default=None)):
+                await self._wake.wait()
+        except TimeoutError:
+            return
+
+    async def _try(self, task: Task) -> None:
+        try:
+            await task.run(task)
+        except SupersededError:
+            self._finish(task, Outcome.DROPPED)
+        except PostponedError as error:
+            self._postpone(task, error.delay)
+        except errors.AddonOperatorError as error:
+            self._fail(task, error)
+        except Exception as error:  # noqa: BLE001 - a defect in one task must not end its queue
+            self._fail(task, error)
+        else:
+            self._finish(task, Outcome.DONE)
+
+    def _finish(self, task: Task, outcome: Outcome) -> None:
+        del self._running[task]
+        task.leave(outcome)
+        self._changed()
+
+    def _fail(self, task: Task, error: Exception) -> None:
+        task.attempts += 1
+        task.last_error = str(error)
+        task.last_error_without_values = errors.without_values(error)
+        if task.allow_failure or task.superseded:
+            self._observer.failed(self, task, error, None)
+            self._finish(task, Outcome.DROPPED if task.superseded else Outcome.DONE)
+            return
+        wait = task.fixed_delay or retry_delays.delay(task.attempts, self._rng)
+        self._observer.failed(self, task, error, wait)
+        if not task.tried.done():
+            task.tried.set_result(None)
+        self._put_back(task, wait)
+
+    def _postpone(self, task: Task, delay: float) -> None:
+        if task.superseded:
+            self._finish(task, Outcome.DROPPED)
+            return
+        task.postponed = True
+        self._put_back(task, delay)
+
+    def _put_back(self, task: Task, delay: float) -> None:
+        task.not_before = self._clock.monotonic() + delay
+        with self._measured("AddFirst"):
+            del self._running[task]
+            self._pending.insert(0, task)
+        self._changed()
+
+    @contextlib.contextmanager
+    def _measured(self, action: str) -> Iterator[None]:
+        began = time.perf_counter()
+        yield
+        self._measure(self.name, action, time.perf_counter() - began)
+
+    def _changed(self) -> None:
+        self._observer.changed(self)
+        self._wake.set()
+
+    async def _cancel(self, running: Iterable[asyncio.Task[None]]) -> None:
+        tasks = list(running)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

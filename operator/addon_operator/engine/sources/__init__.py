@@ -1,0 +1,1 @@
+"""Sources: deliver the values ConfigMap and PodPresets, watched with Kopf."""

@@ -1,0 +1,38 @@
+"""The source of PodPresets: a Kopf handler that decides nothing and hands the objects over."""
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Literal
+
+import kopf
+
+from addon_operator.engine.sources import kopf_thread
+from addon_operator.kube.informers import watch_health
+
+GROUP: Final = "settings.k8s.io"
+VERSION: Final = "v1alpha1"
+PLURAL: Final = "podpresets"
+
+EventType = Literal["ADDED", "MODIFIED", "DELETED"] | None
+Deliver = Callable[[EventType, Mapping[str, Any]], None]
+"""Takes the type of a watch event (``None`` for what is listed before it) and the object."""
+
+
+class PodPresetSource(kopf_thread.KopfThread):
+    """Watches the PodPresets of the whole cluster."""
+
+    def __init__(
+        self,
+        login: kopf_thread.Login,
+        deliver: Deliver,
+        log_restart: kopf_thread.LogRestart,
+        health: watch_health.WatchHealth,
+    ) -> None:
+        """``deliver`` is called in the loop that starts the source, ``log_restart`` in its thread."""
+        self._deliver = deliver
+        super().__init__("podpresets", kopf_thread.Scope(self._register), login, log_restart, health)
+
+    def _register(self, registry: kopf.OperatorRegistry) -> None:
+        @kopf.on.event(GROUP, VERSION, PLURAL, registry=registry)
+        async def changed(event: Any, **_: object) -> None:  # noqa: ANN401 - a private type of Kopf's
+            self.hand_over(functools.partial(self._deliver, event["type"], event["object"]))

@@ -1,0 +1,146 @@
+"""Which certificate is made anew, and when."""
+
+import dataclasses
+import datetime as dt
+
+import pytest
+
+from addon_operator.admission.certificates import certificate_rotation as rotation
+from addon_operator.admission.certificates import certificates
+
+NOW = dt.datetime(2026, 11, 21, tzinfo=dt.UTC)
+DAY = dt.timedelta(days=1)
+LIVES = rotation.Lives(authority=300 * DAY, server=30 * DAY, spread=dt.timedelta(minutes=15), overlap=DAY)
+NAMES = frozenset({"addon-operator.system.svc"})
+FIRST = rotation.advance(None, NAMES, NOW, LIVES)
+
+
+def advance(state: rotation.State, at: dt.datetime) -> rotation.State:
+    return rotation.advance(state, NAMES, at, LIVES)
+
+
+def end(certificate: bytes) -> dt.datetime:
+    return certificates.facts(certificate).not_after
+
+
+def test_the_first_certificates_are_made_together() -> None:
+    assert certificates.is_signed_by(FIRST.server.certificate, FIRST.authority.certificate)
+    assert certificates.facts(FIRST.server.certificate).names == NAMES
+    assert (FIRST.successor, FIRST.former) == (None, None)
+    assert FIRST.bundle == FIRST.authority.certificate
+
+
+@pytest.mark.parametrize("days", [0, 10, 19.9])
+def test_nothing_changes_before_it_is_due(days: float) -> None:
+    assert advance(FIRST, NOW + days * DAY) is FIRST
+
+
+@pytest.mark.parametrize("days", [20, 29, 31, 150])
+def test_the_server_is_signed_anew_after_two_thirds_of_its_life(days: float) -> None:
+    later = advance(FIRST, NOW + days * DAY)
+    assert later.authority == FIRST.authority
+    assert end(later.server.certificate) == NOW + (days + 30) * DAY
+    assert later.bundle == FIRST.bundle
+
+
+def test_a_new_authority_is_published_long_before_it_signs() -> None:
+    due = NOW + 200 * DAY
+    published = advance(FIRST, due)
+    assert published.successor is not None
+    assert published.authority == FIRST.authority
+    assert published.successor.certificate in published.bundle
+    assert certificates.is_signed_by(published.server.certificate, FIRST.authority.certificate)
+    assert advance(published, due + dt.timedelta(minutes=14)) == published
+
+
+def rotated() -> tuple[rotation.State, dt.datetime]:
+    due = NOW + 200 * DAY
+    published = advance(FIRST, due)
+    signs = due + LIVES.spread
+    return advance(published, signs), signs
+
+
+def test_a_new_authority_signs_while_the_former_is_still_trusted() -> None:
+    state, _ = rotated()
+    assert state.authority != FIRST.authority
+    assert certificates.is_signed_by(state.server.certificate, state.authority.certificate)
+    assert state.former == FIRST.authority.certificate
+    assert state.bundle == state.authority.certificate + FIRST.authority.certificate
+    assert state.successor is None
+
+
+def test_the_former_authority_is_forgotten_after_the_overlap() -> None:
+    state, signs = rotated()
+    assert advance(state, signs + 0.9 * DAY).former is not None
+    assert advance(state, signs + 1.1 * DAY).former is None
+
+
+def test_whoever_trusts_one_state_trusts_the_servers_of_its_neighbours() -> None:
+    at = NOW + 195 * DAY
+    state = advance(FIRST, at)
+    for _ in range(60):
+        at += dt.timedelta(hours=6)
+        following = advance(state, at)
+        for server, trusted in ((following.server, state.bundle), (state.server, following.bundle)):
+            authorities = [
+                one + b"-----END CERTIFICATE-----\n"
+                for one in trusted.split(b"-----END CERTIFICATE-----\n")[:-1]
+            ]
+            assert any(certificates.is_signed_by(server.certificate, one) for one in authorities)
+        assert end(following.server.certificate) > at + 5 * DAY
+        state = following
+    assert state.authority != FIRST.authority
+
+
+@pytest.mark.parametrize(
+    "server",
+    [
+        pytest.param(certificates.KeyPair(b"", b""), id="no server"),
+        pytest.param(certificates.KeyPair(b"rubbish", b"rubbish"), id="rubbish as server"),
+        pytest.param(certificates.KeyPair(FIRST.server.certificate, FIRST.authority.key), id="a wrong key"),
+        pytest.param(rotation.advance(None, NAMES, NOW, LIVES).server, id="the server of another authority"),
+    ],
+)
+def test_a_damaged_server_is_signed_anew_by_the_same_authority(
+    server: certificates.KeyPair,
+) -> None:
+    repaired = advance(dataclasses.replace(FIRST, server=server), NOW)
+    assert repaired.authority == FIRST.authority
+    assert certificates.is_signed_by(repaired.server.certificate, FIRST.authority.certificate)
+    assert certificates.belong_together(repaired.server)
+
+
+@pytest.mark.parametrize(
+    "authority",
+    [
+        pytest.param(certificates.KeyPair(b"rubbish", FIRST.authority.key), id="rubbish"),
+        pytest.param(certificates.KeyPair(FIRST.authority.certificate, FIRST.server.key), id="a wrong key"),
+        pytest.param(certificates.make_authority(NOW - 400 * DAY, 300 * DAY), id="expired"),
+    ],
+)
+def test_without_a_usable_authority_all_is_made_anew(authority: certificates.KeyPair) -> None:
+    state = dataclasses.replace(FIRST, authority=authority)
+    assert not rotation.has_usable_authority(state, NOW)
+    made = advance(state, NOW)
+    assert certificates.is_signed_by(made.server.certificate, made.authority.certificate)
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        pytest.param({"former": b"rubbish"}, id="former"),
+        pytest.param({"successor": certificates.KeyPair(b"rubbish", b"rubbish")}, id="successor"),
+    ],
+)
+def test_damaged_other_parts_are_dropped(parts: dict[str, bytes]) -> None:
+    assert advance(dataclasses.replace(FIRST, **parts), NOW) == FIRST  # type: ignore[arg-type]  # by name
+
+
+def test_a_server_gets_the_names_that_it_lacks_and_keeps_those_that_it_has() -> None:
+    other = rotation.advance(FIRST, {"operator.example.org"}, NOW, LIVES)
+    assert certificates.facts(other.server.certificate).names == {*NAMES, "operator.example.org"}
+    assert rotation.advance(other, NAMES, NOW, LIVES) is other
+
+
+def test_a_slow_clock_does_not_replace_what_a_fast_one_has_made() -> None:
+    assert advance(FIRST, NOW - 2 * DAY) is FIRST

@@ -1,0 +1,184 @@
+"""Presets that were created or deleted a moment ago, before the watch has told of it."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from addon_operator.admission.presets import preset_cache, preset_notices
+from addon_operator.kube.client import client
+from tests.fakes.api_server import Answer, ApiServer, Asked, status
+from tests.unit.admission.objects import IN_SHOP, LABELS, Gate, Object, Seen, listing, preset, review, settled
+
+
+@pytest.fixture
+def cache() -> preset_cache.PresetCache:
+    return preset_cache.PresetCache(Seen())
+
+
+@pytest.fixture
+def gate() -> Gate:
+    return Gate()
+
+
+@pytest.fixture
+def lists(kube: client.KubeClient, cache: preset_cache.PresetCache) -> preset_notices.FreshLists:
+    return preset_notices.FreshLists(kube, cache)
+
+
+@pytest.fixture
+async def notices(
+    cache: preset_cache.PresetCache, lists: preset_notices.FreshLists, gate: Gate
+) -> AsyncIterator[preset_notices.PresetNotices]:
+    made = preset_notices.PresetNotices(cache, lists, gate.sleep)
+    yield made
+    await made.close()
+
+
+async def names(notices: preset_notices.PresetNotices) -> list[str]:
+    return [each.name for each in await notices.match("shop", LABELS)]
+
+
+async def test_a_pod_is_served_from_memory_when_nothing_is_under_way(
+    notices: preset_notices.PresetNotices, cache: preset_cache.PresetCache, server: ApiServer
+) -> None:
+    cache.watched("ADDED", preset())
+    assert await names(notices) == ["p"]
+    assert server.asked == []
+
+
+async def test_a_preset_is_seen_before_the_watch_tells_of_it(
+    notices: preset_notices.PresetNotices, server: ApiServer
+) -> None:
+    server.on("GET", IN_SHOP, listing(preset()))
+    assert (await notices(review(preset()))).allowed
+    assert await names(notices) == ["p"]
+
+
+async def test_after_the_list_has_shown_the_preset_memory_suffices(
+    notices: preset_notices.PresetNotices, server: ApiServer
+) -> None:
+    server.on("GET", IN_SHOP, listing(preset()))
+    await notices(review(preset()))
+    assert [await names(notices), await names(notices)] == [["p"], ["p"]]
+    assert len(server.asked) == 1
+
+
+async def test_after_the_watch_has_told_of_it_memory_suffices(
+    notices: preset_notices.PresetNotices, cache: preset_cache.PresetCache, server: ApiServer
+) -> None:
+    await notices(review(preset()))
+    cache.watched("ADDED", preset())
+    assert await names(notices) == ["p"]
+    assert server.asked == []
+
+
+async def test_another_preset_of_the_same_name_does_not_count(
+    notices: preset_notices.PresetNotices, cache: preset_cache.PresetCache, server: ApiServer
+) -> None:
+    server.on("GET", IN_SHOP, listing(preset(version=7, uid="second", env=[{"name": "B", "value": "2"}])))
+    cache.watched("ADDED", preset(version=1, uid="first"))
+    await notices(review(preset(uid="second")))
+    (found,) = await notices.match("shop", LABELS)
+    assert found.resource_version == "7"
+
+
+async def test_a_deleted_preset_is_not_applied_before_the_watch_tells_of_it(
+    notices: preset_notices.PresetNotices, cache: preset_cache.PresetCache, server: ApiServer
+) -> None:
+    server.on("GET", IN_SHOP, listing())
+    cache.watched("ADDED", preset())
+    await notices(review(None, operation="DELETE", old=preset()))
+    assert await names(notices) == []
+    assert await names(notices) == []
+    assert len(server.asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("object_", "operation", "dry_run"),
+    [(preset(), "CREATE", True), (preset(), "UPDATE", False), (None, "CREATE", False), ({}, "CREATE", False)],
+    ids=["dry run", "update", "nothing", "no uid"],
+)
+async def test_what_changes_no_preset_is_no_notice(
+    notices: preset_notices.PresetNotices,
+    server: ApiServer,
+    object_: Object | None,
+    operation: str,
+    dry_run: bool,
+) -> None:
+    assert (await notices(review(object_, operation=operation, dry_run=dry_run))).allowed
+    await names(notices)
+    assert server.asked == []
+
+
+async def test_a_notice_is_settled_with_a_list_after_its_time(
+    notices: preset_notices.PresetNotices, server: ApiServer, gate: Gate, lists: preset_notices.FreshLists
+) -> None:
+    refused = preset("refused")
+    server.on("GET", IN_SHOP, listing(preset("other")))
+    await notices(review(refused))
+    await settled()
+    assert gate.asked == [preset_notices.SECONDS]
+    gate.open()
+    await lists.refresh("shop")
+    await settled()
+    count = len(server.asked)
+    assert await names(notices) == ["other"]
+    assert len(server.asked) == count
+
+
+async def test_a_pod_is_served_from_memory_when_the_list_fails(
+    notices: preset_notices.PresetNotices, cache: preset_cache.PresetCache, server: ApiServer
+) -> None:
+    server.on("GET", IN_SHOP, status(403, "Forbidden"))
+    cache.watched("ADDED", preset("known"))
+    await notices(review(preset("new")))
+    assert await names(notices) == ["known"]
+
+
+async def test_pods_that_wait_together_share_a_list_that_began_after_they_came(
+    lists: preset_notices.FreshLists, server: ApiServer
+) -> None:
+    late: list[asyncio.Task[None]] = []
+
+    def first(_: Asked) -> Answer:
+        # The answer to the first list is made here: those who come now need another one.
+        late.extend(asyncio.ensure_future(lists.refresh("shop")) for _ in range(5))
+        return Answer(listing())
+
+    server.on("GET", IN_SHOP, first, listing())
+    await asyncio.gather(lists.refresh("shop"), lists.refresh("shop"))
+    await asyncio.gather(*late)
+    assert server.requests == [f"GET {IN_SHOP}"] * 2
+
+
+async def test_a_list_that_failed_does_not_spoil_the_next(
+    lists: preset_notices.FreshLists, server: ApiServer, cache: preset_cache.PresetCache
+) -> None:
+    server.on("GET", IN_SHOP, status(403, "Forbidden"), listing(preset()))
+    first, second = await asyncio.gather(
+        lists.refresh("shop"), lists.refresh("other"), return_exceptions=True
+    )
+    assert isinstance(first, Exception)
+    assert isinstance(second, Exception)
+    await lists.refresh("shop")
+    assert cache.holds("p")
+
+
+async def test_a_namespace_that_cannot_be_one_leaves_nothing_behind(
+    notices: preset_notices.PresetNotices, cache: preset_cache.PresetCache, server: ApiServer, gate: Gate
+) -> None:
+    await notices(review(preset(namespace="."), namespace="."))
+    gate.open()
+    await settled()
+    assert not notices.is_waiting(".")
+
+
+async def test_more_changes_than_can_be_waited_for_are_left_to_the_watch(
+    notices: preset_notices.PresetNotices, server: ApiServer
+) -> None:
+    for number in range(preset_notices.PENDING_MAX):
+        await notices(review(preset(uid=str(number)), namespace="other"))
+    await notices(review(preset()))
+    assert await names(notices) == []
+    assert server.asked == []

@@ -1,0 +1,433 @@
+"""Configurations stay registered as they should be."""
+
+import asyncio
+import base64
+import dataclasses
+from typing import Any
+
+import pytest
+
+from addon_operator.admission.registration import registration
+from addon_operator.admission.registration import registration_specs as specs
+from addon_operator.kube.client import api_errors, client
+from tests.fakes import api_server
+from tests.unit.admission import logs
+
+COLLECTION = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
+OBJECT = f"{COLLECTION}/addon-operator"
+SPEC = specs.WebhookSpec(
+    "pods.addon-operator.io", "/mutate-pods", (specs.Rule(("CREATE",), ("",), ("v1",), ("pods",)),)
+)
+WANTED = specs.Configuration(specs.Kind.MUTATING, "addon-operator", (SPEC,), {"app": "x"})
+NEWER = dataclasses.replace(WANTED, webhooks=(dataclasses.replace(SPEC, timeout_seconds=9),))
+ADDRESS = specs.ServiceAddress("system", "addon-operator")
+
+
+class Bundle:
+    """The authorities, as the certificate store gives them."""
+
+    def __init__(self, text: bytes | None = b"one") -> None:
+        self.text = text
+
+    async def refresh(self) -> bytes | None:
+        return self.text
+
+
+class Stored:
+    """One configuration of an API server, with the rules of resourceVersion."""
+
+    def __init__(self, server: api_server.ApiServer) -> None:
+        self.body: dict[str, Any] | None = None
+        self.version = 0
+        self.writes = 0
+        server.on("GET", OBJECT, self._get)
+        server.on("POST", COLLECTION, self._create)
+        server.on("PUT", OBJECT, self._replace)
+        server.on("DELETE", OBJECT, self._delete)
+
+    @property
+    def webhook(self) -> dict[str, Any]:
+        assert self.body is not None
+        found: dict[str, Any] = self.body["webhooks"][0]
+        return found
+
+    @property
+    def owners(self) -> list[dict[str, str]]:
+        assert self.body is not None
+        found: list[dict[str, str]] = self.body["metadata"].get("ownerReferences", [])
+        return found
+
+    @property
+    def bundle(self) -> bytes:
+        return base64.b64decode(self.webhook["clientConfig"]["caBundle"])
+
+    def edit(self, **fields: object) -> None:
+        assert self.body is not None
+        self._store(self.body | {"webhooks": [self.webhook | fields]})
+
+    def _store(self, body: dict[str, Any]) -> api_server.Answer:
+        self.version += 1
+        metadata = body["metadata"] | {"resourceVersion": str(self.version)}
+        self.body = body | {"metadata": metadata}
+        return api_server.Answer(self.body)
+
+    def _get(self, asked: api_server.Asked) -> api_server.Answer:
+        return api_server.Answer(self.body) if self.body else api_server.status(404, "NotFound")
+
+    def _create(self, asked: api_server.Asked) -> api_server.Answer:
+        if self.body is not None:
+            return api_server.status(409, "AlreadyExists")
+        self.writes += 1
+        return self._store(asked.body)
+
+    def _replace(self, asked: api_server.Asked) -> api_server.Answer:
+        if self.body is None:
+            return api_server.status(404, "NotFound")
+        if asked.body["metadata"]["resourceVersion"] != str(self.version):
+            return api_server.status(409, "Conflict")
+        self.writes += 1
+        return self._store(asked.body)
+
+    def _delete(self, asked: api_server.Asked) -> api_server.Answer:
+        if self.body is None:
+            return api_server.status(404, "NotFound")
+        self.body = None
+        return api_server.Answer({})
+
+
+@pytest.fixture
+def server() -> api_server.ApiServer:
+    return api_server.ApiServer()
+
+
+@pytest.fixture
+def clock() -> api_server.Pauses:
+    return api_server.Pauses()
+
+
+@pytest.fixture
+def kube(server: api_server.ApiServer, clock: api_server.Pauses) -> client.KubeClient:
+    return api_server.client_of(server, clock)
+
+
+@pytest.fixture
+def stored(server: api_server.ApiServer) -> Stored:
+    return Stored(server)
+
+
+@pytest.fixture
+def log() -> logs.Lines:
+    return logs.Lines()
+
+
+@dataclasses.dataclass
+class Replicas:
+    kube: client.KubeClient
+    clock: api_server.Pauses
+    log: logs.Lines
+
+    def start(
+        self, configuration: specs.Configuration = WANTED, trust: Bundle | None = None
+    ) -> registration.Registrar:
+        return registration.Registrar(
+            self.kube, [configuration], ADDRESS, trust or Bundle(), self.log, time=self.clock
+        )
+
+
+@pytest.fixture
+def replicas(kube: client.KubeClient, clock: api_server.Pauses, log: logs.Lines) -> Replicas:
+    return Replicas(kube, clock, log)
+
+
+async def test_a_missing_configuration_is_made(replicas: Replicas, stored: Stored) -> None:
+    await replicas.start().ensure()
+    assert stored.body is not None
+    assert stored.body["kind"] == "MutatingWebhookConfiguration"
+    assert stored.body["metadata"]["labels"]["app"] == "x"
+    assert stored.bundle == b"one"
+    assert replicas.log.lines == [("info", "MutatingWebhookConfiguration addon-operator has been registered")]
+
+
+async def test_what_is_as_it_should_be_is_not_written(replicas: Replicas, stored: Stored) -> None:
+    registrars = [replicas.start(), replicas.start()]
+    for _ in range(3):
+        for registrar in registrars:
+            await registrar.ensure()
+    assert stored.writes == 1
+
+
+async def test_replicas_that_start_at_once_agree(replicas: Replicas, stored: Stored) -> None:
+    await asyncio.gather(*(replicas.start().ensure() for _ in range(5)))
+    assert stored.writes == 1
+
+
+@pytest.mark.parametrize(
+    "edit", [{"failurePolicy": "Fail"}, {"rules": []}, {"clientConfig": {"url": "https://e"}}]
+)
+async def test_an_edit_is_undone_and_told(replicas: Replicas, stored: Stored, edit: dict[str, Any]) -> None:
+    registrar = replicas.start()
+    await registrar.ensure()
+    before = stored.webhook
+    stored.edit(**edit)
+    await registrar.ensure()
+    assert stored.webhook == before
+    assert replicas.log.lines[-1][1].endswith("was changed or removed by somebody and has been restored")
+
+
+async def test_a_deleted_configuration_comes_back(replicas: Replicas, stored: Stored) -> None:
+    registrar = replicas.start()
+    await registrar.ensure()
+    stored.body = None
+    await registrar.ensure()
+    assert stored.bundle == b"one"
+
+
+async def test_labels_and_annotations_of_others_stay(replicas: Replicas, stored: Stored) -> None:
+    registrar = replicas.start()
+    await registrar.ensure()
+    assert stored.body is not None
+    stored.body["metadata"]["annotations"]["theirs"] = "yes"
+    stored.edit(rules=[])
+    await registrar.ensure()
+    assert stored.body["metadata"]["annotations"]["theirs"] == "yes"
+
+
+async def test_new_authorities_are_registered_and_are_no_repair(replicas: Replicas, stored: Stored) -> None:
+    trust = Bundle()
+    registrar = replicas.start(trust=trust)
+    await registrar.ensure()
+    for number in range(20):
+        trust.text = f"one, and {number}".encode()
+        await registrar.ensure()
+        assert stored.bundle == trust.text
+    assert replicas.log.lines[-1][1].endswith("has got the authorities of the new certificates")
+
+
+async def test_without_authorities_of_ours_those_of_others_stay(replicas: Replicas, stored: Stored) -> None:
+    registrar = replicas.start(trust=Bundle(None))
+    await registrar.ensure()
+    injected = stored.webhook["clientConfig"] | {"caBundle": base64.b64encode(b"theirs").decode()}
+    stored.edit(clientConfig=injected, rules=[])
+    await registrar.ensure()
+    assert stored.bundle == b"theirs"
+    assert stored.webhook["rules"]
+
+
+async def test_of_two_versions_the_one_that_started_last_wins(replicas: Replicas, stored: Stored) -> None:
+    old, new = replicas.start(), replicas.start(NEWER)
+    await old.ensure()
+    await new.ensure()
+    for _ in range(10):
+        await old.ensure()
+        await new.ensure()
+        replicas.clock.now += 20
+    assert stored.webhook["timeoutSeconds"] == 9
+    assert stored.writes == 2
+
+
+async def test_an_old_version_that_stays_alone_takes_over_at_last(replicas: Replicas, stored: Stored) -> None:
+    old, new = replicas.start(), replicas.start(NEWER)
+    await old.ensure()
+    await new.ensure()
+    await old.ensure()
+    replicas.clock.now += 299
+    await old.ensure()
+    assert stored.webhook["timeoutSeconds"] == 9
+    replicas.clock.now += 2
+    await old.ensure()
+    assert stored.webhook["timeoutSeconds"] == 5
+
+
+async def test_a_restarted_replica_of_a_new_version_finds_its_own_again(
+    replicas: Replicas, stored: Stored
+) -> None:
+    for _ in range(3):
+        await replicas.start(NEWER).ensure()
+    assert stored.writes == 1
+
+
+async def test_whoever_undoes_every_repair_is_met_ever_more_slowly(
+    replicas: Replicas, stored: Stored
+) -> None:
+    registrar = replicas.start()
+    await registrar.ensure()
+    for _ in range(100):
+        stored.edit(failurePolicy="Fail")
+        await registrar.ensure()
+        replicas.clock.now += 6
+    assert 8 <= stored.writes <= 20
+
+
+async def test_one_edit_a_day_is_undone_at_once_every_day(replicas: Replicas, stored: Stored) -> None:
+    registrar = replicas.start()
+    await registrar.ensure()
+    for _ in range(10):
+        stored.edit(failurePolicy="Fail")
+        await registrar.ensure()
+        assert stored.webhook["failurePolicy"] == "Ignore"
+        replicas.clock.now += 86400
+
+
+async def test_a_missing_right_is_raised_by_name(replicas: Replicas, server: api_server.ApiServer) -> None:
+    message = 'User "poor" cannot get resource "mutatingwebhookconfigurations"'
+    server.on("GET", OBJECT, api_server.status(403, "Forbidden", message))
+    with pytest.raises(api_errors.Forbidden, match=r'resources: \["mutatingwebhookconfigurations"\]'):
+        await replicas.start().ensure()
+
+
+class Rounds:
+    """Ends a keeping registrar after some looks."""
+
+    def __init__(
+        self, registrar: registration.Registrar, server: api_server.ApiServer, stored: Stored
+    ) -> None:
+        self.left = 0
+        self.done = asyncio.Event()
+        self.registrar = registrar
+        self._answer: api_server.Answer | None = None
+        self._stored = stored
+        server.on("GET", OBJECT, self._get)
+
+    async def keep(self, rounds: int, answer: api_server.Answer | None = None) -> None:
+        self.left, self._answer = rounds, answer
+        self.done.clear()
+        task = asyncio.create_task(self.registrar.keep())
+        async with asyncio.timeout(5):
+            await self.done.wait()
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    def _get(self, asked: api_server.Asked) -> api_server.Answer:
+        self.left -= 1
+        if self.left < 0:
+            self.done.set()
+        else:
+            self.registrar.poke()
+        if self._answer is not None:
+            return self._answer
+        return (
+            api_server.Answer(self._stored.body) if self._stored.body else api_server.status(404, "NotFound")
+        )
+
+
+async def test_a_poke_makes_it_look_at_once(
+    replicas: Replicas, server: api_server.ApiServer, stored: Stored
+) -> None:
+    rounds = Rounds(replicas.start(), server, stored)
+    await rounds.keep(3)
+    assert stored.writes == 1
+
+
+CHARTS = dataclasses.replace(WANTED, made_by_others=True, labels={})
+EMPTY = {"metadata": {"name": "addon-operator", "labels": {"app.kubernetes.io/managed-by": "Helm"}}}
+OWNED = dataclasses.replace(WANTED, namespace="system")
+NAMESPACE = {"metadata": {"name": "system", "uid": "1"}}
+
+
+async def test_what_the_chart_has_made_is_filled_and_stays_the_charts(
+    replicas: Replicas, stored: Stored
+) -> None:
+    stored.body = EMPTY | {"metadata": EMPTY["metadata"] | {"resourceVersion": "0"}}
+    await replicas.start(CHARTS).ensure()
+    assert stored.bundle == b"one"
+    assert stored.body is not None
+    assert stored.body["metadata"]["labels"] == {"app.kubernetes.io/managed-by": "Helm"}
+
+
+async def test_what_the_chart_has_removed_is_not_made_again(
+    replicas: Replicas, stored: Stored, server: api_server.ApiServer
+) -> None:
+    stored.body = EMPTY | {"metadata": EMPTY["metadata"] | {"resourceVersion": "0"}}
+    registrar = replicas.start(CHARTS)
+    await registrar.ensure()
+    stored.body = None
+    with pytest.raises(registration.MissingError, match=r"addon-operator does not exist.*helm upgrade"):
+        await registrar.ensure()
+    assert stored.body is None
+    assert not [asked for asked in server.asked if asked.method == "POST"]
+
+
+async def test_one_that_is_missing_does_not_hold_up_the_others(
+    kube: client.KubeClient, stored: Stored, log: logs.Lines, clock: api_server.Pauses
+) -> None:
+    missing = dataclasses.replace(CHARTS, name="missing")
+    registrar = registration.Registrar(kube, [missing, WANTED], ADDRESS, Bundle(), log, time=clock)
+    with pytest.raises(registration.MissingError, match="missing"):
+        await registrar.ensure()
+    assert stored.bundle == b"one"
+
+
+async def test_a_configuration_goes_away_with_the_namespace_of_the_operator(
+    replicas: Replicas, stored: Stored, server: api_server.ApiServer
+) -> None:
+    server.on("GET", "/api/v1/namespaces/system", NAMESPACE)
+    registrar = replicas.start(OWNED)
+    await registrar.ensure()
+    owner = {"apiVersion": "v1", "kind": "Namespace", "name": "system", "uid": "1"}
+    assert stored.owners == [owner]
+    await registrar.ensure()
+    assert stored.writes == 1
+    # Somebody has deleted the namespace, and with it the configuration, and made it again.
+    stored.body = None
+    server.on("GET", "/api/v1/namespaces/system", {"metadata": {"name": "system", "uid": "2"}})
+    await registrar.ensure()
+    assert stored.owners == [owner | {"uid": "2"}]
+
+
+async def test_one_that_was_registered_without_an_owner_gets_it_beside_others(
+    replicas: Replicas, stored: Stored, server: api_server.ApiServer
+) -> None:
+    await replicas.start(dataclasses.replace(OWNED, namespace="")).ensure()
+    assert stored.body is not None
+    other = {"apiVersion": "v1", "kind": "Node", "name": "system", "uid": "9"}
+    stored.body["metadata"]["ownerReferences"] = [other]
+    server.on("GET", "/api/v1/namespaces/system", NAMESPACE)
+    await replicas.start(OWNED).ensure()
+    assert [one["kind"] for one in stored.owners] == ["Node", "Namespace"]
+
+
+async def test_without_the_right_to_read_its_namespace_it_has_no_owner(
+    replicas: Replicas, stored: Stored, server: api_server.ApiServer
+) -> None:
+    server.on("GET", "/api/v1/namespaces/system", api_server.status(403, "Forbidden"))
+    await replicas.start(OWNED).ensure()
+    assert stored.owners == []
+    assert server.requests.count("GET /api/v1/namespaces/system") <= 2
+
+
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        pytest.param(
+            api_server.status(403, "Forbidden", 'User "poor" cannot get it'),
+            "the admission webhooks are not registered, or not repaired: poor may not get",
+            id="no right",
+        ),
+        pytest.param(
+            api_server.status(422, "Invalid"),
+            "the admission webhooks cannot be registered now: the API server did not get",
+            id="another error",
+        ),
+    ],
+)
+async def test_trouble_is_one_warning_and_its_end_one_line(
+    replicas: Replicas, server: api_server.ApiServer, stored: Stored, answer: api_server.Answer, says: str
+) -> None:
+    rounds = Rounds(replicas.start(), server, stored)
+    await rounds.keep(3, answer)
+    assert len(replicas.log.warnings) == 1
+    assert replicas.log.warnings[0].startswith(says)
+    troubled = rounds.registrar.health.trouble or ""
+    assert troubled.startswith("the registration of webhooks has not come up: ")
+    await rounds.keep(2)
+    assert rounds.registrar.health.is_up
+    assert replicas.log.lines[-1] == ("info", "the admission webhooks are registered")
+
+
+async def test_what_is_withdrawn_is_gone_and_may_be_gone_before(
+    kube: client.KubeClient, replicas: Replicas, stored: Stored
+) -> None:
+    await replicas.start().ensure()
+    await registration.withdraw(kube, [WANTED])
+    assert stored.body is None
+    await registration.withdraw(kube, [WANTED])

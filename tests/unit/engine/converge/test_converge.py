@@ -1,0 +1,537 @@
+"""How a converge goes through its steps, waits for failing modules, and gives way to a newer intent."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+
+import pytest
+
+from addon_operator.engine.converge import converge, converge_backoff
+from addon_operator.engine.queues import task_queue, tasks
+from addon_operator.kernel import errors
+from addon_operator.kernel.names import ModuleName
+from addon_operator.modules import plan
+from tests.unit.engine import fakes
+
+WEB, DB = ModuleName("web"), ModuleName("db")
+
+
+class FakeSteps:
+    """Steps that write down what ran; a name in ``broken`` fails, one in ``gates`` waits."""
+
+    def __init__(self) -> None:
+        self.ran: list[str] = []
+        self.broken: set[str] = set()
+        self.misconfigured: set[str] = set()
+        self.gates: dict[str, asyncio.Event] = {}
+        self.plan = make_plan()
+        self.values: list[object] = [0]
+        self.with_crds: tuple[str, ...] = ()
+        self.after_all_changes: list[object] = []
+        self.ends = 0
+
+    def task(self, name: str, kind: tasks.TaskKind, owner: str = "", **more: object) -> tasks.Task:
+        async def run(task: tasks.Task) -> None:
+            self.ran.append(name)
+            if name in self.gates:
+                await self.gates[name].wait()
+                task.checkpoint()
+            if name in self.misconfigured:
+                task.step_aside()
+            if name in self.broken | self.misconfigured:
+                raise errors.AddonOperatorError(f"{name} is broken")
+            if name == "afterAll" and self.after_all_changes:
+                self.values.append(self.after_all_changes.pop())
+
+        return tasks.Task(kind, run, owner=owner, hook=name, **more)  # type: ignore[arg-type] # the dataclass's
+
+    def before_all(self, activation: str) -> Sequence[tasks.Task]:
+        return [self.task("beforeAll", tasks.TaskKind.GLOBAL_HOOK_RUN)]
+
+    def after_all(self, activation: str) -> Sequence[tasks.Task]:
+        return [self.task("afterAll", tasks.TaskKind.GLOBAL_HOOK_RUN)]
+
+    def discover(self, activation: str, found: Callable[[plan.ConvergePlan], None]) -> tasks.Task:
+        task = self.task("discover", tasks.TaskKind.DISCOVER_MODULES, holds_queue=True, fixed_delay=5.0)
+        run = task.run
+
+        async def discover(task: tasks.Task) -> None:
+            await run(task)
+            found(self.plan)
+
+        task.run = discover
+        return task
+
+    def ensure_crds(self, enabled: Sequence[ModuleName], activation: str) -> Sequence[tasks.Task]:
+        kind = tasks.TaskKind.MODULE_ENSURE_CRDS
+        return [
+            self.task(f"crds {module}", kind, module, lane=-1)
+            for module in enabled
+            if module in self.with_crds
+        ]
+
+    def run(self, module: ModuleName, activation: str) -> tasks.Task:
+        return self.task(f"run {module}", tasks.TaskKind.MODULE_RUN, module)
+
+    def delete(self, module: ModuleName, activation: str) -> tasks.Task:
+        return self.task(f"delete {module}", tasks.TaskKind.MODULE_DELETE, module)
+
+    def purge(self, release: str, activation: str) -> tasks.Task:
+        return self.task(f"purge {release}", tasks.TaskKind.MODULE_PURGE, release)
+
+    def end_unwanted(self) -> None:
+        self.ends += 1
+
+    def global_values(self) -> object:
+        return self.values[-1]
+
+
+def make_plan(
+    *stages: tuple[int, Sequence[str]], deletes: Sequence[str] = (), purges: Sequence[str] = ()
+) -> plan.ConvergePlan:
+    return plan.ConvergePlan(
+        enabled=tuple(ModuleName(name) for _, modules in stages for name in modules),
+        deletes=tuple(map(ModuleName, deletes)),
+        stages=tuple(plan.Stage(order, tuple(map(ModuleName, modules))) for order, modules in stages),
+        purges=tuple(purges),
+        verdicts={},
+    )
+
+
+class Told:
+    def __init__(self) -> None:
+        self.ended: list[tuple[str, bool]] = []
+        self.unsettled: list[tuple[int, tuple[str, ...], float]] = []
+
+    def converge_started(self, activation: str) -> None:
+        pass
+
+    def converge_ended(self, activation: str, seconds: float, *, superseded: bool) -> None:
+        self.ended.append((activation, superseded))
+
+    def converge_unsettled(self, rounds: int, hooks: Sequence[str], delay: float) -> None:
+        self.unsettled.append((rounds, tuple(hooks), delay))
+
+
+class Timers:
+    """An event loop's timers, fired by hand."""
+
+    def __init__(self) -> None:
+        self.pending: list[asyncio.TimerHandle] = []
+
+    def call_later(self, delay: float, callback: Callable[[], object], /) -> asyncio.TimerHandle:
+        loop = asyncio.get_running_loop()
+        self.pending.append(asyncio.TimerHandle(loop.time() + delay, callback, (), loop))
+        return self.pending[-1]
+
+    def fire(self) -> None:
+        due, self.pending = self.pending, []
+        for handle in due:
+            if not handle.cancelled():
+                handle._run()
+
+
+class Bench:
+    def __init__(self, on_failure: converge.OnFailure = converge.OnFailure.WAIT) -> None:
+        self.clock = fakes.Clock()
+        self.queue = task_queue.TaskQueue("main", observer=fakes.QueueLog(), clock=self.clock, parallelism=4)
+        self.steps = FakeSteps()
+        self.told = Told()
+        self.timers = Timers()
+        self.converger = converge.Converger(
+            self.queue, self.steps, self.told, on_failure=on_failure, timers=self.timers
+        )
+
+    @property
+    def ran(self) -> list[str]:
+        return self.steps.ran
+
+
+Start = Callable[..., Bench]
+
+
+def stalled(bench: Bench) -> bool:
+    """A function, because the type checker expects an attribute to stay as it was asserted."""
+    return bench.converger.is_stalled
+
+
+@pytest.fixture
+async def working() -> AsyncIterator[Start]:
+    workers: list[asyncio.Task[None]] = []
+
+    def start(on_failure: converge.OnFailure = converge.OnFailure.WAIT) -> Bench:
+        bench = Bench(on_failure)
+        workers.extend(asyncio.create_task(work()) for work in (bench.queue.work, bench.converger.work))
+        return bench
+
+    yield start
+    for worker in workers:
+        worker.cancel()
+    await asyncio.gather(*workers, return_exceptions=True)
+
+
+async def test_the_steps_come_in_the_documented_order(working: Start) -> None:
+    bench = working()
+    bench.steps.plan = make_plan((10, ["db"]), (20, ["web"]), deletes=["old"], purges=["gone"])
+    bench.converger.request("onStartup")
+    await bench.converger.first_done.wait()
+    assert bench.ran == [
+        "beforeAll", "discover", "delete old", "run db", "run web", "purge gone", "afterAll"
+    ]  # fmt: skip
+    assert bench.told.ended == [("onStartup", False)]
+
+
+async def test_definitions_come_between_discovery_and_deletes(working: Start) -> None:
+    bench = working()
+    bench.steps.plan = make_plan((10, ["db"]), (20, ["web"]), deletes=["old"])
+    bench.steps.with_crds = ("web",)
+    bench.converger.request("onStartup")
+    await bench.converger.first_done.wait()
+    assert bench.ran[1:4] == ["discover", "crds web", "delete old"]
+
+
+@pytest.mark.parametrize("on_failure", list(converge.OnFailure))
+async def test_failing_definitions_hold_their_own_module_only(
+    working: Start, on_failure: converge.OnFailure
+) -> None:
+    bench = working(on_failure)
+    bench.steps.plan = make_plan((10, ["db"]), (20, ["web"]), deletes=["old"])
+    bench.steps.with_crds = ("db",)
+    bench.steps.broken = {"crds db"}
+    bench.converger.request("onStartup")
+    await fakes.settle()
+    assert bench.ran == ["beforeAll", "discover", "crds db", "delete old", "run web", "afterAll"]
+    waits = on_failure is converge.OnFailure.WAIT
+    assert bench.converger.is_stalled is waits
+    assert bench.converger.first_done.is_set() is not waits
+    bench.steps.broken.clear()
+    await bench.clock.advance(10, bench.queue)
+    assert bench.ran[6:] == ["crds db", "run db"]
+
+
+async def test_modules_of_one_number_run_side_by_side(working: Start) -> None:
+    bench = working()
+    bench.steps.plan = make_plan((10, ["a", "b"]), (20, ["c"]))
+    bench.steps.gates["run a"] = asyncio.Event()
+    bench.converger.request("onStartup")
+    await fakes.settle()
+    assert bench.ran[-2:] == ["run a", "run b"]
+    bench.steps.gates["run a"].set()
+    await bench.converger.first_done.wait()
+    assert "run c" in bench.ran
+
+
+async def test_a_failing_module_holds_up_higher_numbers_and_nothing_of_its_own_number(working: Start) -> None:
+    bench = working()
+    bench.steps.plan = make_plan((10, ["a", "b"]), (20, ["c"]))
+    bench.steps.broken.add("run a")
+    bench.converger.request("onStartup")
+    await fakes.settle()
+    assert "run b" in bench.ran
+    assert "run c" not in bench.ran
+    assert bench.converger.state is converge.ConvergeState.RUNNING
+    bench.steps.broken.clear()
+    await bench.clock.advance(30, bench.queue)
+    assert bench.converger.first_done.is_set()
+    assert bench.ran[-3:] == ["run a", "run c", "afterAll"]
+
+
+async def test_a_module_with_a_hook_that_cannot_be_asked_holds_up_nothing_but_itself_and_the_end(
+    working: Start,
+) -> None:
+    bench = working()
+    bench.steps.plan = make_plan((10, ["a"]), (20, ["c"]), purges=["gone"])
+    bench.steps.misconfigured.add("run a")
+    bench.converger.request("onStartup")
+    await fakes.settle()
+    assert bench.ran[-4:] == ["run a", "run c", "purge gone", "afterAll"]
+    assert not bench.converger.first_done.is_set()
+    bench.steps.misconfigured.clear()
+    await bench.clock.advance(30, bench.queue)
+    assert bench.ran[-1] == "run a"
+    assert bench.converger.first_done.is_set()
+
+
+async def test_a_newer_intent_gives_up_a_module_that_the_converge_still_waits_for(working: Start) -> None:
+    bench = working()
+    bench.steps.plan = make_plan((10, ["a"]))
+    bench.steps.misconfigured.add("run a")
+    bench.converger.request("onStartup")
+    await fakes.settle()
+    bench.steps.plan = make_plan(deletes=["a"])
+    bench.converger.request("ConfigMapChanged")
+    await bench.converger.first_done.wait()
+    assert bench.told.ended == [("onStartup", True), ("ConfigMapChanged", False)]
+
+
+async def test_each_newer_intent_ends_the_helm_calls_of_modules_that_are_disabled(working: Start) -> None:
+    bench = working()
+    bench.converger.request("onStartup")
+    bench.converger.request("ConfigMapChanged")
+    assert bench.steps.ends == 2
+
+
+async def test_deletes_come_in_the_order_of_the_plan_one_after_another(working: Start) -> None:
+    bench = working()
+    bench.steps.plan = make_plan(deletes=["c", "b", "a"])
+    bench.steps.gates["delete c"] = asyncio.Event()
+    bench.converger.request("onStartup")
+    await fakes.settle()
+    assert bench.ran[-1] == "delete c"
+    bench.steps.gates["delete c"].set()
+    await bench.converger.first_done.wait()
+    assert bench.ran[-4:] == ["delete c", "delete b", "delete a", "afterAll"]
+
+
+async def test_a_failing_module_lets_higher_numbers_go_when_the_policy_says_so(working: Start) -> None:
+    bench = working(converge.OnFailure.CONTINUE)
+    bench.steps.plan = make_plan((10, ["a"]), (20, ["c"]))
+    bench.steps.broken.add("run a")
+    bench.converger.request("onStartup")
+    await bench.converger.first_done.wait()
+    assert bench.ran[-2:] == ["run c", "afterAll"]
+    bench.steps.broken.clear()
+    await bench.clock.advance(30, bench.queue)
+    assert bench.ran[-1] == "run a", "and it is tried again"
+
+
+async def test_a_failing_delete_does_not_hold_up_module_runs(working: Start) -> None:
+    bench = working()
+    bench.steps.plan = make_plan((10, ["a"]), deletes=["old"])
+    bench.steps.broken.add("delete old")
+    bench.converger.request("onStartup")
+    await bench.converger.first_done.wait()
+    assert "run a" in bench.ran
+
+
+async def test_a_failing_discovery_is_tried_again_after_five_seconds(working: Start) -> None:
+    bench = working()
+    bench.steps.broken.add("discover")
+    bench.converger.request("onStartup")
+    await fakes.settle()
+    bench.steps.broken.clear()
+    await bench.clock.advance(4.9, bench.queue)
+    assert bench.ran.count("discover") == 1
+    await bench.clock.advance(0.2, bench.queue)
+    assert bench.ran.count("discover") == 2
+    assert bench.converger.first_done.is_set()
+
+
+async def test_a_newer_intent_drops_what_has_not_begun_and_starts_over(working: Start) -> None:
+    bench = working()
+    bench.steps.plan = make_plan((10, ["a"]), (20, ["b"]))
+    bench.steps.gates["run a"] = asyncio.Event()
+    bench.converger.request("onStartup")
+    await fakes.settle()
+    bench.converger.request("ConfigMapChanged")
+    bench.steps.gates.pop("run a").set()
+    await bench.converger.first_done.wait()
+    assert bench.ran == [
+        "beforeAll",
+        "discover",
+        "run a",
+        "beforeAll",
+        "discover",
+        "run a",
+        "run b",
+        "afterAll",
+    ]
+    assert bench.told.ended == [("onStartup", True), ("ConfigMapChanged", False)]
+
+
+async def test_a_converge_of_which_something_was_dropped_begins_again(working: Start) -> None:
+    bench = working()
+    bench.steps.plan = make_plan((10, ["a"]), (20, ["c"]))
+    bench.steps.broken.add("run a")
+    bench.converger.request("onStartup")
+    await fakes.settle()
+    bench.steps.plan = make_plan((20, ["c"]))
+    bench.queue.drop(lambda task: task.owner == "a")
+    await fakes.settle()
+    assert bench.told.ended == [("onStartup", True), ("onStartup", False)]
+    assert bench.ran[-2:] == ["run c", "afterAll"]
+    assert bench.converger.first_done.is_set()
+
+
+async def test_a_converge_that_the_end_of_the_operator_breaks_off_does_not_begin_again(
+    working: Start,
+) -> None:
+    bench = working()
+    bench.steps.plan = make_plan((10, ["a"]))
+    bench.steps.gates["run a"] = asyncio.Event()
+    bench.converger.request("onStartup")
+    await fakes.settle()
+    bench.queue.close()
+    bench.steps.gates["run a"].set()
+    await fakes.settle()
+    assert bench.told.ended == [("onStartup", True)]
+    assert bench.ran.count("beforeAll") == 1
+
+
+async def test_a_failing_module_that_the_newer_intent_no_longer_wants_is_not_tried_again(
+    working: Start,
+) -> None:
+    bench = working()
+    bench.steps.plan = make_plan((10, ["a"]))
+    bench.steps.broken.add("run a")
+    bench.converger.request("onStartup")
+    await fakes.settle()
+    bench.steps.plan = make_plan(deletes=["a"])
+    bench.converger.request("ConfigMapChanged")
+    await bench.converger.first_done.wait()
+    await bench.clock.advance(100, bench.queue)
+    assert bench.ran.count("run a") == 1
+    assert bench.ran[-2:] == ["delete a", "afterAll"]
+
+
+async def test_a_burst_of_requests_ends_in_one_converge(working: Start) -> None:
+    bench = working()
+    bench.steps.plan = make_plan((10, ["a"]))
+    for number in range(50):
+        bench.converger.request(f"edit {number}")
+    await bench.converger.first_done.wait()
+    assert bench.told.ended == [("edit 49", False)]
+
+
+async def test_global_values_changed_by_after_all_converge_again_before_it_counts_as_done(
+    working: Start,
+) -> None:
+    bench = working()
+    bench.steps.after_all_changes = [1]
+    bench.converger.request("onStartup")
+    await bench.converger.first_done.wait()
+    assert bench.ran == ["beforeAll", "discover", "afterAll"] * 2
+    assert bench.told.ended == [("onStartup", False), ("AfterAllHooksChangeGlobalValues", False)]
+
+
+async def test_after_all_hooks_that_never_agree_let_converges_follow_with_a_growing_delay(
+    working: Start,
+) -> None:
+    bench = working()
+    bench.steps.after_all_changes = list(range(100, 200))
+    bench.converger.request("onStartup")
+    await bench.converger.first_done.wait()
+    await fakes.settle()
+    assert bench.ran.count("afterAll") == converge_backoff.AT_ONCE + 1
+    assert bench.converger.state is converge.ConvergeState.IDLE
+    bench.timers.fire()
+    await fakes.settle()
+    assert bench.ran.count("afterAll") == converge_backoff.AT_ONCE + 2
+    (first, second) = bench.told.unsettled
+    assert (first[:2], second[:2]) == ((6, ("afterAll",)), (7, ("afterAll",)))
+    assert 5 <= first[2] < second[2]
+
+
+async def test_another_reason_to_converge_does_not_wait_for_hooks_that_never_agree(working: Start) -> None:
+    bench = working()
+    bench.steps.after_all_changes = list(range(100, 200))
+    bench.converger.request("onStartup")
+    await bench.converger.first_done.wait()
+    bench.steps.after_all_changes = []
+    bench.converger.request("ConfigMapChanged")
+    await fakes.settle()
+    assert bench.told.ended[-1] == ("ConfigMapChanged", False)
+    bench.timers.fire()
+    await fakes.settle()
+    assert bench.told.ended[-1] == ("ConfigMapChanged", False), "the delayed one is given up"
+
+
+async def gives_way(bench: Bench) -> None:
+    """A converge that has as often as it may given way to hooks, and waits for the module ``a``."""
+    bench.steps.plan = make_plan((10, ["a"]), (20, ["b"]))
+    bench.converger.request("onStartup")
+    for _ in range(converge_backoff.GIVE_WAY):
+        gate = bench.steps.gates["run a"] = asyncio.Event()
+        await fakes.settle()
+        bench.converger.request_for_hook("GlobalValuesChanged")
+        bench.steps.gates["run a"] = asyncio.Event()
+        gate.set()
+    await fakes.settle()
+
+
+async def test_hooks_that_change_values_all_the_time_let_a_converge_end_now_and_then(working: Start) -> None:
+    bench = working()
+    await gives_way(bench)
+    assert "run b" not in bench.ran
+    bench.converger.request_for_hook("GlobalValuesChanged")
+    bench.steps.gates.pop("run a").set()
+    await fakes.settle()
+    assert bench.ran.count("run b") == 2, "one of the converge that went on, one of the one that was put off"
+    changed = "GlobalValuesChanged"
+    gave_way = [("onStartup", True), *[(changed, True)] * (converge_backoff.GIVE_WAY - 1)]
+    assert bench.told.ended == [*gave_way, (changed, False), (changed, False)]
+
+
+async def test_an_edit_is_never_put_off(working: Start) -> None:
+    bench = working()
+    await gives_way(bench)
+    bench.converger.request("ConfigMapChanged")
+    bench.steps.gates.pop("run a").set()
+    await fakes.settle()
+    assert bench.told.ended[-2:] == [("GlobalValuesChanged", True), ("ConfigMapChanged", False)]
+
+
+async def test_what_hooks_changed_is_not_put_off_until_a_failing_module_succeeds(working: Start) -> None:
+    bench = working()
+    bench.steps.broken.add("run a")
+    await gives_way(bench)
+    bench.converger.request_for_hook("GlobalValuesChanged")
+    bench.timers.fire()
+    assert not stalled(bench)
+    bench.steps.gates.pop("run a").set()
+    await fakes.settle()
+    assert stalled(bench)
+    bench.steps.plan = make_plan((20, ["b"]), deletes=["a"])
+    bench.timers.fire()
+    await fakes.settle()
+    assert bench.ran[-2:] == ["run b", "afterAll"]
+
+
+async def test_a_module_whose_run_is_still_to_come_needs_no_other(working: Start) -> None:
+    bench = working()
+    bench.steps.plan = make_plan((10, ["db"]), (20, ["web"]))
+    bench.steps.gates["run db"] = asyncio.Event()
+    bench.converger.request("onStartup")
+    await fakes.settle()
+    assert (bench.converger.will_run(DB), bench.converger.will_run(WEB)) == (False, True)
+
+
+async def test_the_state_and_the_number_of_remaining_tasks_are_told(working: Start) -> None:
+    bench = working()
+    assert bench.converger.state is converge.ConvergeState.NOT_STARTED
+    bench.steps.plan = make_plan((10, ["a", "b"]), (20, ["c"]))
+    for name in ("run a", "run b"):
+        bench.steps.gates[name] = asyncio.Event()
+    bench.converger.request("onStartup")
+    await fakes.settle()
+    assert (bench.converger.state, bench.converger.remaining) == (converge.ConvergeState.RUNNING, 3)
+    for gate in bench.steps.gates.values():
+        gate.set()
+    await bench.converger.first_done.wait()
+    await fakes.settle()
+    assert (bench.converger.state, bench.converger.remaining) == (converge.ConvergeState.IDLE, 0)
+
+
+async def test_a_converge_is_stalled_when_only_retries_of_modules_are_left(working: Start) -> None:
+    bench = working()
+    bench.steps.plan = make_plan((10, ["db", "web"]), (20, ["late"]))
+    bench.steps.broken = {"run db"}
+    bench.steps.gates["run web"] = asyncio.Event()
+    assert not stalled(bench)
+    bench.converger.request("onStartup")
+    await fakes.settle()
+    assert not stalled(bench), "another module still runs"
+    bench.steps.gates.pop("run web").set()
+    await fakes.settle()
+    assert stalled(bench)
+    bench.steps.broken.clear()
+    await bench.clock.advance(10, bench.queue)
+    assert not stalled(bench)
+    assert bench.converger.first_done.is_set()
+
+
+async def test_a_failing_global_hook_is_no_stall(working: Start) -> None:
+    bench = working()
+    bench.steps.broken = {"beforeAll"}
+    bench.converger.request("onStartup")
+    await fakes.settle()
+    assert not stalled(bench)

@@ -1,0 +1,203 @@
+"""Which modules are enabled, and why."""
+
+import dataclasses
+import pathlib
+from collections.abc import Mapping
+
+import pytest
+
+from addon_operator.engine import state
+from addon_operator.engine.converge import module_discovery
+from addon_operator.engine.hooks import hook_runner
+from addon_operator.kernel import errors, json_types
+from addon_operator.kernel.names import ModuleName
+from addon_operator.modules import model, plan
+from addon_operator.values import sources, store
+
+COMMON = "webEnabled: true\ndbEnabled: true\nweb: {size: small}\n"
+
+
+class Scripts:
+    """Answers of ``enabled`` scripts by module."""
+
+    def __init__(self) -> None:
+        self.answers: dict[str, hook_runner.EnabledResult | errors.AddonOperatorError] = {}
+        self.seen: dict[str, tuple[json_types.JsonObject, json_types.JsonObject]] = {}
+
+    async def enabled(
+        self,
+        script: pathlib.Path,
+        module: ModuleName,
+        config_values: json_types.JsonObject,
+        values: json_types.JsonObject,
+    ) -> hook_runner.EnabledResult:
+        self.seen[module] = (config_values, values)
+        answer = self.answers[module]
+        if isinstance(answer, errors.AddonOperatorError):
+            raise answer
+        return answer
+
+
+class Releases:
+    def __init__(self) -> None:
+        self.error: errors.AddonOperatorError | None = None
+
+    async def observe_all(self) -> Mapping[str, bool]:
+        if self.error is not None:
+            raise self.error
+        return {"web": True, "foreign": False}
+
+
+class Nobody:
+    def module_changed(self, state: state.ModuleState) -> None:
+        pass
+
+
+@dataclasses.dataclass
+class Bench:
+    root: pathlib.Path
+    scripts: Scripts = dataclasses.field(default_factory=Scripts)
+    releases: Releases = dataclasses.field(default_factory=Releases)
+    told: list[model.Verdict] = dataclasses.field(default_factory=list)
+    modules: list[model.Module] = dataclasses.field(default_factory=list)
+    allow_empty: bool = False
+    purge: plan.PurgePolicy = plan.PurgePolicy.ALL
+
+    def module(self, name: str, order: int = 1, *, script_mode: int | None = None) -> None:
+        script = None
+        if script_mode is not None:
+            script = self.root / f"{name}-enabled"
+            script.touch(mode=script_mode)
+        path = self.root / name
+        self.modules.append(model.Module(ModuleName(name), order, path, enabled_script=script))
+
+    async def observe(self, config: Mapping[str, str] | None = None) -> plan.Observed:
+        common = sources.parse_common_values(COMMON, "modules/values.yaml")
+        names = [module.name for module in self.modules]
+        values = store.ValuesStore([store.ModuleValues(name, common) for name in names], [common])
+        values.set_config(sources.parse_config_map(config or {}, names, "ConfigMap a/b"))
+        found = module_discovery.Discovery(
+            state.ModuleStates(self.modules, Nobody()),
+            values,
+            self.scripts,
+            self.releases,
+            purge=self.purge,
+            ignored_releases=frozenset({"kept"}),
+            allow_empty=self.allow_empty,
+            log_verdict=self.told.append,
+        )
+        return await found.observe()
+
+
+@pytest.fixture
+def bench(tmp_path: pathlib.Path) -> Bench:
+    return Bench(tmp_path)
+
+
+async def test_flags_decide_and_say_where_they_stand(bench: Bench) -> None:
+    for name in ("web", "db", "api"):
+        bench.module(name)
+    observed = await bench.observe({"dbEnabled": "false"})
+    verdicts = {str(name): (verdict.enabled, verdict.reason) for name, verdict in observed.verdicts.items()}
+    assert verdicts["web"][0] is True
+    assert "modules/values.yaml" in verdicts["web"][1]
+    assert verdicts["db"][0] is False
+    assert "ConfigMap" in verdicts["db"][1]
+    assert verdicts["api"][0] is False
+    assert "default" in verdicts["api"][1]
+
+
+async def test_verdicts_come_in_run_order_whatever_the_order_on_disk(bench: Bench) -> None:
+    bench.module("web", 20)
+    bench.module("db", 10)
+    bench.module("api", 10)
+    await bench.observe()
+    assert [verdict.module for verdict in bench.told] == ["api", "db", "web"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (hook_runner.EnabledResult(False, "no nodes"), "no nodes"),
+        (hook_runner.EnabledResult(False, ""), "disabled by its enabled script"),
+        (hook_runner.EnabledResult(True, ""), "enabled by its enabled script"),
+    ],
+    ids=["with a reason", "disabled", "enabled"],
+)
+async def test_a_script_has_the_last_word_and_gives_the_reason(
+    bench: Bench, answer: hook_runner.EnabledResult, reason: str
+) -> None:
+    bench.module("web", script_mode=0o755)
+    bench.scripts.answers["web"] = answer
+    verdict = (await bench.observe()).verdicts[ModuleName("web")]
+    assert (verdict.enabled, verdict.reason) == (answer.enabled, reason)
+
+
+async def test_a_script_sees_values_and_the_modules_that_are_enabled_before_it(bench: Bench) -> None:
+    bench.module("db", 10)
+    bench.module("off", 15)
+    bench.module("web", 20, script_mode=0o755)
+    bench.scripts.answers["web"] = hook_runner.EnabledResult(True, "")
+    await bench.observe({"web": "color: red"})
+    config, values = bench.scripts.seen["web"]
+    assert config["web"] == {"color": "red"}
+    assert values["global"] == {"enabledModules": ["db"]}
+    assert values["web"] == {"size": "small", "color": "red"}
+
+
+@pytest.mark.parametrize(
+    ("config", "mode"),
+    [({"webEnabled": "false"}, 0o755), ({}, 0o644)],
+    ids=["the flag is off", "the script is not executable"],
+)
+async def test_a_script_that_has_no_say_is_not_asked(bench: Bench, config: dict[str, str], mode: int) -> None:
+    bench.module("web", script_mode=mode)
+    observed = await bench.observe(config)
+    assert bench.scripts.seen == {}
+    assert observed.verdicts[ModuleName("web")].enabled is (not config)
+
+
+async def test_an_error_of_a_script_names_the_module_once(bench: Bench) -> None:
+    bench.module("web", script_mode=0o755)
+    bench.scripts.answers["web"] = errors.AddonOperatorError("no room for its files")
+    with pytest.raises(errors.ModuleError, match=r"^module web: no room for its files$"):
+        await bench.observe()
+    bench.scripts.answers["web"] = hook_runner.EnabledScriptError(ModuleName("web"), "failed")
+    with pytest.raises(errors.ModuleError, match=r"^module web: its enabled script failed$"):
+        await bench.observe()
+
+
+async def test_releases_that_cannot_be_listed_are_an_error_before_any_script_runs(bench: Bench) -> None:
+    bench.module("web", script_mode=0o755)
+    bench.releases.error = errors.AddonOperatorError("the API server is away")
+    with pytest.raises(errors.AddonOperatorError, match="away"):
+        await bench.observe()
+    assert bench.scripts.seen == {}
+
+
+async def test_what_was_observed_is_all_that_the_plan_needs(bench: Bench) -> None:
+    bench.module("web")
+    observed = await bench.observe()
+    assert observed.releases == {"web": True, "foreign": False}
+    assert (observed.purge, observed.ignored_releases) == (plan.PurgePolicy.ALL, frozenset({"kept"}))
+    assert plan.plan_converge(observed).purges == ("foreign",)
+
+
+async def test_no_module_at_all_is_an_error_as_long_as_releases_would_be_purged(bench: Bench) -> None:
+    with pytest.raises(module_discovery.NoModulesError) as raised:
+        await bench.observe()
+    assert str(raised.value) == (
+        "MODULES_DIR holds no module, but there are releases of modules (foreign, web), and none is removed: "
+        "see that the directory is mounted and that the image has the modules, or set "
+        "ALLOW_EMPTY_MODULES=true to have the releases removed"
+    )
+    bench.purge = plan.PurgePolicy.OWN
+    with pytest.raises(module_discovery.NoModulesError, match=r"modules \(web\), and"):
+        await bench.observe()
+    bench.purge = plan.PurgePolicy.OFF
+    assert plan.plan_converge(await bench.observe()).purges == ()
+
+
+async def test_releases_are_purged_without_any_module_if_that_is_meant(bench: Bench) -> None:
+    bench.allow_empty = True
+    assert plan.plan_converge(await bench.observe()).purges == ("web", "foreign")

@@ -1,0 +1,103 @@
+"""Deleted definitions of modules come back."""
+
+import pathlib
+
+import pytest
+
+from addon_operator.engine.drift import crd_guard, drift_backoff, kind_watch
+from addon_operator.kube.discovery import api_resources
+from tests.unit.engine import fakes, watching
+from tests.unit.engine.modules.test_module_crds import CRD
+from tests.unit.engine.modules.test_module_crds import Bench as Definitions
+
+CRDS = api_resources.Resource(
+    "apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions", False, watching.ALL
+)
+NAME = "a.example.com"
+
+
+class Bench(Definitions):
+    def __init__(self, root: pathlib.Path) -> None:
+        super().__init__(root)
+        self.clock = fakes.Clock()
+        self.objects = watching.Cluster()
+        self.mode = ""
+        self.warnings: list[str] = []
+        watches: kind_watch.Watches = self.objects
+        self.guard = crd_guard.CrdGuard(
+            self.definitions,
+            watches,
+            maintenance=lambda _: self.mode,
+            warn=self.warnings.append,
+            clock=self.clock,
+        )
+
+    async def begin(self) -> None:
+        self.write("a.yaml", CRD % "a")
+        self.due()
+        await self.definitions.ensure(self.module)
+        self.objects.put(NAME, resource=CRDS)
+        self.objects.sync()
+
+    async def delete(self) -> list[str]:
+        self.cluster.asked.clear()
+        self.cluster.there.pop(NAME, None)
+        self.objects.remove(NAME, resource=CRDS)
+        await self.guard.look()
+        return self.cluster.asked
+
+
+@pytest.fixture
+def bench(tmp_path: pathlib.Path) -> Bench:
+    return Bench(tmp_path)
+
+
+def test_without_definitions_nothing_is_followed(bench: Bench) -> None:
+    assert bench.objects.subscriptions == []
+
+
+async def test_a_deleted_definition_comes_back_at_once(bench: Bench) -> None:
+    await bench.begin()
+    assert await bench.delete() == [NAME]
+    bench.objects.remove("other.example.com", resource=CRDS)
+    bench.cluster.asked.clear()
+    await bench.guard.look()
+    assert bench.cluster.asked == []
+
+
+async def test_one_that_is_deleted_again_and_again_meets_a_pause(bench: Bench) -> None:
+    await bench.begin()
+    for _ in range(drift_backoff.FREE):
+        assert await bench.delete() == [NAME]
+    assert await bench.delete() == []
+    bench.clock.now += drift_backoff.FIRST_PAUSE
+    await bench.guard.look()
+    assert bench.cluster.asked == [NAME]
+
+
+async def test_one_that_cannot_be_applied_is_tried_again(bench: Bench) -> None:
+    await bench.begin()
+    bench.cluster.refuses = NAME
+    assert await bench.delete() == [NAME]
+    assert "no right; it is tried again" in bench.warnings[0]
+    bench.cluster.refuses = ""
+    bench.cluster.asked.clear()
+    bench.clock.now += crd_guard.RETRY
+    await bench.guard.look()
+    assert bench.cluster.asked == [NAME]
+
+
+async def test_in_maintenance_it_comes_back_with_the_run_that_ends_it(bench: Bench) -> None:
+    await bench.begin()
+    bench.mode = "NoResourceReconciliation"
+    assert await bench.delete() == []
+    assert bench.due()
+    await bench.definitions.ensure(bench.module)
+    assert bench.cluster.asked == [NAME]
+
+
+async def test_without_a_watch_it_is_told(bench: Bench) -> None:
+    await bench.begin()
+    bench.guard.trouble("no right")
+    bench.guard.trouble(None)
+    assert len(bench.warnings) == 1

@@ -1,0 +1,364 @@
+"""Releases with healing: what is followed when, what absent resources lead to, and maintenance."""
+
+import asyncio
+import pathlib
+from collections.abc import Awaitable, Callable, Collection, Sequence
+
+import pytest
+
+from addon_operator.engine.drift import drift, restoring, watched_releases
+from addon_operator.helm import helm_errors
+from addon_operator.helm.releases import release_types
+from addon_operator.kernel import errors
+from addon_operator.kernel.names import ModuleName
+from addon_operator.kube.objects import own_deletions
+from addon_operator.modules import manifests, model, release
+from tests.unit.engine import fakes, watching
+
+WEB = watching.WEB
+MODULE = model.Module(WEB, 1, pathlib.Path("web"), has_chart=True)
+
+
+class Releases:
+    """Helm as far as the wrapper sees it."""
+
+    def __init__(self, cluster: watching.Cluster) -> None:
+        self.cluster = cluster
+        self.number = 1
+        self.revision_seen: int | None = None
+        self.names: tuple[str, ...] = ("a",)
+        self.changes = False
+        """Whether Helm has something to do."""
+        self.calls: list[tuple[str, bool, tuple[str, ...]]] = []
+        self.manifests_read = 0
+        self.dropped: tuple[manifests.ManifestResource, ...] = ()
+        self.given_up: tuple[str, ...] = ()
+        self.error: errors.AddonOperatorError | None = None
+
+    async def observe_all(self) -> dict[str, bool]:
+        return {WEB: True}
+
+    def exists(self, release: str) -> bool:
+        return release == WEB
+
+    def revision(self, release: str) -> int | None:
+        return self.revision_seen
+
+    def stop(self, module: ModuleName) -> None:
+        self.calls.append(("stop", False, ()))
+
+    async def renew(
+        self,
+        module: model.Module,
+        activation: str,
+        *,
+        fresh: bool,
+        absent: tuple[str, ...] = (),
+        before_change: Callable[[], Awaitable[None]],
+        give_up: release_types.GiveUp,
+    ) -> release_types.ReleaseOutcome:
+        if self.changes:
+            await before_change()
+        if self.dropped:
+            self.given_up = tuple(map(str, await give_up(self.dropped)))
+        self.calls.append((activation, fresh, absent))
+        if absent:
+            self.number += 1
+            self.cluster.put(*self.names)
+        action = release_types.Action.UPGRADED if absent else release_types.Action.SKIPPED
+        return release_types.ReleaseOutcome(action, "because", self.number, release.Checksum("x"))
+
+    async def deployed(self, release: ModuleName) -> release_types.Deployed | None:
+        self.manifests_read += 1
+        if self.error is not None:
+            raise self.error
+        document = "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {}}}\n"
+        return release_types.Deployed(self.number, "---\n".join(map(document.format, self.names)))
+
+    async def remove(
+        self,
+        release: str,
+        *,
+        keep_record: bool = False,
+        sparing: Collection[manifests.ManifestResource] = (),
+    ) -> None:
+        self.calls.append(("remove", keep_record, tuple(map(str, sparing))))
+
+    async def forget(self, release: str) -> None:
+        self.calls.append(("forget", False, ()))
+
+
+class Bench:
+    def __init__(self) -> None:
+        self.clock = fakes.Clock()
+        self.cluster = watching.Cluster()
+        self.resources = watching.resources_of(self.cluster)
+        self.runs: list[str] = []
+        self.told: list[tuple[str, ...]] = []
+        self.warnings: list[str] = []
+        self.mode = ""
+        self.helm = Releases(self.cluster)
+        self.restorer = restoring.Restorer(self.cluster, self.cluster, namespace="addons")
+        self.healing = drift.Healing(
+            self.resources,
+            self.cluster,
+            self.restorer,
+            own_deletions.OwnDeletions(),
+            self,
+            self._run,
+            self.clock,
+        )
+        self.releases = watched_releases.WatchedReleases(
+            self.helm,
+            self.resources,
+            self.healing,
+            self,
+            maintenance=lambda module: self.mode,
+            warn=self.warnings.append,
+            clock=self.clock,
+        )
+
+    def _run(self, module: ModuleName, activation: str, *, at_once: bool = False) -> None:
+        self.runs.append(module)
+
+    def absent_found(self, module: ModuleName, resources: Sequence[str], reason: str) -> None:
+        pass
+
+    def healed(self, module: ModuleName, resources: Sequence[str], *, by_helm: bool) -> None:
+        self.told.append(("healed", *resources))
+
+    def heal_postponed(self, module: ModuleName, resources: Sequence[str], seconds: float) -> None:
+        pass
+
+    def maintenance_changed(self, module: ModuleName, mode: str) -> None:
+        self.told.append(("maintenance", mode))
+
+    async def run(self) -> None:
+        await self.releases.ensure(MODULE, "x", fresh=False)
+        await self.releases.follow_new()
+        self.cluster.sync()
+
+    async def after(self, seconds: float) -> None:
+        self.clock.now += seconds
+        await self.releases.follow_new()
+        self.cluster.sync()
+        await self.healing.look()
+
+    @property
+    def watched(self) -> list[str]:
+        return [row.name for row in self.resources.view(WEB) or ()]
+
+
+@pytest.fixture
+def bench() -> Bench:
+    return Bench()
+
+
+async def test_the_resources_of_a_release_are_followed_after_a_run(bench: Bench) -> None:
+    bench.cluster.put("a")
+    await bench.run()
+    assert bench.watched == ["a"]
+    await bench.after(10)
+    assert bench.runs == []
+
+
+async def test_the_manifest_is_read_once_for_each_revision(bench: Bench) -> None:
+    bench.cluster.put("a")
+    await bench.run()
+    await bench.run()
+    assert bench.helm.manifests_read == 1
+    bench.helm.number, bench.helm.names = 2, ("a", "b")
+    bench.cluster.put("b")
+    await bench.run()
+    assert bench.helm.manifests_read == 2
+    assert bench.watched == ["a", "b"]
+
+
+async def test_a_run_tells_helm_what_cannot_be_restored_and_counts_it_as_healed(bench: Bench) -> None:
+    bench.cluster.put("a")
+    await bench.run()
+    bench.cluster.remove("a")
+    await bench.after(1)
+    assert bench.runs == [WEB]
+    await bench.run()
+    assert bench.helm.calls[-1] == ("x", True, ("ConfigMap addons/a",))
+    assert bench.told == [("healed", "ConfigMap addons/a")]
+    await bench.after(100)
+    assert bench.runs == [WEB]
+
+
+async def test_a_manifest_that_cannot_be_read_is_read_again_later(bench: Bench) -> None:
+    bench.helm.error = errors.AddonOperatorError("no answer")
+    await bench.run()
+    assert bench.warnings == ["module web: resources are not watched yet: no answer"]
+    bench.helm.error = None
+    await bench.after(watched_releases.RETRY / 2)
+    assert bench.watched == []
+    await bench.after(watched_releases.RETRY)
+    assert bench.watched == ["a"]
+
+
+async def test_unknown_kinds_are_looked_up_again_later(bench: Bench) -> None:
+    bench.cluster.kinds = []
+    await bench.run()
+    await bench.after(1)
+    assert bench.cluster.open == []
+    bench.cluster.kinds = list(watching.KINDS)
+    await bench.after(watched_releases.UNKNOWN_KIND_RETRY)
+    assert len(bench.cluster.open) == 1
+
+
+async def test_a_removed_release_is_followed_no_more(bench: Bench) -> None:
+    bench.cluster.put("a")
+    await bench.run()
+    await bench.releases.remove(WEB, keep_record=True)
+    assert bench.cluster.open == []
+    await bench.releases.forget(WEB)
+    assert bench.helm.calls[-2:] == [("remove", True, ()), ("forget", False, ())]
+    bench.cluster.remove("a")
+    await bench.after(10)
+    assert bench.runs == []
+    await bench.run()
+    assert bench.watched == ["a"]
+
+
+async def test_a_release_that_is_removed_while_its_manifest_is_read_is_not_followed(bench: Bench) -> None:
+    await bench.releases.ensure(MODULE, "x", fresh=False)
+    original = bench.helm.deployed
+
+    async def removed_meanwhile(release: ModuleName) -> release_types.Deployed | None:
+        bench.helm.deployed = original  # type: ignore[method-assign] # the fake's
+        await bench.releases.remove(WEB)
+        return await original(release)
+
+    bench.helm.deployed = removed_meanwhile  # type: ignore[method-assign] # the fake's
+    await bench.releases.follow_new()
+    assert bench.cluster.subscriptions == []
+
+
+async def test_in_maintenance_neither_helm_nor_healing_does_anything(bench: Bench) -> None:
+    bench.cluster.put("a")
+    await bench.run()
+    bench.mode = "NoResourceReconciliation"
+    for _ in range(2):
+        await bench.run()
+    bench.cluster.remove("a")
+    await bench.after(100)
+    assert (len(bench.helm.calls), bench.runs, bench.cluster.open) == (1, [], [])
+    assert bench.told == [("maintenance", "NoResourceReconciliation")]
+
+
+async def test_after_maintenance_what_disappeared_meanwhile_is_healed(bench: Bench) -> None:
+    bench.mode = "NoResourceReconciliation"
+    await bench.run()
+    bench.mode = ""
+    await bench.run()
+    await bench.after(1)
+    assert bench.told == [("maintenance", "NoResourceReconciliation"), ("maintenance", "")]
+    assert bench.runs == [WEB]
+
+
+async def test_everything_else_is_helms(bench: Bench) -> None:
+    assert await bench.releases.observe_all() == {WEB: True}
+    assert bench.releases.exists(WEB)
+    bench.releases.stop(WEB)
+    assert bench.helm.calls == [("stop", False, ())]
+
+
+async def test_a_release_is_followed_before_its_modules_run_and_whatever_becomes_of_that(
+    bench: Bench,
+) -> None:
+    bench.helm.revision_seen = 1
+    bench.cluster.record = await bench.helm.deployed(WEB)
+    bench.releases.follow([WEB])
+    await bench.after(1)
+    await bench.after(1)
+    assert [body["metadata"]["name"] for _, body in bench.cluster.written] == ["a"]
+    assert bench.helm.calls == []
+    # The run that comes then finds the same revision: its manifest is not read once more.
+    reads = bench.helm.manifests_read
+    await bench.run()
+    assert bench.helm.manifests_read == reads
+
+
+async def test_in_maintenance_a_release_is_not_followed(bench: Bench) -> None:
+    bench.helm.revision_seen = 1
+    bench.mode = "NoResourceReconciliation"
+    bench.releases.follow([WEB])
+    await bench.after(1)
+    assert bench.cluster.subscriptions == []
+
+
+async def test_what_another_module_has_too_is_spared_when_a_release_is_removed(bench: Bench) -> None:
+    bench.cluster.put("a")
+    bench.helm.names = ("a", "b")
+    await bench.resources.follow(watching.DB, watching.wanted("a"))
+    await bench.releases.remove(WEB)
+    assert bench.helm.calls == [("remove", False, ("ConfigMap a",))]
+
+
+async def test_a_record_that_cannot_be_read_spares_nothing_and_that_is_told(bench: Bench) -> None:
+    bench.helm.error = errors.AddonOperatorError("no answer")
+    await bench.releases.remove(WEB)
+    assert bench.helm.calls == [("remove", False, ())]
+    assert bench.warnings == ["what release web shares with other modules is not known: no answer"]
+
+
+async def test_what_another_module_has_too_is_left_to_it_when_the_chart_drops_it(bench: Bench) -> None:
+    bench.helm.revision_seen = 1
+    # After a start: nobody asked for the other release's resources yet.
+    bench.releases.follow([watching.DB])
+    bench.helm.dropped = tuple(watching.wanted("a", "b"))
+    await bench.run()
+    assert bench.helm.given_up == ("ConfigMap a",)
+
+
+@pytest.mark.parametrize("answers", [True, False], ids=["listed", "no list in time"])
+async def test_before_helm_changes_a_release_after_a_start_what_is_absent_is_restored(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, *, answers: bool
+) -> None:
+    monkeypatch.setattr(watched_releases, "SETTLE", 10.0 if answers else 0.0)
+    bench.helm.revision_seen, bench.helm.changes, bench.helm.names = 1, True, ("a", "b")
+    bench.cluster.record = await bench.helm.deployed(WEB)
+    bench.cluster.put("b")
+    running = asyncio.create_task(bench.releases.ensure(MODULE, "x", fresh=False))
+    await fakes.settle()
+    if answers:
+        assert (bench.cluster.written, bench.helm.calls) == ([], [])
+        bench.cluster.sync()
+    await running
+    assert [body["metadata"]["name"] for _, body in bench.cluster.written] == ["a"]
+    assert bench.helm.calls == [("x", False, ())]
+
+
+async def test_a_start_without_a_change_reads_no_record_before_helm_is_asked(bench: Bench) -> None:
+    bench.helm.revision_seen = 1
+    await bench.releases.ensure(MODULE, "x", fresh=False)
+    assert (bench.helm.manifests_read, bench.cluster.subscriptions, bench.cluster.probed) == (0, [], [])
+
+
+async def test_a_change_of_a_release_that_is_followed_costs_no_question(bench: Bench) -> None:
+    bench.cluster.put("a")
+    bench.helm.changes = True
+    await bench.run()
+    reads = bench.helm.manifests_read
+    await bench.run()
+    assert (bench.helm.manifests_read, bench.cluster.probed) == (reads, [])
+
+
+async def test_without_a_usable_record_helm_goes_on_and_that_is_told(bench: Bench) -> None:
+    bench.helm.revision_seen, bench.helm.changes = 1, True
+    bench.helm.error = helm_errors.ReleaseRecordError("it cannot be decoded")
+    await bench.releases.ensure(MODULE, "x", fresh=False)
+    assert bench.helm.calls == [("x", False, ())]
+    assert bench.warnings == [
+        "module web: what is absent cannot be restored before Helm begins: it cannot be decoded"
+    ]
+
+
+async def test_while_it_is_not_known_what_is_absent_helm_does_not_begin(bench: Bench) -> None:
+    bench.helm.revision_seen, bench.helm.changes = 1, True
+    bench.helm.error = errors.AddonOperatorError("no answer")
+    with pytest.raises(errors.AddonOperatorError, match="no answer"):
+        await bench.releases.ensure(MODULE, "x", fresh=False)
+    assert bench.helm.calls == []

@@ -1,0 +1,236 @@
+"""Which watches there are for the resources of releases, and what they tell."""
+
+import dataclasses
+from collections.abc import Iterable
+
+import pytest
+
+from addon_operator.engine.drift import watched_resources
+from addon_operator.kernel.names import ModuleName
+from addon_operator.kube.informers import watch_health
+from addon_operator.modules import manifests
+from tests.unit.engine import watching
+
+DB, WEB = watching.DB, watching.WEB
+
+
+class Told:
+    def __init__(self) -> None:
+        self.missing_modules: list[ModuleName] = []
+        self.returned_names: list[str] = []
+
+    def missing(self, modules: Iterable[ModuleName]) -> None:
+        self.missing_modules += sorted(modules)
+
+    def returned(self, resource: watched_resources.Watched) -> None:
+        self.returned_names.append(str(resource))
+
+
+class Bench:
+    def __init__(self) -> None:
+        self.cluster = watching.Cluster()
+        self.resources = watching.resources_of(self.cluster)
+        self.told = Told()
+        self.resources.listen(self.told)
+
+    def missing(self, module: ModuleName) -> list[str]:
+        return [str(each) for each in self.resources.missing_of(module)]
+
+    def states(self, module: ModuleName) -> dict[str, str]:
+        return {row.name: row.state for row in self.resources.view(module) or ()}
+
+
+@pytest.fixture
+def bench() -> Bench:
+    return Bench()
+
+
+async def test_modules_share_one_watch_per_kind(bench: Bench) -> None:
+    await bench.resources.follow(WEB, watching.wanted("a", "b"))
+    await bench.resources.follow(
+        DB, watching.wanted("c") + watching.wanted("d", resource=watching.DEPLOYMENT)
+    )
+    selections = [each.selection for each in bench.cluster.open]
+    assert [(each.kind, each.api_version) for each in selections] == [
+        ("ConfigMap", "v1"),
+        ("Deployment", "apps/v1"),
+    ]
+    assert all(each.metadata_only and each.namespaces is None for each in selections)
+    assert bench.resources.watch_count == 2
+
+
+async def test_watches_go_with_the_last_manifest_that_needs_them(bench: Bench) -> None:
+    await bench.resources.follow(WEB, watching.wanted("a"))
+    await bench.resources.follow(DB, watching.wanted("a"))
+    bench.resources.unfollow(WEB)
+    assert len(bench.cluster.open) == 1
+    await bench.resources.follow(DB, watching.wanted("d", resource=watching.DEPLOYMENT))
+    assert [each.selection.kind for each in bench.cluster.open] == ["Deployment"]
+    bench.resources.unfollow(DB)
+    bench.resources.unfollow(DB)
+    assert bench.cluster.open == []
+
+
+async def test_what_is_absent_already_when_the_first_list_comes_is_told(bench: Bench) -> None:
+    bench.cluster.put("a", "foreign")
+    await bench.resources.follow(WEB, watching.wanted("a", "b"))
+    await bench.resources.follow(DB, watching.wanted("a"))
+    assert bench.states(WEB) == {"a": "unknown", "b": "unknown"}
+    bench.cluster.sync()
+    assert bench.told.missing_modules == [WEB]
+    assert bench.missing(WEB) == ["ConfigMap addons/b"]
+    assert bench.states(WEB) == {"a": "present", "b": "absent"}
+
+
+async def test_what_a_later_manifest_misses_is_told_at_once(bench: Bench) -> None:
+    bench.cluster.put("a")
+    await bench.resources.follow(WEB, watching.wanted("a"))
+    bench.cluster.sync()
+    await bench.resources.follow(DB, watching.wanted("a", "z"))
+    assert bench.told.missing_modules == [DB]
+
+
+async def test_deletions_and_returns_are_told_of_objects_that_some_module_has(bench: Bench) -> None:
+    bench.cluster.put("a", "foreign")
+    await bench.resources.follow(WEB, watching.wanted("a"))
+    bench.cluster.sync()
+    bench.cluster.remove("foreign")
+    assert bench.told.missing_modules == []
+    bench.cluster.remove("a")
+    assert bench.told.missing_modules == [WEB]
+    bench.cluster.put("a", "foreign")
+    assert bench.told.returned_names == ["ConfigMap addons/a"]
+    assert bench.missing(WEB) == []
+
+
+async def test_of_a_module_that_is_not_followed_nothing_is_shown(bench: Bench) -> None:
+    assert bench.resources.view(WEB) is None
+    await bench.resources.follow(WEB, watching.wanted("a") + watching.wanted("r", resource=watching.ROLE))
+    assert list(map(str, bench.resources.view(WEB) or ())) == ["ClusterRole r", "ConfigMap addons/a"]
+    bench.resources.unfollow(WEB)
+    assert bench.resources.view(WEB) is None
+
+
+async def test_a_resource_that_left_the_manifest_is_missed_no_more(bench: Bench) -> None:
+    bench.cluster.put("a", "b")
+    await bench.resources.follow(WEB, watching.wanted("a", "b"))
+    bench.cluster.sync()
+    await bench.resources.follow(WEB, watching.wanted("a"))
+    bench.cluster.remove("b")
+    assert bench.told.missing_modules == []
+
+
+async def test_namespaces_are_the_written_ones_or_that_of_the_release_or_none(bench: Bench) -> None:
+    role = watching.wanted("r", resource=watching.ROLE, namespace="nonsense")
+    await bench.resources.follow(
+        WEB, [*watching.wanted("a"), *watching.wanted("b", namespace="other"), *role]
+    )
+    bench.cluster.sync()
+    assert bench.missing(WEB) == ["ConfigMap addons/a", "ConfigMap other/b", "ClusterRole r"]
+
+
+async def test_without_the_right_to_list_everything_each_namespace_has_its_watch(bench: Bench) -> None:
+    bench.cluster.may_list = False
+    bench.cluster.put("a")
+    await bench.resources.follow(WEB, [*watching.wanted("a", "b"), *watching.wanted("c", namespace="other")])
+    assert [each.selection.namespaces for each in bench.cluster.open] == [("addons",), ("other",)]
+    bench.cluster.sync()
+    assert bench.missing(WEB) == ["ConfigMap addons/b", "ConfigMap other/c"]
+    bench.resources.unfollow(WEB)
+    assert bench.cluster.open == []
+
+
+async def test_a_kind_that_cannot_be_followed_is_told_once_with_all_its_modules(bench: Bench) -> None:
+    await bench.resources.follow(WEB, watching.wanted("a"))
+    await bench.resources.follow(DB, watching.wanted("b"))
+    [watch] = bench.cluster.open
+    for _ in range(2):
+        watch.listener.trouble("configmaps may not be listed")
+    assert bench.cluster.told == [((DB, WEB), "ConfigMap", "configmaps may not be listed")]
+    [row] = bench.resources.view(WEB) or []
+    assert (row.state, row.reason) == ("not watched", "configmaps may not be listed")
+    watch.listener.trouble(None)
+    watch.sync()
+    watch.listener.trouble("connection lost")
+    assert len(bench.cluster.told) == 1
+    assert bench.states(WEB) == {"a": "absent"}
+
+
+async def test_kinds_that_are_unknown_or_have_no_watch_are_shown_with_the_reason(bench: Bench) -> None:
+    odd = manifests_of_unknown_kind()
+    review = watching.wanted("r", resource=watching.REVIEW)
+    for _ in range(2):
+        assert not await bench.resources.follow(WEB, [*odd, *review, *watching.wanted("a")])
+    rows = {row.name: (row.state, row.reason) for row in bench.resources.view(WEB) or () if row.reason}
+    assert rows["o"][0] == "not watched"
+    assert "no kind 'Odd'" in rows["o"][1]
+    assert "cannot be listed and watched" in rows["r"][1]
+    assert [kind for _, kind, _ in bench.cluster.told] == ["Odd", "SubjectAccessReview"]
+    assert await bench.resources.follow(WEB, review)
+
+
+def manifests_of_unknown_kind() -> list[manifests.ManifestResource]:
+    return [manifests.ManifestResource("example.com/v1", "Odd", None, "o")]
+
+
+async def test_a_watch_that_does_not_come_up_is_trouble_after_a_minute_and_a_kind_that_is_gone_is_none(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch_health, "GRACE_SECONDS", 0)
+    await bench.resources.follow(WEB, watching.wanted("a"))
+    (subscription,) = bench.cluster.open
+    subscription.listener.trouble("you may not watch configmaps")
+    assert "of releases has been down for 0 s: you may not watch configmaps" in (
+        bench.resources.trouble() or ""
+    )
+    subscription.is_kind_known = False
+    subscription.listener.trouble("there is no such kind")
+    assert bench.resources.trouble() is None
+    subscription.is_kind_known = True
+    subscription.listener.trouble("nobody answers")
+    assert bench.resources.trouble() is not None
+    subscription.listener.trouble(None)
+    subscription.sync()
+    assert bench.resources.trouble() is None
+
+
+async def test_a_watch_that_has_just_begun_is_no_trouble(bench: Bench) -> None:
+    await bench.resources.follow(WEB, watching.wanted("a"))
+    assert bench.resources.trouble() is None
+
+
+async def test_resources_that_two_modules_have_are_told_when_that_changes() -> None:
+    cluster = watching.Cluster()
+    resources = watching.resources_of(cluster)
+    await resources.follow(watching.WEB, watching.wanted("a", "b"))
+    assert cluster.shares == []
+    for _ in range(2):
+        await resources.follow(watching.DB, watching.wanted("a", "c"))
+    told = (("db", "web"), ("ConfigMap addons/a",))
+    assert cluster.shares == [told]
+    assert resources.shared_of(watching.WEB) == {"ConfigMap addons/a": [watching.DB]}
+    assert resources.shared_of(watching.DB) == {"ConfigMap addons/a": [watching.WEB]}
+    resources.unfollow(watching.DB)
+    assert resources.shared_of(watching.WEB) == resources.shared_of(watching.DB) == {}
+    await resources.follow(watching.DB, watching.wanted("a"))
+    assert cluster.shares == [told, told]
+
+
+async def test_what_others_have_is_found_whatever_the_version_of_its_group() -> None:
+    resources = watching.resources_of(watching.Cluster())
+    web = watching.wanted("r", resource=watching.ROLE) + watching.wanted("b", namespace="far")
+    await resources.follow(watching.WEB, [*watching.wanted("a"), *web])
+    older = dataclasses.replace(watching.ROLE, api_version="rbac.authorization.k8s.io/v1beta1")
+    asked = [*watching.wanted("a", "x"), *watching.wanted("r", resource=older), *watching.wanted("b")]
+    assert [each.name for each in resources.of_others(watching.DB, asked)] == ["a", "r"]
+    assert resources.of_others(watching.WEB, asked) == ()
+
+
+async def test_of_two_modules_that_give_up_the_same_the_second_one_is_the_last_to_have_it() -> None:
+    resources = watching.resources_of(watching.Cluster())
+    for module in (watching.WEB, watching.DB):
+        await resources.follow(module, watching.wanted("a", "b"))
+    (dropped, _) = watching.wanted("a", "b")
+    assert resources.give_up(watching.WEB, [dropped]) == (dropped,)
+    assert resources.give_up(watching.DB, [dropped]) == ()
+    assert resources.shared_of(watching.WEB) == {"ConfigMap addons/b": [watching.DB]}

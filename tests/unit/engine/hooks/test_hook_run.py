@@ -1,0 +1,319 @@
+"""Outputs of hooks: all checked before the first is applied, and applied in order. The hooks are real."""
+
+import asyncio
+import json
+import pathlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import prometheus_client
+import pytest
+import structlog
+
+from addon_operator.documents import document_stream
+from addon_operator.engine import state
+from addon_operator.engine.hooks import hook_run, hook_runner
+from addon_operator.engine.queues import tasks
+from addon_operator.hook_contract.configuration import hook_config
+from addon_operator.kernel import errors
+from addon_operator.kernel.json_types import JsonValue
+from addon_operator.kernel.names import ModuleName
+from addon_operator.kube.client import api_errors
+from addon_operator.process.children import children
+from addon_operator.telemetry import hook_metrics, series
+from addon_operator.values import config_map, sources, store
+from addon_operator.values.patches import patches
+from tests.unit.engine import fakes
+
+WEB = ModuleName("web")
+DELETION = {"operation": "Delete", "kind": "Pod", "name": "p", "namespace": "default"}
+STATUS = {
+    "operation": "MergePatch",
+    "kind": "Pod",
+    "name": "p",
+    "namespace": "default",
+    "subresource": "status",
+    "mergePatch": {"status": {"message": "failed"}},
+    "ignoreHookError": True,
+}
+METRIC = {"name": "runs", "add": 1}
+VALUES = {"op": "add", "path": "/web/a", "value": 1}
+CONFIG = {"op": "add", "path": "/web/b", "value": 2}
+
+
+class ConfigMap:
+    """Instead of the ConfigMap: notes what is written."""
+
+    def __init__(self, order: list[str]) -> None:
+        self._order = order
+        self.refuses = False
+
+    def check(self, owner: ModuleName | None, patch: patches.ValuesPatch) -> config_map.ConfigPatchResult:
+        if self.refuses:
+            raise patches.PatchError("not that")
+        return config_map.patch_section(owner, patch, sources.ConfigValues())
+
+    async def write(self, owner: ModuleName | None, patch: patches.ValuesPatch) -> bool:
+        self._order.append("config values")
+        return True
+
+
+class Objects(fakes.Objects):
+    """Notes when it is asked."""
+
+    def __init__(self, order: list[str]) -> None:
+        super().__init__()
+        self._order = order
+
+    async def apply(self, operations: Any, owner: Any, source: str) -> None:  # noqa: ANN401 - as the fake
+        await super().apply(operations, owner, source)
+        self._order.append("objects")
+
+
+class Observer:
+    def __init__(self) -> None:
+        self.outcomes: list[tuple[str, bool]] = []
+        self.held: list[float] = []
+
+    def hook_holds(self, labels: hook_run.HookLabels, seconds: float) -> None:
+        self.held.append(seconds)
+
+    def hook_succeeded(self, labels: hook_run.HookLabels, result: children.ChildResult) -> None:
+        self.outcomes.append(("succeeded", False))
+
+    def hook_failed(
+        self, labels: hook_run.HookLabels, result: children.ChildResult | None, *, allowed: bool
+    ) -> None:
+        assert result is not None
+        self.outcomes.append(("failed", allowed))
+
+
+class Bench:
+    """One hook and everything that it can change."""
+
+    def __init__(self, root: pathlib.Path) -> None:
+        self.root = root
+        self.order: list[str] = []
+        self.is_current = True
+        self.warnings: list[str] = []
+        self.large = 0
+        self.config_map = ConfigMap(self.order)
+        self.objects = Objects(self.order)
+        self.registry = series.Registry()
+        prometheus_client.Gauge("ticks", "One of the operator's own.", registry=self.registry)
+        self.values = store.ValuesStore([store.ModuleValues(WEB)])
+        self.observer = Observer()
+        runner = hook_runner.HookRunner(
+            tmp_dir=root / "tmp",
+            environment={"PATH": "/usr/bin:/bin"},
+            default_timeout=10,
+            logger=structlog.get_logger(),
+        )
+        self.executor = hook_run.HookExecutor(
+            runner,
+            self.values,
+            self.config_map,
+            hook_run.Sinks(self.objects, hook_metrics.HookMetrics(self.registry), self._load_large),
+            self.observer,
+            enabled_modules=lambda: (WEB,),
+            is_current=lambda _: self.is_current,
+            warn=self.warnings.append,
+        )
+
+    def _load_large(self, text: str) -> Sequence[JsonValue]:
+        self.large += 1
+        return document_stream.load_stream(text)
+
+    async def run(
+        self, files: Mapping[str, object], *, exit_code: int = 0, module: ModuleName | None = WEB
+    ) -> hook_run.HookEffects:
+        """Run a hook that writes these documents to the files of these variables."""
+        lines = ["#!/bin/sh"]
+        for variable, document in files.items():
+            (self.root / variable).write_text(document if isinstance(document, str) else json.dumps(document))
+            lines.append(f'cat "{self.root / variable}" > "${variable}"')
+        path = self.root / "hook.sh"
+        path.write_text("\n".join([*lines, f"exit {exit_code}", ""]))
+        path.chmod(0o755)
+        hook = state.Hook("sub/hook.sh", path, hook_config.HookConfig(), module)
+        labels = hook_run.HookLabels(hook.name, "onStartup", "main", "test", module)
+        return await self.executor.run(hook, [], labels)
+
+    @property
+    def applied(self) -> set[str]:
+        """Which outputs had an effect."""
+        found = set(self.order)
+        if self.values.values(WEB, None).get("web"):
+            found.add("values")
+        if self.series:
+            found.add("metrics")
+        return found
+
+    @property
+    def series(self) -> list[str]:
+        lines = prometheus_client.generate_latest(self.registry).decode().splitlines()
+        return [line for line in lines if "hook=" in line]
+
+
+@pytest.fixture
+def bench(tmp_path: pathlib.Path) -> Bench:
+    return Bench(tmp_path)
+
+
+GOOD: dict[str, object] = {
+    "KUBERNETES_PATCH_PATH": DELETION,
+    "CONFIG_VALUES_JSON_PATCH_PATH": CONFIG,
+    "VALUES_JSON_PATCH_PATH": VALUES,
+    "METRICS_PATH": METRIC,
+}
+
+
+async def test_all_outputs_of_a_good_run_are_applied(bench: Bench) -> None:
+    effects = await bench.run(GOOD)
+    assert effects.values_changed
+    assert bench.order == ["objects", "config values"]
+    assert bench.applied == {"objects", "config values", "values", "metrics"}
+    assert bench.observer.outcomes == [("succeeded", False)]
+
+
+async def test_series_of_a_modules_hook_have_its_module(bench: Bench) -> None:
+    await bench.run({"METRICS_PATH": METRIC})
+    assert bench.series == ['runs{hook="sub/hook.sh",module="web"} 1.0']
+
+
+async def test_series_of_a_global_hook_have_no_module(bench: Bench) -> None:
+    await bench.run({"METRICS_PATH": METRIC}, module=None)
+    assert bench.series == ['runs{hook="sub/hook.sh"} 1.0']
+
+
+async def test_deletions_belong_to_the_module_of_the_hook(bench: Bench) -> None:
+    await bench.run({"KUBERNETES_PATCH_PATH": DELETION})
+    await bench.run({"KUBERNETES_PATCH_PATH": DELETION}, module=None)
+    assert bench.objects.owners == ["web", ""]
+
+
+async def test_a_run_without_outputs_changes_nothing(bench: Bench) -> None:
+    assert await bench.run({}) == hook_run.HookEffects()
+    assert bench.applied == set()
+
+
+WRONG: dict[str, tuple[str, object, str]] = {
+    "objects": (
+        "KUBERNETES_PATCH_PATH",
+        {"operation": "Nothing"},
+        "KUBERNETES_PATCH_PATH, document [0], operation",
+    ),
+    "config-values": ("CONFIG_VALUES_JSON_PATCH_PATH", "[{", "CONFIG_VALUES_JSON_PATCH_PATH, line 1"),
+    "values": (
+        "VALUES_JSON_PATCH_PATH",
+        {"op": "add", "path": "/api/a", "value": 1},
+        "'/api/a' is not permitted",
+    ),
+    "values-that-do-not-apply": (
+        "VALUES_JSON_PATCH_PATH",
+        {"op": "remove", "path": "/web/x"},
+        "there is nothing at",
+    ),
+    "metrics": ("METRICS_PATH", {"name": "m"}, "METRICS_PATH, document [0], the key 'action' is missing"),
+    "metrics-that-clash": (
+        "METRICS_PATH",
+        {"name": "ticks", "set": 1},
+        "the operator itself exports",
+    ),
+}
+
+
+@pytest.mark.parametrize(("variable", "document", "message"), WRONG.values(), ids=WRONG)
+async def test_one_wrong_output_keeps_all_of_them_from_being_applied(
+    bench: Bench, variable: str, document: object, message: str
+) -> None:
+    with pytest.raises(errors.AddonOperatorError) as caught:
+        await bench.run({**GOOD, variable: document})
+    assert message in str(caught.value)
+    assert "sub/hook.sh" in str(caught.value)
+    assert bench.applied == set()
+    assert bench.observer.outcomes == [("failed", False)]
+
+
+async def test_a_refused_config_value_keeps_all_outputs_from_being_applied(bench: Bench) -> None:
+    bench.config_map.refuses = True
+    with pytest.raises(patches.PatchError):
+        await bench.run(GOOD)
+    assert bench.applied == set()
+
+
+async def test_a_failure_at_the_objects_applies_nothing_after_them(bench: Bench) -> None:
+    bench.objects.error = api_errors.KubernetesError("no right to do that")
+    with pytest.raises(api_errors.KubernetesError, match="no right to do that"):
+        await bench.run(GOOD)
+    assert bench.applied == set()
+    assert bench.observer.outcomes == [("failed", False)]
+
+
+async def test_nothing_of_a_failed_hook_is_applied(bench: Bench) -> None:
+    with pytest.raises(hook_runner.HookFailed, match="exit code 3"):
+        await bench.run(GOOD, exit_code=3)
+    assert bench.applied == set()
+
+
+@pytest.mark.parametrize("exit_code", [0, 1], ids=["it succeeded", "it failed"])
+async def test_nothing_of_a_hook_whose_module_was_removed_meanwhile_is_applied(
+    bench: Bench, exit_code: int
+) -> None:
+    bench.is_current = False
+    with pytest.raises(tasks.SupersededError, match="module web was removed while it ran"):
+        await bench.run(GOOD | {"KUBERNETES_PATCH_PATH": STATUS}, exit_code=exit_code)
+    assert bench.applied == set()
+    assert bench.observer.outcomes == [], "it is neither a success nor a failure"
+
+
+async def test_a_failed_hook_may_tell_so_in_a_status(bench: Bench) -> None:
+    written = "\n".join(json.dumps(document) for document in (DELETION, STATUS))
+    with pytest.raises(hook_runner.HookFailed, match="exit code 3"):
+        await bench.run({**GOOD, "KUBERNETES_PATCH_PATH": written}, exit_code=3)
+    ((operation,),) = bench.objects.applied
+    assert operation.origin.index == 1
+    assert bench.applied == {"objects"}
+    assert bench.observer.outcomes == [("failed", False)]
+
+
+@pytest.mark.parametrize("written", ["no json {", json.dumps(STATUS)], ids=["unreadable", "refused"])
+async def test_a_mistake_in_that_does_not_hide_the_failure(bench: Bench, written: str) -> None:
+    bench.objects.error = api_errors.KubernetesError("refused")
+    with pytest.raises(hook_runner.HookFailed, match="exit code 3"):
+        await bench.run({"KUBERNETES_PATCH_PATH": written}, exit_code=3)
+    (warning,) = bench.warnings
+    assert warning.startswith("the hook failed, and what it wrote about that cannot be applied: ")
+
+
+async def test_metrics_of_runs_that_end_together_are_all_counted(bench: Bench) -> None:
+    await asyncio.gather(*(bench.run({"METRICS_PATH": METRIC}) for _ in range(8)))
+    assert bench.series == ['runs{hook="sub/hook.sh",module="web"} 8.0']
+
+
+async def test_series_without_a_group_accumulate_over_runs(bench: Bench) -> None:
+    for _ in range(2):
+        await bench.run({"METRICS_PATH": METRIC})
+    assert bench.series == ['runs{hook="sub/hook.sh",module="web"} 2.0']
+
+
+async def test_large_documents_are_read_where_that_can_be_ended(bench: Bench) -> None:
+    written = "\n".join(json.dumps(DELETION) for _ in range(10))
+    await bench.run({"KUBERNETES_PATCH_PATH": written})
+    assert bench.large == 0
+    await bench.run({"KUBERNETES_PATCH_PATH": written + " " * hook_run.LARGE_CHARS})
+    assert bench.large == 1
+    assert [len(operations) for operations in bench.objects.applied] == [10, 10]
+
+
+async def test_a_hook_that_runs_long_is_told_at_times_that_double(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hook_run, "HOLDS_AFTER", 0.02)
+    path = bench.root / "slow.sh"
+    path.write_text("#!/bin/sh\nexec sleep 0.2\n")
+    path.chmod(0o755)
+    labels = hook_run.HookLabels("slow.sh", "onStartup", "main", "test", WEB)
+    await bench.executor.run(state.Hook("slow.sh", path, hook_config.HookConfig(), WEB), [], labels)
+    assert bench.observer.held[:3] == [0.02, 0.04, 0.08]
+    assert len(bench.observer.held) < 6

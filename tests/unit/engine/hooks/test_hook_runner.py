@@ -1,0 +1,447 @@
+"""Real hooks in sh and Python, run with their files."""
+
+import asyncio
+import json
+import os
+import pathlib
+import stat
+import sys
+from collections.abc import Callable, MutableMapping
+from typing import Any, Protocol
+
+import pytest
+import structlog
+
+from addon_operator.engine.hooks import hook_directory, hook_runner
+from addon_operator.hook_contract import binding_contexts
+from addon_operator.hook_contract.configuration import bindings, hook_config
+from addon_operator.kernel import names
+from addon_operator.process.children import children
+
+MODULE = names.ModuleName("some-module")
+Records = list[MutableMapping[str, Any]]
+WriteHook = Callable[..., pathlib.Path]
+
+
+class MakeRunner(Protocol):
+    def __call__(self, **settings: Any) -> hook_runner.HookRunner: ...  # noqa: ANN401 - what HookRunner takes
+
+
+@pytest.fixture
+def records() -> Records:
+    return []
+
+
+@pytest.fixture
+def make_runner(tmp_path: pathlib.Path, records: Records) -> MakeRunner:
+    def keep(_logger: object, method: str, record: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+        records.append({"level": method, **record})
+        raise structlog.DropEvent
+
+    logger: structlog.typing.FilteringBoundLogger = structlog.wrap_logger(
+        None, processors=[keep], wrapper_class=structlog.make_filtering_bound_logger(0)
+    )
+
+    def make(**settings: Any) -> hook_runner.HookRunner:  # noqa: ANN401 - what HookRunner takes
+        defaults = {
+            "tmp_dir": tmp_path / "tmp",
+            "environment": {"PATH": os.environ["PATH"], "INHERITED": "yes"},
+            "default_timeout": 20.0,
+            "logger": logger,
+        }
+        return hook_runner.HookRunner(**{**defaults, **settings})
+
+    return make
+
+
+@pytest.fixture
+def runner(make_runner: MakeRunner) -> hook_runner.HookRunner:
+    return make_runner()
+
+
+@pytest.fixture
+def hook(tmp_path: pathlib.Path) -> WriteHook:
+    def write(text: str, *, name: str = "hook.sh", head: str = "#!/bin/sh") -> pathlib.Path:
+        path = tmp_path / "hooks" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"{head}\n{text}\n")
+        path.chmod(0o755)
+        return path
+
+    return write
+
+
+def request(
+    path: pathlib.Path,
+    **settings: Any,  # noqa: ANN401 - what HookRunRequest takes
+) -> hook_runner.HookRunRequest:
+    defaults = {
+        "contexts": [binding_contexts.lifecycle(bindings.LifecycleBinding.BEFORE_HELM)],
+        "config_values": {"global": {}, "someModule": {"a": 1}},
+        "values": {"global": {"enabledModules": ["x"]}, "someModule": {"a": 2}},
+        "log_fields": {"hook": "hook.sh", "binding": "beforeHelm", "queue": "main"},
+    }
+    return hook_runner.HookRunRequest(path=path, **{**defaults, **settings})
+
+
+async def test_a_hook_reads_its_contexts_and_values_and_its_patches_come_back(
+    runner: hook_runner.HookRunner, hook: WriteHook
+) -> None:
+    path = hook(
+        """
+        {
+          printf '{"context":'; cat "$BINDING_CONTEXT_PATH"
+          printf ',"config":'; cat "$CONFIG_VALUES_PATH"
+          printf ',"values":'; cat "$VALUES_PATH"; printf '}'
+        } > "$VALUES_JSON_PATCH_PATH"
+        echo config-patch > "$CONFIG_VALUES_JSON_PATCH_PATH"
+        echo metric >> "$METRICS_PATH"; echo metric >> "$METRICS_PATH"
+        echo '{"operation": "Create"}' > "$KUBERNETES_PATCH_PATH"
+        """
+    )
+    given = request(path)
+    done = await runner.run(given)
+    assert json.loads(done.values_patch) == {
+        "context": [{"binding": "beforeHelm", "snapshots": {}}],
+        "config": given.config_values,
+        "values": given.values,
+    }
+    assert (done.config_values_patch, done.metrics) == ("config-patch\n", "metric\nmetric\n")
+    assert done.kubernetes_patch == '{"operation": "Create"}\n'
+    assert done.result.exit_code == 0
+
+
+async def test_a_hook_in_python_works_as_well(runner: hook_runner.HookRunner, hook: WriteHook) -> None:
+    path = hook(
+        "import json, os, pathlib\n"
+        "values = json.loads(pathlib.Path(os.environ['VALUES_PATH']).read_text())\n"
+        "pathlib.Path(os.environ['VALUES_JSON_PATCH_PATH']).write_text(str(values['someModule']['a'] + 1))",
+        name="hook.py",
+        head=f"#!{sys.executable} -IS",
+    )
+    assert (await runner.run(request(path))).values_patch == "3"
+
+
+async def test_outputs_that_were_not_written_or_were_removed_are_empty(
+    runner: hook_runner.HookRunner, hook: WriteHook
+) -> None:
+    done = await runner.run(request(hook('rm "$METRICS_PATH"')))
+    assert (done.values_patch, done.config_values_patch, done.metrics, done.kubernetes_patch) == ("",) * 4
+
+
+async def test_integers_beyond_64_bits_reach_the_hook_exactly(
+    runner: hook_runner.HookRunner, hook: WriteHook
+) -> None:
+    values = {"global": {"big": 2**80, "text": "\ud800"}}
+    done = await runner.run(request(hook('cat "$VALUES_PATH" > "$VALUES_JSON_PATCH_PATH"'), values=values))
+    assert json.loads(done.values_patch) == values
+
+
+async def test_a_hook_gets_the_operators_environment_no_argument_and_its_own_directory(
+    runner: hook_runner.HookRunner, hook: WriteHook
+) -> None:
+    path = hook('echo "$# $INHERITED $PWD" > "$METRICS_PATH"')
+    done = await runner.run(request(path))
+    assert done.metrics == f"0 yes {path.parent}\n"
+
+
+async def test_a_hook_named_by_a_relative_path_is_found(
+    runner: hook_runner.HookRunner, hook: WriteHook, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = hook('pwd > "$METRICS_PATH"')
+    monkeypatch.chdir(tmp_path)
+    done = await runner.run(request(path.relative_to(tmp_path)))
+    assert done.metrics == f"{path.parent}\n"
+
+
+async def test_another_working_directory_can_be_asked_for(
+    runner: hook_runner.HookRunner, hook: WriteHook, tmp_path: pathlib.Path
+) -> None:
+    done = await runner.run(request(hook('pwd > "$METRICS_PATH"'), cwd=tmp_path))
+    assert done.metrics == f"{tmp_path}\n"
+
+
+async def test_the_files_are_private_and_gone_after_the_run(
+    runner: hook_runner.HookRunner, hook: WriteHook, tmp_path: pathlib.Path
+) -> None:
+    path = hook('cd "$(dirname "$VALUES_PATH")"; stat -c "%a" . * | sort -u > "$METRICS_PATH"')
+    done = await runner.run(request(path))
+    assert done.metrics.split() == ["600", "700"]
+    assert list((tmp_path / "tmp").iterdir()) == []
+    assert stat.S_IMODE((tmp_path / "tmp").stat().st_mode) == 0o700
+
+
+async def test_two_runs_at_once_do_not_meet(runner: hook_runner.HookRunner, hook: WriteHook) -> None:
+    path = hook('cat "$VALUES_PATH" > "$METRICS_PATH"')
+    runs = await asyncio.gather(*(runner.run(request(path, values={"n": n})) for n in range(5)))
+    assert [run.metrics for run in runs] == [f'{{"n":{n}}}' for n in range(5)]
+
+
+async def test_files_can_be_kept_for_debugging(
+    make_runner: MakeRunner, hook: WriteHook, tmp_path: pathlib.Path
+) -> None:
+    await make_runner(keep_tmp_files=True).run(request(hook("true")))
+    (kept,) = (tmp_path / "tmp").iterdir()
+    assert kept.name.startswith("hook.sh-")
+    assert (kept / "values.json").is_file()
+
+
+async def test_a_failing_hook_is_named_with_its_exit_code_and_last_words(
+    runner: hook_runner.HookRunner, hook: WriteHook, tmp_path: pathlib.Path
+) -> None:
+    path = hook("echo one >&2; echo two >&2; echo three >&2; echo four >&2; exit 3")
+    with pytest.raises(hook_runner.HookFailed) as caught:
+        await runner.run(request(path))
+    assert str(caught.value) == "hook hook.sh failed with exit code 3: two | three | four"
+    assert (caught.value.hook, caught.value.result.exit_code) == ("hook.sh", 3)
+    assert list((tmp_path / "tmp").iterdir()) == []
+
+
+async def test_what_a_failing_hook_wrote_is_not_read(runner: hook_runner.HookRunner, hook: WriteHook) -> None:
+    with pytest.raises(hook_runner.HookFailed, match=r"hook hook\.sh failed with exit code 1$"):
+        await runner.run(request(hook('printf "\\377" > "$METRICS_PATH"; exit 1')))
+
+
+async def test_a_hook_that_dies_of_a_signal_says_which(
+    runner: hook_runner.HookRunner, hook: WriteHook
+) -> None:
+    with pytest.raises(hook_runner.HookFailed, match="was ended by SIGKILL; did it run out of memory"):
+        await runner.run(request(hook("kill -KILL $$")))
+
+
+async def test_a_signal_without_a_name_is_told_by_its_number(
+    runner: hook_runner.HookRunner, hook: WriteHook
+) -> None:
+    with pytest.raises(hook_runner.HookFailed, match="was ended by signal 40"):
+        await runner.run(request(hook("kill -40 $$")))
+
+
+@pytest.mark.parametrize(
+    ("own", "default"), [pytest.param(0.1, 1000.0, id="its own"), pytest.param(None, 0.1, id="the default")]
+)
+async def test_a_hook_is_stopped_at_its_timeout(
+    make_runner: MakeRunner, hook: WriteHook, own: float | None, default: float
+) -> None:
+    with pytest.raises(hook_runner.HookFailed, match="ran longer than its timeout of 100ms") as caught:
+        await make_runner(default_timeout=default).run(request(hook("sleep 100"), timeout=own))
+    assert caught.value.result.timed_out
+
+
+async def test_a_hook_that_exits_well_after_its_timeout_has_failed(
+    runner: hook_runner.HookRunner, hook: WriteHook
+) -> None:
+    with pytest.raises(hook_runner.HookFailed, match="timeout"):
+        await runner.run(request(hook("trap 'exit 0' TERM; sleep 100 & wait"), timeout=0.1))
+
+
+async def test_a_cancelled_run_ends_its_hook_and_removes_its_files(
+    runner: hook_runner.HookRunner, hook: WriteHook, tmp_path: pathlib.Path, records: Records
+) -> None:
+    # dash may miss a signal that comes before it waits.
+    text = f"trap 'touch {tmp_path}/ended; exit' TERM; echo ready; sleep 100 & wait"
+    path = hook(text, head="#!/bin/bash")
+    run = asyncio.create_task(runner.run(request(path)))
+    async with asyncio.timeout(10):
+        while not records:  # noqa: ASYNC110 - another process is waited for
+            await asyncio.sleep(0.005)
+    run.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await run
+    assert (tmp_path / "ended").exists()
+    assert list((tmp_path / "tmp").iterdir()) == []
+
+
+async def test_a_hook_that_cannot_be_started_says_why(
+    runner: hook_runner.HookRunner, hook: WriteHook, tmp_path: pathlib.Path
+) -> None:
+    path = hook("", head="#!/no/such/interpreter")
+    with pytest.raises(children.ChildStartError, match="interpreter /no/such/interpreter"):
+        await runner.run(request(path))
+    assert list((tmp_path / "tmp").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        pytest.param(
+            'head -c 1048577 /dev/zero > "$METRICS_PATH"', "more than 1 MiB were written", id="size"
+        ),
+        pytest.param('printf "ab\\377" > "$METRICS_PATH"', r"no UTF-8 text \(byte 2\)", id="encoding"),
+        pytest.param(
+            'rm "$METRICS_PATH"; mkfifo "$METRICS_PATH"', "METRICS_PATH is no regular file", id="pipe"
+        ),
+        pytest.param('rm "$METRICS_PATH"; mkdir "$METRICS_PATH"', "METRICS_PATH", id="directory"),
+        pytest.param('ln -sf /dev/zero "$METRICS_PATH"', "no regular file", id="device"),
+    ],
+)
+async def test_an_output_that_cannot_be_read_fails_the_hook(
+    make_runner: MakeRunner, hook: WriteHook, text: str, reason: str
+) -> None:
+    with pytest.raises(hook_runner.HookFailed, match=f"hook hook.sh gave back nothing usable: .*{reason}"):
+        await make_runner(max_output_bytes=1024 * 1024).run(request(hook(text)))
+
+
+async def test_a_disk_that_takes_no_files_is_explained(
+    make_runner: MakeRunner, hook: WriteHook, tmp_path: pathlib.Path
+) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(hook_directory.HookFileError, match=r"file/tmp: Not a directory; .*TMP_DIR"):
+        await make_runner(tmp_dir=tmp_path / "file" / "tmp").run(request(hook("true")))
+
+
+async def test_output_goes_to_the_log_with_the_fields_of_the_run(
+    runner: hook_runner.HookRunner, hook: WriteHook, records: Records
+) -> None:
+    await runner.run(request(hook('echo "hello %s"; echo; echo oops >&2')))
+    fields = {"level": "info", "hook": "hook.sh", "binding": "beforeHelm", "queue": "main"}
+    assert {record["output"]: record for record in records} == {
+        "stdout": {**fields, "event": "hello %s", "output": "stdout"},
+        "stderr": {**fields, "event": "oops", "output": "stderr"},
+    }
+
+
+async def test_json_lines_become_records_of_their_own_when_asked(
+    make_runner: MakeRunner, hook: WriteHook, records: Records
+) -> None:
+    line = '{"level":"warning","msg":"low","queue":"q","event":"e","free":3,"time":"now"}'
+    await make_runner(log_proxy_hook_json=True).run(request(hook(f"echo '{line}'")))
+    assert records == [
+        {"level": "warning", "event": "low", "hook": "hook.sh", "binding": "beforeHelm", "queue": "main",
+         "output": "stdout", "hook_queue": "q", "hook_event": "e", "free": 3}
+    ]  # fmt: skip
+
+
+async def test_json_lines_stay_text_when_not_asked(
+    runner: hook_runner.HookRunner, hook: WriteHook, records: Records
+) -> None:
+    await runner.run(request(hook("""echo '{"msg":"x"}'""")))
+    assert records[0]["event"] == '{"msg":"x"}'
+
+
+async def test_the_configuration_is_what_a_hook_prints_when_asked_for_it(
+    runner: hook_runner.HookRunner, hook: WriteHook, records: Records
+) -> None:
+    path = hook('[ "$1" = --config ] && echo "{configVersion: v1, beforeHelm: 7}"; echo aside >&2')
+    read = await runner.config(path, hook_config.HookKind.MODULE)
+    assert read.order(hook_config.LifecycleBinding.BEFORE_HELM) == 7
+    assert [record["event"] for record in records] == ["aside"]
+
+
+async def test_the_configuration_is_read_in_the_hooks_directory_without_run_files(
+    runner: hook_runner.HookRunner, hook: WriteHook
+) -> None:
+    path = hook(
+        '[ "$PWD" = "$(dirname "$0")" ] && [ -z "$VALUES_PATH" ] && echo "{configVersion: v1, onStartup: 1}"'
+    )
+    assert (await runner.config(path, hook_config.HookKind.GLOBAL)).on_startup == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("echo broken >&2; exit 1", "--config failed with exit code 1: broken"),
+        ("exit 0", "--config printed nothing"),
+        ("echo '{configVersion: v1, onStart: 1}'", "did you mean 'onStartup'"),
+        ("echo 'jq: gone' >&2; echo '{'", "neither JSON.*; it said on standard error: jq: gone"),
+        ("head -c 1048577 /dev/zero", "more than 1048576 bytes"),
+        ('printf "\\377"', "no UTF-8"),
+        ("kill -TERM $$", "was ended by SIGTERM"),
+    ],
+)
+async def test_a_configuration_that_cannot_be_had_is_one_sentence_that_names_the_hook(
+    runner: hook_runner.HookRunner, hook: WriteHook, text: str, reason: str
+) -> None:
+    path = hook(text)
+    with pytest.raises(hook_config.HookConfigError, match=reason) as caught:
+        await runner.config(path, hook_config.HookKind.GLOBAL)
+    assert str(caught.value).startswith(f"hook {path}: ")
+    assert "\n" not in str(caught.value)
+
+
+async def test_a_hook_that_cannot_be_started_has_no_configuration(
+    runner: hook_runner.HookRunner, hook: WriteHook
+) -> None:
+    with pytest.raises(hook_config.HookConfigError, match="interpreter /no/such"):
+        await runner.config(hook("", head="#!/no/such"), hook_config.HookKind.GLOBAL)
+
+
+async def test_a_hook_that_never_prints_its_configuration_is_stopped(
+    make_runner: MakeRunner, hook: WriteHook
+) -> None:
+    with pytest.raises(hook_config.HookConfigError, match="ran longer than its timeout"):
+        await make_runner(default_timeout=0.1).config(hook("sleep 100"), hook_config.HookKind.GLOBAL)
+
+
+@pytest.mark.parametrize(("word", "enabled"), [("true", True), ("false", False), (" true\n\n", True)])
+async def test_an_enabled_script_gives_verdict_and_reason(
+    runner: hook_runner.HookRunner, hook: WriteHook, word: str, enabled: bool
+) -> None:
+    path = hook(f"""
+        grep -q enabledModules "$VALUES_PATH" && grep -q someModule "$CONFIG_VALUES_PATH" || exit 1
+        printf '{word}' > "$MODULE_ENABLED_RESULT"
+        printf 'because\n  of it\n' > "$MODULE_ENABLED_REASON"
+    """)
+    result = await runner.enabled(
+        path, MODULE, config_values={"someModule": {}}, values={"global": {"enabledModules": []}}
+    )
+    assert result == hook_runner.EnabledResult(enabled, "because of it")
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("true", "wrote nothing to the file of MODULE_ENABLED_RESULT"),
+        ('echo yes > "$MODULE_ENABLED_RESULT"', "wrote 'yes' to"),
+        ('echo True > "$MODULE_ENABLED_RESULT"', "wrote 'True' to"),
+        ('echo true > "$MODULE_ENABLED_RESULT"; echo no >&2; exit 2', "failed with exit code 2: no"),
+        ('printf "\\377" > "$MODULE_ENABLED_RESULT"', "cannot be asked: .*UTF-8"),
+    ],
+)
+async def test_an_enabled_script_without_verdict_is_an_error_of_its_module(
+    runner: hook_runner.HookRunner, hook: WriteHook, text: str, reason: str
+) -> None:
+    with pytest.raises(
+        hook_runner.EnabledScriptError, match=f"module some-module: its enabled script {reason}"
+    ):
+        await runner.enabled(hook(text, name="enabled"), MODULE, {}, {})
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('echo hunter2 > "$MODULE_ENABLED_RESULT"', "wrote no verdict to the file of MODULE_ENABLED_RESULT"),
+        ("echo hunter2 >&2; exit 2", "failed with exit code 2; the operator's log shows what it wrote"),
+    ],
+)
+async def test_what_an_enabled_script_wrote_is_not_in_its_error_without_values(
+    runner: hook_runner.HookRunner, hook: WriteHook, text: str, told: str
+) -> None:
+    with pytest.raises(hook_runner.EnabledScriptError, match="hunter2") as failed:
+        await runner.enabled(hook(text, name="enabled"), MODULE, {}, {})
+    assert failed.value.without_values.startswith(f"module some-module: its enabled script {told}")
+
+
+async def test_an_enabled_script_that_cannot_be_started_is_an_error_of_its_module(
+    runner: hook_runner.HookRunner, hook: WriteHook
+) -> None:
+    with pytest.raises(hook_runner.EnabledScriptError, match=r"some-module: .*interpreter /no/such"):
+        await runner.enabled(hook("", head="#!/no/such"), MODULE, {}, {})
+
+
+@pytest.mark.parametrize(
+    ("exit_code", "text"),
+    [
+        (3, "hook a.sh failed with exit code 3; the operator's log shows what it wrote"),
+        (0, "hook a.sh gave back nothing usable; the operator's log says more"),
+    ],
+    ids=["failed", "wrong-output"],
+)
+def test_what_a_failing_hook_wrote_is_left_out_where_values_may_not_be_shown(
+    exit_code: int, text: str
+) -> None:
+    result = children.ChildResult(
+        exit_code, 0.0, 0.0, 1.0, 1, timed_out=False, stdout=None, stdout_is_cut=False, stderr_tail="s3cret"
+    )
+    error = hook_runner.HookFailed("a.sh", result, "gave back: s3cret")
+    assert "s3cret" in str(error)
+    assert error.without_values == text

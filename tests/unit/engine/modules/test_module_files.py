@@ -1,0 +1,217 @@
+"""Modules directories as found on disk, and what is wrong with them."""
+
+import pathlib
+
+import pytest
+
+from addon_operator.engine.modules import module_files
+from addon_operator.kernel import errors
+from addon_operator.kernel.names import GLOBAL_KEY, ModuleName, ValuesKey
+
+
+def module(root: pathlib.Path, directory: str, values: str | None = None) -> pathlib.Path:
+    path = root / directory
+    path.mkdir(parents=True)
+    if values is not None:
+        (path / "values.yaml").write_text(values)
+    return path
+
+
+def test_modules_come_in_run_order_with_the_default_for_unnumbered_ones(tmp_path: pathlib.Path) -> None:
+    for directory in ("020-web", "003-db", "tools", "3-cache"):
+        module(tmp_path, directory)
+    (tmp_path / "README.md").touch()
+    (tmp_path / ".git").mkdir()
+    loaded = module_files.load([tmp_path], unnumbered_order=5)
+    found = [(files.module.order, files.module.name) for files in loaded.modules]
+    assert found == [(3, "cache"), (3, "db"), (5, "tools"), (20, "web")]
+
+
+def test_a_chart_is_a_chart_yaml_or_templates(tmp_path: pathlib.Path) -> None:
+    (module(tmp_path, "a") / "Chart.yaml").touch()
+    (module(tmp_path, "b") / "templates").mkdir()
+    module(tmp_path, "c")
+    loaded = module_files.load([tmp_path], 1)
+    assert [files.module.has_chart for files in loaded.modules] == [True, True, False]
+
+
+def test_each_directory_has_its_own_common_values(tmp_path: pathlib.Path) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    module(one, "web", "web: {b: 2}")
+    module(two, "db")
+    (one / "values.yaml").write_text("global: {x: 1}\nweb: {a: 1}\ndb: {never: seen}\nwebEnabled: true")
+    (two / "values.yaml").write_text("global: {z: 2}")
+    loaded = module_files.load([one, two], 1)
+    by_name = {files.module.name: files.values for files in loaded.modules}
+    assert by_name[ModuleName("web")].common.sections[ValuesKey("web")] == {"a": 1}
+    assert by_name[ModuleName("web")].own.sections[ValuesKey("web")] == {"b": 2}
+    assert by_name[ModuleName("db")].common.sections == {"global": {"z": 2}}
+    assert [file.sections[GLOBAL_KEY] for file in loaded.common] == [{"x": 1}, {"z": 2}]
+
+
+def test_a_linked_module_directory_is_followed(tmp_path: pathlib.Path) -> None:
+    module(tmp_path / "elsewhere", "real", "web: {a: 1}")
+    (tmp_path / "modules").mkdir()
+    (tmp_path / "modules" / "010-web").symlink_to(tmp_path / "elsewhere" / "real")
+    loaded = module_files.load([tmp_path / "modules"], 1)
+    assert [files.module.name for files in loaded.modules] == ["web"]
+
+
+def test_an_enabled_script_that_is_not_executable_is_a_warning(tmp_path: pathlib.Path) -> None:
+    (module(tmp_path, "web") / "enabled").write_text("#!/bin/bash\n")
+    loaded = module_files.load([tmp_path], 1)
+    assert len(loaded.warnings) == 1
+    assert "chmod +x" in loaded.warnings[0]
+
+
+def test_a_missing_directory_is_named_with_its_setting(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(errors.ConfigurationError, match=r"nowhere does not exist.*MODULES_DIR"):
+        module_files.load([tmp_path / "nowhere"], 1)
+
+
+def test_a_file_in_place_of_a_directory_is_told_as_that(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "modules").touch()
+    with pytest.raises(errors.ConfigurationError, match="modules is no directory"):
+        module_files.load([tmp_path / "modules"], 1)
+
+
+def test_two_modules_of_one_name_are_refused_with_both_directories(tmp_path: pathlib.Path) -> None:
+    module(tmp_path, "001-web")
+    module(tmp_path, "002-web")
+    with pytest.raises(errors.ConfigurationError, match=r"'web'.*001-web and .*002-web"):
+        module_files.load([tmp_path], 1)
+
+
+def test_a_name_that_does_not_round_trip_is_refused_with_its_directory(tmp_path: pathlib.Path) -> None:
+    module(tmp_path, "001-Web_Server")
+    with pytest.raises(errors.ConfigurationError, match=r"001-Web_Server.*rename"):
+        module_files.load([tmp_path], 1)
+
+
+@pytest.mark.parametrize(
+    ("place", "text"),
+    [("values.yaml", "global: ["), ("web/values.yaml", "web: {a: 1, a: 2}"), ("web/values.yaml", "db: {}")],
+    ids=["common, syntax", "own, duplicate key", "own, foreign key"],
+)
+def test_a_wrong_values_file_is_refused_with_its_path(tmp_path: pathlib.Path, place: str, text: str) -> None:
+    module(tmp_path, "web")
+    (tmp_path / place).write_text(text)
+    with pytest.raises(errors.ConfigurationError, match=place):
+        module_files.load([tmp_path], 1)
+
+
+def test_a_values_file_that_is_no_text_is_refused(tmp_path: pathlib.Path) -> None:
+    (module(tmp_path, "web") / "values.yaml").write_bytes(b"web: \xff")
+    with pytest.raises(errors.ConfigurationError, match="UTF-8"):
+        module_files.load([tmp_path], 1)
+
+
+def schema(owner: pathlib.Path, name: str, text: str) -> pathlib.Path:
+    path = owner / "openapi" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def test_schemas_of_modules_and_of_global_values_are_in_force(tmp_path: pathlib.Path) -> None:
+    web = module(tmp_path / "modules", "010-web", "web: {size: x}\nwebEnabled: true")
+    schema(web, "config-values.yaml", "properties: {size: {type: integer}}")
+    schema(
+        web, "values.yaml", "x-extend: {schema: config-values.yaml}\nproperties: {internal: {default: {}}}"
+    )
+    hooks = tmp_path / "global-hooks"
+    schema(hooks, "config-values.yaml", "required: [domain]\nproperties: {domain: {type: string}}")
+    made = module_files.load([tmp_path / "modules"], 1, hooks).store()
+    assert [violation.path for violation in made.config_violations(made.config)] == ["global", "web.size"]
+    assert made.values(ModuleName("web"))["web"] == {"size": "x", "internal": {}}
+
+
+NUMBERS = """
+required: [gone]
+properties:
+  gone: {}
+  size: {type: integer}
+  list: {items: {type: integer}}
+  deep: {properties: {a: {properties: {b: {type: integer}}}}}
+"""
+
+
+def test_a_violation_names_the_file_that_set_the_value(tmp_path: pathlib.Path) -> None:
+    web = module(tmp_path, "010-web", "web: {size: x}\nwebEnabled: true")
+    (tmp_path / "values.yaml").write_text("web: {list: [1, x], deep: {a: {b: x}}}")
+    schema(web, "config-values.yaml", NUMBERS)
+    made = module_files.load([tmp_path], 1).store()
+    origins = {violation.path: violation.origin for violation in made.config_violations(made.config)}
+    common = str(tmp_path / "values.yaml")
+    assert origins == {
+        "web": str(web / "values.yaml"),
+        "web.size": str(web / "values.yaml"),
+        "web.list[1]": common,
+        "web.deep.a.b": common,
+    }
+
+
+def test_a_wrong_schema_is_refused_with_file_and_position(tmp_path: pathlib.Path) -> None:
+    path = schema(module(tmp_path, "web"), "values.yaml", "type: object\nproperties:\n  size: {type: 7}\n")
+    with pytest.raises(errors.ConfigurationError, match=rf"{path}, line 3, column 10"):
+        module_files.load([tmp_path], 1)
+
+
+def test_a_wrong_schema_of_global_values_is_refused_with_its_file(tmp_path: pathlib.Path) -> None:
+    path = schema(tmp_path / "hooks", "config-values.yaml", "type: 7")
+    (tmp_path / "modules").mkdir()
+    with pytest.raises(errors.ConfigurationError, match=str(path)):
+        module_files.load([tmp_path / "modules"], 1, tmp_path / "hooks")
+
+
+COMMON = "definitions: {port: {type: integer}}\n"
+
+
+def test_a_schema_may_refer_to_files_within_its_module(tmp_path: pathlib.Path) -> None:
+    web = module(tmp_path, "010-web", "web: {port: x}\nwebEnabled: true")
+    (web / "common.yaml").write_text(COMMON)
+    schema(web, "config-values.yaml", "properties: {port: {$ref: '../common.yaml#/definitions/port'}}")
+    made = module_files.load([tmp_path], 1).store()
+    assert [violation.path for violation in made.config_violations(made.config)] == ["web.port"]
+
+
+@pytest.mark.parametrize(
+    ("reference", "problem"),
+    [
+        ("../../common.yaml", "'../../common.yaml' lies outside of"),
+        ("link.yaml", "'link.yaml' lies outside of"),
+        ("/etc/passwd", "'/etc/passwd' must be a relative path"),
+        ("https://example.com/a.yaml", "'https://example.com/a.yaml' must be a relative path"),
+        ("none.yaml", "none.yaml cannot be read: No such file or directory"),
+    ],
+)
+def test_a_schema_may_not_refer_to_files_outside_of_its_module(
+    tmp_path: pathlib.Path, reference: str, problem: str
+) -> None:
+    (tmp_path / "common.yaml").write_text(COMMON)
+    path = schema(module(tmp_path, "web"), "config-values.yaml", f"$ref: '{reference}#/definitions/port'")
+    (path.parent / "link.yaml").symlink_to(tmp_path / "common.yaml")
+    with pytest.raises(errors.ConfigurationError) as caught:
+        module_files.load([tmp_path], 1)
+    assert str(caught.value).startswith(f"{path}, line 1, column 1, $ref: ")
+    assert problem in str(caught.value)
+
+
+def test_what_checks_nothing_in_schemas_is_warned_of(tmp_path: pathlib.Path) -> None:
+    path = schema(module(tmp_path / "modules", "web"), "values.yaml", "propertys: {}")
+    hooks = schema(tmp_path / "hooks", "config-values.yaml", "requierd: [a]")
+    warnings = module_files.load([tmp_path / "modules"], 1, tmp_path / "hooks").warnings
+    assert [warning.split(": ")[0] for warning in warnings] == [
+        f"{path}, line 1, column 1, propertys",
+        f"{hooks}, line 1, column 1, requierd",
+    ]
+
+
+def test_a_default_is_not_blamed_on_the_file_around_it(tmp_path: pathlib.Path) -> None:
+    web = module(tmp_path, "010-web", "web: {other: 1}\nwebEnabled: true")
+    path = schema(
+        web, "config-values.yaml", "properties: {other: {}, a: {type: string, default: 7}}\nrequired: [b]"
+    )
+    made = module_files.load([tmp_path], 1).store()
+    told = {str(violation).rpartition("; ")[2] for violation in made.config_violations(made.config)}
+    assert told == {f"default in {path})", f"set in {web / 'values.yaml'})"}

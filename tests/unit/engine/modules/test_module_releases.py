@@ -1,0 +1,197 @@
+"""The engine's view of releases: what is known of them, and how a call is ended."""
+
+import asyncio
+import pathlib
+from collections.abc import Collection, Mapping
+
+import pytest
+
+from addon_operator.engine.modules import module_releases
+from addon_operator.engine.queues import tasks
+from addon_operator.helm.releases import release_types
+from addon_operator.kernel import errors
+from addon_operator.kernel.names import ModuleName
+from addon_operator.modules import manifests, model, release
+from addon_operator.values import sources, store
+from addon_operator.values.schema import cel_rules, schemas
+from tests.unit.engine import fakes
+
+WEB = ModuleName("web")
+MODULE = model.Module(WEB, 1, pathlib.Path("010-web"), has_chart=True)
+
+
+class Manager:
+    """Releases in memory; ``gate`` holds up each work on one."""
+
+    def __init__(self) -> None:
+        self.gate = asyncio.Event()
+        self.ended: list[str] = []
+        self.error: errors.AddonOperatorError | None = None
+        self.last_breath = 0
+        self.removals: list[str] = []
+
+    async def observe_all(self) -> Mapping[str, release.Revision]:
+        half = {release.REMOVAL_LABEL: release.REMOVAL_BEGUN, release.MANAGED_LABEL: "true"}
+        return {
+            "web": release.Revision("web", 1, "deployed", {release.GO_OPERATOR_LABEL: "x"}),
+            "half": release.Revision("half", 1, "uninstalled", half),
+        }
+
+    async def ensure(self, request: release_types.ReleaseRequest) -> release_types.ReleaseOutcome:
+        try:
+            await self.gate.wait()
+        except asyncio.CancelledError:
+            try:
+                for _ in range(self.last_breath):
+                    await asyncio.sleep(0)
+            finally:
+                self.ended.append(request.module)
+            raise
+        if self.error is not None:
+            raise self.error
+        return release_types.ReleaseOutcome(
+            release_types.Action.INSTALLED, "as the test says", 1, release.Checksum("x")
+        )
+
+    async def deployed(self, module: ModuleName) -> release_types.Deployed | None:
+        return release_types.Deployed(1, f"# manifest of {module}\n")
+
+    async def remove(
+        self,
+        module: ModuleName,
+        *,
+        keep_record: bool = False,
+        sparing: Collection[manifests.ManifestResource] = (),
+    ) -> bool:
+        self.removals.append(f"{module}, record kept" if keep_record else module)
+        return module != "half"
+
+
+class Told:
+    def __init__(self) -> None:
+        self.ensured: list[str] = []
+        self.removed: list[str] = []
+
+    def release_ensured(
+        self, module: ModuleName, activation: str, outcome: release_types.ReleaseOutcome
+    ) -> None:
+        self.ensured.append(module)
+
+    def release_removed(self, release: str) -> None:
+        self.removed.append(release)
+
+
+@pytest.fixture
+def manager() -> Manager:
+    return Manager()
+
+
+@pytest.fixture
+def told() -> Told:
+    return Told()
+
+
+@pytest.fixture
+def releases(manager: Manager, told: Told) -> module_releases.ModuleReleases:
+    values = store.ValuesStore([store.ModuleValues(WEB)])
+    return module_releases.ModuleReleases(manager, values, told)
+
+
+async def test_a_release_exists_once_it_was_seen_or_made(
+    releases: module_releases.ModuleReleases, manager: Manager, told: Told
+) -> None:
+    manager.gate.set()
+    await releases.renew(MODULE, "onStartup", fresh=False)
+    assert releases.exists("web")
+    await releases.remove("web")
+    assert not releases.exists("web")
+    assert (told.ensured, told.removed) == (["web"], ["web"])
+    assert await releases.observe_all() == {"web": True, "half": True}
+    assert releases.exists("web")
+
+
+async def test_a_removal_that_an_earlier_process_began_is_unfinished_until_it_is_forgotten(
+    releases: module_releases.ModuleReleases, manager: Manager, told: Told
+) -> None:
+    await releases.observe_all()
+    assert not releases.exists("half"), "there is nothing to uninstall any more"
+    await releases.forget("half")
+    await releases.forget("half")
+    assert (manager.removals, told.removed) == (["half"], [])
+
+
+async def test_the_record_of_a_removal_is_kept_until_it_is_forgotten(
+    releases: module_releases.ModuleReleases, manager: Manager, told: Told
+) -> None:
+    await releases.observe_all()
+    await releases.remove("web", keep_record=True)
+    assert (told.removed, releases.exists("web")) == (["web"], False)
+    await releases.forget("web")
+    assert manager.removals == ["web, record kept", "web"]
+
+
+async def test_a_stopped_call_is_ended_and_gives_way(
+    releases: module_releases.ModuleReleases, manager: Manager, told: Told
+) -> None:
+    work = asyncio.create_task(releases.renew(MODULE, "onStartup", fresh=False))
+    await fakes.settle()
+    releases.stop(WEB)
+    with pytest.raises(tasks.SupersededError, match="release web"):
+        await work
+    assert manager.ended == ["web"]
+    assert told.ensured == []
+
+
+async def test_stopping_what_does_not_run_changes_nothing(
+    releases: module_releases.ModuleReleases, manager: Manager, told: Told
+) -> None:
+    releases.stop(WEB)
+    manager.gate.set()
+    await releases.renew(MODULE, "onStartup", fresh=False)
+    assert told.ensured == ["web"]
+
+
+@pytest.mark.parametrize("cancellations", [1, 3])
+async def test_a_cancelled_run_has_no_helm_left_when_it_ends(
+    releases: module_releases.ModuleReleases, manager: Manager, cancellations: int
+) -> None:
+    manager.last_breath = 10
+    work = asyncio.create_task(releases.renew(MODULE, "onStartup", fresh=False))
+    await fakes.settle()
+    for _ in range(cancellations):
+        work.cancel()
+        await asyncio.sleep(0)
+    with pytest.raises(asyncio.CancelledError):
+        await work
+    assert manager.ended == ["web"]
+
+
+async def test_an_error_of_helm_is_passed_on(
+    releases: module_releases.ModuleReleases, manager: Manager
+) -> None:
+    manager.gate.set()
+    manager.error = errors.ModuleError("web", "helm says no")
+    with pytest.raises(errors.ModuleError, match="helm says no"):
+        await releases.renew(MODULE, "onStartup", fresh=False)
+    releases.stop(WEB)
+
+
+async def test_an_ignored_release_is_never_removed(manager: Manager, told: Told) -> None:
+    values = store.ValuesStore([store.ModuleValues(WEB)])
+    releases = module_releases.ModuleReleases(manager, values, told, ignored=frozenset({"web", "half"}))
+    await releases.observe_all()
+    assert not releases.exists("web"), "its module is deleted without Helm"
+    await releases.remove("web", keep_record=True)
+    await releases.forget("web")
+    await releases.forget("half")
+    assert (manager.removals, told.removed) == ([], [])
+
+
+def test_sensitive_values_stay_out_of_messages() -> None:
+    schema = "type: object\nproperties: {password: {type: string, x-sensitive: true}}\n"
+    own = sources.parse_module_values(WEB, "web: {password: hunter2, size: small}", "values.yaml")
+    read = schemas.load_schemas(None, (schema, "values.yaml"), cel_rules.CelEvaluator())
+    values = store.ValuesStore([store.ModuleValues(WEB, own=own, schemas=read)])
+    request = module_releases.request_of(values, MODULE)
+    assert request.redact("hunter2 is small") == "*** is small"
+    assert request.values["web"] == {"password": "hunter2", "size": "small"}

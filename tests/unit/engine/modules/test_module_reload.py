@@ -1,0 +1,292 @@
+"""Modules that change on disk: what is read again, what stays as it was, and what follows."""
+
+import asyncio
+import pathlib
+from collections.abc import Collection, Sequence
+
+import pytest
+
+from addon_operator.engine import reactions, state
+from addon_operator.engine.modules import (
+    module_files,
+    module_loader,
+    module_reload,
+    module_scan,
+    module_watch,
+)
+from addon_operator.hook_contract.configuration import hook_config
+from addon_operator.kernel import errors
+from addon_operator.kernel.names import ModuleName, values_key
+from addon_operator.values import sources
+
+DB, WEB, NEW = ModuleName("db"), ModuleName("web"), ModuleName("new")
+SCHEMA = "type: object\nproperties: {size: {type: integer, maximum: %d}}\n"
+
+
+class Bench:
+    """Two enabled modules on disk that were loaded and discovered."""
+
+    def __init__(self, root: pathlib.Path) -> None:
+        self.root = root
+        self.write("values.yaml", "global: {a: 1}")
+        self.write("010-web/values.yaml", "webEnabled: true\nweb: {size: 1}")
+        self.write("020-db/values.yaml", "dbEnabled: true")
+        loaded = module_files.load([root], 1)
+        self.values = loaded.store()
+        self.states = state.ModuleStates([files.module for files in loaded.modules], self)
+        self.states.enabled = (WEB, DB)
+        self.ended: list[str] = []
+        self.told: list[str] = []
+        self.refusals: list[str] = []
+        self.warnings: list[str] = []
+        self.renewed: list[str] = []
+        self.broken_hooks = False
+        self.known: list[Collection[str]] = []
+        self.reactions: list[reactions.Reaction] = []
+        first = module_scan.scan([root])
+        loader = module_loader.ModuleLoader([root], 1, loaded, first, module_reload.config_check(self.values))
+        self.reload = module_reload.ModuleReload(
+            self.values, self.states, self, self, self, end=self.ended.append
+        )
+        self.watch = module_watch.ModuleWatch(
+            [root], loader, first, take=self._take, refused=self.reload_refused
+        )
+
+    async def _take(self, loading: module_loader.Loading) -> None:
+        self.reactions.append(await self.reload.take(loading))
+
+    def module_changed(self, state: state.ModuleState) -> None:
+        pass
+
+    async def set_modules(self, modules: Collection[ModuleName]) -> None:
+        self.known.append(tuple(modules))
+
+    async def renew_hooks(self, name: ModuleName) -> None:
+        if self.broken_hooks:
+            raise errors.AddonOperatorError("no configuration")
+        self.renewed.append(name)
+
+    def modules_reloaded(self, touched: Collection[ModuleName], warnings: Sequence[str]) -> None:
+        self.told.append(" ".join(touched))
+        self.warnings += warnings
+
+    def module_gone(self, module: ModuleName) -> None:
+        self.told.append(f"-{module}")
+
+    def reload_refused(self, problem: str) -> None:
+        self.refusals.append(problem)
+
+    def write(self, name: str, text: str) -> pathlib.Path:
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        return path
+
+    async def changed(self) -> reactions.Reaction | None:
+        """What follows from the changes so far, once they have come to rest."""
+        before = len(self.reactions)
+        await self.watch.look()
+        await self.watch.look()
+        return self.reactions[-1] if len(self.reactions) > before else None
+
+    def own(self, module: ModuleName) -> object:
+        return self.values.values(module).get(module)
+
+
+@pytest.fixture
+def bench(tmp_path: pathlib.Path) -> Bench:
+    return Bench(tmp_path)
+
+
+async def test_without_a_change_nothing_is_read(bench: Bench) -> None:
+    assert await bench.changed() is None
+    assert bench.told == []
+
+
+async def test_a_change_is_taken_in_when_it_has_come_to_rest(bench: Bench) -> None:
+    for number in range(3):
+        bench.write("010-web/values.yaml", "webEnabled: true\nweb: {size: 2}" + number * " ")
+        await bench.watch.look()
+        assert bench.reactions == []
+    await bench.watch.look()
+    assert bench.reactions == [reactions.Reaction(runs=(WEB,))]
+    assert bench.own(WEB) == {"size": 2}
+    assert (bench.told, bench.renewed) == (["web"], ["web"])
+    assert await bench.changed() is None
+
+
+async def test_a_changed_chart_makes_a_run_of_its_module(bench: Bench) -> None:
+    bench.write("020-db/templates/a.yaml", "a: b")
+    assert await bench.changed() == reactions.Reaction(runs=(DB,))
+    assert bench.states[DB].module.has_chart
+
+
+async def test_a_change_of_a_disabled_module_makes_no_run(bench: Bench) -> None:
+    bench.states.enabled = (WEB,)
+    bench.write("020-db/templates/a.yaml", "a: b")
+    assert await bench.changed() == reactions.Reaction()
+
+
+async def test_what_checks_nothing_in_a_changed_schema_is_warned_of_then_and_not_again(bench: Bench) -> None:
+    path = bench.write("020-db/openapi/values.yaml", "propertys: {}")
+    bench.write("020-db/common.yaml", "definitions: {size: {type: integer}}")
+    await bench.changed()
+    assert [warning.split(":")[0] for warning in bench.warnings] == [f"{path}, line 1, column 1, propertys"]
+    bench.write("010-web/values.yaml", "webEnabled: true")
+    await bench.changed()
+    assert len(bench.warnings) == 1
+
+
+async def test_a_change_of_a_file_that_a_schema_refers_to_is_taken_in(bench: Bench) -> None:
+    bench.write("020-db/openapi/config-values.yaml", "properties: {size: {$ref: '../common.yaml'}}")
+    bench.write("020-db/common.yaml", "{default: 1}")
+    await bench.changed()
+    bench.write("020-db/common.yaml", "{default: 22}")
+    await bench.changed()
+    assert bench.own(DB) == {"size": 22}
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("020-db/values.yaml", "dbEnabled: false"),
+        ("020-db/enabled", "echo true"),
+        ("values.yaml", "global: {a: 2}"),
+        ("values.yaml", "global: {a: 1}\nwebEnabled: false\n"),
+        ("030-new/values.yaml", "newEnabled: true"),
+    ],
+    ids=["switch", "enabled script", "global values", "common file", "new module"],
+)
+async def test_a_change_that_concerns_more_than_one_module_is_a_converge(
+    bench: Bench, name: str, text: str
+) -> None:
+    bench.write(name, text)
+    expected = reactions.Reaction(converge=True)
+    # The switch in the module's own file is above that in the common one.
+    assert await bench.changed() == (reactions.Reaction() if "webEnabled" in text else expected)
+
+
+async def test_a_new_module_is_known_everywhere(bench: Bench) -> None:
+    bench.write("030-new/values.yaml", "newEnabled: true\nnew: {a: 1}")
+    await bench.changed()
+    assert [module.name for module in bench.states.modules] == [WEB, DB, NEW]
+    assert bench.own(NEW) == {"a": 1}
+    assert bench.known == [(WEB, DB, NEW)]
+
+
+async def test_a_removed_module_is_ended_and_forgotten(bench: Bench) -> None:
+    (bench.root / "020-db" / "values.yaml").unlink()
+    (bench.root / "020-db").rmdir()
+    assert await bench.changed() == reactions.Reaction(converge=True)
+    assert (bench.ended, bench.told) == (["db"], ["-db"])
+    assert bench.states.enabled == (WEB,)
+    assert DB not in state.ModulesByName(bench.states)
+    assert bench.known == [(WEB,)]
+
+
+async def test_a_renamed_directory_keeps_the_state_of_its_module(bench: Bench) -> None:
+    bench.states[DB].started = True
+    (bench.root / "020-db").rename(bench.root / "005-db")
+    assert await bench.changed() == reactions.Reaction(converge=True)
+    assert [module.name for module in bench.states.modules] == [DB, WEB]
+    assert bench.states[DB].started
+    assert (bench.ended, bench.known) == ([], [])
+    assert state.ModulesByName(bench.states)[DB].path.name == "005-db"
+
+
+async def test_common_values_of_a_module_make_its_run(bench: Bench) -> None:
+    bench.write("values.yaml", "global: {a: 1}\nweb: {colour: red}\n")
+    assert await bench.changed() == reactions.Reaction(runs=(WEB,))
+    assert bench.own(WEB) == {"size": 1, "colour": "red"}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        ("010-web/values.yaml", "web: [", "010-web/values.yaml, line 2"),
+        ("010-web/openapi/values.yaml", "type: 7", "010-web/openapi/values.yaml"),
+        ("values.yaml", "Wrong: 1", "values.yaml"),
+        ("030-New/values.yaml", "", "030-New"),
+        ("030-web/values.yaml", "", "two directories hold a module named 'web'"),
+    ],
+    ids=["values", "schema", "common values", "name", "twice"],
+)
+async def test_what_is_wrong_stays_as_it_was_and_is_told_once(
+    bench: Bench, name: str, text: str, told: str
+) -> None:
+    bench.write(name, text)
+    bench.write("020-db/templates/a.yaml", "a: b")
+    await bench.changed()
+    await bench.changed()
+    [refusal] = bench.refusals
+    assert told in refusal
+    assert bench.own(WEB) == {"size": 1}
+    assert [module.name for module in bench.states.modules] == [WEB, DB]
+
+
+async def test_other_modules_are_taken_in_beside_a_wrong_one(bench: Bench) -> None:
+    bench.write("010-web/values.yaml", "web: [")
+    bench.write("020-db/values.yaml", "dbEnabled: true\ndb: {a: 1}")
+    assert await bench.changed() == reactions.Reaction(runs=(DB,))
+    assert bench.own(DB) == {"a": 1}
+    bench.write("010-web/values.yaml", "webEnabled: true\nweb: {size: 3}")
+    assert await bench.changed() == reactions.Reaction(runs=(WEB,))
+    assert bench.own(WEB) == {"size": 3}
+
+
+async def test_a_schema_that_the_config_map_breaks_is_refused(bench: Bench) -> None:
+    bench.values.set_config(sources.ConfigValues({values_key(WEB): {"size": 7}}))
+    bench.write("010-web/openapi/config-values.yaml", SCHEMA % 5)
+    assert await bench.changed() == reactions.Reaction()
+    [refusal] = bench.refusals
+    assert refusal.startswith("module web: the values ConfigMap would not be valid any more: ")
+    bench.write("010-web/openapi/config-values.yaml", SCHEMA % 10)
+    assert await bench.changed() == reactions.Reaction(runs=(WEB,))
+
+
+async def test_hooks_without_a_valid_configuration_are_told_and_the_rest_is_taken_in(bench: Bench) -> None:
+    bench.broken_hooks = True
+    bench.write("010-web/values.yaml", "webEnabled: true\nweb: {size: 3}")
+    assert await bench.changed() == reactions.Reaction(runs=(WEB,))
+    assert bench.refusals == ["module web: its hooks stay as they were: no configuration"]
+
+
+async def test_a_directory_that_cannot_be_read_is_told_once_and_changes_nothing(bench: Bench) -> None:
+    bench.root.rename(bench.root.with_name("away"))
+    for _ in range(3):
+        await bench.watch.look()
+    assert bench.refusals == [f"{bench.root} cannot be read: No such file or directory"]
+    bench.root.with_name("away").rename(bench.root)
+    assert await bench.changed() is None
+    assert len(bench.states.modules) == 2
+
+
+async def test_the_watch_looks_again_and_again(bench: Bench) -> None:
+    pauses: list[float] = []
+    done = asyncio.Event()
+
+    async def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 4:
+            done.set()
+            await asyncio.Event().wait()
+
+    bench.watch._sleep = sleep
+    bench.write("010-web/values.yaml", "webEnabled: true\nweb: {size: 3}")
+    worker = asyncio.create_task(bench.watch.work())
+    await done.wait()
+    worker.cancel()
+    await asyncio.gather(worker, return_exceptions=True)
+    assert len(bench.reactions) == 1
+    assert all(pause >= module_watch.INTERVAL for pause in pauses)
+
+
+def test_hook_configurations_are_compared_by_content() -> None:
+    text = """
+configVersion: v1
+onStartup: 1
+schedule: [{crontab: "* * * * *"}]
+kubernetes: [{kind: Pod, jqFilter: .metadata.name, labelSelector: {matchLabels: {a: b}}}]
+"""
+    read = [hook_config.parse(text, hook_config.HookKind.MODULE, "a.sh") for _ in range(2)]
+    assert read[0] == read[1]

@@ -1,0 +1,599 @@
+"""Module runs and deletes, with real hooks and real values; only Helm and the ConfigMap are fakes."""
+
+import asyncio
+import json
+import pathlib
+from collections.abc import Callable, Iterable
+
+import pytest
+import structlog
+
+from addon_operator.engine import state
+from addon_operator.engine.hooks import hook_run, hook_runner
+from addon_operator.engine.modules import module_run
+from addon_operator.engine.queues import tasks
+from addon_operator.kernel import clock, errors
+from addon_operator.kernel.names import ModuleName
+from addon_operator.modules import model
+from addon_operator.process.children import children
+from addon_operator.values import config_map, sources, store
+from addon_operator.values.patches import patches
+from tests.unit.engine import bound_fakes, fakes
+
+WEB = ModuleName("web")
+
+
+class Observer:
+    """Takes in everything that runs tell."""
+
+    def __init__(self) -> None:
+        self.hooks: list[tuple[str, str, bool]] = []
+        self.statuses: list[str] = []
+        self.failed: list[str] = []
+        self.then: Callable[[], None] = lambda: None
+
+    def hook_holds(self, labels: hook_run.HookLabels, seconds: float) -> None:
+        pass
+
+    def hook_succeeded(self, labels: hook_run.HookLabels, result: children.ChildResult) -> None:
+        self.hooks.append((labels.hook, labels.binding, True))
+        self.then()
+
+    def hook_failed(
+        self, labels: hook_run.HookLabels, result: children.ChildResult | None, *, allowed: bool
+    ) -> None:
+        self.hooks.append((labels.hook, labels.binding, False))
+
+    def module_changed(self, state: state.ModuleState) -> None:
+        self.statuses.append(state.status)
+
+    def module_ran(self, module: ModuleName, activation: str, seconds: float) -> None:
+        assert seconds >= 0
+
+    def module_run_failed(self, module: ModuleName) -> None:
+        self.failed.append(f"run {module}")
+
+    def module_delete_failed(self, module: ModuleName) -> None:
+        self.failed.append(f"delete {module}")
+
+    def modules_discovered(self, enabled: int, modules: int) -> None:
+        pass
+
+    def removal_due(self, what: str, reason: str) -> None:
+        pass
+
+    def discovery_failed(self) -> None:
+        self.failed.append("discovery")
+
+    def hooks_registered(self, module: ModuleName | None, hooks: tuple[state.Hook, ...]) -> None:
+        pass
+
+
+class Releases:
+    def __init__(self, log: list[str]) -> None:
+        self.log = log
+        self.there: set[str] = set()
+        self.half_removed: set[str] = set()
+        self.noted: list[str] = []
+        self.error: errors.AddonOperatorError | None = None
+        self.fresh: list[bool] = []
+
+    async def ensure(self, module: model.Module, activation: str, *, fresh: bool) -> None:
+        self.log.append("helm")
+        self.fresh.append(fresh)
+        if self.error is not None:
+            raise self.error
+        self.there.add(module.name)
+
+    async def remove(self, release: str, *, keep_record: bool = False) -> None:
+        self.log.append("uninstall")
+        if self.error is not None:
+            raise self.error
+        self.there.discard(release)
+        if keep_record:
+            self.half_removed.add(release)
+            self.noted.append(release)
+
+    async def forget(self, release: str) -> None:
+        self.half_removed.discard(release)
+
+    def stop(self, module: ModuleName) -> None:
+        raise AssertionError("no run stops its own release")
+
+    def exists(self, release: str) -> bool:
+        return release in self.there
+
+    def follow(self, modules: Iterable[ModuleName]) -> None:
+        raise AssertionError("the discovery does that")
+
+
+class NoConfigMap:
+    def check(self, owner: ModuleName | None, patch: patches.ValuesPatch) -> config_map.ConfigPatchResult:
+        return config_map.patch_section(owner, patch, sources.ConfigValues())
+
+    async def write(self, owner: ModuleName | None, patch: patches.ValuesPatch) -> bool:
+        return True
+
+
+class Bench:
+    """One module on disk and everything that runs it; hooks write a line to ``log`` when they run."""
+
+    def __init__(self, root: pathlib.Path) -> None:
+        self.root = root
+        (root / "web" / "hooks").mkdir(parents=True)
+        (root / "log").touch()
+        self.module = model.Module(WEB, 1, root / "web", has_chart=True)
+        self.values = store.ValuesStore([store.ModuleValues(WEB)])
+        self.observer = Observer()
+        self.states = state.ModuleStates([self.module], self.observer)
+        runner = hook_runner.HookRunner(
+            tmp_dir=root / "tmp",
+            environment={"PATH": "/usr/bin:/bin", "LOG": str(root / "log")},
+            default_timeout=10,
+            logger=structlog.get_logger(),
+        )
+        (root / "tmp").mkdir()
+        executor = hook_run.HookExecutor(
+            runner,
+            self.values,
+            NoConfigMap(),
+            fakes.no_sinks(),
+            self.observer,
+            enabled_modules=lambda: (WEB,),
+            is_current=self.states.is_current,
+            warn=self.write,
+        )
+        self.helm: list[str] = []
+        self.releases = Releases(self.helm)
+        self.cluster = bound_fakes.Cluster()
+        self.queues, self.bindings, self.ticks = bound_fakes.bound(
+            executor, self.cluster, clock.SystemClock(), self.write
+        )
+        self.runner = module_run.ModuleRunner(
+            self.states,
+            module_run.Hooks(runner, executor, self.bindings),
+            self.releases,
+            self.observer,
+            drop_values=self.values.drop_patches,
+            warn=self.write,
+            clock=clock.SystemClock(),
+        )
+
+    def write(self, text: str) -> None:
+        with (self.root / "log").open("a") as log:
+            log.write(text + "\n")
+
+    def hook(self, name: str, config: str, body: str = "") -> None:
+        path = self.root / "web" / "hooks" / name
+        path.write_text(
+            "#!/bin/sh\n"
+            f"if [ \"$1\" = --config ]; then echo '{config}'; exit; fi\n"
+            f"read -r contexts < $BINDING_CONTEXT_PATH; printf '{name} %s\\n' \"$contexts\" >> $LOG\n{body}\n"
+        )
+        path.chmod(0o755)
+
+    @property
+    def log(self) -> list[str]:
+        return [line for line in (self.root / "log").read_text().splitlines() if line]
+
+    def runs(self, binding: str) -> list[str]:
+        """The hooks that ran with that binding, in their order."""
+        return [line.split(" ", 1)[0] for line in self.log if f'"{binding}"' in line]
+
+    def task(self, run: Callable[[tasks.Task], object], **more: object) -> tasks.Task:
+        return tasks.Task(tasks.TaskKind.MODULE_RUN, run, owner=WEB, **more)  # type: ignore[arg-type] # as given
+
+    async def run(self, **more: object) -> None:
+        await self.runner.run(self.task(self.runner.run, **more))
+
+    async def delete(self) -> None:
+        await self.runner.delete(self.task(self.runner.delete))
+
+
+@pytest.fixture
+def bench(tmp_path: pathlib.Path) -> Bench:
+    return Bench(tmp_path)
+
+
+def config(**orders: int) -> str:
+    return "configVersion: v1\n" + "\n".join(f"{binding}: {order}" for binding, order in orders.items())
+
+
+PATCH = """echo '[{"op":"add","path":"/web/%s","value":%s}]' > $VALUES_JSON_PATCH_PATH"""
+
+
+async def test_a_first_run_goes_through_start_up_hooks_helm_and_hooks_again(bench: Bench) -> None:
+    bench.hook("b", config(onStartup=1, beforeHelm=20))
+    bench.hook("a", config(beforeHelm=20, afterHelm=1))
+    bench.hook("c", config(beforeHelm=10))
+    await bench.run()
+    assert bench.log == [
+        'b [{"binding":"onStartup"}]',
+        'c [{"binding":"beforeHelm","snapshots":{}}]',
+        'a [{"binding":"beforeHelm","snapshots":{}}]',
+        'b [{"binding":"beforeHelm","snapshots":{}}]',
+        'a [{"binding":"afterHelm","snapshots":{}}]',
+    ]
+    assert bench.helm == ["helm"]
+    assert bench.observer.statuses == ["Running", "Ready"]
+
+
+async def test_a_later_run_does_not_start_up_again(bench: Bench) -> None:
+    bench.hook("a", config(onStartup=1, beforeHelm=1))
+    await bench.run()
+    await bench.run()
+    assert [line for line in bench.log if "onStartup" in line] == ['a [{"binding":"onStartup"}]']
+    assert bench.helm == ["helm", "helm"]
+
+
+async def test_values_that_a_hook_sets_are_seen_by_the_next_hook(bench: Bench) -> None:
+    bench.hook("a", config(onStartup=1), PATCH % ("x", "5"))
+    bench.hook("b", config(beforeHelm=1), "cat $VALUES_PATH >> $LOG")
+    await bench.run()
+    assert bench.log[-1] == '{"global":{"enabledModules":["web"]},"web":{"x":5}}'
+
+
+async def test_values_changed_by_after_helm_run_the_module_again_without_start_up(bench: Bench) -> None:
+    bench.hook("a", config(onStartup=1))
+    bench.hook("b", config(afterHelm=1), PATCH % ("x", "5"))
+    await bench.run()
+    assert bench.helm == ["helm", "helm"]
+    assert sum("onStartup" in line for line in bench.log) == 1
+    assert sum("afterHelm" in line for line in bench.log) == 2
+
+
+async def test_after_helm_hooks_that_never_come_to_rest_are_a_failure(bench: Bench) -> None:
+    bench.hook("a", config(afterHelm=1), PATCH % ("x", "'1$$'"))
+    with pytest.raises(errors.ModuleError, match="afterHelm hooks changed the values in 10 runs in a row"):
+        await bench.run()
+
+
+async def test_a_retry_after_a_failed_helm_call_does_not_repeat_start_up(bench: Bench) -> None:
+    bench.hook("a", config(onStartup=1, beforeHelm=1))
+    bench.releases.error = errors.ModuleError("web", "helm says no")
+    with pytest.raises(errors.ModuleError, match="helm says no"):
+        await bench.run()
+    bench.releases.error = None
+    await bench.run()
+    assert sum("onStartup" in line for line in bench.log) == 1
+    assert bench.observer.failed == ["run web"]
+    assert bench.observer.statuses == ["Running", "Failed", "Running", "Ready"]
+
+
+FAILS_ONCE = "[ -e $LOG.once ] || { touch $LOG.once; exit 3; }"
+FAILS_ONCE_AFTER = f'grep -q before "$BINDING_CONTEXT_PATH" || {FAILS_ONCE}'
+
+
+async def test_a_retry_repeats_only_the_hooks_that_had_not_succeeded(bench: Bench) -> None:
+    bench.hook("a", config(onStartup=1, beforeHelm=1))
+    bench.hook("b", config(onStartup=2, beforeHelm=2), FAILS_ONCE)
+    task = bench.task(bench.runner.run)
+    with pytest.raises(hook_runner.HookFailed):
+        await bench.runner.run(task)
+    task.attempts = 1
+    await bench.runner.run(task)
+    assert bench.runs("onStartup") == ["a", "b", "b"]
+    assert bench.runs("beforeHelm") == ["a", "b"]
+
+
+async def test_a_retry_after_the_release_failed_runs_all_before_helm_hooks_again(bench: Bench) -> None:
+    """What the check before Helm misses may come with the second or third run of a hook."""
+    bench.hook("a", config(onStartup=1, beforeHelm=1))
+    bench.hook("b", config(beforeHelm=2, afterHelm=1), FAILS_ONCE)
+    task = bench.task(bench.runner.run)
+    bench.releases.error = errors.ModuleError("web", "the values are not ready for Helm")
+    for attempt, failure in enumerate([hook_runner.HookFailed, errors.ModuleError, errors.ModuleError]):
+        task.attempts = attempt
+        with pytest.raises(failure):
+            await bench.runner.run(task)
+    bench.releases.error, task.attempts = None, 3
+    await bench.runner.run(task)
+    assert bench.runs("onStartup") == ["a"]
+    assert bench.runs("beforeHelm") == ["a", "b", "b", *("a", "b"), *("a", "b")]
+    assert bench.runs("afterHelm") == ["b"]
+
+
+async def test_a_retry_that_was_asked_for_again_meanwhile_repeats_every_hook(bench: Bench) -> None:
+    bench.hook("a", config(onStartup=1, beforeHelm=1))
+    bench.hook("b", config(beforeHelm=2), FAILS_ONCE)
+    task = bench.task(bench.runner.run)
+    with pytest.raises(hook_runner.HookFailed):
+        await bench.runner.run(task)
+    task.attempts, task.wanted_again = 1, True
+    await bench.runner.run(task)
+    assert bench.runs("onStartup") == ["a"]
+    assert bench.runs("beforeHelm") == ["a", "b", "a", "b"], "they have not seen what changed meanwhile"
+
+
+async def test_values_changed_by_after_helm_before_another_hook_failed_are_not_forgotten(
+    bench: Bench,
+) -> None:
+    bench.hook("a", config(afterHelm=1), PATCH % ("x", "5"))
+    await bench.run()
+    bench.hook("a", config(afterHelm=1), PATCH % ("x", "6"))
+    bench.hook("b", config(afterHelm=2), FAILS_ONCE)
+    bench.states[WEB].hooks = None
+    task = bench.task(bench.runner.run)
+    with pytest.raises(hook_runner.HookFailed):
+        await bench.runner.run(task)
+    task.attempts = 1
+    before = len(bench.helm)
+    await bench.runner.run(task)
+    assert len(bench.helm) - before == 2, "the release is looked at again, and again with the new values"
+
+
+async def test_a_retried_delete_repeats_only_what_had_not_succeeded(bench: Bench) -> None:
+    bench.hook("a", config(beforeDeleteHelm=1, afterDeleteHelm=1))
+    bench.releases.there.add("web")
+    bench.releases.error = errors.ModuleError("web", "helm says no")
+    task = bench.task(bench.runner.delete)
+    with pytest.raises(errors.ModuleError):
+        await bench.runner.delete(task)
+    bench.releases.error, task.attempts = None, 1
+    await bench.runner.delete(task)
+    assert bench.runs("beforeDeleteHelm") == ["a"]
+    assert bench.runs("afterDeleteHelm") == ["a"]
+
+
+async def test_a_delete_that_gives_way_is_no_failure_and_the_module_starts_up_again_when_enabled(
+    bench: Bench,
+) -> None:
+    bench.hook("a", config(onStartup=1, beforeDeleteHelm=1, afterDeleteHelm=1))
+    await bench.run()
+    task = bench.task(bench.runner.delete)
+    bench.observer.then = task.supersede
+    with pytest.raises(tasks.SupersededError):
+        await bench.runner.delete(task)
+    bench.observer.then = lambda: None
+    assert bench.observer.failed == []
+    await bench.run()
+    assert bench.runs("onStartup") == ["a", "a"]
+
+
+async def test_a_module_whose_hooks_cannot_be_registered_lets_others_go_before_it(bench: Bench) -> None:
+    bench.hook("a", "configVersion: v1\nbeforeHlem: 1")
+    task = bench.task(bench.runner.run)
+    with pytest.raises(errors.ConfigurationError):
+        await bench.runner.run(task)
+    assert task.aside.is_set()
+
+
+async def test_a_module_that_fails_in_a_hook_does_not_let_others_go(bench: Bench) -> None:
+    bench.hook("a", config(beforeHelm=1), "exit 1")
+    task = bench.task(bench.runner.run)
+    with pytest.raises(hook_runner.HookFailed):
+        await bench.runner.run(task)
+    assert not task.aside.is_set()
+
+
+async def test_a_first_run_that_fails_in_after_helm_is_repeated_from_start_up(bench: Bench) -> None:
+    bench.hook("a", config(onStartup=1))
+    bench.hook("b", config(afterHelm=1), "[ -e $LOG.once ] || { touch $LOG.once; exit 3; }")
+    with pytest.raises(hook_runner.HookFailed, match="hook b failed with exit code 3"):
+        await bench.run()
+    await bench.run()
+    assert sum("onStartup" in line for line in bench.log) == 2
+
+
+async def test_a_later_run_that_fails_in_after_helm_is_not_repeated_from_start_up(bench: Bench) -> None:
+    bench.hook("a", config(onStartup=1))
+    bench.hook("b", config(afterHelm=1), "[ -e $LOG.fail ] && exit 3 || true")
+    await bench.run()
+    (bench.root / "log.fail").touch()
+    with pytest.raises(hook_runner.HookFailed):
+        await bench.run()
+    (bench.root / "log.fail").unlink()
+    await bench.run()
+    assert sum("onStartup" in line for line in bench.log) == 1
+
+
+async def test_a_hook_with_a_bad_configuration_fails_the_run_and_counts_as_a_discovery_error(
+    bench: Bench,
+) -> None:
+    bench.hook("a", "configVersion: v1\nbeforeHlem: 1")
+    with pytest.raises(errors.ConfigurationError, match="beforeHelm"):
+        await bench.run()
+    assert bench.observer.failed == ["discovery", "run web"]
+    bench.hook("a", config(beforeHelm=1))
+    await bench.run()
+    assert bench.helm == ["helm"], "a retry asks the hook again"
+
+
+async def test_nothing_of_a_hook_is_applied_when_one_of_its_outputs_is_wrong(bench: Bench) -> None:
+    body = PATCH % ("x", "5") + '\necho \'[{"op":"add","path":"/db/x"}]\' > $CONFIG_VALUES_JSON_PATCH_PATH'
+    bench.hook("a", config(beforeHelm=1), body)
+    with pytest.raises(patches.PatchError):
+        await bench.run()
+    assert bench.values.values(WEB)["web"] == {}
+    assert bench.observer.hooks == [("a", "beforeHelm", False)]
+
+
+async def test_a_run_stops_between_two_steps_when_a_newer_intent_came(bench: Bench) -> None:
+    bench.hook("a", config(beforeHelm=1))
+    bench.hook("b", config(beforeHelm=2))
+    task = bench.task(bench.runner.run)
+    bench.observer.then = task.supersede
+    with pytest.raises(tasks.SupersededError):
+        await bench.runner.run(task)
+    assert (len(bench.log), bench.helm) == (1, [])
+
+
+@pytest.mark.parametrize(
+    ("more", "fresh"),
+    [({"converge": 1}, False), ({}, True), ({"converge": 1, "attempts": 1}, True)],
+    ids=["in a converge", "on its own", "after a failure"],
+)
+async def test_a_run_trusts_the_list_of_its_own_converge_only(
+    bench: Bench, more: dict[str, int], fresh: bool
+) -> None:
+    await bench.run(**more)
+    assert bench.releases.fresh == [fresh]
+
+
+async def test_a_module_without_a_chart_runs_its_hooks_only(bench: Bench) -> None:
+    bench.states[WEB].module = model.Module(WEB, 1, bench.root / "web", has_chart=False)
+    bench.hook("a", config(beforeHelm=1, afterHelm=2))
+    await bench.run()
+    assert len(bench.log) == 2
+    assert bench.helm == []
+
+
+async def test_a_delete_runs_hooks_around_the_uninstall_and_forgets_the_module(bench: Bench) -> None:
+    bench.hook("a", config(onStartup=1), PATCH % ("x", "5"))
+    bench.hook("b", config(beforeDeleteHelm=1, afterDeleteHelm=1))
+    await bench.run()
+    await bench.delete()
+    assert bench.helm == ["helm", "uninstall"]
+    assert [line.split(" ", 1)[1] for line in bench.log[1:]] == [
+        '[{"binding":"beforeDeleteHelm","snapshots":{}}]',
+        '[{"binding":"afterDeleteHelm","snapshots":{}}]',
+    ]
+    assert bench.values.values(WEB)["web"] == {}, "its patches are dropped"
+    assert bench.states[WEB].status is state.ModuleStatus.DISABLED
+    await bench.run()
+    assert sum("onStartup" in line for line in bench.log) == 2, "enabled again, it starts up again"
+
+
+async def test_a_removal_is_noted_as_unfinished_until_the_hooks_after_it_succeeded(bench: Bench) -> None:
+    bench.hook("a", config(beforeDeleteHelm=1, afterDeleteHelm=1), FAILS_ONCE_AFTER)
+    bench.releases.there.add("web")
+    with pytest.raises(hook_runner.HookFailed):
+        await bench.delete()
+    assert (bench.releases.there, bench.releases.half_removed) == (set(), {"web"})
+    bench.states[WEB].reset()
+    await bench.delete()
+    assert bench.releases.half_removed == set()
+    assert bench.runs("beforeDeleteHelm") == ["a"], "what comes before the removal is over"
+    assert bench.helm == ["uninstall"]
+
+
+async def test_a_removal_that_no_hooks_follow_is_not_noted(bench: Bench) -> None:
+    bench.releases.there.add("web")
+    await bench.delete()
+    assert bench.releases.noted == []
+
+
+async def test_a_failing_before_delete_hook_keeps_the_release(bench: Bench) -> None:
+    bench.hook("b", config(beforeDeleteHelm=1), "exit 1")
+    bench.releases.there.add("web")
+    with pytest.raises(hook_runner.HookFailed):
+        await bench.delete()
+    assert bench.helm == []
+    assert bench.observer.failed == ["delete web"]
+
+
+async def test_a_module_without_a_release_is_deleted_without_helm(bench: Bench) -> None:
+    bench.hook("b", config(beforeDeleteHelm=1, afterDeleteHelm=1))
+    await bench.delete()
+    assert bench.helm == []
+    assert bench.log == ['b [{"binding":"afterDeleteHelm","snapshots":{}}]']
+
+
+async def test_hooks_that_are_bound_alike_run_by_order_and_then_by_name(bench: Bench) -> None:
+    for name, order in (("c", -5), ("a", 10), ("b", 10)):
+        bench.hook(name, config(beforeHelm=order))
+    await bench.run()
+    assert [hook for hook, _, _ in bench.observer.hooks] == ["c", "a", "b"]
+
+
+def bound(*names: str, **more: object) -> str:
+    """The configuration of a hook that is bound to Pods under these names."""
+    kubernetes = [{"name": name, "kind": "Pod", **more} for name in names]
+    return json.dumps({"configVersion": "v1", "onStartup": 1, "beforeHelm": 1, "kubernetes": kubernetes})
+
+
+def brief(bench: Bench) -> list[str]:
+    """The bindings and types that hooks were told, in their order."""
+    told = [json.loads(line.split(" ", 1)[1]) for line in bench.log if "[{" in line]
+    return [" ".join(filter(None, (item["binding"], item.get("type")))) for run in told for item in run]
+
+
+async def test_a_first_run_synchronizes_between_start_up_and_helm(bench: Bench) -> None:
+    bench.hook("a", bound("pods"))
+    bench.cluster.put("Pod", "x")
+    await bench.run()
+    await bench.run()
+    assert brief(bench) == ["onStartup", "pods Synchronization", "beforeHelm", "beforeHelm"]
+    assert '"snapshots":{"pods":[{"object":' in bench.log[-1]
+    assert bench.helm == ["helm", "helm"]
+
+
+async def test_a_retry_does_not_repeat_synchronizations_that_succeeded(bench: Bench) -> None:
+    bench.hook("a", bound("pods"))
+    bench.hook(
+        "b",
+        bound("pods"),
+        'if grep -q Synchronization "$BINDING_CONTEXT_PATH" && mkdir $LOG.once; then exit 1; fi',
+    )
+    with pytest.raises(hook_runner.HookFailed):
+        await bench.run()
+    await bench.run(attempts=1)
+    assert bench.runs("pods") == ["a", "b", "b", "a", "b"], "the last two are the snapshots of beforeHelm"
+    assert bench.runs("onStartup") == ["a", "b"]
+
+
+async def test_a_first_run_that_fails_in_after_helm_repeats_synchronizations(bench: Bench) -> None:
+    bench.hook("a", bound("pods"))
+    bench.hook("b", config(afterHelm=1), "mkdir $LOG.once && exit 3 || true")
+    with pytest.raises(hook_runner.HookFailed):
+        await bench.run()
+    await bench.run()
+    once = ["onStartup", "pods Synchronization", "beforeHelm", "afterHelm"]
+    assert brief(bench) == [*once, *once]
+
+
+async def test_a_run_that_is_stopped_while_objects_are_listed_ends(bench: Bench) -> None:
+    bench.hook("a", bound("pods"))
+    bench.cluster.slow.add("Pod")
+    task = bench.task(bench.runner.run)
+    running = asyncio.create_task(bench.runner.run(task))
+    await asyncio.wait_for(bench.cluster.followed.wait(), 5)
+    task.supersede()
+    with pytest.raises(tasks.SupersededError):
+        await asyncio.wait_for(running, 5)
+    assert bench.helm == []
+
+
+async def test_snapshots_are_there_for_the_hooks_of_a_delete_and_end_with_it(bench: Bench) -> None:
+    kubernetes = [{"name": "pods", "kind": "Pod"}]
+    bench.hook("a", json.dumps({"configVersion": "v1", "beforeDeleteHelm": 1, "kubernetes": kubernetes}))
+    await bench.run()
+    bench.runner.mute(WEB)
+    bench.cluster.put("Pod", "x")
+    await bench.delete()
+    assert '"binding":"beforeDeleteHelm","snapshots":{"pods":[{"object":' in bench.log[-1]
+    assert bench.cluster.subscriptions == []
+
+
+async def test_hooks_whose_configuration_changed_start_the_module_up_again(bench: Bench) -> None:
+    bench.hook("a", config(beforeHelm=1))
+    await bench.run()
+    bench.hook("a", config(beforeHelm=1, onStartup=1))
+    await bench.runner.renew_hooks(WEB)
+    await bench.run()
+    assert bench.runs("onStartup") == ["a"]
+
+
+async def test_hooks_of_which_only_the_text_changed_start_nothing_up(bench: Bench) -> None:
+    bench.hook("a", config(beforeHelm=1, onStartup=1))
+    await bench.run()
+    bench.hook("a", config(beforeHelm=1, onStartup=1), "true")
+    await bench.runner.renew_hooks(WEB)
+    await bench.run()
+    assert bench.runs("onStartup") == ["a"]
+
+
+async def test_hooks_that_tell_no_configuration_any_more_stay_as_they_were(bench: Bench) -> None:
+    bench.hook("a", config(beforeHelm=1))
+    await bench.run()
+    bench.hook("a", "nonsense: true")
+    with pytest.raises(errors.AddonOperatorError, match="nonsense"):
+        await bench.runner.renew_hooks(WEB)
+    await bench.run()
+    assert len(bench.runs("beforeHelm")) == 2
+
+
+async def test_hooks_that_were_never_asked_are_left_to_the_first_run(bench: Bench) -> None:
+    bench.hook("a", "nonsense: true")
+    await bench.runner.renew_hooks(WEB)
+    assert bench.states[WEB].hooks is None

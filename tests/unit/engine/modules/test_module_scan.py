@@ -1,0 +1,97 @@
+"""What counts as a change of the modules directories."""
+
+import os
+import pathlib
+from collections.abc import Callable
+
+import pytest
+
+from addon_operator.engine.modules import module_scan
+
+
+@pytest.fixture
+def modules(tmp_path: pathlib.Path) -> pathlib.Path:
+    web = tmp_path / "010-web"
+    for directory in (web / "hooks", web / "templates", tmp_path / "020-db"):
+        directory.mkdir(parents=True)
+    (web / "hooks" / "a.sh").write_text("a")
+    (web / "values.yaml").write_text("a: 1")
+    (tmp_path / "values.yaml").write_text("global: {}")
+    return tmp_path
+
+
+def change_text(modules: pathlib.Path) -> None:
+    (modules / "010-web" / "values.yaml").write_text("a: 12")
+
+
+def make_executable(modules: pathlib.Path) -> None:
+    (modules / "010-web" / "hooks" / "a.sh").chmod(0o755)
+
+
+def add_file(modules: pathlib.Path) -> None:
+    (modules / "010-web" / "templates" / "x.yaml").touch()
+
+
+def remove_file(modules: pathlib.Path) -> None:
+    (modules / "010-web" / "hooks" / "a.sh").unlink()
+
+
+def replace_file(modules: pathlib.Path) -> None:
+    path = modules / "010-web" / "values.yaml"
+    other, status = modules / "010-web" / "other", path.stat()
+    other.write_text("b: 1")
+    other.replace(path)
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+@pytest.mark.parametrize("change", [change_text, make_executable, add_file, remove_file, replace_file])
+def test_changes_below_a_module_are_noticed_and_told_apart(
+    modules: pathlib.Path, change: Callable[[pathlib.Path], None]
+) -> None:
+    before = module_scan.scan([modules])
+    change(modules)
+    now = module_scan.scan([modules])
+    assert now.modules[modules / "010-web"] != before.modules[modules / "010-web"]
+    assert now.modules[modules / "020-db"] == before.modules[modules / "020-db"]
+    assert now.common == before.common
+
+
+def test_a_scan_without_a_change_is_equal(modules: pathlib.Path) -> None:
+    assert module_scan.scan([modules]) == module_scan.scan([modules])
+
+
+@pytest.mark.parametrize("name", ["__pycache__/a.pyc", ".git/x", "a.sh~", ".a.sh.swp", "venv/bin/python"])
+def test_what_editors_and_interpreters_leave_behind_is_no_change(modules: pathlib.Path, name: str) -> None:
+    before = module_scan.scan([modules])
+    path = modules / "010-web" / "hooks" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("x")
+    assert module_scan.scan([modules]) == before
+
+
+def test_the_common_values_are_their_own_change(modules: pathlib.Path) -> None:
+    before = module_scan.scan([modules])
+    (modules / "values.yaml").unlink()
+    now = module_scan.scan([modules])
+    assert now.modules == before.modules
+    assert now.common != before.common
+
+
+def test_links_are_followed_and_circles_end(modules: pathlib.Path) -> None:
+    web = modules / "010-web"
+    (web / "circle").symlink_to(web)
+    (web / "link").symlink_to(modules / "020-db")
+    before = module_scan.scan([modules])
+    (modules / "020-db" / "x").touch()
+    now = module_scan.scan([modules])
+    assert now.modules[web] != before.modules[web]
+
+
+def test_modules_are_found_by_their_directory(modules: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    other = tmp_path / "010-web" / "hooks"
+    assert module_scan.scan([modules, other]).of(modules) == [modules / "010-web", modules / "020-db"]
+
+
+def test_a_missing_modules_directory_is_an_error(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        module_scan.scan([tmp_path / "nowhere"])

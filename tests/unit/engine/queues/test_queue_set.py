@@ -1,0 +1,156 @@
+"""Named queues: made when they are used, worked beside each other, gone with their last binding."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from addon_operator.engine.queues import queue_set, tasks
+from addon_operator.kernel import errors
+from tests.unit.engine import fakes
+
+
+class Bench:
+    def __init__(self) -> None:
+        self.gone: list[str] = []
+        self.ran: list[str] = []
+        self.clock = fakes.Clock()
+        self.log = fakes.QueueLog()
+        self.queues = queue_set.QueueSet(self.log, self.gone.append, clock=self.clock)
+        self.gate = asyncio.Event()
+
+    def add(self, queue: str, name: str, *, fails: bool = False, waits: bool = False) -> tasks.Task:
+        async def run(task: tasks.Task) -> None:
+            self.ran.append(name)
+            if waits:
+                await self.gate.wait()
+            if fails:
+                raise errors.AddonOperatorError(f"{name} failed")
+
+        task = tasks.Task(tasks.TaskKind.MODULE_HOOK_RUN, run, owner=name, hook=name)
+        return self.queues[queue].add(task)
+
+    @property
+    def names(self) -> list[str]:
+        return [queue.name for queue in self.queues.all]
+
+
+@pytest.fixture
+async def bench() -> AsyncIterator[Bench]:
+    made = Bench()
+    working = asyncio.create_task(made.queues.work())
+    await fakes.settle()
+    yield made
+    working.cancel()
+    await asyncio.gather(working, return_exceptions=True)
+
+
+async def test_a_named_queue_is_made_when_a_task_comes(bench: Bench) -> None:
+    assert bench.names == ["main"]
+    bench.queues.use("slow")
+    assert await bench.add("slow", "a").done is tasks.Outcome.DONE
+    assert bench.names == ["main", "slow"]
+
+
+async def test_queues_run_side_by_side(bench: Bench) -> None:
+    bench.queues.use("slow")
+    bench.add("slow", "a", waits=True)
+    bench.add("slow", "b")
+    assert await bench.add("main", "c").done is tasks.Outcome.DONE
+    await fakes.settle()
+    assert bench.ran == ["a", "c"]
+    bench.gate.set()
+    await fakes.settle()
+    assert bench.ran == ["a", "c", "b"]
+
+
+async def test_a_failing_head_holds_up_its_named_queue_and_no_other(bench: Bench) -> None:
+    for name in ("one", "two"):
+        bench.queues.use(name)
+    bench.add("one", "a", fails=True)
+    bench.add("one", "b")
+    bench.add("two", "c")
+    bench.add("main", "d")
+    await fakes.settle()
+    assert sorted(bench.ran) == ["a", "c", "d"]
+    await bench.clock.advance(30, *bench.queues.all)
+    assert sorted(bench.ran) == ["a", "a", "c", "d"]
+
+
+async def test_a_queue_ends_with_its_last_binding(bench: Bench) -> None:
+    bench.queues.use("slow")
+    bench.queues.use("slow")
+    await bench.add("slow", "a").done
+    await fakes.settle()
+    bench.queues.leave("slow")
+    assert bench.names == ["main", "slow"]
+    bench.queues.leave("slow")
+    assert bench.names == ["main"]
+    assert bench.gone == ["slow"]
+
+
+async def test_a_queue_without_bindings_ends_with_its_last_task(bench: Bench) -> None:
+    bench.queues.use("slow")
+    task = bench.add("slow", "a", waits=True)
+    await fakes.settle()
+    bench.queues.leave("slow")
+    assert bench.names == ["main", "slow"]
+    bench.gate.set()
+    assert await task.done is tasks.Outcome.DONE
+    await fakes.settle()
+    assert bench.names == ["main"]
+    assert bench.gone == ["slow"]
+
+
+async def test_a_queue_that_ended_comes_back_when_it_is_used_again(bench: Bench) -> None:
+    bench.queues.use("slow")
+    await bench.add("slow", "a").done
+    bench.queues.leave("slow")
+    bench.queues.use("slow")
+    assert await bench.add("slow", "b").done is tasks.Outcome.DONE
+
+
+async def test_main_never_ends(bench: Bench) -> None:
+    bench.queues.use("main")
+    await bench.add("main", "a").done
+    bench.queues.leave("main")
+    assert await bench.add("main", "b").done is tasks.Outcome.DONE
+    assert bench.gone == []
+
+
+async def test_tasks_that_came_before_the_work_began_are_run() -> None:
+    made = Bench()
+    made.queues.use("slow")
+    task = made.add("slow", "a")
+    working = asyncio.create_task(made.queues.work())
+    assert await task.done is tasks.Outcome.DONE
+    working.cancel()
+    await asyncio.gather(working, return_exceptions=True)
+
+
+async def test_a_drain_begins_nothing_more_in_any_queue(bench: Bench) -> None:
+    bench.queues.use("slow")
+    running = bench.add("slow", "a", waits=True)
+    bench.add("slow", "b")
+    await fakes.settle()
+    draining = asyncio.create_task(bench.queues.drain(5))
+    await fakes.settle()
+    bench.add("main", "c")
+    bench.add("late", "d")
+    bench.gate.set()
+    await draining
+    await fakes.settle()
+    assert bench.ran == ["a"]
+    assert running.done.done()
+
+
+async def test_unwanted_tasks_are_dropped_from_all_queues(bench: Bench) -> None:
+    bench.queues.use("slow")
+    for queue in ("main", "slow"):
+        bench.add(queue, f"{queue} first", waits=True)
+        bench.add(queue, f"{queue} second")
+    await fakes.settle()
+    bench.queues.drop(lambda task: task.owner.endswith("second"))
+    bench.gate.set()
+    await fakes.settle()
+    assert bench.ran == ["main first", "slow first"]

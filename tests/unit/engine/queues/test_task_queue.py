@@ -1,0 +1,353 @@
+"""The order in which a queue runs its tasks, and what a failure holds up."""
+
+import asyncio
+import collections
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import pytest
+
+from addon_operator.engine.queues import retry_delays, task_queue, tasks
+from addon_operator.kernel import errors
+from tests.unit.engine import fakes
+
+
+class Bench:
+    """A working queue whose tasks report what they do."""
+
+    def __init__(self, parallelism: int = 1) -> None:
+        self.clock = fakes.Clock()
+        self.observer = fakes.QueueLog()
+        self.queue = task_queue.TaskQueue(
+            "main", observer=self.observer, clock=self.clock, parallelism=parallelism, rng=random.Random(1)
+        )
+        self.ran: list[str] = []
+        self.fail: collections.Counter[str] = collections.Counter()
+        self.gates: dict[str, asyncio.Event] = {}
+        self.postpone: dict[str, float] = {}
+
+    def task(self, name: str, owner: str = "", lane: int | None = None, **more: object) -> tasks.Task:
+        async def run(task: tasks.Task) -> None:
+            self.ran.append(name)
+            if name in self.gates:
+                await self.gates[name].wait()
+                if name not in self.postpone:
+                    task.checkpoint()
+            if name in self.postpone:
+                raise tasks.PostponedError(self.postpone[name])
+            if self.fail[name] > 0:
+                self.fail[name] -= 1
+                raise errors.AddonOperatorError(f"{name} failed")
+
+        return tasks.Task(
+            kind=tasks.TaskKind.MODULE_RUN,
+            run=run,
+            owner=owner,
+            hook=name,
+            lane=lane,
+            **more,  # type: ignore[arg-type] # the names are those of the dataclass
+        )
+
+    def add(self, name: str, owner: str = "", **more: object) -> tasks.Task:
+        return self.queue.add(self.task(name, owner, **more))  # type: ignore[arg-type] # as above
+
+
+@pytest.fixture
+async def working() -> AsyncIterator[Callable[..., Awaitable[Bench]]]:
+    workers: list[asyncio.Task[None]] = []
+
+    async def start(parallelism: int = 1) -> Bench:
+        bench = Bench(parallelism)
+        workers.append(asyncio.create_task(bench.queue.work()))
+        return bench
+
+    yield start
+    for worker in workers:
+        worker.cancel()
+    await asyncio.gather(*workers, return_exceptions=True)
+
+
+Start = Callable[..., Awaitable[Bench]]
+
+
+async def test_tasks_run_in_the_order_they_came(working: Start) -> None:
+    bench = await working()
+    last = [bench.add(name) for name in "abc"][-1]
+    assert await last.done is tasks.Outcome.DONE
+    assert bench.ran == ["a", "b", "c"]
+
+
+async def test_a_failed_task_is_tried_again_before_later_tasks_of_its_module(working: Start) -> None:
+    bench = await working()
+    bench.fail["a"] = 1
+    bench.add("a", "one")
+    bench.add("b", "one")
+    await fakes.settle()
+    assert bench.ran == ["a"]
+    await bench.clock.advance(30, bench.queue)
+    assert bench.ran == ["a", "a", "b"]
+
+
+async def test_the_backoff_of_one_module_does_not_hold_up_another(working: Start) -> None:
+    bench = await working()
+    bench.fail["a"] = 1
+    bench.add("a", "one")
+    other = bench.add("b", "two")
+    assert await other.done is tasks.Outcome.DONE
+    assert bench.ran == ["a", "b"]
+
+
+async def test_a_queue_that_is_hastened_tries_at_once_what_failed(working: Start) -> None:
+    bench = await working()
+    bench.fail["a"] = 1
+    bench.postpone["b"] = 60.0
+    bench.add("a", "one")
+    bench.add("b", "two")
+    await fakes.settle()
+    bench.queue.hasten()
+    await fakes.settle()
+    assert bench.ran == ["a", "b", "a"], "what was postponed has not failed"
+
+
+async def test_only_the_failed_tasks_that_are_wanted_are_hastened(working: Start) -> None:
+    bench = await working()
+    bench.fail |= {"a": 1, "b": 1}
+    bench.add("a", "one")
+    bench.add("b", "two")
+    await fakes.settle()
+    bench.queue.hasten(lambda task: task.owner == "two")
+    await fakes.settle()
+    assert bench.ran == ["a", "b", "b"]
+
+
+async def test_a_task_that_holds_the_queue_makes_everything_wait_for_its_next_try(working: Start) -> None:
+    bench = await working()
+    bench.fail["discover"] = 1
+    bench.add("discover", holds_queue=True, fixed_delay=5.0)
+    bench.add("b", "two")
+    await fakes.settle()
+    assert bench.ran == ["discover"]
+    assert bench.observer.failures == [("", "discover failed", 5.0)]
+    await bench.clock.advance(5.1, bench.queue)
+    assert bench.ran == ["discover", "discover", "b"]
+
+
+async def test_tasks_of_one_lane_run_side_by_side_up_to_the_parallelism(working: Start) -> None:
+    bench = await working(2)
+    for name in "abc":
+        bench.gates[name] = asyncio.Event()
+        bench.add(name, name, lane=10)
+    await fakes.settle()
+    assert bench.ran == ["a", "b"]
+    bench.gates["b"].set()
+    await fakes.settle()
+    assert bench.ran == ["a", "b", "c"]
+
+
+async def test_a_task_of_another_lane_waits_until_the_lane_is_empty(working: Start) -> None:
+    bench = await working(4)
+    bench.gates["a"] = asyncio.Event()
+    bench.add("a", "one", lane=10)
+    bench.add("b", "two", lane=20)
+    bench.add("c", "three", lane=10)
+    await fakes.settle()
+    assert bench.ran == ["a"], "a ready task is never stepped over, not even by one that could join the lane"
+    bench.gates["a"].set()
+    await fakes.settle()
+    assert bench.ran == ["a", "b", "c"]
+
+
+async def test_a_retry_of_another_lane_runs_beside_the_tasks_of_a_lane(working: Start) -> None:
+    bench = await working(2)
+    bench.fail["crds"] = 1
+    bench.gates["slow"] = asyncio.Event()
+    bench.add("crds", "one", lane=-1)
+    for name in ("slow", "b"):
+        bench.add(name, name, lane=10)
+    await fakes.settle()
+    await bench.clock.advance(10, bench.queue)
+    assert bench.ran == ["crds", "slow", "b", "crds"]
+    bench.add("c", "c", lane=10)
+    await fakes.settle()
+    assert bench.ran[4:] == ["c"], "the slow task holds up nothing of its lane"
+
+
+@pytest.mark.parametrize("lane", [pytest.param(None, id="no lane"), pytest.param(20, id="another lane")])
+async def test_a_retry_under_way_holds_up_no_other_lane(working: Start, lane: int | None) -> None:
+    bench = await working(2)
+    bench.fail["failing"] = 1
+    bench.add("failing", "one", lane=lane)
+    await fakes.settle()
+    bench.gates["failing"] = asyncio.Event()
+    await bench.clock.advance(10, bench.queue)
+    for name in ("a", "b"):
+        bench.add(name, name, lane=10)
+    await fakes.settle()
+    assert bench.ran == ["failing", "failing", "a", "b"]
+
+
+@pytest.mark.parametrize(
+    "owner", [pytest.param("", id="of a global hook"), pytest.param("two", id="of a module")]
+)
+async def test_a_task_without_a_lane_waits_for_retries_under_way(working: Start, owner: str) -> None:
+    bench = await working(2)
+    bench.fail["failing"] = 1
+    bench.add("failing", "one")
+    await fakes.settle()
+    bench.gates["failing"] = asyncio.Event()
+    await bench.clock.advance(10, bench.queue)
+    bench.add("alone", owner)
+    await fakes.settle()
+    assert bench.ran == ["failing", "failing"]
+
+
+async def test_a_retry_of_a_global_hook_runs_alone(working: Start) -> None:
+    bench = await working(2)
+    bench.fail["hook"] = 1
+    bench.add("hook")
+    bench.gates["a"] = asyncio.Event()
+    bench.add("a", "one", lane=10)
+    await fakes.settle()
+    await bench.clock.advance(10, bench.queue)
+    assert bench.ran == ["hook", "a"]
+
+
+async def test_two_tasks_of_one_module_never_run_at_once(working: Start) -> None:
+    bench = await working(4)
+    bench.gates["a"] = asyncio.Event()
+    bench.add("a", "one", lane=10)
+    bench.add("b", "one", lane=10)
+    await fakes.settle()
+    assert bench.ran == ["a"]
+
+
+async def test_a_duplicate_of_a_pending_task_is_that_task(working: Start) -> None:
+    bench = await working()
+    bench.gates["a"] = asyncio.Event()
+    running = bench.add("a", "one")
+    await fakes.settle()
+    first, second = bench.add("a", "one"), bench.add("a", "one")
+    assert first is second
+    assert first is not running, "what already runs may have read old values"
+
+
+async def test_a_dropped_task_never_runs_and_tells_who_waits(working: Start) -> None:
+    bench = await working()
+    bench.fail["a"] = 99
+    failing = bench.add("a", "one", converge=1)
+    await fakes.settle()
+    bench.queue.drop(lambda task: task.converge == 1)
+    assert await failing.done is tasks.Outcome.DROPPED
+    await bench.clock.advance(60, bench.queue)
+    assert bench.ran == ["a"]
+
+
+async def test_a_running_task_that_is_dropped_stops_at_its_next_checkpoint(working: Start) -> None:
+    bench = await working()
+    bench.gates["a"] = asyncio.Event()
+    task = bench.add("a", "one", converge=1)
+    await fakes.settle()
+    bench.queue.drop(lambda task: task.converge == 1)
+    assert not task.done.done()
+    bench.gates["a"].set()
+    assert await task.done is tasks.Outcome.DROPPED
+    assert bench.observer.failures == []
+
+
+async def test_an_allowed_failure_is_told_and_not_tried_again(working: Start) -> None:
+    bench = await working()
+    bench.fail["a"] = 1
+    task = bench.add("a", "one", allow_failure=True)
+    assert await task.done is tasks.Outcome.DONE
+    assert bench.observer.failures == [("one", "a failed", None)]
+
+
+async def test_the_first_try_is_told_even_when_it_failed(working: Start) -> None:
+    bench = await working()
+    bench.fail["a"] = 1
+    task = bench.add("a", "one")
+    await task.tried
+    assert not task.done.done()
+    assert (task.attempts, task.last_error) == (1, "a failed")
+
+
+async def test_an_error_is_kept_with_and_without_values(working: Start) -> None:
+    class TellsTooMuchError(errors.AddonOperatorError):
+        @property
+        def without_values(self) -> str:
+            return "the values are not valid"
+
+    async def fail(task: tasks.Task) -> None:
+        raise TellsTooMuchError("size: 'huge' is no integer")
+
+    async def break_down(task: tasks.Task) -> None:
+        raise KeyError("huge")
+
+    bench = await working()
+    told = bench.queue.add(tasks.Task(tasks.TaskKind.MODULE_RUN, fail, owner="a"))
+    await told.tried
+    assert (told.last_error, told.last_error_without_values) == (
+        "size: 'huge' is no integer",
+        "the values are not valid",
+    )
+    defect = bench.queue.add(tasks.Task(tasks.TaskKind.MODULE_RUN, break_down, owner="b", allow_failure=True))
+    await defect.tried
+    assert defect.last_error_without_values == "KeyError; the operator's log says more"
+
+
+async def test_draining_starts_nothing_more_and_waits_for_the_step_that_runs(working: Start) -> None:
+    bench = await working()
+    bench.gates["a"] = asyncio.Event()
+    running = bench.add("a", "one")
+    bench.add("b", "two")
+    await fakes.settle()
+    bench.gates["a"].set()
+    await bench.queue.drain(grace=10)
+    await fakes.settle()
+    assert running.done.result() is tasks.Outcome.DROPPED, "it begins no further step"
+    assert bench.ran == ["a"]
+
+
+def test_the_backoff_grows_from_5_to_30_seconds() -> None:
+    waits = {
+        attempt: [retry_delays.delay(attempt, random.Random(seed)) for seed in range(20)]
+        for attempt in range(1, 40)
+    }
+    assert all(5 <= wait <= 30 for each in waits.values() for wait in each)
+    with_jitter = [attempt for attempt, each in waits.items() if len(set(each)) > 1]
+    assert with_jitter[:4] == [1, 2, 3, 4]
+    assert {min(waits[attempt]) for attempt in range(7, 40)} == {30}
+
+
+async def test_a_postponed_task_holds_up_its_own_hook_only_and_has_not_failed(working: Start) -> None:
+    bench = await working()
+    bench.postpone["a"] = 3.0
+    first = bench.add("a", "one", is_distinct=True)
+    bench.add("b", "one")
+    bench.add("a", "one", is_distinct=True)
+    await fakes.settle()
+    assert bench.ran == ["a", "b"]
+    assert (first.attempts, bench.observer.failures) == (0, [])
+    del bench.postpone["a"]
+    await bench.clock.advance(3.0, bench.queue)
+    assert bench.ran == ["a", "b", "a", "a"]
+
+
+async def test_a_postponed_task_that_is_dropped_while_it_runs_does_not_come_back(working: Start) -> None:
+    bench = await working()
+    bench.postpone["a"] = 3.0
+    bench.gates["a"] = asyncio.Event()
+    task = bench.add("a", "one")
+    await fakes.settle()
+    bench.queue.drop(lambda _: True)
+    bench.gates.pop("a").set()
+    assert await task.done is tasks.Outcome.DROPPED
+
+
+async def test_a_strict_queue_waits_for_its_failing_head() -> None:
+    bench = Bench()
+    first, second = bench.task("a", "one"), bench.task("b", "two")
+    first.not_before = 5.0
+    assert task_queue.pick([first, second], [], 0.0, 1) is second
+    assert task_queue.pick([first, second], [], 0.0, 1, is_strict=True) is None
+    assert task_queue.pick([first, second], [], 5.0, 1, is_strict=True) is first

@@ -1,0 +1,487 @@
+"""The values ConfigMap both ways: what counts as an edit, and what a bad one leaves in force."""
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from addon_operator.engine.sources import config_sync
+from addon_operator.kernel import errors
+from addon_operator.kernel.names import ModuleName
+from addon_operator.kube.client import config_maps
+from addon_operator.values import sources, store
+from addon_operator.values.patches import patches
+from addon_operator.values.schema import schemas
+
+WEB, DB = ModuleName("web"), ModuleName("db")
+
+
+class FakeConfigMap:
+    """A ConfigMap with a version counter; ``meanwhile`` runs between the answer's making and its arrival."""
+
+    def __init__(self, data: dict[str, str] | None) -> None:
+        self.data = data
+        self.version = 1
+        self.meanwhile: Callable[[], None] = lambda: None
+
+    def delete(self) -> None:
+        self.data = None
+
+    def snapshot(self) -> config_maps.Snapshot | None:
+        return None if self.data is None else config_maps.Snapshot(dict(self.data), str(self.version))
+
+    def edit(self, **data: str) -> config_maps.Snapshot | None:
+        self.data = {**(self.data or {}), **data}
+        self.version += 1
+        return self.snapshot()
+
+    async def read(self) -> config_maps.Snapshot | None:
+        answer = self.snapshot()
+        self.meanwhile()
+        await asyncio.sleep(0)
+        return answer
+
+    async def update(self, change: config_maps.Change) -> config_maps.Snapshot:
+        self.data = dict(await change(self.data or {}))
+        self.version += 1
+        written = config_maps.Snapshot(dict(self.data), str(self.version))
+        self.meanwhile()
+        await asyncio.sleep(0)
+        return written
+
+
+class Told:
+    def __init__(self) -> None:
+        self.changes: list[store.ConfigChange] = []
+        self.invalid: list[str] = []
+
+    def config_changed(self, change: store.ConfigChange) -> None:
+        self.changes.append(change)
+
+    def config_invalid(self, error: sources.ConfigMapError, uid: str) -> None:
+        self.invalid.append(str(error))
+
+
+SCHEMA = """
+properties:
+  a: {}
+  c: {}
+  size: {type: integer, maximum: 9}
+  password: {type: string, minLength: 8, x-sensitive: true}
+"""
+
+
+class Bench:
+    def __init__(self, data: dict[str, str] | None) -> None:
+        self.cluster = FakeConfigMap(data)
+        checked = schemas.load_schemas((SCHEMA, "config-values.yaml"))
+        files = sources.parse_common_values("webEnabled: true", "modules/values.yaml")
+        self.values = store.ValuesStore(
+            [store.ModuleValues(WEB, files, schemas=checked), store.ModuleValues(DB)]
+        )
+        self.told = Told()
+        self.warnings: list[str] = []
+        self.state = config_sync.ConfigState(
+            self.values,
+            self.cluster,
+            self.told,
+            modules=[WEB, DB],
+            source="ConfigMap",
+            warn=self.warnings.append,
+        )
+
+
+async def loaded(data: dict[str, str] | None) -> Bench:
+    bench = Bench(data)
+    await bench.state.load()
+    return bench
+
+
+async def receive(bench: Bench, snapshot: config_maps.Snapshot | None) -> None:
+    bench.state.received(snapshot)
+    await bench.state.settled()
+
+
+async def reread(bench: Bench) -> None:
+    await bench.state.reread()
+    await bench.state.settled()
+
+
+def patch(path: str, value: object) -> patches.ValuesPatch:
+    return patches.ValuesPatch(({"op": "add", "path": path, "value": value},), "hook")  # type: ignore[dict-item] # JSON
+
+
+async def test_a_missing_config_map_is_an_empty_one() -> None:
+    bench = await loaded(None)
+    assert bench.values.config_values(WEB) == {"global": {}, "web": {}}
+
+
+async def test_a_wrong_config_map_at_start_is_an_error() -> None:
+    with pytest.raises(sources.ConfigMapError, match="web"):
+        await loaded({"web": "a: ["})
+
+
+async def test_an_edit_is_taken_in_and_told_by_what_it_changed() -> None:
+    bench = await loaded({"web": "a: 1"})
+    await receive(bench, bench.cluster.edit(web="a: 2"))
+    assert bench.values.config_values(WEB)["web"] == {"a": 2}
+    assert [change.sections_changed for change in bench.told.changes] == [{WEB}]
+
+
+async def test_an_edit_that_changes_only_the_writing_is_not_told() -> None:
+    bench = await loaded({"web": "a: 1"})
+    await receive(bench, bench.cluster.edit(web="# a comment\na:   1\n"))
+    assert bench.told.changes == []
+
+
+async def test_the_same_version_delivered_again_is_not_told() -> None:
+    bench = await loaded({"web": "a: 1"})
+    await receive(bench, bench.cluster.snapshot())
+    assert bench.told.changes == []
+
+
+async def test_a_bad_edit_is_told_once_and_leaves_the_last_good_values() -> None:
+    bench = await loaded({"web": "a: 1"})
+    bad = bench.cluster.edit(web="a: [")
+    await receive(bench, bad)
+    await receive(bench, bad)
+    assert len(bench.told.invalid) == 1
+    assert bench.values.config_values(WEB)["web"] == {"a": 1}
+    await receive(bench, bench.cluster.edit(web="a: 3"))
+    assert bench.values.config_values(WEB)["web"] == {"a": 3}
+    assert len(bench.told.changes) == 1
+
+
+async def test_it_shows_whether_the_config_map_is_wrong_now() -> None:
+    bench = await loaded({"web": "a: 1"})
+    seen = [bench.state.is_refused]
+    for text in ("a: [", "a: 1"):
+        await receive(bench, bench.cluster.edit(web=text))
+        seen.append(bench.state.is_refused)
+    assert seen == [False, True, False]
+
+
+async def test_an_older_version_that_comes_late_is_passed_over() -> None:
+    bench = await loaded({"web": "a: 1"})
+    old = bench.cluster.edit(web="a: 2")
+    await receive(bench, bench.cluster.edit(web="a: 3"))
+    await receive(bench, old)
+    assert bench.values.config_values(WEB)["web"] == {"a": 3}
+
+
+async def test_deleting_the_config_map_falls_back_to_the_sources_below() -> None:
+    bench = await loaded({"web": "a: 1"})
+    await receive(bench, None)
+    assert bench.values.config_values(WEB)["web"] == {}
+    assert bench.told.changes[0].sections_changed == {WEB}
+    bench.cluster.version = 9
+    await receive(bench, bench.cluster.edit(web="a: 1"))
+    assert len(bench.told.changes) == 2, "and created again it is back"
+
+
+async def test_a_hooks_write_reaches_cluster_and_store_and_is_no_edit() -> None:
+    bench = await loaded({"web": "a: 1  # mine", "db": "b:   1 # theirs"})
+    bench.cluster.meanwhile = lambda: bench.state.received(bench.cluster.snapshot())
+    assert await bench.state.write(WEB, patch("/web/c", 2)) is True
+    assert bench.values.config_values(WEB)["web"] == {"a": 1, "c": 2}
+    assert bench.cluster.data is not None
+    assert bench.cluster.data["db"] == "b:   1 # theirs"
+    await receive(bench, bench.cluster.snapshot())
+    assert bench.told.changes == [], "whether the watch is faster or slower than the answer"
+
+
+async def test_a_write_that_changes_nothing_says_so() -> None:
+    bench = await loaded({"web": "a: 1"})
+    assert await bench.state.write(WEB, patch("/web/a", 1)) is False
+
+
+async def test_somebodys_edit_that_a_write_brings_along_is_told() -> None:
+    bench = await loaded({"web": "a: 1"})
+    bench.cluster.edit(db="b: 2")
+    await bench.state.write(WEB, patch("/web/c", 2))
+    await bench.state.settled()
+    assert [change.sections_changed for change in bench.told.changes] == [{DB}]
+
+
+async def test_a_bad_edit_of_another_section_does_not_stop_a_hooks_write() -> None:
+    bench = await loaded({"web": "a: 1"})
+    bench.cluster.edit(db="b: [")
+    assert await bench.state.write(WEB, patch("/web/c", 2)) is True
+    assert bench.values.config_values(WEB)["web"] == {"a": 1, "c": 2}
+    await bench.state.settled()
+    assert len(bench.told.invalid) == 1
+
+
+async def test_a_patch_outside_the_modules_section_is_refused_before_anything_is_written() -> None:
+    bench = await loaded({})
+    with pytest.raises(patches.PatchError, match="/db/x"):
+        bench.state.check(WEB, patch("/db/x", 1))
+
+
+async def test_an_unknown_key_is_a_warning() -> None:
+    bench = await loaded({"wbe": "a: 1"})
+    assert any("wbe" in warning for warning in bench.warnings)
+
+
+async def test_a_warning_is_told_once_and_again_after_it_was_gone() -> None:
+    bench = await loaded({"wbe": "a: 1"})
+    await receive(bench, bench.cluster.edit(db="b: 1"))
+    assert len(bench.warnings) == 1
+    bench.cluster.delete()
+    await receive(bench, None)
+    await receive(bench, bench.cluster.edit(wbe="a: 2"))
+    assert len(bench.warnings) == 2
+
+
+async def test_at_the_start_all_that_is_wrong_is_told_whatever_its_kind() -> None:
+    with pytest.raises(sources.ConfigMapError) as caught:
+        await loaded({"db": "[", "dbEnabled": "yes", "web": "{size: 10, password: short}"})
+    assert len(caught.value.violations) == 4
+    assert "web.size: must be at most 9, not 10" in str(caught.value)
+    assert "short" not in str(caught.value)
+
+
+async def test_at_the_start_values_that_break_a_schema_are_told_with_their_source() -> None:
+    with pytest.raises(schemas.InvalidValuesError, match=r"web\.size.*config-values\.yaml; set in ConfigMap"):
+        await loaded({"web": "size: 10"})
+
+
+class Waiting:
+    """A start over a ConfigMap that is wrong: what is told, and an edit for each look."""
+
+    def __init__(self, data: dict[str, str] | None, *edits: Callable[[FakeConfigMap], object]) -> None:
+        self.bench = Bench(data)
+        self.refused: list[tuple[str, str]] = []
+        self.waited_for: list[str | None] = []
+        self._edits = iter(edits)
+
+    async def sleep(self, _: float) -> None:
+        assert self.bench.state.is_refused
+        self.waited_for.append(self.bench.state.waits_for)
+        next(self._edits)(self.bench.cluster)
+
+    async def start(self) -> None:
+        await self.bench.state.load_when_mended(
+            lambda error, uid: self.refused.append((str(error), uid)), self.sleep
+        )
+
+
+async def test_a_config_map_that_is_wrong_at_the_start_is_waited_for() -> None:
+    waiting = Waiting(
+        {"web": "{size: 10, password: short}", "db": "a: [secret"},
+        lambda _: None,
+        lambda cluster: cluster.edit(db="", web="{size: 11}"),
+        lambda cluster: cluster.edit(web="size: 9"),
+    )
+    await waiting.start()
+    assert ["web.size: must be at most 9" in text for text, _ in waiting.refused] == [True, True]
+    assert waiting.waited_for[0] == waiting.waited_for[1] != waiting.waited_for[2]
+    assert all("web.size: must be at most 9" in (text or "") for text in waiting.waited_for)
+    assert "key 'db'" in (waiting.waited_for[0] or "")
+    for value in ("10", "11", "short", "secret"):
+        assert value not in "".join(map(str, waiting.waited_for)), "no values in what everybody may read"
+    state = waiting.bench.state
+    assert (state.is_refused, state.waits_for) == (False, None)
+    assert waiting.bench.values.config_values(WEB)["web"] == {"size": 9}
+    assert waiting.bench.told.changes == [], "the first values are no edit"
+
+
+async def test_an_api_server_that_is_away_meanwhile_is_waited_for_too() -> None:
+    def away(cluster: FakeConfigMap) -> None:
+        def fail() -> None:
+            cluster.meanwhile = lambda: None
+            raise errors.AddonOperatorError("nobody answers")
+
+        cluster.meanwhile = fail
+
+    waiting = Waiting({"web": "size: 10"}, away, lambda cluster: cluster.delete())
+    await waiting.start()
+    assert waiting.bench.warnings == ["ConfigMap cannot be read: nobody answers; next try in 2 s"]
+
+
+def with_files(waiting: Waiting, text: str) -> None:
+    checked = schemas.load_schemas((SCHEMA + "required: [a]\n", "config-values.yaml"))
+    files = sources.parse_common_values(text, "modules/values.yaml")
+    waiting.bench.values.set_files([store.ModuleValues(WEB, files, schemas=checked)], [])
+
+
+WRONG_FILES = "{webEnabled: true, web: {a: 1, size: 10}}"
+
+
+@pytest.mark.parametrize(
+    ("files", "data"),
+    [
+        (WRONG_FILES, None),
+        (WRONG_FILES, {"web": "password: short"}),
+        (WRONG_FILES, {"web": "["}),
+        ("webEnabled: true", None),
+    ],
+    ids=["alone", "beside a wrong ConfigMap", "under what cannot be read", "a key that nothing sets"],
+)
+async def test_what_is_wrong_in_files_is_an_error(files: str, data: dict[str, str] | None) -> None:
+    waiting = Waiting(data)
+    with_files(waiting, files)
+    with pytest.raises(errors.AddonOperatorError):
+        await waiting.start()
+    assert waiting.refused == []
+
+
+@pytest.mark.parametrize(
+    ("files", "data"),
+    [
+        ("webEnabled: true", {"web": "size: 1"}),
+        ("webEnabled: true", {}),
+        ("{webEnabled: false, web: {a: 1, size: 10}}", {"webEnabled": "true"}),
+        ("{webEnabled: true, web: {a: 1, size: 1}}", {"web": "size: 10"}),
+    ],
+    ids=["a key was taken out", "all keys were taken out", "it enables what is wrong", "over good files"],
+)
+async def test_a_config_map_can_keep_nobody_from_starting(files: str, data: dict[str, str]) -> None:
+    waiting = Waiting(data, lambda cluster: cluster.edit(web="{a: 1, size: 2}"))
+    with_files(waiting, files)
+    await waiting.start()
+    assert len(waiting.refused) == 1
+
+
+async def test_an_edit_that_breaks_a_schema_is_refused_whole_with_all_violations() -> None:
+    bench = await loaded({"web": "size: 1", "db": "b: 1"})
+    await receive(bench, bench.cluster.edit(web="{size: 10, nosuch: 1}", db="b: 2"))
+    (told,) = bench.told.invalid
+    assert "web.size" in told
+    assert "web.nosuch" in told
+    assert bench.values.config_values(DB)["db"] == {"b": 1}
+    assert bench.told.changes == []
+    await receive(bench, bench.cluster.edit(web="size: 9"))
+    assert bench.values.config_values(DB)["db"] == {"b": 2}
+
+
+async def test_a_section_that_cannot_be_read_is_not_checked_as_if_it_were_empty() -> None:
+    bench = await loaded({})
+    assert len(bench.state.violations({"web": "[", "db": "["})) == 2
+
+
+async def test_values_of_a_disabled_module_are_checked_when_it_is_enabled() -> None:
+    bench = await loaded({"webEnabled": "false", "web": "size: 10"})
+    await receive(bench, bench.cluster.edit(webEnabled="true"))
+    assert len(bench.told.invalid) == 1
+
+
+async def test_a_proposed_state_is_checked_and_changes_nothing() -> None:
+    bench = await loaded({"web": "size: 1"})
+    assert bench.state.violations({"web": "size: 2"}) == ()
+    (violation,) = bench.state.violations({"web": "size: 10"})
+    assert violation.startswith("web.size: must be at most 9")
+    assert bench.values.config_values(WEB)["web"] == {"size": 1}
+
+
+async def test_a_hooks_patch_that_breaks_the_schema_is_refused_before_anything_is_written() -> None:
+    bench = await loaded({"web": "size: 1"})
+    with pytest.raises(schemas.InvalidValuesError, match=r"web\.size"):
+        bench.state.check(WEB, patch("/web/size", 10))
+
+
+async def test_a_hooks_patch_is_checked_again_over_what_somebody_wrote_meanwhile() -> None:
+    bench = await loaded({"web": "size: 1"})
+    bench.state.check(WEB, patch("/web/c", 1))
+    bench.cluster.edit(web="size: 10")
+    with pytest.raises(schemas.InvalidValuesError, match=r"web\.size"):
+        await bench.state.write(WEB, patch("/web/c", 1))
+    assert bench.cluster.data == {"web": "size: 10"}
+
+
+async def test_a_hooks_write_beside_a_bad_edit_does_not_count_it_again() -> None:
+    bench = await loaded({"web": "a: 1"})
+    await receive(bench, bench.cluster.edit(db="b: ["))
+    await bench.state.write(WEB, patch("/web/c", 2))
+    await receive(bench, bench.cluster.snapshot())
+    assert len(bench.told.invalid) == 1
+
+
+async def until(condition: Callable[[], object]) -> None:
+    """Let the thread do its work; the test's own deadline is the only clock."""
+    async with asyncio.timeout(10):
+        while not condition():  # noqa: ASYNC110 - nothing tells of the end of the thread's work
+            await asyncio.sleep(0.001)
+
+
+LARGE = "".join(f"key{number}: {'x' * 100}\n" for number in range(1000))
+
+
+async def test_an_edit_is_read_beside_the_loop_and_what_follows_waits_for_it() -> None:
+    bench = await loaded({"db": "b: 1"})
+    bench.state.received(bench.cluster.edit(db=LARGE))
+    bench.state.received(bench.cluster.edit(web="a: 5"))
+    assert bench.told.changes == [], "nothing was read in the call itself"
+    await until(lambda: len(bench.told.changes) == 2)
+    assert [change.sections_changed for change in bench.told.changes] == [{DB}, {WEB}]
+    assert len(bench.values.config_values(DB)["db"]) == 1000  # type: ignore[arg-type] # it is a mapping
+
+
+async def test_a_large_bad_edit_is_told_once_and_a_hook_may_write_at_the_same_time() -> None:
+    bench = await loaded({"db": "b: 1"})
+    bench.state.received(bench.cluster.edit(db=LARGE + "key0: twice"))
+    assert await bench.state.write(WEB, patch("/web/c", 2)) is True
+    await until(lambda: bench.told.invalid)
+    assert len(bench.told.invalid) == 1
+    assert bench.values.config_values(WEB)["web"] == {"c": 2}
+
+
+async def test_a_deletion_that_no_watch_told_of_is_noticed() -> None:
+    bench = await loaded({"web": "a: 1"})
+    bench.cluster.delete()
+    await reread(bench)
+    assert [change.sections_changed for change in bench.told.changes] == [{WEB}]
+
+
+async def test_a_creation_during_the_look_is_not_taken_for_a_deletion() -> None:
+    bench = await loaded(None)
+    bench.cluster.meanwhile = lambda: bench.state.received(bench.cluster.edit(web="a: 1"))
+    await reread(bench)
+    assert bench.values.config_values(WEB)["web"] == {"a": 1}
+
+
+async def test_the_config_map_is_looked_at_again_and_again_even_after_an_error() -> None:
+    bench = await loaded({"web": "a: 1"})
+    slept: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        if len(slept) == 1:
+            bench.cluster.meanwhile = lambda: fail("no connection")
+        elif len(slept) == 2:
+            bench.cluster.meanwhile = lambda: None
+            bench.cluster.delete()
+        else:
+            raise asyncio.CancelledError
+
+    with pytest.raises(asyncio.CancelledError):
+        await bench.state.keep_in_step(sleep)
+    await bench.state.settled()
+    assert slept == [config_sync.REREAD_SECONDS] * 3
+    assert "no connection" in bench.warnings[0]
+    assert bench.values.config_values(WEB)["web"] == {}
+
+
+def fail(reason: str) -> None:
+    raise errors.AddonOperatorError(reason)
+
+
+async def test_other_modules_on_disk_are_read_from_the_same_config_map() -> None:
+    bench = await loaded({"db": "a: 1", "newModule": "b: 2"})
+    assert len(bench.warnings) == 1
+    new = ModuleName("new-module")
+    bench.values.set_files([store.ModuleValues(DB), store.ModuleValues(new)], ())
+    await bench.state.set_modules([DB, new])
+    assert bench.values.config_values(new) == {"global": {}, "newModule": {"b": 2}}
+    assert bench.told.changes == []
+    assert bench.state.violations({"newModule": "b: ["})
+
+
+async def test_a_config_map_that_is_wrong_for_other_modules_is_told() -> None:
+    bench = await loaded({"db": "a: 1", "newModule": "b: ["})
+    new = ModuleName("new-module")
+    bench.values.set_files([store.ModuleValues(DB), store.ModuleValues(new)], ())
+    await bench.state.set_modules([DB, new])
+    [told] = bench.told.invalid
+    assert "newModule" in told
+    assert bench.values.config_values(DB) == {"global": {}, "db": {"a": 1}}

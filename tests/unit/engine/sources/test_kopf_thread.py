@@ -1,0 +1,110 @@
+"""A watch that has ended for good is noticed."""
+
+import asyncio
+import getpass
+import itertools
+import os
+import threading
+from collections.abc import Iterable, Sized
+
+import kopf
+import pytest
+from kopf._cogs.aiokits import aioadapters
+
+from addon_operator.engine.sources import kopf_thread
+from addon_operator.kube.access import credentials
+from addon_operator.kube.informers import watch_health
+
+
+def health() -> watch_health.WatchHealth:
+    return watch_health.WatchHealth("the watch")
+
+
+async def no_login() -> credentials.Credentials:
+    raise AssertionError("nobody logs in here")
+
+
+def fails(_: kopf.OperatorRegistry) -> None:
+    raise RuntimeError("it cannot be set up")
+
+
+# The thread is meant to die of an error.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+async def test_a_thread_that_is_gone_has_ended() -> None:
+    gone = threading.Event()
+
+    def end_thread(_reason: str, _delay: float) -> None:
+        gone.set()
+        raise SystemExit
+
+    watch = kopf_thread.KopfThread("test", kopf_thread.Scope(fails), no_login, end_thread, health())
+    ended_before = watch.ended
+    assert not ended_before, "it has not begun"
+    watch.start()
+    assert gone.wait(10)
+    assert watch._thread is not None
+    watch._thread.join(10)
+    assert watch.ended
+    assert not watch.alive
+
+
+async def test_a_watch_begins_under_a_uid_without_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(os, "getuid", lambda: 1_000_660_000)
+    with pytest.raises((KeyError, OSError)):
+        getpass.getuser()
+    begun: list[str] = []
+
+    def register(registry: kopf.OperatorRegistry) -> None:
+        @kopf.on.startup(registry=registry)
+        async def begin(**_: object) -> None:
+            begun.append("its handlers")
+            await watch.stop()
+            await asyncio.Event().wait()
+
+    watch = kopf_thread.KopfThread("test", kopf_thread.Scope(register), no_login, lambda *_: None, health())
+    reason, _ = await asyncio.to_thread(watch._once)
+    assert (begun, reason) == (["its handlers"], "Kopf ended")
+
+
+async def test_kopf_is_started_again_after_an_error_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fail(*, stop_flag: aioadapters.Flag, **_: object) -> None:
+        waiter = asyncio.create_task(aioadapters.wait_flag(stop_flag))
+        await asyncio.sleep(0)
+        waiter.cancel()
+        raise RuntimeError("a watch failed")
+
+    monkeypatch.setattr(kopf, "operator", fail)
+    told = threading.Event()
+    watch = kopf_thread.KopfThread(
+        "test", kopf_thread.Scope(lambda _: None), no_login, lambda *_: told.set(), health()
+    )
+    watch.start()
+    started_again = told.wait(5)
+    await watch.stop()
+    assert started_again
+
+
+def test_a_request_is_tried_without_end_and_with_bounded_pauses() -> None:
+    pauses = kopf_thread._settings(kopf_thread.Scope(fails)).networking.error_backoffs
+    assert isinstance(pauses, Iterable)
+    assert not isinstance(pauses, Sized), "Kopf would count the tries"
+    for _ in range(2):
+        tried = list(itertools.islice(pauses, 100))
+        assert tried == sorted(tried)
+        assert (len(tried), tried[0], tried[-1]) == (100, 1.0, 30.0)
+
+
+async def test_a_watch_that_was_stopped_has_not_ended_by_itself() -> None:
+    told = threading.Event()
+    watch = kopf_thread.KopfThread(
+        "test", kopf_thread.Scope(fails), no_login, lambda *_: told.set(), health()
+    )
+    watch.start()
+    assert told.wait(10)
+    assert not watch.ended
+    assert watch.health.trouble == "the watch has not come up: RuntimeError: it cannot be set up"
+    await watch.stop()
+    assert not watch.alive
+    assert not watch.ended

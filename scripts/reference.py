@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from addon_operator.app import setting_fields, settings
+from addon_operator.settings import setting_fields, settings
 from addon_operator.telemetry import families, metrics
 
 PAGES: Final = pathlib.Path(__file__).resolve().parents[1] / "docs" / "reference"

@@ -26,7 +26,7 @@ from addon_operator.app import libraries
 _UNIT: Final = pathlib.Path(__file__).parents[1] / "tests" / "unit"
 _NOTHING_SELECTED: Final = 5
 """pytest's exit code when none of its files has a test that the arguments select."""
-_IMPORTS: Final = ("addon_operator.app.run", "addon_operator.app.planning", "hypothesis.strategies")
+_IMPORTS: Final = ("addon_operator.app.run", "addon_operator.commands.plan.planning", "hypothesis.strategies")
 _IMPORTED: Final = "ignore:Module already imported:pytest.PytestAssertRewriteWarning"
 """Hypothesis belongs to a plugin, whose assertions pytest would show at length."""
 _FORK: Final = multiprocessing.get_context("fork")

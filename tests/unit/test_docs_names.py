@@ -10,8 +10,8 @@ import click
 import pytest
 import yaml
 
-from addon_operator.app import setting_names, settings
 from addon_operator.cli import main
+from addon_operator.settings import setting_names, settings
 from addon_operator.telemetry import metrics
 from tests.unit import test_docs_links
 

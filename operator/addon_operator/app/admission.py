@@ -36,13 +36,13 @@ from addon_operator.app import (
     admission_webhooks,
     kopf_login,
 )
-from addon_operator.app import settings as settings_module
 from addon_operator.engine.sources import podpreset_source
 from addon_operator.kernel import clock, errors
 from addon_operator.kube.access import own_user
 from addon_operator.kube.client import api_errors, client
 from addon_operator.kube.informers import watch_health
 from addon_operator.kube.objects import events
+from addon_operator.settings import settings as settings_module
 from addon_operator.telemetry import metrics
 
 SECRET: Final = "addon-operator-admission"  # noqa: S105 - a name, not a password

@@ -1,8 +1,8 @@
 """The CustomResourceDefinition of PodPresets, applied when the operator starts."""
 
 from addon_operator.aio import warn_once
-from addon_operator.app import own_crds
 from addon_operator.kube.client import api_errors, client
+from addon_operator.kube.objects import own_crds
 
 
 async def apply(kube: client.KubeClient, log: warn_once.Log) -> None:

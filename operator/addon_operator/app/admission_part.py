@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import structlog
 
 from addon_operator.app import config_checks
-from addon_operator.app import settings as settings_module
 from addon_operator.kernel import errors
 from addon_operator.kube.access import auth, credentials
 from addon_operator.kube.client import client
+from addon_operator.settings import settings as settings_module
 from addon_operator.telemetry import metrics
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from addon_operator.admission import review_shapes, reviews
 from addon_operator.admission.presets import preset_notices
 from addon_operator.admission.server import site
 from addon_operator.app import admission_webhooks
-from addon_operator.app import settings as settings_module
+from addon_operator.settings import settings as settings_module
 
 # The API server writes a byte with up to six. A review of an edit has the ConfigMap twice, with at most 1 MiB
 # of data (which is checked) and 256 KiB of annotations each.

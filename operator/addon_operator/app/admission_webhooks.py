@@ -5,8 +5,8 @@ from typing import Final, Literal
 
 from addon_operator.admission.presets import preset_notices
 from addon_operator.admission.registration import registration_specs
-from addon_operator.app import settings as settings_module
 from addon_operator.podpreset import annotations
+from addon_operator.settings import settings as settings_module
 
 MUTATE_PODS: Final = "/mutate-pods"
 CHECK_PODS: Final = "/check-pods"

@@ -8,8 +8,8 @@ import asyncio
 from typing import Final, Protocol
 
 from addon_operator.admission import config_check
-from addon_operator.app import settings as settings_module
 from addon_operator.engine.modules import module_files
+from addon_operator.settings import settings as settings_module
 from addon_operator.values import inspection, sources
 from addon_operator.values import store as values_store
 

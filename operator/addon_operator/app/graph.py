@@ -8,16 +8,14 @@ import structlog
 
 from addon_operator.app import (
     binding_setup,
-    debug_api,
-    debug_render,
-    environment,
-    healing_observer,
-    healing_setup,
+    child_environment,
+    drift_observer,
+    drift_setup,
     kopf_login,
     module_watching,
     observers,
 )
-from addon_operator.app import settings as settings_module
+from addon_operator.debug import debug_api, debug_render
 from addon_operator.engine import engine, introspection, state
 from addon_operator.engine.bindings import binding_selections
 from addon_operator.engine.converge import converge, module_discovery, task_factory
@@ -42,6 +40,7 @@ from addon_operator.kube.objects import crds, object_patches, own_deletions
 from addon_operator.modules import plan
 from addon_operator.process.children import children
 from addon_operator.process.jq import jq_filters, jq_workers
+from addon_operator.settings import settings as settings_module
 from addon_operator.telemetry import hook_metrics, metrics
 from addon_operator.values import inspection, sources, store
 
@@ -81,7 +80,7 @@ class Operator:
     config: config_sync.ConfigState
     source: config_map_source.ConfigMapSource
     queue_observer: observers.QueueObserver
-    healing: healing_setup.HealingParts
+    healing: drift_setup.HealingParts
     modules: module_watch.ModuleWatch | None
     """Who watches the modules directories, if somebody shall."""
     inspected: debug_api.Inspected
@@ -208,7 +207,7 @@ class Graph:
     def _hook_runner(self) -> hook_runner.HookRunner:
         return hook_runner.HookRunner(
             tmp_dir=self._parts.workspace,
-            environment=environment.of_hooks(
+            environment=child_environment.of_hooks(
                 self._parts.environ,
                 self._parts.kube.access,
                 self._parts.workspace,
@@ -277,20 +276,20 @@ class Graph:
             self._told,
         )
 
-    def _healing_parts(self) -> healing_setup.HealingParts:
+    def _healing_parts(self) -> drift_setup.HealingParts:
         parts = self._parts
-        cluster = healing_setup.Cluster(
+        cluster = drift_setup.Cluster(
             parts.kube, self._kinds, self._watches, self._own_deletions, self._settings.namespace
         )
         releases = module_releases.ModuleReleases(
             parts.releases, self._values, self._told, ignored=parts.ignored_releases
         )
-        return healing_setup.heal(
+        return drift_setup.heal(
             cluster,
             releases,
             self._definitions,
             self._values,
-            healing_observer.HealingObserver(self._states, parts.meters, parts.log, self._told.tell),
+            drift_observer.HealingObserver(self._states, parts.meters, parts.log, self._told.tell),
             parts.log,
             self._clock,
         )

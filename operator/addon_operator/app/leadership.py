@@ -11,12 +11,12 @@ from typing import Final, Protocol
 import structlog
 
 from addon_operator.aio import warn_once
-from addon_operator.app import settings as settings_module
-from addon_operator.app import status as status_module
 from addon_operator.kernel import durations, errors, fencing
 from addon_operator.kube.access import auth
 from addon_operator.kube.client import client
 from addon_operator.kube.objects import lease
+from addon_operator.settings import settings as settings_module
+from addon_operator.status import health
 from addon_operator.telemetry import metrics
 
 _TERM_SHARE: Final = 0.2
@@ -80,7 +80,7 @@ class Candidate:
     """A replica that leads while it holds the Lease, and stands by until then."""
 
     def __init__(
-        self, held: lease.Lease, status: status_module.Status, meters: metrics.Metrics, log: Logger
+        self, held: lease.Lease, status: health.Status, meters: metrics.Metrics, log: Logger
     ) -> None:
         self._lease = held
         self._status = status
@@ -181,7 +181,7 @@ async def standing(
     settings: settings_module.Settings,
     access: auth.ClusterAccess,
     children: ChildLimit,
-    status: status_module.Status,
+    status: health.Status,
     meters: metrics.Metrics,
     log: Logger,
     environ: Mapping[str, str],

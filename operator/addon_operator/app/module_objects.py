@@ -5,10 +5,11 @@ import contextlib
 from collections.abc import AsyncIterator
 from typing import Final
 
-from addon_operator.app import graph, module_status_writer
+from addon_operator.app import graph
 from addon_operator.kernel import clock, fencing
 from addon_operator.kube.client import client
 from addon_operator.kube.objects import events
+from addon_operator.status import module_status_writer
 
 # A client of its own: what is told must not take requests away from what is done.
 _QPS: Final = 20.0

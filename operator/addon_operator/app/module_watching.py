@@ -1,6 +1,5 @@
 """Taking in what changes in the modules directories while the operator runs, as the settings want it."""
 
-from addon_operator.app import settings as settings_module
 from addon_operator.engine import engine, reactions
 from addon_operator.engine.modules import (
     module_files,
@@ -9,6 +8,7 @@ from addon_operator.engine.modules import (
     module_scan,
     module_watch,
 )
+from addon_operator.settings import settings as settings_module
 from addon_operator.values import store
 
 

@@ -7,9 +7,9 @@ carries them. ``HELM_IGNORE_RELEASE`` names the release where this cannot be rea
 from collections.abc import Mapping
 from typing import Any, Final, Protocol
 
-from addon_operator.app import settings as settings_module
 from addon_operator.kernel import json_types
 from addon_operator.kube.client import api_errors, paths
+from addon_operator.settings import settings as settings_module
 
 _NAME: Final = "meta.helm.sh/release-name"
 _NAMESPACE: Final = "meta.helm.sh/release-namespace"

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 
 import structlog
 
-from addon_operator.app import settings as settings_module
 from addon_operator.helm import binary, capabilities, command, setup
 from addon_operator.helm.releases import live_objects, release_types, releases
 from addon_operator.kernel import clock, names
 from addon_operator.kube.client import client
 from addon_operator.kube.discovery import discovery
 from addon_operator.process.children import children
+from addon_operator.settings import settings as settings_module
 
 
 def release_manager(

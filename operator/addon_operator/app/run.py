@@ -15,20 +15,15 @@ import addon_operator
 from addon_operator.app import (
     admission_part,
     config_checks,
-    debug_api,
-    debugging,
     graph,
-    http_site,
     leadership,
     module_objects,
     observers,
     own_release,
-    preflight,
     release_setup,
     stopping,
 )
-from addon_operator.app import settings as settings_module
-from addon_operator.app import status as status_module
+from addon_operator.debug import debug_api, debugging
 from addon_operator.engine.modules import module_files
 from addon_operator.helm import binary
 from addon_operator.kernel import clock, errors
@@ -38,6 +33,9 @@ from addon_operator.kube.objects import events
 from addon_operator.process import values_worker
 from addon_operator.process.children import children, fenced_spawner, launcher, lineage
 from addon_operator.process.jq import jq_workers
+from addon_operator.settings import preflight
+from addon_operator.settings import settings as settings_module
+from addon_operator.status import health, http_site
 from addon_operator.telemetry import heartbeat, logs, metrics
 
 _LAST_EVENTS_SECONDS: Final = 1.0
@@ -61,7 +59,7 @@ class _Process:
         self._meters = metrics.Metrics(
             settings.prometheus_metrics_prefix, queue_actions=settings.queue_actions_metrics
         )
-        self._status = status_module.Status()
+        self._status = health.Status()
         self._stop = stopping.StopRequest(clock.SystemClock())
         self._leadership: leadership.Leadership = leadership.Alone(self._meters)
         self._background: list[asyncio.Task[None]] = []

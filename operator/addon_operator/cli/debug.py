@@ -14,7 +14,7 @@ from addon_operator.cli import tables
 from addon_operator.kernel import durations, errors
 
 if TYPE_CHECKING:
-    from addon_operator.app import debug_client
+    from addon_operator.debug import debug_client
 
 FORMATS: Final = ("text", "yaml", "json")
 WIDE: Final = "wide"
@@ -104,15 +104,15 @@ def client(socket: str | None, *, is_slow: bool = False) -> "debug_client.DebugC
 
     Raises :class:`.SettingsError` for a path that is none.
     """
-    from addon_operator.app import debug_client
+    from addon_operator.debug import debug_client
 
     timeout = debug_client.RENDER_SECONDS if is_slow else debug_client.TIMEOUT_SECONDS
     return debug_client.DebugClient(_socket_path(socket), timeout)
 
 
 def _socket_path(socket: str | None) -> pathlib.Path:
-    from addon_operator.app import setting_resolution
-    from addon_operator.app import settings as app_settings
+    from addon_operator.settings import setting_resolution
+    from addon_operator.settings import settings as app_settings
 
     field = "debug_unix_socket"
     table = {field: app_settings.TABLE[field]}
@@ -124,7 +124,7 @@ def _socket_path(socket: str | None) -> pathlib.Path:
 
 def complete_module(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
     """Names of modules for the shell; none if no operator answers at once."""
-    from addon_operator.app import debug_client
+    from addon_operator.debug import debug_client
 
     try:
         path = _socket_path(ctx.params.get("socket"))

@@ -14,7 +14,7 @@ from addon_operator.cli import tables
 from addon_operator.hook_contract.configuration import overview
 
 if TYPE_CHECKING:
-    from addon_operator.app import hooks_check
+    from addon_operator.commands.checks import hooks_check
 
 EXIT_FINDINGS: Final = 1
 _STYLES: Final = {"error": "bold red", "warning": "yellow"}
@@ -48,7 +48,7 @@ def check(
     hook; without it, all modules and global hooks of the settings are looked at. The exit code is 1 if the
     operator would refuse one.
     """
-    from addon_operator.app import hook_places, hooks_check
+    from addon_operator.commands.checks import hook_places, hooks_check
 
     configured = hook_places.configured({"modules_dirs": modules_dirs, "global_hooks_dir": global_hooks_dir})
     places = list(configured.places()) if directory is None else configured.below(directory)

@@ -12,14 +12,13 @@ import rich.console
 import rich.syntax
 
 from addon_operator.app import libraries
-from addon_operator.app import settings as app_settings
 from addon_operator.cli import settings, tables
+from addon_operator.settings import settings as app_settings
 
 if TYPE_CHECKING:
     # Imported when the command runs: the client of the cluster takes time to load.
-    from addon_operator.app import planning
+    from addon_operator.commands.plan import plan_report, planning
     from addon_operator.documents import manifest_diff
-    from addon_operator.modules import outlook
 
 EXIT_ERROR: Final = 1
 EXIT_CHANGES: Final = 2
@@ -62,7 +61,7 @@ def plan(modules: Sequence[str], output: str, flags: Mapping[str, str | None]) -
     """
     loaded = app_settings.load(flags, os.environ)
     with libraries.quick_imports():
-        from addon_operator.app import planning
+        from addon_operator.commands.plan import planning
         from addon_operator.telemetry import logs
 
     logs.configure("error" if loaded.log_level == "error" else "warn", loaded.log_type, no_time=True)
@@ -85,7 +84,7 @@ def _print_json(report: "planning.Report") -> None:
     click.echo(orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE), nl=False)
 
 
-def _module(each: "outlook.ModuleOutlook") -> Document:
+def _module(each: "plan_report.ModuleOutlook") -> Document:
     return {
         "name": each.name,
         "order": each.order,
@@ -121,7 +120,7 @@ def _print_text(report: "planning.Report") -> None:
         click.echo(f"{click.style('Note:', fg='yellow')} {note}", err=True)
 
 
-def _rows(found: "outlook.Outlook") -> Iterator[tuple[str, ...]]:
+def _rows(found: "plan_report.Outlook") -> Iterator[tuple[str, ...]]:
     for module in found.modules:
         state = "enabled" if module.enabled else "disabled"
         release = module.release
@@ -131,7 +130,7 @@ def _rows(found: "outlook.Outlook") -> Iterator[tuple[str, ...]]:
         yield purge.release, "", "", "", "purge", purge.reason
 
 
-def _print_release(module: "outlook.ModuleOutlook", console: rich.console.Console) -> None:
+def _print_release(module: "plan_report.ModuleOutlook", console: rich.console.Console) -> None:
     changes = module.release.changes
     if not changes:
         return
@@ -147,7 +146,7 @@ def _print_release(module: "outlook.ModuleOutlook", console: rich.console.Consol
     click.echo()
 
 
-def _summary(found: "outlook.Outlook") -> str:
+def _summary(found: "plan_report.Outlook") -> str:
     counts = collections.Counter(str(module.release.step) for module in found.modules)
     counts["purge"] = len(found.purges)
     told = [f"{counts[step]} {words}" for step, words in _SUMMARY.items() if counts[step]]

@@ -15,8 +15,8 @@ import rich.syntax
 
 if TYPE_CHECKING:
     # Imported when the command runs: the client of the cluster takes time to load.
-    from addon_operator.app import preview as app_preview
-    from addon_operator.app import preview_admission
+    from addon_operator.commands.preview import preview as app_preview
+    from addon_operator.commands.preview import preview_admission
     from addon_operator.kube.access import auth
 
 EXIT_FINDINGS: Final = 3
@@ -71,7 +71,7 @@ def pod(
     Of a workload, such as a Deployment or a CronJob, the pod template is shown. ConfigMaps, Secrets, Services
     and PodPresets that stand in the same files are taken into account.
     """
-    from addon_operator.app import preview as app_preview
+    from addon_operator.commands.preview import preview as app_preview
 
     volume_types = _volume_types(flags.pop(_VOLUME_TYPES))
     request = app_preview.Request(
@@ -92,9 +92,9 @@ def pod(
 
 
 def _load_access(flags: Mapping[str, str | None]) -> "auth.ClusterAccess":
-    from addon_operator.app import setting_resolution
-    from addon_operator.app import settings as app_settings
     from addon_operator.kube.access import auth
+    from addon_operator.settings import setting_resolution
+    from addon_operator.settings import settings as app_settings
 
     table = {field: app_settings.TABLE[field] for field in _CLUSTER_SETTINGS}
     found = setting_resolution.resolve(table, flags, os.environ)
@@ -104,8 +104,8 @@ def _load_access(flags: Mapping[str, str | None]) -> "auth.ClusterAccess":
 
 
 def _volume_types(flag: str | None) -> Sequence[str]:
-    from addon_operator.app import setting_resolution
-    from addon_operator.app import settings as app_settings
+    from addon_operator.settings import setting_resolution
+    from addon_operator.settings import settings as app_settings
 
     table = {_VOLUME_TYPES: app_settings.TABLE[_VOLUME_TYPES]}
     found = setting_resolution.resolve(table, {_VOLUME_TYPES: flag}, os.environ)

@@ -9,10 +9,10 @@ import click
 import orjson
 import yaml
 
-from addon_operator.app import setting_fields, setting_names, setting_resolution
-from addon_operator.app import settings as app_settings
 from addon_operator.cli import tables
 from addon_operator.kernel import json_types
+from addon_operator.settings import setting_fields, setting_names, setting_resolution
+from addon_operator.settings import settings as app_settings
 
 FORMATS: Final = ("text", "yaml", "json")
 _MISSING_ORIGIN: Final = "required, not set"

@@ -10,9 +10,9 @@ import click
 import structlog
 
 from addon_operator.app import libraries
-from addon_operator.app import settings as app_settings
 from addon_operator.cli import settings
 from addon_operator.kernel import errors
+from addon_operator.settings import settings as app_settings
 from addon_operator.telemetry import logs
 
 _JSON: Final = "json"

@@ -10,10 +10,10 @@ import orjson
 import yaml
 
 from addon_operator.cli import tables
-from addon_operator.kernel import json_types
+from addon_operator.kernel import json_types, names
 
 if TYPE_CHECKING:
-    from addon_operator.app import values_check, values_files
+    from addon_operator.commands.checks import values_check, values_files
     from addon_operator.values import store
 
 EXIT_FINDINGS: Final = 1
@@ -68,7 +68,7 @@ def check(
 
     The exit code is 1 if the operator would refuse something.
     """
-    from addon_operator.app import values_check, values_files
+    from addon_operator.commands.checks import values_check, values_files
 
     flags = {"modules_dirs": modules_dirs, "global_hooks_dir": global_hooks_dir}
     if directory is not None:
@@ -116,11 +116,11 @@ def show(
 
     MODULE is the name of a module, or 'global'. What schemas call sensitive is shown as ***.
     """
-    from addon_operator.app import values_files
+    from addon_operator.commands.checks import values_files
 
     flags = {"modules_dirs": modules_dirs, "global_hooks_dir": global_hooks_dir}
     made = values_files.places(flags).load().store()
-    owner = values_files.owner(module, made)
+    owner = names.find(module, made.modules)
     if config is not None:
         read = values_files.read_config(config, made.modules)
         _warn(*read.warnings)

@@ -5,7 +5,9 @@ its switch is ``someModuleEnabled`` and its maintenance flag ``someModuleMainten
 Source: "Values storage" and "Module structure" of the addon-operator documentation.
 """
 
+import difflib
 import re
+from collections.abc import Sequence
 from typing import Final, NewType
 
 from addon_operator.kernel import errors
@@ -84,3 +86,18 @@ def _check_name(directory: str, name: ModuleName) -> None:
             f"module directory {directory!r}: {name!r} cannot be the name of a Helm release; use at most "
             f"{_RELEASE_MAX} lower-case letters, digits and dashes, with a letter or digit at both ends"
         )
+
+
+def find(name: str, modules: Sequence[ModuleName]) -> ModuleName | None:
+    """The module of that name, ``None`` for ``global``; directory and values key will do as well.
+
+    Raises a :class:`.ConfigurationError` if there is none.
+    """
+    if name == GLOBAL_KEY:
+        return None
+    for module in modules:
+        if name in (module, values_key(module)):
+            return module
+    near = difflib.get_close_matches(name, modules, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(modules) or 'none'}"
+    raise errors.ConfigurationError(f"there is no module {name!r}; {hint}")

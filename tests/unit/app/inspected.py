@@ -8,7 +8,7 @@ import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from addon_operator.app import debug_api, runtime_config
+from addon_operator.debug import debug_api, runtime_config
 from addon_operator.engine import introspection, state
 from addon_operator.engine.queues import task_queue, tasks
 from addon_operator.hook_contract.configuration import bindings, hook_config

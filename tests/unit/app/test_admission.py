@@ -15,12 +15,12 @@ from addon_operator.app import (
     admission_part,
     admission_routes,
     admission_webhooks,
-    settings,
 )
 from addon_operator.kernel import clock, errors
 from addon_operator.kube.access import auth, credentials
 from addon_operator.kube.client import api_errors, client
 from addon_operator.kube.objects import events
+from addon_operator.settings import settings
 from addon_operator.telemetry import metrics
 from tests.fakes import api_server
 from tests.unit.admission import logs

@@ -6,9 +6,10 @@ from collections.abc import Callable
 import pytest
 
 from addon_operator.admission import config_check
-from addon_operator.app import config_checks, settings
+from addon_operator.app import config_checks
 from addon_operator.engine.modules import module_files
 from addon_operator.process import values_worker
+from addon_operator.settings import settings
 
 SCHEMA = """
     type: object

@@ -6,7 +6,7 @@ import pytest
 import structlog
 from structlog.testing import capture_logs
 
-from addon_operator.app import healing_observer
+from addon_operator.app import drift_observer
 from addon_operator.engine import state
 from addon_operator.kernel import names
 from addon_operator.modules import model
@@ -22,7 +22,7 @@ class Bench:
         self.changes: list[str] = []
         self.told: list[tuple[str, ...]] = []
         self.states = state.ModuleStates([model.Module(WEB, 1, pathlib.Path("web"))], self)
-        self.observer = healing_observer.HealingObserver(
+        self.observer = drift_observer.HealingObserver(
             self.states, self.meters, structlog.get_logger(), lambda *told: self.told.append(told)
         )
 

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from addon_operator.app import own_release, settings
+from addon_operator.app import own_release
 from addon_operator.kube.client import api_errors, paths
+from addon_operator.settings import settings
 
 POD = "/api/v1/namespaces/addons/pods/operator-7d-x"
 REPLICA_SET = "/apis/apps/v1/namespaces/addons/replicasets/operator-7d"

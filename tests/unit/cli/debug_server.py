@@ -8,7 +8,8 @@ from collections.abc import Iterator
 
 import structlog
 
-from addon_operator.app import debug_site, settings
+from addon_operator.debug import debug_site
+from addon_operator.settings import settings
 from tests.unit.app import inspected
 
 

@@ -12,8 +12,8 @@ import pytest
 import yaml
 from click import shell_completion, testing
 
-from addon_operator.app import debug_client
 from addon_operator.cli import completion, debug, main, tables
+from addon_operator.debug import debug_client
 from addon_operator.kernel import errors
 from tests.unit.app import inspected
 from tests.unit.cli import debug_server

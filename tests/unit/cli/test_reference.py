@@ -7,8 +7,10 @@ from collections.abc import Iterator
 import click
 import structlog
 
-from addon_operator.app import debug_site, http_site, settings
 from addon_operator.cli import main
+from addon_operator.debug import debug_site
+from addon_operator.settings import settings
+from addon_operator.status import http_site
 from tests.unit.app import inspected
 
 PAGE = pathlib.Path(__file__).parents[3] / "docs" / "reference" / "cli.md"

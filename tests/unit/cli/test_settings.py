@@ -7,9 +7,9 @@ import pytest
 import yaml
 from click import testing
 
-from addon_operator.app import settings
 from addon_operator.cli import main
 from addon_operator.cli import settings as cli_settings
+from addon_operator.settings import settings
 
 
 @pytest.fixture(autouse=True)

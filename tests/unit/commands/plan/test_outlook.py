@@ -4,9 +4,10 @@ import pathlib
 
 import pytest
 
+from addon_operator.commands.plan import plan_report
 from addon_operator.documents import manifest_diff
 from addon_operator.kernel.names import ModuleName
-from addon_operator.modules import model, outlook, plan
+from addon_operator.modules import model, plan
 
 WEB = ModuleName("web")
 
@@ -24,59 +25,63 @@ def made(*, enabled: tuple[str, ...] = (), deletes: tuple[str, ...] = ()) -> pla
 @pytest.mark.parametrize(
     ("found", "planned", "maintenance", "step"),
     [
-        pytest.param(module(), made(deletes=("web",)), "", outlook.Step.DELETE, id="disabled with a release"),
-        pytest.param(module(), made(), "", outlook.Step.NOTHING, id="disabled without a release"),
         pytest.param(
-            module(has_chart=False), made(enabled=("web",)), "", outlook.Step.HOOKS, id="hooks only"
+            module(), made(deletes=("web",)), "", plan_report.Step.DELETE, id="disabled with a release"
+        ),
+        pytest.param(module(), made(), "", plan_report.Step.NOTHING, id="disabled without a release"),
+        pytest.param(
+            module(has_chart=False), made(enabled=("web",)), "", plan_report.Step.HOOKS, id="hooks only"
         ),
         pytest.param(
-            module(), made(enabled=("web",)), "NoResourceReconciliation", outlook.Step.NOTHING,
+            module(), made(enabled=("web",)), "NoResourceReconciliation", plan_report.Step.NOTHING,
             id="maintenance",
         ),
     ],
 )  # fmt: skip
 def test_some_releases_need_no_look(
-    found: model.Module, planned: plan.ConvergePlan, maintenance: str, step: outlook.Step
+    found: model.Module, planned: plan.ConvergePlan, maintenance: str, step: plan_report.Step
 ) -> None:
-    release = outlook.without_release(found, planned, maintenance)
+    release = plan_report.without_release(found, planned, maintenance)
     assert release is not None
     assert release.step is step
     assert maintenance in release.reason
 
 
 def test_an_enabled_module_with_a_chart_needs_a_look_at_its_release() -> None:
-    assert outlook.without_release(module(), made(enabled=("web",)), "") is None
+    assert plan_report.without_release(module(), made(enabled=("web",)), "") is None
 
 
-def told(name: str, step: outlook.Step, order: int = 1) -> outlook.ModuleOutlook:
-    return outlook.ModuleOutlook(ModuleName(name), order, True, "", outlook.ReleaseOutlook(step, "as it is"))
+def told(name: str, step: plan_report.Step, order: int = 1) -> plan_report.ModuleOutlook:
+    return plan_report.ModuleOutlook(
+        ModuleName(name), order, True, "", plan_report.ReleaseOutlook(step, "as it is")
+    )
 
 
 @pytest.mark.parametrize(
     ("step", "is_change", "is_failed"),
     [
-        (outlook.Step.INSTALL, True, False),
-        (outlook.Step.UPGRADE, True, False),
-        (outlook.Step.DELETE, True, False),
-        (outlook.Step.NOTHING, False, False),
-        (outlook.Step.HOOKS, False, False),
-        (outlook.Step.UNKNOWN, False, True),
+        (plan_report.Step.INSTALL, True, False),
+        (plan_report.Step.UPGRADE, True, False),
+        (plan_report.Step.DELETE, True, False),
+        (plan_report.Step.NOTHING, False, False),
+        (plan_report.Step.HOOKS, False, False),
+        (plan_report.Step.UNKNOWN, False, True),
     ],
 )
-def test_only_changes_of_releases_count(step: outlook.Step, is_change: bool, is_failed: bool) -> None:
-    found = outlook.Outlook((told("a", outlook.Step.NOTHING), told("b", step)), ())
+def test_only_changes_of_releases_count(step: plan_report.Step, is_change: bool, is_failed: bool) -> None:
+    found = plan_report.Outlook((told("a", plan_report.Step.NOTHING), told("b", step)), ())
     assert (found.is_change, found.is_failed) == (is_change, is_failed)
 
 
 def test_a_purge_is_a_change() -> None:
-    assert outlook.Outlook((), (outlook.Purge("gone", "x"),)).is_change
-    assert not outlook.Outlook((), ()).is_change
+    assert plan_report.Outlook((), (plan_report.Purge("gone", "x"),)).is_change
+    assert not plan_report.Outlook((), ()).is_change
 
 
 @pytest.mark.parametrize(("ours", "words"), [(True, "addon-operator made it"), (False, "HELM_PURGE is all")])
 def test_a_purge_has_a_reason(ours: bool, words: str) -> None:
     observed = plan.Observed([], {}, {"gone": ours}, purge=plan.PurgePolicy.ALL)
-    (purge,) = outlook.purges(observed, plan.plan_converge(observed))
+    (purge,) = plan_report.purges(observed, plan.plan_converge(observed))
     assert purge.release == "gone"
     assert words in purge.reason
 
@@ -87,9 +92,9 @@ def document(kind: str, name: str, rest: str = "") -> str:
 
 def taken_over(before: str, after: str) -> list[str]:
     changes = manifest_diff.diff((), manifest_diff.parse(after))
-    release = outlook.ReleaseOutlook(outlook.Step.INSTALL, "there is no release", changes=changes)
-    modules = [told("db", outlook.Step.NOTHING), outlook.ModuleOutlook(WEB, 1, True, "", release)]
-    return list(outlook.taken_over(outlook.Purge("old", "x"), before, modules, "addons"))
+    release = plan_report.ReleaseOutlook(plan_report.Step.INSTALL, "there is no release", changes=changes)
+    modules = [told("db", plan_report.Step.NOTHING), plan_report.ModuleOutlook(WEB, 1, True, "", release)]
+    return list(plan_report.taken_over(plan_report.Purge("old", "x"), before, modules, "addons"))
 
 
 def test_objects_that_a_purge_takes_from_a_module_are_named() -> None:
@@ -114,10 +119,10 @@ def test_what_helm_keeps_is_not_lost_with_a_purge() -> None:
 
 def test_deletes_come_first_as_they_come_and_then_modules_in_run_order() -> None:
     modules = (
-        told("a", outlook.Step.NOTHING, 3),
-        told("x", outlook.Step.DELETE, 1),
-        told("b", outlook.Step.NOTHING, 2),
-        told("y", outlook.Step.DELETE, 2),
+        told("a", plan_report.Step.NOTHING, 3),
+        told("x", plan_report.Step.DELETE, 1),
+        told("b", plan_report.Step.NOTHING, 2),
+        told("y", plan_report.Step.DELETE, 2),
     )
-    ordered = outlook.in_order(made(deletes=("y", "x")), modules)
+    ordered = plan_report.in_order(made(deletes=("y", "x")), modules)
     assert [each.name for each in ordered] == ["y", "x", "b", "a"]

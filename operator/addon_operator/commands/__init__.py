@@ -1,0 +1,1 @@
+"""What the verbs do that need no running operator."""

@@ -1,0 +1,1 @@
+"""Checks of modules on disk: their values, schemas and hooks."""

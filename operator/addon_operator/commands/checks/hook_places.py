@@ -1,0 +1,169 @@
+"""Where hooks are: in the configured directories, or below one that somebody names."""
+
+import dataclasses
+import os
+import pathlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from addon_operator.engine.hooks import hook_files
+from addon_operator.hook_contract.configuration import hook_config
+from addon_operator.kernel import errors, names
+from addon_operator.settings import setting_resolution
+from addon_operator.settings import settings as app_settings
+
+_FIELDS: Final = ("modules_dirs", "global_hooks_dir", "hook_env")
+_ENABLED: Final = "enabled"
+_NUMBERED: Final = re.compile(r"[0-9]+-.")
+_CHART: Final = "Chart.yaml"
+_OF_MODULES: Final = (_CHART, "templates", "crds", _ENABLED)
+_PARTS: Final = (*_OF_MODULES, hook_files.HOOKS_DIRECTORY, "openapi", "values.yaml")
+GLOBAL_NAME: Final = "global-hooks"
+MODULES_NAME: Final = "modules"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Place:
+    """A directory of hooks."""
+
+    root: pathlib.Path
+    """It need not exist."""
+    owner: str
+    """Name of the module, or ``global``."""
+    kind: hook_config.HookKind | None
+    """Whose hooks they are; ``None`` if only their configurations can tell."""
+    script: pathlib.Path | None = None
+    """The module's ``enabled`` script, if it has one."""
+    only: pathlib.Path | None = None
+    """The one file that matters; ``None``: all."""
+    problem: str = ""
+    """What is wrong with the directory itself."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Configured:
+    """The directories of the settings."""
+
+    modules_dirs: tuple[pathlib.Path, ...]
+    global_hooks_dir: pathlib.Path
+    global_is_named: bool
+    """Whether somebody named that one; a default need not exist."""
+    hook_env: tuple[str, ...] = ("*",)
+    """The variables that hooks inherit."""
+
+    def places(self) -> Iterator[Place]:
+        """All directories of hooks.
+
+        Raises a :class:`.ConfigurationError` for one that does not exist.
+        """
+        if self.global_is_named and not self.global_hooks_dir.is_dir():
+            raise errors.ConfigurationError(
+                f"global hooks directory {self.global_hooks_dir} does not exist; "
+                "name it with GLOBAL_HOOKS_DIR or --global-hooks-dir"
+            )
+        yield _of_global(self.global_hooks_dir)
+        for directory in self.modules_dirs:
+            if not directory.is_dir():
+                raise errors.ConfigurationError(
+                    f"modules directory {directory} does not exist; name it with MODULES_DIR or --modules-dir"
+                )
+            yield from _of_modules(directory)
+
+    def below(self, path: pathlib.Path) -> Sequence[Place]:
+        """The directories of hooks in a modules directory, a module, a directory of hooks, or for one hook.
+
+        Raises a :class:`.ConfigurationError` like :meth:`places`.
+        """
+        if path.is_file():
+            return [self._of_file(path)]
+        if not path.is_dir():
+            raise errors.ConfigurationError(f"{path} does not exist; name a directory with hooks or modules")
+        both = [path / name for name in (GLOBAL_NAME, MODULES_NAME) if (path / name).is_dir()]
+        if both and not (path / _CHART).exists():
+            return [place for directory in both for place in self.below(directory)]
+        known = self._of_owner(path)
+        return list(self._of_several(path)) if known is None else [known]
+
+    def _of_owner(self, path: pathlib.Path) -> Place | None:
+        """The place of a directory that belongs to one module, or to global hooks."""
+        if self._is_global(path):
+            return _of_global(path)
+        if path.absolute().name == hook_files.HOOKS_DIRECTORY:
+            return self._of_root(path)
+        if is_module(path):
+            return _of_module(path)
+        root = path / hook_files.HOOKS_DIRECTORY
+        return self._of_root(root) if root.is_dir() else None
+
+    def _of_several(self, path: pathlib.Path) -> Iterator[Place]:
+        """The places in a directory of modules, or one with hooks and nothing else."""
+        if path.resolve() in map(pathlib.Path.resolve, self.modules_dirs) or _holds_modules(path):
+            yield from _of_modules(path)
+        else:
+            yield Place(path, path.absolute().name, None)
+
+    def _of_file(self, path: pathlib.Path) -> Place:
+        if path.name == _ENABLED:
+            return dataclasses.replace(_of_module(path.absolute().parent), script=path, only=path)
+        roots = (above for above in path.absolute().parents if above.name == hook_files.HOOKS_DIRECTORY)
+        root = next(roots, None)
+        place = Place(path.parent, path.parent.name, None) if root is None else self._of_root(root)
+        return dataclasses.replace(place, script=None, only=path)
+
+    def _of_root(self, root: pathlib.Path) -> Place:
+        """The place of a directory called ``hooks``."""
+        above = root.absolute().parent
+        if self._is_global(above):
+            return Place(root, names.GLOBAL_KEY, hook_config.HookKind.GLOBAL)
+        if is_module(above):
+            return dataclasses.replace(_of_module(above), root=root)
+        return Place(root, above.name, None)
+
+    def _is_global(self, path: pathlib.Path) -> bool:
+        return path.resolve() == self.global_hooks_dir.resolve() or path.resolve().name == GLOBAL_NAME
+
+
+def configured(flags: Mapping[str, str | None], environ: Mapping[str, str] = os.environ) -> Configured:
+    """The directories by flags, variables and defaults, as for ``start``; no other setting is needed.
+
+    Raises :class:`.SettingsError`.
+    """
+    table = {field: app_settings.TABLE[field] for field in _FIELDS}
+    resolution = setting_resolution.resolve(table, flags, environ)
+    resolution.check()
+    values: Mapping[str, Any] = resolution.values
+    is_named = resolution.origins["global_hooks_dir"] != setting_resolution.DEFAULT_ORIGIN
+    return Configured(**values, global_is_named=is_named)
+
+
+def _of_global(directory: pathlib.Path) -> Place:
+    return Place(hook_files.global_hooks_root(directory), names.GLOBAL_KEY, hook_config.HookKind.GLOBAL)
+
+
+def _of_modules(directory: pathlib.Path) -> Iterator[Place]:
+    return map(_of_module, _directories(directory))
+
+
+def _of_module(path: pathlib.Path) -> Place:
+    root, script, directory = path / hook_files.HOOKS_DIRECTORY, path / _ENABLED, path.absolute().name
+    place = Place(root, directory, hook_config.HookKind.MODULE, script if script.is_file() else None)
+    try:
+        return dataclasses.replace(place, owner=names.parse_module_directory(directory)[1])
+    except names.ModuleNameError as error:
+        return dataclasses.replace(place, problem=str(error))
+
+
+def _directories(path: pathlib.Path) -> list[pathlib.Path]:
+    return sorted(entry for entry in path.iterdir() if entry.is_dir() and not entry.name.startswith("."))
+
+
+def _holds_modules(path: pathlib.Path) -> bool:
+    inside = _directories(path)
+    return any(is_module(entry) or (entry / hook_files.HOOKS_DIRECTORY).is_dir() for entry in inside)
+
+
+def is_module(path: pathlib.Path) -> bool:
+    """Whether a directory looks like a module; one with hooks only must have a number to be sure."""
+    parts = _PARTS if _NUMBERED.match(path.absolute().name) else _OF_MODULES
+    return any((path / part).exists() for part in parts)

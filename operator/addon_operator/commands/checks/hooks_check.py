@@ -1,0 +1,225 @@
+"""What hooks say of themselves, and what is wrong with it: everything, not the first thing."""
+
+import asyncio
+import collections
+import dataclasses
+import logging
+import os
+import pathlib
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+import structlog
+
+from addon_operator.app import child_environment, hook_libraries
+from addon_operator.commands.checks import hook_places
+from addon_operator.engine.hooks import hook_files, hook_runner
+from addon_operator.hook_contract.configuration import bindings, hook_config, overview
+from addon_operator.process import start_errors
+from addon_operator.process.children import children
+
+_AT_ONCE_PER_CPU: Final = 2
+_AT_MOST_AT_ONCE: Final = 16
+_NO_LIBRARY: Final = "/shell_lib.sh: No such file"
+_LIBRARY_HINT: Final = (
+    f"; the library is there in the image only: source ${{{hook_libraries.SHELL_VARIABLE}:-/shell_lib.sh}}"
+)
+ENABLED: Final = "enabled"
+"""What stands in the place of a binding for ``enabled`` scripts."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class CheckedFile:
+    """A hook, an ``enabled`` script, or a file that looks like one."""
+
+    path: pathlib.Path
+    owner: str
+    """Name of the module, or ``global``."""
+    bindings: tuple[overview.Bound, ...] = ()
+    errors: tuple[str, ...] = ()
+    """Why the operator would refuse it, one sentence each."""
+    warnings: tuple[str, ...] = ()
+    """What the operator would take, and its author might not have meant."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Report:
+    """All that was found, by place and path."""
+
+    files: tuple[CheckedFile, ...]
+
+    def failed(self, *, strict: bool) -> bool:
+        """Whether there is an error, or a warning when these count as such."""
+        return any(file.errors or (strict and file.warnings) for file in self.files)
+
+
+def check(
+    places: Sequence[hook_places.Place],
+    hook_env: Sequence[str] = ("*",),
+    environ: Mapping[str, str] = os.environ,
+) -> Report:
+    """Ask all hooks for their configuration, several at once; ``hook_env`` is the setting of that name."""
+    with tempfile.TemporaryDirectory(prefix="addon-operator-hooks-") as directory:
+        inherited = child_environment.inherited(environ, hook_env)
+        offered = hook_libraries.offered(inherited, pathlib.Path(directory))
+        return asyncio.run(_Check(pathlib.Path(directory), offered).run(places))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Asked:
+    """A hook and what it printed, or why it did not."""
+
+    path: pathlib.Path
+    text: str | None
+    errors: tuple[str, ...] = ()
+
+
+class _Check:
+    def __init__(self, directory: pathlib.Path, variables: Mapping[str, str]) -> None:
+        self._runner = hook_runner.HookRunner(
+            tmp_dir=directory,
+            environment=variables,
+            default_timeout=None,
+            logger=_silent(),
+            run_child=children.run_child,
+        )
+        at_once = min(_AT_MOST_AT_ONCE, _AT_ONCE_PER_CPU * (os.cpu_count() or 1))
+        self._turns = asyncio.Semaphore(at_once)
+
+    async def run(self, places: Sequence[hook_places.Place]) -> Report:
+        found = await asyncio.gather(*map(self._place, places))
+        return Report(tuple(_with_queues([file for files in found for file in files])))
+
+    async def _place(self, place: hook_places.Place) -> list[CheckedFile]:
+        try:
+            found = hook_files.discover(place.root)
+        except hook_files.HookFilesError as error:
+            return [CheckedFile(place.root, place.owner, errors=(str(error),))]
+        asked = await asyncio.gather(*(self._ask(path) for path in _chosen(found.executables, place)))
+        files = [*_read(asked, place, place.kind or _kind(asked)), *_passed_over(found, place)]
+        return [*_directory(place), *_script(place), *sorted(files, key=lambda file: file.path)]
+
+    async def _ask(self, path: pathlib.Path) -> _Asked:
+        async with self._turns:
+            try:
+                return _Asked(path, await self._runner.config_text(path))
+            except hook_config.HookConfigError as error:
+                return _Asked(path, None, tuple(map(_with_hint, error.violations)))
+
+
+def _with_hint(sentence: str) -> str:
+    return sentence + _LIBRARY_HINT if _NO_LIBRARY in sentence else sentence
+
+
+def _silent() -> structlog.typing.FilteringBoundLogger:
+    """What hooks write beside their configuration is in their errors."""
+    logger: structlog.typing.FilteringBoundLogger = structlog.wrap_logger(
+        None, wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL)
+    )
+    return logger
+
+
+def _chosen(files: Sequence[hook_files.HookFile], place: hook_places.Place) -> list[pathlib.Path]:
+    """The files that matter, as they were named if one was."""
+    if place.only is None:
+        return [file.path for file in files]
+    return [place.only for file in files if file.path.absolute() == place.only.absolute()]
+
+
+def _directory(place: hook_places.Place) -> Iterator[CheckedFile]:
+    if place.problem:
+        yield CheckedFile(place.root.parent, place.owner, errors=(place.problem,))
+
+
+def _kind(asked: Sequence[_Asked]) -> hook_config.HookKind:
+    """Whose hooks they are most likely: the kind with which fewer of them are wrong."""
+
+    def mistakes(kind: hook_config.HookKind) -> int:
+        return sum(isinstance(_parsed(one, kind), _Mistakes) for one in asked)
+
+    return min((hook_config.HookKind.MODULE, hook_config.HookKind.GLOBAL), key=mistakes)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Mistakes:
+    sentences: tuple[str, ...]
+
+
+def _parsed(asked: _Asked, kind: hook_config.HookKind) -> hook_config.HookConfig | _Mistakes:
+    if asked.text is None:
+        return _Mistakes(asked.errors)
+    try:
+        return hook_config.parse(asked.text, kind, str(asked.path))
+    except hook_config.HookConfigError as error:
+        return _Mistakes(error.violations)
+
+
+def _read(
+    asked: Sequence[_Asked], place: hook_places.Place, kind: hook_config.HookKind
+) -> Iterator[CheckedFile]:
+    for one in asked:
+        read = _parsed(one, kind)
+        if isinstance(read, _Mistakes):
+            yield CheckedFile(one.path, place.owner, errors=read.sentences)
+        else:
+            told = tuple(warning.removeprefix(f"{one.path}: ") for warning in read.warnings)
+            yield CheckedFile(
+                one.path, place.owner, tuple(overview.bound(read)), warnings=(*told, *_twins(read))
+            )
+
+
+def _twins(read: hook_config.HookConfig) -> Iterator[str]:
+    counts = collections.Counter(schedule.name for schedule in read.schedules)
+    for name, count in counts.items():
+        if count > 1:
+            yield f"schedule: {count} bindings share the name {name!r}, and the hook cannot tell them apart"
+
+
+def _passed_over(found: hook_files.HookFiles, place: hook_places.Place) -> Iterator[CheckedFile]:
+    for file, told in found.suspects:
+        for path in _chosen([file], place):
+            yield CheckedFile(path, place.owner, warnings=(f"it {told}",))
+    if place.only and not place.script and not _chosen([*found.executables, *_files(found)], place):
+        told = "it is passed over: it is a data file, is hidden, or is in a directory lib or venv"
+        yield CheckedFile(place.only, place.owner, warnings=(told,))
+
+
+def _files(found: hook_files.HookFiles) -> list[hook_files.HookFile]:
+    return [file for file, _ in found.suspects]
+
+
+def _script(place: hook_places.Place) -> Iterator[CheckedFile]:
+    """The ``enabled`` script, which cannot be run: what it says depends on values."""
+    path = place.script
+    if path is None:
+        return
+    checked = CheckedFile(path, place.owner, (overview.Bound(ENABLED, queue=""),))
+    if not os.access(path, os.X_OK):
+        told = f"it is passed over because it is not executable; run 'chmod +x {path}'"
+        yield dataclasses.replace(checked, warnings=(told,))
+    elif problem := start_errors.foresee(path):
+        yield dataclasses.replace(checked, errors=(str(problem),))
+    else:
+        yield checked
+
+
+def _with_queues(files: Sequence[CheckedFile]) -> Iterator[CheckedFile]:
+    """The files with warnings of names of queues that look like the same and are not."""
+    uses = collections.Counter(bound.queue for file in files for bound in file.bindings)
+    uses[bindings.MAIN_QUEUE] += 1
+    usual: dict[str, str] = {}
+    for queue, _ in sorted(uses.items(), key=lambda item: (item[0] != bindings.MAIN_QUEUE, -item[1])):
+        usual.setdefault(_folded(queue), queue)
+    for file in files:
+        queues = dict.fromkeys(bound.queue for bound in file.bindings)
+        told = [
+            f"queue {queue!r} is another one than {usual[_folded(queue)]!r}; is it meant to be?"
+            for queue in queues
+            if usual[_folded(queue)] != queue
+        ]
+        yield dataclasses.replace(file, warnings=(*file.warnings, *told))
+
+
+def _folded(queue: str) -> str:
+    return "".join(filter(str.isalnum, queue.casefold()))

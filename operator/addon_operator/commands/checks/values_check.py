@@ -1,0 +1,181 @@
+"""What is wrong with the values, schemas and names of modules on disk: everything, not the first thing."""
+
+import contextlib
+import dataclasses
+import enum
+import pathlib
+from collections.abc import Iterator
+
+from addon_operator.commands.checks import values_files
+from addon_operator.documents import yaml_reading
+from addon_operator.engine.modules import module_files
+from addon_operator.kernel import errors, names
+from addon_operator.modules import model
+from addon_operator.values import sources, store
+from addon_operator.values.schema import cel_rules, schema_loading, schemas
+
+
+class Level(enum.StrEnum):
+    """How bad it is."""
+
+    ERROR = "error"
+    """The operator would refuse it."""
+    WARNING = "warning"
+    """The operator would take it, and the author might not have meant it."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing to look at."""
+
+    level: Level
+    subject: str
+    """The module, ``global``, or a directory."""
+    problem: str
+    """One sentence, with file and position where there is one."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Report:
+    """All that was found."""
+
+    findings: tuple[Finding, ...]
+    modules: int
+    """How many modules were looked at."""
+
+    @property
+    def failed(self) -> bool:
+        """Whether the operator would refuse something."""
+        return any(finding.level is Level.ERROR for finding in self.findings)
+
+
+def check(places: values_files.Places, config: pathlib.Path | None = None, *, strict: bool = False) -> Report:
+    """Look at all modules, whether they are enabled or not.
+
+    ``config`` is a file in the place of the values ConfigMap; with ``strict``, what checks nothing in a
+    schema is an error.
+    """
+    return _Check(places, Level.ERROR if strict else Level.WARNING).run(config)
+
+
+class _Check:
+    def __init__(self, places: values_files.Places, schema_level: Level) -> None:
+        self._places = places
+        self._schema_level = schema_level
+        self._findings: list[Finding] = []
+        self._evaluator = cel_rules.CelEvaluator()
+        self._seen: dict[names.ModuleName, pathlib.Path] = {}
+
+    def run(self, config: pathlib.Path | None) -> Report:
+        common: list[sources.ValuesFile] = []
+        modules: list[store.ModuleValues] = []
+        for directory in self._places.modules_dirs:
+            file = self._common(directory)
+            common.append(file)
+            modules += self._modules(directory, file)
+        made = store.ValuesStore(
+            modules, common, self._schemas(names.GLOBAL_KEY, self._places.global_hooks_dir)
+        )
+        if config is not None:
+            self._take_config(made, config)
+        for module in (None, *made.modules):
+            self._check_values(made, module)
+        return Report(tuple(self._findings), len(self._seen))
+
+    def _add(self, level: Level, subject: object, problem: object) -> None:
+        self._findings.append(Finding(level, str(subject), str(problem)))
+
+    @contextlib.contextmanager
+    def _noting(self, subject: object) -> Iterator[None]:
+        """Turn an error into findings."""
+        try:
+            yield
+        except schema_loading.SchemaError as error:
+            for problem in error.problems:
+                self._add(Level.ERROR, subject, problem)
+        except sources.ConfigMapError as error:
+            for problem in error.violations:
+                self._add(Level.ERROR, subject, problem)
+        except errors.AddonOperatorError as error:
+            self._add(Level.ERROR, subject, error)
+
+    def _common(self, directory: pathlib.Path) -> sources.ValuesFile:
+        path = directory / module_files.VALUES_FILE
+        file = sources.ValuesFile(str(path))
+        with self._noting(directory):
+            file = module_files.common_values(directory)
+            self._warn_of_words(directory, path)
+        return file
+
+    def _modules(self, directory: pathlib.Path, common: sources.ValuesFile) -> list[store.ModuleValues]:
+        if not directory.is_dir():
+            return []
+        found = [self._module(path, common) for path in module_files.module_directories(directory)]
+        modules = [module for module in found if module is not None]
+        self._warn_of_strangers(common, [module.module for module in modules], directory)
+        return modules
+
+    def _warn_of_strangers(
+        self, common: sources.ValuesFile, modules: list[names.ModuleName], directory: pathlib.Path
+    ) -> None:
+        known = {names.GLOBAL_KEY, *map(names.values_key, modules), *map(names.enabled_key, modules)}
+        for key in (*common.sections, *common.enabled):
+            if key not in known:
+                problem = f"{common.source}, key {key}: no module in {directory} has it"
+                self._add(Level.WARNING, directory, problem)
+
+    def _module(self, path: pathlib.Path, common: sources.ValuesFile) -> store.ModuleValues | None:
+        try:
+            module = module_files.module_of(path, self._places.unnumbered_module_order)
+            self._check_unique(module)
+        except errors.ConfigurationError as error:
+            self._add(Level.ERROR, path.name, error)
+            return None
+        own = sources.ValuesFile(str(path / module_files.VALUES_FILE))
+        with self._noting(module.name):
+            own = module_files.own_values(module)
+            self._warn_of_words(module.name, path / module_files.VALUES_FILE)
+        return store.ModuleValues(module.name, common, own, self._schemas(module.name, path))
+
+    def _check_unique(self, module: model.Module) -> None:
+        other = self._seen.setdefault(module.name, module.path)
+        if other != module.path:
+            raise errors.ConfigurationError(f"{module.path}: {other} holds a module of this name, too")
+
+    def _schemas(self, subject: str, path: pathlib.Path) -> schemas.SectionSchemas:
+        found = schemas.SectionSchemas()
+        with self._noting(subject):
+            found = module_files.read_schemas(path, self._evaluator)
+        for warning in found.warnings:
+            self._add(self._schema_level, subject, warning)
+        return found
+
+    def _warn_of_words(self, subject: object, path: pathlib.Path) -> None:
+        text = module_files.read_text(path) if path.exists() else ""
+        for warning in yaml_reading.unusual_booleans(text, str(path)):
+            self._add(Level.WARNING, subject, warning)
+
+    def _take_config(self, made: store.ValuesStore, path: pathlib.Path) -> None:
+        with self._noting(path):
+            reading = values_files.look_at_config(path, made.modules)
+            for problem in reading.violations:
+                self._add(Level.ERROR, path, problem)
+            for warning in reading.values.warnings:
+                self._add(Level.WARNING, path, warning)
+            made.set_config(reading.values)
+
+    def _check_values(self, made: store.ValuesStore, module: names.ModuleName | None) -> None:
+        subject = module or names.GLOBAL_KEY
+        is_off = module is not None and not made.flag(module).enabled
+        told = set()
+        for violation in made.section_violations(module):
+            told.add(violation.path)
+            # Whoever switches the module on can still add the key.
+            level = Level.WARNING if is_off and violation.is_missing_key else Level.ERROR
+            self._add(level, subject, violation)
+        for violation in made.values_violations(module):
+            # What is missing now may come from a hook.
+            if not violation.is_missing_key and violation.path not in told:
+                self._add(Level.ERROR, subject, violation)
+        for rule in made.passed_over_rules(module):
+            self._add(Level.WARNING, subject, rule)

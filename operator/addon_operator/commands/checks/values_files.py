@@ -1,0 +1,124 @@
+"""Values as files alone make them, for commands that work without a cluster."""
+
+import dataclasses
+import difflib
+import os
+import pathlib
+from collections.abc import Mapping
+from typing import Any, Final
+
+from addon_operator.commands.checks import hook_places
+from addon_operator.documents import yaml_reading
+from addon_operator.engine.modules import module_files
+from addon_operator.kernel import errors, json_types, names
+from addon_operator.settings import setting_resolution
+from addon_operator.settings import settings as app_settings
+from addon_operator.values import origins, sources, store
+
+_FIELDS: Final = ("modules_dirs", "global_hooks_dir", "unnumbered_module_order")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Places:
+    """Where the files are."""
+
+    modules_dirs: tuple[pathlib.Path, ...]
+    global_hooks_dir: pathlib.Path
+    unnumbered_module_order: int
+
+    def load(self) -> module_files.LoadedModules:
+        """All files.
+
+        Raises a :class:`.ConfigurationError` for whatever is wrong with them.
+        """
+        return module_files.load(self.modules_dirs, self.unnumbered_module_order, self.global_hooks_dir)
+
+
+def places(flags: Mapping[str, str | None], environ: Mapping[str, str] = os.environ) -> Places:
+    """The places by flags, variables and defaults, as for ``start``; no other setting is needed.
+
+    Raises :class:`.SettingsError`.
+    """
+    table = {field: app_settings.TABLE[field] for field in _FIELDS}
+    resolution = setting_resolution.resolve(table, flags, environ)
+    resolution.check()
+    values: Mapping[str, Any] = resolution.values
+    return Places(**values)
+
+
+def flags_below(directory: str, global_hooks: str | None) -> dict[str, str | None]:
+    """The flags for a directory of modules, or for one with ``modules/`` and ``global-hooks/`` in it.
+
+    ``global_hooks`` is what the user named, which wins.
+    """
+    path = pathlib.Path(directory)
+    inside = {part: path / part for part in (hook_places.MODULES_NAME, hook_places.GLOBAL_NAME)}
+    modules = inside[hook_places.MODULES_NAME]
+    if not modules.is_dir() or hook_places.is_module(path) or hook_places.is_module(modules):
+        return {"modules_dirs": directory, "global_hooks_dir": global_hooks}
+    hooks = inside[hook_places.GLOBAL_NAME]
+    named = str(hooks) if global_hooks is None and hooks.is_dir() else global_hooks
+    return {"modules_dirs": str(modules), "global_hooks_dir": named}
+
+
+def read_config(path: pathlib.Path, modules: tuple[names.ModuleName, ...]) -> sources.ConfigValues:
+    """What a file says in the place of the values ConfigMap: a manifest of one, or written as a values file.
+
+    Raises a :class:`.ConfigurationError` if anything in it is wrong.
+    """
+    reading = look_at_config(path, modules)
+    if reading.violations:
+        raise sources.ConfigMapError(str(path), reading.violations)
+    return reading.values
+
+
+def look_at_config(path: pathlib.Path, modules: tuple[names.ModuleName, ...]) -> sources.ConfigMapReading:
+    """As :func:`read_config`, but with what is wrong in single keys beside all that is right.
+
+    Raises a :class:`.ConfigurationError` if it cannot be read.
+    """
+    text = module_files.read_text(path)
+    manifest = yaml_reading.load(text, str(path))
+    if isinstance(manifest, dict) and manifest.get("kind") == "ConfigMap":
+        return sources.ConfigMapReader(modules, str(path)).read(_data(manifest, path))
+    file = sources.parse_common_values(text, str(path))
+    known = {names.GLOBAL_KEY, *map(names.values_key, modules), *map(names.enabled_key, modules)}
+    unknown = [key for key in (*file.sections, *file.enabled) if key not in known]
+    warnings = tuple(f"{path}: key {key!r} belongs to no module; {_hint(key, known)}" for key in unknown)
+    found = sources.ConfigValues(file.sections, file.enabled, warnings=warnings, source=str(path))
+    return sources.ConfigMapReading(found)
+
+
+def _data(manifest: json_types.JsonObject, path: pathlib.Path) -> dict[str, str]:
+    data = manifest.get("data") or {}
+    texts = isinstance(data, dict) and all(isinstance(text, str) for text in data.values())
+    if not texts:
+        raise errors.ConfigurationError(f"{path}: data of a ConfigMap must be a mapping of texts; quote them")
+    return {str(key): str(text) for key, text in data.items()} if isinstance(data, dict) else {}
+
+
+def _hint(key: str, known: set[str]) -> str:
+    near = difflib.get_close_matches(key, known, n=1)
+    return f"did you mean {near[0]!r}?" if near else "remove it"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Leaf:
+    """One value and where it came from."""
+
+    path: str
+    value: json_types.JsonValue
+    origin: str
+
+
+def leaves(made: store.ValuesStore, module: names.ModuleName | None) -> list[Leaf]:
+    """All values that a module (``None``: a global hook) would see, without what is sensitive."""
+    shown = made.masked_values(module)
+    found = []
+    for part in (None, module) if module is not None else (None,):
+        key = names.GLOBAL_KEY if part is None else names.values_key(part)
+        layers = made.layers_with_defaults(part)
+        for path, value in origins.leaves(shown[key]):
+            source = origins.nearest_origin(path, layers)
+            found.append(Leaf(yaml_reading.format_path((key, *path)), value, source))
+    return found

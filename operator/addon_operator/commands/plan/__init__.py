@@ -1,0 +1,1 @@
+"""``plan``: what the operator would do if it started now."""

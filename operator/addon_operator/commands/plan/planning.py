@@ -1,0 +1,275 @@
+"""Makes the plan that ``addon-operator plan`` shows: what the operator would do if it started now.
+
+It is the plan of the engine (:mod:`.plan`) with the decisions of the release manager,
+over the same observations; hooks are not run, and nothing is changed.
+"""
+
+import asyncio
+import contextlib
+import dataclasses
+import difflib
+import functools
+import pathlib
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+import structlog
+
+from addon_operator.app import child_environment, own_release, release_setup, run
+from addon_operator.commands.plan import plan_kinds, plan_presence, plan_report
+from addon_operator.engine import state
+from addon_operator.engine.converge import module_discovery
+from addon_operator.engine.hooks import hook_files, hook_runner
+from addon_operator.engine.modules import module_files, module_releases
+from addon_operator.engine.sources import config_sync
+from addon_operator.helm import binary
+from addon_operator.helm.releases import release_types, releases
+from addon_operator.kernel import clock, errors, names
+from addon_operator.kube.access import auth
+from addon_operator.kube.client import client, config_maps
+from addon_operator.kube.discovery import discovery as discovery_of_kinds
+from addon_operator.modules import manifests, model, plan, release
+from addon_operator.process.children import children, launcher
+from addon_operator.settings import preflight
+from addon_operator.settings import settings as settings_module
+from addon_operator.values import sources, store
+
+_STEPS: Final = {
+    release_types.PlannedAction.INSTALL: plan_report.Step.INSTALL,
+    release_types.PlannedAction.UPGRADE: plan_report.Step.UPGRADE,
+    release_types.PlannedAction.NOTHING: plan_report.Step.NOTHING,
+}
+_HOOKS_NOTE: Final = (
+    "hooks were not run: values and flags that they set are not known, nor what would follow from them"
+)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Report:
+    """A plan and what has to be said about it."""
+
+    namespace: str
+    outlook: plan_report.Outlook
+    notes: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Tools:
+    kube: client.KubeClient
+    manager: releases.ReleaseManager
+    ignored: frozenset[str]
+    """Releases that are never removed."""
+    runner: hook_runner.HookRunner
+
+
+async def make(
+    settings: settings_module.Settings, environ: Mapping[str, str], only: Collection[str]
+) -> Report:
+    """Look at files and cluster, and plan; ``only``: names of the modules to look at, all if there are none.
+
+    Raises what keeps the operator from starting, and an
+    :class:`.AddonOperatorError` when the discovery fails.
+    """
+    preflight.check_global_hooks_directory(settings)
+    loaded = preflight.load_modules(settings)
+    chosen = _chosen(only, [files.module.name for files in loaded.modules])
+    notes: list[str] = [*settings.warnings, *loaded.warnings]
+    async with contextlib.AsyncExitStack() as stack:
+        tools = await _tools(settings, environ, stack)
+        values = await _values(settings, loaded, tools.kube, notes)
+        return await _Planner(settings, loaded, values, tools, notes).make(chosen)
+
+
+async def _tools(
+    settings: settings_module.Settings, environ: Mapping[str, str], stack: contextlib.AsyncExitStack
+) -> _Tools:
+    log: structlog.typing.FilteringBoundLogger = structlog.get_logger("addon-operator")
+    run_child = functools.partial(children.run_child, spawner=stack.enter_context(launcher.Launcher()))
+    configured = str(settings.helm_bin_path) if settings.helm_bin_path else None
+    helm = await binary.find(configured, environ, run_child)
+    access = auth.load_access(settings.kube_config, settings.kube_context, settings.kube_server, environ)
+    kube = client.KubeClient(access, qps=settings.kube_client_qps, burst=settings.kube_client_burst)
+    await stack.enter_async_context(kube)
+    await run.check_namespace(kube, settings.namespace)
+    workspace = stack.enter_context(preflight.workspace(settings))
+    manager = release_setup.release_manager(settings, helm, kube, workspace, environ, run_child, log)
+    runner = hook_runner.HookRunner(
+        tmp_dir=workspace,
+        environment=child_environment.of_hooks(environ, access, workspace, settings.hook_env),
+        default_timeout=settings.hook_timeout,
+        logger=log,
+        run_child=run_child,
+    )
+    ignored = await own_release.ignored(kube, settings, environ)
+    return _Tools(kube, await stack.enter_async_context(manager), ignored, runner)
+
+
+def _chosen(only: Collection[str], known: Sequence[names.ModuleName]) -> frozenset[names.ModuleName]:
+    for name in only:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known) or 'none'}"
+            raise errors.ConfigurationError(f"there is no module {name!r}; {hint}")
+    return frozenset(names.ModuleName(name) for name in only) or frozenset(known)
+
+
+async def _values(
+    settings: settings_module.Settings,
+    loaded: module_files.LoadedModules,
+    kube: client.KubeClient,
+    notes: list[str],
+) -> store.ValuesStore:
+    values = loaded.store()
+    config = config_sync.ConfigState(
+        values,
+        config_maps.ConfigMap(kube, settings.namespace, settings.config_map),
+        _Nobody(),
+        modules=values.modules,
+        source=f"ConfigMap {settings.namespace}/{settings.config_map}",
+        warn=notes.append,
+    )
+    await config.load()
+    return values
+
+
+class _Nobody:
+    """Who is told of edits and of modules' states: nobody, as nothing runs."""
+
+    def config_changed(self, change: store.ConfigChange) -> None:
+        pass
+
+    def config_invalid(self, error: sources.ConfigMapError, uid: str) -> None:
+        pass
+
+    def module_changed(self, state: state.ModuleState) -> None:
+        pass
+
+
+class _Planner:
+    def __init__(
+        self,
+        settings: settings_module.Settings,
+        loaded: module_files.LoadedModules,
+        values: store.ValuesStore,
+        tools: _Tools,
+        notes: list[str],
+    ) -> None:
+        self._settings = settings
+        self._modules = {files.module.name: files.module for files in loaded.modules}
+        self._values = values
+        self._manager = tools.manager
+        self._ignored = tools.ignored
+        self._runner = tools.runner
+        self._notes = notes
+        self._turns = asyncio.Semaphore(settings.modules_parallelism)
+        kinds = discovery_of_kinds.Catalog(tools.kube, clock.SystemClock())
+        self._kinds = plan_kinds.Kinds(kinds, notes.append)
+        self._owners: dict[manifests.ManifestResource, set[str]] = {}
+        self._presence = plan_presence.Presence(tools.kube, kinds, settings.namespace, notes.append)
+
+    async def make(self, chosen: Collection[names.ModuleName]) -> Report:
+        observed = await self._observe()
+        made = plan.plan_converge(observed)
+        looked_at = [module for name, module in self._modules.items() if name in chosen]
+        modules = await asyncio.gather(*(self._module(module, made) for module in looked_at))
+        purges = plan_report.purges(observed, made) if len(chosen) == len(self._modules) else ()
+        for purge in purges:
+            self._notes += await self._taken_over(purge, modules)
+        self._notes += [note for module in looked_at for note in _notes_on_go_hooks(module)]
+        self._notes += self._shared()
+        if self._has_hooks(looked_at):
+            self._notes.append(_HOOKS_NOTE)
+        return Report(
+            namespace=self._settings.namespace,
+            outlook=plan_report.Outlook(plan_report.in_order(made, tuple(modules)), purges),
+            notes=tuple(dict.fromkeys(self._notes)),
+        )
+
+    async def _taken_over(
+        self, purge: plan_report.Purge, modules: Sequence[plan_report.ModuleOutlook]
+    ) -> tuple[str, ...]:
+        try:
+            manifest = await self._manager.manifest(names.ModuleName(purge.release))
+        except errors.AddonOperatorError as error:
+            return (f"what release {purge.release} consists of cannot be told: {error}",)
+        return tuple(plan_report.taken_over(purge, manifest or "", modules, self._settings.namespace))
+
+    async def _observe(self) -> plan.Observed:
+        found = module_discovery.Discovery(
+            state.ModuleStates(list(self._modules.values()), _Nobody()),
+            self._values,
+            self._runner,
+            self,
+            purge=plan.PurgePolicy(self._settings.helm_purge),
+            ignored_releases=self._ignored,
+            allow_empty=self._settings.allow_empty_modules,
+            log_verdict=lambda _: None,
+        )
+        return await found.observe()
+
+    async def observe_all(self) -> Mapping[str, bool]:
+        """As :class:`.ReleaseLister`."""
+        revisions = await self._manager.observe_all()
+        return {name: revision.ours for name, revision in revisions.items()}
+
+    async def _module(self, module: model.Module, made: plan.ConvergePlan) -> plan_report.ModuleOutlook:
+        verdict = made.verdicts[module.name]
+        found = plan_report.without_release(module, made, self._values.maintenance(module.name))
+        if found is None:
+            async with self._turns:
+                found = await self._release(module)
+        return plan_report.ModuleOutlook(module.name, module.order, verdict.enabled, verdict.reason, found)
+
+    async def _release(self, module: model.Module) -> plan_report.ReleaseOutlook:
+        try:
+            self._values.check_helm_values(module.name)
+            made = await self._manager.plan(module_releases.request_of(self._values, module))
+            if made.action is release_types.PlannedAction.NOTHING and (absent := await self._absent(module)):
+                return plan_report.ReleaseOutlook(
+                    plan_report.Step.RESTORE, release.absence(absent), made.revision
+                )
+        except errors.AddonOperatorError as error:
+            return plan_report.ReleaseOutlook(plan_report.Step.UNKNOWN, str(error))
+        self._have(module, made.resources)
+        if made.adopted:
+            policy = self._settings.take_ownership
+            self._notes.append(
+                f"module {module.name} takes over objects that exist already (TAKE_OWNERSHIP={policy}): "
+                f"{', '.join(made.adopted)}"
+            )
+        step, reason = _STEPS[made.action], made.reason
+        if (refused := await self._kinds.refused(made.changes, self._definitions())) is not None:
+            step, reason = plan_report.Step.UNKNOWN, f"Helm would fail: {refused}"
+        return plan_report.ReleaseOutlook(step, reason, made.revision, made.recoveries, made.changes)
+
+    def _definitions(self) -> list[pathlib.Path]:
+        """Where modules bring definitions of kinds, in the charts within their charts, too."""
+        roots = [module.path for module in self._modules.values()]
+        return [root / "crds" for root in roots] + [
+            path for root in roots for path in (root / "charts").glob("**/crds")
+        ]
+
+    def _have(self, module: model.Module, resources: Iterable[manifests.ManifestResource]) -> None:
+        for each in resources:
+            placed = dataclasses.replace(each, namespace=each.namespace or self._settings.namespace)
+            self._owners.setdefault(placed, set()).add(module.name)
+
+    def _shared(self) -> Iterator[str]:
+        for resource, owners in self._owners.items():
+            if len(owners) > 1:
+                yield f"modules {' and '.join(sorted(owners))} both have {resource}; take it out of one chart"
+
+    async def _absent(self, module: model.Module) -> tuple[str, ...]:
+        """What is gone of a release that is as it should be otherwise: healing restores it."""
+        deployed = await self._manager.deployed(module.name)
+        self._have(module, manifests.resources(deployed.manifest if deployed else ""))
+        return await self._presence.absent(deployed.manifest if deployed else "")
+
+    def _has_hooks(self, modules: Collection[model.Module]) -> bool:
+        directories = [self._settings.global_hooks_dir, *(module.path for module in modules)]
+        return any((directory / "hooks").is_dir() for directory in directories)
+
+
+def _notes_on_go_hooks(module: model.Module) -> Iterator[str]:
+    for name in hook_files.discover(module.path / hook_files.HOOKS_DIRECTORY).go_hooks:
+        yield f"module {module.name}: {name} {hook_files.GO_VERDICT}"

@@ -1,0 +1,1 @@
+"""``preview``: what admission would make of a pod."""

@@ -1,0 +1,87 @@
+"""What decides about a pod besides the pod itself, as a cluster has it: read once, never written."""
+
+import asyncio
+from collections.abc import Collection, Iterable, Mapping
+from typing import Final
+
+from addon_operator.commands.preview import preview_objects
+from addon_operator.kube.client import api_errors, client, paths
+from addon_operator.podpreset import defaults, model
+
+_PLURALS: Final = {"ConfigMap": "configmaps", "Secret": "secrets"}
+
+
+class ClusterObjects:
+    """Reads objects of a cluster, each at most once.
+
+    All methods raise :class:`.KubernetesError` when the cluster does not answer;
+    what it has not, or may not be read, is left out with a note.
+    """
+
+    def __init__(self, kube: client.KubeClient, allowed_volumes: Collection[str]) -> None:
+        self._kube = kube
+        self._allowed_volumes = allowed_volumes
+        self._presets: dict[str, tuple[model.Preset, ...]] = {}
+        self._services: dict[str, preview_objects.Services] = {}
+        self._texts: dict[tuple[str, defaults.SourceRef], Mapping[str, str] | None] = {}
+        self.notes: list[str] = []
+        """What a person should know about the answers."""
+
+    async def presets(self, namespace: str) -> tuple[model.Preset, ...]:
+        """The valid presets of a namespace."""
+        if namespace not in self._presets:
+            self._presets[namespace] = await self._list_presets(namespace)
+        return self._presets[namespace]
+
+    async def services(self, namespace: str) -> preview_objects.Services:
+        """The Services of a namespace, by name; none when they cannot be read."""
+        if namespace not in self._services:
+            self._services[namespace] = await self._list_services(namespace)
+        return self._services[namespace]
+
+    async def contents(
+        self, namespace: str, wanted: Iterable[defaults.SourceRef]
+    ) -> preview_objects.Contents:
+        """Keys and texts of ConfigMaps and Secrets, of those that are there and may be read."""
+        listed = sorted(set(wanted))
+        texts = await asyncio.gather(*(self._contents_of(namespace, source) for source in listed))
+        return {source: one for source, one in zip(listed, texts, strict=True) if one is not None}
+
+    async def _list_presets(self, namespace: str) -> tuple[model.Preset, ...]:
+        path = paths.of(preview_objects.PRESET_API, "podpresets", namespace=namespace)
+        try:
+            stored = await self._kube.list_all(path)
+        except api_errors.NotFound:
+            self.notes.append("the cluster has no PodPresets: apply crds/podpresets.yaml to install them")
+            return ()
+        parsed = [model.parse(one, self._allowed_volumes) for one in stored.items]
+        self.notes += [
+            preview_objects.ignored(f"PodPreset {one.name} in namespace {namespace}", one.reasons)
+            for one in parsed
+            if isinstance(one, model.InvalidPreset)
+        ]
+        return tuple(one for one in parsed if isinstance(one, model.Preset))
+
+    async def _list_services(self, namespace: str) -> preview_objects.Services:
+        try:
+            stored = await self._kube.list_all(paths.of("v1", "services", namespace=namespace))
+        except (api_errors.Unreachable, api_errors.Forbidden) as error:
+            self.notes.append(f"Services of namespace {namespace} are left out: {error}")
+            return {}
+        return {one["metadata"]["name"]: one for one in stored.items}
+
+    async def _contents_of(self, namespace: str, source: defaults.SourceRef) -> Mapping[str, str] | None:
+        key = (namespace, source)
+        if key not in self._texts:
+            self._texts[key] = await self._get_contents(namespace, source)
+        return self._texts[key]
+
+    async def _get_contents(self, namespace: str, source: defaults.SourceRef) -> Mapping[str, str] | None:
+        path = paths.of("v1", _PLURALS[source.kind], namespace=namespace, name=source.name)
+        try:
+            return preview_objects.texts_of_stored(source.kind, await self._kube.get(path))
+        except api_errors.NotFound:
+            return None
+        except api_errors.Forbidden as error:
+            self.notes.append(f"{source} counts as missing: {error}")
+            return None

@@ -1,0 +1,1 @@
+"""The debug endpoint: a unix socket that answers questions about a running operator."""

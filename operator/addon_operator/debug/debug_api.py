@@ -1,0 +1,251 @@
+"""What the debug endpoint tells, as documents. Only the level of the log can be changed.
+
+Names and shapes are those of the Go operator's endpoint where it has them; more fields stand beside them.
+"""
+
+import asyncio
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, Protocol
+
+from addon_operator.debug import debug_masking, runtime_config
+from addon_operator.engine import introspection, state
+from addon_operator.engine.drift import watched_resources
+from addon_operator.hook_contract.configuration import overview
+from addon_operator.kernel import durations, errors, json_types, names
+from addon_operator.modules import model
+from addon_operator.values import section, store
+
+NO_MONITOR: Final = "No monitor"
+"""What the Go operator says of a module whose resources nobody watches."""
+
+
+class NotReadyError(errors.AddonOperatorError):
+    """The operator runs, but what is asked for is not there yet."""
+
+
+class UnknownModuleError(errors.AddonOperatorError):
+    """There is no such module."""
+
+
+class Renderer(Protocol):
+    """Who renders charts; see :class:`.Renderer`."""
+
+    async def render(self, module: model.Module, *, show_sensitive: bool) -> str:
+        """The manifest."""
+        ...
+
+    async def diff(self, module: model.Module, *, show_sensitive: bool) -> str:
+        """The difference to the cluster."""
+        ...
+
+
+class ResourceMonitor(Protocol):
+    """Who watches the resources of releases; names them as a person does: ``ConfigMap x/y``."""
+
+    def resources_of(self, module: names.ModuleName) -> Sequence[Mapping[str, json_types.JsonValue]] | None:
+        """The resources of a module's release and their state; ``None`` if they are not watched."""
+        ...
+
+    def shared_of(self, module: names.ModuleName) -> Mapping[str, Sequence[names.ModuleName]]:
+        """The module's resources that other modules have, too, with these modules."""
+        ...
+
+    def healed_of(self, module: names.ModuleName) -> Mapping[str, int]:
+        """The module's resources that were brought back lately, and how often in a row."""
+        ...
+
+    def revision(self, module: names.ModuleName) -> int | None:
+        """Number of the last revision of the module's release; ``None`` without one."""
+        ...
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Inspected:
+    """What is looked at."""
+
+    views: introspection.Introspection
+    values: store.ValuesStore
+    modules: Mapping[names.ModuleName, model.Module]
+    renderer: Renderer
+    snapshots: introspection.SnapshotSource | None = None
+    monitor: ResourceMonitor | None = None
+
+
+class DebugApi:
+    """Answers questions; before the engine is there, only some."""
+
+    def __init__(self, runtime: runtime_config.RuntimeConfig, why_not: Callable[[], str]) -> None:
+        """``why_not`` says what the operator is doing as long as there is no engine, and what to do."""
+        self._runtime = runtime
+        self._why_not = why_not
+        self._inspected: Inspected | None = None
+
+    def serve(self, inspected: Inspected) -> None:
+        """The engine is there now."""
+        self._inspected = inspected
+
+    @property
+    def _now(self) -> Inspected:
+        if self._inspected is None:
+            raise NotReadyError(self._why_not())
+        return self._inspected
+
+    def global_list(self) -> object:
+        """Names of all global hooks, and which of their bindings wait."""
+        views = self._now.views
+        return {
+            "globalHooks": [hook.name for hook in views.global_hooks],
+            "waitingBindings": views.waiting_global_bindings,
+        }
+
+    async def values(self, module: str | None, *, with_global: bool, show_sensitive: bool) -> object:
+        """The values of a module, or global ones; ``with_global`` puts both under their keys."""
+        return await self._sections(module, _present, with_global=with_global, show_sensitive=show_sensitive)
+
+    async def config(self, module: str | None, *, with_global: bool, show_sensitive: bool) -> object:
+        """What the ConfigMap says of a module, or of global values."""
+        return await self._sections(module, _config, with_global=with_global, show_sensitive=show_sensitive)
+
+    async def patches(self, module: str | None, *, show_sensitive: bool) -> object:
+        """The accumulated operations of a module's hooks, or of the global hooks."""
+        name = None if module is None else self._module(module).name
+        operations = self._now.values.patches(name)
+        if show_sensitive:
+            return operations
+        return await asyncio.to_thread(self._now.values.frozen(name).masked_operations, operations)
+
+    async def snapshots(self, module: str | None, *, show_sensitive: bool) -> object:
+        """By hook and binding, the objects that kubernetes bindings hold."""
+        views = self._now.views
+        hooks = views.global_hooks if module is None else views.hooks_of(self._module(module).name)
+        return {hook.name: self._snapshots_of(hook, show_sensitive=show_sensitive) for hook in hooks}
+
+    def modules(self) -> object:
+        """All modules."""
+        now = self._now
+        rows = [{**row, "sharedObjects": _shared(now.monitor, row["name"])} for row in now.views.modules()]
+        return {"enabledModules": sorted(now.views.enabled), "modules": rows}
+
+    def module(self, module: str) -> object:
+        """One module with its hooks, its release and what is to know of that one's objects."""
+        now, name = self._now, self._module(module).name
+        hooks = now.views.told_hooks_of(name)
+        return {
+            **now.views.module(name),
+            "hooks": None if hooks is None else list(map(_hook, hooks)),
+            "revision": now.monitor and now.monitor.revision(name),
+            "sharedObjects": _shared(now.monitor, name),
+            "absentObjects": _absent(now.monitor, name),
+            "restoredObjects": dict(now.monitor.healed_of(name)) if now.monitor else {},
+        }
+
+    def resource_monitor(self) -> object:
+        """By enabled module, the resources of its release that are watched."""
+        now = self._now
+        return {name: _watched(now.monitor, name) for name in now.views.enabled}
+
+    async def render(self, module: str, *, diff: bool, show_sensitive: bool) -> str:
+        """The manifest of a module, or how it differs from the cluster."""
+        found = self._module(module)
+        renderer = self._now.renderer
+        return await (renderer.diff if diff else renderer.render)(found, show_sensitive=show_sensitive)
+
+    def main_queue(self) -> introspection.QueueRow:
+        """The ``main`` queue."""
+        found = self._now.views.queue()
+        if found is None:
+            raise NotReadyError("there is no main queue yet; ask again in a moment")
+        return found
+
+    def queues(self, *, show_empty: bool) -> introspection.QueueList:
+        """All queues; of empty ones only their number unless they are wanted."""
+        found = self._now.views.queues()
+        return found if show_empty else {**found, "empty": []}
+
+    def parameters(self) -> list[runtime_config.ParameterRow]:
+        """All parameters that can be changed now."""
+        return self._runtime.rows()
+
+    def set_parameter(self, name: str, value: str, duration: str = "") -> runtime_config.ParameterRow:
+        """Change one, if a duration (as in Go) is given, for that long.
+
+        Raises :class:`.RuntimeConfigError` or
+        :class:`.DurationError`.
+        """
+        seconds = durations.parse(duration) if duration else None
+        if seconds is not None and seconds <= 0:
+            raise runtime_config.RuntimeConfigError(f"the duration {duration!r} must be more than 0")
+        return self._runtime.set(name, value, seconds)
+
+    def _module(self, name: str) -> model.Module:
+        try:
+            found = names.find(name, self._now.values.modules)
+        except errors.ConfigurationError as error:
+            raise UnknownModuleError(str(error)) from None
+        if found is None:
+            raise UnknownModuleError(
+                "'global' is no module; ask for global values with 'addon-operator global'"
+            )
+        return self._now.modules[found]
+
+    async def _sections(
+        self,
+        module: str | None,
+        read: Callable[[section.Section], json_types.JsonObject],
+        *,
+        with_global: bool,
+        show_sensitive: bool,
+    ) -> object:
+        own = None if module is None else self._module(module).name
+        wanted = (None, own) if with_global and own is not None else (own,)
+        kept = [self._now.values.frozen(name) for name in wanted]
+        shown = await asyncio.to_thread(_shown, kept, read, show_sensitive=show_sensitive)
+        return shown if with_global else shown[kept[0].key]
+
+    def _snapshots_of(self, hook: state.Hook, *, show_sensitive: bool) -> dict[str, list[Any]]:
+        kinds = {binding.name: binding.kind for binding in hook.config.kubernetes}
+        source = self._now.snapshots
+        held = {} if source is None else source.snapshots_of(hook)
+        if show_sensitive:
+            return {name: list(entries) for name, entries in held.items()}
+        return {
+            name: [debug_masking.masked_snapshot(kinds.get(name, ""), entry) for entry in entries]
+            for name, entries in held.items()
+        }
+
+
+def _present(part: section.Section) -> json_types.JsonObject:
+    return part.present
+
+
+def _config(part: section.Section) -> json_types.JsonObject:
+    return part.config
+
+
+def _shown(
+    kept: Sequence[section.Section],
+    read: Callable[[section.Section], json_types.JsonObject],
+    *,
+    show_sensitive: bool,
+) -> dict[str, json_types.JsonObject]:
+    return {part.key: read(part) if show_sensitive else part.masked(read(part)) for part in kept}
+
+
+def _hook(hook: state.Hook) -> json_types.JsonObject:
+    return {"name": hook.name, "bindings": list(map(overview.document, overview.bound(hook.config)))}
+
+
+def _shared(monitor: ResourceMonitor | None, module: str) -> list[json_types.JsonObject]:
+    found = monitor.shared_of(names.ModuleName(module)) if monitor else {}
+    return [{"resource": resource, "modules": list(others)} for resource, others in found.items()]
+
+
+def _absent(monitor: ResourceMonitor | None, module: names.ModuleName) -> list[json_types.JsonValue]:
+    rows = (monitor.resources_of(module) if monitor else None) or ()
+    return [row["resource"] for row in rows if row["state"] == watched_resources.Presence.ABSENT]
+
+
+def _watched(monitor: ResourceMonitor | None, module: names.ModuleName) -> object:
+    found = None if monitor is None else monitor.resources_of(module)
+    return NO_MONITOR if found is None else list(found)

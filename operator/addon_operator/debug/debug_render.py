@@ -1,0 +1,178 @@
+"""What a module's chart renders to, and how that differs from what is in the cluster. Nothing is changed."""
+
+import asyncio
+import difflib
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, Protocol
+
+from addon_operator.debug import debug_masking
+from addon_operator.documents import yaml_reading, yaml_writing
+from addon_operator.helm.releases import release_types
+from addon_operator.kernel import json_types, names
+from addon_operator.kube.client import api_errors, client
+from addon_operator.kube.discovery import api_resources
+from addon_operator.modules import model, release_objects
+from addon_operator.values import redaction, store
+
+FIELD_MANAGER: Final = "helm"
+_HOOK: Final = "helm.sh/hook"
+_NO_DIFFERENCE: Final = "No differences.\n"
+_NOT_COMPARED: Final = ("managedFields", "resourceVersion", "uid", "creationTimestamp", "generation")
+
+Object = dict[str, Any]
+
+
+class Releases(Protocol):
+    """Who renders charts."""
+
+    async def render(self, request: release_types.ReleaseRequest) -> str:
+        """The manifest, hooks included."""
+        ...
+
+
+class Cluster(Protocol):
+    """Where the objects are."""
+
+    async def get(self, path: str) -> Object:
+        """The object; raises :class:`.NotFound`."""
+        ...
+
+    async def patch(
+        self,
+        path: str,
+        patch: Mapping[str, Any] | list[Any],
+        type_: client.PatchType,
+        *,
+        query: Mapping[str, str],
+    ) -> Object:
+        """Change the object."""
+        ...
+
+
+class Kinds(Protocol):
+    """Looks up kinds."""
+
+    async def find(self, kind: str, api_version: str | None = None) -> api_resources.Resource:
+        """The resource of that kind."""
+        ...
+
+
+class Renderer:
+    """Renders modules with the values that are in force."""
+
+    def __init__(
+        self, releases: Releases, values: store.ValuesStore, cluster: Cluster, kinds: Kinds, namespace: str
+    ) -> None:
+        """``namespace`` is that of the releases."""
+        self._releases = releases
+        self._values = values
+        self._cluster = cluster
+        self._kinds = kinds
+        self._namespace = namespace
+
+    async def render(self, module: model.Module, *, show_sensitive: bool) -> str:
+        """The manifest of the module's chart; empty if it has none.
+
+        Raises what :meth:`.ReleaseManager.render` raises.
+        """
+        manifest = await self._manifest(module)
+        return manifest if show_sensitive else await asyncio.to_thread(self._masked, module.name, manifest)
+
+    async def diff(self, module: model.Module, *, show_sensitive: bool) -> str:
+        """How the cluster's objects would change if the manifest were applied, as a unified diff.
+
+        The API server is asked with a dry run of a server-side apply. Helm's hooks are left out.
+
+        Raises what :meth:`render` raises, and errors of the API client.
+        """
+        manifest = await self._manifest(module)
+        documents = await asyncio.to_thread(yaml_reading.load_documents, manifest, "the rendered manifest")
+        wanted = [found for document in documents for found in _objects(document.value)]
+        texts = [
+            await self._difference(
+                # What Helm puts on each object is no difference.
+                release_objects.owned(found, module.name, self._namespace),
+                show_sensitive=show_sensitive,
+            )
+            for found in wanted
+        ]
+        text = "".join(texts) or _NO_DIFFERENCE
+        return text if show_sensitive else self._redactor(module.name)(text)
+
+    async def _manifest(self, module: model.Module) -> str:
+        if not module.has_chart:
+            return ""
+        values = self._values.helm_values(module.name)
+        request = release_types.ReleaseRequest(
+            module.name, module.path, values, redact=self._redactor(module.name)
+        )
+        return await self._releases.render(request)
+
+    def _masked(self, module: names.ModuleName, manifest: str) -> str:
+        return self._redactor(module)(debug_masking.masked_manifest(manifest))
+
+    def _redactor(self, module: names.ModuleName) -> Callable[[str], str]:
+        values: json_types.JsonValue = self._values.helm_values(module)
+        return redaction.redactor(redaction.sensitive_texts(values, self._values.masked_values(module)))
+
+    async def _difference(self, wanted: Object, *, show_sensitive: bool) -> str:
+        resource = await self._kinds.find(wanted["kind"], wanted.get("apiVersion"))
+        namespace = wanted["metadata"].get("namespace") or self._namespace
+        path = resource.path(namespace=namespace if resource.namespaced else None, name=_name(wanted))
+        live = await self._live(path)
+        query = {"fieldManager": FIELD_MANAGER, "force": "true", "dryRun": "All"}
+        merged = await self._cluster.patch(path, wanted, client.PatchType.APPLY, query=query)
+        before, after = _comparable(live), _comparable(merged)
+        if not show_sensitive:
+            before, after = debug_masking.masked_pair(before, after)
+        return _unified(before, after, f"{wanted['kind']} {_name(wanted)}")
+
+    async def _live(self, path: str) -> Object:
+        try:
+            return await self._cluster.get(path)
+        except api_errors.NotFound:
+            return {}
+
+
+def _objects(value: json_types.JsonValue) -> Iterator[Object]:
+    if not isinstance(value, dict):
+        return
+    items = value.get("items")
+    if isinstance(items, list):
+        for item in items:
+            yield from _objects(item)
+    elif not _is_hook(value):
+        yield value
+
+
+def _is_hook(found: Mapping[str, Any]) -> bool:
+    return _HOOK in ((found.get("metadata") or {}).get("annotations") or {})
+
+
+def _name(found: Object) -> str:
+    return str(found["metadata"].get("name") or "")
+
+
+def _comparable(found: Object) -> Object:
+    kept = {key: value for key, value in found.items() if key != "status"}
+    if "metadata" in kept:
+        metadata = kept["metadata"].items()
+        kept["metadata"] = {key: value for key, value in metadata if key not in _NOT_COMPARED}
+    return kept
+
+
+def _unified(before: Object, after: Object, title: str) -> str:
+    lines = difflib.unified_diff(
+        _lines(before), _lines(after), f"in the cluster: {title}", f"rendered: {title}", n=3
+    )
+    return "".join(lines)
+
+
+def _lines(found: Object) -> list[str]:
+    return yaml_writing.dump(_sorted(found)).splitlines(keepends=True) if found else []
+
+
+def _sorted(value: Any) -> Any:  # noqa: ANN401  # JSON
+    if isinstance(value, dict):
+        return {key: _sorted(value[key]) for key in sorted(value)}
+    return [_sorted(item) for item in value] if isinstance(value, list) else value

@@ -1,0 +1,290 @@
+"""The debug endpoint: JSON over HTTP on a unix socket.
+
+Paths are those of the Go operator: most end in the format that is wanted, ``.json``, ``.yaml`` or ``.text``.
+"""
+
+import asyncio
+import contextlib
+import pathlib
+import socket
+import struct
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from typing import Any, Final
+
+import orjson
+import structlog
+import yaml
+from aiohttp import web
+
+from addon_operator.admission.server import connections
+from addon_operator.debug import debug_api, debug_socket, debug_texts, runtime_config
+from addon_operator.kernel import durations, errors
+from addon_operator.settings import settings as app_settings
+from addon_operator.status import http_site
+
+SHOW_SENSITIVE: Final = "showSensitive"
+_FORMAT: Final = ".{format:json|yaml|text}"
+_CREDENTIALS: Final = "3i"
+"""Process, user and group, as ``SO_PEERCRED`` gives them."""
+_SHUTDOWN_SECONDS: Final = 1.0
+# A render with Helm takes as long as Helm does.
+_CONNECTIONS: Final = connections.Bounds(connections=64, request=3600.0)
+_TRUE: Final = frozenset({"1", "t", "true", "yes"})
+_FALSE: Final = frozenset({"", "0", "f", "false", "no"})
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Logger = structlog.typing.FilteringBoundLogger
+
+
+class RefusedPeerError(errors.AddonOperatorError):
+    """A process asks that may not."""
+
+
+class BadRequestError(errors.AddonOperatorError):
+    """A request is not written as it has to be."""
+
+
+@contextlib.asynccontextmanager
+async def serving(
+    settings: app_settings.Settings,
+    api: debug_api.DebugApi,
+    log: Logger,
+    is_refused: Callable[[int], bool] = lambda _: False,
+) -> AsyncIterator[None]:
+    """Serve the endpoint at the socket of the settings, until the context ends.
+
+    ``is_refused`` says of a process id whether that process gets no answers.
+
+    At its default place it is not worth a failing start: then there is a warning.
+
+    Raises :class:`.DebugSocketError` if somebody named a path that cannot be
+    had.
+    """
+    async with contextlib.AsyncExitStack() as stack:
+        try:
+            site = application(api, log, is_refused)
+            await stack.enter_async_context(_listening(settings.debug_unix_socket, site))
+        except debug_socket.DebugSocketError as error:
+            if settings.origins.get("debug_unix_socket", "default") != "default":
+                raise
+            log.warning(f"debug commands will not reach this operator: {error}")
+        yield
+
+
+@contextlib.asynccontextmanager
+async def _listening(path: pathlib.Path, site: web.Application) -> AsyncIterator[None]:
+    with debug_socket.listening(path) as listener:
+        served = connections.Connections(site, _CONNECTIONS, shutdown_seconds=_SHUTDOWN_SECONDS)
+        await served.start([listener])
+        try:
+            yield
+        finally:
+            await served.stop()
+
+
+def application(
+    api: debug_api.DebugApi, log: Logger, is_refused: Callable[[int], bool] = lambda _: False
+) -> web.Application:
+    """The routes."""
+    app = web.Application(middlewares=[_told_in_sentences(log), _not_for_all(is_refused)])
+    handlers = _Handlers(api)
+    for path, handler in handlers.documents():
+        app.router.add_get(path + _FORMAT, handler)
+    app.router.add_get("/", handlers.alive)
+    app.router.add_get("/discovery", handlers.discovery)
+    app.router.add_get("/module/{name}/render", handlers.render)
+    app.router.add_post("/config/set", handlers.set_parameter)
+    return app
+
+
+class _Handlers:
+    def __init__(self, api: debug_api.DebugApi) -> None:
+        self._api = api
+
+    def documents(self) -> Iterator[tuple[str, Handler]]:
+        """Paths without the format, and what answers them."""
+        yield from {
+            "/global/list": self.global_list,
+            "/global/values": self.global_values,
+            "/global/config": self.global_config,
+            "/global/patches": self.global_patches,
+            "/global/snapshots": self.global_snapshots,
+            "/module/list": self.module_list,
+            "/module/resource-monitor": self.resource_monitor,
+            "/module/{name}/describe": self.module_describe,
+            "/module/{name}/values": self.module_values,
+            "/module/{name}/config": self.module_config,
+            "/module/{name}/patches": self.module_patches,
+            "/module/{name}/snapshots": self.module_snapshots,
+            "/queue/main": self.queue_main,
+            "/queue/list": self.queue_list,
+            "/config/list": self.config_list,
+        }.items()
+
+    async def alive(self, _: web.Request) -> web.Response:
+        return web.Response(text="debug endpoint is alive\n")
+
+    async def discovery(self, request: web.Request) -> web.Response:
+        return web.Response(text=http_site.endpoints(request.app))
+
+    async def global_list(self, request: web.Request) -> web.Response:
+        return await _answer(request, self._api.global_list())
+
+    async def global_values(self, request: web.Request) -> web.Response:
+        shown = _flag(request, SHOW_SENSITIVE)
+        return await _answer(request, await self._api.values(None, with_global=False, show_sensitive=shown))
+
+    async def global_config(self, request: web.Request) -> web.Response:
+        shown = _flag(request, SHOW_SENSITIVE)
+        return await _answer(request, await self._api.config(None, with_global=False, show_sensitive=shown))
+
+    async def global_patches(self, request: web.Request) -> web.Response:
+        shown = _flag(request, SHOW_SENSITIVE)
+        return await _answer(request, await self._api.patches(None, show_sensitive=shown))
+
+    async def global_snapshots(self, request: web.Request) -> web.Response:
+        shown = _flag(request, SHOW_SENSITIVE)
+        return await _answer(request, await self._api.snapshots(None, show_sensitive=shown))
+
+    async def module_list(self, request: web.Request) -> web.Response:
+        return await _answer(request, self._api.modules(), debug_texts.modules)
+
+    async def resource_monitor(self, request: web.Request) -> web.Response:
+        return await _answer(request, self._api.resource_monitor())
+
+    async def module_describe(self, request: web.Request) -> web.Response:
+        return await _answer(request, self._api.module(request.match_info["name"]))
+
+    async def module_values(self, request: web.Request) -> web.Response:
+        document = await self._api.values(
+            request.match_info["name"],
+            with_global=_flag(request, "global"),
+            show_sensitive=_flag(request, SHOW_SENSITIVE),
+        )
+        return await _answer(request, document)
+
+    async def module_config(self, request: web.Request) -> web.Response:
+        document = await self._api.config(
+            request.match_info["name"],
+            with_global=_flag(request, "global"),
+            show_sensitive=_flag(request, SHOW_SENSITIVE),
+        )
+        return await _answer(request, document)
+
+    async def module_patches(self, request: web.Request) -> web.Response:
+        name, shown = request.match_info["name"], _flag(request, SHOW_SENSITIVE)
+        return await _answer(request, await self._api.patches(name, show_sensitive=shown))
+
+    async def module_snapshots(self, request: web.Request) -> web.Response:
+        name, shown = request.match_info["name"], _flag(request, SHOW_SENSITIVE)
+        return await _answer(request, await self._api.snapshots(name, show_sensitive=shown))
+
+    async def render(self, request: web.Request) -> web.Response:
+        text = await self._api.render(
+            request.match_info["name"],
+            diff=_flag(request, "diff"),
+            show_sensitive=_flag(request, SHOW_SENSITIVE),
+        )
+        return web.Response(text=text)
+
+    async def queue_main(self, request: web.Request) -> web.Response:
+        return await _answer(request, self._api.main_queue(), debug_texts.queue)
+
+    async def queue_list(self, request: web.Request) -> web.Response:
+        found = self._api.queues(show_empty=_flag(request, "showEmpty"))
+        return await _answer(request, found, debug_texts.queues)
+
+    async def config_list(self, request: web.Request) -> web.Response:
+        return await _answer(request, self._api.parameters(), debug_texts.parameters)
+
+    async def set_parameter(self, request: web.Request) -> web.Response:
+        form = await request.post()
+        given = {key: value for key, value in form.items() if isinstance(value, str)}
+        for key in ("name", "value"):
+            if not given.get(key):
+                raise BadRequestError(f"{key!r} is missing: give 'name', 'value' and perhaps 'duration'")
+        row = self._api.set_parameter(given["name"], given["value"], given.get("duration", ""))
+        return web.json_response(row)
+
+
+async def _answer(
+    request: web.Request, document: object, text: Callable[[Any], str] | None = None
+) -> web.Response:
+    match request.match_info["format"]:
+        case "json":
+            body = await asyncio.to_thread(orjson.dumps, document)
+            return web.Response(body=body, content_type="application/json")
+        case "text" if text is not None:
+            return web.Response(text=text(document))
+        case wanted:
+            type_ = "application/yaml" if wanted == "yaml" else "text/plain"
+            return web.Response(text=await asyncio.to_thread(_yaml, document), content_type=type_)
+
+
+def _yaml(document: object) -> str:
+    # Rows may share parts; anchors would tell nobody anything.
+    plain = orjson.loads(orjson.dumps(document))
+    return yaml.safe_dump(plain, sort_keys=False, allow_unicode=True)
+
+
+def _flag(request: web.Request, name: str) -> bool:
+    text = request.query.get(name, "").lower()
+    if text not in _TRUE | _FALSE:
+        raise BadRequestError(f"{name}={text}: give true or false")
+    return text in _TRUE
+
+
+_STATUS: Final[dict[type[errors.AddonOperatorError], int]] = {
+    debug_api.NotReadyError: 503,
+    debug_api.UnknownModuleError: 404,
+    runtime_config.RuntimeConfigError: 400,
+    durations.DurationError: 400,
+    BadRequestError: 400,
+    RefusedPeerError: 403,
+}
+
+
+def _told_in_sentences(log: Logger) -> Any:  # noqa: ANN401  # aiohttp's type of middlewares is private
+    @web.middleware
+    async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
+        try:
+            return await handler(request)
+        except web.HTTPNotFound:
+            return _error(404, f"there is nothing at {request.path}; /discovery lists what there is")
+        except web.HTTPMethodNotAllowed as error:
+            return _error(405, f"{request.path} takes {', '.join(sorted(error.allowed_methods))} only")
+        except errors.AddonOperatorError as error:
+            return _error(_STATUS.get(type(error), 500), str(error))
+        except web.HTTPException:
+            raise
+        except Exception:
+            log.exception("a debug request failed", path=request.path)
+            return _error(500, "the operator failed to answer; its log says why")
+
+    return middleware
+
+
+def _not_for_all(is_refused: Callable[[int], bool]) -> Any:  # noqa: ANN401  # as above
+    @web.middleware
+    async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
+        if is_refused(_peer(request)):
+            raise RefusedPeerError(
+                "the operator does not answer processes that it has started itself: "
+                "set HOOK_DEBUG_SOCKET=true if hooks are to use the debug socket"
+            )
+        return await handler(request)
+
+    return middleware
+
+
+def _peer(request: web.Request) -> int:
+    """The process that connected, as the kernel took it down; 0 if it cannot be seen from here."""
+    if request.transport is None:
+        return 0
+    connection = request.transport.get_extra_info("socket")
+    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize(_CREDENTIALS))
+    return int(struct.unpack(_CREDENTIALS, credentials)[0])
+
+
+def _error(status: int, text: str) -> web.Response:
+    return web.json_response({"error": text}, status=status)

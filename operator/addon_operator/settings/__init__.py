@@ -1,0 +1,1 @@
+"""Settings: their names, their types, and which flag or variable wins."""

@@ -1,0 +1,84 @@
+"""What is checked before anything is started: files, tools, and directories that settings name."""
+
+import contextlib
+import pathlib
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from addon_operator.engine.modules import module_files
+from addon_operator.kernel import errors
+from addon_operator.process import workspaces
+from addon_operator.settings import settings as settings_module
+
+WORKSPACE_PREFIX: Final = "run-"
+"""How the directories of processes in ``TMP_DIR`` begin."""
+
+
+def load_modules(settings: settings_module.Settings) -> module_files.LoadedModules:
+    """The modules on disk; raises a :class:`ConfigurationError` for whatever is wrong with them."""
+    if settings.strict_check_values_mode_enabled:
+        _check_common_values(settings.modules_dirs)
+    return module_files.load(
+        settings.modules_dirs, settings.unnumbered_module_order, settings.global_hooks_dir
+    )
+
+
+def _check_common_values(directories: Sequence[pathlib.Path]) -> None:
+    missing = [path for path in directories if not (path / module_files.VALUES_FILE).is_file()]
+    if missing:
+        raise errors.ConfigurationError(
+            f"{missing[0] / module_files.VALUES_FILE} does not exist, and STRICT_CHECK_VALUES_MODE_ENABLED "
+            "demands it; write the file, which may be empty, or leave that setting out"
+        )
+
+
+def check_global_hooks_directory(settings: settings_module.Settings) -> None:
+    """A directory that somebody named must exist; the default one need not."""
+    named = settings.origins.get("global_hooks_dir", "default") != "default"
+    if named and not settings.global_hooks_dir.is_dir():
+        raise errors.ConfigurationError(
+            f"global hooks directory {settings.global_hooks_dir} does not exist; "
+            "name it with GLOBAL_HOOKS_DIR or --global-hooks-dir"
+        )
+
+
+@contextlib.contextmanager
+def workspace(settings: settings_module.Settings, *, keep: bool = False) -> Iterator[pathlib.Path]:
+    """A private directory for the temporary files of this process; with ``keep`` it is left behind.
+
+    Raises a :class:`ConfigurationError` when ``TMP_DIR`` cannot be used, or is not safe from other users.
+    """
+    try:
+        made = workspaces.Workspace(_tmp_dir(settings), WORKSPACE_PREFIX)
+    except OSError as error:
+        raise _unusable(settings, f"cannot be used: {error.strerror}") from None
+    try:
+        yield made.path
+    finally:
+        made.close(keep=keep)
+
+
+def remove_dead_workspaces(settings: settings_module.Settings) -> list[pathlib.Path]:
+    """Remove what killed operators left, which may hold values; raises as :func:`workspace` does."""
+    try:
+        return workspaces.remove_dead(_tmp_dir(settings), WORKSPACE_PREFIX)
+    except OSError as error:
+        raise _unusable(settings, f"cannot be used: {error.strerror}") from None
+
+
+def _tmp_dir(settings: settings_module.Settings) -> pathlib.Path:
+    # Children get its paths and run in directories of their own.
+    tmp_dir = settings.tmp_dir.absolute()
+    tmp_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+    try:
+        workspaces.check_parent(tmp_dir)
+    except workspaces.UnsafeDirectoryError as error:
+        raise _unusable(settings, f"is not safe: {error}") from None
+    return tmp_dir
+
+
+def _unusable(settings: settings_module.Settings, why: str) -> errors.ConfigurationError:
+    return errors.ConfigurationError(
+        f"the directory for temporary files, {settings.tmp_dir}, {why}; "
+        "name another one with TMP_DIR or --tmp-dir"
+    )

@@ -1,0 +1,146 @@
+"""What the HTTP site tells of the operator: alive, ready, converged."""
+
+from collections.abc import Callable, Iterable
+
+from addon_operator.engine import engine, introspection
+from addon_operator.engine.converge import converge
+from addon_operator.status import status_page
+
+
+class Status:
+    """Implements the providers of :mod:`.http_site`."""
+
+    def __init__(self) -> None:
+        self._engine: engine.Engine | None = None
+        self._views: introspection.Introspection | None = None
+        self._shared_of: status_page.SharedOf = status_page.nothing_shared
+        self._watch_alive: Callable[[], bool] = lambda: True
+        self._stopping = False
+        self._leader: Callable[[], str] | None = None
+        self._waits_for: Callable[[], str | None] = lambda: None
+        self._conditions: list[Callable[[], str | None]] = []
+        self._needed_for_work: list[Callable[[], str | None]] = []
+        self._vital: list[Callable[[], str | None]] = []
+        self._admits = False
+        self._only_admits = False
+
+    def live_while(self, unhealthy_reason: Callable[[], str | None]) -> None:
+        """A further part has to live: it gives the reason why it does not, or ``None``."""
+        self._vital.append(unhealthy_reason)
+
+    def require(self, unready_reason: Callable[[], str | None]) -> None:
+        """A further part has to be ready: it gives the reason why it is not, or ``None``."""
+        self._conditions.append(unready_reason)
+
+    def require_for_work(self, unready_reason: Callable[[], str | None]) -> None:
+        """The same for a part without which pods are admitted all the same."""
+        self._needed_for_work.append(unready_reason)
+
+    def admit(self) -> None:
+        """Everything that was required and answers pods has been started."""
+        self._admits = True
+
+    def only_admit(self) -> None:
+        """There never will be an engine: this process admits pods, and is ready when it can."""
+        self._only_admits = True
+
+    def stand_by(self, leader: Callable[[], str] | None) -> None:
+        """Another replica leads, which ``leader`` names; ``None`` when that is over."""
+        self._leader = leader
+
+    def begin_when(self, waits_for: Callable[[], str | None]) -> None:
+        """The engine is on its way: what it waits for, or ``None``, is the reason why it is not there."""
+        self._waits_for = waits_for
+
+    def serve(self, running: engine.Engine, watch_alive: Callable[[], bool]) -> None:
+        """The engine is there now."""
+        self._engine = running
+        self._watch_alive = watch_alive
+
+    def show(
+        self,
+        views: introspection.Introspection,
+        shared_of: status_page.SharedOf = status_page.nothing_shared,
+    ) -> None:
+        """The status page shows these from now on, and which objects of a module others have, too."""
+        self._views = views
+        self._shared_of = shared_of
+
+    def stop(self) -> None:
+        """From now on the operator is not ready."""
+        self._stopping = True
+
+    def unhealthy_reason(self) -> str | None:
+        """Why the operator should be restarted, or ``None``: the event loop answers by answering at all."""
+        if self._stopping:
+            return None
+        if not self._watch_alive():
+            return "the watch of the values ConfigMap has ended"
+        return _first(self._vital)
+
+    def unready_reason(self) -> str | None:
+        """Why the operator is not ready, or ``None``."""
+        if self._stopping:
+            return "the operator is stopping"
+        if self._only_admits:
+            return self.admission_unready_reason()
+        if self._engine is None and self._leader is None:
+            return self._waits_for() or "the operator is starting"
+        if (first := self._unmet_condition() or _first(self._needed_for_work)) is not None:
+            return first
+        if self._engine is None or self._engine.converger.first_done.is_set():
+            return None
+        waiting = "; ".join(self._engine.waiting_for())
+        return "the first converge is not done" + (f": {waiting}" if waiting else "")
+
+    def absent_reason(self) -> str:
+        """What this replica does as long as it has no engine, and whom to ask instead."""
+        if self._stopping:
+            return "the operator is stopping"
+        if self._only_admits:
+            return "this process only admits pods (ADMISSION_ONLY); ask the operator, which runs beside it"
+        if self._leader is None:
+            return self._waits_for() or "the operator is starting; ask again in a moment"
+        if leader := self._leader():
+            return f"this replica stands by; ask {leader}, which leads"
+        return "this replica stands by and nobody leads yet; ask again in a moment"
+
+    def admission_unready_reason(self) -> str | None:
+        """Why pods cannot be admitted now, or ``None``; the first converge is no matter."""
+        if self._stopping:
+            return "the operator is stopping"
+        return self._unmet_condition() if self._admits else "the operator is starting"
+
+    def _unmet_condition(self) -> str | None:
+        return _first(self._conditions)
+
+    def page(self) -> str:
+        """The status page."""
+        is_ready = self.unready_reason() is None
+        state, _ = self.converge()
+        if self._views is None:
+            return status_page.render(status_page.Overview(state, is_ready=is_ready))
+        found = status_page.overview(state, self._views, self._shared_of, is_ready=is_ready)
+        return status_page.render(found)
+
+    def converge(self) -> tuple[str, int]:
+        """The original's word for the state of the converge, and the number of tasks that remain.
+
+        A replica that stands by says so instead, and who leads.
+        """
+        if self._leader is not None:
+            return f"STANDBY: {self._leader() or 'nobody'} leads", 0
+        if self._engine is None:
+            return ("ADMISSION_ONLY" if self._only_admits else "STARTUP_CONVERGE_NOT_STARTED"), 0
+        converger = self._engine.converger
+        if converger.state is converge.ConvergeState.NOT_STARTED:
+            return "STARTUP_CONVERGE_NOT_STARTED", 0
+        if not converger.first_done.is_set():
+            return "STARTUP_CONVERGE_IN_PROGRESS", converger.remaining
+        if converger.state is converge.ConvergeState.RUNNING:
+            return "CONVERGE_IN_PROGRESS", converger.remaining
+        return "STARTUP_CONVERGE_DONE", 0
+
+
+def _first(reasons: Iterable[Callable[[], str | None]]) -> str | None:
+    return next((text for reason in reasons if (text := reason())), None)

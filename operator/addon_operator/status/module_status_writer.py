@@ -1,0 +1,318 @@
+"""Keeps the Module objects of the cluster true, in the background and never on the path of a run.
+
+Changes are gathered for a moment and written together. What is stored is remembered, and only what differs is
+sent. From time to time all objects are listed: what others changed is put right, and the objects of modules
+that are gone are deleted. Without the definition or the rights there is one warning, and a look now and then.
+"""
+
+import asyncio
+import collections
+import contextlib
+import dataclasses
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from typing import Any, Final
+
+from addon_operator.aio import warn_once
+from addon_operator.engine import state
+from addon_operator.helm.releases import release_types
+from addon_operator.kernel import clock, names
+from addon_operator.kube.client import api_errors, client, paths, rate_limit
+from addon_operator.kube.objects import events
+from addon_operator.status import module_definition, module_status
+
+LABELS: Final = {"app.kubernetes.io/managed-by": "addon-operator"}
+"""Labels of a Module that an operator keeps."""
+
+GATHER_SECONDS: Final = 0.5
+"""From the first change of a batch until it is written."""
+PAUSE_SECONDS: Final = 1.0
+"""Between two batches at least."""
+RESYNC_SECONDS: Final = 300.0
+"""Between two looks at all objects."""
+RETRY_SECONDS: Final = 10.0
+"""After an error of the API server."""
+MISSING_SECONDS: Final = 60.0
+"""While the definition or a right is missing."""
+
+_MOMENTS_MAX: Final = 8
+_SERVED_ATTEMPTS: Final = 30
+_SERVED_PAUSE_SECONDS: Final = 0.1
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Stored:
+    """A Module as it stands in the cluster."""
+
+    is_kept: bool
+    """Whether an operator made it."""
+    uid: str
+    generation: int
+    status: module_status.Stored
+
+    @classmethod
+    def of(cls, body: Mapping[str, Any]) -> "_Stored":
+        metadata = body.get("metadata") or {}
+        return cls(
+            LABELS.items() <= (metadata.get("labels") or {}).items(),
+            str(metadata.get("uid") or ""),
+            int(metadata.get("generation") or 0),
+            body.get("status") or {},
+        )
+
+
+class ModuleStatusWriter:
+    """Is told of modules by the engine, which never waits for it."""
+
+    def __init__(
+        self,
+        kube: client.KubeClient,
+        recorder: events.EventRecorder,
+        namespace: str,
+        log: warn_once.Log,
+        *,
+        known: Callable[[], Collection[str]],
+        time: clock.Clock,
+        sleep: rate_limit.Sleep = asyncio.sleep,
+    ) -> None:
+        """``known`` gives the names of all modules on disk, ``namespace`` is where the objects are."""
+        self._kube = kube
+        self._recorder = recorder
+        self._namespace = namespace
+        self._log = log
+        self._known = known
+        self._clock = time
+        self._sleep = sleep
+        self._definition = module_definition.ModuleDefinition(kube, log, sleep=sleep)
+        self._trouble = warn_once.Trouble(log)
+        self._states: dict[str, state.ModuleState] = {}
+        self._releases: dict[str, module_status.Release] = {}
+        self._moments: dict[str, collections.deque[module_status.Moment]] = {}
+        self._phases: dict[str, module_status.Moment | None] = {}
+        self._stored: dict[str, _Stored] = {}
+        self._dirty: dict[str, None] = {}
+        self._to_tell: dict[str, dict[tuple[str, str], None]] = {}
+        self._changed = asyncio.Event()
+        self._synced_at: float | None = None
+        self._gone: set[str] = set()
+
+    def module_gone(self, module: names.ModuleName) -> None:
+        """The directory of a module is gone; returns at once."""
+        self._gone.add(module)
+        self._states.pop(module, None)
+        self._synced_at = None
+        self._changed.set()
+
+    def module_changed(self, module: state.ModuleState) -> None:
+        """The status of a module changed; returns at once."""
+        name = module.module.name
+        self._gone.discard(name)
+        self._states[name] = module
+        if module.status is state.ModuleStatus.DISABLED:
+            self._releases.pop(name, None)
+        now = module_status.moment(module)
+        waiting = self._moments.setdefault(name, collections.deque(maxlen=_MOMENTS_MAX))
+        if now is not None and (not waiting or waiting[-1] != now):
+            waiting.append(now)
+        self._wake(name)
+
+    def release_ensured(self, module: names.ModuleName, outcome: release_types.ReleaseOutcome) -> None:
+        """The release of a module is as it should be; returns at once."""
+        self._releases[module] = module_status.Release(
+            revision=outcome.revision, checksum=outcome.manifest_checksum
+        )
+        if outcome.adopted:
+            text = f"The release took over objects that existed already: {', '.join(outcome.adopted)}."
+            self.tell(module, "TookOwnership", text)
+        if module in self._states:
+            self._wake(module)
+
+    def tell(self, module: names.ModuleName, reason: str, text: str) -> None:
+        """Write an Event of warning about a module with the next look at it; returns at once."""
+        self._to_tell.setdefault(module, {})[reason, text] = None
+        if module in self._states:
+            self._wake(module)
+
+    def _wake(self, name: str) -> None:
+        self._dirty[name] = None
+        self._changed.set()
+
+    async def prepare(self) -> None:
+        """Apply the definition and wait until it is served; whatever hinders that becomes one warning."""
+        try:
+            await self._definition.apply()
+            await self._served()
+        except api_errors.Forbidden as error:
+            self._log.info(f"the CustomResourceDefinition of Modules is not kept up to date: {error}")
+        except module_definition.InTheWayError as error:
+            self._trouble.report(_not_shown(error))
+        except api_errors.KubernetesError as error:
+            self._trouble.report(f"the CustomResourceDefinition of Modules was not applied: {error}")
+
+    async def _served(self) -> client.ObjectList:
+        """All objects as soon as the definition is served; raises ``NotFound`` if it never is."""
+        for _ in range(_SERVED_ATTEMPTS):
+            with contextlib.suppress(api_errors.NotFound):
+                return await self._list()
+            await self._sleep(_SERVED_PAUSE_SECONDS)
+        return await self._list()
+
+    async def run(self) -> None:
+        """Write, until cancelled."""
+        while True:
+            pause = await self.turn()
+            if pause:
+                await self._sleep(pause)
+            else:
+                await self._sleep(PAUSE_SECONDS)
+                await self._wait(self._changed.wait())
+                await self._sleep(GATHER_SECONDS)
+
+    async def _wait(self, change: Awaitable[object]) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(RESYNC_SECONDS):
+                await change
+
+    async def turn(self) -> float:
+        """Write what waits, after a look at all objects when that is due; seconds to rest after trouble."""
+        try:
+            await self._bring_in_step()
+        except (api_errors.NotFound, api_errors.Forbidden, module_definition.InTheWayError) as error:
+            self._synced_at = None
+            self._trouble.report(_not_shown(error))
+            return MISSING_SECONDS
+        except api_errors.KubernetesError as error:
+            self._synced_at = None
+            self._trouble.report(f"the status of modules waits: {error}")
+            return RETRY_SECONDS
+        self._trouble.over("the status of modules is shown as Module objects")
+        return 0.0
+
+    async def _bring_in_step(self) -> None:
+        if self._is_sync_due():
+            await self._sync()
+        self._changed.clear()
+        for name in list(self._dirty):
+            # What changes while it is written is written again.
+            del self._dirty[name]
+            try:
+                await self._write(name)
+            except api_errors.Invalid as error:
+                self._trouble.report(f"the status of module {name} is not shown: {error}")
+            except api_errors.KubernetesError:
+                self._dirty[name] = None
+                raise
+
+    async def finish(self) -> None:
+        """Write what waits for the last time, unless that did not work before."""
+        if self._synced_at is not None:
+            await self.turn()
+
+    def _is_sync_due(self) -> bool:
+        return self._synced_at is None or self._clock.monotonic() - self._synced_at >= RESYNC_SECONDS
+
+    async def _sync(self) -> None:
+        """Look at what is stored, mark what has to be written, and delete what nobody needs."""
+        listed = await self._listed()
+        self._stored = {str(body["metadata"]["name"]): _Stored.of(body) for body in listed.items}
+        known = {str(name) for name in self._known()} - self._gone | self._states.keys()
+        for name, stored in list(self._stored.items()):
+            if name not in known and stored.is_kept:
+                await self._delete(name, stored)
+        self._dirty.update(dict.fromkeys(self._states))
+        self._synced_at = self._clock.monotonic()
+
+    async def _listed(self) -> client.ObjectList:
+        try:
+            return await self._list()
+        except api_errors.NotFound:
+            # Somebody has removed the definition, or has put that of an older version in its place.
+            await self._definition.apply()
+            return await self._served()
+
+    async def _list(self) -> client.ObjectList:
+        return await self._kube.list_all(
+            paths.of(module_status.API_VERSION, module_status.PLURAL, namespace=self._namespace)
+        )
+
+    async def _delete(self, name: str, stored: _Stored) -> None:
+        with contextlib.suppress(api_errors.NotFound, api_errors.Conflict):
+            await self._kube.delete(self._path(name), uid=stored.uid)
+        self._stored.pop(name, None)
+        self._forget(name)
+
+    def _forget(self, name: str) -> None:
+        for kept in (self._states, self._releases, self._moments, self._phases, self._dirty):
+            kept.pop(name, None)
+
+    async def _write(self, name: str) -> None:
+        if name not in self._states:
+            return
+        stored = self._stored.get(name)
+        if stored is None or not stored.is_kept:
+            stored = await self._create(name)
+        self._phases.setdefault(name, module_status.stored_moment(stored.status))
+        try:
+            await self._write_status(name, stored)
+        except api_errors.NotFound:
+            # Somebody has deleted the object.
+            await self._write_status(name, await self._create(name))
+        self._tell(name)
+
+    async def _create(self, name: str) -> _Stored:
+        body = self._body(name)
+        body["metadata"]["labels"] = LABELS
+        return self._keep(name, await self._kube.apply(self._path(name), body, force=True))
+
+    async def _write_status(self, name: str, stored: _Stored) -> None:
+        wanted = module_status.document(
+            self._states[name],
+            self._releases.get(name),
+            stored.status,
+            stored.generation,
+            self._clock.time(),
+        )
+        if not module_status.is_stored(wanted, stored.status):
+            body = self._body(name) | {"status": wanted}
+            path = self._path(name, "status")
+            self._keep(name, await self._kube.apply(path, body, force=True))
+
+    def _keep(self, name: str, body: Mapping[str, Any]) -> _Stored:
+        self._stored[name] = _Stored.of(body)
+        return self._stored[name]
+
+    def _tell(self, name: str) -> None:
+        """Write Events for what happened since the last time."""
+        moments = list(self._moments.get(name, ()))
+        self._moments.pop(name, None)
+        told, self._phases[name] = module_status.notices(self._phases.get(name), moments)
+        about = events.ObjectReference(
+            module_status.API_VERSION,
+            module_status.KIND,
+            name,
+            self._namespace,
+            uid=self._stored[name].uid,
+        )
+        for notice in told:
+            self._recorder.record(about, notice.type, notice.reason, notice.message)
+        for reason, text in self._to_tell.pop(name, {}):
+            self._recorder.record(about, "Warning", reason, text)
+
+    def _path(self, name: str, subresource: str | None = None) -> str:
+        return paths.of(
+            module_status.API_VERSION,
+            module_status.PLURAL,
+            namespace=self._namespace,
+            name=name,
+            subresource=subresource,
+        )
+
+    def _body(self, name: str) -> dict[str, Any]:
+        return {
+            "apiVersion": module_status.API_VERSION,
+            "kind": module_status.KIND,
+            "metadata": {"name": name, "namespace": self._namespace},
+        }
+
+
+def _not_shown(error: Exception) -> str:
+    return f"the status of modules is not shown as Module objects: {error}"

@@ -1,0 +1,101 @@
+"""Which resources of a release are missing in the cluster."""
+
+import asyncio
+import dataclasses
+from typing import Any
+
+from addon_operator.commands.plan import plan_presence
+from addon_operator.kube.client import api_errors, paths
+from addon_operator.kube.discovery import api_resources, discovery
+
+NAMESPACE = "addons"
+
+
+def manifest(*documents: str) -> str:
+    return "\n---\n".join(documents)
+
+
+def config_map(name: str, namespace: str = "") -> str:
+    place = f", namespace: {namespace}" if namespace else ""
+    return f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}{place}}}\n"
+
+
+@dataclasses.dataclass
+class Listed:
+    items: list[Any]
+
+
+class Cluster:
+    """Objects by their paths; ``denied`` are parts of paths that may not be read."""
+
+    def __init__(self, *found: str) -> None:
+        self.found = set(found)
+        self.denied: set[str] = set()
+        self.asked: list[str] = []
+
+    async def get(self, path: str, *, metadata_only: bool) -> dict[str, Any]:
+        assert metadata_only
+        self._ask(path)
+        if path not in self.found:
+            raise api_errors.NotFound(paths.target("GET", path), 404, "NotFound", "gone")
+        return {}
+
+    async def list_all(self, path: str, *, metadata_only: bool) -> Listed:
+        self._ask(path)
+        inside = [each for each in self.found if each.startswith(f"{path}/")]
+        return Listed([{"metadata": {"name": each.rpartition("/")[2]}} for each in inside])
+
+    def _ask(self, path: str) -> None:
+        self.asked.append(path)
+        if any(part in path for part in self.denied):
+            raise api_errors.Forbidden(paths.target("GET", path), 403, "Forbidden", "no")
+
+
+class Kinds:
+    async def find(self, kind: str, api_version: str | None = None) -> api_resources.Resource:
+        await asyncio.sleep(0)
+        plural = {"ConfigMap": "configmaps", "Secret": "secrets", "Namespace": "namespaces"}.get(kind)
+        if plural is None:
+            raise discovery.NoSuchKind(kind, api_version)
+        return api_resources.Resource("v1", kind, plural, namespaced=kind != "Namespace", verbs=frozenset())
+
+
+async def absent(cluster: Cluster, text: str) -> tuple[tuple[str, ...], list[str]]:
+    notes: list[str] = []
+    found = await plan_presence.Presence(cluster, Kinds(), NAMESPACE, notes.append).absent(text)
+    return found, notes
+
+
+async def test_what_is_not_there_is_named_in_the_order_of_the_manifest() -> None:
+    cluster = Cluster("/api/v1/namespaces/addons/configmaps/a")
+    found, _ = await absent(cluster, manifest(config_map("b"), config_map("a"), config_map("a", "other")))
+    assert found == ("ConfigMap b", "ConfigMap other/a")
+
+
+async def test_objects_without_a_namespace_are_asked_for_without_one() -> None:
+    cluster = Cluster("/api/v1/namespaces/blue")
+    text = "apiVersion: v1\nkind: Namespace\nmetadata: {name: blue}\n"
+    assert (await absent(cluster, text))[0] == ()
+
+
+async def test_many_objects_of_a_kind_are_listed_once() -> None:
+    cluster = Cluster(*(f"/api/v1/namespaces/addons/configmaps/c{number}" for number in range(19)))
+    found, _ = await absent(cluster, manifest(*(config_map(f"c{number}") for number in range(20))))
+    assert found == ("ConfigMap c19",)
+    assert cluster.asked == ["/api/v1/namespaces/addons/configmaps"]
+
+
+async def test_what_may_not_be_read_counts_as_present_and_is_noted() -> None:
+    cluster = Cluster()
+    cluster.denied = {"secrets"}
+    secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n"
+    found, notes = await absent(cluster, manifest(secret, config_map("a")))
+    assert found == ("ConfigMap a",)
+    assert len(notes) == 1
+    assert "Secret s" in notes[0]
+
+
+async def test_a_kind_that_is_gone_is_noted() -> None:
+    found, notes = await absent(Cluster(), "apiVersion: x/v1\nkind: Thing\nmetadata: {name: t}\n")
+    assert found == ()
+    assert "Thing t" in notes[0]

@@ -1,0 +1,205 @@
+"""Manifests and their difference to the cluster."""
+
+import copy
+import pathlib
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from addon_operator.debug import debug_render
+from addon_operator.helm.releases import release_types
+from addon_operator.kernel import names
+from addon_operator.kube.client import api_errors, client, paths
+from addon_operator.kube.discovery import api_resources
+from addon_operator.modules import model
+from addon_operator.values import sources, store
+from addon_operator.values.schema import schemas
+
+WEB = names.ModuleName("web")
+SECRET = "hunter2-and-more"
+MODULE = model.Module(WEB, 1, pathlib.Path("web"), has_chart=True)
+MANIFEST = f"""\
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {{name: web}}
+data: {{size: "3", hidden: {SECRET}}}
+---
+apiVersion: v1
+kind: Secret
+metadata: {{name: web}}
+stringData: {{key: other-secret}}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {{name: web}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {{name: test, annotations: {{helm.sh/hook: test}}}}
+"""
+
+
+class Releases:
+    def __init__(self) -> None:
+        self.manifest = MANIFEST
+        self.requests: list[release_types.ReleaseRequest] = []
+
+    async def render(self, request: release_types.ReleaseRequest) -> str:
+        self.requests.append(request)
+        return self.manifest
+
+
+class Kinds:
+    async def find(self, kind: str, api_version: str | None = None) -> api_resources.Resource:
+        return api_resources.Resource(str(api_version), kind, kind.lower() + "s", kind != "Namespace")
+
+
+class Cluster:
+    """Keeps objects by path, and answers a dry run with what would become of one."""
+
+    def __init__(self, objects: Mapping[str, Any]) -> None:
+        self.objects = dict(objects)
+        self.queries: list[Mapping[str, str]] = []
+
+    async def get(self, path: str) -> dict[str, Any]:
+        if path not in self.objects:
+            raise api_errors.NotFound(paths.target("GET", path), 404, "NotFound", "no")
+        return copy.deepcopy(self.objects[path])
+
+    async def patch(
+        self,
+        path: str,
+        patch: Mapping[str, Any] | list[Any],
+        type_: client.PatchType,
+        *,
+        query: Mapping[str, str],
+    ) -> dict[str, Any]:
+        assert isinstance(patch, Mapping)
+        assert type_ is client.PatchType.APPLY
+        self.queries.append(query)
+        live = copy.deepcopy(self.objects.get(path, {}))
+        live.update(patch)
+        live["metadata"] = {**patch["metadata"], "uid": "new", "managedFields": [1]}
+        return live  # type: ignore[no-any-return] # JSON
+
+
+OWNED = {
+    "labels": {"app.kubernetes.io/managed-by": "Helm"},
+    "annotations": {"meta.helm.sh/release-name": "web", "meta.helm.sh/release-namespace": "addons"},
+}
+LIVE = {
+    "/api/v1/namespaces/addons/configmaps/web": {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "web", "uid": "old", "generation": 4, **OWNED},
+        "data": {"size": "2", "hidden": SECRET},
+    },
+    "/api/v1/namespaces/addons/secrets/web": {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "web", **OWNED},
+        "stringData": {"key": "before-secret"},
+    },
+    "/api/v1/namespaces/web": {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": "web", **OWNED},
+        "status": {"phase": "Active"},
+    },
+}
+
+
+def values() -> store.ValuesStore:
+    schema = "properties: {password: {type: string, x-sensitive: true}}"
+    section = schemas.load_schemas((schema, "config-values.yaml"))
+    made = store.ValuesStore([store.ModuleValues(WEB, schemas=section)])
+    made.set_config(sources.parse_config_map({"web": f"password: {SECRET}"}, made.modules))
+    return made
+
+
+class World:
+    def __init__(self) -> None:
+        self.releases = Releases()
+        self.cluster = Cluster(LIVE)
+        self.renderer = debug_render.Renderer(self.releases, values(), self.cluster, Kinds(), "addons")
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+async def test_a_manifest_hides_secrets_and_sensitive_values(world: World) -> None:
+    shown = await world.renderer.render(MODULE, show_sensitive=False)
+    assert SECRET not in shown
+    assert "other-secret" not in shown
+    assert 'data: {size: "3", hidden: ***}' in shown
+
+
+async def test_a_manifest_is_whole_if_that_is_asked_for(world: World) -> None:
+    assert await world.renderer.render(MODULE, show_sensitive=True) == MANIFEST
+
+
+async def test_the_values_in_force_are_rendered_and_hidden_in_messages_of_helm(world: World) -> None:
+    await world.renderer.render(MODULE, show_sensitive=False)
+    (request,) = world.releases.requests
+    assert request.values["web"] == {"password": SECRET}
+    assert request.redact(f"error near {SECRET}") == "error near ***"
+
+
+async def test_a_module_without_a_chart_renders_to_nothing(world: World) -> None:
+    bare = model.Module(WEB, 1, pathlib.Path("web"))
+    assert await world.renderer.render(bare, show_sensitive=False) == ""
+    assert await world.renderer.diff(bare, show_sensitive=False) == "No differences.\n"
+    assert world.releases.requests == []
+
+
+async def test_a_difference_shows_what_an_apply_would_change(world: World) -> None:
+    shown = await world.renderer.diff(MODULE, show_sensitive=False)
+    assert "--- in the cluster: ConfigMap web\n+++ rendered: ConfigMap web\n" in shown
+    assert "-  size: '2'\n+  size: '3'\n" in shown
+    assert "-  key: '*** (before)'\n+  key: '*** (after)'\n" in shown
+    for hidden in (
+        SECRET,
+        "other-secret",
+        "before-secret",
+        "uid",
+        "managedFields",
+        "Namespace",
+        "Pod",
+        "meta.helm.sh",
+    ):
+        assert hidden not in shown
+
+
+async def test_the_cluster_is_only_asked_for_a_dry_run(world: World) -> None:
+    await world.renderer.diff(MODULE, show_sensitive=True)
+    assert len(world.cluster.queries) == 3
+    assert {query["dryRun"] for query in world.cluster.queries} == {"All"}
+
+
+async def test_a_difference_is_whole_if_that_is_asked_for(world: World) -> None:
+    shown = await world.renderer.diff(MODULE, show_sensitive=True)
+    assert "-  key: before-secret\n+  key: other-secret\n" in shown
+
+
+async def test_an_object_that_is_not_there_is_all_new(world: World) -> None:
+    del world.cluster.objects["/api/v1/namespaces/addons/configmaps/web"]
+    shown = await world.renderer.diff(MODULE, show_sensitive=False)
+    assert "+kind: ConfigMap\n" in shown
+    assert "-kind: ConfigMap\n" not in shown
+
+
+async def test_objects_in_other_namespaces_and_in_lists_are_compared_there(world: World) -> None:
+    world.releases.manifest = (
+        "kind: List\nitems:\n- {apiVersion: v1, kind: ConfigMap, metadata: {name: web, namespace: other}}\n"
+    )
+    shown = await world.renderer.diff(MODULE, show_sensitive=False)
+    assert "+  namespace: other\n" in shown
+
+
+async def test_without_changes_there_is_no_difference(world: World) -> None:
+    world.releases.manifest = "apiVersion: v1\nkind: Namespace\nmetadata: {name: web}\n"
+    assert await world.renderer.diff(MODULE, show_sensitive=False) == "No differences.\n"

@@ -1,0 +1,384 @@
+"""The debug endpoint, asked over its socket."""
+
+import os
+import pathlib
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import aiohttp
+import orjson
+import pytest
+import structlog
+import yaml
+
+from addon_operator.debug import debug_site, debug_socket
+from addon_operator.kernel import errors
+from addon_operator.settings import settings
+from tests.unit.app import inspected
+
+
+@pytest.fixture
+def place() -> Iterator[pathlib.Path]:
+    # Shorter than the directories of pytest: a socket's path has a limit.
+    with tempfile.TemporaryDirectory(prefix="ao-") as directory:
+        yield pathlib.Path(directory) / "debug.socket"
+
+
+class Log:
+    """A log that remembers warnings and defects."""
+
+    def __init__(self) -> None:
+        self.warnings: list[str] = []
+        self.defects: list[BaseException | None] = []
+
+    def warning(self, text: str) -> None:
+        self.warnings.append(text)
+
+    def exception(self, text: str, **_: object) -> None:
+        self.defects.append(sys.exc_info()[1])
+
+
+@pytest.fixture
+def log() -> Any:  # noqa: ANN401  # in place of structlog's
+    return Log()
+
+
+@pytest.fixture
+def world() -> inspected.World:
+    return inspected.make()
+
+
+def settings_for(path: pathlib.Path, origin: str = "flag --debug-unix-socket") -> settings.Settings:
+    return settings.Settings(
+        namespace="addons", debug_unix_socket=path, origins={"debug_unix_socket": origin}
+    )
+
+
+@pytest.fixture
+async def starting(
+    place: pathlib.Path,
+    world: inspected.World,
+    log: Any,  # noqa: ANN401  # in place of structlog's
+) -> AsyncIterator[aiohttp.ClientSession]:
+    async with (
+        debug_site.serving(settings_for(place), world.api, log),
+        aiohttp.ClientSession("http://unix", connector=aiohttp.UnixConnector(str(place))) as opened,
+    ):
+        yield opened
+
+
+@pytest.fixture
+async def session(starting: aiohttp.ClientSession, world: inspected.World) -> aiohttp.ClientSession:
+    world.api.serve(world.inspected)
+    return starting
+
+
+async def get(session: aiohttp.ClientSession, path: str) -> tuple[int, str]:
+    async with session.get(path) as answer:
+        return answer.status, await answer.text()
+
+
+async def json_at(session: aiohttp.ClientSession, path: str) -> Any:  # noqa: ANN401  # JSON
+    status, text = await get(session, path)
+    assert status == 200, text
+    return orjson.loads(text)
+
+
+async def error_at(session: aiohttp.ClientSession, path: str) -> tuple[int, str]:
+    status, text = await get(session, path)
+    document = orjson.loads(text)
+    assert list(document) == ["error"]
+    return status, document["error"]
+
+
+async def test_the_endpoint_lives_before_the_engine_is_there(starting: aiohttp.ClientSession) -> None:
+    assert await get(starting, "/") == (200, "debug endpoint is alive\n")
+    assert (await json_at(starting, "/config/list.json"))[0]["value"] == "info"
+
+
+async def test_what_needs_the_engine_says_what_the_operator_does(starting: aiohttp.ClientSession) -> None:
+    paths = ["/module/list.json", "/queue/main.json", "/module/web/values.json", "/global/list.json"]
+    told = (503, "the operator is starting; ask again in a moment")
+    assert {path: await error_at(starting, path) for path in paths} == dict.fromkeys(paths, told)
+
+
+async def test_modules_are_listed_as_the_go_operator_does_and_in_full(session: aiohttp.ClientSession) -> None:
+    document = await json_at(session, "/module/list.json")
+    assert document["enabledModules"] == ["kube-dns", "web"]
+    assert [row["name"] for row in document["modules"]] == ["kube-dns", "web"]
+    assert document["modules"][1]["order"] == 20
+
+
+async def test_values_of_a_module_stand_alone_or_with_global_ones(session: aiohttp.ClientSession) -> None:
+    own = await json_at(session, "/module/web/values.json")
+    both = await json_at(session, "/module/web/values.json?global=true")
+    assert own == {"size": 2, "password": "***"}
+    assert both == {"global": {"domain": "example.org", "token": "***", "zone": "a"}, "web": own}
+
+
+async def test_config_is_what_the_config_map_says(session: aiohttp.ClientSession) -> None:
+    assert await json_at(session, "/module/web/config.json") == {"size": 2}
+    assert await json_at(session, "/global/config.json") == {"domain": "example.org", "token": "***"}
+    assert await json_at(session, "/module/web/config.json?global=1") == {
+        "global": {"domain": "example.org", "token": "***"},
+        "web": {"size": 2},
+    }
+
+
+async def test_global_values_stand_without_their_key(session: aiohttp.ClientSession) -> None:
+    expected = {"domain": "example.org", "token": "***", "zone": "a"}
+    assert await json_at(session, "/global/values.json") == expected
+
+
+async def test_patches_are_operations(session: aiohttp.ClientSession) -> None:
+    assert await json_at(session, "/module/web/patches.json") == [
+        {"op": "add", "path": "/web/password", "value": "***"}
+    ]
+    assert await json_at(session, "/global/patches.json") == [
+        {"op": "add", "path": "/global/zone", "value": "a"}
+    ]
+
+
+async def test_snapshots_stand_by_hook_and_binding(session: aiohttp.ClientSession) -> None:
+    document = await json_at(session, "/module/web/snapshots.json")
+    assert document["pods.sh"]["pods"] == [
+        {"object": {"kind": "Pod", "metadata": {"name": "one"}}, "filterResult": "one"}
+    ]
+    assert document["pods.sh"]["secrets"] == [
+        {"object": {"kind": "Secret", "data": {"key": "***"}}, "filterResult": "***"}
+    ]
+    assert await json_at(session, "/module/kube-dns/snapshots.json") == {}
+    assert await json_at(session, "/global/snapshots.json") == document
+
+
+SENSITIVE = [
+    "/global/values.json",
+    "/global/config.json",
+    "/global/snapshots.json",
+    "/module/web/values.json",
+    "/module/web/patches.json",
+    "/module/web/snapshots.json",
+]
+
+
+@pytest.mark.parametrize("format_", ["json", "yaml", "text"])
+async def test_what_is_sensitive_is_hidden_unless_it_is_asked_for(
+    session: aiohttp.ClientSession, format_: str
+) -> None:
+    paths = [path.replace(".json", f".{format_}") for path in SENSITIVE]
+    texts = {
+        query: {path: (await get(session, f"{path}{query}"))[1] for path in paths}
+        for query in ("", "?showSensitive=true")
+    }
+    shown = {
+        query: [path for path, text in found.items() if inspected.SECRET in text]
+        for query, found in texts.items()
+    }
+    assert shown == {"": [], "?showSensitive=true": paths}
+
+
+async def test_hooks_and_watched_resources_are_listed(session: aiohttp.ClientSession) -> None:
+    assert await json_at(session, "/global/list.json") == {
+        "globalHooks": ["pods.sh"],
+        "waitingBindings": [],
+    }
+    assert await json_at(session, "/module/resource-monitor.json") == {
+        "web": [
+            {"resource": "v1/ConfigMap addons/web", "state": "present"},
+            {"resource": "v1/ConfigMap addons/gone", "state": "absent"},
+        ],
+        "kube-dns": "No monitor",
+    }
+
+
+async def test_queues_are_told_with_their_failing_head(
+    session: aiohttp.ClientSession, world: inspected.World
+) -> None:
+    await inspected.fail_a_task(world)
+    main = await json_at(session, "/queue/main.json")
+    assert (main["name"], main["tasksCount"], main["headTries"]) == ("main", 1, 1)
+    assert main["tasks"][0]["lastError"] == "the chart is broken"
+    listed = await json_at(session, "/queue/list.json")
+    assert listed["active"] == [main]
+    assert listed["empty"] == []
+    assert listed["summary"]["totalTasks"] == 1
+    with_empty = await json_at(session, "/queue/list.json?showEmpty=true")
+    assert [row["name"] for row in with_empty["empty"]] == ["idle"]
+
+
+async def test_queues_are_told_as_text(session: aiohttp.ClientSession, world: inspected.World) -> None:
+    await inspected.fail_a_task(world)
+    _, text = await get(session, "/queue/list.text?showEmpty=true")
+    assert text == (
+        "Queue 'main': length 1, backoff\n"
+        "  1. ModuleRun:main:web:failures 1 - the chart is broken\n"
+        "\n"
+        "Empty queues: idle\n"
+        "Tasks in all queues: 1\n"
+    )
+
+
+async def test_lists_have_a_text_and_everything_else_is_yaml(session: aiohttp.ClientSession) -> None:
+    assert await get(session, "/module/list.text") == (200, "kube-dns: Disabled\nweb: Disabled\n")
+    assert await get(session, "/config/list.text") == (200, "log.level = info\n")
+    assert await get(session, "/module/web/config.text") == (200, "size: 2\n")
+
+
+async def test_yaml_says_the_same_as_json(session: aiohttp.ClientSession) -> None:
+    for path in ["/module/list", "/queue/main", "/module/web/values", "/global/patches", "/config/list"]:
+        async with session.get(f"{path}.yaml") as answer:
+            assert (path, answer.content_type) == (path, "application/yaml")
+            told = yaml.safe_load(await answer.text())
+            assert (path, told) == (path, await json_at(session, f"{path}.json"))
+
+
+async def test_a_module_is_rendered_or_compared(session: aiohttp.ClientSession) -> None:
+    assert await get(session, "/module/web/render") == (200, "manifest of web, sensitive: False\n")
+    assert await get(session, "/module/web/render?diff=true&showSensitive=true&debug=true") == (
+        200,
+        "diff of web, sensitive: True\n",
+    )
+
+
+async def test_an_error_of_helm_is_told(session: aiohttp.ClientSession, world: inspected.World) -> None:
+    world.renderer.error = errors.ModuleError("web", "the chart is broken")
+    assert await error_at(session, "/module/web/render") == (500, "module web: the chart is broken")
+
+
+async def test_an_unknown_module_is_told_with_the_nearest_name(session: aiohttp.ClientSession) -> None:
+    paths = ["values.json", "config.json", "patches.json", "snapshots.json", "render"]
+    told = (404, "there is no module 'kube-dsn'; did you mean 'kube-dns'?")
+    found = {path: await error_at(session, f"/module/kube-dsn/{path}") for path in paths}
+    assert found == dict.fromkeys(paths, told)
+
+
+async def test_a_module_may_be_named_by_its_values_key(session: aiohttp.ClientSession) -> None:
+    assert await json_at(session, "/module/kubeDns/values.json") == {}
+
+
+async def test_global_is_no_module(session: aiohttp.ClientSession) -> None:
+    status, text = await error_at(session, "/module/global/values.json")
+    assert status == 404
+    assert "addon-operator global" in text
+
+
+async def set_level(session: aiohttp.ClientSession, **form: str) -> tuple[int, Any]:
+    async with session.post("/config/set", data=form) as answer:
+        return answer.status, await answer.json()
+
+
+async def test_the_level_of_the_log_can_be_set_for_a_time(
+    session: aiohttp.ClientSession, world: inspected.World
+) -> None:
+    status, row = await set_level(session, name="log.level", value="debug", duration="1m30s")
+    assert (status, row["value"], row["expiresIn"]) == (200, "debug", 90.0)
+    assert world.levels == ["debug"]
+
+
+WRONG_CHANGES: list[tuple[dict[str, str], str]] = [
+    ({"name": "log.level"}, "'value' is missing"),
+    ({"value": "debug"}, "'name' is missing"),
+    ({"name": "log.levle", "value": "debug"}, "did you mean 'log.level'?"),
+    ({"name": "log.level", "value": "loud"}, "is no level"),
+    ({"name": "log.level", "value": "debug", "duration": "soon"}, "is no duration"),
+    ({"name": "log.level", "value": "debug", "duration": "-1s"}, "must be more than 0"),
+]
+
+
+async def test_a_wrong_change_is_refused(session: aiohttp.ClientSession, world: inspected.World) -> None:
+    for form, part in WRONG_CHANGES:
+        status, document = await set_level(session, **form)
+        assert (form, status) == (form, 400)
+        assert part in document["error"]
+    assert world.levels == []
+
+
+async def test_all_paths_are_discovered(session: aiohttp.ClientSession) -> None:
+    _, text = await get(session, "/discovery")
+    lines = text.splitlines()
+    assert "GET /module/{name}/render" in lines
+    assert "GET /queue/list.{format}" in lines
+    assert "POST /config/set" in lines
+    assert len(lines) == len(set(lines)) == 19
+
+
+async def test_other_paths_are_not_found(session: aiohttp.ClientSession) -> None:
+    paths = ["/nothing", "/module/list", "/module/list.xml", "/queue/other.json"]
+    assert {path: await error_at(session, path) for path in paths} == {
+        path: (404, f"there is nothing at {path}; /discovery lists what there is") for path in paths
+    }
+
+
+async def test_a_wrong_method_is_told(session: aiohttp.ClientSession) -> None:
+    async with session.post("/module/list.json") as answer:
+        assert answer.status == 405
+        assert "takes GET" in (await answer.json())["error"]
+
+
+async def test_a_flag_that_is_no_boolean_is_told(session: aiohttp.ClientSession) -> None:
+    assert await error_at(session, "/queue/list.json?showEmpty=maybe") == (
+        400,
+        "showEmpty=maybe: give true or false",
+    )
+
+
+async def test_a_defect_is_told_without_a_traceback(
+    session: aiohttp.ClientSession, world: inspected.World, log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def defect() -> object:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(world.api, "modules", defect)
+    assert await error_at(session, "/module/list.json") == (
+        500,
+        "the operator failed to answer; its log says why",
+    )
+    assert isinstance(log.defects[0], ZeroDivisionError)
+
+
+@pytest.fixture
+def occupied(place: pathlib.Path) -> pathlib.Path:
+    place.write_text("no socket")
+    return place
+
+
+async def test_a_socket_that_was_named_and_cannot_be_had_ends_the_start(
+    occupied: pathlib.Path, world: inspected.World
+) -> None:
+    with pytest.raises(debug_socket.DebugSocketError, match="is no socket"):
+        async with debug_site.serving(settings_for(occupied), world.api, structlog.get_logger()):
+            pytest.fail("it must not serve")
+
+
+async def test_at_its_default_place_a_socket_that_cannot_be_had_is_a_warning(
+    occupied: pathlib.Path,
+    world: inspected.World,
+    log: Any,  # noqa: ANN401  # in place of structlog's
+) -> None:
+    async with debug_site.serving(settings_for(occupied, "default"), world.api, log):
+        pass
+    (warning,) = log.warnings
+    assert warning.startswith("debug commands will not reach this operator: ")
+
+
+async def test_a_process_that_may_not_ask_gets_a_sentence_and_nothing_else(
+    place: pathlib.Path,
+    world: inspected.World,
+    log: Any,  # noqa: ANN401  # in place of structlog's
+) -> None:
+    asked: list[int] = []
+
+    def refuse(pid: int) -> bool:
+        asked.append(pid)
+        return True
+
+    async with (
+        debug_site.serving(settings_for(place), world.api, log, refuse),
+        aiohttp.ClientSession("http://unix", connector=aiohttp.UnixConnector(str(place))) as session,
+    ):
+        for path in ("/", "/config/list.json", "/nowhere"):
+            status, told = await error_at(session, path)
+            assert (status, told[:50]) == (403, "the operator does not answer processes that it has"), path
+    assert set(asked) == {os.getpid()}

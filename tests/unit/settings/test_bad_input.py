@@ -1,0 +1,201 @@
+"""Mistakes that show before the cluster is needed: one sentence that says what, where and what to do."""
+
+import logging
+import os
+import pathlib
+from collections.abc import Callable, Iterator
+
+import pytest
+import structlog
+
+from addon_operator.cli import main
+from addon_operator.kernel import errors
+from addon_operator.settings import preflight, settings
+
+Start = Callable[..., str]
+"""Starts the operator with these options and gives back the sentence with which it refuses."""
+
+KUBECONFIG = """\
+apiVersion: v1
+kind: Config
+current-context: here
+contexts: [{name: here, context: {cluster: here, user: me}}]
+clusters: [{name: here, cluster: {server: "http://127.0.0.1:1"}}]
+users: [{name: me, user: {token: t}}]
+"""
+
+
+@pytest.fixture
+def untouched_logging() -> Iterator[None]:
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    structlog.reset_defaults()
+
+
+@pytest.fixture
+def modules(tmp_path: pathlib.Path) -> pathlib.Path:
+    (tmp_path / "modules" / "010-web").mkdir(parents=True)
+    return tmp_path / "modules"
+
+
+def executable(path: pathlib.Path, body: str) -> pathlib.Path:
+    path.write_text(f"#!/bin/sh\n{body}\n")
+    path.chmod(0o755)
+    return path
+
+
+@pytest.fixture
+def start(
+    modules: pathlib.Path,
+    tmp_path: pathlib.Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    untouched_logging: None,
+) -> Start:
+    for name in [*os.environ]:
+        if name not in {"PATH", "LANG", "TMPDIR"}:
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "kubeconfig").write_text(KUBECONFIG)
+    defaults = {
+        "--namespace": "addons",
+        "--modules-dir": str(modules),
+        "--helm-bin-path": str(executable(tmp_path / "helm", "echo v3.19.0")),
+        "--kube-config": str(tmp_path / "kubeconfig"),
+        "--tmp-dir": str(tmp_path / "tmp"),
+        "--listen-address": "127.0.0.1",
+        "--listen-port": "0",
+        "--debug-unix-socket": str(tmp_path / "debug.socket"),
+    }
+
+    def run(**options: str | None) -> str:
+        given = defaults | {f"--{name.replace('_', '-')}": value for name, value in options.items()}
+        words = [word for name, value in given.items() if value is not None for word in (name, str(value))]
+        with pytest.raises(SystemExit) as ended:
+            main.main(["start", *words])
+        assert ended.value.code == 1
+        printed = capsys.readouterr().err
+        assert "Traceback" not in printed
+        sentences = [line for line in printed.splitlines() if line.startswith("Error: ")]
+        assert len(sentences) == 1, printed
+        return sentences[0]
+
+    return run
+
+
+def test_no_namespace(start: Start) -> None:
+    sentence = start(namespace=None)
+    assert "ADDON_OPERATOR_NAMESPACE" in sentence
+    assert "--namespace" in sentence
+
+
+def test_a_missing_modules_directory(start: Start, tmp_path: pathlib.Path) -> None:
+    sentence = start(modules_dir=tmp_path / "mistyped")
+    assert f"{tmp_path}/mistyped does not exist" in sentence
+    assert "--modules-dir" in sentence
+
+
+def test_a_missing_global_hooks_directory(start: Start, tmp_path: pathlib.Path) -> None:
+    sentence = start(global_hooks_dir=tmp_path / "mistyped")
+    assert f"{tmp_path}/mistyped does not exist" in sentence
+    assert "--global-hooks-dir" in sentence
+
+
+def test_a_directory_for_temporary_files_that_everybody_may_write_in(
+    modules: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(0o777)
+    chosen = settings.Settings(namespace="addons", modules_dirs=(modules,), tmp_dir=shared)
+    with pytest.raises(errors.ConfigurationError, match=r"is not safe: .*TMP_DIR") as caught:
+        preflight.remove_dead_workspaces(chosen)
+    assert str(shared) in str(caught.value)
+    shared.chmod(0o700)
+    with preflight.workspace(chosen) as path:
+        assert path.parent == shared
+    assert list(shared.iterdir()) == []
+
+
+@pytest.fixture
+def reading(modules: pathlib.Path) -> Callable[[], str]:
+    """What the operator says of the modules when it reads them, which is before all that takes time."""
+
+    def read() -> str:
+        with pytest.raises(errors.AddonOperatorError) as caught:
+            preflight.load_modules(settings.Settings(namespace="addons", modules_dirs=(modules,)))
+        return str(caught.value)
+
+    return read
+
+
+BROKEN_VALUES = {
+    "not closed": ("web:\n  a: [1\n", ["line"]),
+    "a key twice": ("web:\n  a: 1\n  a: 2\n", ["line 3", "a"]),
+    "a key that is no string": ("web:\n  ~: x\n", ["line 2", "string"]),
+    "a section that is no mapping": ("web: 5\n", ["line 1", "web", "mapping"]),
+    "a switch": ("webEnabled: maybe\n", ["line 1", "webEnabled", "true or false"]),
+}
+
+
+@pytest.mark.parametrize("file", ["values.yaml", "010-web/values.yaml"])
+def test_broken_values_files(reading: Callable[[], str], modules: pathlib.Path, file: str) -> None:
+    missing: list[tuple[str, str]] = []
+    for name, (text, words) in BROKEN_VALUES.items():
+        (modules / file).write_text(text)
+        sentence = reading()
+        missing += [(name, word) for word in [str(modules / file), *words] if word not in sentence]
+    assert missing == []
+
+
+def test_a_module_that_sets_values_of_another_one(start: Start, modules: pathlib.Path) -> None:
+    (modules / "010-web" / "values.yaml").write_text("api: {a: 1}\n")
+    sentence = start()
+    assert str(modules / "010-web" / "values.yaml") in sentence
+    assert "'api'" in sentence or "key api" in sentence
+
+
+@pytest.mark.parametrize("directory", ["020-My_Web", "020-web-2", "020-web--api", "Web"])
+def test_a_module_name_that_does_not_survive_the_way_to_its_values_key(
+    reading: Callable[[], str], modules: pathlib.Path, directory: str
+) -> None:
+    (modules / directory).mkdir()
+    sentence = reading()
+    assert str(modules / directory) in sentence
+    assert "rename" in sentence
+
+
+def test_two_modules_of_one_name(start: Start, modules: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    (tmp_path / "more" / "020-web").mkdir(parents=True)
+    sentence = start(modules_dir=f"{modules}:{tmp_path / 'more'}")
+    for word in ("'web'", str(modules / "010-web"), str(tmp_path / "more" / "020-web"), "rename"):
+        assert word in sentence
+
+
+def test_a_helm_that_is_too_old(start: Start, tmp_path: pathlib.Path) -> None:
+    helm = executable(tmp_path / "other-helm", "echo v2.17.0")
+    sentence = start(helm_bin_path=helm)
+    for word in [str(helm), "HELM_BIN_PATH", "v2.17.0", "too old", "Helm 3.17"]:
+        assert word in sentence
+
+
+def test_a_helm_that_is_not_there(start: Start, tmp_path: pathlib.Path) -> None:
+    sentence = start(helm_bin_path=tmp_path / "mistyped")
+    assert f"{tmp_path}/mistyped" in sentence
+    assert "does not exist" in sentence
+
+
+def test_no_helm_in_path(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    sentence = start(helm_bin_path=None)
+    assert "'helm'" in sentence
+    assert "PATH" in sentence
+
+
+def test_a_context_that_is_not_there(start: Start) -> None:
+    sentence = start(kube_context="staging")
+    assert "'staging'" in sentence
+    assert "here" in sentence

@@ -1,0 +1,271 @@
+"""The HTTP site, asked over a socket."""
+
+import asyncio
+import contextlib
+import dataclasses
+import gzip
+import socket
+import threading
+from collections.abc import AsyncIterator
+
+import aiohttp
+import pytest
+
+from addon_operator.settings import settings
+from addon_operator.status import http_site
+from addon_operator.telemetry import metrics
+
+
+@dataclasses.dataclass
+class Told:
+    """A status that a test sets."""
+
+    unhealthy: str | None = None
+    unready: str | None = None
+    admission_unready: str | None = None
+    state: tuple[str, int] = (http_site.NOT_STARTED, 0)
+
+    def unhealthy_reason(self) -> str | None:
+        return self.unhealthy
+
+    def unready_reason(self) -> str | None:
+        return self.unready
+
+    def admission_unready_reason(self) -> str | None:
+        return self.admission_unready
+
+    def page(self) -> str:
+        return "<!doctype html>\n<p>fine</p>\n"
+
+    def converge(self) -> tuple[str, int]:
+        return self.state
+
+
+def settings_for(address: str = "127.0.0.1", port: int = 0) -> settings.Settings:
+    return settings.Settings(namespace="addons", listen_address=address, listen_port=port)
+
+
+@pytest.fixture
+def told() -> Told:
+    return Told()
+
+
+@pytest.fixture
+async def session(told: Told) -> AsyncIterator[aiohttp.ClientSession]:
+    async with http_site.serving(settings_for(), metrics.Metrics(), told) as site:
+        base = f"http://{site.address}:{site.port}"
+        async with aiohttp.ClientSession(base, auto_decompress=False) as opened:
+            yield opened
+
+
+async def get(session: aiohttp.ClientSession, path: str) -> tuple[int, str]:
+    async with session.get(path) as answer:
+        return answer.status, await answer.text()
+
+
+async def test_a_healthy_operator_says_so(session: aiohttp.ClientSession) -> None:
+    assert await get(session, "/healthz") == (200, "ok\n")
+
+
+async def test_an_unhealthy_operator_says_why(session: aiohttp.ClientSession, told: Told) -> None:
+    told.unhealthy = "a watch has ended"
+    assert await get(session, "/healthz") == (503, "a watch has ended\n")
+
+
+async def test_readiness_has_its_reason(session: aiohttp.ClientSession, told: Told) -> None:
+    told.unready = "the first converge is not done"
+    assert await get(session, "/readyz") == (503, "the first converge is not done\n")
+    told.unready = None
+    assert await get(session, "/readyz") == (200, "ok\n")
+
+
+async def test_whether_pods_are_admitted_is_a_question_of_its_own(
+    session: aiohttp.ClientSession, told: Told
+) -> None:
+    told.unready = "the first converge is not done"
+    assert await get(session, "/readyz/admission") == (200, "ok\n")
+    told.admission_unready = "the PodPresets have not been listed yet"
+    assert await get(session, "/readyz/admission") == (503, "the PodPresets have not been listed yet\n")
+
+
+CONVERGE = [
+    (http_site.NOT_STARTED, 0, "STARTUP_CONVERGE_NOT_STARTED\n"),
+    (http_site.STARTING, 3, "STARTUP_CONVERGE_IN_PROGRESS: 3 tasks\n"),
+    (http_site.DONE, 0, "STARTUP_CONVERGE_DONE\nCONVERGE_WAIT_TASK\n"),
+    (http_site.WAITING, 0, "STARTUP_CONVERGE_DONE\nCONVERGE_WAIT_TASK\n"),
+    (http_site.RUNNING, 2, "STARTUP_CONVERGE_DONE\nCONVERGE_IN_PROGRESS: 2 tasks\n"),
+]
+
+
+async def test_the_converge_is_told_in_the_words_of_the_go_operator(
+    session: aiohttp.ClientSession, told: Told
+) -> None:
+    found = []
+    for state, tasks, _ in CONVERGE:
+        told.state = (state, tasks)
+        found.append((state, tasks, (await get(session, "/status/converge"))[1]))
+    assert found == CONVERGE
+
+
+NOTHING: dict[str, bool | int | None] = {
+    http_site.NOT_STARTED: False,
+    http_site.STARTING: None,
+    http_site.DONE: False,
+    http_site.RUNNING: None,
+    http_site.WAITING: False,
+}
+CONVERGE_AS_JSON: list[tuple[str, int, dict[str, bool | int | None]]] = [
+    (http_site.NOT_STARTED, 0, NOTHING | {http_site.NOT_STARTED: True}),
+    (http_site.STARTING, 3, NOTHING | {http_site.STARTING: 3}),
+    (http_site.DONE, 0, NOTHING | {http_site.DONE: True, http_site.WAITING: True}),
+    (http_site.RUNNING, 0, NOTHING | {http_site.DONE: True, http_site.RUNNING: 0}),
+]
+
+
+async def test_the_converge_is_told_as_json(session: aiohttp.ClientSession, told: Told) -> None:
+    found = []
+    for state, tasks, _ in CONVERGE_AS_JSON:
+        told.state = (state, tasks)
+        async with session.get("/status/converge?output=json") as answer:
+            assert answer.content_type == "application/json"
+            found.append((state, tasks, await answer.json()))
+    assert found == CONVERGE_AS_JSON
+
+
+async def test_metrics_are_text_without_wishes(session: aiohttp.ClientSession) -> None:
+    async with session.get("/metrics", headers={"Accept-Encoding": "identity"}) as answer:
+        assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
+        assert "Content-Encoding" not in answer.headers
+        assert "\naddon_operator_live_ticks 0.0\n" in await answer.text()
+
+
+async def test_metrics_are_negotiated(session: aiohttp.ClientSession) -> None:
+    wishes = {"Accept": "application/openmetrics-text; version=1.0.0", "Accept-Encoding": "gzip"}
+    async with session.get("/metrics", headers=wishes) as answer:
+        assert answer.headers["Content-Type"].startswith("application/openmetrics-text; version=1.0.0")
+        assert answer.headers["Content-Encoding"] == "gzip"
+        assert gzip.decompress(await answer.read()).endswith(b"# EOF\n")
+
+
+class Threads:
+    """Remembers in which thread it was asked."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+
+    def render(self, form: metrics.Form) -> metrics.Exposition:
+        self.names.append(threading.current_thread().name)
+        return metrics.Exposition(b"", "text/plain", gzipped=False)
+
+    def connection_closed(self, site: str, reason: str) -> None:
+        raise AssertionError(reason)
+
+
+async def test_metrics_are_rendered_beside_the_event_loop(told: Told) -> None:
+    threads = Threads()
+    async with http_site.serving(settings_for(), threads, told) as site, aiohttp.ClientSession() as session:
+        await get(session, f"http://127.0.0.1:{site.port}/metrics")
+    assert threads.names
+    assert threading.main_thread().name not in threads.names
+
+
+class Held(Threads):
+    """Renders only when it is let."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun = threading.Event()
+        self.go = threading.Event()
+
+    def render(self, form: metrics.Form) -> metrics.Exposition:
+        found = super().render(form)
+        self.begun.set()
+        self.go.wait(10)
+        return found
+
+
+async def test_scrapes_at_the_same_time_share_one_render(told: Told) -> None:
+    held = Held()
+    async with http_site.serving(settings_for(), held, told) as site, aiohttp.ClientSession() as session:
+        url = f"http://127.0.0.1:{site.port}/metrics"
+        scrapes = [asyncio.create_task(get(session, url)) for _ in range(20)]
+        await asyncio.to_thread(held.begun.wait, 10)
+        # Answered by the same loop after all scrapes that were sent before it.
+        scrapes.append(asyncio.create_task(get(session, url)))
+        await get(session, f"http://127.0.0.1:{site.port}/healthz")
+        held.go.set()
+        assert {status for status, _ in await asyncio.gather(*scrapes)} == {200}
+        rendered = len(held.names)
+        await get(session, url)
+    assert rendered <= 2
+    assert len(held.names) == rendered + 1
+
+
+@pytest.mark.parametrize("version", ["1.0.0.1", "9.9.9", "x", ""])
+def test_no_wish_makes_a_form_of_its_own(version: str) -> None:
+    known = {metrics.Form.wanted(f"application/openmetrics-text; version={each}") for each in ("1.0.0", "")}
+    wanted = metrics.Form.wanted(f"application/openmetrics-text; version={version}; escaping=made-up")
+    assert wanted in known | {metrics.Form.wanted()}
+
+
+async def test_no_answer_names_the_server(session: aiohttp.ClientSession) -> None:
+    for path in ("/healthz", "/metrics", "/nothing"):
+        async with session.get(path) as answer:
+            assert "Server" not in answer.headers
+
+
+async def test_other_paths_are_not_found(session: aiohttp.ClientSession) -> None:
+    assert [(await get(session, path))[0] for path in ("/nothing", "/status")] == [404, 404]
+
+
+async def test_the_root_is_a_page_that_runs_nothing(session: aiohttp.ClientSession) -> None:
+    async with session.get("/") as answer:
+        assert answer.content_type == "text/html"
+        assert answer.headers["Content-Security-Policy"].startswith("default-src 'none'")
+        assert "<p>fine</p>" in await answer.text()
+
+
+async def test_all_paths_are_discovered(session: aiohttp.ClientSession) -> None:
+    status, text = await get(session, "/discovery")
+    assert status == 200
+    assert text.splitlines() == [
+        "GET /",
+        "GET /discovery",
+        "GET /healthz",
+        "GET /metrics",
+        "GET /readyz",
+        "GET /readyz/admission",
+        "GET /status/converge",
+    ]
+
+
+async def test_nothing_can_be_posted(session: aiohttp.ClientSession) -> None:
+    async with session.post("/readyz") as answer:
+        assert answer.status == 405
+
+
+async def test_a_taken_port_is_one_sentence_with_address_port_and_settings(told: Told) -> None:
+    with contextlib.closing(socket.socket()) as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(http_site.ListenError) as refused:
+            async with http_site.serving(settings_for(port=port), metrics.Metrics(), told):
+                pytest.fail("it must not serve")
+    text = str(refused.value)
+    assert text.startswith(f"cannot listen on 127.0.0.1 port {port}: another process listens there; ")
+    assert "ADDON_OPERATOR_LISTEN_PORT" in text
+    assert "\n" not in text
+
+
+async def test_an_address_of_another_machine_is_one_sentence(told: Told) -> None:
+    with pytest.raises(http_site.ListenError, match="this machine has no such address"):
+        async with http_site.serving(settings_for("192.0.2.1"), metrics.Metrics(), told):
+            pytest.fail("it must not serve")
+
+
+async def test_the_port_is_free_again_afterwards(told: Told) -> None:
+    async with http_site.serving(settings_for(), metrics.Metrics(), told) as first:
+        pass
+    async with http_site.serving(settings_for(port=first.port), metrics.Metrics(), told) as second:
+        assert second.port == first.port

@@ -1,0 +1,224 @@
+"""What the status of a module says in each state, and which Events tell of the way between them."""
+
+import pathlib
+from typing import Any
+
+import pytest
+
+from addon_operator.engine import state
+from addon_operator.hook_contract.configuration import hook_config
+from addon_operator.kernel import names
+from addon_operator.modules import model
+from addon_operator.status import module_status
+from addon_operator.status.module_status import Moment, Phase
+
+NOW = 1_700_000_000.0
+LATER = NOW + 60
+ERROR = "helm upgrade: no such chart"
+RELEASE = module_status.Release(revision=3, checksum="abc")
+Status = state.ModuleStatus
+
+
+def module(
+    status: state.ModuleStatus = Status.READY, error: str = "", last_run: float | None = NOW
+) -> state.ModuleState:
+    found = model.Module(names.ModuleName("web"), 20, pathlib.Path("020-web"))
+    return state.ModuleState(
+        found, status, "by values.yaml", last_error=error, last_error_without_values=error, last_run=last_run
+    )
+
+
+def document(of: state.ModuleState, stored: Any = None, now: float = NOW) -> dict[str, Any]:  # noqa: ANN401
+    return dict(module_status.document(of, RELEASE, stored or {}, 1, now))
+
+
+def conditions(of: state.ModuleState) -> dict[str, str]:
+    return {each["type"]: f"{each['status']} {each['reason']}" for each in document(of)["conditions"]}
+
+
+CONDITIONS = {
+    "Disabled": (module(Status.DISABLED), "False Disabled", "False Disabled", "False", "False"),
+    "Pending": (module(Status.PENDING), "True Enabled", "Unknown Pending", "True", "False"),
+    "Running": (module(Status.RUNNING), "True Enabled", "Unknown Running", "True", "False"),
+    "Running again": (module(Status.RUNNING, ERROR), "True Enabled", "False RunFailed", "True", "False"),
+    "Ready": (module(Status.READY), "True Enabled", "True RunSucceeded", "False", "False"),
+    "Failed": (module(Status.FAILED, ERROR), "True Enabled", "False RunFailed", "False", "True"),
+    "Deleting": (module(Status.DELETING), "False Disabled", "False Deleting", "True", "False"),
+    "Stuck": (module(Status.DELETING, ERROR), "False Disabled", "False DeleteFailed", "False", "True"),
+}
+
+
+@pytest.mark.parametrize(
+    ("of", "enabled", "ready", "reconciling", "stalled"), CONDITIONS.values(), ids=CONDITIONS.keys()
+)
+def test_each_state_has_its_conditions(
+    of: state.ModuleState, enabled: str, ready: str, reconciling: str, stalled: str
+) -> None:
+    found = conditions(of)
+    assert list(found) == ["Enabled", "Ready", "Reconciling", "Stalled"]
+    assert (found["Enabled"], found["Ready"]) == (enabled, ready)
+    assert (found["Reconciling"].split()[0], found["Stalled"].split()[0]) == (reconciling, stalled)
+
+
+def test_the_facts_stand_beside_the_conditions() -> None:
+    ready = module()
+    ready.hooks = tuple(
+        state.Hook(name, pathlib.Path(name), hook_config.HookConfig(), ready.module.name)
+        for name in ("b.sh", "a/b.py")
+    )
+    found = document(ready)
+    del found["conditions"]
+    assert found == {
+        "observedGeneration": 1,
+        "state": "Ready",
+        "order": 20,
+        "hooks": ["a/b.py", "b.sh"],
+        "release": {"revision": 3, "checksum": "abc"},
+        "lastRun": "2023-11-14T22:13:20Z",
+    }
+
+
+def test_maintenance_is_told_with_readiness() -> None:
+    found = module()
+    found.maintenance = "NoResourceReconciliation"
+    ready = document(found)["conditions"][1]
+    assert ready["message"] == (
+        "The last run succeeded; Helm and healing leave it alone: NoResourceReconciliation."
+    )
+
+
+def test_an_error_is_one_line_of_a_bounded_length_without_broken_characters() -> None:
+    found = document(module(Status.FAILED, "a\n  b \udc80 " + "c" * 5000))
+    assert found["lastError"].startswith("a b ? ccc")
+    assert len(found["lastError"]) == 1024
+    assert found["lastError"].encode()
+
+
+def test_a_condition_keeps_its_time_until_its_status_changes() -> None:
+    first = document(module(Status.RUNNING))
+    second = document(module(Status.READY), first, LATER)
+    third = document(module(Status.READY), second, LATER + 60)
+    times = {each["type"]: each["lastTransitionTime"] for each in second["conditions"]}
+    assert times["Enabled"] == times["Stalled"] == module_status.timestamp(NOW)
+    assert times["Ready"] == times["Reconciling"] == module_status.timestamp(LATER)
+    assert third["conditions"] == second["conditions"]
+
+
+def test_what_an_operator_before_told_stays_until_this_one_knows() -> None:
+    stored = {
+        "release": {"revision": 7, "checksum": "x"},
+        "hooks": ["a.sh"],
+        "lastRun": "2020-01-01T00:00:00Z",
+    }
+    pending = module_status.document(module(Status.PENDING, last_run=None), None, stored, 1, NOW)
+    assert {key: pending.get(key) for key in stored} == stored
+    disabled = module_status.document(module(Status.DISABLED, last_run=None), None, stored, 1, NOW)
+    assert "release" not in disabled
+    assert disabled["hooks"] == []
+
+
+def test_what_is_stored_is_recognized_beside_conditions_of_others() -> None:
+    wanted = module_status.document(module(), RELEASE, {}, 1, NOW)
+    stored = {**wanted, "conditions": [{"type": "Audited", "status": "True"}, *wanted["conditions"]]}
+    assert module_status.is_stored(wanted, stored)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"state": "Failed"}, {"lastError": "an old one"}, {"conditions": []}, {"release": None}],
+    ids=["state", "error", "conditions", "release"],
+)
+def test_any_difference_is_seen(change: dict[str, Any]) -> None:
+    wanted = module_status.document(module(), RELEASE, {}, 1, NOW)
+    assert not module_status.is_stored(wanted, {**wanted, **change})
+
+
+@pytest.mark.parametrize(
+    ("of", "phase"),
+    [
+        (module(Status.PENDING), Phase.ENABLED),
+        (module(Status.RUNNING), None),
+        (module(Status.READY), Phase.READY),
+        (module(Status.FAILED, ERROR), Phase.FAILED),
+        (module(Status.DELETING), None),
+        (module(Status.DELETING, ERROR), Phase.DELETE_FAILED),
+        (module(Status.DISABLED), Phase.DISABLED),
+    ],
+    ids=["pending", "running", "ready", "failed", "deleting", "stuck", "disabled"],
+)
+def test_a_state_is_a_phase_or_on_the_way_to_one(of: state.ModuleState, phase: Phase | None) -> None:
+    found = module_status.moment(of)
+    assert (found.phase if found else None) is phase
+
+
+@pytest.mark.parametrize(
+    "of",
+    [
+        module(Status.PENDING),
+        module(Status.READY),
+        module(Status.FAILED, ERROR),
+        module(Status.DELETING, ERROR),
+        module(Status.DISABLED),
+    ],
+    ids=["pending", "ready", "failed", "stuck", "disabled"],
+)
+def test_a_phase_can_be_read_from_what_was_stored(of: state.ModuleState) -> None:
+    assert module_status.stored_moment(document(of)) == module_status.moment(of)
+
+
+def test_an_object_without_status_tells_of_no_phase() -> None:
+    assert module_status.stored_moment({}) is None
+
+
+ENABLED, READY, DISABLED = Moment(Phase.ENABLED), Moment(Phase.READY), Moment(Phase.DISABLED)
+FAILED, OTHERWISE, STUCK = Moment(Phase.FAILED, "a"), Moment(Phase.FAILED, "b"), Moment(Phase.DELETE_FAILED)
+WAYS = {
+    "first start": (None, [ENABLED, READY], ["Enabled", "Ready"]),
+    "disabled from the beginning": (None, [DISABLED], []),
+    "restart": (READY, [ENABLED, READY], []),
+    "run again": (READY, [READY], []),
+    "switched on": (DISABLED, [ENABLED, READY], ["Enabled", "Ready"]),
+    "switched off": (READY, [DISABLED], ["Disabled"]),
+    "failure": (READY, [FAILED], ["Failed"]),
+    "the same failure again": (FAILED, [FAILED, FAILED], []),
+    "another failure": (FAILED, [OTHERWISE], ["Failed"]),
+    "recovery": (FAILED, [READY], ["Ready"]),
+    "failing delete": (READY, [STUCK, STUCK, DISABLED], ["DeleteFailed", "Disabled"]),
+    "given up to delete": (STUCK, [ENABLED, READY], ["Enabled", "Ready"]),
+}
+
+
+@pytest.mark.parametrize(("before", "moments", "told"), WAYS.values(), ids=WAYS.keys())
+def test_events_tell_of_news_alone(before: Moment | None, moments: list[Moment], told: list[str]) -> None:
+    found, last = module_status.notices(before, moments)
+    assert [each.reason for each in found] == told
+    assert last == moments[-1]
+
+
+def test_failures_are_warnings_that_hold_no_error() -> None:
+    (notice,), _ = module_status.notices(READY, [Moment(Phase.FAILED, "password 1234 is too short")])
+    assert notice.type == "Warning"
+    assert "1234" not in notice.message
+
+
+def test_a_recovery_says_so() -> None:
+    (notice,), _ = module_status.notices(FAILED, [READY])
+    assert notice == module_status.Notice("Normal", "Ready", "The module is ready again, after a failure.")
+
+
+@pytest.mark.parametrize("status", [Status.FAILED, Status.DELETING])
+def test_a_module_that_waits_for_its_next_try_is_progressing_with_retry(status: state.ModuleStatus) -> None:
+    waiting = module(status, ERROR)
+    waiting.next_try = NOW + 25
+    (found,) = (each for each in document(waiting)["conditions"] if each["type"] == "Reconciling")
+    assert (found["status"], found["reason"]) == ("True", "ProgressingWithRetry")
+    assert found["message"] == "The last try failed; the next one begins at 2023-11-14T22:13:45Z."
+
+
+def test_a_module_with_go_hooks_is_not_ready_without_a_word() -> None:
+    ready = module()
+    ready.go_hooks = ("a.go", "b/c.go")
+    (found,) = (each for each in document(ready)["conditions"] if each["type"] == "Ready")
+    assert found["message"] == (
+        "The last run succeeded; without its Go hooks, which never run here: a.go, b/c.go."
+    )

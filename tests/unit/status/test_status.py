@@ -1,0 +1,167 @@
+"""When the operator is ready."""
+
+import dataclasses
+from typing import cast
+
+import pytest
+
+from addon_operator.engine import engine
+from addon_operator.engine.converge import converge
+from addon_operator.status import health
+from tests.unit.app import inspected
+
+
+@dataclasses.dataclass
+class Done:
+    is_done: bool
+
+    def is_set(self) -> bool:
+        return self.is_done
+
+
+@dataclasses.dataclass
+class Converger:
+    first_done: Done
+    state: converge.ConvergeState = converge.ConvergeState.RUNNING
+    remaining: int = 2
+
+
+@dataclasses.dataclass
+class Engine:
+    converger: Converger
+
+    def waiting_for(self) -> list[str]:
+        return ["module web"]
+
+
+def serving(*, done: bool) -> health.Status:
+    found = health.Status()
+    # The status asks nothing else of an engine.
+    found.serve(cast("engine.Engine", Engine(Converger(Done(done)))), lambda: True)
+    return found
+
+
+def test_an_operator_without_an_engine_is_starting() -> None:
+    assert health.Status().unready_reason() == "the operator is starting"
+
+
+def test_what_the_start_waits_for_is_the_reason_and_keeps_no_pods_from_being_admitted() -> None:
+    found = health.Status()
+    waits_for: list[str | None] = ["ConfigMap x/y is wrong"]
+    found.begin_when(lambda: waits_for[0])
+    found.admit()
+    assert found.unready_reason() == found.absent_reason() == "ConfigMap x/y is wrong"
+    assert found.admission_unready_reason() is None
+    assert found.unhealthy_reason() is None
+    waits_for[0] = None
+    assert found.unready_reason() == "the operator is starting"
+
+
+def test_an_operator_is_ready_after_its_first_converge() -> None:
+    assert serving(done=True).unready_reason() is None
+    assert serving(done=False).unready_reason() == "the first converge is not done: module web"
+
+
+@pytest.mark.parametrize("done", [True, False])
+def test_a_further_part_that_is_not_ready_is_the_reason(done: bool) -> None:
+    found = serving(done=done)
+    found.require(lambda: None)
+    found.require(lambda: "the PodPresets have not been listed yet")
+    assert found.unready_reason() == "the PodPresets have not been listed yet"
+
+
+def test_a_part_that_only_work_needs_keeps_no_pods_from_being_admitted() -> None:
+    found = serving(done=True)
+    found.admit()
+    found.require_for_work(lambda: "the watch of the values ConfigMap has not come up")
+    assert found.unready_reason() == "the watch of the values ConfigMap has not come up"
+    assert found.admission_unready_reason() is None
+
+
+def test_a_further_part_that_is_ready_changes_nothing() -> None:
+    found = serving(done=True)
+    found.require(lambda: None)
+    assert found.unready_reason() is None
+
+
+def test_a_stopping_operator_is_not_ready_and_not_unhealthy() -> None:
+    found = serving(done=True)
+    found.stop()
+    assert found.unready_reason() == "the operator is stopping"
+    assert found.unhealthy_reason() is None
+
+
+def test_pods_are_admitted_long_before_the_first_converge_is_done() -> None:
+    found = health.Status()
+    assert found.admission_unready_reason() == "the operator is starting"
+    found.admit()
+    assert found.admission_unready_reason() is None
+
+
+def test_pods_are_not_admitted_before_the_presets_are_known() -> None:
+    found = health.Status()
+    found.require(lambda: "the PodPresets have not been listed yet")
+    found.admit()
+    assert found.admission_unready_reason() == "the PodPresets have not been listed yet"
+
+
+def test_an_operator_that_stops_wants_no_more_pods() -> None:
+    found = serving(done=True)
+    found.admit()
+    found.stop()
+    assert found.admission_unready_reason() == "the operator is stopping"
+
+
+def test_each_part_that_has_to_live_can_be_the_reason_of_a_restart() -> None:
+    found = serving(done=True)
+    found.live_while(lambda: None)
+    assert found.unhealthy_reason() is None
+    found.live_while(lambda: "the event loop has been stuck for 31 s")
+    assert found.unhealthy_reason() == "the event loop has been stuck for 31 s"
+    found.stop()
+    assert found.unhealthy_reason() is None, "a stopping operator ends anyway"
+
+
+def test_a_dead_watch_of_the_config_map_is_a_reason_of_a_restart() -> None:
+    found = health.Status()
+    found.serve(cast("engine.Engine", Engine(Converger(Done(True)))), lambda: False)
+    assert found.unhealthy_reason() == "the watch of the values ConfigMap has ended"
+
+
+def test_an_operator_without_an_engine_says_what_it_does() -> None:
+    found = health.Status()
+    assert found.absent_reason() == "the operator is starting; ask again in a moment"
+    found.stand_by(lambda: "pod-1")
+    assert found.absent_reason() == "this replica stands by; ask pod-1, which leads"
+    found.stand_by(lambda: "")
+    assert found.absent_reason() == "this replica stands by and nobody leads yet; ask again in a moment"
+    found.stop()
+    assert found.absent_reason() == "the operator is stopping"
+
+
+def test_the_page_of_a_starting_operator_has_its_state() -> None:
+    assert "not ready, STARTUP_CONVERGE_NOT_STARTED" in health.Status().page()
+
+
+def test_the_page_shows_the_engine() -> None:
+    found = serving(done=True)
+    found.show(inspected.make().inspected.views)
+    page = found.page()
+    assert "<p>ready, " in page
+    assert "kube-dns" in page
+
+
+def test_a_process_that_only_admits_is_ready_when_it_can() -> None:
+    found = health.Status()
+    found.only_admit()
+    assert found.unready_reason() == "the operator is starting"
+    reasons = ["the PodPresets have not been listed yet"]
+    found.require(lambda: next(iter(reasons), None))
+    found.admit()
+    assert found.unready_reason() == reasons[0]
+    reasons.clear()
+    assert found.unready_reason() is None
+    assert found.converge() == ("ADMISSION_ONLY", 0)
+    assert "only admits pods" in found.absent_reason()
+    found.stop()
+    assert found.unready_reason() == "the operator is stopping"

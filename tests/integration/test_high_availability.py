@@ -53,7 +53,7 @@ def wait_leads(operator: operator_process.OperatorProcess, within: float) -> Non
 
 def wait_standing_by(operator: operator_process.OperatorProcess, leader: str) -> None:
     operator.wait_until(
-        lambda: operator.get("/status/converge").text.startswith(f"STANDBY: {leader}"), f"{leader} leads"
+        lambda: operator.get("/status/converge").text == f"STANDBY: {leader} leads\n", f"{leader} leads"
     )
 
 

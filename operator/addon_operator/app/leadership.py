@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import ipaddress
+import re
 import socket
 import uuid
 from collections.abc import AsyncIterator, Mapping
@@ -22,6 +23,8 @@ from addon_operator.telemetry import metrics
 _TERM_SHARE: Final = 0.2
 _KILL_SHARE: Final = 0.8
 _SHORT_ID: Final = 8
+_IDENTITY: Final = re.compile(r"(?P<pod>.+)(_[0-9a-f]{8}|\.[0-9a-f-]+\.[^.]+\.pod)")
+"""Both forms that :func:`identity` gives."""
 
 Logger = structlog.typing.FilteringBoundLogger
 
@@ -92,7 +95,7 @@ class Candidate:
     async def acquire(self) -> bool:
         """Wait for the Lease, and renew it from then on; whether another replica held it at first."""
         self._meters.process.leader.set(0)
-        self._status.stand_by(lambda: self._lease.holder)
+        self._status.stand_by(lambda: pod_of(self._lease.holder))
         waited = await self._lease.acquire()
         self._keeping = asyncio.create_task(self._lease.keep(), name="lease")
         self._status.stand_by(None)
@@ -127,7 +130,7 @@ class LeaseLog:
 
     def waiting(self, holder: str) -> None:
         """Tell who leads."""
-        self._log.info(f"standing by: {holder} leads")
+        self._log.info(f"standing by: {pod_of(holder)} leads")
 
     def held(self, since: float) -> None:
         """Let children run on: they must be gone before another replica may lead."""
@@ -174,6 +177,12 @@ def identity(settings: settings_module.Settings, environ: Mapping[str, str]) -> 
             dashed = settings.listen_address.replace(".", "-").replace(":", "-")
             return f"{pod}.{dashed}.{settings.namespace}.pod"
     return f"{pod}_{uuid.uuid4().hex[:_SHORT_ID]}"
+
+
+def pod_of(holder: str) -> str:
+    """Return the pod, or the machine, that an identity in the Lease belongs to: what a user can ask."""
+    named = _IDENTITY.fullmatch(holder)
+    return named["pod"] if named else holder
 
 
 @contextlib.asynccontextmanager

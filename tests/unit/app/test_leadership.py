@@ -187,3 +187,18 @@ async def test_a_replica_that_begins_to_lead_is_no_longer_ready_by_standing_by()
     found.stand_by(None)
     assert found.unready_reason() == "the operator is starting"
     assert found.converge() == ("STARTUP_CONVERGE_NOT_STARTED", 0)
+
+
+@pytest.mark.parametrize(
+    ("holder", "pod"),
+    [
+        ("op-1_4c1f09ab", "op-1"),
+        ("op-1.10-0-3-7.addons.pod", "op-1"),
+        ("op-1.fd00--7.addons.pod", "op-1"),
+        ("my_host", "my_host"),
+        ("", ""),
+    ],
+    ids=["name and number", "DNS name", "DNS name of IPv6", "another one's", "nobody"],
+)
+def test_a_standby_names_the_pod_behind_an_identity(holder: str, pod: str) -> None:
+    assert leadership.pod_of(holder) == pod

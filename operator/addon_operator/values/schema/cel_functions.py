@@ -37,6 +37,9 @@ def declarations() -> "list[cel.FunctionDecl]":
     return _Declarations().all()
 
 
+_Overload = tuple["Sequence[cel.Type]", Callable[..., Any]]
+
+
 class _Declarations:
     """Names, types and implementations; the runtime finds an implementation by the types alone."""
 
@@ -72,9 +75,7 @@ class _Declarations:
             self._overloaded(
                 "findAll",
                 self._list,
-                ((text, text), _find_all),
-                ((text, text, self._int), _find_all),
-                member=True,
+                methods=[((text, text), _find_all), ((text, text, self._int), _find_all)],
             ),
         ]
 
@@ -110,24 +111,24 @@ class _Declarations:
     ) -> "cel.FunctionDecl":
         implementation = functools.partial(_combined, combine)
         overloads = [((self._map, other), implementation) for other in others]
-        return self._overloaded(name, self._map, *overloads, member=True)
+        return self._overloaded(name, self._map, methods=overloads)
 
     def _addresses(self) -> "list[cel.FunctionDecl]":
         text, address, truth, number = self._string, self._map, self._bool, self._int
         kinds = ("Unspecified", "Loopback", "LinkLocalMulticast", "LinkLocalUnicast", "GlobalUnicast")
         return [
             self._function("isIP", truth, schema_formats.parses(_ip), text),
-            self._function("ip", address, _ip, text),
+            self._overloaded("ip", address, [((text,), _ip)], methods=[((address,), _ip_of)]),
             self._function("ip.isCanonical", truth, _is_canonical, text),
             self._method("family", number, operator.itemgetter("family"), address),
             *(self._method(f"is{kind}", truth, operator.itemgetter(kind), address) for kind in kinds),
             self._function("isCIDR", truth, schema_formats.parses(_cidr), text),
             self._function("cidr", address, _cidr, text),
-            self._overloaded(
-                "containsIP", truth, ((address, text), _holds), ((address, address), _holds), member=True
-            ),
-            self._overloaded(
-                "containsCIDR", truth, ((address, text), _holds), ((address, address), _holds), member=True
+            *(
+                self._overloaded(
+                    name, truth, methods=[((address, inner), _holds) for inner in (text, address)]
+                )
+                for name in ("containsIP", "containsCIDR")
             ),
             self._method("prefixLength", number, operator.itemgetter("prefix"), address),
             self._method("masked", address, _masked, address),
@@ -136,29 +137,30 @@ class _Declarations:
     def _function(
         self, name: str, gives: "cel.Type", implementation: Callable[..., Any], *takes: "cel.Type"
     ) -> "cel.FunctionDecl":
-        return self._overloaded(name, gives, (takes, implementation), member=False)
+        return self._overloaded(name, gives, [(takes, implementation)])
 
     def _method(
         self, name: str, gives: "cel.Type", implementation: Callable[..., Any], *takes: "cel.Type"
     ) -> "cel.FunctionDecl":
-        return self._overloaded(name, gives, (takes, implementation), member=True)
+        return self._overloaded(name, gives, methods=[(takes, implementation)])
 
     def _overloaded(
         self,
         name: str,
         gives: "cel.Type",
-        *overloads: "tuple[Sequence[cel.Type], Callable[..., Any]]",
-        member: bool,
+        functions: "Sequence[_Overload]" = (),
+        methods: "Sequence[_Overload]" = (),
     ) -> "cel.FunctionDecl":
+        overloads = [*((*one, False) for one in functions), *((*one, True) for one in methods)]
         made = [
             self._cel.Overload(
                 f"{name}/{index}",
                 return_type=gives,
                 parameters=list(takes),
-                is_member=member,
+                is_member=is_method,
                 impl=_plain_errors(implementation),
             )
-            for index, (takes, implementation) in enumerate(overloads)
+            for index, (takes, implementation, is_method) in enumerate(overloads)
         ]
         return self._cel.FunctionDecl(name, made)
 
@@ -316,6 +318,10 @@ def _cidr(text: str) -> _Map:
         "prefix": interface.network.prefixlen,
         "family": interface.version,
     }
+
+
+def _ip_of(cidr: _Map) -> _Map:
+    return _ip(cidr["address"])
 
 
 def _masked(cidr: _Map) -> _Map:

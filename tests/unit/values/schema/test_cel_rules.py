@@ -84,6 +84,7 @@ def broken(schema: str, value: json_types.JsonObject, old: json_types.JsonObject
         ("cidr(self).containsCIDR('10.1.0.0/16')", "10.0.0.0/8", "10.1.0.0/24"),
         ("cidr(self).containsCIDR(cidr('10.1.0.0/16'))", "10.0.0.0/8", "10.1.0.0/24"),
         ("cidr(self).prefixLength() == 8", "10.0.0.0/8", "10.0.0.0/9"),
+        ("cidr(self).ip().family() == 6", "fd00::1/64", "10.0.0.0/8"),
         ("cidr(self).masked() == cidr('10.0.0.0/8')", "10.1.0.0/8", "10.0.0.0/9"),
     ],
 )  # fmt: skip

@@ -6,6 +6,10 @@
 
 A field that is a pointer in the Go types keeps an explicit zero value (``optional: false``); in any other
 field a zero value and an absent one are the same to the API.
+
+The CustomResourceDefinition says the same as data, but only for the second of these things: with a validator
+and its rules in CEL it takes 50 times as long, refuses nulls that the API server leaves out, and knows no
+zero values.
 """
 
 import dataclasses

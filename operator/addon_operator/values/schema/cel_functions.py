@@ -1,5 +1,7 @@
 """What Kubernetes adds to CEL: lists, regular expressions, URLs, quantities, IP addresses and CIDRs.
 
+The runtime brings the other extensions itself: texts, math, base64, optional fields and ``cel.bind``.
+
 Source: "CEL in Kubernetes", section "Kubernetes CEL libraries", of the Kubernetes documentation. What those
 libraries give as a type of its own (a URL, a quantity, an address) is a mapping here.
 """

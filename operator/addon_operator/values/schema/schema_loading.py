@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import jsonschema
 
-from addon_operator.documents import patterns, yaml_reading
+from addon_operator.documents import json_schemas, patterns, yaml_reading
 from addon_operator.kernel import errors
 from addon_operator.values.schema import (
     schema_defaults,
@@ -18,6 +18,7 @@ from addon_operator.values.schema import (
     schema_walk,
 )
 
+_META: Final = json_schemas.Validator(schema_keywords.META, jsonschema.FormatChecker(formats=()))
 _INHERITED_MAPS: Final = ("definitions", "properties", "patternProperties")
 _INHERITED_TEXTS: Final = ("title", "description")
 
@@ -81,8 +82,7 @@ def _raise_all(problems: Iterable[schema_references.Remark]) -> None:
 
 
 def _meta_problems(part: schema_references.Part) -> list[schema_references.Remark]:
-    found = jsonschema.Draft202012Validator(schema_keywords.META).iter_errors(part.schema)
-    told = (one for error in found for one in schema_messages.explain(error))
+    told = (one for error in _META.errors(part.schema) for one in schema_messages.explain(error))
     return [part.remark(one.path, one.rule) for one in told]
 
 

@@ -104,20 +104,24 @@ def _put_without_crds(chart: pathlib.Path, target: pathlib.Path) -> None:
     if chart.is_dir():
         _link_without_crds(chart, target)
     elif chart.name.endswith(subcharts.ARCHIVES):
-        # To Helm a name with that suffix is an archive.
-        unpacked = target.with_name(f"{target.name.removesuffix('.gz').rpartition('.')[0]}-unpacked")
+        unpacked = target.with_name(_unpacked(target.name))
         for path, content in subcharts.members(chart):
             if not _is_definition(path):
-                file = unpacked / path
+                file = unpacked.joinpath(*map(_unpacked, path.split("/")[:-1]), path.rpartition("/")[2])
                 file.parent.mkdir(parents=True, exist_ok=True)
                 file.write_bytes(content)
     else:
         target.symlink_to(chart)
 
 
+def _unpacked(name: str) -> str:
+    """The name of the directory for what is unpacked: to Helm a name with the suffix is an archive."""
+    if not name.endswith(subcharts.ARCHIVES):
+        return name
+    return f"{name.removesuffix('.gz').rpartition('.')[0]}-unpacked"
+
+
 def _is_definition(path: str) -> bool:
     """Whether it lies in the ``crds/`` of a packed chart, or of one within it."""
-    parts = path.split("/")
-    while len(parts) > 2 and parts[0] == subcharts.DIRECTORY:
-        parts = parts[2:]
+    parts = subcharts.of_its_chart(path)
     return len(parts) > 1 and parts[0] == _CRDS

@@ -18,7 +18,11 @@ from addon_operator.helm import helm_errors
 from addon_operator.kernel import json_types, names
 
 MAX_UNPACKED: Final = 64 * 1024 * 1024
-"""How many bytes of a packed subchart are looked at."""
+"""How many bytes of a packed subchart are looked at, those that are packed within it included."""
+MAX_FILES: Final = 20_000
+"""How many files such a subchart may have, counted in the same way."""
+MAX_DEPTH: Final = 8
+"""How many packed charts may lie within each other."""
 ARCHIVES: Final = (".tgz", ".tar.gz")
 DIRECTORY: Final = "charts"
 _CRDS: Final = re.compile(r"(?:^|/)crds/.*\.(?:yaml|yml|json)$")
@@ -77,19 +81,59 @@ def definitions(chart: Subchart, values: json_types.JsonObject) -> Iterator[tupl
 def members(archive: pathlib.Path) -> Iterator[tuple[str, bytes]]:
     """The files of a packed chart, by their paths from its directory on.
 
+    A chart that is packed within it is unpacked, too: its name stands in the paths like that of a directory.
     Raises :class:`ValueError` for one that unpacks to more than any chart can be, and what :mod:`tarfile`
     does.
     """
-    left = MAX_UNPACKED
-    with tarfile.open(fileobj=io.BytesIO(archive.read_bytes()), mode="r:*") as packed:
+    yield from _unpacked(archive.read_bytes(), _Bounds(archive), 1)
+
+
+@dataclasses.dataclass(slots=True)
+class _Bounds:
+    """What is left of what a packed chart may be, with all that is packed within it."""
+
+    archive: pathlib.Path
+    bytes_left: int = dataclasses.field(default_factory=lambda: MAX_UNPACKED)
+    files_left: int = dataclasses.field(default_factory=lambda: MAX_FILES)
+
+    def take(self, member: tarfile.TarInfo) -> None:
+        self.bytes_left -= member.size + tarfile.BLOCKSIZE
+        self.files_left -= 1
+        if self.bytes_left < 0:
+            raise ValueError(f"{self.archive} unpacks to more than {MAX_UNPACKED // 1024 // 1024} MiB")
+        if self.files_left < 0:
+            raise ValueError(f"{self.archive} unpacks to more than {MAX_FILES} files")
+
+
+def _unpacked(content: bytes, bounds: _Bounds, depth: int) -> Iterator[tuple[str, bytes]]:
+    if depth > MAX_DEPTH:
+        raise ValueError(f"{bounds.archive} has more than {MAX_DEPTH} packed charts within each other")
+    with tarfile.open(fileobj=io.BytesIO(content), mode="r:*") as packed:
         for member in packed:
-            left -= member.size + 512
-            if left < 0:
-                raise ValueError(f"{archive} unpacks to more than {MAX_UNPACKED // 1024 // 1024} MiB")
+            bounds.take(member)
             path = pathlib.PurePosixPath(member.name)
             file = packed.extractfile(member) if member.isfile() else None
-            if file is not None and not path.is_absolute() and ".." not in path.parts:
-                yield "/".join(path.parts[1:]), file.read()
+            if file is None or path.is_absolute() or ".." in path.parts:
+                continue
+            inside = "/".join(path.parts[1:])
+            if _is_packed_chart(inside):
+                within = _unpacked(file.read(), bounds, depth + 1)
+                yield from ((f"{inside}/{below}", text) for below, text in within)
+            else:
+                yield inside, file.read()
+
+
+def of_its_chart(path: str) -> list[str]:
+    """The parts of a path within a packed chart, from the directory on of the innermost chart that has it."""
+    parts = path.split("/")
+    while len(parts) > 2 and parts[0] == DIRECTORY:
+        parts = parts[2:]
+    return parts
+
+
+def _is_packed_chart(path: str) -> bool:
+    parts = of_its_chart(path)
+    return len(parts) == 2 and parts[0] == DIRECTORY and path.endswith(ARCHIVES)
 
 
 def _files(directory: pathlib.Path, below: str) -> Iterator[tuple[str, bytes]]:

@@ -4,6 +4,7 @@ import io
 import os
 import pathlib
 import tarfile
+from collections.abc import Mapping
 
 import pytest
 
@@ -150,3 +151,66 @@ def test_a_packed_chart_that_is_no_archive_or_a_bomb_is_an_error_of_the_module(
         packed.addfile(member, io.BytesIO(bytes(member.size)))
     with pytest.raises(helm_errors.ChartError, match="unpacks to more than 1 MiB"):
         chart.prepare(WEB, module_dir, tmp_path / "more")
+
+
+def packed(name: str, files: Mapping[str, bytes]) -> bytes:
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w:gz") as written:
+        for path, content in files.items():
+            member = tarfile.TarInfo(f"{name}/{path}")
+            member.size = len(content)
+            written.addfile(member, io.BytesIO(content))
+    return archive.getvalue()
+
+
+def nested(depth: int) -> bytes:
+    """Charts that are packed within each other, each with a definition."""
+    files = {"Chart.yaml": f"name: c{depth}".encode(), "crds/a.yaml": b"x"}
+    if depth > 1:
+        files |= {"charts/below-1.0.0.tgz": nested(depth - 1), "files/charts/no.tgz": b"not a chart"}
+    return packed(f"c{depth}", files)
+
+
+def test_definitions_of_a_chart_that_is_packed_within_a_packed_one_are_seen_and_kept_from_helm(
+    module_dir: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    (module_dir / "charts").mkdir()
+    (module_dir / "charts" / "above-1.0.0.tgz").write_bytes(nested(3))
+    found = subcharts.definitions(subcharts.read(WEB, module_dir), {})
+    above = "charts/above-1.0.0.tgz"
+    assert [place.removeprefix(f"{module_dir}/") for place, _ in found] == [
+        f"{above}/crds/a.yaml",
+        f"{above}/charts/below-1.0.0.tgz/crds/a.yaml",
+        f"{above}/charts/below-1.0.0.tgz/charts/below-1.0.0.tgz/crds/a.yaml",
+    ]
+    view = chart.prepare(WEB, module_dir, tmp_path / "private")
+    inside = "charts/above-1.0.0-unpacked"
+    assert {name for name in files_of(view) if name.startswith("charts/")} == {
+        f"{inside}/Chart.yaml",
+        f"{inside}/files/charts/no.tgz",
+        f"{inside}/charts/below-1.0.0-unpacked/Chart.yaml",
+        f"{inside}/charts/below-1.0.0-unpacked/files/charts/no.tgz",
+        f"{inside}/charts/below-1.0.0-unpacked/charts/below-1.0.0-unpacked/Chart.yaml",
+    }
+
+
+@pytest.mark.parametrize(
+    ("bound", "value", "told"),
+    [
+        ("MAX_DEPTH", 2, "more than 2 packed charts within each other"),
+        ("MAX_FILES", 8, "unpacks to more than 8 files"),
+        ("MAX_UNPACKED", 1024 * 1024, "unpacks to more than 1 MiB"),
+    ],
+    ids=["depth", "number", "size"],
+)
+def test_packed_charts_within_each_other_are_bounded_together(
+    module_dir: pathlib.Path, monkeypatch: pytest.MonkeyPatch, bound: str, value: int, told: str
+) -> None:
+    (module_dir / "charts").mkdir()
+    large = packed("large", {f"{number}": bytes(400 * 1024) for number in range(2)})
+    files = {"charts/a.tgz": nested(3), "charts/b.tgz": large, "charts/c.tgz": large}
+    (module_dir / "charts" / "all.tgz").write_bytes(packed("all", files))
+    subcharts.read(WEB, module_dir)
+    monkeypatch.setattr(subcharts, bound, value)
+    with pytest.raises(errors.ChartError, match=told):
+        subcharts.read(WEB, module_dir)

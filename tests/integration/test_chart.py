@@ -94,6 +94,7 @@ def test_both_versions_of_helm_render_the_same(helms: Mapping[str, pathlib.Path]
         ({"image.digest": "abc"}, ["digest"]),
         ({"rbac.modules": "all"}, ["modules", "namespace-admin"]),
         ({"settings": {"ADDON_OPERATOR_NAMESPACE": "x"}}, ["/settings/ADDON_OPERATOR_NAMESPACE"]),
+        ({"settings": {"SHELL_OPERATOR_LISTEN_PORT": 1}}, ["/settings/SHELL_OPERATOR_LISTEN_PORT"]),
         ({"settings": {"log-level": "debug"}}, ["/settings", "log-level"]),
         ({"podPresets.failurePolicy": "ignore"}, ["failurePolicy", "Ignore"]),
         ({"rbac.extraRules": [{"resources": ["pods"]}]}, ["extraRules", "verbs"]),
@@ -223,6 +224,23 @@ def test_settings_win_over_what_the_chart_sets_but_its_own_release_stays_out_of_
     assert env["HELM_IGNORE_RELEASE"] == "addon-operator,other"
     assert env["KUBE_CLIENT_QPS"] == "1000000"
     assert env["EXPANSION_EVENTS"] == "false"
+
+
+@pytest.mark.parametrize(
+    ("given", "replaced"),
+    [
+        ("SHELL_OPERATOR_HOOKS_DIR", "GLOBAL_HOOKS_DIR"),
+        ("ADDON_OPERATOR_MODULES_DIR", "MODULES_DIR"),
+        ("SHELL_OPERATOR_TMP_DIR", "ADDON_OPERATOR_TMP_DIR"),
+    ],
+    ids=["the other prefix and name", "with the prefix", "the other prefix"],
+)
+def test_a_setting_under_another_name_takes_the_place_of_what_the_chart_sets(
+    devcluster: handle.DevCluster, given: str, replaced: str
+) -> None:
+    env = env_of(charts.only(charts.render(devcluster.helm, {"settings": {given: "/mine"}}), "Deployment"))
+    assert env[given] == "/mine"
+    assert replaced not in env
 
 
 def test_the_pod_has_more_time_to_end_than_what_runs_in_it(devcluster: handle.DevCluster) -> None:

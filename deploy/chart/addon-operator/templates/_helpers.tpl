@@ -147,6 +147,13 @@ app.kubernetes.io/instance: {{ .root.Release.Name }}
 {{- if include "addon-operator.clientCAIsMounted" $part -}}
 {{- $_ := set $set "WEBHOOK_CLIENT_CA" (printf "/etc/addon-operator/client-ca/%s" .Values.webhook.clientCA.key) -}}
 {{- end -}}
+{{- /* What the user set under another name of a setting takes the place of the chart's. */ -}}
+{{- range $name, $_ := .Values.settings -}}
+{{- $bare := $name | trimPrefix "ADDON_OPERATOR_" | trimPrefix "SHELL_OPERATOR_" -}}
+{{- if eq $name "SHELL_OPERATOR_HOOKS_DIR" -}}{{- $bare = "GLOBAL_HOOKS_DIR" -}}{{- end -}}
+{{- $_ := unset $set $bare -}}
+{{- $_ := unset $set (printf "ADDON_OPERATOR_%s" $bare) -}}
+{{- end -}}
 {{- range $name, $value := .Values.settings -}}
 {{- /* A whole number is read as a float, which would be written as 1e+06. */ -}}
 {{- if kindIs "float64" $value -}}

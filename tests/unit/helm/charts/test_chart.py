@@ -212,5 +212,5 @@ def test_packed_charts_within_each_other_are_bounded_together(
     (module_dir / "charts" / "all.tgz").write_bytes(packed("all", files))
     subcharts.read(WEB, module_dir)
     monkeypatch.setattr(subcharts, bound, value)
-    with pytest.raises(errors.ChartError, match=told):
+    with pytest.raises(helm_errors.ChartError, match=told):
         subcharts.read(WEB, module_dir)

@@ -7,7 +7,9 @@ where a review has effects it has to be complete.
 import dataclasses
 import re
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeVar
+
+import msgspec
 
 from addon_operator.admission import reviews
 
@@ -20,6 +22,22 @@ _SUBDOMAIN: Final = re.compile(
 )
 _UID: Final = re.compile(r"[-A-Za-z0-9_.:]{1,128}")
 _OPERATIONS: Final = frozenset({"CREATE", "UPDATE", "DELETE", "CONNECT"})
+
+_T = TypeVar("_T")
+
+
+class _Metadata(msgspec.Struct):
+    namespace: str | None = None
+    name: str | None = None
+    uid: str | None = None
+
+
+class _Object(msgspec.Struct):
+    metadata: _Metadata | None = None
+
+
+class _ConfigMap(msgspec.Struct):
+    data: dict[str, Any] | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -38,8 +56,8 @@ class Shape:
         if self.plural:
             self._check_complete(review)
         if self.bounds_data:
-            for body in (review.object, review.old_object):
-                _check_data(body or {})
+            _check_data("object", review.object)
+            _check_data("oldObject", review.old_object)
 
     def _check_complete(self, review: reviews.Review) -> None:
         resource = review.resource
@@ -51,7 +69,7 @@ class Shape:
         if review.kind.group != self.group or not review.kind.version or not review.kind.name:
             raise reviews.MalformedReviewError("request.kind is not that of request.resource")
         if review.operation not in _OPERATIONS:
-            raise reviews.MalformedReviewError("request.operation is none of the API server's")
+            raise reviews.MalformedReviewError("request.operation is not one of the API server's")
         if not review.user:
             raise reviews.MalformedReviewError("the AdmissionReview has no request.userInfo.username")
 
@@ -66,34 +84,35 @@ def is_label(text: str) -> bool:
 
 def _check_names(review: reviews.Review) -> None:
     if _UID.fullmatch(review.uid) is None:
-        raise reviews.MalformedReviewError("request.uid is no uid")
+        raise reviews.MalformedReviewError("request.uid is not a uid")
     if not is_label(review.namespace):
         raise reviews.MalformedReviewError("request.namespace is not the name of a namespace")
     if review.name and _SUBDOMAIN.fullmatch(review.name) is None:
         raise reviews.MalformedReviewError("request.name cannot be the name of an object")
-    for field, body in (("object", review.object), ("oldObject", review.old_object)):
-        _check_metadata(field, body or {}, review)
+    _check_metadata("object", review.object, review)
+    _check_metadata("oldObject", review.old_object, review)
 
 
-def _check_metadata(field: str, body: Mapping[str, Any], review: reviews.Review) -> None:
-    metadata = body.get("metadata")
-    if metadata is None:
-        return
-    if not isinstance(metadata, dict):
-        raise reviews.MalformedReviewError(f"request.{field}.metadata has to be an object")
-    if metadata.get("namespace") not in (None, "", review.namespace):
+def _check_metadata(field: str, body: Mapping[str, Any] | None, review: reviews.Review) -> None:
+    metadata = _as(_Object, field, body).metadata or _Metadata()
+    if metadata.namespace not in (None, "", review.namespace):
         raise reviews.MalformedReviewError(f"request.{field} is of another namespace than the request")
-    name = metadata.get("name")
-    if name is not None and name != "" and (not isinstance(name, str) or _SUBDOMAIN.fullmatch(name) is None):
+    if metadata.name and _SUBDOMAIN.fullmatch(metadata.name) is None:
         raise reviews.MalformedReviewError(f"request.{field}.metadata.name cannot be the name of an object")
-    uid = metadata.get("uid")
-    if uid is not None and uid != "" and (not isinstance(uid, str) or _UID.fullmatch(uid) is None):
-        raise reviews.MalformedReviewError(f"request.{field}.metadata.uid is no uid")
+    if metadata.uid and _UID.fullmatch(metadata.uid) is None:
+        raise reviews.MalformedReviewError(f"request.{field}.metadata.uid is not a uid")
 
 
-def _check_data(body: Mapping[str, Any]) -> None:
-    texts = [text for text in (body.get("data") or {}).values() if isinstance(text, str)]
+def _check_data(field: str, body: Mapping[str, Any] | None) -> None:
+    texts = [text for text in (_as(_ConfigMap, field, body).data or {}).values() if isinstance(text, str)]
     if sum(len(text.encode(errors="surrogatepass")) for text in texts) > MAX_DATA_BYTES:
         raise reviews.MalformedReviewError(
             f"the data of the ConfigMap is over {MAX_DATA_BYTES} bytes, more than the API server stores"
         )
+
+
+def _as(shape: type[_T], field: str, body: Mapping[str, Any] | None) -> _T:
+    try:
+        return msgspec.convert(body or {}, shape)
+    except msgspec.ValidationError as error:
+        raise reviews.MalformedReviewError(f"request.{field} is of another shape: {error}") from error

@@ -6,10 +6,12 @@ Source: ``admission.k8s.io/v1`` of the Kubernetes API and "Dynamic Admission Con
 import base64
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import Annotated, Any, Final, Protocol
 
+import msgspec
 import orjson
 
+from addon_operator.documents import typed_json
 from addon_operator.kernel import errors
 
 API_VERSION: Final = "admission.k8s.io/v1"
@@ -17,8 +19,52 @@ KIND: Final = "AdmissionReview"
 _SHOWN_MAX: Final = 63
 
 
+class _Kind(msgspec.Struct):
+    group: str | None = None
+    version: str | None = None
+    kind: str | None = None
+
+
+class _Resource(msgspec.Struct):
+    group: str | None = None
+    version: str | None = None
+    resource: str | None = None
+
+
+class _UserInfo(msgspec.Struct):
+    username: str | None = None
+
+
+class _Options(msgspec.Struct, rename="camel"):
+    field_manager: str | None = None
+
+
+class _Request(msgspec.Struct, rename="camel"):
+    uid: Annotated[str, msgspec.Meta(min_length=1)]
+    operation: Annotated[str, msgspec.Meta(min_length=1)]
+    kind: _Kind | None = None
+    resource: _Resource | None = None
+    sub_resource: str | None = None
+    name: str | None = None
+    namespace: str | None = None
+    dry_run: bool | None = None
+    user_info: _UserInfo | None = None
+    options: _Options | None = None
+    object: msgspec.Raw = msgspec.Raw(b"null")
+    old_object: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class _Document(msgspec.Struct, rename="camel"):
+    api_version: str | None = None
+    kind: str | None = None
+    request: _Request | None = None
+
+
+_DOCUMENT: Final = msgspec.json.Decoder(_Document)
+
+
 class MalformedReviewError(errors.AddonOperatorError):
-    """The body of a request is no admission review."""
+    """The body of a request is not an admission review."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -101,85 +147,53 @@ ALLOWED: Final = Verdict()
 def parse(body: bytes) -> Review:
     """The review in the body of a request.
 
-    Raises :class:`MalformedReviewError` for anything that is no complete review of this version.
+    Raises :class:`MalformedReviewError` for anything that is not a complete review of this version.
     """
-    document = _document(body)
-    version, kind = document.get("apiVersion"), document.get("kind")
-    if (version, kind) != (API_VERSION, KIND):
-        raise MalformedReviewError(
-            f"the body is a {_shown(kind)} of {_shown(version)}: send an {KIND} of {API_VERSION}, "
-            f'and name "v1" in the webhook\'s admissionReviewVersions'
-        )
-    request = _mapping(document, "request")
-    if request is None:
-        raise MalformedReviewError(f"the {KIND} has no request")
-    return _review(request)
-
-
-def _shown(value: object) -> str:
-    if isinstance(value, str):
-        return repr(value[:_SHOWN_MAX])
-    return "None" if value is None else type(value).__name__
-
-
-def _document(body: bytes) -> Mapping[str, Any]:
     try:
-        document = orjson.loads(body)
-    except orjson.JSONDecodeError as error:
-        raise MalformedReviewError(f"the body is no JSON: {error}") from error
-    if not isinstance(document, dict):
-        raise MalformedReviewError(f"the body is no {KIND}: it has to be a JSON object")
-    return document
+        document = _DOCUMENT.decode(body)
+    except typed_json.BROKEN as error:
+        raise MalformedReviewError(f"the body is not an {KIND}: {error}") from error
+    if (document.api_version, document.kind) != (API_VERSION, KIND):
+        raise MalformedReviewError(
+            f"the body is a {_shown(document.kind)} of {_shown(document.api_version)}: send an {KIND} of "
+            f'{API_VERSION}, and name "v1" in the webhook\'s admissionReviewVersions'
+        )
+    if document.request is None:
+        raise MalformedReviewError(f"the {KIND} has no request")
+    return _review(document.request)
 
 
-def _review(request: Mapping[str, Any]) -> Review:
+def _shown(text: str | None) -> str:
+    return repr(text and text[:_SHOWN_MAX])
+
+
+def _review(request: _Request) -> Review:
+    kind, resource = request.kind or _Kind(), request.resource or _Resource()
     return Review(
-        uid=_required(request, "uid"),
-        kind=_typed_name(request, "kind", "kind"),
-        resource=_typed_name(request, "resource", "resource"),
-        sub_resource=_text(request, "subResource"),
-        name=_text(request, "name"),
-        namespace=_text(request, "namespace"),
-        operation=_required(request, "operation"),
-        dry_run=request.get("dryRun") is True,
-        user=_text(_mapping(request, "userInfo") or {}, "username"),
-        object=_mapping(request, "object"),
-        old_object=_mapping(request, "oldObject"),
-        field_manager=_text(_mapping(request, "options") or {}, "fieldManager"),
+        uid=request.uid,
+        kind=GroupVersionName(kind.group or "", kind.version or "", kind.kind or ""),
+        resource=GroupVersionName(resource.group or "", resource.version or "", resource.resource or ""),
+        sub_resource=request.sub_resource or "",
+        name=request.name or "",
+        namespace=request.namespace or "",
+        operation=request.operation,
+        dry_run=request.dry_run is True,
+        user=(request.user_info and request.user_info.username) or "",
+        object=_object("object", request.object),
+        old_object=_object("oldObject", request.old_object),
+        field_manager=(request.options and request.options.field_manager) or "",
     )
 
 
-def _typed_name(request: Mapping[str, Any], key: str, last: str) -> GroupVersionName:
-    value = _mapping(request, key) or {}
-    return GroupVersionName(_text(value, "group"), _text(value, "version"), _text(value, last))
-
-
-def _required(request: Mapping[str, Any], key: str) -> str:
-    text = _text(request, key)
-    if not text:
-        raise MalformedReviewError(f"the {KIND} has no request.{key}")
-    return text
-
-
-def _text(holder: Mapping[str, Any], key: str) -> str:
-    value = holder.get(key)
-    if value is None:
-        return ""
-    if not isinstance(value, str):
-        raise MalformedReviewError(f"{key} in the {KIND} is {_type_of(value)}, and has to be a string")
-    return value
-
-
-def _mapping(holder: Mapping[str, Any], key: str) -> Mapping[str, Any] | None:
-    value = holder.get(key)
-    if value is not None and not isinstance(value, dict):
-        raise MalformedReviewError(f"{key} in the {KIND} is {_type_of(value)}, and has to be an object")
-    return value
-
-
-def _type_of(value: object) -> str:
-    names = {bool: "a boolean", int: "a number", float: "a number", str: "a string", list: "a list"}
-    return names.get(type(value), "an object")
+def _object(field: str, data: msgspec.Raw) -> Mapping[str, Any] | None:
+    # As orjson reads numbers, it can write them again into a patch.
+    try:
+        document = orjson.loads(memoryview(data))
+    except orjson.JSONDecodeError as error:
+        raise MalformedReviewError(f"request.{field} of the {KIND} is not JSON: {error}") from error
+    if document is not None and not isinstance(document, dict):
+        raise MalformedReviewError(f"request.{field} of the {KIND} is not an object")
+    return document
 
 
 def answer(review: Review, verdict: Verdict) -> bytes:

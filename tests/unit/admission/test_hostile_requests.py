@@ -57,6 +57,34 @@ def test_a_body_that_is_no_review_is_refused_in_a_sentence(body: bytes) -> None:
         reviews.parse(body)
 
 
+def holding(value: bytes) -> bytes:
+    """A review whose object has that value."""
+    return encoded(tls_clients.review(object="HERE")).replace(b'"HERE"', b'{"a": %b}' % value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        b"NaN", b"1e400", b"9" * 2_000_000, b"[" * 1100 + b"]" * 1100, b"[" * 1_000_000, b'{"a":' * 1_000_000,
+        b'"\xff"', b'"\\ud800"',
+    ],
+    ids=["NaN", "infinite", "huge", "deep", "deeper", "deep objects", "no UTF-8", "half a letter"],
+)  # fmt: skip
+def test_an_object_that_is_not_json_within_bounds_is_refused_in_a_sentence(value: bytes) -> None:
+    with pytest.raises(reviews.MalformedReviewError, match=r"^(the body|request.object) .*\w+ ") as caught:
+        reviews.parse(holding(value))
+    assert len(str(caught.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("value", "read"),
+    [(b"9007199254740993", 9007199254740993), (b'1, "a": 2', 2), (b'"\xc3\xa9"', "é")],
+    ids=["exact", "twice", "letter"],
+)
+def test_numbers_are_exact_and_of_two_keys_the_last_counts(value: bytes, read: object) -> None:
+    assert reviews.parse(holding(value)).object == {"a": read}
+
+
 @hypothesis.given(st.dictionaries(st.sampled_from(sorted(tls_clients.review()["request"])), JSON, max_size=4))
 def test_a_review_with_odd_fields_is_taken_or_refused_in_a_sentence(changes: dict[str, Any]) -> None:
     body = encoded(tls_clients.review(**changes))

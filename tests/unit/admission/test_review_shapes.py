@@ -77,3 +77,9 @@ def test_a_config_map_may_have_as_much_data_as_the_api_server_stores(field: str)
     CONFIG.check(parsed(**{field: {"data": most}}))
     with pytest.raises(reviews.MalformedReviewError, match="over 1048576 bytes"):
         CONFIG.check(parsed(**{field: {"data": most | {"c": "x"}}}))
+
+
+@pytest.mark.parametrize("data", ["text", [1], 7], ids=["text", "list", "number"])
+def test_data_that_is_not_a_mapping_is_refused_in_a_sentence(data: object) -> None:
+    with pytest.raises(reviews.MalformedReviewError, match=r"request.object is of another shape: .*\$.data"):
+        CONFIG.check(parsed(object={"data": data}))

@@ -60,7 +60,7 @@ class Registrar:
     ) -> None:
         self._kube = kube
         self._keepers = [_Keeper(kube, one, address, trust, log, time) for one in configurations]
-        self._watch = registration_watch.RegistrationWatch(kube.access, configurations, self.poke, time=time)
+        self._watch = registration_watch.RegistrationWatch(kube, configurations, self.poke)
         self._trouble = warn_once.Trouble(log)
         self.health = watch_health.WatchHealth("the registration of webhooks")
         """Whether the configurations are looked after."""

@@ -8,6 +8,7 @@ from aiohttp import web
 
 from addon_operator.admission.registration import registration_specs as specs
 from addon_operator.admission.registration import registration_watch
+from addon_operator.kube.client import client
 from tests.fakes import api_server
 
 CONFIGURATION = specs.Configuration(specs.Kind.VALIDATING, "addon-operator", ())
@@ -58,7 +59,7 @@ class Run:
 
 
 async def watch(server: Server, *answers: int | list[bytes]) -> Run:
-    run, pauses = Run(), api_server.Pauses()
+    run = Run()
     server.answers = list(answers)
     tokens = api_server.Tokens(server.url)
 
@@ -71,16 +72,12 @@ async def watch(server: Server, *answers: int | list[bytes]) -> Run:
         if not server.answers:
             raise EndOfTestError
 
-    watcher = registration_watch.RegistrationWatch(
-        api_server.access_to(server.url, tokens),
-        [CONFIGURATION],
-        changed,
-        time=pauses,
-        sleep=sleep,
-        jitter=lambda: 0.5,
-    )
-    with pytest.raises(ExceptionGroup):
-        await watcher.keep()
+    async with client.KubeClient(api_server.access_to(server.url, tokens)) as kube:
+        watcher = registration_watch.RegistrationWatch(
+            kube, [CONFIGURATION], changed, sleep=sleep, jitter=lambda: 0.5
+        )
+        with pytest.raises(ExceptionGroup):
+            await watcher.keep()
     run.tokens = tokens.loaded
     return run
 

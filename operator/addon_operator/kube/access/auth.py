@@ -1,7 +1,8 @@
 """The way to the cluster: which kubeconfig or service account, and the credentials it gives.
 
-Built on ``kubernetes.aio.config``, so that certificates, tokens, exec plugins, OIDC and their renewal work as
-they do for kubectl. The library is imported when credentials are first needed: it costs a third of a second.
+A service account, and a kubeconfig with nothing but a token and certificates, are read by our own code: a pod
+needs no more. The library ``kubernetes`` reads the rest (exec plugins, OIDC, token files) if it is installed:
+it takes 126 MB, and its import 0.3 s and 31 MiB of memory.
 """
 
 import dataclasses

@@ -1,8 +1,7 @@
-"""What is wrong with a kubeconfig, said before the client library trips over it.
+"""Checks the part of a kubeconfig that is used, and reads it if it is simple.
 
-The library (``kubernetes.aio.config``) turns a kubeconfig into credentials; its messages are for programmers,
-and some mistakes it passes over in silence (a user that is not there means anonymous requests). So the part
-that is used is checked here first.
+The library that reads all others (``kubernetes.aio.config``) has messages for programmers, and passes over
+some mistakes in silence: a user that is not there means anonymous requests.
 """
 
 import base64

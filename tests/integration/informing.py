@@ -8,9 +8,10 @@ import random
 from collections.abc import AsyncIterator, Callable
 from typing import TypeAlias
 
+from addon_operator.aio import waiting
 from addon_operator.kernel import clock
 from addon_operator.kube.access import auth
-from addon_operator.kube.client import api_errors, client, paths, rate_limit
+from addon_operator.kube.client import api_errors, client, paths
 from addon_operator.kube.discovery import discovery
 from addon_operator.kube.informers import informers, reflector
 from addon_operator.process.jq import jq_workers
@@ -35,7 +36,7 @@ class World:
 async def world(
     kubeconfig: pathlib.Path,
     tuning: reflector.Tuning | None = None,
-    sleep: rate_limit.Sleep = asyncio.sleep,
+    sleep: waiting.Sleep = asyncio.sleep,
 ) -> AsyncIterator[World]:
     access = auth.load_access(kubeconfig, None, None, {})
     failures, time = listeners.Failures(), clock.SystemClock()

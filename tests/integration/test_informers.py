@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable
 import orjson
 import pytest
 
+from addon_operator.aio import waiting
 from addon_operator.devcluster.pytest_plugin import DevCluster
 from addon_operator.kube.client import paths
 from addon_operator.kube.informers import informers, projections, reflector
@@ -101,7 +102,7 @@ def definition(plural: str, kind: str) -> dict[str, object]:
 
 @pytest.mark.slow
 async def test_a_kind_comes_goes_and_comes_again(devcluster: DevCluster, namespace: str) -> None:
-    tuning = reflector.Tuning(kind_poll=0.5, gone_after=1.0, max_delay=0.5)
+    tuning = reflector.Tuning(kind_poll=0.5, gone_after=1.0, backoff=waiting.Backoff(0.1, 0.5))
     async with informing.world(devcluster.kubeconfig, tuning) as world:
         kind, plural = f"W{namespace.replace('-', '')}", f"w{namespace.replace('-', '')}s"
         api = "informers.example.com/v1"

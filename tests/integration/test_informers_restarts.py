@@ -14,6 +14,7 @@ import aiohttp
 import orjson
 import pytest
 
+from addon_operator.aio import waiting
 from addon_operator.devcluster import (
     cluster,
     layout,
@@ -31,7 +32,7 @@ from tests.integration import informing
 
 pytestmark = pytest.mark.integration
 
-FAST = reflector.Tuning(max_delay=0.5)
+FAST = reflector.Tuning(backoff=waiting.Backoff(0.1, 0.5))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

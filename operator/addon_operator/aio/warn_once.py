@@ -1,35 +1,35 @@
-"""Warnings of things that are tried again and again: told once, and once when they are over."""
+"""Warnings about things that are tried again and again: logged once, and once more when they are over."""
 
 from typing import Any, Protocol
 
 
 class Log(Protocol):
-    """Where sentences for the administrator go; loggers of structlog are such."""
+    """Takes sentences for the administrator: a seam, since loggers of structlog have no class in common."""
 
     def info(self, event: str, *args: Any, **kw: Any) -> Any:  # noqa: ANN401 - the signature of structlog
-        """Something good or expected."""
+        """Log something good or expected."""
         ...
 
     def warning(self, event: str, *args: Any, **kw: Any) -> Any:  # noqa: ANN401 - the signature of structlog
-        """Something that should be looked at."""
+        """Log something that should be looked at."""
         ...
 
 
-class Trouble:
-    """One thing that may fail for a long time."""
+class WarnOnce:
+    """Warns of one thing that may fail for a long time."""
 
     def __init__(self, log: Log) -> None:
         self._log = log
-        self._told: str | None = None
+        self._said: str | None = None
 
-    def report(self, text: str) -> None:
+    def warn(self, text: str) -> None:
         """Warn, unless that was the last thing that was said."""
-        if text != self._told:
-            self._told = text
+        if text != self._said:
+            self._said = text
             self._log.warning(text)
 
     def over(self, text: str) -> None:
-        """It works; said only if there was trouble."""
-        if self._told is not None:
-            self._told = None
+        """Say that it works; only if there was a warning."""
+        if self._said is not None:
+            self._said = None
             self._log.info(text)

@@ -187,11 +187,11 @@ class Admission:
         self._tasks.append(asyncio.create_task(work, name=f"admission-{name}"))
 
     def _handlers(self) -> tuple[pod_check.PodCheck, pod_handler.PodHandler]:
-        warned = warn_once.Trouble(self._log)
+        warned = warn_once.WarnOnce(self._log)
         sources = env_sources_reader.EnvSources(
             self._kube,
             self._clock,
-            warned.report,
+            warned.warn,
             self._observer.sources_dropped,
             kinds=self._settings.envfrom_sources,
         )
@@ -240,13 +240,13 @@ class Admission:
             self._watch.hand_over(functools.partial(self._feed.interrupted, delay))
 
     async def _feed_presets(self) -> None:
-        trouble = warn_once.Trouble(self._log)
+        trouble = warn_once.WarnOnce(self._log)
         while True:
             try:
                 await admission_crd.apply(self._kube, self._log)
                 break
             except api_errors.KubernetesError as error:
-                trouble.report(f"the CustomResourceDefinition of PodPresets was not applied: {error}")
+                trouble.warn(f"the CustomResourceDefinition of PodPresets was not applied: {error}")
                 if isinstance(error, api_errors.ApiError):
                     break
             await asyncio.sleep(_RETRY_SECONDS)
@@ -254,13 +254,13 @@ class Admission:
 
     async def _register(self) -> None:
         """Have webhooks registered as soon as they can be answered."""
-        trouble = warn_once.Trouble(self._log)
+        trouble = warn_once.WarnOnce(self._log)
         while True:
             try:
                 await self._store.refresh()
                 break
             except errors.AddonOperatorError as error:
-                trouble.report(f"the admission server has no certificate: {error}")
+                trouble.warn(f"the admission server has no certificate: {error}")
                 self._registrar.health.falls(f"the admission server has no certificate: {error}")
             await asyncio.sleep(_RETRY_SECONDS)
         trouble.over("the admission server has a certificate")

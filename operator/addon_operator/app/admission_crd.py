@@ -2,7 +2,7 @@
 
 from addon_operator.aio import warn_once
 from addon_operator.kube.client import api_errors, client
-from addon_operator.kube.objects import own_crds
+from addon_operator.kube.objects import crds
 
 
 async def apply(kube: client.KubeClient, log: warn_once.Log) -> None:
@@ -11,6 +11,6 @@ async def apply(kube: client.KubeClient, log: warn_once.Log) -> None:
     Raises :class:`.KubernetesError` for anything else that goes wrong.
     """
     try:
-        await own_crds.apply(kube, own_crds.PODPRESETS)
+        await crds.apply_own(kube, crds.PODPRESETS)
     except api_errors.Forbidden as error:
         log.warning(f"the CustomResourceDefinition of PodPresets is not kept up to date: {error}")

@@ -40,8 +40,8 @@ class AdmissionObserver:
         self._clock = time
         self._told_refusal: float | None = None
         self._told_early = False
-        self._strangers = warn_once.Trouble(log)
-        self._failures = warn_once.Trouble(log)
+        self._strangers = warn_once.WarnOnce(log)
+        self._failures = warn_once.WarnOnce(log)
         self._namespaces = bounded_labels.BoundedLabels(
             NAMESPACES_MAX, NAMESPACE_SECONDS, self._forget_namespace, time.monotonic
         )
@@ -98,7 +98,7 @@ class AdmissionObserver:
         """Count it, and tell who may have forgotten to give the API server a certificate."""
         self._all_meters.connection_closed("admission", reason)
         if details in _NO_CERTIFICATE:
-            self._strangers.report(
+            self._strangers.warn(
                 "a client without a certificate of WEBHOOK_CLIENT_CA was turned away; if that was the API "
                 "server, its webhooks fail: have it present one (docs/explanation/admission.md)"
             )
@@ -109,7 +109,7 @@ class AdmissionObserver:
             labels = {"namespace": _UNKNOWN_NAMESPACE, "result": "error"}
             self._meters.podpreset_admissions_total.labels(**labels).inc()
         text = "it took too long" if isinstance(error, TimeoutError) else f"{type(error).__name__}: {error}"
-        self._failures.report(f"a review at {path} was answered without its handler: {text}")
+        self._failures.warn(f"a review at {path} was answered without its handler: {text}")
 
     def _forget_namespace(self, namespace: str) -> None:
         self._meters.podpreset_admissions_total.remove_by_labels({"namespace": namespace})

@@ -126,7 +126,7 @@ class LeaseLog:
         self._margin = timing.duration - timing.renew_deadline
         self._children = children
         self._log = log
-        self._trouble = warn_once.Trouble(log)
+        self._trouble = warn_once.WarnOnce(log)
 
     def waiting(self, holder: str) -> None:
         """Tell who leads."""
@@ -140,7 +140,7 @@ class LeaseLog:
 
     def troubled(self, problem: str) -> None:
         """Tell of a failed try, once."""
-        self._trouble.report(problem)
+        self._trouble.warn(problem)
 
 
 def timing_of(settings: settings_module.Settings) -> lease.Timing:

@@ -8,15 +8,15 @@ import asyncio
 import contextlib
 from typing import Final
 
-from addon_operator.aio import warn_once
+from addon_operator.aio import waiting, warn_once
 from addon_operator.kernel import errors as kernel_errors
-from addon_operator.kube.client import api_errors, client, paths, rate_limit
-from addon_operator.kube.objects import own_crds
+from addon_operator.kube.client import api_errors, client
+from addon_operator.kube.objects import crds
 from addon_operator.status import module_status
 
 NAME: Final = f"{module_status.PLURAL}.addon-operator.io"
 
-_PATH: Final = paths.of("apiextensions.k8s.io/v1", "customresourcedefinitions", name=NAME)
+_PATH: Final = crds.path_of(NAME)
 _KIND_PATH: Final = f"/apis/{module_status.API_VERSION}"
 _GONE_ATTEMPTS: Final = 100
 _GONE_PAUSE_SECONDS: Final = 0.1
@@ -38,7 +38,7 @@ class ModuleDefinition:
     """Keeps the definition as this version needs it; replaces that of an older version once at most."""
 
     def __init__(
-        self, kube: client.KubeClient, log: warn_once.Log, *, sleep: rate_limit.Sleep = asyncio.sleep
+        self, kube: client.KubeClient, log: warn_once.Log, *, sleep: waiting.Sleep = asyncio.sleep
     ) -> None:
         self._kube = kube
         self._log = log
@@ -52,7 +52,7 @@ class ModuleDefinition:
         :class:`.KubernetesError`: ``Forbidden`` without the right to apply it.
         """
         try:
-            await own_crds.apply(self._kube, own_crds.MODULES)
+            await crds.apply_own(self._kube, crds.MODULES)
         except api_errors.Forbidden as error:
             if await self._is_without_namespaces():
                 raise InTheWayError(str(error), may_apply=False) from None
@@ -60,7 +60,7 @@ class ModuleDefinition:
         except api_errors.Invalid:
             # Perhaps because of the scope: a definition that is wrong otherwise is refused again.
             await self._remove_older()
-            await own_crds.apply(self._kube, own_crds.MODULES)
+            await crds.apply_own(self._kube, crds.MODULES)
 
     async def _is_without_namespaces(self) -> bool:
         """Whether Modules are served as objects of the cluster, which everybody may ask."""

@@ -12,11 +12,11 @@ import dataclasses
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Any, Final
 
-from addon_operator.aio import warn_once
+from addon_operator.aio import waiting, warn_once
 from addon_operator.engine import state
 from addon_operator.helm.releases import release_types
 from addon_operator.kernel import clock, names
-from addon_operator.kube.client import api_errors, client, paths, rate_limit
+from addon_operator.kube.client import api_errors, client, paths
 from addon_operator.kube.objects import events
 from addon_operator.status import module_definition, module_status
 
@@ -72,7 +72,7 @@ class ModuleStatusWriter:
         *,
         known: Callable[[], Collection[str]],
         time: clock.Clock,
-        sleep: rate_limit.Sleep = asyncio.sleep,
+        sleep: waiting.Sleep = asyncio.sleep,
     ) -> None:
         """``known`` gives the names of all modules on disk, ``namespace`` is where the objects are."""
         self._kube = kube
@@ -83,7 +83,7 @@ class ModuleStatusWriter:
         self._clock = time
         self._sleep = sleep
         self._definition = module_definition.ModuleDefinition(kube, log, sleep=sleep)
-        self._trouble = warn_once.Trouble(log)
+        self._trouble = warn_once.WarnOnce(log)
         self._states: dict[str, state.ModuleState] = {}
         self._releases: dict[str, module_status.Release] = {}
         self._moments: dict[str, collections.deque[module_status.Moment]] = {}
@@ -144,9 +144,9 @@ class ModuleStatusWriter:
         except api_errors.Forbidden as error:
             self._log.info(f"the CustomResourceDefinition of Modules is not kept up to date: {error}")
         except module_definition.InTheWayError as error:
-            self._trouble.report(_not_shown(error))
+            self._trouble.warn(_not_shown(error))
         except api_errors.KubernetesError as error:
-            self._trouble.report(f"the CustomResourceDefinition of Modules was not applied: {error}")
+            self._trouble.warn(f"the CustomResourceDefinition of Modules was not applied: {error}")
 
     async def _served(self) -> client.ObjectList:
         """All objects as soon as the definition is served; raises ``NotFound`` if it never is."""
@@ -178,11 +178,11 @@ class ModuleStatusWriter:
             await self._bring_in_step()
         except (api_errors.NotFound, api_errors.Forbidden, module_definition.InTheWayError) as error:
             self._synced_at = None
-            self._trouble.report(_not_shown(error))
+            self._trouble.warn(_not_shown(error))
             return MISSING_SECONDS
         except api_errors.KubernetesError as error:
             self._synced_at = None
-            self._trouble.report(f"the status of modules waits: {error}")
+            self._trouble.warn(f"the status of modules waits: {error}")
             return RETRY_SECONDS
         self._trouble.over("the status of modules is shown as Module objects")
         return 0.0
@@ -197,7 +197,7 @@ class ModuleStatusWriter:
             try:
                 await self._write(name)
             except api_errors.Invalid as error:
-                self._trouble.report(f"the status of module {name} is not shown: {error}")
+                self._trouble.warn(f"the status of module {name} is not shown: {error}")
             except api_errors.KubernetesError:
                 self._dirty[name] = None
                 raise

@@ -8,9 +8,8 @@ from typing import Final, Protocol
 
 from addon_operator.admission.certificates import certificates
 from addon_operator.admission.server import tls
-from addon_operator.aio import warn_once
+from addon_operator.aio import waiting, warn_once
 from addon_operator.kernel import clock, errors
-from addon_operator.kube.client import rate_limit
 
 _AFTER_ERROR_SECONDS: Final = 10.0
 
@@ -50,7 +49,7 @@ class CertificateStore:
         log: warn_once.Log,
         *,
         time: clock.Clock,
-        sleep: rate_limit.Sleep = asyncio.sleep,
+        sleep: waiting.Sleep = asyncio.sleep,
         changed: Callable[[], None] = lambda: None,
     ) -> None:
         """``changed`` is called when the bundle has changed: the registration has to follow."""
@@ -59,7 +58,7 @@ class CertificateStore:
         self._clock = time
         self._sleep = sleep
         self._changed = changed
-        self._trouble = warn_once.Trouble(log)
+        self._trouble = warn_once.WarnOnce(log)
         self._lock = asyncio.Lock()
         self._material: Material | None = None
         self._expires = 0.0
@@ -104,7 +103,7 @@ class CertificateStore:
             try:
                 await self.refresh()
             except errors.AddonOperatorError as error:
-                self._trouble.report(f"the certificate of the admission server cannot be renewed: {error}")
+                self._trouble.warn(f"the certificate of the admission server cannot be renewed: {error}")
                 pause = min(_AFTER_ERROR_SECONDS, self._source.interval)
             else:
                 self._trouble.over("the certificate of the admission server is kept again")

@@ -12,8 +12,9 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from addon_operator.admission.certificates import certificate_rotation, certificate_store, certificates
+from addon_operator.aio import waiting
 from addon_operator.kernel import clock
-from addon_operator.kube.client import api_errors, client, paths, rate_limit
+from addon_operator.kube.client import api_errors, client, paths
 
 _ATTEMPTS: Final = 8
 _PAUSE_SECONDS: Final = 0.1
@@ -40,7 +41,7 @@ class SecretSource:
         *,
         time: clock.Clock,
         lives: certificate_rotation.Lives | None = None,
-        sleep: rate_limit.Sleep = asyncio.sleep,
+        sleep: waiting.Sleep = asyncio.sleep,
     ) -> None:
         """``server_names`` are the DNS names and addresses that the API server calls."""
         self._kube = kube

@@ -15,9 +15,10 @@ from typing import Final, Protocol
 from addon_operator.admission import reviews
 from addon_operator.admission.pods import expansion_check, pod_handler
 from addon_operator.admission.server import site_load
+from addon_operator.aio import waiting
 from addon_operator.kernel import errors as kernel_errors
 from addon_operator.kernel import json_types
-from addon_operator.kube.client import api_errors, client, paths, rate_limit
+from addon_operator.kube.client import api_errors, client, paths
 from addon_operator.kube.objects import events
 from addon_operator.podpreset import annotations, cost, merge, model
 
@@ -89,7 +90,7 @@ class PodCheck:
         kube: client.KubeClient,
         recorder: events.EventRecorder,
         observer: CheckObserver,
-        sleep: rate_limit.Sleep = asyncio.sleep,
+        sleep: waiting.Sleep = asyncio.sleep,
         account: site_load.Account | None = None,
     ) -> None:
         """Without ``expansions`` references are not checked; pods that wait are held on the account."""

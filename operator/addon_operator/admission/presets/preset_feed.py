@@ -4,17 +4,16 @@ The watch is Kopf's, which tells nothing of what was deleted while its connectio
 """
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Callable
 from typing import Final, Protocol
 
 from addon_operator.admission.presets import preset_cache, preset_notices
-from addon_operator.kube.client import api_errors, client, paths, rate_limit
+from addon_operator.aio import waiting
+from addon_operator.kube.client import api_errors, client, paths
 
 LIST_EVERY_SECONDS: Final = 60.0
-_RETRY_FIRST: Final = 0.5
-_RETRY_MAX: Final = 15.0
+_BACKOFF: Final = waiting.Backoff(0.5, 15.0)
 # A CustomResourceDefinition that was just applied takes a moment until it is served.
 _PATIENCE: Final = 4.0
 _AFTER_RESTART_SECONDS: Final = 5.0
@@ -42,7 +41,7 @@ class PresetFeed:
         kube: client.KubeClient,
         cache: preset_cache.PresetCache,
         make_watch: Callable[[], Watch],
-        sleep: rate_limit.Sleep = asyncio.sleep,
+        sleep: waiting.Sleep = asyncio.sleep,
     ) -> None:
         self._kube = kube
         self._cache = cache
@@ -76,8 +75,8 @@ class PresetFeed:
 
     async def _until_listed(self) -> None:
         """List until it works; what is wrong is told once."""
-        pause, told = _RETRY_FIRST, ""
-        while True:
+        told = ""
+        for pause in _BACKOFF.pauses():
             try:
                 await self._list()
             except api_errors.KubernetesError as error:
@@ -88,12 +87,12 @@ class PresetFeed:
             else:
                 return
             await self._sleep(pause)
-            pause = min(_RETRY_MAX, 2 * pause)
 
     async def _until_gone(self) -> None:
         """List now and then, until the resource is not served any more."""
         while True:
-            await self._pause()
+            await waiting.wait_within(self._poked, LIST_EVERY_SECONDS)
+            self._poked.clear()
             try:
                 await self._list()
             except api_errors.NotFound:
@@ -102,12 +101,6 @@ class PresetFeed:
                 return
             except api_errors.KubernetesError as error:
                 _log.warning("presets are served from memory, which may be late: %s", error)
-
-    async def _pause(self) -> None:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(LIST_EVERY_SECONDS):
-                await self._poked.wait()
-        self._poked.clear()
 
     async def _list(self) -> None:
         listed = await self._kube.list_all(paths.of(preset_notices.API_VERSION, preset_notices.PLURAL))

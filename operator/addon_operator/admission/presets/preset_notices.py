@@ -14,7 +14,8 @@ from typing import Any, Final
 
 from addon_operator.admission import reviews
 from addon_operator.admission.presets import preset_cache
-from addon_operator.kube.client import api_errors, client, paths, rate_limit
+from addon_operator.aio import waiting
+from addon_operator.kube.client import api_errors, client, paths
 from addon_operator.podpreset import model
 
 API_VERSION: Final = "settings.k8s.io/v1alpha1"
@@ -73,7 +74,7 @@ class PresetNotices:
         self,
         cache: preset_cache.PresetCache,
         lists: FreshLists,
-        sleep: rate_limit.Sleep = asyncio.sleep,
+        sleep: waiting.Sleep = asyncio.sleep,
     ) -> None:
         self._cache = cache
         self._lists = lists

@@ -13,8 +13,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from addon_operator.admission.presets import preset_cache, preset_notices
+from addon_operator.aio import waiting
 from addon_operator.kernel import clock
-from addon_operator.kube.client import api_errors, client, paths, rate_limit
+from addon_operator.kube.client import api_errors, client, paths
 from addon_operator.kube.objects import events
 from addon_operator.podpreset import model
 
@@ -56,7 +57,7 @@ class PresetStatuses:
         kube: client.KubeClient,
         recorder: events.EventRecorder,
         time: clock.Clock,
-        sleep: rate_limit.Sleep = asyncio.sleep,
+        sleep: waiting.Sleep = asyncio.sleep,
     ) -> None:
         self._kube = kube
         self._recorder = recorder

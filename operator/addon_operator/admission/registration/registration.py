@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol
 
 from addon_operator.admission.registration import registration_specs as specs
 from addon_operator.admission.registration import registration_watch
-from addon_operator.aio import warn_once
+from addon_operator.aio import waiting, warn_once
 from addon_operator.kernel import clock
 from addon_operator.kernel import errors as kernel_errors
 from addon_operator.kube.client import api_errors, client, paths
@@ -29,8 +29,8 @@ _ERROR_SECONDS: Final = 5.0
 _RESPECT_SECONDS: Final = 300.0
 _ATTEMPTS: Final = 5
 # Whoever undoes our repairs at once is a program: repairing ever slower leaves the cluster in peace.
-_REPAIR_FIRST_SECONDS: Final = 1.0
-_REPAIR_MAX_SECONDS: Final = 60.0
+_REPAIR: Final = waiting.Backoff(1.0, 60.0)
+_REPAIRS_AT_ONCE: Final = 2
 
 
 class MissingError(kernel_errors.AddonOperatorError):
@@ -61,7 +61,7 @@ class Registrar:
         self._kube = kube
         self._keepers = [_Keeper(kube, one, address, trust, log, time) for one in configurations]
         self._watch = registration_watch.RegistrationWatch(kube, configurations, self.poke)
-        self._trouble = warn_once.Trouble(log)
+        self._trouble = warn_once.WarnOnce(log)
         self.health = watch_health.WatchHealth("the registration of webhooks")
         """Whether the configurations are looked after."""
         self._poked = asyncio.Event()
@@ -98,7 +98,7 @@ class Registrar:
     async def _keep(self) -> None:
         while True:
             self._poked.clear()
-            await self._wait(await self._try())
+            await waiting.wait_within(self._poked, await self._try())
 
     async def _try(self) -> float:
         """Seconds until the next look."""
@@ -106,20 +106,15 @@ class Registrar:
             await self.ensure()
         except api_errors.Forbidden as error:
             self.health.falls(str(error))
-            self._trouble.report(f"the admission webhooks are not registered, or not repaired: {error}")
+            self._trouble.warn(f"the admission webhooks are not registered, or not repaired: {error}")
             return _FORBIDDEN_SECONDS
         except kernel_errors.AddonOperatorError as error:
             self.health.falls(str(error))
-            self._trouble.report(f"the admission webhooks cannot be registered now: {error}")
+            self._trouble.warn(f"the admission webhooks cannot be registered now: {error}")
             return _ERROR_SECONDS
         self.health.stands()
         self._trouble.over("the admission webhooks are registered")
         return min((keeper.pause() for keeper in self._keepers), default=_CHECK_SECONDS)
-
-    async def _wait(self, seconds: float) -> None:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._poked.wait()
 
 
 async def withdraw(kube: client.KubeClient, configurations: Sequence[specs.Configuration]) -> None:
@@ -141,12 +136,11 @@ class _Repairs:
 
     def allowed_at(self) -> float:
         """Monotonic time of the next repair."""
-        if self.streak < 3:
-            return self.last
-        return self.last + min(_REPAIR_MAX_SECONDS, _REPAIR_FIRST_SECONDS * 2.0 ** (self.streak - 3))
+        late = self.streak - _REPAIRS_AT_ONCE
+        return self.last + (_REPAIR.after(late) if late > 0 else 0.0)
 
     def note(self, now: float) -> None:
-        self.streak = self.streak + 1 if now - self.last < 2 * _REPAIR_MAX_SECONDS else 1
+        self.streak = self.streak + 1 if now - self.last < 2 * _REPAIR.longest else 1
         self.last = now
 
 

@@ -6,14 +6,14 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from addon_operator.admission.registration import registration_specs as specs
-from addon_operator.kube.client import api_errors, client, connection, paths, rate_limit
+from addon_operator.aio import waiting
+from addon_operator.kube.client import api_errors, client, connection, paths
 from addon_operator.kube.informers import watch_lines
 
 _WATCH_SECONDS: Final = 270
 # A stream without a word for so long is dead: the server ends it before.
 _SILENCE_SECONDS: Final = _WATCH_SECONDS + 30.0
-_RETRY_FIRST_SECONDS: Final = 1.0
-_RETRY_MAX_SECONDS: Final = 30.0
+_BACKOFF: Final = waiting.Backoff(1.0, 30.0)
 _NO_RIGHT_SECONDS: Final = 300.0
 
 
@@ -29,7 +29,7 @@ class RegistrationWatch:
         configurations: Sequence[specs.Configuration],
         changed: Callable[[], None],
         *,
-        sleep: rate_limit.Sleep = asyncio.sleep,
+        sleep: waiting.Sleep = asyncio.sleep,
         jitter: Callable[[], float] = random.random,
     ) -> None:
         """``changed`` is called when a configuration may have changed."""
@@ -58,8 +58,7 @@ class RegistrationWatch:
                 failures += 1
             else:
                 failures = 0
-            growing = min(_RETRY_MAX_SECONDS, _RETRY_FIRST_SECONDS * 2.0 ** min(failures, 10))
-            await self._sleep(growing * (0.5 + self._jitter()))
+            await self._sleep(_BACKOFF.after(failures + 1, self._jitter()))
 
     async def _watch(self, configuration: specs.Configuration) -> None:
         async with self._kube.stream(_request(configuration)) as content:

@@ -6,8 +6,7 @@ from typing import Final
 
 from addon_operator.admission.certificates import certificates
 from addon_operator.admission.server import tls
-from addon_operator.aio import warn_once
-from addon_operator.kube.client import rate_limit
+from addon_operator.aio import waiting, warn_once
 
 _SETTING: Final = "WEBHOOK_CLIENT_CA"
 _SECONDS: Final = 10.0
@@ -22,11 +21,11 @@ class ClientAuthority:
         path: pathlib.Path,
         live: tls.LiveTls,
         log: warn_once.Log,
-        sleep: rate_limit.Sleep = asyncio.sleep,
+        sleep: waiting.Sleep = asyncio.sleep,
     ) -> None:
         self._path = path
         self._tls = live
-        self._trouble = warn_once.Trouble(log)
+        self._trouble = warn_once.WarnOnce(log)
         self._sleep = sleep
         self._used: bytes | None = None
 
@@ -55,7 +54,7 @@ class ClientAuthority:
             try:
                 await self.load()
             except certificates.CertificateError as error:
-                self._trouble.report(f"clients of the admission server are judged as before: {error}")
+                self._trouble.warn(f"clients of the admission server are judged as before: {error}")
             else:
                 self._trouble.over("the authority of the admission server's clients can be used again")
 

@@ -22,13 +22,13 @@ from typing import Any, Final, Protocol, Self
 import aiohttp
 import orjson
 
+from addon_operator.aio import waiting
 from addon_operator.kernel import clock, fencing
 from addon_operator.kube.access import auth, credentials
 from addon_operator.kube.client import (
     api_errors,
     connection,
     paths,
-    rate_limit,
     retries,
 )
 
@@ -41,7 +41,6 @@ _JSON: Final = "application/json"
 _METADATA: Final = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 _METADATA_LIST: Final = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 _NO_ANSWER: Final = "<error>"
-_READS: Final = frozenset({"GET", "HEAD"})
 
 
 class PatchType(enum.StrEnum):
@@ -87,7 +86,7 @@ class KubeClient:
         observer: RequestObserver | None = None,
         fence: fencing.Fence = fencing.OPEN,
         time: clock.Clock | None = None,
-        sleep: rate_limit.Sleep = asyncio.sleep,
+        sleep: waiting.Sleep = asyncio.sleep,
         jitter: Callable[[], float] = random.random,
         connect: Callable[[auth.ClusterAccess, clock.Clock], connection.Connection] = connection.Connection,
     ) -> None:
@@ -98,7 +97,7 @@ class KubeClient:
         self.access = access
         self._clock = time or clock.SystemClock()
         self._connection = connect(access, self._clock)
-        self._limiter = rate_limit.RateLimiter(qps, burst, self._clock, sleep)
+        self._limiter = retries.RateLimiter(qps, burst, self._clock, sleep)
         self._observer = observer or _NoObserver()
         self._fence = fence
         self._sleep = sleep
@@ -296,7 +295,7 @@ class KubeClient:
 
     def _fenced(self, request: connection.Request) -> connection.Request:
         """A write ends before the right to write does: it could wait for a connection until then."""
-        if request.method in _READS:
+        if request.method in retries.READS:
             return request
         try:
             self._fence.check()
@@ -316,8 +315,7 @@ class KubeClient:
     ) -> None:
         answered = outcome if isinstance(outcome, connection.Response) else None
         asked = retries.parse_retry_after(answered.headers.get("Retry-After")) if answered else None
-        attempt = retries.Attempt(number, request.method, _status(outcome), asked)
-        delay = retries.delay(attempt, self._jitter())
+        delay = retries.delay(number, request.method, _status(outcome), asked, self._jitter())
         if delay is not None:
             await self._sleep(delay)
         elif isinstance(outcome, api_errors.Unreachable):

@@ -5,7 +5,8 @@ import dataclasses
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
-from addon_operator.kube.client import api_errors, client, paths, rate_limit
+from addon_operator.aio import waiting
+from addon_operator.kube.client import api_errors, client, paths
 
 _ATTEMPTS: Final = 8
 _PAUSE_SECONDS: Final = 0.05
@@ -33,7 +34,7 @@ class ConfigMap:
     """One ConfigMap of the cluster, which need not exist."""
 
     def __init__(
-        self, kube: client.KubeClient, namespace: str, name: str, sleep: rate_limit.Sleep = asyncio.sleep
+        self, kube: client.KubeClient, namespace: str, name: str, sleep: waiting.Sleep = asyncio.sleep
     ) -> None:
         self._kube = kube
         self._namespace = namespace

@@ -10,8 +10,9 @@ import logging
 import random
 from collections.abc import Callable
 
+from addon_operator.aio import waiting
 from addon_operator.kernel import clock
-from addon_operator.kube.client import client, rate_limit
+from addon_operator.kube.client import client
 from addon_operator.kube.discovery import api_resources, discovery
 from addon_operator.kube.informers import (
     feed_paths,
@@ -62,7 +63,7 @@ class Informers:
         observer: WatchObserver,
         *,
         tuning: Tuning | None = None,
-        sleep: rate_limit.Sleep = asyncio.sleep,
+        sleep: waiting.Sleep = asyncio.sleep,
         jitter: Callable[[], float] = random.random,
     ) -> None:
         self._catalog = catalog
@@ -171,5 +172,5 @@ class Informers:
                 _log.exception("the watch of %s broke down and begins anew", feed.path)
             self._crashed.add(feed)
             self._around.observer.watch_failed(feed.path.resource.kind, "crash")
-            await self._around.sleep(self._around.tuning.max_delay)
+            await self._around.sleep(self._around.tuning.backoff.longest)
             self._crashed.discard(feed)

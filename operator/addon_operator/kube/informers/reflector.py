@@ -10,9 +10,9 @@ import random
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from typing import Final, Protocol, TypeAlias
 
-from addon_operator.aio import read_ahead
+from addon_operator.aio import read_ahead, waiting
 from addon_operator.kernel import clock
-from addon_operator.kube.client import api_errors, client, rate_limit
+from addon_operator.kube.client import api_errors, client
 from addon_operator.kube.informers import (
     feed_paths,
     informer_cache,
@@ -25,6 +25,7 @@ _BATCH_OBJECTS: Final = 100
 _BATCH_BYTES: Final = 1 << 19
 _PAGE_BYTES: Final = 8 << 20
 _SHORT_WATCH_SECONDS: Final = 1.0
+_BACKOFF: Final = waiting.Backoff(0.1, 30.0)
 _STREAM_TRIES: Final = 2
 
 Part: TypeAlias = Sequence[watch_lines.ObjectEvent] | watch_lines.Bookmark
@@ -37,8 +38,8 @@ class Tuning:
 
     silence: float = 75.0
     """A watch on which nothing came for so long is dead; bookmarks come every minute."""
-    first_delay: float = 0.1
-    max_delay: float = 30.0
+    backoff: waiting.Backoff = _BACKOFF
+    """Between tries; up to a half of each pause is left to chance."""
     gone_after: float = 30.0
     """How long the API server may not know a kind before its objects count as gone."""
     kind_poll: float = 5.0
@@ -64,7 +65,7 @@ class Surroundings:
     clock: clock.Clock
     observer: WatchObserver
     tuning: Tuning = dataclasses.field(default_factory=Tuning)
-    sleep: rate_limit.Sleep = asyncio.sleep
+    sleep: waiting.Sleep = asyncio.sleep
     jitter: Callable[[], float] = random.random
 
 
@@ -237,10 +238,8 @@ class Feed:
             for view in self.views:
                 view.set_trouble(str(error))
         self._note_absence(is_missing=failure.reason == "not_found")
-        tuning = self._around.tuning
-        await self._around.sleep(
-            watch_failures.delay(self._failures, self._around.jitter(), tuning.first_delay, tuning.max_delay)
-        )
+        jitter = self._around.jitter() / 2
+        await self._around.sleep(self._around.tuning.backoff.after(self._failures, jitter))
 
     def _change_way_to_list(self, failure: watch_failures.Failure) -> None:
         """A list failed: a stream that is not understood, or breaks again, gives way to pages."""

@@ -16,7 +16,6 @@ from addon_operator.kube.informers import (
     object_selections,
     projections,
     reflector,
-    watch_failures,
 )
 
 NAMESPACES: Final = object_selections.ObjectSelection("Namespace", "v1", metadata_only=True)
@@ -201,15 +200,14 @@ class ObjectSubscription:
             except discovery.NoSuchKind as error:
                 problem, pause = str(error), tuning.kind_poll
             except api_errors.KubernetesError as error:
-                jitter = self._around.jitter()
                 problem = str(error)
-                pause = watch_failures.delay(failures, jitter, tuning.first_delay, tuning.max_delay)
+                pause = tuning.backoff.after(failures, self._around.jitter() / 2)
             else:
                 found = self._problem(resource)
                 if found is None:
                     self._open(resource)
                     return
-                problem, pause = found, tuning.max_delay
+                problem, pause = found, tuning.backoff.longest
             self._fail_lookup(problem)
             await self._around.sleep(pause)
 

@@ -63,9 +63,3 @@ def _reason(error: api_errors.KubernetesError) -> str:
             else "error"
         )
     return "error"
-
-
-def delay(failures: int, jitter: float, first: float, longest: float) -> float:
-    """Seconds until the next try after so many failures in a row; ``jitter`` is from 0 to 1."""
-    # The exponent is bounded: a power of thousands of failures is no number any more.
-    return min(longest, first * 2.0 ** min(failures - 1, 30)) * (0.5 + jitter / 2)

@@ -1,4 +1,4 @@
-"""Installing CustomResourceDefinitions by server-side apply, and waiting until their kinds are served.
+"""Install CustomResourceDefinitions by server-side apply, and wait until their kinds are served.
 
 A version that a file no longer has but in which objects may still be stored (``status.storedVersions``) is
 not simply dropped, which the API server would refuse: it is kept unserved, all objects are written once more,
@@ -8,13 +8,19 @@ Source: "Upgrade existing objects to a new stored version" of the Kubernetes doc
 
 import asyncio
 import contextlib
+import functools
 import hashlib
+import pathlib
 import urllib.parse
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
+import yaml
+
+from addon_operator.aio import waiting
 from addon_operator.kernel import clock
-from addon_operator.kube.client import api_errors, client, paths, rate_limit
+from addon_operator.kernel import errors as kernel_errors
+from addon_operator.kube.client import api_errors, client, paths
 from addon_operator.kube.discovery import discovery
 from addon_operator.modules import crd_changes, crd_files
 
@@ -24,12 +30,46 @@ _TRIES: Final = 5
 _APPLIED: Final = "addon-operator.io/applied"
 _DIGEST_LENGTH: Final = 40
 _COLLECTION: Final = paths.of(crd_files.API_VERSION, crd_files.PLURAL)
-_FIRST_PAUSE: Final = 0.05
-_MAX_PAUSE: Final = 1.0
+_POLLS: Final = waiting.Backoff(0.05, 1.0)
+PODPRESETS: Final = "podpresets.yaml"
+MODULES: Final = "modules.yaml"
+_PACKAGE: Final = pathlib.Path(__file__).resolve().parents[2]
 
 
 class CrdError(api_errors.KubernetesError):
     """A definition was taken by the API server but is not served."""
+
+
+def path_of(name: str) -> str:
+    """The path of the definition of that name."""
+    return paths.of(crd_files.API_VERSION, crd_files.PLURAL, name=name)
+
+
+def own_file(name: str, package: pathlib.Path = _PACKAGE) -> pathlib.Path:
+    """Where a definition of the operator's own is: in an installed package or in a checkout.
+
+    Raises :class:`ConfigurationError` when it is in neither.
+    """
+    candidates = (package / "crds" / name, package.parents[1] / "crds" / name)
+    found = next((path for path in candidates if path.is_file()), None)
+    if found is None:
+        raise kernel_errors.ConfigurationError(
+            f"the manifest {name} is missing ({candidates[0]}): install the package again"
+        )
+    return found
+
+
+async def apply_own(kube: client.KubeClient, name: str) -> None:
+    """Bring a definition of the operator's own, :data:`PODPRESETS` or :data:`MODULES`, to this version.
+
+    Raises :class:`.KubernetesError`: ``Forbidden`` without the right to do so.
+    """
+    text = await asyncio.to_thread(own_file(name).read_text, encoding="utf-8")
+    await _apply(kube, yaml.load(text, Loader=yaml.CSafeLoader))
+
+
+async def _apply(kube: client.KubeClient, definition: Mapping[str, Any]) -> None:
+    await kube.apply(path_of(definition["metadata"]["name"]), definition, force=True)
 
 
 class CrdInstaller:
@@ -41,7 +81,7 @@ class CrdInstaller:
         kinds: discovery.Catalog,
         labels: Mapping[str, str],
         time: clock.Clock,
-        sleep: rate_limit.Sleep = asyncio.sleep,
+        sleep: waiting.Sleep = asyncio.sleep,
     ) -> None:
         """``labels`` are put on every definition."""
         self._kube = kube
@@ -95,11 +135,11 @@ class CrdInstaller:
         generation = live.get("metadata", {}).get("generation", 0)
         annotations = {_APPLIED: f"{digest}.{generation}"}
         with contextlib.suppress(api_errors.NotFound):
-            await self._kube.patch(_path(crd), {"metadata": {"annotations": annotations}})
+            await self._kube.patch(path_of(crd.name), {"metadata": {"annotations": annotations}})
 
     async def _read(self, crd: crd_files.Crd) -> client.Object | None:
         try:
-            return await self._kube.get(_path(crd))
+            return await self._kube.get(path_of(crd.name))
         except api_errors.NotFound:
             return None
 
@@ -113,7 +153,7 @@ class CrdInstaller:
                 # The live conversion is applied as it was read: it must not have changed since.
                 _metadata(wanted)["resourceVersion"] = live["metadata"]["resourceVersion"]
             try:
-                await self._kube.apply(_path(crd), wanted, force=True)
+                await _apply(self._kube, wanted)
             except api_errors.Conflict:
                 live = await self._read(crd)
             else:
@@ -122,27 +162,30 @@ class CrdInstaller:
         raise CrdError(f"{crd.name} changes faster than it can be written; is somebody else at work on it?")
 
     async def _established(self, crd: crd_files.Crd) -> None:
-        deadline, pause = self._clock.monotonic() + ESTABLISH_SECONDS, _FIRST_PAUSE
-        while True:
+        async def is_established() -> bool:
             progress = crd_changes.progress(await self._read(crd) or {})
-            if progress.phase is crd_changes.Phase.ESTABLISHED:
-                return
             if progress.phase is crd_changes.Phase.REFUSED:
                 raise CrdError(f"the API server does not serve {crd.name}: {progress.message}")
-            if self._clock.monotonic() >= deadline:
-                raise CrdError(f"{crd.name} is not Established after {ESTABLISH_SECONDS:.0f} s")
-            await self._sleep(pause)
-            pause = min(_MAX_PAUSE, 2 * pause)
+            return progress.phase is crd_changes.Phase.ESTABLISHED
+
+        await self._until(is_established, f"{crd.name} is not Established after {ESTABLISH_SECONDS:.0f} s")
 
     async def _discovered(self, crd: crd_files.Crd) -> None:
-        """Wait until discovery tells of the kind: Helm and hooks look it up there."""
-        deadline, pause = self._clock.monotonic() + ESTABLISH_SECONDS, _FIRST_PAUSE
+        """Wait until discovery lists the kind: Helm and hooks look it up there."""
         for version in crd_changes.served_versions(crd):
-            while not await self._is_known(crd, version):
-                if self._clock.monotonic() >= deadline:
-                    raise CrdError(f"{crd.name} is Established, but discovery does not tell of {version}")
-                await self._sleep(pause)
-                pause = min(_MAX_PAUSE, 2 * pause)
+            await self._until(
+                functools.partial(self._is_known, crd, version),
+                f"{crd.name} is Established, but discovery does not list {version}",
+            )
+
+    async def _until(self, done: Callable[[], Awaitable[bool]], problem: str) -> None:
+        deadline = self._clock.monotonic() + ESTABLISH_SECONDS
+        for pause in _POLLS.pauses():
+            if await done():
+                return
+            if self._clock.monotonic() >= deadline:
+                raise CrdError(problem)
+            await self._sleep(pause)
 
     async def _is_known(self, crd: crd_files.Crd, version: str) -> bool:
         try:
@@ -159,7 +202,7 @@ class CrdInstaller:
         for found in (await self._kube.list_all(collection)).items:
             await self._rewrite(collection, found)
         status = {"status": {"storedVersions": [version]}}
-        await self._kube.patch(f"{_path(crd)}/status", status)
+        await self._kube.patch(f"{path_of(crd.name)}/status", status)
 
     async def _rewrite(self, collection: str, found: client.Object) -> None:
         metadata = found["metadata"]
@@ -180,10 +223,6 @@ def _noted(found: client.Object) -> tuple[str, str] | None:
     if not digest or generation != str(metadata.get("generation")) or "deletionTimestamp" in metadata:
         return None
     return metadata["name"], digest
-
-
-def _path(crd: crd_files.Crd) -> str:
-    return paths.of(crd_files.API_VERSION, crd_files.PLURAL, name=crd.name)
 
 
 def _metadata(wanted: Mapping[str, Any]) -> dict[str, Any]:

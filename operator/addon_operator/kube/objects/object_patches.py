@@ -13,10 +13,11 @@ from typing import Any, Final, TypeVar
 
 import orjson
 
+from addon_operator.aio import waiting
 from addon_operator.hook_contract import jq_programs
 from addon_operator.hook_contract.outputs import object_operations
 from addon_operator.kernel import clock, json_types
-from addon_operator.kube.client import api_errors, client, paths, rate_limit
+from addon_operator.kube.client import api_errors, client, paths
 from addon_operator.kube.discovery import api_resources, discovery
 from addon_operator.kube.informers import projections
 from addon_operator.kube.objects import own_deletions
@@ -29,7 +30,7 @@ JQ_SECONDS: Final = 10.0
 """How long the expression of a ``JQPatch`` may take."""
 _ATTEMPTS: Final = 10
 _PAUSE_SECONDS: Final = 0.05
-_MAX_POLL_SECONDS: Final = 1.0
+_POLLS: Final = waiting.Backoff(0.05, 1.0)
 _FIELD_MANAGER: Final = {"fieldManager": client.FIELD_MANAGER}
 _CONFIDENTIAL: Final = "Secret"
 """Kind of objects that no message may quote."""
@@ -93,7 +94,7 @@ class ObjectPatcher:
         deletions: own_deletions.OwnDeletions,
         jq: projections.JqRunner,
         time: clock.Clock,
-        sleep: rate_limit.Sleep = asyncio.sleep,
+        sleep: waiting.Sleep = asyncio.sleep,
     ) -> None:
         self._kube = kube
         self._catalog = catalog
@@ -169,7 +170,7 @@ class ObjectPatcher:
             except discovery.NoSuchKind:
                 if self._clock.monotonic() >= deadline:
                     raise
-            await self._sleep(_MAX_POLL_SECONDS)
+            await self._sleep(_POLLS.longest)
             self._catalog.forget()
 
     async def _create(self, operation: object_operations.Create, place: _Place) -> None:
@@ -263,8 +264,8 @@ class ObjectPatcher:
             await self._wait_until_gone(place, _uid(answer))
 
     async def _wait_until_gone(self, place: _Place, uid: str) -> None:
-        deadline, pause = self._clock.monotonic() + DELETE_SECONDS, _PAUSE_SECONDS
-        while True:
+        deadline = self._clock.monotonic() + DELETE_SECONDS
+        for pause in _POLLS.pauses():
             try:
                 current = (await self._kube.get(place.whole, metadata_only=True))["metadata"]
             except api_errors.NotFound:
@@ -274,7 +275,6 @@ class ObjectPatcher:
             if self._clock.monotonic() >= deadline:
                 raise api_errors.KubernetesError(_still_there(place.target, current.get("finalizers") or []))
             await self._sleep(pause)
-            pause = min(_MAX_POLL_SECONDS, 2 * pause)
 
     async def _unless_missing(self, ignore_missing: bool, work: Awaitable[None]) -> None:
         try:

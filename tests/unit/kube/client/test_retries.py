@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from addon_operator.kube.client import rate_limit, retries
+from addon_operator.kube.client import retries
 from tests.fakes.api_server import Pauses
 
 
@@ -26,23 +26,21 @@ from tests.fakes.api_server import Pauses
 def test_only_what_cannot_have_been_carried_out_goes_again(
     method: str, status: int | None, again: bool
 ) -> None:
-    attempt = retries.Attempt(1, method, status, retry_after=None)
-    assert (retries.delay(attempt, 0.5) is not None) is again
+    assert (retries.delay(1, method, status, None, 0.5) is not None) is again
 
 
 def test_pauses_grow_and_tries_are_bounded() -> None:
-    delays = [retries.delay(retries.Attempt(number, "GET", None, None), 0.5) for number in range(1, 6)]
+    delays = [retries.delay(number, "GET", None, None, 0.5) for number in range(1, 6)]
     assert delays == [pytest.approx(0.2), pytest.approx(0.4), pytest.approx(0.8), pytest.approx(1.6), None]
 
 
 @pytest.mark.parametrize(("jitter", "expected"), [(0.0, 0.1), (1.0, 0.3)])
 def test_pauses_are_spread(jitter: float, expected: float) -> None:
-    assert retries.delay(retries.Attempt(1, "GET", None, None), jitter) == pytest.approx(expected)
+    assert retries.delay(1, "GET", None, None, jitter) == pytest.approx(expected)
 
 
 def test_a_server_cannot_make_us_wait_for_ever() -> None:
-    delay = retries.delay(retries.Attempt(1, "GET", 429, retry_after=3600), 0.0)
-    assert delay == 10
+    assert retries.delay(1, "GET", 429, 3600, 0.0) == 10
 
 
 @pytest.mark.parametrize(
@@ -60,7 +58,7 @@ def test_the_header_is_read_as_whole_seconds(header: str | None, seconds: float 
     assert retries.parse_retry_after(header) == seconds
 
 
-async def waits(limiter: rate_limit.RateLimiter, count: int) -> None:
+async def waits(limiter: retries.RateLimiter, count: int) -> None:
     await asyncio.gather(*(limiter.wait() for _ in range(count)))
 
 
@@ -71,13 +69,13 @@ async def test_waiting_requests_each_have_their_place() -> None:
     async def note(seconds: float) -> None:
         started.append(seconds)
 
-    await waits(rate_limit.RateLimiter(10, 2, pauses, note), 5)
+    await waits(retries.RateLimiter(10, 2, pauses, note), 5)
     assert started == [pytest.approx(0.1), pytest.approx(0.2), pytest.approx(0.3)]
 
 
 async def test_unused_time_gives_no_more_than_the_burst() -> None:
     pauses = Pauses()
-    limiter = rate_limit.RateLimiter(10, 2, pauses, pauses.sleep)
+    limiter = retries.RateLimiter(10, 2, pauses, pauses.sleep)
     pauses.now += 1000
     await waits(limiter, 2)
     assert pauses.seconds == []
@@ -87,5 +85,5 @@ async def test_unused_time_gives_no_more_than_the_burst() -> None:
 
 async def test_no_limit_means_no_wait() -> None:
     pauses = Pauses()
-    await waits(rate_limit.RateLimiter(0, 1, pauses, pauses.sleep), 100)
+    await waits(retries.RateLimiter(0, 1, pauses, pauses.sleep), 100)
     assert pauses.seconds == []

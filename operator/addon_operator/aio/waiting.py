@@ -1,0 +1,43 @@
+"""Sleeping, pauses that grow from try to try, and waiting that ends in time."""
+
+import asyncio
+import contextlib
+import dataclasses
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Final
+
+Sleep = Callable[[float], Awaitable[None]]
+"""Waits that many seconds, as :func:`asyncio.sleep` does."""
+
+_EXPONENT_MAX: Final = 30
+"""A power of thousands of failures is not a number any more."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Backoff:
+    """Pauses between tries, each twice as long as the one before; in seconds."""
+
+    first: float
+    longest: float
+
+    def after(self, failures: int, jitter: float = 0.5) -> float:
+        """The pause after that many failures in a row.
+
+        ``jitter`` from 0 to 1 makes it 0.5 to 1.5 times as long.
+        """
+        return min(self.longest, self.first * 2.0 ** min(failures - 1, _EXPONENT_MAX)) * (0.5 + jitter)
+
+    def pauses(self) -> Iterator[float]:
+        """The pauses one after another, without end."""
+        failures = 0
+        while True:
+            failures += 1
+            yield self.after(failures)
+
+
+async def wait_within(event: asyncio.Event, seconds: float | None) -> bool:
+    """Wait for the event, at most that many seconds if not ``None``; whether it came."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    return event.is_set()

@@ -24,7 +24,6 @@ R = TypeVar("R")
 _Answer: TypeAlias = Coroutine[Any, Any, R]
 
 _DIRECTORY: Final = "CRASH_POINTS"
-_SITE: Final = "from tests.integration import crash_points\ncrash_points.install()\n"
 _UNTOLD: Final = ("events", "leases")
 """Kinds of objects that are written whenever there is time for it, and tell only what was done."""
 _CHANGING_VERBS: Final = frozenset({"upgrade", "uninstall"})
@@ -75,15 +74,33 @@ class Desk:
 def environment(desk: pathlib.Path, given: Mapping[str, str]) -> dict[str, str]:
     """The environment ``given``, in which an operator keeps that desk, a new directory, informed."""
     desk.mkdir()
-    (desk / "sitecustomize.py").write_text(_SITE)
+    return {**prelude(desk, "install", given), _DIRECTORY: str(desk)}
+
+
+def prelude(directory: pathlib.Path, function: str, given: Mapping[str, str]) -> dict[str, str]:
+    """The environment ``given``, in which Python calls that function of this file before all else."""
+    (directory / "sitecustomize.py").write_text(
+        f"from tests.integration import crash_points\ncrash_points.{function}()\n"
+    )
     tests = pathlib.Path(__file__).parents[2]
-    return {**given, _DIRECTORY: str(desk), "PYTHONPATH": f"{desk}:{given['PYTHONPATH']}:{tests}"}
+    return {**given, "PYTHONPATH": f"{directory}:{given['PYTHONPATH']}:{tests}"}
 
 
 def install() -> None:
     """Wrap the borders, if this process is the operator itself."""
     if sys.orig_argv[1:4] == ["-m", "addon_operator", "start"]:
         _Borders(Desk(pathlib.Path(os.environ[_DIRECTORY]))).wrap()
+
+
+def crash_the_converger() -> None:
+    """Have the engine meet a defect as soon as it begins."""
+    # Imported here, as below; and by name, so that a move of the class is met by the type check.
+    from addon_operator.engine.converge.converge import Converger
+
+    async def work(self: Converger) -> None:
+        raise ValueError("a defect")
+
+    Converger.work = work  # type: ignore[method-assign]  # the defect
 
 
 class _Borders:

@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from addon_operator.process import daemons
-from tests.integration import operator_process, operator_site
+from tests.integration import crash_points, operator_process, operator_site
 
 pytestmark = pytest.mark.integration
 
@@ -145,14 +145,7 @@ def test_a_part_that_crashes_ends_the_process_with_one_sentence(site: operator_s
     """The defect is made by a module that Python loads at its start, before the operator."""
     crash = site.root / "crash"
     crash.mkdir()
-    (crash / "sitecustomize.py").write_text(
-        "from addon_operator.engine import converge\n"
-        "async def work(self):\n"
-        "    raise ValueError('a defect')\n"
-        "converge.Converger.work = work\n"
-    )
-    environment = site.environment()
-    environment["PYTHONPATH"] = f"{crash}:{environment['PYTHONPATH']}"
+    environment = crash_points.prelude(crash, "crash_the_converger", site.environment())
     ended = site.start_with((), environment).wait_end()
     assert ended.exit_code == 1
     assert ended.output.splitlines()[-1] == (

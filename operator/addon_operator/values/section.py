@@ -2,7 +2,7 @@
 
 import copy
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, cast
 
 from addon_operator.documents import json_documents, json_pointers
@@ -14,7 +14,7 @@ from addon_operator.values.schema import schemas
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SectionPatch:
-    """A patch that was applied to a copy and can be taken over."""
+    """What a hook's patch makes of a section, worked out on a snapshot for :meth:`Section.take`."""
 
     value: json_types.JsonObject
     """The section as the patch leaves it."""
@@ -24,6 +24,10 @@ class SectionPatch:
     """What the log has to remember; nobody else keeps it."""
     changed: bool
     """Whether the content of the values differs."""
+    hook_switches: Mapping[str, bool]
+    """What hooks say of modules' switches then."""
+    made_from: tuple[json_types.JsonObject, Mapping[str, bool]]
+    """The values and the switches before."""
 
 
 @dataclasses.dataclass(slots=True)
@@ -36,8 +40,12 @@ class _Allowed:
 class Section:
     """The values under ``global`` or one module's key; results are kept until a source changes."""
 
-    def __init__(self, key: names.ValuesKey, inspector: inspection.Inspector = inspection.HERE) -> None:
-        self.key: Final = key
+    def __init__(
+        self, owner: names.ModuleName | None, inspector: inspection.Inspector = inspection.HERE
+    ) -> None:
+        """``owner``: the module; ``None`` for ``global``, which keeps the switches of hooks, too."""
+        self._owner: Final = owner
+        self.key: Final = patches.root_key(owner)
         self._inspector = inspector
         self._files: json_types.JsonObject = {}
         self._schemas = schemas.SectionSchemas()
@@ -47,6 +55,8 @@ class Section:
         self._text: bytes | None = None
         self._is_in_force = False
         self._allowed = _Allowed()
+        self.hook_switches: Mapping[str, bool] = {}
+        """Switches of modules that global hooks have set."""
 
     @property
     def config(self) -> json_types.JsonObject:
@@ -172,16 +182,37 @@ class Section:
         ]
         return list({(one.path, one.rule): one for one in reversed(found)}.values())[::-1]
 
-    def prepare(self, value: json_types.JsonObject, steps: Sequence[patches.Step]) -> SectionPatch:
-        """What to take over when ``steps`` made ``value`` of the present values: both with defaults."""
+    def patched(self, patch: patches.ValuesPatch) -> SectionPatch:
+        """What the patch of a hook makes of the present values; changes nothing, and may run in any thread.
+
+        Raises :class:`.PatchError` or :class:`.InvalidValuesError`.
+        """
+        patches.check_roots(self._owner, patch, switches=True)
+        document: json_types.JsonObject = {self.key: json_documents.copy(self.present), **self.hook_switches}
+        taken = patches.apply_strictly(document, patch)
+        steps = [step for step in taken if step.path[0] == self.key]
+        value = cast("json_types.JsonObject", document.pop(self.key))
         if self._schemas.values is not None:
             filled = json_documents.copy(value)
             self._schemas.values.fill(filled)
-            steps = self._with_defaults(self._schemas.values, filled, steps)
-            value = filled
+            steps, value = self._with_defaults(self._schemas.values, filled, steps), filled
         text = json_documents.encode(value)
-        changed = not json_documents.equal(self.present, value)
-        return SectionPatch(value, text, patch_log.owned(steps), changed)
+        if found := self.values_violations(value):
+            raise schemas.InvalidValuesError(found, self._blamed(patch, found))
+        return SectionPatch(
+            value,
+            text,
+            patch_log.owned(steps),
+            not json_documents.equal(self.present, value),
+            cast("dict[str, bool]", document),
+            (self.present, self.hook_switches),
+        )
+
+    def _blamed(self, patch: patches.ValuesPatch, found: Sequence[schemas.Violation]) -> str:
+        before = self.values_violations(self.present)
+        if all(violation in before for violation in found):
+            return f"the values of {self.key} were not valid before {patch.source} changed them"
+        return patch.refusal
 
     def _with_defaults(
         self, schema: schemas.Schema, filled: json_types.JsonObject, steps: Sequence[patches.Step]
@@ -192,8 +223,15 @@ class Section:
         patch_log.replay(document, written)
         return [*written, *patch_log.difference(document, {self.key: filled})]
 
+    def is_current(self, patch: SectionPatch) -> bool:
+        """Whether the patch was worked out from what is in force."""
+        values, hook_switches = patch.made_from
+        return values is self.present and hook_switches is self.hook_switches
+
     def take(self, patch: SectionPatch) -> bool:
         """Take a patch over; whether it changed the content of the values."""
+        if patch.hook_switches != self.hook_switches:
+            self.hook_switches = patch.hook_switches
         self._log.append_owned(patch.steps)
         self._present, self._text = patch.value, patch.text
         self.allow()

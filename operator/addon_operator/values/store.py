@@ -4,7 +4,7 @@ The store lives in one thread. Documents that it gives out are fresh copies, so 
 """
 
 import dataclasses
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Final, cast
 
 import orjson
@@ -20,7 +20,6 @@ from addon_operator.values import (
     sources,
     switches,
 )
-from addon_operator.values.patches import patch_plans
 from addon_operator.values.patches import patches as json_patches
 from addon_operator.values.schema import schemas as values_schemas
 
@@ -88,11 +87,10 @@ class ValuesStore:
         """``common`` are the ``values.yaml`` of all modules directories in their order, for ``global``."""
         self.inspector: Final = inspector
         self._config = sources.ConfigValues()
-        self._hook_switches: Mapping[str, bool] = {}
         self._files: dict[names.ModuleName, tuple[sources.ValuesFile, ...]] = {}
         self._common: tuple[sources.ValuesFile, ...] = ()
         self._modules: dict[names.ModuleName, section.Section] = {}
-        self._global = section.Section(names.GLOBAL_KEY, inspector)
+        self._global = section.Section(None, inspector)
         self.set_files(modules, common, global_schemas)
 
     @property
@@ -123,7 +121,7 @@ class ValuesStore:
 
     def _module_section(self, module: ModuleValues) -> section.Section:
         key = names.values_key(module.module)
-        kept = self._modules.get(module.module) or section.Section(key, self.inspector)
+        kept = self._modules.get(module.module) or section.Section(module.module, self.inspector)
         files = merge.merge(_section_of(module.common, key), _section_of(module.own, key))
         kept.set_files(files, module.schemas)
         kept.set_config(self._config.sections.get(key, {}))
@@ -185,7 +183,7 @@ class ValuesStore:
         Raises :class:`UnknownModuleError`.
         """
         self._section(module)
-        return switches.decide(module, self._files[module], self._hook_switches, self._config)
+        return switches.decide(module, self._files[module], self._global.hook_switches, self._config)
 
     def maintenance(self, module: names.ModuleName) -> str:
         """The module's maintenance mode; empty if it is managed as usual."""
@@ -280,47 +278,31 @@ class ValuesStore:
 
         return check
 
-    def planning(
-        self,
-        owner: names.ModuleName | None,
-        patch: json_patches.ValuesPatch,
-        config_section: json_types.JsonObject | None = None,
-    ) -> Callable[[], patch_plans.PatchPlan]:
-        """The work of :meth:`apply_values_patch` that changes nothing, for any thread to do.
-
-        ``config_section`` is what the ConfigMap will say of the section when the patch is applied. The
-        function raises what :meth:`apply_values_patch` raises.
-        """
-        kept, hook_switches = self._section(owner).snapshot(config_section), self._hook_switches
-        return lambda: patch_plans.make(owner, patch, kept, hook_switches)
-
-    def counts(self, owner: names.ModuleName | None, plan: patch_plans.PatchPlan) -> bool:
-        """Whether a plan was made from what is in force."""
-        values, hook_switches = plan.made_from
-        return values is self._section(owner).present and hook_switches is self._hook_switches
+    def is_current(self, owner: names.ModuleName | None, patch: section.SectionPatch) -> bool:
+        """Whether a patch was worked out from what is in force."""
+        return self._section(owner).is_current(patch)
 
     def apply_values_patch(
         self,
         owner: names.ModuleName | None,
         patch: json_patches.ValuesPatch,
-        plan: patch_plans.PatchPlan | None = None,
+        ready: section.SectionPatch | None = None,
     ) -> PatchOutcome:
         """Apply a values patch whole, and remember it; after an error the store is as before.
 
-        A ``plan`` that no longer counts is made again.
+        ``ready`` is what :meth:`.Section.patched` made of it on :meth:`frozen` values; made again if out of
+        date.
 
         Raises :class:`.PatchError` or
         :class:`.InvalidValuesError`.
         """
         kept = self._section(owner)
-        if plan is None or not self.counts(owner, plan):
-            plan = self.planning(owner, patch)()
-        values_changed = kept.take(plan.patch)
-        if plan.hook_switches == self._hook_switches:
-            return PatchOutcome(values_changed, False)
+        if ready is None or not kept.is_current(ready):
+            ready = kept.patched(patch)
+        if ready.hook_switches == kept.hook_switches:
+            return PatchOutcome(kept.take(ready), False)
         before = self._verdicts()
-        self._hook_switches = plan.hook_switches
-        return PatchOutcome(values_changed, before != self._verdicts())
+        return PatchOutcome(kept.take(ready), before != self._verdicts())
 
     def apply_config_patch(
         self,
@@ -337,7 +319,7 @@ class ValuesStore:
         """
         kept = self._section(owner)
         result = config_map.patch_section(owner, patch, self._config if config is None else config)
-        _raise_violations(kept.config_violations(result.section), patch_plans.refused(patch))
+        _raise_violations(kept.config_violations(result.section), patch.refusal)
         return result
 
     def patches(self, owner: names.ModuleName | None) -> list[json_patches.Operation]:
@@ -346,12 +328,18 @@ class ValuesStore:
         if owner is not None:
             return operations
         return operations + [
-            {"op": "add", "path": "/" + key, "value": value} for key, value in self._hook_switches.items()
+            {"op": "add", "path": "/" + key, "value": value}
+            for key, value in self._global.hook_switches.items()
         ]
 
-    def frozen(self, module: names.ModuleName | None) -> section.Section:
-        """A section (``None``: ``global``) as it is now, for another thread to read."""
-        return self._section(module).snapshot()
+    def frozen(
+        self, module: names.ModuleName | None, config: json_types.JsonObject | None = None
+    ) -> section.Section:
+        """A section (``None``: ``global``) as it is now, for another thread to read.
+
+        ``config``: as if the ConfigMap said that of it.
+        """
+        return self._section(module).snapshot(config)
 
     def drop_patches(self, module: names.ModuleName) -> None:
         """Forget what the module's hooks changed."""
@@ -372,7 +360,7 @@ class ValuesStore:
         return [
             module
             for module, files in self._files.items()
-            if switches.decide(module, files, self._hook_switches, config).enabled
+            if switches.decide(module, files, self._global.hook_switches, config).enabled
         ]
 
 

@@ -231,7 +231,7 @@ def test_a_patch_of_a_hook_is_ended_as_well(hurried: values_worker.ValuesWorker)
     values = store.ValuesStore([store.ModuleValues(WEB, schemas=bombed)], inspector=hurried)
     patch = patches.ValuesPatch(({"op": "add", "path": "/web/text", "value": LONG},), "hook x")
     with pytest.raises(schemas.InvalidValuesError, match=r"web: cannot be checked: it took more than 0\.3 s"):
-        values.planning(WEB, patch)()
+        values.frozen(WEB).patched(patch)
     assert values.values(WEB) == {"global": {}, "web": {}}
 
 

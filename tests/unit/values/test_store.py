@@ -299,11 +299,11 @@ def test_a_patch_that_fails_in_the_middle_leaves_the_store_untouched(
 
 def test_checking_a_patch_changes_nothing() -> None:
     values = make_store()
-    values.planning(SOME, patch(add("/someModule/a", 1)))()
+    values.frozen(SOME).patched(patch(add("/someModule/a", 1)))
     assert values.values(SOME)["someModule"] == {}
     assert values.patches(SOME) == []
     with pytest.raises(patches.PatchError):
-        values.planning(SOME, patch({"op": "remove", "path": "/someModule/a"}))()
+        values.frozen(SOME).patched(patch({"op": "remove", "path": "/someModule/a"}))
 
 
 def test_patches_stay_when_the_config_map_changes() -> None:

@@ -17,8 +17,8 @@ from addon_operator.kernel.json_types import JsonObject
 from addon_operator.kube.objects import own_deletions
 from addon_operator.process.children import children
 from addon_operator.telemetry import hook_metrics
-from addon_operator.values import config_map, store
-from addon_operator.values.patches import patch_plans, patches
+from addon_operator.values import config_map, section, store
+from addon_operator.values.patches import patches
 
 LARGE_CHARS: Final = 64 * 1024
 """From so many characters of documents on, YAML takes so long that it is not read in this process."""
@@ -126,7 +126,7 @@ class _Outputs:
     metrics: tuple[metric_operations.Operation, ...]
     values: patches.ValuesPatch | None
     config_values: patches.ValuesPatch | None
-    plan: patch_plans.PatchPlan | None = None
+    ready: section.SectionPatch | None = None
     metric_plan: hook_metrics.MetricPlan | None = None
 
 
@@ -237,9 +237,9 @@ class HookExecutor:
                 ran.config_values_patch, f"hook {hook.name}: CONFIG_VALUES_JSON_PATCH_PATH"
             ),
         )
-        plan = await self._plan(hook.module, outputs)
+        ready = await self._check_values(hook.module, outputs)
         metric_plan = await self._plan_metrics(hook, outputs.metrics)
-        return dataclasses.replace(outputs, plan=plan, metric_plan=metric_plan)
+        return dataclasses.replace(outputs, ready=ready, metric_plan=metric_plan)
 
     async def _plan_metrics(
         self, hook: state.Hook, operations: Sequence[metric_operations.Operation]
@@ -248,15 +248,17 @@ class HookExecutor:
             return None
         return await asyncio.to_thread(self._sinks.metrics.plan, operations, _metric_labels(hook))
 
-    async def _plan(self, owner: names.ModuleName | None, outputs: _Outputs) -> patch_plans.PatchPlan | None:
+    async def _check_values(
+        self, owner: names.ModuleName | None, outputs: _Outputs
+    ) -> section.SectionPatch | None:
         """Check the patches of values in a thread, that of ``VALUES`` over what the other one will make."""
-        section: JsonObject | None = None
+        config: JsonObject | None = None
         if outputs.config_values is not None:
             result = await asyncio.to_thread(self._config_writer.check, owner, outputs.config_values)
-            section = result.section
+            config = result.section
         if outputs.values is None:
             return None
-        return await asyncio.to_thread(self._values.planning(owner, outputs.values, section))
+        return await asyncio.to_thread(self._values.frozen(owner, config).patched, outputs.values)
 
     async def _apply(self, hook: state.Hook, outputs: _Outputs) -> HookEffects:
         effects, owner = HookEffects(), hook.module
@@ -267,23 +269,15 @@ class HookExecutor:
                 values_changed=await self._config_writer.write(owner, outputs.config_values)
             )
         if outputs.values is not None:
-            outcome = self._values.apply_values_patch(
-                owner, outputs.values, await self._fresh_plan(owner, outputs)
-            )
+            ready = outputs.ready
+            while ready is None or not self._values.is_current(owner, ready):
+                ready = await asyncio.to_thread(self._values.frozen(owner).patched, outputs.values)
+            outcome = self._values.apply_values_patch(owner, outputs.values, ready)
             effects |= HookEffects(outcome.values_changed, outcome.flags_changed)
         plan = outputs.metric_plan
         while plan is not None and not self._sinks.metrics.carry_out(plan):
             plan = await self._plan_metrics(hook, outputs.metrics)
         return effects
-
-    async def _fresh_plan(
-        self, owner: names.ModuleName | None, outputs: _Outputs
-    ) -> patch_plans.PatchPlan | None:
-        """A plan that counts: the first one may be made from values that changed meanwhile."""
-        plan = outputs.plan
-        while outputs.values is not None and (plan is None or not self._values.counts(owner, plan)):
-            plan = await asyncio.to_thread(self._values.planning(owner, outputs.values))
-        return plan
 
     async def _change_objects(
         self, hook: state.Hook, operations: Sequence[object_operations.Operation]

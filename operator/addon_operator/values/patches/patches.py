@@ -69,6 +69,11 @@ class ValuesPatch:
     source: str = "patch"
     """What the patch is called in errors."""
 
+    @property
+    def refusal(self) -> str:
+        """What stands before the violations that it brings about."""
+        return f"{self.source} makes values that are not valid"
+
     def steps(self) -> list[Step]:
         """The operations with their pointers taken apart."""
         return [step(operation) for operation in self.operations]

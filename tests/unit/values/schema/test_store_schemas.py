@@ -262,16 +262,16 @@ def test_operations_without_a_value_and_of_other_sections_are_shown_as_they_are(
 def test_a_plan_that_was_made_beside_is_taken_over_as_it_is() -> None:
     values = make_store()
     change = patch(add("internal/counter", 1))
-    plan = values.planning(SOME, change)()
+    plan = values.frozen(SOME).patched(change)
     assert section(values)["internal"] == {"counter": 0}, "nothing is changed by planning"
     assert values.apply_values_patch(SOME, change, plan).values_changed
-    assert values.values(SOME)["someModule"] == plan.patch.value
+    assert values.values(SOME)["someModule"] == plan.value
 
 
 def test_a_plan_from_which_the_values_have_moved_on_is_made_again() -> None:
     values = make_store()
     change = patch(add("internal/counter", 1))
-    plan = values.planning(SOME, change)()
+    plan = values.frozen(SOME).patched(change)
     values.set_config(config_of(someModule="name: later"))
     values.apply_values_patch(SOME, patch(add("internal/ca", "pem")))
     values.apply_values_patch(SOME, change, plan)
@@ -283,7 +283,7 @@ def test_a_plan_from_which_the_switches_have_moved_on_is_made_again() -> None:
     values = make_store()
     on = patch({"op": "add", "path": "/someModuleEnabled", "value": True})
     other = patch({"op": "add", "path": "/global/a", "value": 1})
-    plan = values.planning(None, other)()
+    plan = values.frozen(None).patched(other)
     values.apply_values_patch(None, on)
     values.apply_values_patch(None, other, plan)
     assert values.flag(SOME).enabled
@@ -291,25 +291,25 @@ def test_a_plan_from_which_the_switches_have_moved_on_is_made_again() -> None:
 
 def test_a_plan_that_breaks_the_schema_is_refused_when_it_is_made() -> None:
     with pytest.raises(schemas.InvalidValuesError, match="patch makes values that are not valid"):
-        make_store().planning(SOME, patch(add("name", 1)))()
+        make_store().frozen(SOME).patched(patch(add("name", 1)))
 
 
 def test_a_hook_is_not_blamed_for_values_that_were_not_valid_before() -> None:
     values = make_store()
     values.set_config(config_of(someModule="name: 1"))
     with pytest.raises(schemas.InvalidValuesError, match=r"someModule were not valid before .* changed them"):
-        values.planning(SOME, patch(add("replicas", 5)))()
+        values.frozen(SOME).patched(patch(add("replicas", 5)))
     with pytest.raises(schemas.InvalidValuesError, match="patch makes values that are not valid"):
-        values.planning(SOME, patch(add("replicas", "many")))()
+        values.frozen(SOME).patched(patch(add("replicas", "many")))
 
 
 def test_a_plan_sees_what_the_config_map_will_say() -> None:
     values = make_store()
     change = patch({"op": "test", "path": "/someModule/name", "value": "new"}, add("replicas", 5))
     with pytest.raises(patches.PatchError, match="test"):
-        values.planning(SOME, change)()
-    plan = values.planning(SOME, change, {"name": "new"})()
-    assert plan.patch.value["replicas"] == 5
+        values.frozen(SOME).patched(change)
+    plan = values.frozen(SOME, {"name": "new"}).patched(change)
+    assert plan.value["replicas"] == 5
     assert "name" not in section(values), "the section itself is as before"
 
 

@@ -15,17 +15,20 @@ _EXPONENT_MAX: Final = 30
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Backoff:
-    """Pauses between tries, each twice as long as the one before; in seconds."""
+    """Pauses between tries, each longer than the one before; in seconds."""
 
     first: float
     longest: float
+    growth: float = 2.0
 
     def after(self, failures: int, jitter: float = 0.5) -> float:
         """The pause after that many failures in a row.
 
         ``jitter`` from 0 to 1 makes it 0.5 to 1.5 times as long.
         """
-        return min(self.longest, self.first * 2.0 ** min(failures - 1, _EXPONENT_MAX)) * (0.5 + jitter)
+        return min(self.longest, self.first * self.growth ** min(failures - 1, _EXPONENT_MAX)) * (
+            0.5 + jitter
+        )
 
     def pauses(self) -> Iterator[float]:
         """The pauses one after another, without end."""

@@ -5,6 +5,7 @@ import dataclasses
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Final, Protocol
 
+from addon_operator.aio import waiting
 from addon_operator.engine import reactions, state
 from addon_operator.engine.bindings import hook_bindings, schedules
 from addon_operator.engine.converge import converge, task_factory
@@ -199,8 +200,4 @@ class Engine:
         """Wait for it, unless a failing module keeps it from its end: that must not stop other hooks."""
         done = self._converger.first_done
         while not done.is_set() and not self._converger.is_stalled:
-            try:
-                async with asyncio.timeout(_LOOK_AGAIN):
-                    await done.wait()
-            except TimeoutError:
-                continue
+            await waiting.wait_within(done, _LOOK_AGAIN)

@@ -9,7 +9,7 @@ import asyncio
 import collections
 import contextlib
 import dataclasses
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
 from addon_operator.aio import waiting, warn_once
@@ -164,13 +164,8 @@ class ModuleStatusWriter:
                 await self._sleep(pause)
             else:
                 await self._sleep(PAUSE_SECONDS)
-                await self._wait(self._changed.wait())
+                await waiting.wait_within(self._changed, RESYNC_SECONDS)
                 await self._sleep(GATHER_SECONDS)
-
-    async def _wait(self, change: Awaitable[object]) -> None:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(RESYNC_SECONDS):
-                await change
 
     async def turn(self) -> float:
         """Write what waits, after a look at all objects when that is due; seconds to rest after trouble."""

@@ -1,9 +1,9 @@
 """Metrics that time itself moves: the ticks of a living process and the delay of its event loop."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from typing import Final
 
+from addon_operator.aio import waiting
 from addon_operator.kernel import clock
 from addon_operator.telemetry import metrics
 
@@ -13,8 +13,6 @@ BEAT_SECONDS: Final = 1.0
 STALE_SECONDS: Final = 30.0
 """Without a beat for so long, the event loop counts as stuck."""
 
-Sleep = Callable[[float], Awaitable[None]]
-
 
 class Heartbeat:
     """Knows when the event loop last came round."""
@@ -23,7 +21,7 @@ class Heartbeat:
         self._clock = time
         self._last = time.monotonic()
 
-    async def keep(self, sleep: Sleep = asyncio.sleep) -> None:
+    async def keep(self, sleep: waiting.Sleep = asyncio.sleep) -> None:
         """Beat every second, until cancelled."""
         while True:
             self._last = self._clock.monotonic()
@@ -35,14 +33,14 @@ class Heartbeat:
         return f"the event loop has been stuck for {age:.0f} s" if age > STALE_SECONDS else None
 
 
-async def tick(meters: metrics.Metrics, sleep: Sleep = asyncio.sleep) -> None:
+async def tick(meters: metrics.Metrics, sleep: waiting.Sleep = asyncio.sleep) -> None:
     """Count ``live_ticks`` up every ten seconds, until cancelled."""
     while True:
         await sleep(TICK_SECONDS)
         meters.process.live_ticks.inc()
 
 
-async def watch_lag(meters: metrics.Metrics, time: clock.Clock, sleep: Sleep = asyncio.sleep) -> None:
+async def watch_lag(meters: metrics.Metrics, time: clock.Clock, sleep: waiting.Sleep = asyncio.sleep) -> None:
     """Measure by how much the event loop wakes too late, until cancelled."""
     while True:
         due = time.monotonic() + LAG_SECONDS

@@ -26,3 +26,7 @@ async def test_waiting_ends_with_the_event_or_with_the_time() -> None:
     event.set()
     assert await waiting.wait_within(event, 0)
     assert await waiting.wait_within(event, None)
+
+
+def test_a_pause_may_grow_more_slowly() -> None:
+    assert list(itertools.islice(waiting.Backoff(4.0, 10.0, growth=1.5).pauses(), 4)) == [4.0, 6.0, 9.0, 10.0]

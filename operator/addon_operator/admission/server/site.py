@@ -16,6 +16,7 @@ from aiohttp import web
 
 from addon_operator.admission import review_shapes, reviews
 from addon_operator.admission.server import connections, site_load, tls
+from addon_operator.aio import waiting
 from addon_operator.kernel import durations, errors, listening
 
 MAX_BODY_BYTES: Final = 20 << 20
@@ -57,7 +58,7 @@ class Leaving:
 
     accepting: float = 0.0
     answering: float = 0.0
-    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    sleep: waiting.Sleep = asyncio.sleep
 
 
 GRADUALLY: Final = Leaving(accepting=2.0, answering=0.5)

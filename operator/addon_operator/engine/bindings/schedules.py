@@ -5,6 +5,7 @@ import datetime as dt
 from collections.abc import Callable, Hashable
 from typing import Final
 
+from addon_operator.aio import waiting
 from addon_operator.engine.bindings import timetable
 from addon_operator.kernel import clock as clocks
 
@@ -49,11 +50,7 @@ class Schedules:
         while True:
             self._news.clear()
             self.tick()
-            try:
-                async with asyncio.timeout(self._pause()):
-                    await self._news.wait()
-            except TimeoutError:
-                continue
+            await waiting.wait_within(self._news, self._pause())
 
     def _pause(self) -> float | None:
         moment = self._table.next if self.opened.is_set() else None

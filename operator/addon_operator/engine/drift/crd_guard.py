@@ -1,10 +1,10 @@
 """Brings back CustomResourceDefinitions of modules that somebody deletes."""
 
 import asyncio
-import contextlib
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from addon_operator.aio import waiting
 from addon_operator.engine.drift import drift_backoff, kind_watch
 from addon_operator.engine.modules import module_crds
 from addon_operator.kernel import clock as clocks
@@ -66,9 +66,7 @@ class CrdGuard:
             await self.look()
             soonest = min(self._due.values(), default=None)
             timeout = None if soonest is None else max(0.0, soonest - self._clock.monotonic())
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(timeout):
-                    await self._wake.wait()
+            await waiting.wait_within(self._wake, timeout)
 
     async def look(self) -> None:
         """Apply the definitions whose time has come."""

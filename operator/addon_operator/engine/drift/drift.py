@@ -13,6 +13,7 @@ import contextlib
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from typing import Final, Protocol
 
+from addon_operator.aio import waiting
 from addon_operator.engine.drift import drift_backoff, restoring, watched_resources
 from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import errors, names
@@ -109,8 +110,8 @@ class Healing:
     def returned(self, resource: watched_resources.Watched) -> None:
         """A watch tells that a resource is there (again): its next end is another matter."""
         self._on_purpose = {pair for pair in self._on_purpose if pair[1] != resource}
-        for waiting in self._for_helm.values():
-            waiting.pop(resource, None)
+        for until in self._for_helm.values():
+            until.pop(resource, None)
 
     def forget(self, module: names.ModuleName) -> None:
         """The module is gone: nothing of it is absent any more."""
@@ -179,9 +180,7 @@ class Healing:
     async def _sleep(self) -> None:
         soonest = min(self._due.values(), default=None)
         timeout = None if soonest is None else max(0.0, soonest - self._clock.monotonic())
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(timeout):
-                await self._wake.wait()
+        await waiting.wait_within(self._wake, timeout)
 
     async def _look_at(self, module: names.ModuleName) -> None:
         async with self._alone[module]:

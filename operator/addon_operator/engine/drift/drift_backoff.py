@@ -4,10 +4,13 @@ import dataclasses
 from collections.abc import Iterable
 from typing import Final
 
+from addon_operator.aio import waiting
+
 FREE: Final = 10
 """So many times in a row without a pause."""
 FIRST_PAUSE: Final = 5.0
 MAX_PAUSE: Final = 300.0
+_BACKOFF: Final = waiting.Backoff(FIRST_PAUSE, MAX_PAUSE)
 CALM: Final = 60.0
 """Seconds without healing after which the count begins anew; with pauses it takes some of them."""
 _CALM_PAUSES: Final = 3
@@ -26,7 +29,7 @@ class HealBackoff:
         """Seconds between the last healing and the next."""
         if self.count < FREE:
             return 0.0
-        return float(min(MAX_PAUSE, FIRST_PAUSE * 2 ** min(self.count - FREE, 16)))
+        return _BACKOFF.after(self.count - FREE + 1)
 
     def wait(self, now: float) -> float:
         """Seconds to wait from ``now`` on; 0 when the module may be healed at once."""

@@ -1,11 +1,11 @@
 """Releases whose resources are watched and healed, but for those of modules in maintenance."""
 
 import asyncio
-import contextlib
 import functools
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final, Protocol
 
+from addon_operator.aio import waiting
 from addon_operator.engine.drift import drift, watched_resources
 from addon_operator.helm import helm_errors
 from addon_operator.helm.releases import release_types
@@ -247,9 +247,7 @@ class WatchedReleases:
     async def _sleep(self) -> None:
         soonest = min((self._not_before.get(name, 0.0) for name in self._pending()), default=None)
         timeout = None if soonest is None else max(0.0, soonest - self._clock.monotonic())
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(timeout):
-                await self._wake.wait()
+        await waiting.wait_within(self._wake, timeout)
 
     def _leave(self, module: names.ModuleName) -> None:
         self._wanted.pop(module, None)

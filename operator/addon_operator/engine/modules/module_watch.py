@@ -9,6 +9,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
+from addon_operator.aio import waiting
 from addon_operator.engine.modules import module_loader, module_scan
 
 INTERVAL: Final = 1.0
@@ -28,7 +29,7 @@ class ModuleWatch:
         *,
         take: Callable[[module_loader.Loading], Awaitable[None]],
         refused: Callable[[str], None],
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        sleep: waiting.Sleep = asyncio.sleep,
     ) -> None:
         """``take`` takes in what was loaded; ``refused`` is told what is wrong with what was not."""
         self._directories = tuple(directories)

@@ -3,9 +3,9 @@
 import random
 from typing import Final
 
-FIRST: Final = 5.0
-CAP: Final = 30.0
-_GROWTH: Final = 1.5
+from addon_operator.aio import waiting
+
+BACKOFF: Final = waiting.Backoff(5.0, 30.0, growth=1.5)
 _JITTER: Final = 0.1
 
 
@@ -14,5 +14,4 @@ def delay(attempt: int, rng: random.Random) -> float:
 
     Source: "Task queues" of the addon-operator documentation.
     """
-    base = min(CAP, FIRST * _GROWTH ** min(attempt - 1, 10))
-    return min(CAP, base * (1 + rng.random() * _JITTER))
+    return min(BACKOFF.longest, BACKOFF.after(attempt) * (1 + rng.random() * _JITTER))

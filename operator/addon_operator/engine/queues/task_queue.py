@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol
 
+from addon_operator.aio import waiting
 from addon_operator.engine.queues import retry_delays
 from addon_operator.engine.queues.tasks import (
     GLOBAL_OWNER,
@@ -224,11 +225,7 @@ class TaskQueue:
     async def _sleep(self) -> None:
         now = self._clock.monotonic()
         later = [task.not_before - now for task in self._pending if task.not_before > now]
-        try:
-            async with asyncio.timeout(min(later, default=None)):
-                await self._wake.wait()
-        except TimeoutError:
-            return
+        await waiting.wait_within(self._wake, min(later, default=None))
 
     async def _try(self, task: Task) -> None:
         try:

@@ -3,9 +3,10 @@
 import asyncio
 import dataclasses
 from collections import deque
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Final, Protocol
 
+from addon_operator.aio import waiting
 from addon_operator.kernel import errors, names
 from addon_operator.kube.client import config_maps
 from addon_operator.values import config_map, sources, store
@@ -95,7 +96,7 @@ class ConfigState:
     async def load_when_mended(
         self,
         refused: Callable[[sources.ConfigMapError, str], None],
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        sleep: waiting.Sleep = asyncio.sleep,
     ) -> None:
         """Like :meth:`load`, but a ConfigMap that is wrong is waited for until somebody has mended it.
 
@@ -112,9 +113,7 @@ class ConfigState:
         self.is_refused, self.waits_for = False, None
         self._begin_with(look)
 
-    async def _changed_since(
-        self, last: config_maps.Snapshot, sleep: Callable[[float], Awaitable[None]]
-    ) -> config_maps.Snapshot:
+    async def _changed_since(self, last: config_maps.Snapshot, sleep: waiting.Sleep) -> config_maps.Snapshot:
         while True:
             await sleep(MENDING_SECONDS)
             try:
@@ -197,7 +196,7 @@ class ConfigState:
             return
         self.received(snapshot)
 
-    async def keep_in_step(self, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
+    async def keep_in_step(self, sleep: waiting.Sleep = asyncio.sleep) -> None:
         """Look at the ConfigMap itself every :data:`REREAD_SECONDS`, until cancelled."""
         while True:
             await sleep(REREAD_SECONDS)

@@ -16,12 +16,12 @@ from typing import Any, Final
 
 import kopf
 
+from addon_operator.aio import waiting
 from addon_operator.kernel import errors
 from addon_operator.kube.access import credentials
 from addon_operator.kube.informers import watch_health, watching_sessions
 
-_RESTART_FIRST: Final = 1.0
-_RESTART_CAP: Final = 30.0
+_RESTARTS: Final = waiting.Backoff(1.0, 30.0)
 _FIRST_PAUSES: Final = (1.0, 1.0, 2.0, 3.0, 5.0, 8.0, 13.0, 21.0)
 _PAUSE_CAP: Final = 30.0
 _STABLE_SECONDS: Final = 60.0
@@ -110,7 +110,7 @@ class KopfThread:
             if self._stopping.is_set():
                 return
             attempt = 0 if lasted > _STABLE_SECONDS else attempt + 1
-            delay = _restart_delay(attempt)
+            delay = _RESTARTS.after(attempt + 1, random.random())  # noqa: S311 - jitter, not a secret
             self.health.falls(reason)
             self._log_restart(reason, delay)
             self._stopping.wait(delay)
@@ -187,11 +187,6 @@ class _Pauses:
     def __iter__(self) -> Iterator[float]:
         yield from _FIRST_PAUSES
         yield from itertools.repeat(_PAUSE_CAP)
-
-
-def _restart_delay(attempt: int) -> float:
-    growing: float = min(_RESTART_CAP, _RESTART_FIRST * 2 ** min(attempt, 10))
-    return growing * random.uniform(0.8, 1.2)  # noqa: S311 - jitter, not a secret
 
 
 def _expiration(current: credentials.Credentials) -> dt.datetime | None:

@@ -19,6 +19,7 @@ import random
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, Protocol
 
+from addon_operator.aio import waiting
 from addon_operator.kernel import clock, errors, fencing
 from addon_operator.kube.client import api_errors, client, paths
 from addon_operator.kube.informers import watch_health
@@ -30,8 +31,6 @@ _RELEASE_TIMEOUT: Final = 2.0
 _LOOKS_PER_RETRY: Final = 2
 _JITTER: Final = 0.1
 _TRIES_PER_DEADLINE: Final = 2
-
-Sleep = Callable[[float], Awaitable[None]]
 
 
 class LeaseLostError(errors.AddonOperatorError):
@@ -107,7 +106,7 @@ class Lease:
         observer: LeaseObserver,
         *,
         elapsed: Callable[[], float] = clock.boottime,
-        sleep: Sleep = asyncio.sleep,
+        sleep: waiting.Sleep = asyncio.sleep,
         jitter: Callable[[], float] = random.random,
     ) -> None:
         """``elapsed`` gives seconds of a clock that never stands still."""

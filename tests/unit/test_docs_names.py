@@ -68,6 +68,26 @@ def unknown_names(text: str) -> list[str]:
     return sorted(each for each in found - VARIABLES if each.removeprefix("ADDON_OPERATOR_") not in code())
 
 
+@functools.cache
+def other_names() -> dict[str, str]:
+    """The name that pages use for each setting, by the same with or without its prefix."""
+    page = (ROOT / "docs" / "reference" / "settings.md").read_text("utf-8")
+    prefix = "ADDON_OPERATOR_"
+    shown = set(re.findall(r"^\| `([A-Z_]+)` \|", page, flags=re.MULTILINE)) & VARIABLES
+    assert len(shown) > 50
+    return {each.removeprefix(prefix) if each.startswith(prefix) else prefix + each: each for each in shown}
+
+
+def names_with_other_prefix(text: str) -> list[str]:
+    return sorted(
+        {
+            f"{each}: write {other_names()[each]}"
+            for each in IN_CAPITALS.findall(text)
+            if each in other_names()
+        }
+    )
+
+
 def findings(find: Callable[[str], list[str]], pages: Iterable[pathlib.Path] = PAGES) -> dict[str, list[str]]:
     """What is found on each page that is not as it should be."""
     found = {name(page): find(page.read_text("utf-8")) for page in pages}
@@ -76,6 +96,17 @@ def findings(find: Callable[[str], list[str]], pages: Iterable[pathlib.Path] = P
 
 def test_names_in_capitals_are_those_of_settings_and_of_the_code() -> None:
     assert findings(unknown_names, (page for page in PAGES if page.name not in OF_EXAMPLES)) == {}
+
+
+def test_pages_name_a_setting_as_its_table_does() -> None:
+    pages = (page for page in PAGES if page.name != "settings.md")
+    assert findings(names_with_other_prefix, pages) == {}
+
+
+def test_a_setting_with_the_other_prefix_is_found() -> None:
+    assert names_with_other_prefix("`ADDON_OPERATOR_HOOK_TIMEOUT`, `ADDON_OPERATOR_HA`") == [
+        "ADDON_OPERATOR_HOOK_TIMEOUT: write HOOK_TIMEOUT"
+    ]
 
 
 def commands(text: str) -> Iterator[list[str]]:

@@ -43,7 +43,7 @@ def test_what_differs_is_written_anew(reference: types.ModuleType, name: str, wa
 
 def test_words_of_the_page_are_kept(reference: types.ModuleType) -> None:
     page = (PAGES / "settings.md").read_text("utf-8")
-    reworded = page.replace("Time that one operation of Helm may take.", "A time, as in \\| `1m`.")
+    reworded = page.replace("Longest time of one operation of Helm.", "A time, as in \\| `1m`.")
     assert reworded != page
     assert reference.settings_page(reworded) == reworded
 

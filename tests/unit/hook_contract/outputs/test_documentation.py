@@ -86,7 +86,7 @@ def test_the_table_of_settings_has_its_fields_and_no_other() -> None:
 
 
 def test_the_table_of_steps_has_those_of_global_hooks_and_of_modules() -> None:
-    section = PAGE.split("### Steps of life")[1].split("\n### ")[0]
+    section = PAGE.split("### Lifecycle bindings")[1].split("\n### ")[0]
     rows = re.findall(r"^\| `(\w+)` \| (\w+) \|", section, re.MULTILINE)
     assert {(step, kind.value) for kind, steps in config_schemas.LIFECYCLE.items() for step in steps} == set(
         rows

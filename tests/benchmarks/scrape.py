@@ -7,13 +7,12 @@ from typing import Final
 
 import structlog
 
-from addon_operator.app import binding_observer, observers
-from addon_operator.engine import state
-from addon_operator.engine.hooks import hook_run
-from addon_operator.engine.queues import task_queue, tasks
+from addon_operator.app import event_log, observers
+from addon_operator.engine import events, state
+from addon_operator.engine.queues import tasks
 from addon_operator.helm.releases import release_types
 from addon_operator.hook_contract.configuration import bindings, hook_config
-from addon_operator.kernel import clock, names
+from addon_operator.kernel import names
 from addon_operator.modules import model, release
 from addon_operator.process.children import children
 from addon_operator.telemetry import metrics
@@ -61,23 +60,19 @@ class _Told:
 
     def __init__(self, meters: metrics.Metrics) -> None:
         quiet = structlog.make_filtering_bound_logger(logging.CRITICAL)
-        log: observers.Logger = structlog.wrap_logger(None, wrapper_class=quiet)
+        log: event_log.Logger = structlog.wrap_logger(None, wrapper_class=quiet)
         self._meters = meters
-        self._modules = observers.ModuleObserver(meters, log)
-        self._hooks = observers.HookObserver(meters, log)
-        self._queues = observers.QueueObserver(meters, log)
-        self._bindings = binding_observer.BindingObserver(meters, log)
-        self._main = task_queue.TaskQueue("main", observer=self._queues, clock=clock.SystemClock())
+        self._tell = observers.shown(meters, log)
 
     def module(self, name: names.ModuleName) -> None:
         """A module is found, runs, and runs again; its hook's binding gets an event."""
         found = state.ModuleState(model.Module(name, 1, pathlib.Path(name), has_chart=True))
         found.status = state.ModuleStatus.READY
-        self._modules.module_changed(found)
+        self._tell(state.ModuleChanged(found))
         hook = state.Hook(
             "hooks/pods.sh", pathlib.Path("pods.sh"), hook_config.HookConfig(kubernetes=(_BINDING,)), name
         )
-        self._modules.hooks_registered(name, (hook,))
+        self._tell(events.HooksRegistered(name, (hook,)))
         for activation, action in zip(_ACTIVATIONS, release_types.Action, strict=False):
             self._run(name, activation, action)
         self._bound(hook)
@@ -87,15 +82,14 @@ class _Told:
         self._hook(name, _STEP, activation)
         seconds = dict.fromkeys(release_types.Operation, 0.3)
         outcome = release_types.ReleaseOutcome(action, "", 1, release.Checksum("0"), seconds=seconds)
-        self._modules.release_ensured(name, activation, outcome)
-        self._modules.module_ran(name, activation, 0.5)
+        self._tell(events.ReleaseEnsured(name, activation, outcome))
+        self._tell(events.ModuleRan(name, activation, 0.5))
 
     def _bound(self, hook: state.Hook) -> None:
-        self._bindings.binding_follows(hook, _BINDING)
-        self._bindings.objects_counted(hook, _BINDING, 10)
-        self._bindings.snapshot_measured(hook, _BINDING, 1000)
-        self._bindings.events_handled(hook, _BINDING, 1, 0.001)
-        self._bindings.objects_filtered(hook, _BINDING, 1, 0.001)
+        self._tell(events.BindingFollows(hook, _BINDING))
+        self._tell(events.SnapshotChanged(hook, _BINDING, 10, 1000))
+        self._tell(events.ChangesHandled(hook, _BINDING, 1, 0.001))
+        self._tell(events.ObjectsFiltered(hook, _BINDING, 1, 0.001))
         owner = hook.module or names.ModuleName("")
         run = tasks.Task(
             tasks.TaskKind.MODULE_HOOK_RUN, _nothing, owner=owner, hook=hook.name, binding=_BINDING.name
@@ -104,11 +98,11 @@ class _Told:
         self._hook(owner, _BINDING.name, "Kubernetes")
 
     def _hook(self, name: names.ModuleName, binding: str, activation: str) -> None:
-        labels = hook_run.HookLabels("hooks/pods.sh", binding, "main", activation, name)
-        self._hooks.hook_succeeded(labels, _RESULT)
+        labels = events.HookLabels("hooks/pods.sh", binding, "main", activation, name)
+        self._tell(events.HookSucceeded(labels, _RESULT))
 
     def _task(self, task: tasks.Task) -> None:
-        self._queues.started(self._main, task, 0.1)
+        self._tell(events.TaskStarted("main", task, 0.1))
 
 
 async def _nothing(_: tasks.Task) -> None:

@@ -1,10 +1,9 @@
 """The objects that make hooks run for ``schedule`` and ``kubernetes`` bindings."""
 
 import dataclasses
+from collections.abc import Callable
 
-import structlog
-
-from addon_operator.app import binding_observer
+from addon_operator.engine import events
 from addon_operator.engine.bindings import (
     hook_bindings,
     hook_rates,
@@ -15,7 +14,6 @@ from addon_operator.engine.bindings import (
 from addon_operator.engine.hooks import hook_run
 from addon_operator.engine.queues import queue_set
 from addon_operator.kernel import clock as clocks
-from addon_operator.telemetry import metrics
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -31,8 +29,8 @@ def bind(
     queues: queue_set.QueueSet,
     executor: hook_run.HookExecutor,
     subscribe: kubernetes_binding.Subscribe,
-    meters: metrics.Metrics,
-    log: structlog.typing.FilteringBoundLogger,
+    tell: events.Listener,
+    warn: Callable[[str], None],
     clock: clocks.Clock,
 ) -> BindingParts:
     """Make them; ``subscribe`` follows the objects of a binding."""
@@ -40,8 +38,5 @@ def bind(
     rates = hook_rates.HookRates(clock)
     tasks = hook_tasks.HookTasks(queues, executor, bound, rates)
     ticks = schedules.Schedules(clock)
-    observer = binding_observer.BindingObserver(meters, log)
-    sources = hook_bindings.BindingSources(subscribe, ticks, observer)
-    return BindingParts(
-        hook_bindings.HookBindings(bound, tasks, queues, rates, sources, log.warning), tasks, ticks
-    )
+    sources = hook_bindings.BindingSources(subscribe, ticks, tell)
+    return BindingParts(hook_bindings.HookBindings(bound, tasks, queues, rates, sources, warn), tasks, ticks)

@@ -2,11 +2,9 @@
 
 import asyncio
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-import structlog
-
-from addon_operator.app import drift_observer
+from addon_operator.engine import events
 from addon_operator.engine.drift import (
     crd_guard,
     drift,
@@ -116,14 +114,14 @@ def heal(
     releases: module_releases.ModuleReleases,
     definitions: module_crds.ModuleCrds,
     values: store.ValuesStore,
-    observer: drift_observer.HealingObserver,
-    log: structlog.typing.FilteringBoundLogger,
+    tell: events.Listener,
+    warn: Callable[[str], None],
     clock: clocks.Clock,
 ) -> HealingParts:
     """Make them."""
     probe, runs = presence.ObjectProbe(cluster.kube), LateRuns()
     resources = watched_resources.WatchedResources(
-        _Watches(cluster.informers), cluster.kinds, probe, observer, namespace=cluster.namespace
+        _Watches(cluster.informers), cluster.kinds, probe, tell, namespace=cluster.namespace
     )
     restorer = restoring.Restorer(
         releases,
@@ -131,21 +129,21 @@ def heal(
         namespace=cluster.namespace,
         is_brought=lambda crd: bool(definitions.owners(crd)) or resources.has_definition(crd),
     )
-    healer = drift.Healing(resources, probe, restorer, cluster.deletions, observer, runs.request, clock)
+    healer = drift.Healing(resources, probe, restorer, cluster.deletions, tell, runs.request, clock)
     watched = watched_releases.WatchedReleases(
         releases,
         resources,
         healer,
-        observer,
+        tell,
         maintenance=values.maintenance,
-        warn=log.warning,
+        warn=warn,
         clock=clock,
     )
     guard = crd_guard.CrdGuard(
         definitions,
         _Watches(cluster.informers),
         maintenance=values.maintenance,
-        warn=log.warning,
+        warn=warn,
         clock=clock,
     )
     return HealingParts(watched, resources, healer, runs, guard)

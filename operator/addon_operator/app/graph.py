@@ -9,14 +9,13 @@ import structlog
 from addon_operator.app import (
     binding_setup,
     child_environment,
-    drift_observer,
     drift_setup,
     kopf_login,
     module_watching,
     observers,
 )
 from addon_operator.debug import debug_api, debug_render
-from addon_operator.engine import engine, introspection, state
+from addon_operator.engine import engine, events, introspection, state
 from addon_operator.engine.bindings import binding_selections
 from addon_operator.engine.converge import converge, module_discovery, task_factory
 from addon_operator.engine.hooks import global_hooks, hook_run, hook_runner
@@ -32,7 +31,7 @@ from addon_operator.engine.queues import queue_set
 from addon_operator.engine.sources import config_map_source, config_sync
 from addon_operator.helm.releases import releases
 from addon_operator.hook_contract.outputs import object_operations
-from addon_operator.kernel import clock, names
+from addon_operator.kernel import clock
 from addon_operator.kube.client import client, config_maps
 from addon_operator.kube.discovery import discovery as discovery_of_kinds
 from addon_operator.kube.informers import informers
@@ -79,7 +78,6 @@ class Operator:
     watches: informers.Informers
     config: config_sync.ConfigState
     source: config_map_source.ConfigMapSource
-    queue_observer: observers.QueueObserver
     healing: drift_setup.HealingParts
     modules: module_watch.ModuleWatch | None
     """Who watches the modules directories, if somebody shall."""
@@ -108,35 +106,31 @@ class _LateEngine:
 class Graph:
     """Builds an operator from its parts."""
 
-    def __init__(self, parts: Parts, edits: observers.EditObserver, told: observers.ModuleObserver) -> None:
+    def __init__(self, parts: Parts, tell: events.Listener) -> None:
         self._parts = parts
         self._settings = parts.settings
-        self._edits = edits
-        self._told = told
         self._clock = clock.SystemClock()
         self._kinds = discovery_of_kinds.Catalog(parts.kube, self._clock)
         self._watches = informers.Informers(parts.kube, self._kinds, self._clock, parts.meters)
         self._own_deletions = own_deletions.OwnDeletions()
         self._values = parts.modules.store(parts.inspector)
-        self._states = state.ModuleStates([files.module for files in parts.modules.modules], told)
+        self._states = state.ModuleStates([files.module for files in parts.modules.modules], tell)
+        self._tell = observers.all_of(observers.module_states(self._states, self._clock), tell)
         self._runner = self._hook_runner()
         self._late_engine = _LateEngine()
         self._config = self._config_state()
         self._executor = self._hook_executor()
-        self._queue_observer = observers.QueueObserver(parts.meters, parts.log, self._will_retry)
         self._queues = queue_set.QueueSet(
-            self._queue_observer,
-            parts.meters.forget_queue,
+            self._tell,
             clock=self._clock,
             parallelism=self._settings.modules_parallelism,
-            measure=parts.meters.queue_action,
         )
         self._bound = binding_setup.bind(
             self._queues,
             self._executor,
             binding_selections.InformerBindings(self._watches, jq_filters.JqFilters(parts.jq)),
-            parts.meters,
-            parts.log,
+            self._tell,
+            parts.warn,
             self._clock,
         )
         self._definitions = self._module_crds()
@@ -149,9 +143,6 @@ class Graph:
         """The state of the ConfigMap, which :meth:`build` may wait for."""
         return self._config
 
-    def _will_retry(self, module: names.ModuleName, delay: float) -> None:
-        self._states.will_retry(module, self._clock.time() + delay)
-
     async def build(self) -> Operator:
         """All objects; asks global hooks for their configuration and reads the ConfigMap.
 
@@ -160,13 +151,13 @@ class Graph:
         Raises an :class:`.AddonOperatorError` when one of these is wrong.
         """
         hooks = await global_hooks.load(self._settings.global_hooks_dir, self._runner, self._parts.warn)
-        self._told.hooks_registered(None, hooks)
-        await self._config.load_when_mended(self._edits.config_refused_at_start)
+        self._tell(events.HooksRegistered(None, hooks))
+        await self._config.load_when_mended(self._refused_at_start)
         bound, made_of = self._bound, self._steps(hooks)
         on_failure = converge.OnFailure(self._settings.converge_on_failure)
-        converger = converge.Converger(self._queues.main, made_of, self._told, on_failure=on_failure)
+        converger = converge.Converger(self._queues.main, made_of, self._tell, on_failure=on_failure)
         sources = engine.Sources(hooks, bound.bindings, bound.schedules)
-        running = engine.Engine(self._queues, sources, converger, made_of, self._states, self._edits)
+        running = engine.Engine(self._queues, sources, converger, made_of, self._states, self._tell)
         self._late_engine.target = bound.tasks.reactor = running
         self._healing.runs.target = running.run_module
         return Operator(
@@ -174,18 +165,20 @@ class Graph:
             self._watches,
             self._config,
             self._source(),
-            self._queue_observer,
             self._healing,
             self._module_watch(running),
             self._inspected(running, hooks),
         )
 
+    def _refused_at_start(self, error: sources.ConfigMapError, uid: str) -> None:
+        self._tell(events.ConfigRefused(error, uid, at_start=True))
+
     def _module_watch(self, running: engine.Engine) -> module_watch.ModuleWatch | None:
         reload = module_reload.ModuleReload(
-            self._values, self._states, self._config, self._module_runner, self._told, end=running.forget
+            self._values, self._states, self._config, self._module_runner, self._tell, end=running.forget
         )
         return module_watching.watch(
-            self._settings, self._parts.modules, self._values, reload, running, self._told
+            self._settings, self._parts.modules, self._values, reload, running, self._tell
         )
 
     def _inspected(self, running: engine.Engine, hooks: tuple[state.Hook, ...]) -> debug_api.Inspected:
@@ -238,7 +231,7 @@ class Graph:
             self._values,
             self._config,
             self._sinks(),
-            observers.HookObserver(self._parts.meters, self._parts.log),
+            self._tell,
             enabled_modules=lambda: self._states.enabled,
             is_current=self._states.is_current,
             warn=self._parts.warn,
@@ -258,7 +251,7 @@ class Graph:
             self._states,
             module_run.Hooks(self._runner, self._executor, self._bound.bindings),
             self._releases,
-            self._told,
+            self._tell,
             drop_values=self._values.drop_patches,
             warn=self._parts.warn,
             clock=self._clock,
@@ -273,7 +266,7 @@ class Graph:
             self._module_runner,
             self._releases,
             self._definitions,
-            self._told,
+            self._tell,
         )
 
     def _healing_parts(self) -> drift_setup.HealingParts:
@@ -282,15 +275,15 @@ class Graph:
             parts.kube, self._kinds, self._watches, self._own_deletions, self._settings.namespace
         )
         releases = module_releases.ModuleReleases(
-            parts.releases, self._values, self._told, ignored=parts.ignored_releases
+            parts.releases, self._values, self._tell, ignored=parts.ignored_releases
         )
         return drift_setup.heal(
             cluster,
             releases,
             self._definitions,
             self._values,
-            drift_observer.HealingObserver(self._states, parts.meters, parts.log, self._told.tell),
-            parts.log,
+            self._tell,
+            parts.warn,
             self._clock,
         )
 
@@ -299,7 +292,7 @@ class Graph:
             self._parts.kube, self._kinds, self._settings.crd_extra_labels, self._clock
         )
         return module_crds.ModuleCrds(
-            installer, self._told, self._settings.crd_filter_prefixes, self._values.helm_values
+            installer, self._tell, self._settings.crd_filter_prefixes, self._values.helm_values
         )
 
     def _discovery(self) -> module_discovery.Discovery:
@@ -311,7 +304,7 @@ class Graph:
             purge=plan.PurgePolicy(self._settings.helm_purge),
             ignored_releases=self._parts.ignored_releases,
             allow_empty=self._settings.allow_empty_modules,
-            log_verdict=self._told.verdict,
+            tell=self._tell,
         )
 
     def _source(self) -> config_map_source.ConfigMapSource:

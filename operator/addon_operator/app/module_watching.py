@@ -1,6 +1,6 @@
 """Taking in what changes in the modules directories while the operator runs, as the settings want it."""
 
-from addon_operator.engine import engine, reactions
+from addon_operator.engine import engine, events, reactions
 from addon_operator.engine.modules import (
     module_files,
     module_loader,
@@ -18,7 +18,7 @@ def watch(
     values: store.ValuesStore,
     reload: module_reload.ModuleReload,
     running: engine.Engine,
-    observer: module_reload.ReloadObserver,
+    tell: events.Listener,
 ) -> module_watch.ModuleWatch | None:
     """Who looks at the directories, or ``None`` with ``WATCH_MODULES=no``."""
     if not settings.watch_modules:
@@ -39,4 +39,7 @@ def watch(
 
         await running.reload(taken)
 
-    return module_watch.ModuleWatch(directories, loader, first, take=take, refused=observer.reload_refused)
+    def refused(problem: str) -> None:
+        tell(events.ReloadRefused(problem))
+
+    return module_watch.ModuleWatch(directories, loader, first, take=take, refused=refused)

@@ -246,10 +246,13 @@ class _Process:
         config_map = events.ObjectReference(
             "v1", "ConfigMap", self._settings.config_map, self._settings.namespace
         )
-        edits = observers.EditObserver(self._meters, self._log, recorder, config_map)
-        writer = None if self._objects is None else self._objects.writer
-        told = observers.ModuleObserver(self._meters, self._log, writer)
-        made = graph.Graph(parts, edits, told)
+        listeners = [
+            observers.shown(self._meters, self._log),
+            observers.config_map_events(recorder, config_map),
+        ]
+        if self._objects is not None:
+            listeners.append(observers.module_objects(self._objects.writer))
+        made = graph.Graph(parts, observers.all_of(*listeners))
         self._status.begin_when(lambda: made.config.waits_for)
         return await made.build()
 
@@ -264,7 +267,7 @@ class _Process:
         self._status.show(operator.inspected.views, operator.healing.shared_of)
         if self._debug is not None:
             self._debug.serve(operator.inspected)
-        self._begin("ages", operator.queue_observer.keep_ages(lambda: operator.engine.queues))
+        self._begin("ages", observers.keep_ages(lambda: operator.engine.queues))
         self._begin("config", operator.config.keep_in_step())
         self._begin("healing", operator.healing.work())
         if operator.modules is not None:

@@ -3,10 +3,10 @@
 import asyncio
 import dataclasses
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from typing import Final, Protocol
+from typing import Final
 
 from addon_operator.aio import waiting
-from addon_operator.engine import reactions, state
+from addon_operator.engine import events, reactions, state
 from addon_operator.engine.bindings import hook_bindings, schedules
 from addon_operator.engine.converge import converge, task_factory
 from addon_operator.engine.queues import queue_set, task_queue, tasks
@@ -20,18 +20,6 @@ ACTIVATION_GLOBAL_VALUES = "GlobalValuesChanged"
 ACTIVATION_MODULE_VALUES = "ModuleValuesChanged"
 _LOOK_AGAIN: Final = 0.5
 """Seconds between two looks at whether the first converge got stuck."""
-
-
-class EditObserver(Protocol):
-    """Who is told of edits of the ConfigMap: the log, metrics, Events."""
-
-    def config_taken(self, change: store.ConfigChange, reaction: reactions.Reaction) -> None:
-        """An edit was taken in."""
-        ...
-
-    def config_refused(self, error: sources.ConfigMapError, uid: str) -> None:
-        """An edit of the ConfigMap with that uid was wrong; the last good values stay in force."""
-        ...
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -57,7 +45,7 @@ class Engine:
         converger: converge.Converger,
         made_of: task_factory.EngineSteps,
         states: state.ModuleStates,
-        edits: EditObserver,
+        tell: events.Listener,
     ) -> None:
         self._queues = queues
         self._queue = queues.main
@@ -65,7 +53,7 @@ class Engine:
         self._converger = converger
         self._steps = made_of
         self._states = states
-        self._edits = edits
+        self._tell = tell
 
     @property
     def converger(self) -> converge.Converger:
@@ -102,7 +90,7 @@ class Engine:
             modules=self._states.modules,
             enabled=self._states.enabled,
         )
-        self._edits.config_taken(change, reaction)
+        self._tell(events.ConfigTaken(change, reaction))
         if reaction.converge:
             self._converger.request(ACTIVATION_CONFIG_MAP)
         for module in reaction.runs:
@@ -141,11 +129,11 @@ class Engine:
         self._queue.drop(lambda task: task.owner == module and task.kind is not kept)
 
     def _modules_reloaded(self, reaction: reactions.Reaction) -> None:
-        state = self._converger.state
-        if state is converge.ConvergeState.NOT_STARTED or reaction == reactions.Reaction():
+        now = self._converger.state
+        if now is state.ConvergeState.NOT_STARTED or reaction == reactions.Reaction():
             return
         # A converge that runs needs the runs that would be dropped here.
-        if reaction.converge or state is converge.ConvergeState.RUNNING:
+        if reaction.converge or now is state.ConvergeState.RUNNING:
             self._converger.request(ACTIVATION_MODULES)
             return
         for module in reaction.runs:
@@ -154,7 +142,7 @@ class Engine:
 
     def config_invalid(self, error: sources.ConfigMapError, uid: str) -> None:
         """Tell of a wrong edit."""
-        self._edits.config_refused(error, uid)
+        self._tell(events.ConfigRefused(error, uid))
 
     def run_module(self, module: names.ModuleName, activation: str, *, at_once: bool = False) -> None:
         """Queue a run of the module, unless one that will see the same values is on its way.

@@ -6,7 +6,7 @@ Source: "Reaction to events" in "Steps of addon-operator lifecycle".
 import dataclasses
 from collections.abc import Sequence
 
-from addon_operator.engine.converge import converge
+from addon_operator.engine import state as engine_state
 from addon_operator.kernel import names
 from addon_operator.modules import model
 from addon_operator.values import store
@@ -23,7 +23,7 @@ class Reaction:
 def to_hook_effects(
     owner: names.ModuleName | None,
     *,
-    state: converge.ConvergeState,
+    state: engine_state.ConvergeState,
     modules: Sequence[model.Module],
     enabled: Sequence[names.ModuleName],
 ) -> Reaction:
@@ -33,7 +33,7 @@ def to_hook_effects(
     otherwise the module is run. Before the first converge nothing is needed, and a disabled module is left
     alone.
     """
-    if state is converge.ConvergeState.NOT_STARTED or (owner is not None and owner not in enabled):
+    if state is engine_state.ConvergeState.NOT_STARTED or (owner is not None and owner not in enabled):
         return Reaction()
     scripted = {module.name for module in modules if module.enabled_script is not None}
     if owner is None or owner in scripted:
@@ -44,7 +44,7 @@ def to_hook_effects(
 def to_config_change(
     change: store.ConfigChange,
     *,
-    state: converge.ConvergeState,
+    state: engine_state.ConvergeState,
     modules: Sequence[model.Module],
     enabled: Sequence[names.ModuleName],
 ) -> Reaction:
@@ -54,11 +54,11 @@ def to_config_change(
     intent starts it over. Otherwise global values, flags, and values that an ``enabled`` script may look at
     ask for a converge, and a module's own values for a run of that module.
     """
-    if state is converge.ConvergeState.NOT_STARTED:
+    if state is engine_state.ConvergeState.NOT_STARTED:
         return Reaction()
     touched = change.sections_changed | change.maintenance_changed
     scripted = {module.name for module in modules if module.enabled_script is not None}
     everything = change.global_changed or change.flags_changed or change.sections_changed & scripted
-    if everything or state is converge.ConvergeState.RUNNING:
+    if everything or state is engine_state.ConvergeState.RUNNING:
         return Reaction(converge=True)
     return Reaction(runs=tuple(name for name in enabled if name in touched))

@@ -3,8 +3,7 @@
 import dataclasses
 import enum
 import pathlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import errors, names
@@ -108,23 +107,30 @@ class ModuleState:
         self.reason = self.verdict + (left_alone if self.maintenance else "")
 
 
-class StateObserver(Protocol):
-    """Who is told of a module's new status: metrics and status objects."""
+class ConvergeState(enum.Enum):
+    """Where the engine is with its first converge and those after it."""
 
-    def module_changed(self, state: ModuleState) -> None:
-        """The status of ``state`` changed, or why it is enabled or disabled."""
-        ...
+    NOT_STARTED = "not started"
+    RUNNING = "running"
+    IDLE = "idle"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ModuleChanged:
+    """The status of a module changed, or why it is enabled or disabled."""
+
+    state: ModuleState
 
 
 class ModuleStates:
     """The state of all modules, in run order."""
 
-    def __init__(self, modules: Sequence[model.Module], observer: StateObserver) -> None:
+    def __init__(self, modules: Sequence[model.Module], tell: Callable[[ModuleChanged], None]) -> None:
         self._states: Mapping[names.ModuleName, ModuleState] = {
             module.name: ModuleState(module)
             for module in sorted(modules, key=lambda module: module.run_order)
         }
-        self._observer = observer
+        self._tell = tell
         self.enabled: tuple[names.ModuleName, ...] = ()
         """Enabled modules in run order, as the last discovery found them."""
 
@@ -166,14 +172,14 @@ class ModuleStates:
         if error is not None:
             state.last_error = str(error)
             state.last_error_without_values = errors.without_values(error)
-        self._observer.module_changed(state)
+        self._tell(ModuleChanged(state))
 
     def will_retry(self, name: names.ModuleName, at: float) -> None:
         """What failed of the module is tried again then, in seconds since the epoch."""
         state = self._states.get(name)
         if state is not None and state.last_error:
             state.next_try = at
-            self._observer.module_changed(state)
+            self._tell(ModuleChanged(state))
 
     def replace(self, modules: Sequence[model.Module]) -> frozenset[names.ModuleName]:
         """Other modules on disk: those that stay keep their state; the names of those that are gone."""
@@ -190,7 +196,7 @@ class ModuleStates:
         state = self._states[name]
         state.maintenance = mode
         state.explain()
-        self._observer.module_changed(state)
+        self._tell(ModuleChanged(state))
 
     def undecided(self, name: names.ModuleName, error: errors.AddonOperatorError) -> None:
         """A discovery failed at this module."""
@@ -200,7 +206,7 @@ class ModuleStates:
         state.undecided = True
         state.last_error, state.last_error_without_values = str(error), errors.without_values(error)
         if state.discovered:
-            self._observer.module_changed(state)
+            self._tell(ModuleChanged(state))
 
     def discovered(
         self, verdicts: Mapping[names.ModuleName, model.Verdict], enabled: Sequence[names.ModuleName]
@@ -224,7 +230,7 @@ class ModuleStates:
             state.reset()
             self.mark(state.module.name, ModuleStatus.DISABLED)
         elif is_news:
-            self._observer.module_changed(state)
+            self._tell(ModuleChanged(state))
 
 
 class ModulesByName(Mapping[names.ModuleName, model.Module]):

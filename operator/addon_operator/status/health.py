@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 
 from addon_operator.engine import engine, introspection
-from addon_operator.engine.converge import converge
+from addon_operator.engine import state as engine_state
 from addon_operator.status import status_page
 
 
@@ -133,11 +133,11 @@ class Status:
         if self._engine is None:
             return ("ADMISSION_ONLY" if self._only_admits else "STARTUP_CONVERGE_NOT_STARTED"), 0
         converger = self._engine.converger
-        if converger.state is converge.ConvergeState.NOT_STARTED:
+        if converger.state is engine_state.ConvergeState.NOT_STARTED:
             return "STARTUP_CONVERGE_NOT_STARTED", 0
         if not converger.first_done.is_set():
             return "STARTUP_CONVERGE_IN_PROGRESS", converger.remaining
-        if converger.state is converge.ConvergeState.RUNNING:
+        if converger.state is engine_state.ConvergeState.RUNNING:
             return "CONVERGE_IN_PROGRESS", converger.remaining
         return "STARTUP_CONVERGE_DONE", 0
 

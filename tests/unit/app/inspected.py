@@ -28,11 +28,6 @@ _SCHEMA = "properties: {password: {type: string, x-sensitive: true}, size: {type
 _GLOBAL_SCHEMA = "properties: {token: {type: string, x-sensitive: true}, domain: {type: string}}"
 
 
-class _Deaf:
-    def module_changed(self, state: state.ModuleState) -> None:
-        pass
-
-
 def _waiting(owner: str) -> list[introspection.WaitingBinding]:
     if owner != WEB:
         return []
@@ -105,13 +100,13 @@ def make() -> World:
         model.Module(WEB, 20, pathlib.Path("020-web")),
         model.Module(KUBE_DNS, 10, pathlib.Path("010-d")),
     ]
-    states = state.ModuleStates(modules, _Deaf())
+    states = state.ModuleStates(modules, fakes.ignore)
     states.enabled = (WEB, KUBE_DNS)
     hook = state.Hook("pods.sh", pathlib.Path("pods.sh"), _hook_config())
     states[WEB].hooks = (hook,)
     states[WEB].next_try = clock.time() + 30
-    queue = task_queue.TaskQueue("main", observer=fakes.QueueLog(), clock=clock)
-    idle = task_queue.TaskQueue("idle", observer=fakes.QueueLog(), clock=clock)
+    queue = task_queue.TaskQueue("main", tell=fakes.ignore, clock=clock)
+    idle = task_queue.TaskQueue("idle", tell=fakes.ignore, clock=clock)
     renderer, levels = Renderer(), list[str]()
     inspected = debug_api.Inspected(
         introspection.Introspection(states, lambda: (queue, idle), (hook,), clock, _waiting),

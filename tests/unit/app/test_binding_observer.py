@@ -6,8 +6,8 @@ import pathlib
 import pytest
 import structlog
 
-from addon_operator.app import binding_observer
-from addon_operator.engine import state
+from addon_operator.app import observers
+from addon_operator.engine import events, state
 from addon_operator.hook_contract.configuration import bindings, hook_config
 from addon_operator.telemetry import metrics
 
@@ -22,8 +22,8 @@ def meters() -> metrics.Metrics:
 
 
 @pytest.fixture
-def observer(meters: metrics.Metrics) -> binding_observer.BindingObserver:
-    return binding_observer.BindingObserver(meters, structlog.get_logger())
+def tell(meters: metrics.Metrics) -> events.Listener:
+    return observers.shown(meters, structlog.get_logger())
 
 
 @pytest.fixture
@@ -50,15 +50,14 @@ def _labels(labels: dict[str, str]) -> str:
 
 
 def test_each_fact_is_a_series_until_the_binding_is_gone(
-    meters: metrics.Metrics, observer: binding_observer.BindingObserver, hook: state.Hook
+    meters: metrics.Metrics, tell: events.Listener, hook: state.Hook
 ) -> None:
     binding: bindings.KubernetesBinding = hook.config.kubernetes[0]
-    observer.binding_waits(hook, binding, "there is no such kind")
-    observer.binding_follows(hook, binding)
-    observer.objects_counted(hook, binding, 3)
-    observer.snapshot_measured(hook, binding, 999)
-    observer.objects_filtered(hook, binding, 4, 2.0)
-    observer.events_handled(hook, binding, 2, 0.5)
+    tell(events.BindingWaits(hook, binding, "there is no such kind"))
+    tell(events.BindingFollows(hook, binding))
+    tell(events.SnapshotChanged(hook, binding, 3, 999))
+    tell(events.ObjectsFiltered(hook, binding, 4, 2.0))
+    tell(events.ChangesHandled(hook, binding, 2, 0.5))
     assert series(meters) == {
         f"kube_binding_waiting{{{LABELS}}}": 0,
         f"kube_snapshot_objects{{{LABELS}}}": 3,
@@ -68,5 +67,5 @@ def test_each_fact_is_a_series_until_the_binding_is_gone(
         f"kube_event_duration_seconds_count{{{WITH_KIND}}}": 2,
         f"kube_event_duration_seconds_sum{{{WITH_KIND}}}": 0.5,
     }
-    observer.binding_gone(hook, binding)
+    tell(events.BindingGone(hook, binding))
     assert series(meters) == {}

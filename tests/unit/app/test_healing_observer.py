@@ -1,16 +1,19 @@
 """What healing and maintenance tell: metrics, log records, the state of the module."""
 
 import pathlib
+from typing import cast
 
 import pytest
 import structlog
 from structlog.testing import capture_logs
 
-from addon_operator.app import drift_observer
-from addon_operator.engine import state
+from addon_operator.app import observers
+from addon_operator.engine import events, state
 from addon_operator.kernel import names
 from addon_operator.modules import model
+from addon_operator.status import module_status_writer
 from addon_operator.telemetry import metrics
+from tests.unit.engine import fakes
 
 WEB = names.ModuleName("web")
 MODE = "NoResourceReconciliation"
@@ -21,13 +24,19 @@ class Bench:
         self.meters = metrics.Metrics()
         self.changes: list[str] = []
         self.told: list[tuple[str, ...]] = []
-        self.states = state.ModuleStates([model.Module(WEB, 1, pathlib.Path("web"))], self)
-        self.observer = drift_observer.HealingObserver(
-            self.states, self.meters, structlog.get_logger(), lambda *told: self.told.append(told)
+        self.states = state.ModuleStates([model.Module(WEB, 1, pathlib.Path("web"))], self._changed)
+        self.tell_of = observers.all_of(
+            observers.module_states(self.states, fakes.Clock()),
+            observers.shown(self.meters, structlog.get_logger()),
+            observers.module_objects(cast("module_status_writer.ModuleStatusWriter", self)),
         )
 
-    def module_changed(self, state: state.ModuleState) -> None:
-        self.changes.append(state.maintenance)
+    def _changed(self, event: state.ModuleChanged) -> None:
+        self.changes.append(event.state.maintenance)
+
+    def tell(self, *told: str) -> None:
+        """What the writer of Module objects is told."""
+        self.told.append(told)
 
     def value(self, name: str, **labels: str) -> float | None:
         return self.meters.registry.get_sample_value(f"addon_operator_{name}", {"module": WEB, **labels})
@@ -40,7 +49,9 @@ def bench() -> Bench:
 
 def test_what_is_brought_back_is_counted_by_resource(bench: Bench) -> None:
     with capture_logs() as logs:
-        bench.observer.healed(WEB, [f"ConfigMap x/{number}" for number in range(7)], by_helm=False)
+        bench.tell_of(
+            events.ResourcesHealed(WEB, [f"ConfigMap x/{number}" for number in range(7)], by_helm=False)
+        )
     assert bench.value("resources_healed_total") == 7
     assert logs[0]["event"].endswith("ConfigMap x/4 and 2 more")
     assert "restored from the record of the release" in logs[0]["event"]
@@ -48,7 +59,7 @@ def test_what_is_brought_back_is_counted_by_resource(bench: Bench) -> None:
 
 def test_what_is_absent_is_logged_with_the_module(bench: Bench) -> None:
     with capture_logs() as logs:
-        bench.observer.absent_found(WEB, ["ConfigMap x/a"], "because")
+        bench.tell_of(events.AbsentFound(WEB, ["ConfigMap x/a"], "because"))
     told = "absent in the cluster: ConfigMap x/a; the module is run, for it cannot be restored: because"
     assert logs[0]["event"] == told
     assert logs[0]["module"] == WEB
@@ -56,14 +67,14 @@ def test_what_is_absent_is_logged_with_the_module(bench: Bench) -> None:
 
 def test_who_is_healed_again_and_again_is_warned_of(bench: Bench) -> None:
     with capture_logs() as logs:
-        bench.observer.heal_postponed(WEB, ["ConfigMap x/a"], 4.6)
+        bench.tell_of(events.HealPostponed(WEB, ["ConfigMap x/a"], 4.6))
     assert logs[0]["log_level"] == "warning"
     assert "ConfigMap x/a disappears again and again; it is brought back in 5 s" in logs[0]["event"]
 
 
 def test_kinds_without_a_watch_are_warned_of_with_their_modules(bench: Bench) -> None:
     with capture_logs() as logs:
-        bench.observer.not_watched([WEB, names.ModuleName("db")], "Secret", "no right")
+        bench.tell_of(events.KindNotWatched([WEB, names.ModuleName("db")], "Secret", "no right"))
     assert logs[0]["log_level"] == "warning"
     assert logs[0]["event"].startswith("resources of the kind Secret of module web, db are not watched")
     assert logs[0]["event"].endswith("no right")
@@ -71,9 +82,9 @@ def test_kinds_without_a_watch_are_warned_of_with_their_modules(bench: Bench) ->
 
 def test_maintenance_has_a_series_as_long_as_it_lasts(bench: Bench) -> None:
     with capture_logs() as logs:
-        bench.observer.maintenance_changed(WEB, MODE)
+        bench.tell_of(events.MaintenanceChanged(WEB, MODE))
         assert bench.value("mm_module_maintenance", state=MODE) == 1
-        bench.observer.maintenance_changed(WEB, "")
+        bench.tell_of(events.MaintenanceChanged(WEB, ""))
     assert bench.value("mm_module_maintenance", state=MODE) is None
     assert bench.changes == [MODE, ""]
     assert [record["log_level"] for record in logs] == ["warning", "info"]
@@ -81,7 +92,7 @@ def test_maintenance_has_a_series_as_long_as_it_lasts(bench: Bench) -> None:
 
 def test_an_object_of_two_modules_is_a_warning_and_an_event_on_both(bench: Bench) -> None:
     with capture_logs() as logs:
-        bench.observer.shared([WEB, names.ModuleName("db")], ["ConfigMap x/a"])
+        bench.tell_of(events.ResourcesShared([WEB, names.ModuleName("db")], ["ConfigMap x/a"]))
     assert "modules web and db both have ConfigMap x/a" in logs[0]["event"]
     assert [(module, reason) for module, reason, _ in bench.told] == [
         ("web", "SharedObject"),

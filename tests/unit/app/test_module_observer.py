@@ -7,9 +7,8 @@ from typing import cast
 import pytest
 import structlog
 
-from addon_operator.app import observers
-from addon_operator.engine import state
-from addon_operator.engine.hooks import hook_run
+from addon_operator.app import event_log, observers
+from addon_operator.engine import events, state
 from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import names
 from addon_operator.modules import model
@@ -26,8 +25,8 @@ def meters() -> metrics.Metrics:
 
 
 @pytest.fixture
-def observer(meters: metrics.Metrics) -> observers.ModuleObserver:
-    return observers.ModuleObserver(meters, structlog.get_logger())
+def tell(meters: metrics.Metrics) -> events.Listener:
+    return observers.shown(meters, structlog.get_logger())
 
 
 def value(meters: metrics.Metrics, name: str, **labels: str) -> float | None:
@@ -56,55 +55,55 @@ def hook(name: str, owner: names.ModuleName | None = WEB) -> state.Hook:
     ],
 )
 def test_the_state_of_a_module_is_shown(
-    meters: metrics.Metrics, observer: observers.ModuleObserver, status: state.ModuleStatus, enabled: int
+    meters: metrics.Metrics, tell: events.Listener, status: state.ModuleStatus, enabled: int
 ) -> None:
-    observer.module_changed(module(Status.PENDING))
-    observer.module_changed(module(status))
+    tell(state.ModuleChanged(module(Status.PENDING)))
+    tell(state.ModuleChanged(module(status)))
     assert value(meters, "module_info", module="web", state=status) == 1
     assert value(meters, "module_enabled", module="web") == enabled
     assert value(meters, "module_run_errors_total", module="web") == 0
 
 
 def test_a_module_that_never_runs_has_counters_and_no_times(
-    meters: metrics.Metrics, observer: observers.ModuleObserver
+    meters: metrics.Metrics, tell: events.Listener
 ) -> None:
-    observer.module_changed(module(Status.DISABLED))
+    tell(state.ModuleChanged(module(Status.DISABLED)))
     assert value(meters, "module_run_errors_total", module="web") == 0
     assert value(meters, "module_run_seconds_count", module="web") is None
-    observer.module_changed(module(Status.PENDING))
+    tell(state.ModuleChanged(module(Status.PENDING)))
     assert value(meters, "module_run_seconds_count", module="web") == 0
 
 
 def test_series_of_hooks_go_when_their_module_is_disabled(
-    meters: metrics.Metrics, observer: observers.ModuleObserver
+    meters: metrics.Metrics, tell: events.Listener
 ) -> None:
-    observer.hooks_registered(WEB, (hook("a.sh"),))
-    observer.hooks_registered(None, (hook("a.sh", None),))
+    tell(events.HooksRegistered(WEB, (hook("a.sh"),)))
+    tell(events.HooksRegistered(None, (hook("a.sh", None),)))
     assert value(meters, "binding_count", module="web", hook="a.sh") == 2
-    observer.module_changed(module(Status.DISABLED))
+    tell(state.ModuleChanged(module(Status.DISABLED)))
     assert value(meters, "binding_count", module="web", hook="a.sh") is None
     assert value(meters, "binding_count", module="", hook="a.sh") == 2
     assert value(meters, "module_enabled", module="web") == 0
 
 
 def test_series_of_a_hook_go_when_its_module_has_it_no_more(
-    meters: metrics.Metrics, observer: observers.ModuleObserver
+    meters: metrics.Metrics, tell: events.Listener
 ) -> None:
-    observer.hooks_registered(WEB, (hook("a.sh"), hook("b.sh")))
-    observer.hooks_registered(WEB, (hook("b.sh"),))
+    tell(events.HooksRegistered(WEB, (hook("a.sh"), hook("b.sh"))))
+    tell(events.HooksRegistered(WEB, (hook("b.sh"),)))
     assert value(meters, "binding_count", module="web", hook="a.sh") is None
     assert value(meters, "binding_count", module="web", hook="b.sh") == 2
 
 
 def test_the_time_of_converges_is_there_from_the_first_one_on(
-    meters: metrics.Metrics, observer: observers.ModuleObserver
+    meters: metrics.Metrics, tell: events.Listener
 ) -> None:
-    observer.converge_started("onStartup")
+    tell(events.ConvergeStarted("onStartup"))
     assert value(meters, "convergence_seconds", activation="onStartup") == 0
     assert value(meters, "convergence_total", activation="onStartup") == 0
-    observer.converge_ended("onStartup", 2.5, superseded=False)
+    tell(events.ConvergeEnded("onStartup", 2.5, superseded=False))
     assert value(meters, "convergence_seconds", activation="onStartup") == 2.5
-    observer.converge_ended("onStartup", 1, superseded=True)
+    tell(events.ConvergeEnded("onStartup", 1, superseded=True))
     assert value(meters, "convergence_total", activation="onStartup") == 1
 
 
@@ -121,15 +120,15 @@ class Log:
         """Not seen."""
 
 
-def test_numbers_of_modules_and_runs_are_seen_at_info(meters: metrics.Metrics) -> None:
+def test_numbers_of_modules_and_runs_are_seen_at_info() -> None:
     log = Log()
-    told = observers.ModuleObserver(meters, cast("observers.Logger", log))
-    told.hooks_registered(None, (hook("a.sh", None), hook("b.sh", None)))
-    told.hooks_registered(WEB, (hook("c.sh"),))
+    tell = event_log.EventLog(cast("event_log.Logger", log))
+    tell(events.HooksRegistered(None, (hook("a.sh", None), hook("b.sh", None))))
+    tell(events.HooksRegistered(WEB, (hook("c.sh"),)))
     for enabled in (3, 3, 2):
-        told.modules_discovered(enabled, 5)
-    told.module_ran(WEB, "onStartup", 1.23456)
-    told.removal_due("release old is purged", "no module directory explains it")
+        tell(events.ModulesDiscovered(enabled, 5))
+    tell(events.ModuleRan(WEB, "onStartup", 1.23456))
+    tell(events.RemovalDue("release old is purged", "no module directory explains it"))
     assert log.lines == [
         "found 2 global hooks, 5 modules, 3 of them enabled",
         "found 2 global hooks, 5 modules, 2 of them enabled",
@@ -138,12 +137,12 @@ def test_numbers_of_modules_and_runs_are_seen_at_info(meters: metrics.Metrics) -
     ]
 
 
-def test_runs_of_hooks_and_those_that_hold_a_queue_are_seen_at_info(meters: metrics.Metrics) -> None:
+def test_runs_of_hooks_and_those_that_hold_a_queue_are_seen_at_info() -> None:
     log = Log()
-    told = observers.HookObserver(meters, cast("observers.Logger", log))
-    labels = hook_run.HookLabels("c.sh", "schedule", "slow", "schedule", WEB)
-    told.hook_holds(labels, 30.0)
-    told.hook_succeeded(labels, children.ChildResult(0, 0.0, 0.0, 45.67891, 1, False, None, False, ""))
+    tell = event_log.EventLog(cast("event_log.Logger", log))
+    labels = events.HookLabels("c.sh", "schedule", "slow", "schedule", WEB)
+    tell(events.HookHolds(labels, 30.0))
+    tell(events.HookSucceeded(labels, children.ChildResult(0, 0.0, 0.0, 45.67891, 1, False, None, False, "")))
     fields = "hook=c.sh module=web binding=schedule queue=slow activation=schedule"
     assert log.lines == [
         f"queue slow waits: the hook has been running for 30 s {fields}",

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from addon_operator.engine import state
+from addon_operator.engine import events, state
 from addon_operator.engine.bindings import hook_bindings, hook_rates, hook_tasks, schedules
 from addon_operator.engine.hooks import hook_run
 from addon_operator.engine.queues import queue_set
@@ -110,41 +110,6 @@ class Cluster:
         return [found for found in self.subscriptions if found.kind == kind]
 
 
-class BindingLog:
-    def __init__(self) -> None:
-        self.waits: list[str] = []
-        self.counts: dict[str, int] = {}
-        self.sizes: dict[str, int] = {}
-        self.filtered: dict[str, int] = {}
-        self.gone: list[str] = []
-
-    def binding_waits(self, hook: state.Hook, binding: bindings.KubernetesBinding, reason: str) -> None:
-        self.waits.append(f"{binding.name}: {reason}")
-
-    def binding_follows(self, hook: state.Hook, binding: bindings.KubernetesBinding) -> None:
-        self.waits.append(f"{binding.name}: no more")
-
-    def objects_counted(self, hook: state.Hook, binding: bindings.KubernetesBinding, count: int) -> None:
-        self.counts[binding.name] = count
-
-    def snapshot_measured(self, hook: state.Hook, binding: bindings.KubernetesBinding, size: int) -> None:
-        self.sizes[binding.name] = size
-
-    def objects_filtered(
-        self, hook: state.Hook, binding: bindings.KubernetesBinding, count: int, seconds: float
-    ) -> None:
-        self.filtered[binding.name] = self.filtered.get(binding.name, 0) + count
-
-    def events_handled(
-        self, hook: state.Hook, binding: bindings.KubernetesBinding, count: int, seconds: float
-    ) -> None:
-        assert count > 0
-        assert seconds >= 0
-
-    def binding_gone(self, hook: state.Hook, binding: bindings.KubernetesBinding) -> None:
-        self.gone.append(binding.name)
-
-
 Bound = tuple[queue_set.QueueSet, hook_bindings.HookBindings, schedules.Schedules, hook_tasks.HookTasks]
 
 
@@ -153,14 +118,13 @@ def bound_with_tasks(
     cluster: Cluster,
     clock: clocks.Clock,
     warn: Callable[[str], None] = print,
-    log: BindingLog | None = None,
-    queue_log: fakes.QueueLog | None = None,
+    tell: events.Listener = fakes.ignore,
 ) -> Bound:
     """Everything around bindings but the hooks' processes and the cluster."""
-    queues = queue_set.QueueSet(queue_log or fakes.QueueLog(), lambda _: None, clock=clock)
+    queues = queue_set.QueueSet(tell, clock=clock)
     registry, rates, ticks = hook_bindings.Bound(), hook_rates.HookRates(clock), schedules.Schedules(clock)
     tasks = hook_tasks.HookTasks(queues, executor, registry, rates)
-    sources = hook_bindings.BindingSources(cluster.follow, ticks, log or BindingLog())
+    sources = hook_bindings.BindingSources(cluster.follow, ticks, tell)
     made = hook_bindings.HookBindings(registry, tasks, queues, rates, sources, warn)
     return queues, made, ticks, tasks
 
@@ -170,11 +134,10 @@ def bound(
     cluster: Cluster,
     clock: clocks.Clock,
     warn: Callable[[str], None],
-    log: BindingLog | None = None,
-    queue_log: fakes.QueueLog | None = None,
+    tell: events.Listener = fakes.ignore,
 ) -> tuple[queue_set.QueueSet, hook_bindings.HookBindings, schedules.Schedules]:
     """The same without the tasks, which only their bindings need."""
-    return bound_with_tasks(executor, cluster, clock, warn, log, queue_log)[:3]
+    return bound_with_tasks(executor, cluster, clock, warn, tell)[:3]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -183,7 +146,7 @@ class Run:
 
     hook: str
     contexts: list[dict[str, Any]]
-    labels: hook_run.HookLabels
+    labels: events.HookLabels
     allow_failure: bool
 
     def __str__(self) -> str:
@@ -210,7 +173,7 @@ class Hooks:
         self,
         hook: state.Hook,
         contexts_: Iterable[binding_contexts.Context],
-        labels: hook_run.HookLabels,
+        labels: events.HookLabels,
         *,
         allow_failure: bool = False,
     ) -> hook_run.HookEffects:

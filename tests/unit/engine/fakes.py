@@ -1,11 +1,13 @@
-"""Fakes that the engine's tests share: a clock that is moved by hand, a log of what queues tell."""
+"""Fakes that the engine's tests share: a clock that is moved by hand, a list of what was reported."""
 
 import asyncio
 import pathlib
 from collections.abc import Sequence
+from typing import TypeVar
 
+from addon_operator.engine import events
 from addon_operator.engine.hooks import hook_run
-from addon_operator.engine.queues import task_queue, tasks
+from addon_operator.engine.queues import task_queue
 from addon_operator.hook_contract.outputs import object_operations
 from addon_operator.kernel import errors
 from addon_operator.kube.objects import own_deletions
@@ -38,20 +40,24 @@ class Clock:
         await settle()
 
 
-class QueueLog:
-    def __init__(self) -> None:
-        self.failures: list[tuple[str, str, float | None]] = []
+Of = TypeVar("Of")
 
-    def changed(self, queue: task_queue.TaskQueue) -> None:
-        pass
 
-    def started(self, queue: task_queue.TaskQueue, task: tasks.Task, waited: float) -> None:
-        pass
+class Heard(list[events.Event]):
+    """Events; its ``append`` is the listener."""
 
-    def failed(
-        self, queue: task_queue.TaskQueue, task: tasks.Task, error: BaseException, delay: float | None
-    ) -> None:
-        self.failures.append((task.owner, str(error), delay))
+    def of(self, kind: type[Of]) -> list[Of]:
+        """Those of one class."""
+        return [event for event in self if isinstance(event, kind)]
+
+    @property
+    def failures(self) -> list[tuple[str, str, float | None]]:
+        """Owner, error and delay of each failed task."""
+        return [(each.task.owner, str(each.error), each.delay) for each in self.of(events.TaskFailed)]
+
+
+def ignore(event: object) -> None:
+    """Nobody listens."""
 
 
 class Objects:

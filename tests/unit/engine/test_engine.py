@@ -14,7 +14,7 @@ from addon_operator.engine.queues import tasks
 from addon_operator.kernel import errors
 from addon_operator.kernel.names import ModuleName
 from addon_operator.modules import model
-from addon_operator.values import sources, store
+from addon_operator.values import store
 from tests.unit.engine import bound_fakes, fakes
 from tests.unit.engine.converge import test_converge
 
@@ -24,19 +24,6 @@ WEB, SCRIPTED, OFF = ModuleName("web"), ModuleName("scripted"), ModuleName("off"
 class Steps(test_converge.FakeSteps):
     def on_startup(self) -> Sequence[tasks.Task]:
         return [self.task("onStartup", tasks.TaskKind.GLOBAL_HOOK_RUN)]
-
-
-class States:
-    def module_changed(self, found: state.ModuleState) -> None:
-        pass
-
-
-class Edits:
-    def config_taken(self, change: store.ConfigChange, reaction: reactions.Reaction) -> None:
-        pass
-
-    def config_refused(self, error: sources.ConfigMapError, uid: str) -> None:
-        pass
 
 
 def module(name: ModuleName, enabled_script: pathlib.Path | None = None) -> model.Module:
@@ -56,9 +43,9 @@ class Bench:
         self.queues, self.ticks = queues, ticks
         self.steps = Steps()
         self.steps.plan = test_converge.make_plan((10, [WEB, SCRIPTED]))
-        self.converger = converge.Converger(queues.main, self.steps, test_converge.Told())
+        self.converger = converge.Converger(queues.main, self.steps, fakes.ignore)
         modules = [module(WEB), module(SCRIPTED, pathlib.Path("enabled")), module(OFF)]
-        states = state.ModuleStates(modules, States())
+        states = state.ModuleStates(modules, fakes.ignore)
         states.enabled = (WEB, SCRIPTED)
         parts = engine.Sources(hooks, bindings, ticks)
         self.engine = engine.Engine(
@@ -67,7 +54,7 @@ class Bench:
             self.converger,
             cast("task_factory.EngineSteps", self.steps),
             states,
-            Edits(),
+            fakes.ignore,
         )
         self.tasks.reactor = self.engine
         self.working: asyncio.Task[None] | None = None
@@ -307,7 +294,7 @@ async def test_a_change_on_disk_during_a_converge_does_not_keep_it_from_its_end(
     bench.steps.broken.clear()
     await reload(bench, reactions.Reaction(runs=(WEB,)))
     assert bench.story == CONVERGE
-    assert bench.converger.state is converge.ConvergeState.IDLE
+    assert bench.converger.state is state.ConvergeState.IDLE
 
 
 async def reload(bench: Bench, reaction: reactions.Reaction) -> None:

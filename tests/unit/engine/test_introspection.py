@@ -17,18 +17,13 @@ WEB = names.ModuleName("web")
 DNS = names.ModuleName("dns")
 
 
-class Deaf:
-    def module_changed(self, state: state.ModuleState) -> None:
-        pass
-
-
 def states() -> state.ModuleStates:
     modules = [model.Module(WEB, 20, pathlib.Path("web")), model.Module(DNS, 10, pathlib.Path("dns"))]
-    return state.ModuleStates(modules, Deaf())
+    return state.ModuleStates(modules, fakes.ignore)
 
 
 def make_queue(name: str, clock: fakes.Clock) -> task_queue.TaskQueue:
-    return task_queue.TaskQueue(name, observer=fakes.QueueLog(), clock=clock)
+    return task_queue.TaskQueue(name, tell=fakes.ignore, clock=clock)
 
 
 class Bench:

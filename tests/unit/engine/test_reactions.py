@@ -4,8 +4,7 @@ import pathlib
 
 import pytest
 
-from addon_operator.engine import reactions
-from addon_operator.engine.converge import converge
+from addon_operator.engine import reactions, state
 from addon_operator.kernel.names import ModuleName
 from addon_operator.modules import model
 from addon_operator.values import store
@@ -43,21 +42,21 @@ def change(
 )
 def test_when_idle(edit: store.ConfigChange, reaction: reactions.Reaction) -> None:
     decided = reactions.to_config_change(
-        edit, state=converge.ConvergeState.IDLE, modules=MODULES, enabled=[WEB, SCRIPTED]
+        edit, state=state.ConvergeState.IDLE, modules=MODULES, enabled=[WEB, SCRIPTED]
     )
     assert decided == reaction
 
 
 def test_while_a_converge_runs_any_edit_starts_it_over() -> None:
     decided = reactions.to_config_change(
-        change(WEB), state=converge.ConvergeState.RUNNING, modules=MODULES, enabled=[WEB]
+        change(WEB), state=state.ConvergeState.RUNNING, modules=MODULES, enabled=[WEB]
     )
     assert decided == CONVERGE
 
 
 def test_before_the_first_converge_nothing_is_needed() -> None:
     decided = reactions.to_config_change(
-        change(WEB, everywhere=True), state=converge.ConvergeState.NOT_STARTED, modules=MODULES, enabled=[]
+        change(WEB, everywhere=True), state=state.ConvergeState.NOT_STARTED, modules=MODULES, enabled=[]
     )
     assert decided == NOTHING
 
@@ -71,9 +70,9 @@ def test_before_the_first_converge_nothing_is_needed() -> None:
         pytest.param(DB, NOTHING, id="a hook of a disabled module"),
     ],
 )
-@pytest.mark.parametrize("state", [converge.ConvergeState.IDLE, converge.ConvergeState.RUNNING], ids=str)
+@pytest.mark.parametrize("state", [state.ConvergeState.IDLE, state.ConvergeState.RUNNING], ids=str)
 def test_values_that_a_hook_changed(
-    owner: ModuleName | None, reaction: reactions.Reaction, state: converge.ConvergeState
+    owner: ModuleName | None, reaction: reactions.Reaction, state: state.ConvergeState
 ) -> None:
     decided = reactions.to_hook_effects(owner, state=state, modules=MODULES, enabled=[WEB, SCRIPTED])
     assert decided == reaction
@@ -81,5 +80,9 @@ def test_values_that_a_hook_changed(
 
 @pytest.mark.parametrize("owner", [None, WEB], ids=["global", "module"])
 def test_values_that_a_hook_changed_before_the_first_converge_need_nothing(owner: ModuleName | None) -> None:
-    state = converge.ConvergeState.NOT_STARTED
-    assert reactions.to_hook_effects(owner, state=state, modules=MODULES, enabled=[WEB]) == NOTHING
+    assert (
+        reactions.to_hook_effects(
+            owner, state=state.ConvergeState.NOT_STARTED, modules=MODULES, enabled=[WEB]
+        )
+        == NOTHING
+    )

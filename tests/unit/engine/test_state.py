@@ -14,22 +14,17 @@ WEB = names.ModuleName("web")
 VIOLATION = schemas.Violation("web.port", "must be an integer", '"eighty"', "openapi/values.yaml")
 
 
-class Told:
-    def __init__(self) -> None:
-        self.statuses: list[str] = []
-
-    def module_changed(self, state: state.ModuleState) -> None:
-        self.statuses.append(state.status)
+@pytest.fixture
+def told() -> list[str]:
+    """The statuses that were reported."""
+    return []
 
 
 @pytest.fixture
-def told() -> Told:
-    return Told()
-
-
-@pytest.fixture
-def states(told: Told) -> state.ModuleStates:
-    return state.ModuleStates([model.Module(WEB, 10, pathlib.Path("010-web"))], told)
+def states(told: list[str]) -> state.ModuleStates:
+    return state.ModuleStates(
+        [model.Module(WEB, 10, pathlib.Path("010-web"))], lambda event: told.append(event.state.status)
+    )
 
 
 def discover(states: state.ModuleStates, *, enabled: bool, reason: str = "because") -> None:
@@ -41,20 +36,20 @@ def discover(states: state.ModuleStates, *, enabled: bool, reason: str = "becaus
     ("enabled", "status"), [(True, "Pending"), (False, "Disabled")], ids=["enabled", "disabled"]
 )
 def test_the_first_discovery_tells_of_every_module(
-    states: state.ModuleStates, told: Told, enabled: bool, status: str
+    states: state.ModuleStates, told: list[str], enabled: bool, status: str
 ) -> None:
     discover(states, enabled=enabled)
-    assert told.statuses == [status]
+    assert told == [status]
 
 
-def test_a_discovery_without_news_tells_nothing(states: state.ModuleStates, told: Told) -> None:
+def test_a_discovery_without_news_tells_nothing(states: state.ModuleStates, told: list[str]) -> None:
     discover(states, enabled=False)
     discover(states, enabled=False)
-    assert len(told.statuses) == 1
+    assert len(told) == 1
 
 
 def test_a_discovery_that_failed_at_a_module_is_its_error_until_one_succeeds(
-    states: state.ModuleStates, told: Told
+    states: state.ModuleStates, told: list[str]
 ) -> None:
     discover(states, enabled=True)
     states.undecided(WEB, errors.ModuleError(WEB, "its enabled script failed"))
@@ -63,15 +58,15 @@ def test_a_discovery_that_failed_at_a_module_is_its_error_until_one_succeeds(
     assert states[WEB].status is state.ModuleStatus.PENDING
     discover(states, enabled=True)
     assert states[WEB].last_error == ""
-    assert len(told.statuses) == 3
+    assert len(told) == 3
 
 
 def test_before_the_first_discovery_only_those_who_ask_learn_of_the_error(
-    states: state.ModuleStates, told: Told
+    states: state.ModuleStates, told: list[str]
 ) -> None:
     states.undecided(WEB, errors.ModuleError(WEB, "its enabled script failed"))
     assert states[WEB].last_error == "module web: its enabled script failed"
-    assert told.statuses == []
+    assert told == []
 
 
 def test_a_discovery_that_succeeds_leaves_the_error_of_a_run(states: state.ModuleStates) -> None:
@@ -81,21 +76,21 @@ def test_a_discovery_that_succeeds_leaves_the_error_of_a_run(states: state.Modul
     assert states[WEB].last_error == "module web: helm failed"
 
 
-def test_another_reason_is_told(states: state.ModuleStates, told: Told) -> None:
+def test_another_reason_is_told(states: state.ModuleStates, told: list[str]) -> None:
     discover(states, enabled=False)
     discover(states, enabled=False, reason="another")
-    assert told.statuses == ["Disabled", "Disabled"]
+    assert told == ["Disabled", "Disabled"]
     assert states[WEB].reason == "another"
 
 
 @pytest.mark.parametrize("status", [state.ModuleStatus.PENDING, state.ModuleStatus.FAILED])
 def test_a_module_without_hooks_that_ran_is_disabled_at_once(
-    states: state.ModuleStates, told: Told, status: state.ModuleStatus
+    states: state.ModuleStates, told: list[str], status: state.ModuleStatus
 ) -> None:
     discover(states, enabled=True)
     states.mark(WEB, status, "its hook told nothing")
     discover(states, enabled=False)
-    assert told.statuses[-1] == "Disabled"
+    assert told[-1] == "Disabled"
     assert (states[WEB].last_error, states[WEB].last_error_without_values) == ("", "")
 
 
@@ -124,18 +119,18 @@ def test_other_errors_are_shown_as_they_are(states: state.ModuleStates) -> None:
     assert states[WEB].last_error == states[WEB].last_error_without_values == ""
 
 
-def test_maintenance_is_part_of_the_reason_until_it_ends(states: state.ModuleStates, told: Told) -> None:
+def test_maintenance_is_part_of_the_reason_until_it_ends(states: state.ModuleStates, told: list[str]) -> None:
     discover(states, enabled=True)
     states.maintain(WEB, "NoResourceReconciliation")
     assert states[WEB].reason == (
         "because; in maintenance (NoResourceReconciliation): Helm and healing leave it alone"
     )
     discover(states, enabled=True)
-    assert len(told.statuses) == 2
+    assert len(told) == 2
     assert "in maintenance" in states[WEB].reason
     states.maintain(WEB, "")
     assert states[WEB].reason == "because"
-    assert len(told.statuses) == 3
+    assert len(told) == 3
 
 
 def test_a_hook_is_current_as_long_as_its_module_has_this_very_one(states: state.ModuleStates) -> None:

@@ -5,6 +5,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from addon_operator.engine import events
 from addon_operator.engine.drift import kind_watch, watched_resources
 from addon_operator.helm.releases import release_types
 from addon_operator.kernel import errors
@@ -106,11 +107,12 @@ class Cluster:
     async def may_follow_everywhere(self, resource: api_resources.Resource) -> bool:
         return self.may_list
 
-    def not_watched(self, modules: Sequence[ModuleName], kind: str, reason: str) -> None:
-        self.told.append((tuple(modules), kind, reason))
-
-    def shared(self, modules: Sequence[ModuleName], resources: Sequence[str]) -> None:
-        self.shares.append((tuple(modules), tuple(resources)))
+    def tell(self, event: events.Event) -> None:
+        match event:
+            case events.KindNotWatched():
+                self.told.append((tuple(event.modules), event.kind, event.reason))
+            case events.ResourcesShared():
+                self.shares.append((tuple(event.modules), tuple(event.resources)))
 
     async def exists(self, resource: api_resources.Resource, namespace: str, name: str) -> bool | None:
         self.probed.append(name)
@@ -190,4 +192,4 @@ class Cluster:
 
 def resources_of(cluster: Cluster) -> watched_resources.WatchedResources:
     watches: kind_watch.Watches = cluster
-    return watched_resources.WatchedResources(watches, cluster, cluster, cluster, namespace="addons")
+    return watched_resources.WatchedResources(watches, cluster, cluster, cluster.tell, namespace="addons")

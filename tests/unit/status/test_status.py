@@ -6,7 +6,7 @@ from typing import cast
 import pytest
 
 from addon_operator.engine import engine
-from addon_operator.engine.converge import converge
+from addon_operator.engine import state as engine_state
 from addon_operator.status import health
 from tests.unit.app import inspected
 
@@ -22,7 +22,7 @@ class Done:
 @dataclasses.dataclass
 class Converger:
     first_done: Done
-    state: converge.ConvergeState = converge.ConvergeState.RUNNING
+    state: engine_state.ConvergeState = engine_state.ConvergeState.RUNNING
     remaining: int = 2
 
 

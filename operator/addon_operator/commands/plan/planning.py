@@ -132,16 +132,17 @@ async def _values(
     return values
 
 
+def _ignore(_event: object) -> None:
+    """Nobody listens, as nothing runs."""
+
+
 class _Nobody:
-    """Who is told of edits and of modules' states: nobody, as nothing runs."""
+    """Who is told of edits: nobody, as nothing runs."""
 
     def config_changed(self, change: store.ConfigChange) -> None:
         pass
 
     def config_invalid(self, error: sources.ConfigMapError, uid: str) -> None:
-        pass
-
-    def module_changed(self, state: state.ModuleState) -> None:
         pass
 
 
@@ -196,14 +197,14 @@ class _Planner:
 
     async def _observe(self) -> plan.Observed:
         found = module_discovery.Discovery(
-            state.ModuleStates(list(self._modules.values()), _Nobody()),
+            state.ModuleStates(list(self._modules.values()), _ignore),
             self._values,
             self._runner,
             self,
             purge=plan.PurgePolicy(self._settings.helm_purge),
             ignored_releases=self._ignored,
             allow_empty=self._settings.allow_empty_modules,
-            log_verdict=lambda _: None,
+            tell=_ignore,
         )
         return await found.observe()
 

@@ -7,7 +7,7 @@ import itertools
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from addon_operator.engine import introspection, state
+from addon_operator.engine import events, introspection, state
 from addon_operator.engine.bindings import (
     hook_rates,
     hook_tasks,
@@ -92,7 +92,7 @@ class BindingSources:
 
     subscribe: kubernetes_binding.Subscribe
     ticks: schedules.Schedules
-    observer: kubernetes_binding.BindingObserver
+    tell: events.Listener
 
 
 class HookBindings:
@@ -113,7 +113,7 @@ class HookBindings:
         self._rates = rates
         self._ticks = sources.ticks
         self._subscribe = sources.subscribe
-        self._observer = sources.observer
+        self._tell = sources.tell
         self._warn = warn
         self._hooks: dict[str, tuple[state.Hook, ...]] = {}
         self._ticking: set[str] = set()
@@ -248,9 +248,7 @@ class HookBindings:
     def _bind(
         self, hook: state.Hook, binding: bindings.KubernetesBinding
     ) -> kubernetes_binding.BoundKubernetes:
-        return kubernetes_binding.BoundKubernetes(
-            hook, binding, self._tasks.add, self._went_live, self._observer
-        )
+        return kubernetes_binding.BoundKubernetes(hook, binding, self._tasks.add, self._went_live, self._tell)
 
     def _went_live(self, one: kubernetes_binding.BoundKubernetes) -> None:
         period = one.binding.resynchronization_period

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 from typing import Final, Protocol
 
-from addon_operator.engine import state
+from addon_operator.engine import events, state
 from addon_operator.engine.bindings import hook_rates, triggers
 from addon_operator.engine.hooks import hook_run
 from addon_operator.engine.queues import queue_set, tasks
@@ -42,7 +42,7 @@ class Executor(Protocol):
         self,
         hook: state.Hook,
         contexts: Iterable[binding_contexts.Context],
-        labels: hook_run.HookLabels,
+        labels: events.HookLabels,
         *,
         allow_failure: bool = False,
     ) -> hook_run.HookEffects:
@@ -99,7 +99,7 @@ class HookTasks:
         Raises what :meth:`.HookExecutor.run` raises.
         """
         self._rates.ran(hook)
-        labels = hook_run.HookLabels(hook.name, caused_by[0].binding.name, queue, activation, hook.module)
+        labels = events.HookLabels(hook.name, caused_by[0].binding.name, queue, activation, hook.module)
         starting = [cause.bound for cause in caused_by if isinstance(cause, triggers.Synchronization)]
         for bound in starting:
             bound.synchronization_begins()

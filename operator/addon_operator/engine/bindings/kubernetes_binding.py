@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
-from addon_operator.engine import state
+from addon_operator.engine import events, state
 from addon_operator.engine.bindings import triggers
 from addon_operator.hook_contract import binding_contexts
 from addon_operator.hook_contract.configuration import bindings
@@ -42,42 +42,6 @@ class Subscribe(Protocol):
         ...
 
 
-class BindingObserver(Protocol):
-    """Who is told of bindings: the log and metrics."""
-
-    def binding_waits(self, hook: state.Hook, binding: bindings.KubernetesBinding, reason: str) -> None:
-        """Its objects cannot be followed just now. Told once per reason."""
-        ...
-
-    def binding_follows(self, hook: state.Hook, binding: bindings.KubernetesBinding) -> None:
-        """All is well again."""
-        ...
-
-    def objects_counted(self, hook: state.Hook, binding: bindings.KubernetesBinding, count: int) -> None:
-        """So many objects are in its snapshot."""
-        ...
-
-    def snapshot_measured(self, hook: state.Hook, binding: bindings.KubernetesBinding, size: int) -> None:
-        """Its snapshot has so many bytes of JSON."""
-        ...
-
-    def objects_filtered(
-        self, hook: state.Hook, binding: bindings.KubernetesBinding, count: int, seconds: float
-    ) -> None:
-        """Its jqFilter was applied to so many objects in so much time."""
-        ...
-
-    def events_handled(
-        self, hook: state.Hook, binding: bindings.KubernetesBinding, count: int, seconds: float
-    ) -> None:
-        """So many changes were put where they belong, in so much time."""
-        ...
-
-    def binding_gone(self, hook: state.Hook, binding: bindings.KubernetesBinding) -> None:
-        """It was ended."""
-        ...
-
-
 class Phase(enum.Enum):
     """How far a binding is."""
 
@@ -103,7 +67,7 @@ class BoundKubernetes:
         binding: bindings.KubernetesBinding,
         enqueue: triggers.Enqueue,
         went_live: Callable[["BoundKubernetes"], None],
-        observer: BindingObserver,
+        tell: events.Listener,
     ) -> None:
         self.hook = hook
         self.binding = binding
@@ -118,7 +82,7 @@ class BoundKubernetes:
         """Why the last try of its Synchronization run failed."""
         self._enqueue = enqueue
         self._went_live = went_live
-        self._observer = observer
+        self._tell = tell
         self._subscription: object_changes.Subscription | None = None
         self._kept: list[triggers.Cause] = []
         self._count = 0
@@ -153,7 +117,7 @@ class BoundKubernetes:
         if self._subscription is not None:
             self._subscription.close()
             self._subscription = None
-            self._observer.binding_gone(self.hook, self.binding)
+            self._tell(events.BindingGone(self.hook, self.binding))
 
     def mute(self) -> None:
         """Make no runs any more."""
@@ -204,12 +168,13 @@ class BoundKubernetes:
             what = bindings.WatchEvent(change.type.value)
             if what in self.binding.execute_on_event:
                 self._take(triggers.Event(self.binding, what, binding_contexts.PackedEntry(change.kept)))
-        self._observer.events_handled(self.hook, self.binding, len(changes), time.perf_counter() - began)
+        seconds = time.perf_counter() - began
+        self._tell(events.ChangesHandled(self.hook, self.binding, len(changes), seconds))
 
     def filtered(self, count: int, seconds: float) -> None:
         """Tell of it, unless the binding has ended and only those that share its filter go on."""
         if self._subscription is not None:
-            self._observer.objects_filtered(self.hook, self.binding, count, seconds)
+            self._tell(events.ObjectsFiltered(self.hook, self.binding, count, seconds))
 
     def trouble(self, reason: str | None) -> None:
         """Tell of it once."""
@@ -217,9 +182,9 @@ class BoundKubernetes:
             return
         self._reason = reason
         if reason is None:
-            self._observer.binding_follows(self.hook, self.binding)
+            self._tell(events.BindingFollows(self.hook, self.binding))
         else:
-            self._observer.binding_waits(self.hook, self.binding, reason)
+            self._tell(events.BindingWaits(self.hook, self.binding, reason))
         self.news.set()
 
     def synchronization_begins(self) -> None:
@@ -268,6 +233,5 @@ class BoundKubernetes:
 
     def _counted(self, count: int) -> None:
         self._count = count
-        self._observer.objects_counted(self.hook, self.binding, count)
-        if self._subscription is not None:
-            self._observer.snapshot_measured(self.hook, self.binding, self._subscription.size)
+        size = None if self._subscription is None else self._subscription.size
+        self._tell(events.SnapshotChanged(self.hook, self.binding, count, size))

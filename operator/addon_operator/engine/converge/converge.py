@@ -12,21 +12,15 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Final, Protocol
 
+from addon_operator.engine import events
 from addon_operator.engine.converge import converge_backoff
 from addon_operator.engine.queues import tasks
 from addon_operator.engine.queues.task_queue import TaskQueue
+from addon_operator.engine.state import ConvergeState
 from addon_operator.kernel import names
 from addon_operator.modules import plan
 
 ACTIVATION_AFTER_ALL: Final = "AfterAllHooksChangeGlobalValues"
-
-
-class ConvergeState(enum.Enum):
-    """Where the engine is with its first converge and those after it."""
-
-    NOT_STARTED = "not started"
-    RUNNING = "running"
-    IDLE = "idle"
 
 
 class OnFailure(enum.StrEnum):
@@ -76,22 +70,6 @@ class Steps(Protocol):
         ...
 
 
-class ConvergeObserver(Protocol):
-    """Who is told of converges: metrics and the log."""
-
-    def converge_started(self, activation: str) -> None:
-        """A converge begins."""
-        ...
-
-    def converge_ended(self, activation: str, seconds: float, *, superseded: bool) -> None:
-        """It ended after ``seconds``, or gave way to a newer intent."""
-        ...
-
-    def converge_unsettled(self, rounds: int, hooks: Sequence[str], delay: float) -> None:
-        """``afterAll`` hooks changed global values ``rounds`` times in a row; the next converge waits."""
-        ...
-
-
 class Timers(Protocol):
     """What calls something later; the event loop."""
 
@@ -121,14 +99,14 @@ class Converger:
         self,
         queue: TaskQueue,
         steps: Steps,
-        observer: ConvergeObserver,
+        tell: events.Listener,
         *,
         on_failure: OnFailure = OnFailure.WAIT,
         timers: Timers | None = None,
     ) -> None:
         self._queue = queue
         self._steps = steps
-        self._observer = observer
+        self._tell = tell
         self._on_failure = on_failure
         self._timers = timers
         self._settling = converge_backoff.Settling()
@@ -218,7 +196,7 @@ class Converger:
     async def _one(self, activation: str) -> None:
         self._count += 1
         self._progress = _Progress(self._count, activation)
-        self._observer.converge_started(activation)
+        self._tell(events.ConvergeStarted(activation))
         began = time.monotonic()
         superseded = True
         try:
@@ -228,7 +206,7 @@ class Converger:
             pass
         finally:
             self._progress = None
-            self._observer.converge_ended(activation, time.monotonic() - began, superseded=superseded)
+            self._tell(events.ConvergeEnded(activation, time.monotonic() - began, superseded))
         if not superseded and self._wanted is None:
             self.first_done.set()
             self._gave_way = 0
@@ -272,7 +250,7 @@ class Converger:
         if not delay:
             self.request(ACTIVATION_AFTER_ALL)
             return True
-        self._observer.converge_unsettled(self._settling.rounds, changing, delay)
+        self._tell(events.ConvergeUnsettled(self._settling.rounds, changing, delay))
         timers = self._timers or asyncio.get_running_loop()
         self._later = timers.call_later(delay, functools.partial(self.request, ACTIVATION_AFTER_ALL))
         return False

@@ -2,10 +2,10 @@
 
 import os
 import pathlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, Protocol
 
-from addon_operator.engine import state
+from addon_operator.engine import events, state
 from addon_operator.engine.hooks import hook_runner
 from addon_operator.kernel import errors, json_types, names
 from addon_operator.modules import model, plan
@@ -63,7 +63,7 @@ class Discovery:
         purge: plan.PurgePolicy,
         ignored_releases: frozenset[str],
         allow_empty: bool,
-        log_verdict: Callable[[model.Verdict], None],
+        tell: events.Listener,
     ) -> None:
         self._states = states
         self._values = values
@@ -72,7 +72,7 @@ class Discovery:
         self._purge = purge
         self._ignored_releases = ignored_releases
         self._allow_empty = allow_empty
-        self._log_verdict = log_verdict
+        self._tell = tell
 
     async def observe(self) -> plan.Observed:
         """Look at everything once.
@@ -99,7 +99,7 @@ class Discovery:
         for module in self._states.modules:
             verdict = await self._verdict(module, enabled)
             verdicts[module.name] = verdict
-            self._log_verdict(verdict)
+            self._tell(events.ModuleDecided(verdict))
             if verdict.enabled:
                 enabled.append(module.name)
         return verdicts

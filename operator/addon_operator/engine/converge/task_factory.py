@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from addon_operator.engine import state
+from addon_operator.engine import events, state
 from addon_operator.engine.converge import module_discovery
 from addon_operator.engine.hooks import global_hooks
 from addon_operator.engine.modules import module_crds, module_run
@@ -31,7 +31,7 @@ class EngineSteps:
         runner: module_run.ModuleRunner,
         releases: module_run.Releases,
         definitions: module_crds.ModuleCrds,
-        observer: module_run.RunObserver,
+        tell: events.Listener,
     ) -> None:
         self._states = states
         self._values = values
@@ -40,7 +40,7 @@ class EngineSteps:
         self._runner = runner
         self._releases = releases
         self._definitions = definitions
-        self._observer = observer
+        self._tell = tell
         self._removals: frozenset[str] = frozenset()
 
     def on_startup(self) -> Sequence[tasks.Task]:
@@ -63,13 +63,13 @@ class EngineSteps:
                 observed = await self._discovery.observe()
                 made = plan.plan_converge(observed)
             except Exception as error:
-                self._observer.discovery_failed()
+                self._tell(events.DiscoveryFailed())
                 if isinstance(error, errors.ModuleError):
                     self._states.undecided(names.ModuleName(error.module), error)
                 raise
             task.checkpoint()
             self._states.discovered(made.verdicts, made.enabled)
-            self._observer.modules_discovered(len(made.enabled), len(observed.modules))
+            self._tell(events.ModulesDiscovered(len(made.enabled), len(observed.modules)))
             self._tell_of_removals(observed, made)
             self._mute(set(self._states.started) - set(made.enabled))
             self._releases.follow(made.enabled)
@@ -89,7 +89,7 @@ class EngineSteps:
         due |= {f"release {name} is purged": plan.purge_reason(observed, name) for name in made.purges}
         for what, reason in due.items():
             if what not in self._removals:
-                self._observer.removal_due(what, reason)
+                self._tell(events.RemovalDue(what, reason))
         self._removals = frozenset(due)
 
     def ensure_crds(self, enabled: Sequence[names.ModuleName], activation: str) -> Sequence[tasks.Task]:
@@ -110,7 +110,7 @@ class EngineSteps:
             await self._definitions.ensure(self._states[module].module)
         except errors.AddonOperatorError as error:
             self._states.mark(module, state.ModuleStatus.FAILED, error)
-            self._observer.module_run_failed(module)
+            self._tell(events.ModuleFailed(module))
             raise
 
     def run(self, module: names.ModuleName, activation: str) -> tasks.Task:

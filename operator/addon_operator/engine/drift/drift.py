@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from typing import Final, Protocol
 
 from addon_operator.aio import waiting
+from addon_operator.engine import events
 from addon_operator.engine.drift import drift_backoff, restoring, watched_resources
 from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import errors, names
@@ -46,22 +47,6 @@ class Probe(Protocol):
         ...
 
 
-class HealObserver(Protocol):
-    """Who is told of healing: the log and metrics."""
-
-    def absent_found(self, module: names.ModuleName, resources: Sequence[str], reason: str) -> None:
-        """Resources of the module are absent and cannot be restored, for this reason; a run is on its way."""
-        ...
-
-    def healed(self, module: names.ModuleName, resources: Sequence[str], *, by_helm: bool) -> None:
-        """These resources are back: restored from the record of the release, or by Helm."""
-        ...
-
-    def heal_postponed(self, module: names.ModuleName, resources: Sequence[str], seconds: float) -> None:
-        """Somebody removes resources of the module again and again; the next healing is so far away."""
-        ...
-
-
 class RunRequest(Protocol):
     """Asks for runs of modules."""
 
@@ -79,7 +64,7 @@ class Healing:
         probe: Probe,
         restorer: restoring.Restorer,
         deletions: own_deletions.OwnDeletions,
-        observer: HealObserver,
+        tell: events.Listener,
         request_run: RunRequest,
         clock: clocks.Clock,
     ) -> None:
@@ -87,7 +72,7 @@ class Healing:
         self._probe = probe
         self._restorer = restorer
         self._deletions = deletions
-        self._observer = observer
+        self._tell = tell
         self._request_run = request_run
         self._clock = clock
         self._at_work: collections.Counter[names.ModuleName] = collections.Counter()
@@ -211,7 +196,8 @@ class Healing:
         self._note_healed(module, tuple(map(str, outcome.done)), by_helm=False)
         if outcome.for_helm:
             self._leave_to_helm(module, outcome.for_helm)
-            self._observer.absent_found(module, tuple(map(str, outcome.for_helm)), _UNCHANGEABLE)
+            for_helm = tuple(map(str, outcome.for_helm))
+            self._tell(events.AbsentFound(module, for_helm, _UNCHANGEABLE))
             self._request_run(module, ACTIVATION, at_once=True)
             self._look_in(module, PATIENCE)
         if outcome.left:
@@ -235,7 +221,7 @@ class Healing:
             self._look_in(module, LAG)
             return
         self._stop_counting(module)
-        self._observer.absent_found(module, tuple(map(str, outcome.left)), outcome.reason)
+        self._tell(events.AbsentFound(module, tuple(map(str, outcome.left)), outcome.reason))
         self._request_run(module, ACTIVATION)
         # The run may be dropped for a newer intent, or end before it came to Helm.
         self._look_in(module, RECHECK)
@@ -246,7 +232,7 @@ class Healing:
 
     def _note_healed(self, module: names.ModuleName, resources: Sequence[str], *, by_helm: bool) -> None:
         if resources:
-            self._observer.healed(module, resources, by_helm=by_helm)
+            self._tell(events.ResourcesHealed(module, resources, by_helm))
             self._healed_of(module).healed(resources, self._clock.monotonic())
             self._told_postponed.discard(module)
 
@@ -256,7 +242,7 @@ class Healing:
     def _postpone(self, module: names.ModuleName, absent: Sequence[str], wait: float) -> None:
         if module not in self._told_postponed:
             self._told_postponed.add(module)
-            self._observer.heal_postponed(module, absent, wait)
+            self._tell(events.HealPostponed(module, absent, wait))
         self._look_in(module, wait)
 
     def _look_in(self, module: names.ModuleName, seconds: float) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, 
 from typing import Final, Protocol
 
 from addon_operator.aio import waiting
+from addon_operator.engine import events
 from addon_operator.engine.drift import drift, watched_resources
 from addon_operator.helm import helm_errors
 from addon_operator.helm.releases import release_types
@@ -75,14 +76,6 @@ class Releases(Protocol):
         ...
 
 
-class MaintenanceObserver(Protocol):
-    """Who is told of the maintenance of modules: status, the log and metrics."""
-
-    def maintenance_changed(self, module: names.ModuleName, mode: str) -> None:
-        """Helm and healing leave the module alone from now on; with an empty ``mode`` no longer."""
-        ...
-
-
 class WatchedReleases:
     """Implements the releases of :mod:`.module_run`, with healing."""
 
@@ -91,7 +84,7 @@ class WatchedReleases:
         releases: Releases,
         resources: watched_resources.WatchedResources,
         heal: drift.Healing,
-        observer: MaintenanceObserver,
+        tell: events.Listener,
         *,
         maintenance: Callable[[names.ModuleName], str],
         warn: Callable[[str], None],
@@ -101,7 +94,7 @@ class WatchedReleases:
         self._releases = releases
         self._resources = resources
         self._healing = heal
-        self._observer = observer
+        self._tell = tell
         self._maintenance = maintenance
         self._warn = warn
         self._clock = clock
@@ -260,5 +253,5 @@ class WatchedReleases:
         mode = self._maintenance(module)
         if mode != self._modes.get(module, ""):
             self._modes[module] = mode
-            self._observer.maintenance_changed(module, mode)
+            self._tell(events.MaintenanceChanged(module, mode))
         return bool(mode)

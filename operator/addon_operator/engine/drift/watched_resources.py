@@ -7,6 +7,7 @@ import enum
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
+from addon_operator.engine import events
 from addon_operator.engine.drift import kind_watch
 from addon_operator.kernel import names
 from addon_operator.kube.discovery import api_resources
@@ -73,18 +74,6 @@ class Listener(Protocol):
         ...
 
 
-class WatchObserver(Protocol):
-    """Who is told of watches that do not work: the log."""
-
-    def not_watched(self, modules: Sequence[names.ModuleName], kind: str, reason: str) -> None:
-        """Resources of the kind cannot be watched; told once."""
-        ...
-
-    def shared(self, modules: Sequence[names.ModuleName], resources: Sequence[str]) -> None:
-        """Two modules have these resources; told when that changes."""
-        ...
-
-
 class Kinds(Protocol):
     """What the API server offers; see :class:`.Catalog`."""
 
@@ -116,7 +105,7 @@ class WatchedResources:
         watches: kind_watch.Watches,
         kinds: Kinds,
         rights: Rights,
-        observer: WatchObserver,
+        tell: events.Listener,
         *,
         namespace: str,
     ) -> None:
@@ -124,7 +113,7 @@ class WatchedResources:
         self._watches = watches
         self._kinds = kinds
         self._rights = rights
-        self._observer = observer
+        self._tell = tell
         self._namespace = namespace
         self._listener: Listener | None = None
         self._followed: dict[names.ModuleName, _Followed] = {}
@@ -244,13 +233,13 @@ class WatchedResources:
         self, module: names.ModuleName, unwatched: Mapping[manifests.ManifestResource, str]
     ) -> None:
         for resource, reason in unwatched.items():
-            self._tell((module,), resource.kind, reason)
+            self._tell_not_watched((module,), resource.kind, reason)
 
-    def _tell(self, modules: Sequence[names.ModuleName], kind: str, reason: str) -> None:
+    def _tell_not_watched(self, modules: Sequence[names.ModuleName], kind: str, reason: str) -> None:
         fresh = [module for module in modules if (module, kind) not in self._told]
         self._told.update((module, kind) for module in fresh)
         if fresh:
-            self._observer.not_watched(fresh, kind, reason)
+            self._tell(events.KindNotWatched(fresh, kind, reason))
 
     async def _find_rights(self, watched: Iterable[Watched]) -> None:
         for resource in {each.resource for each in watched if each.resource.namespaced}:
@@ -325,7 +314,7 @@ class WatchedResources:
             resources = tuple(sorted(names_of))
             if self._shared.get(pair) != resources:
                 self._shared[pair] = resources
-                self._observer.shared(pair, resources)
+                self._tell(events.ResourcesShared(pair, resources))
 
     def _by_scope(self, watched: Iterable[Watched]) -> dict[kind_watch.Scope, list[kind_watch.ObjectKey]]:
         found: dict[kind_watch.Scope, list[kind_watch.ObjectKey]] = {}
@@ -366,4 +355,4 @@ class WatchedResources:
     def _in_trouble(self, watch: kind_watch.KindWatch) -> None:
         # What was followed once comes back by itself; the informers count and tell their retries.
         if not watch.is_synced and watch.reason is not None:
-            self._tell(sorted(watch.modules), watch.scope.resource.kind, watch.reason)
+            self._tell_not_watched(sorted(watch.modules), watch.scope.resource.kind, watch.reason)

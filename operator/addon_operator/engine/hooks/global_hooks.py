@@ -3,7 +3,7 @@
 import pathlib
 from collections.abc import Callable, Sequence
 
-from addon_operator.engine import state
+from addon_operator.engine import events, state
 from addon_operator.engine.hooks import hook_files, hook_run, hook_runner
 from addon_operator.engine.queues import tasks
 from addon_operator.hook_contract import binding_contexts
@@ -51,7 +51,7 @@ class GlobalHooks:
 
     def _task(self, hook: state.Hook, binding: hook_config.LifecycleBinding, activation: str) -> tasks.Task:
         async def run(_task: tasks.Task) -> None:
-            labels = hook_run.HookLabels(hook.name, binding, MAIN_QUEUE, activation)
+            labels = events.HookLabels(hook.name, binding, MAIN_QUEUE, activation)
             context = binding_contexts.lifecycle(binding, self._snapshots(hook))
             await self._executor.run(hook, [context], labels)
 

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from typing import Final, Protocol
 
 from addon_operator.documents import document_stream
-from addon_operator.engine import state
+from addon_operator.engine import events, state
 from addon_operator.engine.hooks import hook_runner
 from addon_operator.engine.queues import tasks
 from addon_operator.hook_contract import binding_contexts
@@ -25,17 +25,6 @@ LARGE_CHARS: Final = 64 * 1024
 
 HOLDS_AFTER: Final = 30.0
 """Seconds after which it is told that a hook still runs."""
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class HookLabels:
-    """The labels of a run in metrics and logs."""
-
-    hook: str
-    binding: str
-    queue: str
-    activation: str
-    module: names.ModuleName | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -67,22 +56,6 @@ class ConfigWriter(Protocol):
 
     async def write(self, owner: names.ModuleName | None, patch: patches.ValuesPatch) -> bool:
         """Apply the patch to the ConfigMap in the cluster and to the store; whether it changed something."""
-        ...
-
-
-class HookObserver(Protocol):
-    """Who is told of runs: metrics and the log."""
-
-    def hook_holds(self, labels: HookLabels, seconds: float) -> None:
-        """The hook has run for so long, and what waits in its queue waits for it."""
-        ...
-
-    def hook_succeeded(self, labels: HookLabels, result: children.ChildResult) -> None:
-        """The hook exited with 0 and its outputs were applied."""
-        ...
-
-    def hook_failed(self, labels: HookLabels, result: children.ChildResult | None, *, allowed: bool) -> None:
-        """The hook or one of its outputs failed; ``result`` is there if a process ended."""
         ...
 
 
@@ -139,7 +112,7 @@ class HookExecutor:
         values: store.ValuesStore,
         config_writer: ConfigWriter,
         sinks: Sinks,
-        observer: HookObserver,
+        tell: events.Listener,
         *,
         enabled_modules: Callable[[], Sequence[names.ModuleName]],
         is_current: Callable[[state.Hook], bool],
@@ -150,7 +123,7 @@ class HookExecutor:
         self._values = values
         self._config_writer = config_writer
         self._sinks = sinks
-        self._observer = observer
+        self._tell = tell
         self._enabled_modules = enabled_modules
         self._is_current = is_current
         self._warn = warn
@@ -159,7 +132,7 @@ class HookExecutor:
         self,
         hook: state.Hook,
         contexts: Iterable[binding_contexts.Context],
-        labels: HookLabels,
+        labels: events.HookLabels,
         *,
         allow_failure: bool = False,
     ) -> HookEffects:
@@ -186,20 +159,20 @@ class HookExecutor:
             failed = error.result if isinstance(error, hook_runner.HookFailed) else result
             if isinstance(error, hook_runner.HookFailed):
                 await self._tell_of_failure(hook, error)
-            self._observer.hook_failed(labels, failed, allowed=allow_failure)
+            self._tell(events.HookFailed(labels, failed, allow_failure))
             raise
-        self._observer.hook_succeeded(labels, ran.result)
+        self._tell(events.HookSucceeded(labels, ran.result))
         return effects
 
     @contextlib.asynccontextmanager
-    async def _told_when_long(self, labels: HookLabels) -> AsyncIterator[None]:
+    async def _told_when_long(self, labels: events.HookLabels) -> AsyncIterator[None]:
         """Tell of a hook that holds its queue, at times that double."""
         loop = asyncio.get_running_loop()
         timer: asyncio.TimerHandle
 
         def tell(seconds: float) -> None:
             nonlocal timer
-            self._observer.hook_holds(labels, seconds)
+            self._tell(events.HookHolds(labels, seconds))
             timer = loop.call_later(seconds, tell, 2 * seconds)
 
         timer = loop.call_later(HOLDS_AFTER, tell, HOLDS_AFTER)
@@ -213,7 +186,7 @@ class HookExecutor:
             raise tasks.SupersededError(f"hook {hook.name}: module {hook.module} was removed while it ran")
 
     def _request(
-        self, hook: state.Hook, contexts: Iterable[binding_contexts.Context], labels: HookLabels
+        self, hook: state.Hook, contexts: Iterable[binding_contexts.Context], labels: events.HookLabels
     ) -> hook_runner.HookRunRequest:
         fields = {"hook": labels.hook, "binding": labels.binding, "queue": labels.queue}
         return hook_runner.HookRunRequest(

@@ -10,6 +10,7 @@ import pathlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, Protocol, TypeAlias
 
+from addon_operator.engine import events
 from addon_operator.engine.modules import module_files
 from addon_operator.helm.charts import chart_files, subcharts
 from addon_operator.kernel import errors, json_types, names
@@ -40,27 +41,19 @@ class Installer(Protocol):
         ...
 
 
-class CrdObserver(Protocol):
-    """Who is told of definitions: the log."""
-
-    def crd_applied(self, module: names.ModuleName, crd: str) -> None:
-        """A definition was written."""
-        ...
-
-
 class ModuleCrds:
     """Knows of which modules the definitions are as the files say."""
 
     def __init__(
         self,
         installer: Installer,
-        observer: CrdObserver,
+        tell: events.Listener,
         filter_prefixes: Sequence[str],
         values: Callable[[names.ModuleName], json_types.JsonObject],
     ) -> None:
         """``values`` gives those that Helm gets for a module: they enable the charts within a chart."""
         self._installer = installer
-        self._observer = observer
+        self._tell = tell
         self._filter_prefixes = tuple(filter_prefixes)
         self._values = values
         self._applied: dict[names.ModuleName, _Signature] = {}
@@ -140,7 +133,7 @@ class ModuleCrds:
                 raise errors.ModuleError(module.name, f"{crd.source}: {error}") from error
             self._written[name] = self._installer.digest(text)
             if changed:
-                self._observer.crd_applied(module.name, name)
+                self._tell(events.CrdApplied(module.name, name))
 
     async def _what_is_applied(self) -> Mapping[str, str]:
         now = asyncio.get_running_loop().time()

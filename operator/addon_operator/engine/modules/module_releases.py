@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Protocol
 
+from addon_operator.engine import events
 from addon_operator.engine.queues import tasks
 from addon_operator.helm.releases import release_types
 from addon_operator.kernel import names
@@ -39,20 +40,6 @@ class HelmReleases(Protocol):
         ...
 
 
-class ReleaseObserver(Protocol):
-    """Who is told what became of releases: metrics and the log."""
-
-    def release_ensured(
-        self, module: names.ModuleName, activation: str, outcome: release_types.ReleaseOutcome
-    ) -> None:
-        """The release is as it should be; ``outcome`` says what was done for it."""
-        ...
-
-    def release_removed(self, release: str) -> None:
-        """The release was uninstalled."""
-        ...
-
-
 def request_of(
     values: store.ValuesStore,
     module: model.Module,
@@ -82,14 +69,14 @@ class ModuleReleases:
         self,
         manager: HelmReleases,
         values: store.ValuesStore,
-        observer: ReleaseObserver,
+        tell: events.Listener,
         *,
         ignored: frozenset[str] = frozenset(),
     ) -> None:
         """``ignored``: releases that are never removed."""
         self._manager = manager
         self._values = values
-        self._observer = observer
+        self._tell = tell
         self._ignored = ignored
         self._known: dict[str, int] = {}
         self._half_removed: set[str] = set()
@@ -136,7 +123,7 @@ class ModuleReleases:
         await asyncio.to_thread(self._values.checking_helm_values(module.name))
         outcome = await self._interruptible(request)
         self._known[module.name] = outcome.revision
-        self._observer.release_ensured(module.name, activation, outcome)
+        self._tell(events.ReleaseEnsured(module.name, activation, outcome))
         return outcome
 
     async def deployed(self, release: names.ModuleName) -> release_types.Deployed | None:
@@ -183,7 +170,7 @@ class ModuleReleases:
             return
         name = names.ModuleName(release)
         if await self._manager.remove(name, keep_record=keep_record, sparing=sparing):
-            self._observer.release_removed(release)
+            self._tell(events.ReleaseRemoved(release))
         self._known.pop(release, None)
         if keep_record:
             self._half_removed.add(release)

@@ -1,10 +1,10 @@
 """Taking modules in that changed on disk while the operator runs (setting ``WATCH_MODULES``)."""
 
 import dataclasses
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from typing import Protocol
 
-from addon_operator.engine import reactions, state
+from addon_operator.engine import events, reactions, state
 from addon_operator.engine.modules import module_files, module_loader
 from addon_operator.kernel import errors, names
 from addon_operator.modules import model
@@ -27,22 +27,6 @@ class HookReader(Protocol):
         ...
 
 
-class ReloadObserver(Protocol):
-    """Who is told of reloads: the log and metrics."""
-
-    def modules_reloaded(self, touched: Collection[names.ModuleName], warnings: Sequence[str]) -> None:
-        """These modules changed on disk and were taken in; ``warnings`` are what is strange in them."""
-        ...
-
-    def module_gone(self, module: names.ModuleName) -> None:
-        """The directory of the module is gone."""
-        ...
-
-    def reload_refused(self, problem: str) -> None:
-        """Something that changed on disk is wrong; what was before stays in force."""
-        ...
-
-
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Before:
     """What decides whether a change concerns other modules, too."""
@@ -62,7 +46,7 @@ class ModuleReload:
         states: state.ModuleStates,
         configuration: Configuration,
         hooks: HookReader,
-        observer: ReloadObserver,
+        tell: events.Listener,
         *,
         end: Callable[[names.ModuleName], None],
     ) -> None:
@@ -71,7 +55,7 @@ class ModuleReload:
         self._states = states
         self._configuration = configuration
         self._hooks = hooks
-        self._observer = observer
+        self._tell = tell
         self._end = end
 
     async def take(self, loading: module_loader.Loading) -> reactions.Reaction:
@@ -83,20 +67,20 @@ class ModuleReload:
         )
         for gone in self._states.replace([files.module for files in loaded.modules]):
             self._end(gone)
-            self._observer.module_gone(gone)
+            self._tell(events.ModuleGone(gone))
         if set(before.modules) != set(self._values.modules):
             await self._configuration.set_modules(self._values.modules)
         for name in sorted(loading.touched):
             await self._renew_hooks(name)
         if loading.touched:
-            self._observer.modules_reloaded(sorted(loading.touched), loading.warnings)
+            self._tell(events.ModulesReloaded(sorted(loading.touched), loading.warnings))
         return self._reaction(before, loading.touched)
 
     async def _renew_hooks(self, name: names.ModuleName) -> None:
         try:
             await self._hooks.renew_hooks(name)
         except errors.AddonOperatorError as error:
-            self._observer.reload_refused(f"module {name}: its hooks stay as they were: {error}")
+            self._tell(events.ReloadRefused(f"module {name}: its hooks stay as they were: {error}"))
 
     def _observe(self) -> _Before:
         known = self._values.modules

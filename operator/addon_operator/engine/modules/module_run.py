@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Protocol
 
-from addon_operator.engine import state
+from addon_operator.engine import events, state
 from addon_operator.engine.bindings import hook_bindings
 from addon_operator.engine.hooks import hook_files, hook_run, hook_runner
 from addon_operator.engine.queues import tasks
@@ -98,38 +98,6 @@ class Bindings(Protocol):
         ...
 
 
-class RunObserver(Protocol):
-    """Who is told of runs: metrics and the log."""
-
-    def module_ran(self, module: names.ModuleName, activation: str, seconds: float) -> None:
-        """A run or its failed try took ``seconds``."""
-        ...
-
-    def module_run_failed(self, module: names.ModuleName) -> None:
-        """A try of a run failed."""
-        ...
-
-    def module_delete_failed(self, module: names.ModuleName) -> None:
-        """A try of a delete failed."""
-        ...
-
-    def modules_discovered(self, enabled: int, modules: int) -> None:
-        """A discovery found so many modules."""
-        ...
-
-    def removal_due(self, what: str, reason: str) -> None:
-        """A module will be deleted or a release purged, as the beginning of a sentence, and why."""
-        ...
-
-    def discovery_failed(self) -> None:
-        """A hook of an enabled module told no valid configuration, or a discovery failed."""
-        ...
-
-    def hooks_registered(self, module: names.ModuleName | None, hooks: tuple[state.Hook, ...]) -> None:
-        """The hooks of a module, or the global ones, told their configuration."""
-        ...
-
-
 @dataclasses.dataclass(frozen=True, slots=True)
 class Hooks:
     """How hooks are asked, run and bound."""
@@ -147,7 +115,7 @@ class ModuleRunner:
         states: state.ModuleStates,
         hooks: Hooks,
         releases: Releases,
-        observer: RunObserver,
+        tell: events.Listener,
         *,
         drop_values: Callable[[names.ModuleName], None],
         warn: Callable[[str], None],
@@ -158,7 +126,7 @@ class ModuleRunner:
         self._executor = hooks.executor
         self._bindings = hooks.bindings
         self._releases = releases
-        self._observer = observer
+        self._tell = tell
         self._drop_values = drop_values
         self._warn = warn
         self._clock = clock
@@ -181,11 +149,11 @@ class ModuleRunner:
             raise
         except errors.AddonOperatorError as error:
             self._states.mark(name, state.ModuleStatus.FAILED, error)
-            self._observer.module_run_failed(name)
+            self._tell(events.ModuleFailed(name))
             raise
         finally:
             self._states[name].last_run = self._clock.time()
-            self._observer.module_ran(name, task.activation, time.monotonic() - began)
+            self._tell(events.ModuleRan(name, task.activation, time.monotonic() - began))
         self._states.mark(name, state.ModuleStatus.READY, "")
 
     async def delete(self, task: tasks.Task) -> None:
@@ -203,7 +171,7 @@ class ModuleRunner:
             raise
         except errors.AddonOperatorError as error:
             self._states.mark(name, state.ModuleStatus.DELETING, error)
-            self._observer.module_delete_failed(name)
+            self._tell(events.ModuleFailed(name, deleting=True))
             raise
         self._bindings.end(name)
         self._drop_values(name)
@@ -222,7 +190,7 @@ class ModuleRunner:
         hooks = await self._load_hooks(module.module)
         if hooks != module.hooks:
             module.hooks, module.started = hooks, False
-            self._observer.hooks_registered(name, hooks)
+            self._tell(events.HooksRegistered(name, hooks))
 
     def mute(self, module: names.ModuleName) -> None:
         """Run no hooks of the module for events and ticks any more: it is about to be removed."""
@@ -273,9 +241,9 @@ class ModuleRunner:
         try:
             module.hooks = await self._load_hooks(module.module)
         except errors.AddonOperatorError:
-            self._observer.discovery_failed()
+            self._tell(events.DiscoveryFailed())
             raise
-        self._observer.hooks_registered(module.module.name, module.hooks)
+        self._tell(events.HooksRegistered(module.module.name, module.hooks))
 
     async def _load_hooks(self, module: model.Module) -> tuple[state.Hook, ...]:
         files = hook_files.discover(module.path / "hooks")
@@ -333,7 +301,7 @@ class ModuleRunner:
             if (binding, hook.name) in progress.hooks:
                 continue
             task.checkpoint()
-            labels = hook_run.HookLabels(hook.name, binding, MAIN_QUEUE, task.activation, module.module.name)
+            labels = events.HookLabels(hook.name, binding, MAIN_QUEUE, task.activation, module.module.name)
             context = binding_contexts.lifecycle(binding, self._bindings.snapshots(hook))
             effects = await self._executor.run(hook, [context], labels)
             progress.hooks.add((binding, hook.name))

@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable
 from typing import Final
 
+from addon_operator.engine import events
 from addon_operator.engine.queues import task_queue, tasks
 from addon_operator.kernel import clock as clocks
 
@@ -13,34 +14,27 @@ MAIN: Final = "main"
 
 
 class QueueSet:
-    """Makes, works and removes queues; implements the observer of each and passes on what they tell.
+    """Makes, works and removes queues.
 
-    ``forget`` is told the name of a queue that is gone. A named queue is strict: while its first task waits
-    for another try, nothing behind it runs.
+    A named queue is strict: while its first task waits for another try, nothing behind it runs.
     """
 
     def __init__(
         self,
-        observer: task_queue.QueueObserver,
-        forget: Callable[[str], None],
+        tell: events.Listener,
         *,
         clock: clocks.Clock,
         parallelism: int = 1,
         rng: random.Random | None = None,
-        measure: task_queue.Measure = task_queue.unmeasured,
     ) -> None:
-        self._observer = observer
-        self._measure = measure
-        self._forget = forget
+        self._tell = tell
         self._clock = clock
         self._rng = rng
         self._is_closed = False
         self._uses: collections.Counter[str] = collections.Counter()
         self._workers: dict[str, asyncio.Task[None]] = {}
         self._group: asyncio.TaskGroup | None = None
-        self.main = task_queue.TaskQueue(
-            MAIN, observer=self, clock=clock, parallelism=parallelism, rng=self._rng, measure=measure
-        )
+        self.main = task_queue.TaskQueue(MAIN, tell=tell, clock=clock, parallelism=parallelism, rng=self._rng)
         """The queue that is always there."""
         self._queues = {MAIN: self.main}
 
@@ -84,24 +78,14 @@ class QueueSet:
         self._is_closed = True
         await asyncio.gather(*(queue.drain(grace) for queue in self.all))
 
-    def changed(self, queue: task_queue.TaskQueue) -> None:
-        """A task came, went or was tried."""
-        self._observer.changed(queue)
-        self._end_if_unused(queue)
-
-    def started(self, queue: task_queue.TaskQueue, task: tasks.Task, waited: float) -> None:
-        """A try of ``task`` begins."""
-        self._observer.started(queue, task, waited)
-
-    def failed(
-        self, queue: task_queue.TaskQueue, task: tasks.Task, error: BaseException, delay: float | None
-    ) -> None:
-        """A try failed."""
-        self._observer.failed(queue, task, error, delay)
+    def _pass_on(self, event: events.Event) -> None:
+        self._tell(event)
+        if isinstance(event, events.QueueChanged) and event.queue in self._queues:
+            self._end_if_unused(self._queues[event.queue])
 
     def _make(self, name: str) -> None:
         queue = task_queue.TaskQueue(
-            name, observer=self, clock=self._clock, is_strict=True, rng=self._rng, measure=self._measure
+            name, tell=self._pass_on, clock=self._clock, is_strict=True, rng=self._rng
         )
         self._queues[name] = queue
         if self._is_closed:
@@ -121,4 +105,4 @@ class QueueSet:
         del self._queues[queue.name]
         if (worker := self._workers.pop(queue.name, None)) is not None:
             worker.cancel()
-        self._forget(queue.name)
+        self._tell(events.QueueGone(queue.name))

@@ -10,9 +10,9 @@ import contextlib
 import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Protocol
 
 from addon_operator.aio import waiting
+from addon_operator.engine import events
 from addon_operator.engine.queues import retry_delays
 from addon_operator.engine.queues.tasks import (
     GLOBAL_OWNER,
@@ -23,34 +23,6 @@ from addon_operator.engine.queues.tasks import (
 )
 from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import errors
-
-
-class QueueObserver(Protocol):
-    """Who is told what happens in a queue: metrics and the log."""
-
-    def changed(self, queue: "TaskQueue") -> None:
-        """A task came, went or was tried."""
-        ...
-
-    def started(self, queue: "TaskQueue", task: Task, waited: float) -> None:
-        """A try of ``task`` begins; ``waited`` is seconds since it was queued or last tried."""
-        ...
-
-    def failed(self, queue: "TaskQueue", task: Task, error: BaseException, delay: float | None) -> None:
-        """A try failed; the next comes in ``delay`` seconds, or never where failure is allowed."""
-        ...
-
-
-class Measure(Protocol):
-    """Who is told how long single operations of queues take."""
-
-    def __call__(self, queue: str, action: str, seconds: float) -> None:
-        """An operation of the queue took so long; the names are those of the original."""
-        ...
-
-
-def unmeasured(queue: str, action: str, seconds: float) -> None:
-    """Nobody wants to know."""
 
 
 def pick(
@@ -107,17 +79,15 @@ class TaskQueue:
         self,
         name: str,
         *,
-        observer: QueueObserver,
+        tell: events.Listener,
         clock: clocks.Clock,
         parallelism: int = 1,
         is_strict: bool = False,
         rng: random.Random | None = None,
-        measure: Measure = unmeasured,
     ) -> None:
         self.name = name
-        self._measure = measure
         self._is_strict = is_strict
-        self._observer = observer
+        self._tell = tell
         self._clock = clock
         self._parallelism = parallelism
         self._rng = rng or random.Random()  # noqa: S311 - jitter, not a secret
@@ -190,6 +160,12 @@ class TaskQueue:
         finally:
             await self._cancel(self._running.values())
 
+    def report(self) -> None:
+        """Report how much waits, and for how long."""
+        waiting = self.tasks
+        tries = waiting[0].attempts if waiting else 0
+        self._tell(events.QueueChanged(self.name, len(waiting), self.head_age, tries))
+
     def close(self) -> None:
         """Start nothing more; running tasks stop at their next checkpoint."""
         self._accepting = False
@@ -211,8 +187,8 @@ class TaskQueue:
             waited = now - task.not_before
             task.postponed = False
             self._running[task] = asyncio.create_task(self._try(task), name=f"{self.name}: {task.kind}")
-            self._observer.started(self, task, waited)
-            self._observer.changed(self)
+            self._tell(events.TaskStarted(self.name, task, waited))
+            self.report()
 
     def _next(self, now: float) -> Task | None:
         with self._measured("RemoveFirst"):
@@ -251,11 +227,11 @@ class TaskQueue:
         task.last_error = str(error)
         task.last_error_without_values = errors.without_values(error)
         if task.allow_failure or task.superseded:
-            self._observer.failed(self, task, error, None)
+            self._tell(events.TaskFailed(self.name, task, error, None))
             self._finish(task, Outcome.DROPPED if task.superseded else Outcome.DONE)
             return
         wait = task.fixed_delay or retry_delays.delay(task.attempts, self._rng)
-        self._observer.failed(self, task, error, wait)
+        self._tell(events.TaskFailed(self.name, task, error, wait))
         if not task.tried.done():
             task.tried.set_result(None)
         self._put_back(task, wait)
@@ -278,10 +254,10 @@ class TaskQueue:
     def _measured(self, action: str) -> Iterator[None]:
         began = time.perf_counter()
         yield
-        self._measure(self.name, action, time.perf_counter() - began)
+        self._tell(events.QueueOperation(self.name, action, time.perf_counter() - began))
 
     def _changed(self) -> None:
-        self._observer.changed(self)
+        self.report()
         self._wake.set()
 
     async def _cancel(self, running: Iterable[asyncio.Task[None]]) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from addon_operator.engine import state
+from addon_operator.engine import events, state
 from addon_operator.engine.bindings import hook_bindings
 from addon_operator.engine.hooks import hook_run
 from addon_operator.engine.queues import tasks
@@ -23,12 +23,11 @@ class Bench:
     def __init__(self) -> None:
         self.clock = fakes.Clock()
         self.cluster = bound_fakes.Cluster()
-        self.log = bound_fakes.BindingLog()
-        self.queue_log = fakes.QueueLog()
+        self.heard = fakes.Heard()
         self.hooks = bound_fakes.Hooks()
         self.warnings: list[str] = []
         self.queues, self.bindings, self.ticks = bound_fakes.bound(
-            self.hooks, self.cluster, self.clock, self.warnings.append, self.log, self.queue_log
+            self.hooks, self.cluster, self.clock, self.warnings.append, self.heard.append
         )
         self.ticks.open()
         self.stopping = asyncio.Event()
@@ -39,6 +38,19 @@ class Bench:
             await self.bindings.run(batch, "onStartup")
         await self.bindings.wait(owner, self.stopping)
         self.bindings.tick(owner)
+
+    @property
+    def waits(self) -> list[str]:
+        """Why bindings wait, and when they do not any more."""
+        return [
+            f"{event.binding.name}: {event.reason if isinstance(event, events.BindingWaits) else 'no more'}"
+            for event in self.heard
+            if isinstance(event, events.BindingWaits | events.BindingFollows)
+        ]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        return {event.binding.name: event.objects for event in self.heard.of(events.SnapshotChanged)}
 
     async def told(self) -> list[str]:
         await fakes.settle()
@@ -91,8 +103,8 @@ async def test_synchronizations_run_hook_by_hook_with_their_bindings_together(be
 
 async def test_a_run_in_main_is_part_of_the_module_s_run(bench: Bench) -> None:
     await bench.start(hook("a.sh", pods()))
-    assert bench.hooks.runs[0].labels == hook_run.HookLabels("a.sh", "pods", "main", "onStartup", WEB)
-    assert bench.queue_log.failures == []
+    assert bench.hooks.runs[0].labels == events.HookLabels("a.sh", "pods", "main", "onStartup", WEB)
+    assert bench.heard.failures == []
 
 
 async def test_what_changes_before_the_synchronization_run_is_in_its_snapshot_alone(bench: Bench) -> None:
@@ -253,7 +265,7 @@ async def test_a_kind_that_comes_later_does_not_hold_up_the_start(bench: Bench) 
     one = hook("a.sh", pods(), pods("shops", "Shop"), beforeHelm=1)
     await asyncio.wait_for(bench.start(one), 5)
     assert await bench.told() == ["a.sh: pods Synchronization"]
-    assert bench.log.waits == ["shops: the API server has no kind Shop"]
+    assert bench.waits == ["shops: the API server has no kind Shop"]
     assert bench.bindings.waiting(WEB) == [
         {"hook": "a.sh", "binding": "shops", "kind": "Shop", "reason": "the API server has no kind Shop"}
     ]
@@ -266,7 +278,7 @@ async def test_a_kind_that_comes_later_does_not_hold_up_the_start(bench: Bench) 
     bench.cluster.put("Shop", "t")
     assert await bench.told() == ["a.sh: shops Added t"]
     assert bench.bindings.waiting(WEB) == []
-    assert bench.log.waits[1:] == ["shops: no more"]
+    assert bench.waits[1:] == ["shops: no more"]
 
 
 async def test_the_same_trouble_is_told_once(bench: Bench) -> None:
@@ -274,7 +286,7 @@ async def test_the_same_trouble_is_told_once(bench: Bench) -> None:
     listener = bench.cluster.subscriptions[0].listener
     for reason in ("no rights", "no rights", None, None, "no rights"):
         listener.trouble(reason)
-    assert bench.log.waits == ["pods: no rights", "pods: no more", "pods: no rights"]
+    assert bench.waits == ["pods: no rights", "pods: no more", "pods: no rights"]
 
 
 async def test_trouble_after_the_first_list_does_not_hold_up_a_start(bench: Bench) -> None:
@@ -376,7 +388,7 @@ async def test_the_end_of_a_module_ends_its_watches_schedules_and_queues(bench: 
     assert bench.cluster.subscriptions == []
     assert [queue.name for queue in bench.queues.all] == ["main"]
     assert await bench.told() == []
-    assert bench.log.gone == ["pods"]
+    assert [event.binding.name for event in bench.heard.of(events.BindingGone)] == ["pods"]
     assert bench.bindings.snapshots(one) == {"pods": ()}
 
 
@@ -448,12 +460,12 @@ async def test_schedules_tick_after_the_start_until_the_end(bench: Bench) -> Non
 async def test_objects_are_counted(bench: Bench) -> None:
     bench.cluster.put("Pod", "a")
     await bench.start(hook("a.sh", pods()))
-    assert bench.log.counts == {"pods": 1}
+    assert bench.counts == {"pods": 1}
     bench.cluster.put("Pod", "b")
     bench.cluster.put("Pod", "b")
-    assert bench.log.counts == {"pods": 2}
+    assert bench.counts == {"pods": 2}
     bench.cluster.remove("Pod", "a")
-    assert bench.log.counts == {"pods": 1}
+    assert bench.counts == {"pods": 1}
 
 
 async def test_global_synchronizations_are_queued_in_main_one_after_another(bench: Bench) -> None:

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
-from addon_operator.engine import state
+from addon_operator.engine import events, state
 from addon_operator.engine.bindings import hook_rates, hook_tasks, triggers
 from addon_operator.engine.hooks import hook_run
 from addon_operator.engine.queues import queue_set
@@ -34,8 +34,8 @@ class Objects:
 class Bench:
     def __init__(self) -> None:
         self.clock = fakes.Clock()
-        self.log = fakes.QueueLog()
-        self.queues = queue_set.QueueSet(self.log, lambda _: None, clock=self.clock)
+        self.log = fakes.Heard()
+        self.queues = queue_set.QueueSet(self.log.append, clock=self.clock)
         self.hooks = bound_fakes.Hooks()
         self.objects = Objects()
         self.rates = hook_rates.HookRates(self.clock)
@@ -302,13 +302,13 @@ async def test_the_labels_of_a_run_say_which_binding_of_which_module_made_it(ben
     one = bound_fakes.hook("a.sh", {"kubernetes": [pods(queue="q")]}, module="web")
     bench.tasks.add(one, event(one, "a"))
     await fakes.settle()
-    assert bench.hooks.runs[0].labels == hook_run.HookLabels(
+    assert bench.hooks.runs[0].labels == events.HookLabels(
         "a.sh", "pods", "q", "Kubernetes", ModuleName("web")
     )
     at_times = ticking("often")
     bench.tasks.add(at_times, tick(at_times))
     await fakes.settle()
-    assert bench.hooks.runs[1].labels == hook_run.HookLabels("t.sh", "often", "main", "Schedule")
+    assert bench.hooks.runs[1].labels == events.HookLabels("t.sh", "often", "main", "Schedule")
 
 
 @pytest.mark.parametrize(

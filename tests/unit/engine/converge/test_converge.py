@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 
 import pytest
 
+from addon_operator.engine import events, state
 from addon_operator.engine.converge import converge, converge_backoff
 from addon_operator.engine.queues import task_queue, tasks
 from addon_operator.kernel import errors
@@ -97,19 +98,16 @@ def make_plan(
     )
 
 
-class Told:
-    def __init__(self) -> None:
-        self.ended: list[tuple[str, bool]] = []
-        self.unsettled: list[tuple[int, tuple[str, ...], float]] = []
+class Told(list[events.Event]):
+    @property
+    def ended(self) -> list[tuple[str, bool]]:
+        return [
+            (event.activation, event.superseded) for event in self if isinstance(event, events.ConvergeEnded)
+        ]
 
-    def converge_started(self, activation: str) -> None:
-        pass
-
-    def converge_ended(self, activation: str, seconds: float, *, superseded: bool) -> None:
-        self.ended.append((activation, superseded))
-
-    def converge_unsettled(self, rounds: int, hooks: Sequence[str], delay: float) -> None:
-        self.unsettled.append((rounds, tuple(hooks), delay))
+    @property
+    def unsettled(self) -> list[events.ConvergeUnsettled]:
+        return [event for event in self if isinstance(event, events.ConvergeUnsettled)]
 
 
 class Timers:
@@ -133,12 +131,12 @@ class Timers:
 class Bench:
     def __init__(self, on_failure: converge.OnFailure = converge.OnFailure.WAIT) -> None:
         self.clock = fakes.Clock()
-        self.queue = task_queue.TaskQueue("main", observer=fakes.QueueLog(), clock=self.clock, parallelism=4)
+        self.queue = task_queue.TaskQueue("main", tell=fakes.ignore, clock=self.clock, parallelism=4)
         self.steps = FakeSteps()
         self.told = Told()
         self.timers = Timers()
         self.converger = converge.Converger(
-            self.queue, self.steps, self.told, on_failure=on_failure, timers=self.timers
+            self.queue, self.steps, self.told.append, on_failure=on_failure, timers=self.timers
         )
 
     @property
@@ -228,7 +226,7 @@ async def test_a_failing_module_holds_up_higher_numbers_and_nothing_of_its_own_n
     await fakes.settle()
     assert "run b" in bench.ran
     assert "run c" not in bench.ran
-    assert bench.converger.state is converge.ConvergeState.RUNNING
+    assert bench.converger.state is state.ConvergeState.RUNNING
     bench.steps.broken.clear()
     await bench.clock.advance(30, bench.queue)
     assert bench.converger.first_done.is_set()
@@ -412,13 +410,13 @@ async def test_after_all_hooks_that_never_agree_let_converges_follow_with_a_grow
     await bench.converger.first_done.wait()
     await fakes.settle()
     assert bench.ran.count("afterAll") == converge_backoff.AT_ONCE + 1
-    assert bench.converger.state is converge.ConvergeState.IDLE
+    assert bench.converger.state is state.ConvergeState.IDLE
     bench.timers.fire()
     await fakes.settle()
     assert bench.ran.count("afterAll") == converge_backoff.AT_ONCE + 2
     (first, second) = bench.told.unsettled
-    assert (first[:2], second[:2]) == ((6, ("afterAll",)), (7, ("afterAll",)))
-    assert 5 <= first[2] < second[2]
+    assert [(each.rounds, each.hooks) for each in (first, second)] == [(6, ["afterAll"]), (7, ["afterAll"])]
+    assert 5 <= first.delay < second.delay
 
 
 async def test_another_reason_to_converge_does_not_wait_for_hooks_that_never_agree(working: Start) -> None:
@@ -497,18 +495,18 @@ async def test_a_module_whose_run_is_still_to_come_needs_no_other(working: Start
 
 async def test_the_state_and_the_number_of_remaining_tasks_are_told(working: Start) -> None:
     bench = working()
-    assert bench.converger.state is converge.ConvergeState.NOT_STARTED
+    assert bench.converger.state is state.ConvergeState.NOT_STARTED
     bench.steps.plan = make_plan((10, ["a", "b"]), (20, ["c"]))
     for name in ("run a", "run b"):
         bench.steps.gates[name] = asyncio.Event()
     bench.converger.request("onStartup")
     await fakes.settle()
-    assert (bench.converger.state, bench.converger.remaining) == (converge.ConvergeState.RUNNING, 3)
+    assert (bench.converger.state, bench.converger.remaining) == (state.ConvergeState.RUNNING, 3)
     for gate in bench.steps.gates.values():
         gate.set()
     await bench.converger.first_done.wait()
     await fakes.settle()
-    assert (bench.converger.state, bench.converger.remaining) == (converge.ConvergeState.IDLE, 0)
+    assert (bench.converger.state, bench.converger.remaining) == (state.ConvergeState.IDLE, 0)
 
 
 async def test_a_converge_is_stalled_when_only_retries_of_modules_are_left(working: Start) -> None:

@@ -6,13 +6,14 @@ from collections.abc import Mapping
 
 import pytest
 
-from addon_operator.engine import state
+from addon_operator.engine import events, state
 from addon_operator.engine.converge import module_discovery
 from addon_operator.engine.hooks import hook_runner
 from addon_operator.kernel import errors, json_types
 from addon_operator.kernel.names import ModuleName
 from addon_operator.modules import model, plan
 from addon_operator.values import sources, store
+from tests.unit.engine import fakes
 
 COMMON = "webEnabled: true\ndbEnabled: true\nweb: {size: small}\n"
 
@@ -48,17 +49,12 @@ class Releases:
         return {"web": True, "foreign": False}
 
 
-class Nobody:
-    def module_changed(self, state: state.ModuleState) -> None:
-        pass
-
-
 @dataclasses.dataclass
 class Bench:
     root: pathlib.Path
     scripts: Scripts = dataclasses.field(default_factory=Scripts)
     releases: Releases = dataclasses.field(default_factory=Releases)
-    told: list[model.Verdict] = dataclasses.field(default_factory=list)
+    heard: fakes.Heard = dataclasses.field(default_factory=fakes.Heard)
     modules: list[model.Module] = dataclasses.field(default_factory=list)
     allow_empty: bool = False
     purge: plan.PurgePolicy = plan.PurgePolicy.ALL
@@ -77,14 +73,14 @@ class Bench:
         values = store.ValuesStore([store.ModuleValues(name, common) for name in names], [common])
         values.set_config(sources.parse_config_map(config or {}, names, "ConfigMap a/b"))
         found = module_discovery.Discovery(
-            state.ModuleStates(self.modules, Nobody()),
+            state.ModuleStates(self.modules, fakes.ignore),
             values,
             self.scripts,
             self.releases,
             purge=self.purge,
             ignored_releases=frozenset({"kept"}),
             allow_empty=self.allow_empty,
-            log_verdict=self.told.append,
+            tell=self.heard.append,
         )
         return await found.observe()
 
@@ -112,7 +108,7 @@ async def test_verdicts_come_in_run_order_whatever_the_order_on_disk(bench: Benc
     bench.module("db", 10)
     bench.module("api", 10)
     await bench.observe()
-    assert [verdict.module for verdict in bench.told] == ["api", "db", "web"]
+    assert [event.verdict.module for event in bench.heard.of(events.ModuleDecided)] == ["api", "db", "web"]
 
 
 @pytest.mark.parametrize(

@@ -5,14 +5,14 @@ from typing import cast
 
 import pytest
 
-from addon_operator.engine import state
+from addon_operator.engine import events, state
 from addon_operator.engine.converge import module_discovery, task_factory
 from addon_operator.engine.hooks import global_hooks
 from addon_operator.engine.modules import module_crds, module_run
 from addon_operator.kernel import errors, names
 from addon_operator.modules import model, plan
 from addon_operator.values import store
-from tests.unit.engine import test_state
+from tests.unit.engine import fakes
 
 WEB = names.ModuleName("web")
 
@@ -23,14 +23,6 @@ class Discovery:
 
     async def observe(self) -> plan.Observed:
         raise self._error
-
-
-class Observer:
-    def __init__(self) -> None:
-        self.failures = 0
-
-    def discovery_failed(self) -> None:
-        self.failures += 1
 
 
 @pytest.mark.parametrize(
@@ -44,8 +36,8 @@ class Observer:
 async def test_a_failed_discovery_is_counted_and_shown_at_its_module(
     error: errors.AddonOperatorError, shown: str
 ) -> None:
-    states = state.ModuleStates([model.Module(WEB, 10, pathlib.Path("010-web"))], test_state.Told())
-    observer = Observer()
+    states = state.ModuleStates([model.Module(WEB, 10, pathlib.Path("010-web"))], fakes.ignore)
+    heard = fakes.Heard()
     made = task_factory.EngineSteps(
         states,
         cast("store.ValuesStore", None),
@@ -54,9 +46,9 @@ async def test_a_failed_discovery_is_counted_and_shown_at_its_module(
         cast("module_run.ModuleRunner", None),
         cast("module_run.Releases", None),
         cast("module_crds.ModuleCrds", None),
-        cast("module_run.RunObserver", observer),
+        heard.append,
     )
     task = made.discover("onStartup", lambda _plan: None)
     with pytest.raises(type(error)):
         await task.run(task)
-    assert (observer.failures, states[WEB].last_error) == (1, shown)
+    assert (len(heard.of(events.DiscoveryFailed)), states[WEB].last_error) == (1, shown)

@@ -1,11 +1,12 @@
 """When a disappeared resource is restored or makes a run of its module, and when it does not."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
+from addon_operator.engine import events
 from addon_operator.engine.drift import drift, drift_backoff, restoring
 from addon_operator.helm import helm_errors, messages
 from addon_operator.helm.releases import release_types
@@ -37,22 +38,23 @@ class Bench:
             self.cluster, self.cluster, namespace="addons", is_brought=lambda crd: crd in self.brought
         )
         self.healing = drift.Healing(
-            self.resources, self.cluster, restorer, self.deletions, self, self._run, self.clock
+            self.resources, self.cluster, restorer, self.deletions, self._tell, self._run, self.clock
         )
 
     def _run(self, module: ModuleName, activation: str, *, at_once: bool = False) -> None:
         self.runs.append((module, activation))
         self.hastened += [module] if at_once else []
 
-    def absent_found(self, module: ModuleName, resources: Sequence[str], reason: str) -> None:
-        self.told.append(("absent", module, tuple(resources)))
-        self.reasons.append(reason)
-
-    def healed(self, module: ModuleName, resources: Sequence[str], *, by_helm: bool) -> None:
-        self.told.append(("healed" if by_helm else "restored", module, tuple(resources)))
-
-    def heal_postponed(self, module: ModuleName, resources: Sequence[str], seconds: float) -> None:
-        self.told.append((f"postponed {seconds:g}", module, tuple(resources)))
+    def _tell(self, event: events.Event) -> None:
+        match event:
+            case events.AbsentFound():
+                self.told.append(("absent", event.module, tuple(event.resources)))
+                self.reasons.append(event.reason)
+            case events.ResourcesHealed():
+                what = "healed" if event.by_helm else "restored"
+                self.told.append((what, event.module, tuple(event.resources)))
+            case events.HealPostponed():
+                self.told.append((f"postponed {event.seconds:g}", event.module, tuple(event.resources)))
 
     async def have(self, module: ModuleName, *names: str) -> None:
         """The module's release is there with these ConfigMaps."""

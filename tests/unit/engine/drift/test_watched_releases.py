@@ -2,10 +2,11 @@
 
 import asyncio
 import pathlib
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection
 
 import pytest
 
+from addon_operator.engine import events
 from addon_operator.engine.drift import drift, restoring, watched_releases
 from addon_operator.helm import helm_errors
 from addon_operator.helm.releases import release_types
@@ -104,7 +105,7 @@ class Bench:
             self.cluster,
             self.restorer,
             own_deletions.OwnDeletions(),
-            self,
+            self._tell,
             self._run,
             self.clock,
         )
@@ -112,7 +113,7 @@ class Bench:
             self.helm,
             self.resources,
             self.healing,
-            self,
+            self._tell,
             maintenance=lambda module: self.mode,
             warn=self.warnings.append,
             clock=self.clock,
@@ -121,17 +122,12 @@ class Bench:
     def _run(self, module: ModuleName, activation: str, *, at_once: bool = False) -> None:
         self.runs.append(module)
 
-    def absent_found(self, module: ModuleName, resources: Sequence[str], reason: str) -> None:
-        pass
-
-    def healed(self, module: ModuleName, resources: Sequence[str], *, by_helm: bool) -> None:
-        self.told.append(("healed", *resources))
-
-    def heal_postponed(self, module: ModuleName, resources: Sequence[str], seconds: float) -> None:
-        pass
-
-    def maintenance_changed(self, module: ModuleName, mode: str) -> None:
-        self.told.append(("maintenance", mode))
+    def _tell(self, event: events.Event) -> None:
+        match event:
+            case events.ResourcesHealed():
+                self.told.append(("healed", *event.resources))
+            case events.MaintenanceChanged():
+                self.told.append(("maintenance", event.mode))
 
     async def run(self) -> None:
         await self.releases.ensure(MODULE, "x", fresh=False)

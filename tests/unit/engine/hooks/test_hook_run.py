@@ -11,7 +11,7 @@ import pytest
 import structlog
 
 from addon_operator.documents import document_stream
-from addon_operator.engine import state
+from addon_operator.engine import events, state
 from addon_operator.engine.hooks import hook_run, hook_runner
 from addon_operator.engine.queues import tasks
 from addon_operator.hook_contract.configuration import hook_config
@@ -19,7 +19,6 @@ from addon_operator.kernel import errors
 from addon_operator.kernel.json_types import JsonValue
 from addon_operator.kernel.names import ModuleName
 from addon_operator.kube.client import api_errors
-from addon_operator.process.children import children
 from addon_operator.telemetry import hook_metrics, series
 from addon_operator.values import config_map, sources, store
 from addon_operator.values.patches import patches
@@ -70,22 +69,21 @@ class Objects(fakes.Objects):
         self._order.append("objects")
 
 
-class Observer:
-    def __init__(self) -> None:
-        self.outcomes: list[tuple[str, bool]] = []
-        self.held: list[float] = []
+class Heard(fakes.Heard):
+    @property
+    def outcomes(self) -> list[tuple[str, bool]]:
+        """How runs ended, and whether that was allowed."""
+        for failed in self.of(events.HookFailed):
+            assert failed.result is not None
+        return [
+            ("succeeded", False) if isinstance(event, events.HookSucceeded) else ("failed", event.allowed)
+            for event in self
+            if isinstance(event, events.HookSucceeded | events.HookFailed)
+        ]
 
-    def hook_holds(self, labels: hook_run.HookLabels, seconds: float) -> None:
-        self.held.append(seconds)
-
-    def hook_succeeded(self, labels: hook_run.HookLabels, result: children.ChildResult) -> None:
-        self.outcomes.append(("succeeded", False))
-
-    def hook_failed(
-        self, labels: hook_run.HookLabels, result: children.ChildResult | None, *, allowed: bool
-    ) -> None:
-        assert result is not None
-        self.outcomes.append(("failed", allowed))
+    @property
+    def held(self) -> list[float]:
+        return [event.seconds for event in self.of(events.HookHolds)]
 
 
 class Bench:
@@ -102,7 +100,7 @@ class Bench:
         self.registry = series.Registry()
         prometheus_client.Gauge("ticks", "One of the operator's own.", registry=self.registry)
         self.values = store.ValuesStore([store.ModuleValues(WEB)])
-        self.observer = Observer()
+        self.heard = Heard()
         runner = hook_runner.HookRunner(
             tmp_dir=root / "tmp",
             environment={"PATH": "/usr/bin:/bin"},
@@ -114,7 +112,7 @@ class Bench:
             self.values,
             self.config_map,
             hook_run.Sinks(self.objects, hook_metrics.HookMetrics(self.registry), self._load_large),
-            self.observer,
+            self.heard.append,
             enabled_modules=lambda: (WEB,),
             is_current=lambda _: self.is_current,
             warn=self.warnings.append,
@@ -136,7 +134,7 @@ class Bench:
         path.write_text("\n".join([*lines, f"exit {exit_code}", ""]))
         path.chmod(0o755)
         hook = state.Hook("sub/hook.sh", path, hook_config.HookConfig(), module)
-        labels = hook_run.HookLabels(hook.name, "onStartup", "main", "test", module)
+        labels = events.HookLabels(hook.name, "onStartup", "main", "test", module)
         return await self.executor.run(hook, [], labels)
 
     @property
@@ -173,7 +171,7 @@ async def test_all_outputs_of_a_good_run_are_applied(bench: Bench) -> None:
     assert effects.values_changed
     assert bench.order == ["objects", "config values"]
     assert bench.applied == {"objects", "config values", "values", "metrics"}
-    assert bench.observer.outcomes == [("succeeded", False)]
+    assert bench.heard.outcomes == [("succeeded", False)]
 
 
 async def test_series_of_a_modules_hook_have_its_module(bench: Bench) -> None:
@@ -232,7 +230,7 @@ async def test_one_wrong_output_keeps_all_of_them_from_being_applied(
     assert message in str(caught.value)
     assert "sub/hook.sh" in str(caught.value)
     assert bench.applied == set()
-    assert bench.observer.outcomes == [("failed", False)]
+    assert bench.heard.outcomes == [("failed", False)]
 
 
 async def test_a_refused_config_value_keeps_all_outputs_from_being_applied(bench: Bench) -> None:
@@ -247,7 +245,7 @@ async def test_a_failure_at_the_objects_applies_nothing_after_them(bench: Bench)
     with pytest.raises(api_errors.KubernetesError, match="no right to do that"):
         await bench.run(GOOD)
     assert bench.applied == set()
-    assert bench.observer.outcomes == [("failed", False)]
+    assert bench.heard.outcomes == [("failed", False)]
 
 
 async def test_nothing_of_a_failed_hook_is_applied(bench: Bench) -> None:
@@ -264,7 +262,7 @@ async def test_nothing_of_a_hook_whose_module_was_removed_meanwhile_is_applied(
     with pytest.raises(tasks.SupersededError, match="module web was removed while it ran"):
         await bench.run(GOOD | {"KUBERNETES_PATCH_PATH": STATUS}, exit_code=exit_code)
     assert bench.applied == set()
-    assert bench.observer.outcomes == [], "it is neither a success nor a failure"
+    assert bench.heard.outcomes == [], "it is neither a success nor a failure"
 
 
 async def test_a_failed_hook_may_tell_so_in_a_status(bench: Bench) -> None:
@@ -274,7 +272,7 @@ async def test_a_failed_hook_may_tell_so_in_a_status(bench: Bench) -> None:
     ((operation,),) = bench.objects.applied
     assert operation.origin.index == 1
     assert bench.applied == {"objects"}
-    assert bench.observer.outcomes == [("failed", False)]
+    assert bench.heard.outcomes == [("failed", False)]
 
 
 @pytest.mark.parametrize("written", ["no json {", json.dumps(STATUS)], ids=["unreadable", "refused"])
@@ -313,7 +311,7 @@ async def test_a_hook_that_runs_long_is_told_at_times_that_double(
     path = bench.root / "slow.sh"
     path.write_text("#!/bin/sh\nexec sleep 0.2\n")
     path.chmod(0o755)
-    labels = hook_run.HookLabels("slow.sh", "onStartup", "main", "test", WEB)
+    labels = events.HookLabels("slow.sh", "onStartup", "main", "test", WEB)
     await bench.executor.run(state.Hook("slow.sh", path, hook_config.HookConfig(), WEB), [], labels)
-    assert bench.observer.held[:3] == [0.02, 0.04, 0.08]
-    assert len(bench.observer.held) < 6
+    assert bench.heard.held[:3] == [0.02, 0.04, 0.08]
+    assert len(bench.heard.held) < 6

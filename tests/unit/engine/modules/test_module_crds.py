@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 import pytest
 
+from addon_operator.engine import events
 from addon_operator.engine.modules import module_crds
 from addon_operator.kernel import errors, json_types
 from addon_operator.kernel.names import ModuleName
@@ -44,8 +45,9 @@ class Cluster:
     def digest(self, text: str) -> str:
         return text.strip()
 
-    def crd_applied(self, module: ModuleName, crd: str) -> None:
-        self.written.append((module, crd))
+    def tell(self, event: events.Event) -> None:
+        assert isinstance(event, events.CrdApplied)
+        self.written.append((event.module, event.crd))
 
 
 class Bench:
@@ -59,7 +61,7 @@ class Bench:
 
     def restarted(self) -> module_crds.ModuleCrds:
         """As the next process has it."""
-        return module_crds.ModuleCrds(self.cluster, self.cluster, ("doc-", "_"), lambda _: self.values)
+        return module_crds.ModuleCrds(self.cluster, self.cluster.tell, ("doc-", "_"), lambda _: self.values)
 
     def write(self, name: str, text: str) -> None:
         path = self.crds / name

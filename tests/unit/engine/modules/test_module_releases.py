@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 
 import pytest
 
+from addon_operator.engine import events
 from addon_operator.engine.modules import module_releases
 from addon_operator.engine.queues import tasks
 from addon_operator.helm.releases import release_types
@@ -67,18 +68,14 @@ class Manager:
         return module != "half"
 
 
-class Told:
-    def __init__(self) -> None:
-        self.ensured: list[str] = []
-        self.removed: list[str] = []
+class Told(fakes.Heard):
+    @property
+    def ensured(self) -> list[str]:
+        return [event.module for event in self.of(events.ReleaseEnsured)]
 
-    def release_ensured(
-        self, module: ModuleName, activation: str, outcome: release_types.ReleaseOutcome
-    ) -> None:
-        self.ensured.append(module)
-
-    def release_removed(self, release: str) -> None:
-        self.removed.append(release)
+    @property
+    def removed(self) -> list[str]:
+        return [event.release for event in self.of(events.ReleaseRemoved)]
 
 
 @pytest.fixture
@@ -94,7 +91,7 @@ def told() -> Told:
 @pytest.fixture
 def releases(manager: Manager, told: Told) -> module_releases.ModuleReleases:
     values = store.ValuesStore([store.ModuleValues(WEB)])
-    return module_releases.ModuleReleases(manager, values, told)
+    return module_releases.ModuleReleases(manager, values, told.append)
 
 
 async def test_a_release_exists_once_it_was_seen_or_made(
@@ -178,7 +175,9 @@ async def test_an_error_of_helm_is_passed_on(
 
 async def test_an_ignored_release_is_never_removed(manager: Manager, told: Told) -> None:
     values = store.ValuesStore([store.ModuleValues(WEB)])
-    releases = module_releases.ModuleReleases(manager, values, told, ignored=frozenset({"web", "half"}))
+    releases = module_releases.ModuleReleases(
+        manager, values, told.append, ignored=frozenset({"web", "half"})
+    )
     await releases.observe_all()
     assert not releases.exists("web"), "its module is deleted without Helm"
     await releases.remove("web", keep_record=True)

@@ -2,11 +2,11 @@
 
 import asyncio
 import pathlib
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 
 import pytest
 
-from addon_operator.engine import reactions, state
+from addon_operator.engine import events, reactions, state
 from addon_operator.engine.modules import (
     module_files,
     module_loader,
@@ -33,7 +33,7 @@ class Bench:
         self.write("020-db/values.yaml", "dbEnabled: true")
         loaded = module_files.load([root], 1)
         self.values = loaded.store()
-        self.states = state.ModuleStates([files.module for files in loaded.modules], self)
+        self.states = state.ModuleStates([files.module for files in loaded.modules], self._tell)
         self.states.enabled = (WEB, DB)
         self.ended: list[str] = []
         self.told: list[str] = []
@@ -46,17 +46,14 @@ class Bench:
         first = module_scan.scan([root])
         loader = module_loader.ModuleLoader([root], 1, loaded, first, module_reload.config_check(self.values))
         self.reload = module_reload.ModuleReload(
-            self.values, self.states, self, self, self, end=self.ended.append
+            self.values, self.states, self, self, self._tell, end=self.ended.append
         )
         self.watch = module_watch.ModuleWatch(
-            [root], loader, first, take=self._take, refused=self.reload_refused
+            [root], loader, first, take=self._take, refused=self.refusals.append
         )
 
     async def _take(self, loading: module_loader.Loading) -> None:
         self.reactions.append(await self.reload.take(loading))
-
-    def module_changed(self, state: state.ModuleState) -> None:
-        pass
 
     async def set_modules(self, modules: Collection[ModuleName]) -> None:
         self.known.append(tuple(modules))
@@ -66,15 +63,15 @@ class Bench:
             raise errors.AddonOperatorError("no configuration")
         self.renewed.append(name)
 
-    def modules_reloaded(self, touched: Collection[ModuleName], warnings: Sequence[str]) -> None:
-        self.told.append(" ".join(touched))
-        self.warnings += warnings
-
-    def module_gone(self, module: ModuleName) -> None:
-        self.told.append(f"-{module}")
-
-    def reload_refused(self, problem: str) -> None:
-        self.refusals.append(problem)
+    def _tell(self, event: events.Event) -> None:
+        match event:
+            case events.ModulesReloaded():
+                self.told.append(" ".join(event.touched))
+                self.warnings += event.warnings
+            case events.ModuleGone():
+                self.told.append(f"-{event.module}")
+            case events.ReloadRefused():
+                self.refusals.append(event.problem)
 
     def write(self, name: str, text: str) -> pathlib.Path:
         path = self.root / name

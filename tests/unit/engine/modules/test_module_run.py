@@ -8,14 +8,13 @@ from collections.abc import Callable, Iterable
 import pytest
 import structlog
 
-from addon_operator.engine import state
+from addon_operator.engine import events, state
 from addon_operator.engine.hooks import hook_run, hook_runner
 from addon_operator.engine.modules import module_run
 from addon_operator.engine.queues import tasks
 from addon_operator.kernel import clock, errors
 from addon_operator.kernel.names import ModuleName
 from addon_operator.modules import model
-from addon_operator.process.children import children
 from addon_operator.values import config_map, sources, store
 from addon_operator.values.patches import patches
 from tests.unit.engine import bound_fakes, fakes
@@ -32,41 +31,21 @@ class Observer:
         self.failed: list[str] = []
         self.then: Callable[[], None] = lambda: None
 
-    def hook_holds(self, labels: hook_run.HookLabels, seconds: float) -> None:
-        pass
-
-    def hook_succeeded(self, labels: hook_run.HookLabels, result: children.ChildResult) -> None:
-        self.hooks.append((labels.hook, labels.binding, True))
-        self.then()
-
-    def hook_failed(
-        self, labels: hook_run.HookLabels, result: children.ChildResult | None, *, allowed: bool
-    ) -> None:
-        self.hooks.append((labels.hook, labels.binding, False))
-
-    def module_changed(self, state: state.ModuleState) -> None:
-        self.statuses.append(state.status)
-
-    def module_ran(self, module: ModuleName, activation: str, seconds: float) -> None:
-        assert seconds >= 0
-
-    def module_run_failed(self, module: ModuleName) -> None:
-        self.failed.append(f"run {module}")
-
-    def module_delete_failed(self, module: ModuleName) -> None:
-        self.failed.append(f"delete {module}")
-
-    def modules_discovered(self, enabled: int, modules: int) -> None:
-        pass
-
-    def removal_due(self, what: str, reason: str) -> None:
-        pass
-
-    def discovery_failed(self) -> None:
-        self.failed.append("discovery")
-
-    def hooks_registered(self, module: ModuleName | None, hooks: tuple[state.Hook, ...]) -> None:
-        pass
+    def tell(self, event: events.Event) -> None:
+        match event:
+            case events.HookSucceeded():
+                self.hooks.append((event.labels.hook, event.labels.binding, True))
+                self.then()
+            case events.HookFailed():
+                self.hooks.append((event.labels.hook, event.labels.binding, False))
+            case state.ModuleChanged():
+                self.statuses.append(event.state.status)
+            case events.ModuleRan():
+                assert event.seconds >= 0
+            case events.ModuleFailed():
+                self.failed.append(f"{'delete' if event.deleting else 'run'} {event.module}")
+            case events.DiscoveryFailed():
+                self.failed.append("discovery")
 
 
 class Releases:
@@ -125,7 +104,7 @@ class Bench:
         self.module = model.Module(WEB, 1, root / "web", has_chart=True)
         self.values = store.ValuesStore([store.ModuleValues(WEB)])
         self.observer = Observer()
-        self.states = state.ModuleStates([self.module], self.observer)
+        self.states = state.ModuleStates([self.module], self.observer.tell)
         runner = hook_runner.HookRunner(
             tmp_dir=root / "tmp",
             environment={"PATH": "/usr/bin:/bin", "LOG": str(root / "log")},
@@ -138,7 +117,7 @@ class Bench:
             self.values,
             NoConfigMap(),
             fakes.no_sinks(),
-            self.observer,
+            self.observer.tell,
             enabled_modules=lambda: (WEB,),
             is_current=self.states.is_current,
             warn=self.write,
@@ -153,7 +132,7 @@ class Bench:
             self.states,
             module_run.Hooks(runner, executor, self.bindings),
             self.releases,
-            self.observer,
+            self.observer.tell,
             drop_values=self.values.drop_patches,
             warn=self.write,
             clock=clock.SystemClock(),

@@ -2,12 +2,13 @@
 
 import asyncio
 
+from addon_operator.engine import events
 from addon_operator.engine.queues import queue_set, tasks
 from tests.unit.engine import fakes
 
 
 async def test_each_operation_is_told_with_its_queue() -> None:
-    told: list[tuple[str, str]] = []
+    heard = fakes.Heard()
     failures = [True]
 
     async def run(_: tasks.Task) -> None:
@@ -15,12 +16,8 @@ async def test_each_operation_is_told_with_its_queue() -> None:
             failures.clear()
             raise RuntimeError("once")
 
-    def measure(queue: str, action: str, seconds: float) -> None:
-        assert seconds >= 0
-        told.append((queue, action))
-
     clock = fakes.Clock()
-    queues = queue_set.QueueSet(fakes.QueueLog(), lambda _: None, clock=clock, measure=measure)
+    queues = queue_set.QueueSet(heard.append, clock=clock)
     queues.use("own")
     working = asyncio.create_task(queues.work())
     queues["own"].add(tasks.Task(tasks.TaskKind.MODULE_HOOK_RUN, run))
@@ -28,6 +25,9 @@ async def test_each_operation_is_told_with_its_queue() -> None:
     await clock.advance(60, queues["own"])
     working.cancel()
     await asyncio.gather(working, return_exceptions=True)
+    measured = heard.of(events.QueueOperation)
+    assert all(event.seconds >= 0 for event in measured)
+    told = [(event.queue, event.operation) for event in measured]
     assert [action for queue, action in told if queue == "own" and action != "RemoveFirst"] == [
         "AddLast",
         "AddFirst",

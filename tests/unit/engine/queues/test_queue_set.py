@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from addon_operator.engine import events
 from addon_operator.engine.queues import queue_set, tasks
 from addon_operator.kernel import errors
 from tests.unit.engine import fakes
@@ -12,11 +13,10 @@ from tests.unit.engine import fakes
 
 class Bench:
     def __init__(self) -> None:
-        self.gone: list[str] = []
         self.ran: list[str] = []
         self.clock = fakes.Clock()
-        self.log = fakes.QueueLog()
-        self.queues = queue_set.QueueSet(self.log, self.gone.append, clock=self.clock)
+        self.log = fakes.Heard()
+        self.queues = queue_set.QueueSet(self.log.append, clock=self.clock)
         self.gate = asyncio.Event()
 
     def add(self, queue: str, name: str, *, fails: bool = False, waits: bool = False) -> tasks.Task:
@@ -29,6 +29,10 @@ class Bench:
 
         task = tasks.Task(tasks.TaskKind.MODULE_HOOK_RUN, run, owner=name, hook=name)
         return self.queues[queue].add(task)
+
+    @property
+    def gone(self) -> list[str]:
+        return [event.queue for event in self.log.of(events.QueueGone)]
 
     @property
     def names(self) -> list[str]:

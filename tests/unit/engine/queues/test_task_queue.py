@@ -17,9 +17,9 @@ class Bench:
 
     def __init__(self, parallelism: int = 1) -> None:
         self.clock = fakes.Clock()
-        self.observer = fakes.QueueLog()
+        self.heard = fakes.Heard()
         self.queue = task_queue.TaskQueue(
-            "main", observer=self.observer, clock=self.clock, parallelism=parallelism, rng=random.Random(1)
+            "main", tell=self.heard.append, clock=self.clock, parallelism=parallelism, rng=random.Random(1)
         )
         self.ran: list[str] = []
         self.fail: collections.Counter[str] = collections.Counter()
@@ -127,7 +127,7 @@ async def test_a_task_that_holds_the_queue_makes_everything_wait_for_its_next_tr
     bench.add("b", "two")
     await fakes.settle()
     assert bench.ran == ["discover"]
-    assert bench.observer.failures == [("", "discover failed", 5.0)]
+    assert bench.heard.failures == [("", "discover failed", 5.0)]
     await bench.clock.advance(5.1, bench.queue)
     assert bench.ran == ["discover", "discover", "b"]
 
@@ -251,7 +251,7 @@ async def test_a_running_task_that_is_dropped_stops_at_its_next_checkpoint(worki
     assert not task.done.done()
     bench.gates["a"].set()
     assert await task.done is tasks.Outcome.DROPPED
-    assert bench.observer.failures == []
+    assert bench.heard.failures == []
 
 
 async def test_an_allowed_failure_is_told_and_not_tried_again(working: Start) -> None:
@@ -259,7 +259,7 @@ async def test_an_allowed_failure_is_told_and_not_tried_again(working: Start) ->
     bench.fail["a"] = 1
     task = bench.add("a", "one", allow_failure=True)
     assert await task.done is tasks.Outcome.DONE
-    assert bench.observer.failures == [("one", "a failed", None)]
+    assert bench.heard.failures == [("one", "a failed", None)]
 
 
 async def test_the_first_try_is_told_even_when_it_failed(working: Start) -> None:
@@ -327,7 +327,7 @@ async def test_a_postponed_task_holds_up_its_own_hook_only_and_has_not_failed(wo
     bench.add("a", "one", is_distinct=True)
     await fakes.settle()
     assert bench.ran == ["a", "b"]
-    assert (first.attempts, bench.observer.failures) == (0, [])
+    assert (first.attempts, bench.heard.failures) == (0, [])
     del bench.postpone["a"]
     await bench.clock.advance(3.0, bench.queue)
     assert bench.ran == ["a", "b", "a", "a"]

@@ -1,0 +1,223 @@
+"""What happens in the engine, as log records."""
+
+from collections.abc import Sequence
+from typing import Final
+
+import structlog
+
+from addon_operator.engine import events
+from addon_operator.engine.queues import tasks
+from addon_operator.helm.releases import release_types
+from addon_operator.kernel import errors
+
+Logger = structlog.typing.FilteringBoundLogger
+
+_SHOWN: Final = 5
+
+
+class EventLog:
+    """Writes events to the log; a :data:`.events.Listener`."""
+
+    def __init__(self, log: Logger) -> None:
+        self._log = log
+        self._global_hooks = 0
+        self._found = ""
+
+    def __call__(self, event: events.Event) -> None:
+        """Find out what the event belongs to."""
+        match event:
+            case events.BindingEvent():
+                self._of_bindings(event)
+            case events.TaskStarted() | events.TaskFailed():
+                self._of_tasks(event)
+            case events.HookHolds() | events.HookSucceeded():
+                self._of_hooks(event)
+            case events.ConvergeStarted() | events.ConvergeEnded() | events.ConvergeUnsettled():
+                self._of_converges(event)
+            case events.ConfigTaken() | events.ConfigRefused():
+                self._of_config(event)
+            case _:
+                self._of_modules(event)
+                self._of_releases(event)
+                self._of_drift(event)
+
+    def _of_tasks(self, event: events.TaskStarted | events.TaskFailed) -> None:
+        task, fields = event.task, _fields_of(event.task)
+        if isinstance(event, events.TaskStarted):
+            self._log.debug("task begins", queue=event.queue, **fields)
+            return
+        next_try = "failure is allowed" if event.delay is None else f"next try in {event.delay:.1f} s"
+        # A traceback only for what is a defect of ours.
+        expected = isinstance(event.error, errors.AddonOperatorError)
+        self._log.error(
+            f"{task.kind} failed: {event.error}; {next_try}",
+            queue=event.queue,
+            tries=task.attempts,
+            exc_info=None if expected else event.error,
+            **fields,
+        )
+
+    def _of_hooks(self, event: events.HookHolds | events.HookSucceeded) -> None:
+        """Failures are logged by their queues."""
+        fields = _fields_of_run(event.labels)
+        if isinstance(event, events.HookSucceeded):
+            self._log.info("hook run done", seconds=round(event.result.wall_seconds, 3), **fields)
+        else:
+            running = f"the hook has been running for {event.seconds:.0f} s"
+            self._log.info(f"queue {event.labels.queue} waits: {running}", **fields)
+
+    def _of_modules(self, event: events.Event) -> None:
+        match event:
+            case events.ModuleDecided(verdict=verdict):
+                said = "enabled" if verdict.enabled else "disabled"
+                self._log.debug(f"module {verdict.module} is {said}: {verdict.reason}", module=verdict.module)
+            case events.ModuleRan(module=module, activation=activation):
+                seconds = round(event.seconds, 3)
+                self._log.info("module run ended", module=module, activation=activation, seconds=seconds)
+            case events.HooksRegistered(module=None):
+                self._global_hooks = len(event.hooks)
+            case events.ModulesDiscovered():
+                self._discovered(event)
+            case events.RemovalDue():
+                self._log.info(f"{event.what}: {event.reason}")
+            case events.ModuleGone():
+                self._log.info("the module's directory is gone", module=event.module)
+            case events.ModulesReloaded():
+                for warning in event.warnings:
+                    self._log.warning(warning)
+                self._log.info(f"changed on disk and taken in: {', '.join(event.touched)}")
+            case events.ReloadRefused(problem=problem):
+                self._log.error(
+                    f"a change on disk is not taken in, what was before stays in force: {problem}"
+                )
+
+    def _discovered(self, event: events.ModulesDiscovered) -> None:
+        """At the start, and when that changes."""
+        found = f"{self._global_hooks} global hooks, {event.modules} modules, {event.enabled} of them enabled"
+        if found != self._found:
+            self._log.info(f"found {found}")
+        self._found = found
+
+    def _of_releases(self, event: events.Event) -> None:
+        match event:
+            case events.ReleaseEnsured():
+                self._release_ensured(event)
+            case events.ReleaseRemoved():
+                self._log.info("release uninstalled", module=event.release)
+            case events.CrdApplied():
+                self._log.info(f"CustomResourceDefinition {event.crd} applied", module=event.module)
+
+    def _release_ensured(self, event: events.ReleaseEnsured) -> None:
+        module, outcome = event.module, event.outcome
+        for repair in outcome.recovered:
+            self._log.warning(f"release {module}: {repair}", module=module)
+        if outcome.adopted:
+            adopted = ", ".join(outcome.adopted)
+            self._log.warning(
+                f"release {module} took over objects that existed already: {adopted}", module=module
+            )
+        skipped = outcome.action is release_types.Action.SKIPPED
+        (self._log.debug if skipped else self._log.info)(
+            f"release {outcome.action}: {outcome.reason}", module=module, revision=outcome.revision
+        )
+
+    def _of_converges(
+        self, event: events.ConvergeStarted | events.ConvergeEnded | events.ConvergeUnsettled
+    ) -> None:
+        match event:
+            case events.ConvergeStarted(activation=activation):
+                self._log.info("converge begins", activation=activation)
+            case events.ConvergeEnded(activation=activation, superseded=True):
+                self._log.info("converge broken off: news came, or the operator stops", activation=activation)
+            case events.ConvergeEnded(activation=activation):
+                self._log.info("converge done", activation=activation, seconds=round(event.seconds, 3))
+            case events.ConvergeUnsettled():
+                self._log.error(
+                    f"global values still change after {event.rounds} converges in a row, by the afterAll "
+                    f"hooks {', '.join(event.hooks)}: the next converge begins in {event.delay:.1f} s; "
+                    "let the hooks stop changing values once they are as wanted"
+                )
+
+    def _of_config(self, event: events.ConfigTaken | events.ConfigRefused) -> None:
+        """An edit by what it touches and what follows; never by its values."""
+        if isinstance(event, events.ConfigRefused):
+            self._log.error(f"{event.error}; {event.follows}")
+            return
+        change, reaction = event.change, event.reaction
+        touched = sorted(change.sections_changed | change.flags_changed | change.maintenance_changed)
+        follows = "converge" if reaction.converge else f"runs of {', '.join(reaction.runs) or 'no module'}"
+        self._log.info(
+            "values ConfigMap changed",
+            **{"global": change.global_changed, "modules": ", ".join(touched), "follows": follows},
+        )
+
+    def _of_bindings(self, event: events.BindingEvent) -> None:
+        hook, binding = event.hook, event.binding
+        fields = {"hook": hook.name} | ({"module": hook.module} if hook.module else {})
+        named = f"binding {binding.name} ({binding.kind}) of hook {hook.name}"
+        match event:
+            case events.BindingWaits(reason=reason):
+                self._log.warning(f"{named} waits: {reason}", **fields)
+            case events.BindingFollows():
+                self._log.info(f"{named} waits no more", **fields)
+
+    def _of_drift(self, event: events.Event) -> None:
+        match event:
+            case events.AbsentFound():
+                self._log.info(
+                    f"absent in the cluster: {shown(event.resources)}; the module is run, for it cannot be "
+                    f"restored: {event.reason}",
+                    module=event.module,
+                )
+            case events.ResourcesHealed():
+                how = "brought back by Helm" if event.by_helm else "restored from the record of the release"
+                self._log.info(f"absent in the cluster, {how}: {shown(event.resources)}", module=event.module)
+            case events.HealPostponed():
+                self._log.warning(
+                    f"{shown(event.resources)} disappears again and again; it is brought back in "
+                    f"{event.seconds:.0f} s. Find out who removes it, or take it out of the chart",
+                    module=event.module,
+                )
+            case events.KindNotWatched(modules=modules):
+                self._log.warning(
+                    f"resources of the kind {event.kind} of module {', '.join(modules)} are not watched, so "
+                    f"nobody notices when they disappear: {event.reason}"
+                )
+            case events.ResourcesShared(modules=modules):
+                self._log.warning(
+                    f"modules {' and '.join(modules)} both have {shown(event.resources)}, and each "
+                    "overwrites what the other says; take it out of one of the charts",
+                    modules=", ".join(modules),
+                )
+            case events.MaintenanceChanged():
+                self._maintenance_changed(event)
+
+    def _maintenance_changed(self, event: events.MaintenanceChanged) -> None:
+        if event.mode:
+            text = f"in maintenance ({event.mode}): Helm and healing leave the module alone, its hooks go on"
+            self._log.warning(text, module=event.module)
+        else:
+            text = "maintenance has ended: Helm and healing look after the module"
+            self._log.info(text, module=event.module)
+
+
+def shown(resources: Sequence[str]) -> str:
+    """The first resources, and how many more there are."""
+    more = len(resources) - _SHOWN
+    return ", ".join(resources[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+
+
+def _fields_of(task: tasks.Task) -> dict[str, str]:
+    fields = {"task": str(task.kind), "module": task.owner, "hook": task.hook, "binding": task.binding}
+    return {key: value for key, value in fields.items() if value}
+
+
+def _fields_of_run(labels: events.HookLabels) -> dict[str, str]:
+    fields = {
+        "hook": labels.hook,
+        "module": labels.module or "",
+        "binding": labels.binding,
+        "queue": labels.queue,
+        "activation": labels.activation,
+    }
+    return {key: str(value) for key, value in fields.items() if value}

@@ -1,0 +1,191 @@
+"""What happens in the engine, as metrics."""
+
+from typing import Final
+
+import prometheus_client
+
+from addon_operator.engine import events, state
+from addon_operator.hook_contract.configuration import bindings
+from addon_operator.process.children import children
+from addon_operator.telemetry import families, metrics
+
+_OFF: Final = (state.ModuleStatus.DISABLED, state.ModuleStatus.DELETING)
+
+
+class EventMetrics:
+    """Counts and measures events; a :data:`.events.Listener`."""
+
+    def __init__(self, meters: metrics.Metrics) -> None:
+        self._meters = meters
+        self._hooks: dict[str, set[str]] = {}
+
+    def __call__(self, event: events.Event) -> None:
+        """Find out what the event belongs to."""
+        if isinstance(event, events.BindingEvent):
+            self._of_bindings(event)
+            return
+        self._of_queues(event)
+        self._of_hooks(event)
+        self._of_modules(event)
+        self._of_releases(event)
+        self._of_converges(event)
+
+    def _of_queues(self, event: events.Event) -> None:
+        queues = self._meters.queues
+        match event:
+            case events.QueueChanged(queue=name):
+                queues.length.labels(queue=name).set(event.length)
+                queues.head_age_seconds.labels(queue=name).set(event.head_age)
+                queues.retries.labels(queue=name).set(event.head_tries)
+            case events.QueueGone(queue=name):
+                self._meters.forget_queue(name)
+            case events.QueueOperation(queue=name):
+                self._meters.queue_action(name, event.operation, event.seconds)
+            case events.TaskStarted(queue=name, task=task):
+                queues.wait_seconds_total.labels(
+                    module=task.owner, hook=task.hook, binding=task.binding, queue=name
+                ).inc(max(0.0, event.waited))
+
+    def _of_hooks(self, event: events.Event) -> None:
+        match event:
+            case events.HookSucceeded():
+                family, values = self._family(event.labels)
+                _cost(family, values, event.result)
+                family.success_total.labels(**values).inc()
+            case events.HookFailed():
+                self._hook_failed(event)
+            case events.HooksRegistered():
+                self._hooks_registered(event)
+
+    def _hook_failed(self, event: events.HookFailed) -> None:
+        family, values = self._family(event.labels)
+        if event.result is not None:
+            _cost(family, values, event.result)
+            if event.result.timed_out:
+                self._meters.modules.hook_timeouts_total.inc()
+        counter = family.allowed_errors_total if event.allowed else family.errors_total
+        counter.labels(**values).inc()
+
+    def _family(self, labels: events.HookLabels) -> tuple[families.HookMetrics, dict[str, str]]:
+        values = {
+            "hook": labels.hook,
+            "binding": labels.binding,
+            "activation": labels.activation,
+            "queue": labels.queue,
+        }
+        if labels.module is None:
+            return self._meters.global_hooks, values
+        return self._meters.module_hooks, {"module": str(labels.module), **values}
+
+    def _hooks_registered(self, event: events.HooksRegistered) -> None:
+        """Count the bindings of each hook; the series of hooks that are gone go away."""
+        owner = event.module or ""
+        found = {hook.name for hook in event.hooks}
+        for gone in self._hooks.get(owner, set()) - found:
+            self._meters.forget_hook(gone, owner)
+        self._hooks[owner] = found
+        for hook in event.hooks:
+            count = self._meters.modules.binding_count.labels(module=owner, hook=hook.name)
+            count.set(_count_bindings(hook))
+
+    def _of_modules(self, event: events.Event) -> None:
+        modules = self._meters.modules
+        match event:
+            case state.ModuleChanged():
+                self._module_changed(event.state)
+            case events.ModuleGone():
+                self._meters.forget_module(event.module)
+            case events.ModuleRan():
+                modules.run_seconds.labels(module=event.module).observe(event.seconds)
+            case events.ModuleFailed():
+                counter = modules.delete_errors_total if event.deleting else modules.run_errors_total
+                counter.labels(module=event.module).inc()
+            case events.DiscoveryFailed():
+                modules.discover_errors_total.inc()
+            case events.ConfigRefused():
+                modules.config_values_errors_total.inc()
+
+    def _of_releases(self, event: events.Event) -> None:
+        modules = self._meters.modules
+        match event:
+            case events.ReleaseEnsured():
+                self._release_ensured(event)
+            case events.ResourcesHealed():
+                modules.resources_healed_total.labels(module=event.module).inc(len(event.resources))
+            case events.MaintenanceChanged(module=name, mode=mode):
+                modules.maintenance.remove_by_labels({"module": name})
+                if mode:
+                    modules.maintenance.labels(module=name, state=mode).set(1)
+
+    def _module_changed(self, module: state.ModuleState) -> None:
+        name = module.module.name
+        self._meters.module_known(name, runs=module.status is not state.ModuleStatus.DISABLED)
+        self._meters.module_state(name, module.status)
+        self._meters.modules.enabled.labels(module=name).set(0 if module.status in _OFF else 1)
+        if module.status is state.ModuleStatus.DISABLED:
+            self._meters.forget_hooks_of(name)
+
+    def _release_ensured(self, event: events.ReleaseEnsured) -> None:
+        """Measure Helm, and count what was skipped."""
+        labels, outcome = {"module": event.module, "activation": event.activation}, event.outcome
+        modules = self._meters.modules
+        for operation, seconds in outcome.seconds.items():
+            modules.helm_operation_seconds.labels(**labels, operation=operation).observe(seconds)
+        modules.helm_seconds.labels(**labels).observe(sum(outcome.seconds.values()))
+        if outcome.by is not None:
+            modules.helm_upgrades_skipped_total.labels(module=event.module, by=outcome.by).inc()
+
+    def _of_converges(self, event: events.Event) -> None:
+        seconds, total = self._meters.modules.convergence_seconds, self._meters.modules.convergence_total
+        match event:
+            case events.ConvergeStarted():
+                seconds.inc(0, activation=event.activation)
+                total.labels(activation=event.activation)
+            case events.ConvergeEnded(superseded=False):
+                seconds.inc(event.seconds, activation=event.activation)
+                total.labels(activation=event.activation).inc()
+
+    def _of_bindings(self, event: events.BindingEvent) -> None:
+        family, labels = self._meters.bindings, _labels(event)
+        match event:
+            case events.BindingWaits():
+                family.waiting.labels(**labels).set(1)
+            case events.BindingFollows():
+                family.waiting.labels(**labels).set(0)
+            case events.SnapshotChanged():
+                family.snapshot_objects.labels(**labels).set(event.objects)
+                if event.size is not None:
+                    family.snapshot_bytes.labels(**labels).set(event.size)
+            case events.ObjectsFiltered():
+                histogram = family.jq_filter_seconds.labels(**labels, kind=event.binding.kind)
+                _observe_mean(histogram, event.count, event.seconds)
+            case events.ChangesHandled():
+                histogram = family.event_seconds.labels(**labels, kind=event.binding.kind)
+                _observe_mean(histogram, event.count, event.seconds)
+            case events.BindingGone():
+                for gauge in (family.waiting, family.snapshot_objects, family.snapshot_bytes):
+                    gauge.remove_by_labels(labels)
+                for series in (family.event_seconds, family.jq_filter_seconds):
+                    series.remove_by_labels(labels)
+
+
+def _observe_mean(histogram: prometheus_client.Histogram, count: int, seconds: float) -> None:
+    for _ in range(count):
+        histogram.observe(seconds / count)
+
+
+def _labels(event: events.BindingEvent) -> dict[str, str]:
+    hook, binding = event.hook, event.binding
+    return {"module": hook.module or "", "hook": hook.name, "binding": binding.name, "queue": binding.queue}
+
+
+def _cost(family: families.HookMetrics, values: dict[str, str], result: children.ChildResult) -> None:
+    family.seconds.labels(**values).observe(result.wall_seconds)
+    family.user_cpu_seconds.labels(**values).observe(result.user_cpu_seconds)
+    family.sys_cpu_seconds.labels(**values).observe(result.system_cpu_seconds)
+    family.max_rss_bytes.labels(**values).set(result.max_rss_bytes)
+
+
+def _count_bindings(hook: state.Hook) -> int:
+    lifecycle = sum(hook.config.order(binding) is not None for binding in bindings.LifecycleBinding)
+    return lifecycle + len(hook.config.schedules) + len(hook.config.kubernetes)

@@ -12,14 +12,11 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from addon_operator.admission import reviews
+from addon_operator.kernel import object_names
 
 MAX_DATA_BYTES: Final = 1 << 20
 """What the API server stores in a ConfigMap at the most, keys not counted."""
 
-_LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
-_SUBDOMAIN: Final = re.compile(
-    r"(?=.{1,253}\Z)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
-)
 _UID: Final = re.compile(r"[-A-Za-z0-9_.:]{1,128}")
 _OPERATIONS: Final = frozenset({"CREATE", "UPDATE", "DELETE", "CONNECT"})
 
@@ -77,17 +74,12 @@ class Shape:
 ANY: Final = Shape()
 
 
-def is_label(text: str) -> bool:
-    """Whether a text can be the name of a namespace (RFC 1123)."""
-    return _LABEL.fullmatch(text) is not None
-
-
 def _check_names(review: reviews.Review) -> None:
     if _UID.fullmatch(review.uid) is None:
         raise reviews.MalformedReviewError("request.uid is not a uid")
-    if not is_label(review.namespace):
+    if not object_names.is_dns_label(review.namespace):
         raise reviews.MalformedReviewError("request.namespace is not the name of a namespace")
-    if review.name and _SUBDOMAIN.fullmatch(review.name) is None:
+    if review.name and not object_names.is_subdomain(review.name):
         raise reviews.MalformedReviewError("request.name cannot be the name of an object")
     _check_metadata("object", review.object, review)
     _check_metadata("oldObject", review.old_object, review)
@@ -97,7 +89,7 @@ def _check_metadata(field: str, body: Mapping[str, Any] | None, review: reviews.
     metadata = _as(_Object, field, body).metadata or _Metadata()
     if metadata.namespace not in (None, "", review.namespace):
         raise reviews.MalformedReviewError(f"request.{field} is of another namespace than the request")
-    if metadata.name and _SUBDOMAIN.fullmatch(metadata.name) is None:
+    if metadata.name and not object_names.is_subdomain(metadata.name):
         raise reviews.MalformedReviewError(f"request.{field}.metadata.name cannot be the name of an object")
     if metadata.uid and _UID.fullmatch(metadata.uid) is None:
         raise reviews.MalformedReviewError(f"request.{field}.metadata.uid is not a uid")

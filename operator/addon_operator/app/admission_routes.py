@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from typing import Final
 
 from addon_operator.admission import review_shapes, reviews
-from addon_operator.admission.presets import preset_notices
 from addon_operator.admission.server import site
 from addon_operator.app import admission_webhooks
+from addon_operator.podpreset import model
 from addon_operator.settings import settings as settings_module
 
 # The API server writes a byte with up to six. A review of an edit has the ConfigMap twice, with at most 1 MiB
@@ -31,7 +31,7 @@ class Handlers:
 def routes(settings: settings_module.Settings, handlers: Handlers) -> Mapping[str, site.Route]:
     """The paths and their bounds. What has effects beyond its answer takes complete reviews only."""
     pods = review_shapes.Shape("", "pods")
-    presets = review_shapes.Shape(preset_notices.API_VERSION.partition("/")[0], preset_notices.PLURAL)
+    presets = review_shapes.Shape(model.GROUP, model.PLURAL)
     found = {
         admission_webhooks.MUTATE_PODS: site.Route(handlers.mutate_pods, "allow"),
         admission_webhooks.CHECK_PODS: site.Route(

@@ -3,9 +3,8 @@
 from collections.abc import Iterator
 from typing import Final, Literal
 
-from addon_operator.admission.presets import preset_notices
 from addon_operator.admission.registration import registration_specs
-from addon_operator.podpreset import annotations
+from addon_operator.podpreset import annotations, model
 from addon_operator.settings import settings as settings_module
 
 MUTATE_PODS: Final = "/mutate-pods"
@@ -92,9 +91,8 @@ def _check_pods(settings: settings_module.Settings) -> registration_specs.Webhoo
 
 
 def _notice_presets(settings: settings_module.Settings) -> registration_specs.WebhookSpec:
-    group, version = preset_notices.API_VERSION.split("/")
     rule = registration_specs.Rule(
-        ("CREATE", "DELETE"), (group,), (version,), (preset_notices.PLURAL,), "Namespaced"
+        ("CREATE", "DELETE"), (model.GROUP,), (model.VERSION,), (model.PLURAL,), "Namespaced"
     )
     return registration_specs.WebhookSpec(
         name=f"podpresets.{_DOMAIN}",

@@ -4,12 +4,11 @@ As in the Go operator, a change may be for a time only, and the level ``debug`` 
 """
 
 import dataclasses
-import difflib
 from collections.abc import Callable
 from typing import Final, Protocol, TypedDict
 
 from addon_operator.kernel import clock as clocks
-from addon_operator.kernel import errors
+from addon_operator.kernel import errors, suggestions
 from addon_operator.telemetry import logs
 
 LOG_LEVEL: Final = "log.level"
@@ -116,8 +115,7 @@ class RuntimeConfig:
 
 def _checked(name: str, value: str) -> str:
     if name != LOG_LEVEL:
-        near = difflib.get_close_matches(name, [LOG_LEVEL], n=1)
-        hint = f"did you mean {LOG_LEVEL!r}?" if near else f"there is {LOG_LEVEL!r}"
+        hint = suggestions.did_you_mean(name, [LOG_LEVEL], f"there is {LOG_LEVEL!r}")
         raise RuntimeConfigError(f"there is no runtime parameter {name!r}; {hint}")
     level = value.strip().lower()
     level = _ALIASES.get(level, level)

@@ -2,17 +2,15 @@
 
 import dataclasses
 import pathlib
-import re
 from typing import Final, NewType
 
 from addon_operator.devcluster import errors
+from addon_operator.kernel import object_names
 
 ClusterName = NewType("ClusterName", str)
 """Name of a cluster: lower-case letters, digits and dashes."""
 
 DEFAULT_NAME: Final = ClusterName("default")
-
-_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
 def parse_name(text: str) -> ClusterName:
@@ -20,7 +18,7 @@ def parse_name(text: str) -> ClusterName:
 
     Raises :class:`.DevClusterError` when it cannot be a name.
     """
-    if not _NAME.fullmatch(text):
+    if not object_names.is_dns_label(text):
         raise errors.DevClusterError(
             f"{text!r} cannot be the name of a cluster; use at most 63 lower-case letters, digits and "
             "dashes, with a letter or digit at both ends"

@@ -3,7 +3,6 @@
 The names of the fields are those of the Go operator's debug endpoint where it has them.
 """
 
-import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Protocol, TypedDict
 
@@ -260,7 +259,4 @@ def _summary(rows: Sequence[QueueRow]) -> Summary:
 
 
 def _rfc3339(seconds: float | None) -> str | None:
-    if seconds is None:
-        return None
-    moment = dt.datetime.fromtimestamp(seconds, dt.UTC)
-    return moment.isoformat(timespec="seconds").replace("+00:00", "Z")
+    return None if seconds is None else clocks.rfc3339(seconds)

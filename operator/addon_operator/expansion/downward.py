@@ -10,10 +10,9 @@ from fractions import Fraction
 from typing import Final
 
 from addon_operator.expansion import fields
-from addon_operator.kernel import quantities
+from addon_operator.kernel import object_names, quantities
 
 _SUBSCRIPTED = re.compile(r"metadata\.(?P<map>labels|annotations)\['(?P<key>.*)'\]", re.DOTALL)
-_KEY = re.compile(r"(?:[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _RESOURCE = re.compile(
     r"(?P<list>limits|requests)\.(?P<resource>cpu|memory|ephemeral-storage|hugepages-.+)", re.DOTALL
 )
@@ -109,7 +108,7 @@ _RESOURCES: Final = "limits or requests, a dot, and cpu, memory, ephemeral-stora
 
 def _subscript(pod: fields.Node, ref: fields.Node, which: str, key: str) -> str:
     # Keys of annotations are checked without regard to case.
-    if not _KEY.fullmatch(key.lower() if which == "annotations" else key):
+    if not object_names.is_label_key(key.lower() if which == "annotations" else key):
         raise ref.problem("fieldPath", f"has the key {key!r}, which can be no key of {which}")
     return pod.child("metadata").child(which).text(key)
 

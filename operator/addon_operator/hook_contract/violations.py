@@ -1,6 +1,5 @@
 """What is wrong with a document, as words: place, mistake and remedy for each violation of a schema."""
 
-import difflib
 import json
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -12,7 +11,7 @@ import jsonschema
 from addon_operator.documents import json_schemas
 from addon_operator.hook_contract import jq_programs
 from addon_operator.hook_contract.configuration import crontab
-from addon_operator.kernel import durations, errors
+from addon_operator.kernel import durations, errors, object_names, suggestions
 from addon_operator.kernel.json_types import JsonValue
 
 _TYPES: Final = {
@@ -24,11 +23,7 @@ _TYPES: Final = {
     "object": "a mapping",
 }
 _KINDS: Final[Mapping[type, str]] = {str: "a text", list: "a list", dict: "a mapping"}
-_DNS_NAME: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
-_LABEL_NAME: Final = r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
-_LABEL_KEY: Final = re.compile(rf"({_DNS_NAME}/)?{_LABEL_NAME}")
-_LABEL_VALUE: Final = re.compile(rf"({_LABEL_NAME})?")
-_API_VERSION: Final = re.compile(rf"({_DNS_NAME}/)?[a-z]([-a-z0-9]*[a-z0-9])?")
+_API_VERSION: Final = re.compile(rf"({object_names.SUBDOMAIN}/)?[a-z]([-a-z0-9]*[a-z0-9])?")
 _OBJECT_NAME: Final = re.compile(r"(?!\.{1,2}$)[^/%]+")
 _METRIC_NAME: Final = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
 _METRIC_LABEL: Final = re.compile(r"(?!__)[a-zA-Z_][a-zA-Z0-9_]*")
@@ -55,10 +50,7 @@ class Checker:
 
 def nearest(key: str, known: Collection[str], hidden: Collection[str] = ()) -> str:
     """A hint at the name that looks most like ``key``, or the list; ``hidden`` names are not listed."""
-    names = {name.lower(): name for name in (*hidden, *known)}
-    for match in difflib.get_close_matches(key.lower(), names, n=1):
-        return f"did you mean {names[match]!r}?"
-    return f"known are {', '.join(sorted(known))}"
+    return suggestions.did_you_mean(key, (*hidden, *known), f"known are {', '.join(sorted(known))}")
 
 
 def place(*parts: str | int) -> str:
@@ -161,9 +153,9 @@ def _check_period(text: str) -> None:
         raise _FormatError(f"{text!r} is not longer than 0")
 
 
-def _matches(pattern: re.Pattern[str], what: str) -> Callable[[str], None]:
+def _matches(fits: Callable[[str], object], what: str) -> Callable[[str], None]:
     def check(text: str) -> None:
-        if not pattern.fullmatch(text):
+        if not fits(text):
             raise _FormatError(f"{text!r} is no {what}")
 
     return check
@@ -183,20 +175,20 @@ def _check_jq(text: str) -> None:
         raise _FormatError(f"{_shown(text)} is no jq expression: {error}") from None
 
 
-_OBJECT_NAME_CHECK: Final = _matches(_OBJECT_NAME, "name that an object of Kubernetes can have")
-_API_VERSION_CHECK: Final = _matches(_API_VERSION, "apiVersion; write one such as v1 or apps/v1")
+_OBJECT_NAME_CHECK: Final = _matches(_OBJECT_NAME.fullmatch, "name that an object of Kubernetes can have")
+_API_VERSION_CHECK: Final = _matches(_API_VERSION.fullmatch, "apiVersion; write one such as v1 or apps/v1")
 _CHECKS: Final[Mapping[str, Callable[[str], object]]] = {
     "crontab": crontab.parse,
     "timezone": crontab.check_timezone,
     "period": _check_period,
     "jq": _check_jq,
-    "label-key": _matches(_LABEL_KEY, "label name of Kubernetes"),
-    "label-value": _matches(_LABEL_VALUE, "label value of Kubernetes"),
+    "label-key": _matches(object_names.is_label_key, "label name of Kubernetes"),
+    "label-value": _matches(object_names.is_label_value, "label value of Kubernetes"),
     "object-name": _OBJECT_NAME_CHECK,
     "object-name-or-empty": lambda text: text and _OBJECT_NAME_CHECK(text),
     "json-pointer": _check_pointer,
-    "metric-name": _matches(_METRIC_NAME, "name of a metric; use letters, digits, '_' and ':'"),
-    "metric-label": _matches(_METRIC_LABEL, "name of a label; use letters, digits and single '_'"),
+    "metric-name": _matches(_METRIC_NAME.fullmatch, "name of a metric; use letters, digits, '_' and ':'"),
+    "metric-label": _matches(_METRIC_LABEL.fullmatch, "name of a label; use letters, digits and single '_'"),
     "api-version": _API_VERSION_CHECK,
     "api-version-or-empty": lambda text: text and _API_VERSION_CHECK(text),
 }

@@ -1,5 +1,6 @@
 """Time as a dependency, so that tests need no sleep."""
 
+import datetime as dt
 import time
 from typing import Protocol
 
@@ -26,6 +27,11 @@ class SystemClock:
     def time(self) -> float:
         """Seconds since the epoch, UTC."""
         return time.time()
+
+
+def rfc3339(seconds: float) -> str:
+    """A time since the epoch as the Kubernetes API writes it: ``2026-11-22T16:53:16Z``."""
+    return dt.datetime.fromtimestamp(seconds, tz=dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def boottime() -> float:

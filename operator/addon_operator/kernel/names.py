@@ -5,12 +5,11 @@ its switch is ``someModuleEnabled`` and its maintenance flag ``someModuleMainten
 Source: "Values storage" and "Module structure" of the addon-operator documentation.
 """
 
-import difflib
 import re
 from collections.abc import Sequence
 from typing import Final, NewType
 
-from addon_operator.kernel import errors
+from addon_operator.kernel import errors, object_names, suggestions
 
 ModuleName = NewType("ModuleName", str)
 """Name of a module in kebab-case: the directory's name without its numeric prefix."""
@@ -23,7 +22,6 @@ MAINTENANCE_SUFFIX: Final = "Maintenance"
 
 _DIRECTORY = re.compile(r"^(?:(?P<order>[0-9]+)-)?(?P<name>.+)$")
 _UPPER = re.compile(r"[A-Z]")
-_RELEASE = re.compile(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
 _RELEASE_MAX = 53
 
 
@@ -81,7 +79,7 @@ def _check_name(directory: str, name: ModuleName) -> None:
         raise ModuleNameError(
             f"module directory {directory!r}: 'global' is the key of the global values; choose another name"
         )
-    if not _RELEASE.match(name) or len(name) > _RELEASE_MAX:
+    if not object_names.is_dns_label(name) or len(name) > _RELEASE_MAX:
         raise ModuleNameError(
             f"module directory {directory!r}: {name!r} cannot be the name of a Helm release; use at most "
             f"{_RELEASE_MAX} lower-case letters, digits and dashes, with a letter or digit at both ends"
@@ -98,6 +96,10 @@ def find(name: str, modules: Sequence[ModuleName]) -> ModuleName | None:
     for module in modules:
         if name in (module, values_key(module)):
             return module
-    near = difflib.get_close_matches(name, modules, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(modules) or 'none'}"
-    raise errors.ConfigurationError(f"there is no module {name!r}; {hint}")
+    raise errors.ConfigurationError(unknown(name, modules))
+
+
+def unknown(name: str, modules: Sequence[ModuleName]) -> str:
+    """The sentence for a name that no module has."""
+    hint = suggestions.did_you_mean(name, modules, f"there are {', '.join(modules) or 'none'}")
+    return f"there is no module {name!r}; {hint}"

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from addon_operator.kernel import object_names
+
 
 @dataclass(frozen=True, slots=True)
 class Format:
@@ -37,8 +39,6 @@ class Format:
         return not (self.never and re.search(self.never, text))
 
 
-_SUBDOMAIN: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
-_LABEL_KEY: Final = rf"({_SUBDOMAIN}/)?[A-Za-z0-9]([-A-Za-z0-9_.]{{0,61}}[A-Za-z0-9])?"
 # Parts of a path that are not "..": they begin with no dot, with one dot, or with two and more behind them.
 _PLAIN: Final = r"[^/.][^/]*|\.[^/.][^/]*"
 _PART: Final = rf"({_PLAIN}|\.\.[^/]+|\.)"
@@ -48,22 +48,22 @@ _REST: Final = rf"(/{_PART}?)*"
 LABEL_KEY: Final = Format(
     "a label key is at most 63 letters, digits, '-', '_' or '.', with a letter or digit at both ends, "
     "after an optional lower-case DNS prefix and '/'",
-    matches=_LABEL_KEY,
+    matches=object_names.LABEL_KEY,
     never="^[^/]{254}",
     longest=317,
 )
 LABEL_VALUE: Final = Format(
     "a label value is empty or at most 63 letters, digits, '-', '_' or '.', "
     "with a letter or digit at both ends",
-    matches=r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?",
+    matches=object_names.LABEL_VALUE,
 )
 DNS_LABEL: Final = Format(
     "must be at most 63 lower-case letters, digits or '-', with a letter or digit at both ends",
-    matches=r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?",
+    matches=object_names.DNS_LABEL,
 )
 DNS_SUBDOMAIN: Final = Format(
     "must be lower-case letters, digits, '-' or '.', with a letter or digit at both ends of each part",
-    matches=_SUBDOMAIN,
+    matches=object_names.SUBDOMAIN,
     longest=253,
 )
 ENV_NAME: Final = Format(
@@ -96,7 +96,7 @@ RESOURCE: Final = Format(
     "must be limits or requests of cpu, memory, ephemeral-storage or hugepages-<size>, such as limits.cpu",
     matches="(limits|requests)[.](cpu|memory|ephemeral-storage|hugepages-[^/]+)",
 )
-_SUBSCRIPTED: Final = rf"metadata[.](labels|annotations)\['{_LABEL_KEY}'\]"
+_SUBSCRIPTED: Final = rf"metadata[.](labels|annotations)\['{object_names.LABEL_KEY}'\]"
 ENV_FIELD_PATH: Final = Format(
     "env can refer to metadata.name, metadata.namespace, metadata.uid, one of metadata.labels or "
     "metadata.annotations with its key, spec.nodeName, spec.serviceAccountName, status.hostIP, "

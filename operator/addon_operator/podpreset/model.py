@@ -9,6 +9,12 @@ from addon_operator.kernel import json_types
 from addon_operator.podpreset import core_types, defaults, label_selectors, scalars, schema, volume_types
 from addon_operator.podpreset.schema import Field, ListOf, Struct
 
+GROUP: Final = "settings.k8s.io"
+VERSION: Final = "v1alpha1"
+API_VERSION: Final = f"{GROUP}/{VERSION}"
+KIND: Final = "PodPreset"
+PLURAL: Final = "podpresets"
+
 PresetName = NewType("PresetName", str)
 """Name of a PodPreset in its namespace."""
 

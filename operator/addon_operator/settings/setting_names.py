@@ -1,12 +1,11 @@
 """Names of variables that are no settings here but known, and warnings about those that are not."""
 
-import difflib
 import re
 from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
 from typing import Final
 
-from addon_operator.kernel import errors
+from addon_operator.kernel import errors, suggestions
 from addon_operator.settings import setting_fields
 
 _SHOWN_LENGTH: Final = 80
@@ -135,9 +134,9 @@ def _unknown(name: str, value: str, known: Collection[str]) -> str | None:
     prefixed = (other for other in known if other.startswith(setting_fields.PREFIX))
     # Without the prefix, which would make any two names alike.
     candidates = sorted(other.removeprefix(setting_fields.PREFIX) for other in prefixed)
-    nearest = difflib.get_close_matches(bare, candidates, n=1)
+    nearest = suggestions.nearest(bare, candidates)
     hint = (
-        f"did you mean {setting_fields.PREFIX}{nearest[0]}?"
+        f"did you mean {setting_fields.PREFIX}{nearest}?"
         if nearest
         else "'addon-operator settings' lists all settings"
     )

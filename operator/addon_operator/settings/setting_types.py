@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final, Generic, TypeVar
 
-from addon_operator.kernel import durations, json_types
+from addon_operator.kernel import durations, json_types, object_names
 from addon_operator.podpreset import volume_types
 
 T = TypeVar("T")
@@ -46,15 +46,13 @@ def _same(value: str) -> Plain:
 
 # --- texts
 
-_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
-_SUBDOMAIN = re.compile(r"(?=.{1,253}\Z)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _METRIC_PREFIX = re.compile(r"([a-zA-Z_:][a-zA-Z0-9_:]*)?")
 _HOST = re.compile(r"(?=.{1,253}\Z)[A-Za-z0-9_]([-A-Za-z0-9_.]*[A-Za-z0-9_])?\.?")
 
 
-def _matching(pattern: re.Pattern[str]) -> Callable[[str], str]:
+def _matching(fits: Callable[[str], object]) -> Callable[[str], str]:
     def parse(text: str) -> str:
-        if pattern.fullmatch(text) is None:
+        if not fits(text):
             raise ValueError
         return text
 
@@ -69,7 +67,7 @@ def _address(text: str) -> str:
         # Digits and dots that are no IP address would be looked up as a name, and never found.
         if re.fullmatch(r"[0-9.]+", text):
             raise
-        return _matching(_HOST)(text)
+        return _matching(_HOST.fullmatch)(text)
 
 
 def _server(text: str) -> str:
@@ -88,22 +86,34 @@ def _webhook_url(text: str) -> str:
 
 
 NAMESPACE: Final = SettingType(
-    _matching(_LABEL), "the name of a namespace (lower-case letters, digits, dashes)", _same, "NAME"
+    _matching(object_names.is_dns_label),
+    "the name of a namespace (lower-case letters, digits, dashes)",
+    _same,
+    "NAME",
 )
 CONFIG_MAP: Final = SettingType(
-    _matching(_SUBDOMAIN), "the name of a ConfigMap (lower-case letters, digits, dashes, dots)", _same, "NAME"
+    _matching(object_names.is_subdomain),
+    "the name of a ConfigMap (lower-case letters, digits, dashes, dots)",
+    _same,
+    "NAME",
 )
 LEASE: Final = SettingType(
-    _matching(_SUBDOMAIN), "the name of a Lease (lower-case letters, digits, dashes, dots)", _same, "NAME"
+    _matching(object_names.is_subdomain),
+    "the name of a Lease (lower-case letters, digits, dashes, dots)",
+    _same,
+    "NAME",
 )
 OPTIONAL_SUBDOMAIN: Final[SettingType[str | None]] = SettingType(
-    lambda text: _matching(_SUBDOMAIN)(text) if text else None,
+    lambda text: _matching(object_names.is_subdomain)(text) if text else None,
     "the name of an object (lower-case letters, digits, dashes, dots)",
     _optional(_same),
     "NAME",
 )
 METRIC_PREFIX: Final = SettingType(
-    _matching(_METRIC_PREFIX), "letters, digits, underscores and colons, no digit first", _same, "PREFIX"
+    _matching(_METRIC_PREFIX.fullmatch),
+    "letters, digits, underscores and colons, no digit first",
+    _same,
+    "PREFIX",
 )
 ADDRESS: Final = SettingType(_address, "an IP address or a host name, without a port", _same, "ADDRESS")
 OPTIONAL_TEXT: Final[SettingType[str | None]] = SettingType(
@@ -116,7 +126,10 @@ OPTIONAL_SERVER: Final[SettingType[str | None]] = SettingType(
     "URL",
 )
 SERVICE: Final = SettingType(
-    _matching(_LABEL), "the name of a Service (lower-case letters, digits, dashes)", _same, "NAME"
+    _matching(object_names.is_dns_label),
+    "the name of a Service (lower-case letters, digits, dashes)",
+    _same,
+    "NAME",
 )
 OPTIONAL_WEBHOOK_URL: Final[SettingType[str | None]] = SettingType(
     lambda text: _webhook_url(text) if text else None,
@@ -305,17 +318,12 @@ VARIABLES: Final = SettingType(
     _variables, "names of variables, with * for any characters, separated by commas", list, "A,B_*"
 )
 
-_LABEL_KEY = re.compile(
-    r"((?=[^/]{1,253}/)[a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
-)
-_LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
-
 
 def _labels(text: str) -> Mapping[str, str]:
     labels: dict[str, str] = {}
     for item in _items(text):
         key, equals, value = item.partition("=")
-        if not equals or _LABEL_KEY.fullmatch(key) is None or _LABEL_VALUE.fullmatch(value) is None:
+        if not equals or not object_names.is_label_key(key) or not object_names.is_label_value(value):
             raise ValueError
         labels[key] = value
     return MappingProxyType(labels)

@@ -7,12 +7,12 @@ Source: "kstatus" of cli-utils, and the conventions for conditions of the Kubern
 """
 
 import dataclasses
-import datetime as dt
 import enum
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, NotRequired, TypedDict
 
 from addon_operator.engine import state
+from addon_operator.kernel import clock
 
 API_VERSION: Final = "addon-operator.io/v1alpha1"
 KIND: Final = "Module"
@@ -73,7 +73,7 @@ def document(
     )
     if (installed := release or _left_by_another(module, stored, "release")) is not None:
         made["release"] = installed
-    last_run = timestamp(module.last_run) if module.last_run is not None else stored.get("lastRun")
+    last_run = clock.rfc3339(module.last_run) if module.last_run is not None else stored.get("lastRun")
     if last_run:
         made["lastRun"] = last_run
     if module.last_error_without_values:
@@ -104,11 +104,6 @@ def is_stored(wanted: ModuleStatusDocument, stored: Stored) -> bool:
 _COMPARED: Final = tuple(key for key in ModuleStatusDocument.__annotations__ if key != "conditions")
 
 
-def timestamp(seconds: float) -> str:
-    """A time since the epoch as the API writes it."""
-    return dt.datetime.fromtimestamp(seconds, tz=dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
 def one_line(text: str, longest: int) -> str:
     """The text without line breaks, cut to a length; what cannot be written in UTF-8 is replaced."""
     flat = " ".join(text.encode("utf-8", "replace").decode().split())
@@ -134,7 +129,7 @@ def _conditions(module: state.ModuleState, stored: Stored, generation: int, now:
             reason=each.reason,
             message=one_line(each.message, _MESSAGE_MAX),
             observedGeneration=generation,
-            lastTransitionTime=_since(before.get(type_, {}), each.status) or timestamp(now),
+            lastTransitionTime=_since(before.get(type_, {}), each.status) or clock.rfc3339(now),
         )
         for type_, each in zip(_TYPES, said, strict=True)
     ]
@@ -191,7 +186,7 @@ def _reconciling(module: state.ModuleState) -> _Said:
     if module.status in _UNDER_WAY and not _is_stuck_in_delete(module):
         return _Said("True", str(module.status), _UNDER_WAY[module.status])
     if module.next_try is not None:
-        at = timestamp(module.next_try)
+        at = clock.rfc3339(module.next_try)
         return _Said("True", "ProgressingWithRetry", f"The last try failed; the next one begins at {at}.")
     return _Said("False", str(module.status), "Nothing is under way.")
 

@@ -4,13 +4,12 @@ The sources are only read and checked here; :mod:`.store` lays them on each othe
 """
 
 import dataclasses
-import difflib
 import re
 from collections.abc import Callable, Collection, Mapping
 from typing import Final, NoReturn
 
 from addon_operator.documents import yaml_reading
-from addon_operator.kernel import errors, json_types, names
+from addon_operator.kernel import errors, json_types, names, suggestions
 
 NO_RESOURCE_RECONCILIATION: Final = "NoResourceReconciliation"
 """Value of ``someModuleMaintenance`` that stops Helm and healing for the module."""
@@ -321,8 +320,8 @@ class _ConfigMapParser:
         ):
             if key.endswith(suffix):
                 stems = [name.removesuffix(suffix) for name in known]
-                nearest = difflib.get_close_matches(key.removesuffix(suffix), stems, n=1)
-                return nearest[0] + suffix if nearest else None
+                nearest = suggestions.nearest(key.removesuffix(suffix), stems)
+                return None if nearest is None else nearest + suffix
         return None
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from addon_operator.engine import state
 from addon_operator.hook_contract.configuration import hook_config
-from addon_operator.kernel import names
+from addon_operator.kernel import clock, names
 from addon_operator.modules import model
 from addon_operator.status import module_status
 from addon_operator.status.module_status import Moment, Phase
@@ -99,8 +99,8 @@ def test_a_condition_keeps_its_time_until_its_status_changes() -> None:
     second = document(module(Status.READY), first, LATER)
     third = document(module(Status.READY), second, LATER + 60)
     times = {each["type"]: each["lastTransitionTime"] for each in second["conditions"]}
-    assert times["Enabled"] == times["Stalled"] == module_status.timestamp(NOW)
-    assert times["Ready"] == times["Reconciling"] == module_status.timestamp(LATER)
+    assert times["Enabled"] == times["Stalled"] == clock.rfc3339(NOW)
+    assert times["Ready"] == times["Reconciling"] == clock.rfc3339(LATER)
     assert third["conditions"] == second["conditions"]
 
 

@@ -8,9 +8,10 @@ import logging
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from addon_operator.admission.presets import preset_cache, preset_notices
+from addon_operator.admission.presets import preset_cache
 from addon_operator.aio import waiting
 from addon_operator.kube.client import api_errors, client, paths
+from addon_operator.podpreset import model
 
 LIST_EVERY_SECONDS: Final = 60.0
 _BACKOFF: Final = waiting.Backoff(0.5, 15.0)
@@ -103,5 +104,5 @@ class PresetFeed:
                 _log.warning("presets are served from memory, which may be late: %s", error)
 
     async def _list(self) -> None:
-        listed = await self._kube.list_all(paths.of(preset_notices.API_VERSION, preset_notices.PLURAL))
+        listed = await self._kube.list_all(paths.of(model.API_VERSION, model.PLURAL))
         await self._cache.fill(listed.items, listed.resource_version)

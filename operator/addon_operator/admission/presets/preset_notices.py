@@ -18,8 +18,6 @@ from addon_operator.aio import waiting
 from addon_operator.kube.client import api_errors, client, paths
 from addon_operator.podpreset import model
 
-API_VERSION: Final = "settings.k8s.io/v1alpha1"
-PLURAL: Final = "podpresets"
 SECONDS: Final = 1.0
 """After this time a change that the watch did not tell of is looked for with a list."""
 LIST_SECONDS: Final = 1.0
@@ -60,7 +58,7 @@ class FreshLists:
         # From here on nobody may join: the answer can be older than their request.
         task = self._current[namespace] = self._next.pop(namespace)
         try:
-            listed = await self._kube.list_all(paths.of(API_VERSION, PLURAL, namespace=namespace))
+            listed = await self._kube.list_all(paths.of(model.API_VERSION, model.PLURAL, namespace=namespace))
             self._cache.listed(namespace, listed.items, listed.resource_version)
         finally:
             if self._current.get(namespace) is task:

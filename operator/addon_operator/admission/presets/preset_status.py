@@ -7,12 +7,11 @@ when another one was faster.
 import asyncio
 import collections
 import dataclasses
-import datetime as dt
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from addon_operator.admission.presets import preset_cache, preset_notices
+from addon_operator.admission.presets import preset_cache
 from addon_operator.aio import waiting
 from addon_operator.kernel import clock
 from addon_operator.kube.client import api_errors, client, paths
@@ -131,7 +130,7 @@ class PresetStatuses:
 
     async def _write(self, key: _Key, change: _Change) -> None:
         namespace, name = key
-        path = paths.of(preset_notices.API_VERSION, preset_notices.PLURAL, namespace=namespace, name=name)
+        path = paths.of(model.API_VERSION, model.PLURAL, namespace=namespace, name=name)
         for attempt in range(1, _ATTEMPTS + 1):
             stored = await self._kube.get(path)
             patch = self._patch(stored, change)
@@ -162,7 +161,7 @@ class PresetStatuses:
 
     def _conditions(self, stored: preset_cache.Stored, reasons: Iterable[str]) -> list[Mapping[str, Any]]:
         others = [each for each in _conditions(stored) if each.get("type") != _VALID]
-        now = dt.datetime.fromtimestamp(self._clock.time(), tz=dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        now = clock.rfc3339(self._clock.time())
         text = "; ".join(reasons)
         condition = {
             "type": _VALID,
@@ -180,8 +179,8 @@ class PresetStatuses:
             return
         metadata = stored["metadata"]
         about = events.ObjectReference(
-            preset_notices.API_VERSION,
-            "PodPreset",
+            model.API_VERSION,
+            model.KIND,
             metadata["name"],
             metadata["namespace"],
             metadata.get("uid", ""),

@@ -1,7 +1,6 @@
 """Values as files alone make them, for commands that work without a cluster."""
 
 import dataclasses
-import difflib
 import os
 import pathlib
 from collections.abc import Mapping
@@ -10,7 +9,7 @@ from typing import Any, Final
 from addon_operator.commands.checks import hook_places
 from addon_operator.documents import yaml_reading
 from addon_operator.engine.modules import module_files
-from addon_operator.kernel import errors, json_types, names
+from addon_operator.kernel import errors, json_types, names, suggestions
 from addon_operator.settings import setting_resolution
 from addon_operator.settings import settings as app_settings
 from addon_operator.values import origins, sources, store
@@ -84,7 +83,10 @@ def look_at_config(path: pathlib.Path, modules: tuple[names.ModuleName, ...]) ->
     file = sources.parse_common_values(text, str(path))
     known = {names.GLOBAL_KEY, *map(names.values_key, modules), *map(names.enabled_key, modules)}
     unknown = [key for key in (*file.sections, *file.enabled) if key not in known]
-    warnings = tuple(f"{path}: key {key!r} belongs to no module; {_hint(key, known)}" for key in unknown)
+    hints = (suggestions.did_you_mean(key, known, "remove it") for key in unknown)
+    warnings = tuple(
+        f"{path}: key {key!r} belongs to no module; {hint}" for key, hint in zip(unknown, hints, strict=True)
+    )
     found = sources.ConfigValues(file.sections, file.enabled, warnings=warnings, source=str(path))
     return sources.ConfigMapReading(found)
 
@@ -95,11 +97,6 @@ def _data(manifest: json_types.JsonObject, path: pathlib.Path) -> dict[str, str]
     if not texts:
         raise errors.ConfigurationError(f"{path}: data of a ConfigMap must be a mapping of texts; quote them")
     return {str(key): str(text) for key, text in data.items()} if isinstance(data, dict) else {}
-
-
-def _hint(key: str, known: set[str]) -> str:
-    near = difflib.get_close_matches(key, known, n=1)
-    return f"did you mean {near[0]!r}?" if near else "remove it"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ over the same observations; hooks are not run, and nothing is changed.
 import asyncio
 import contextlib
 import dataclasses
-import difflib
 import functools
 import pathlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -107,9 +106,7 @@ async def _tools(
 def _chosen(only: Collection[str], known: Sequence[names.ModuleName]) -> frozenset[names.ModuleName]:
     for name in only:
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known) or 'none'}"
-            raise errors.ConfigurationError(f"there is no module {name!r}; {hint}")
+            raise errors.ConfigurationError(names.unknown(name, known))
     return frozenset(names.ModuleName(name) for name in only) or frozenset(known)
 
 

@@ -124,7 +124,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _has_presets(manifests: Iterable[preview_files.Manifest]) -> bool:
-    return any(one.kind == preview_objects.PRESET for one in manifests)
+    return any(one.kind == model.KIND for one in manifests)
 
 
 def _access(

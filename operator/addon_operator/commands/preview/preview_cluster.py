@@ -48,7 +48,7 @@ class ClusterObjects:
         return {source: one for source, one in zip(listed, texts, strict=True) if one is not None}
 
     async def _list_presets(self, namespace: str) -> tuple[model.Preset, ...]:
-        path = paths.of(preview_objects.PRESET_API, "podpresets", namespace=namespace)
+        path = paths.of(model.API_VERSION, model.PLURAL, namespace=namespace)
         try:
             stored = await self._kube.list_all(path)
         except api_errors.NotFound:

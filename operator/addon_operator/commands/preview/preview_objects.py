@@ -11,8 +11,6 @@ from addon_operator.commands.preview import preview_files
 from addon_operator.kernel import json_types
 from addon_operator.podpreset import defaults, model
 
-PRESET_API: Final = "settings.k8s.io/v1alpha1"
-PRESET: Final = "PodPreset"
 MASTER_NAMESPACE: Final = "default"
 """Where the Service of the API server is."""
 
@@ -56,7 +54,7 @@ def presets(
     found: list[model.Preset] = []
     notes: list[str] = []
     for manifest in manifests:
-        if manifest.kind != PRESET:
+        if manifest.kind != model.KIND:
             continue
         if (manifest.namespace or namespace) != namespace:
             continue
@@ -75,8 +73,8 @@ def ignored(subject: str, reasons: Iterable[str]) -> str:
 
 
 def _api_reasons(manifest: preview_files.Manifest) -> Iterator[str]:
-    if manifest.api_version != PRESET_API:
-        yield f'apiVersion: "{manifest.api_version}" is not supported; use "{PRESET_API}"'
+    if manifest.api_version != model.API_VERSION:
+        yield f'apiVersion: "{manifest.api_version}" is not supported; use "{model.API_VERSION}"'
     if not manifest.name:
         yield "metadata.name: is required"
 
@@ -84,7 +82,7 @@ def _api_reasons(manifest: preview_files.Manifest) -> Iterator[str]:
 def elsewhere(manifests: Iterable[preview_files.Manifest], namespaces: Collection[str]) -> Iterator[str]:
     """A sentence about each preset whose namespace is none of those."""
     for manifest in manifests:
-        if manifest.kind == PRESET and manifest.namespace and manifest.namespace not in namespaces:
+        if manifest.kind == model.KIND and manifest.namespace and manifest.namespace not in namespaces:
             yield (
                 f"{manifest.document.where(manifest.path)}: {manifest.title} is in namespace "
                 f"{manifest.namespace} and does not apply to any of the pods; choose their namespace with -n"

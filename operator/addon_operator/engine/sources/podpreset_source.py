@@ -2,16 +2,13 @@
 
 import functools
 from collections.abc import Callable, Mapping
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 import kopf
 
 from addon_operator.engine.sources import kopf_thread
 from addon_operator.kube.informers import watch_health
-
-GROUP: Final = "settings.k8s.io"
-VERSION: Final = "v1alpha1"
-PLURAL: Final = "podpresets"
+from addon_operator.podpreset import model
 
 EventType = Literal["ADDED", "MODIFIED", "DELETED"] | None
 Deliver = Callable[[EventType, Mapping[str, Any]], None]
@@ -33,6 +30,6 @@ class PodPresetSource(kopf_thread.KopfThread):
         super().__init__("podpresets", kopf_thread.Scope(self._register), login, log_restart, health)
 
     def _register(self, registry: kopf.OperatorRegistry) -> None:
-        @kopf.on.event(GROUP, VERSION, PLURAL, registry=registry)
+        @kopf.on.event(model.GROUP, model.VERSION, model.PLURAL, registry=registry)
         async def changed(event: Any, **_: object) -> None:  # noqa: ANN401 - a private type of Kopf's
             self.hand_over(functools.partial(self._deliver, event["type"], event["object"]))

@@ -8,7 +8,6 @@ raises its ``count``, many Events that differ in the message alone become one, a
 import asyncio
 import collections
 import dataclasses
-import datetime as dt
 import logging
 import re
 from typing import Any, Final, Literal
@@ -139,7 +138,7 @@ class EventRecorder:
         if written.name:
             patch = {
                 "count": written.count + 1,
-                "lastTimestamp": _timestamp(event.at),
+                "lastTimestamp": clock.rfc3339(event.at),
                 "message": allowed.message,
             }
             try:
@@ -163,7 +162,7 @@ class EventRecorder:
         # Some objects, such as ClusterRoles, have names that an Event cannot have.
         stem = _NOT_IN_NAME.sub("-", event.about.name[:_NAME_MAX]).strip(".-") or "event"
         name = f"{stem}.{int(event.at * 1e6):x}{self._serial:x}"
-        at = _timestamp(event.at)
+        at = clock.rfc3339(event.at)
         return {
             "apiVersion": "v1",
             "kind": "Event",
@@ -183,7 +182,3 @@ class EventRecorder:
 
 def _shortened(message: str) -> str:
     return message if len(message) <= _MESSAGE_MAX else message[: _MESSAGE_MAX - 1] + "…"
-
-
-def _timestamp(seconds: float) -> str:
-    return dt.datetime.fromtimestamp(seconds, tz=dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

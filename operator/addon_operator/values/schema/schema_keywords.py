@@ -1,9 +1,9 @@
 """The keywords of schemas, and what each of them may say."""
 
-import difflib
 from collections.abc import Mapping
 from typing import Any, Final
 
+from addon_operator.kernel import suggestions
 from addon_operator.values.schema import schema_rules
 
 CONFIG_SCHEMA_FILE: Final = "config-values.yaml"
@@ -108,11 +108,11 @@ def unknown(keyword: str, value: object = None) -> str | None:
         return None
     extends = keyword.startswith(_EXTENSION)
     known = [name for name in KEYWORDS if name.startswith(_EXTENSION) is extends]
-    near = difflib.get_close_matches(keyword, known, n=1, cutoff=_MUCH_ALIKE if extends else _ALIKE)
-    if not extends and _is_schema(value) and not (near and near[0] in _HOLDING_SCHEMAS):
+    near = suggestions.nearest(keyword, known, _MUCH_ALIKE if extends else _ALIKE)
+    if not extends and _is_schema(value) and near not in _HOLDING_SCHEMAS:
         return "this is no keyword of a schema and checks nothing; put it under properties"
     if near:
-        return f"this is no keyword of a schema and checks nothing; did you mean {near[0]!r}?"
+        return f"this is no keyword of a schema and checks nothing; did you mean {near!r}?"
     return None if extends else "this is no keyword of a schema and checks nothing; remove it"
 
 

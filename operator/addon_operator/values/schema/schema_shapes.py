@@ -3,11 +3,11 @@
 The original's loader passes over some wrong shapes and refuses others; what it refuses is refused here, too.
 """
 
-import difflib
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from addon_operator.documents import bounded_yaml
+from addon_operator.kernel import suggestions
 from addon_operator.values.schema import schema_keywords
 
 NULL_TYPE: Final = "null"
@@ -70,8 +70,7 @@ def _no_type(name: str, *, is_only: bool) -> str:
 def nearest_type(name: str) -> str | None:
     """The type that was most likely meant."""
     word = name.lower()
-    near = difflib.get_close_matches(word, schema_keywords.TYPES, n=1, cutoff=_ALIKE)
-    return _OTHER_NAMES.get(word) or (near[0] if near else None)
+    return _OTHER_NAMES.get(word) or suggestions.nearest(word, schema_keywords.TYPES, _ALIKE)
 
 
 def _items(keyword: str, value: object) -> Shape | None:

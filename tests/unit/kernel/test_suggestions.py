@@ -1,0 +1,20 @@
+"""Guesses at what was meant."""
+
+import pytest
+
+from addon_operator.kernel import suggestions
+
+KNOWN = ("beforeHelm", "afterHelm", "onStartup")
+
+
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [("beforHelm", "beforeHelm"), ("BEFOREHELM", "beforeHelm"), ("onstart", "onStartup"), ("zzz", None)],
+)
+def test_the_nearest_name_is_found_whatever_its_case(name: str, near: str | None) -> None:
+    assert suggestions.nearest(name, KNOWN) == near
+
+
+def test_a_question_or_the_other_advice_is_given() -> None:
+    assert suggestions.did_you_mean("afterhlem", KNOWN, "remove it") == "did you mean 'afterHelm'?"
+    assert suggestions.did_you_mean("zzz", KNOWN, "remove it") == "remove it"

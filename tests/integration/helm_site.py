@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import subprocess
+import tempfile
 from collections.abc import AsyncIterator
 from typing import Any, Final
 
@@ -15,12 +16,11 @@ import pytest
 
 from addon_operator.devcluster import locations, pytest_plugin, reporters
 from addon_operator.devcluster.binaries import binaries, components
-from addon_operator.helm import binary, capabilities, command, setup
-from addon_operator.helm.releases import live_objects, release_types, releases
-from addon_operator.kernel import clock, json_types, names
+from addon_operator.helm import binary, command
+from addon_operator.helm.releases import release_types, releases
+from addon_operator.kernel import json_types, names
 from addon_operator.kube.access import auth
 from addon_operator.kube.client import client
-from addon_operator.kube.discovery import discovery
 from addon_operator.process.children import children
 
 WEB: Final = names.ModuleName("web")
@@ -87,32 +87,23 @@ class Site:
         found = await binary.find(str(self.helm), os.environ, children.run_child)
         access = auth.load_access(kubeconfig or self.cluster.kubeconfig, None, None, os.environ)
         async with client.KubeClient(access) as api:
-
-            async def read_capabilities() -> capabilities.Capabilities:
-                version = await api.get("/version")
-                return capabilities.Capabilities(version["gitVersion"], frozenset({"v1", "v1/ConfigMap"}))
-
-            around = setup.Surroundings(
-                environ={**os.environ, **environ},
-                tmp_dir=self.root,
-                run_child=children.run_child,
-                records=api,
-                capabilities=read_capabilities,
-                live=live_objects.LiveObjects(
-                    api,
-                    discovery.Catalog(api, clock.SystemClock()),
-                    self.namespace,
-                    {"heritage": "addon-operator"},
-                ),
-                clock=clock.SystemClock(),
-                on_warning=lambda _, text: self.warnings.append(text),
-            )
             target = command.Target(self.namespace, access.kubeconfig, access.context)
             options = release_types.Options(
                 history_max=3, timeout=timeout, take_ownership=self.take_ownership
             )
-            async with setup.release_manager(found, target, options, around) as made:
-                yield made
+            with tempfile.TemporaryDirectory(
+                prefix="helm-", dir=self.root, ignore_cleanup_errors=True
+            ) as workspace:
+                helm = command.Helm(
+                    found,
+                    target,
+                    {**os.environ, **environ},
+                    pathlib.Path(workspace),
+                    children.run_child,
+                    lambda _, text: self.warnings.append(text),
+                )
+                driver = environ.get("HELM_DRIVER", "")
+                yield releases.release_manager(helm, api, options, driver)
 
     def asked(
         self, size: int = 1, absent: tuple[str, ...] = (), fresh: bool = False, **more: str

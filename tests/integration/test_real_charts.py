@@ -60,7 +60,7 @@ async def test_a_password_that_is_made_at_the_install_and_demanded_at_the_upgrad
     site.write("templates/password.yaml", PASSWORD)
     async with site.manager() as manager:
         assert "PASSWORDS ERROR" not in await manager.render(site.asked(1))
-        assert (await manager.plan(site.asked(1))).action is release_types.PlannedAction.INSTALL
+        assert (await manager.preview(site.asked(1))).action is release_types.PlannedAction.INSTALL
         assert (await manager.ensure(site.asked(1))).action is INSTALLED
         made = password(site)
         assert len(made) == 20
@@ -98,7 +98,7 @@ async def test_a_hook_with_a_random_name_makes_no_revision(helm_site: Site, even
     async with site.manager() as manager:
         await manager.ensure(site.asked())
         assert (await manager.ensure(site.asked(unused="x"))).by is MANIFEST
-        planned = await manager.plan(site.asked(unused="y"))
+        planned = await manager.preview(site.asked(unused="y"))
     assert planned.action is release_types.PlannedAction.NOTHING
     assert site.revisions() == {1: "deployed"}
 
@@ -262,7 +262,7 @@ async def test_an_object_that_exists_is_taken_over_as_the_setting_says_and_that_
         if labels:
             site.kubectl("label", "configmap", name, labels)
     async with site.manager() as manager:
-        planned = await manager.plan(site.asked())
+        planned = await manager.preview(site.asked())
         assert sorted(planned.adopted) == ["ConfigMap more", "ConfigMap web"]
         if is_taken:
             outcome = await manager.ensure(site.asked())

@@ -19,7 +19,6 @@ from addon_operator.app import (
     leadership,
     module_objects,
     observers,
-    own_release,
     release_setup,
     stopping,
 )
@@ -201,7 +200,7 @@ class _Process:
             modules=modules,
             kube=kube,
             releases=await stack.enter_async_context(manager),
-            ignored_releases=await own_release.ignored(kube, settings, self._environ),
+            ignored_releases=await release_setup.ignored_releases(kube, settings, self._environ),
             workspace=workspace,
             run_child=run_child,
             jq=await stack.enter_async_context(jq_workers.JqWorkers()),

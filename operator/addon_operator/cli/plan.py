@@ -17,7 +17,7 @@ from addon_operator.settings import settings as app_settings
 
 if TYPE_CHECKING:
     # Imported when the command runs: the client of the cluster takes time to load.
-    from addon_operator.commands.plan import plan_report, planning
+    from addon_operator.commands.plan import plan_report
     from addon_operator.documents import manifest_diff
 
 EXIT_ERROR: Final = 1
@@ -67,13 +67,13 @@ def plan(modules: Sequence[str], output: str, flags: Mapping[str, str | None]) -
     logs.configure("error" if loaded.log_level == "error" else "warn", loaded.log_type, no_time=True)
     report = asyncio.run(planning.make(loaded, os.environ, modules))
     _RENDERERS[output](report)
-    if report.outlook.is_failed:
+    if report.is_failed:
         return EXIT_ERROR
-    return EXIT_CHANGES if report.outlook.is_change else 0
+    return EXIT_CHANGES if report.is_change else 0
 
 
-def _print_json(report: "planning.Report") -> None:
-    found = report.outlook
+def _print_json(report: "plan_report.PlanReport") -> None:
+    found = report
     document = {
         "namespace": report.namespace,
         "changes": found.is_change,
@@ -84,7 +84,7 @@ def _print_json(report: "planning.Report") -> None:
     click.echo(orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE), nl=False)
 
 
-def _module(each: "plan_report.ModuleOutlook") -> Document:
+def _module(each: "plan_report.ModuleReport") -> Document:
     return {
         "name": each.name,
         "order": each.order,
@@ -110,17 +110,17 @@ def _change(change: "manifest_diff.Change") -> Document:
     }
 
 
-def _print_text(report: "planning.Report") -> None:
-    click.echo(tables.table(_COLUMNS, _rows(report.outlook), lambda row: _STYLES.get(row[4], "")))
+def _print_text(report: "plan_report.PlanReport") -> None:
+    click.echo(tables.table(_COLUMNS, _rows(report), lambda row: _STYLES.get(row[4], "")))
     console = tables.console()
-    for module in report.outlook.modules:
+    for module in report.modules:
         _print_release(module, console)
-    click.echo(_summary(report.outlook))
+    click.echo(_summary(report))
     for note in report.notes:
         click.echo(f"{click.style('Note:', fg='yellow')} {note}", err=True)
 
 
-def _rows(found: "plan_report.Outlook") -> Iterator[tuple[str, ...]]:
+def _rows(found: "plan_report.PlanReport") -> Iterator[tuple[str, ...]]:
     for module in found.modules:
         state = "enabled" if module.enabled else "disabled"
         release = module.release
@@ -130,7 +130,7 @@ def _rows(found: "plan_report.Outlook") -> Iterator[tuple[str, ...]]:
         yield purge.release, "", "", "", "purge", purge.reason
 
 
-def _print_release(module: "plan_report.ModuleOutlook", console: rich.console.Console) -> None:
+def _print_release(module: "plan_report.ModuleReport", console: rich.console.Console) -> None:
     changes = module.release.changes
     if not changes:
         return
@@ -146,14 +146,14 @@ def _print_release(module: "plan_report.ModuleOutlook", console: rich.console.Co
     click.echo()
 
 
-def _summary(found: "plan_report.Outlook") -> str:
+def _summary(found: "plan_report.PlanReport") -> str:
     counts = collections.Counter(str(module.release.step) for module in found.modules)
     counts["purge"] = len(found.purges)
     told = [f"{counts[step]} {words}" for step, words in _SUMMARY.items() if counts[step]]
     return f"Releases: {', '.join(told)}." if told else "No release would change."
 
 
-_RENDERERS: Final[Mapping[str, Callable[["planning.Report"], None]]] = {
+_RENDERERS: Final[Mapping[str, Callable[["plan_report.PlanReport"], None]]] = {
     "text": _print_text,
     "json": _print_json,
 }

@@ -119,6 +119,10 @@ class Helm:
             raise error
         return result
 
+    def warn(self, module: names.ModuleName, text: str) -> None:
+        """Hand on a warning about the module's release."""
+        self._on_warning(module, text)
+
     def _warn(self, call: Call, text: str) -> None:
         if text in self._told:
             return

@@ -1,7 +1,7 @@
-"""Whether Helm has something to do for a module: two pure functions over what was observed.
+"""Whether Helm has something to do for a module: a pure function over what was observed.
 
-The first one is asked before anything is rendered and says "nothing" for a module whose inputs did not
-change; the second one is asked with the checksum of the rendered manifest.
+It is asked before anything is rendered, and says "nothing" for a module whose inputs did not change. When it
+says :class:`Render`, it is asked again with the checksum of the rendered manifest.
 Source: "Releases deduplication" and "Release auto-healing" of the addon-operator documentation.
 """
 
@@ -126,6 +126,8 @@ class ReleaseState:
     """What this process itself rendered for exactly this revision, if it did."""
     absent: tuple[str, ...] = ()
     """Resources of the release that are missing in the cluster, as a person would name them."""
+    manifest: Checksum | None = None
+    """Of the rendered manifest; ``None`` as long as it is not rendered."""
     applied: bool = False
     """Whether the rendered manifest is that of the last revision, as its record shows: asked only for a
     revision that carries no checksums of ours."""
@@ -175,12 +177,11 @@ class Upgrade:
     """Whether Helm checks the manifest against the cluster's OpenAPI schemas: two thirds of its time."""
 
 
-BeforeRender: TypeAlias = Recover | Skip | Install | Render
-AfterRender: TypeAlias = Skip | Upgrade
+Decision: TypeAlias = Recover | Skip | Install | Render | Upgrade
 
 
-def decide_before_render(state: ReleaseState) -> BeforeRender:
-    """Decide what can be decided from checksums and the release's record alone."""
+def decide(state: ReleaseState) -> Decision:
+    """Decide what is to be done for a release; :class:`Render` only as long as nothing is rendered."""
     revision = state.revision
     if revision is None or revision.status == UNINSTALLED:
         # A render as an upgrade would fail for charts that demand then what they make at the install.
@@ -188,18 +189,22 @@ def decide_before_render(state: ReleaseState) -> BeforeRender:
     stuck = _recovery(revision)
     if stuck is not None:
         return stuck
-    cause = _cause(state, revision)
+    if state.manifest is None:
+        return _before_render(state, revision)
+    return _after_render(state, revision, state.manifest)
+
+
+def _before_render(state: ReleaseState, revision: Revision) -> Skip | Render:
+    cause = _cause_whatever_the_inputs(state, revision) or _changed_input(state)
     if cause is not None:
         return Render(cause)
     return Skip(SkippedBy.INPUTS, f"chart and values are those of revision {revision.number}")
 
 
-def decide_after_render(state: ReleaseState, manifest: Checksum) -> AfterRender:
-    """Decide with the checksum of the rendered manifest; there must be a release that is not stuck."""
-    revision = state.revision
-    if revision is None:
-        raise ValueError("a first install is decided before anything is rendered")
-    cause = _cause_for_upgrade(state, revision, manifest)
+def _after_render(state: ReleaseState, revision: Revision, manifest: Checksum) -> Skip | Upgrade:
+    cause = _cause_whatever_the_inputs(state, revision)
+    if cause is None and state.known is not None and state.known.manifest != manifest:
+        cause = _changed_input(state) or "the rendered manifest changed"
     if cause is None:
         return Skip(SkippedBy.MANIFEST, f"the manifest is that of revision {revision.number}")
     return Upgrade(cause, validate=_needs_validation(state, revision))
@@ -212,11 +217,6 @@ def _recovery(revision: Revision) -> Recover | None:
     if revision.status == UNINSTALLING:
         return Recover(RecoveryAction.FINISH_UNINSTALL, f"{stuck}: the uninstallation is finished first")
     return None
-
-
-def _cause(state: ReleaseState, revision: Revision) -> str | None:
-    """Why the inputs alone do not settle it."""
-    return _cause_whatever_the_inputs(state, revision) or _changed_input(state)
 
 
 def _cause_whatever_the_inputs(state: ReleaseState, revision: Revision) -> str | None:
@@ -252,13 +252,6 @@ def _changed_input(state: ReleaseState) -> str | None:
         if known.chart != state.chart
         else "the values, Helm or the cluster changed"
     )
-
-
-def _cause_for_upgrade(state: ReleaseState, revision: Revision, manifest: Checksum) -> str | None:
-    cause = _cause_whatever_the_inputs(state, revision)
-    if cause is None and state.known is not None and state.known.manifest != manifest:
-        return _changed_input(state) or "the rendered manifest changed"
-    return cause
 
 
 def _needs_validation(state: ReleaseState, revision: Revision) -> bool:

@@ -24,9 +24,9 @@ CHANGE = manifest_diff.Change(
 
 def module(
     name: str, step: plan_report.Step, changes: tuple[manifest_diff.Change, ...] = ()
-) -> plan_report.ModuleOutlook:
-    release = plan_report.ReleaseOutlook(step, f"because of {name}", 3, (), changes)
-    return plan_report.ModuleOutlook(ModuleName(name), 10, True, "enabled in values.yaml", release)
+) -> plan_report.ModuleReport:
+    release = plan_report.ReleaseReport(step, f"because of {name}", 3, (), changes)
+    return plan_report.ModuleReport(ModuleName(name), 10, True, "enabled in values.yaml", release)
 
 
 UPGRADE = module("web", plan_report.Step.UPGRADE, (CHANGE,))
@@ -35,15 +35,15 @@ UNKNOWN = module("bad", plan_report.Step.UNKNOWN)
 
 
 @pytest.fixture
-def planned(monkeypatch: pytest.MonkeyPatch) -> list[plan_report.ModuleOutlook]:
+def planned(monkeypatch: pytest.MonkeyPatch) -> list[plan_report.ModuleReport]:
     """The modules of the plan that the command gets."""
     modules = [UPGRADE, NOTHING]
 
-    async def make(_settings: object, _environ: object, only: Sequence[str]) -> planning.Report:
+    async def make(_settings: object, _environ: object, only: Sequence[str]) -> plan_report.PlanReport:
         if only:
             raise errors.ConfigurationError(f"there is no module {only[0]!r}; there are none")
         purges = (plan_report.Purge("gone", "no directory"),) if UNKNOWN not in modules else ()
-        return planning.Report("addons", plan_report.Outlook(tuple(modules), purges), ("hooks were not run",))
+        return plan_report.PlanReport("addons", tuple(modules), purges, ("hooks were not run",))
 
     monkeypatch.setattr(planning, "make", make)
     monkeypatch.setattr(logs, "configure", lambda *_, **__: None)
@@ -57,7 +57,7 @@ def run(*arguments: str) -> testing.Result:
 
 
 def test_the_text_has_a_row_for_each_module_and_purge_then_the_differences(
-    planned: list[plan_report.ModuleOutlook],
+    planned: list[plan_report.ModuleReport],
 ) -> None:
     result = run()
     rows = [line.split() for line in result.stdout.splitlines()]
@@ -70,7 +70,7 @@ def test_the_text_has_a_row_for_each_module_and_purge_then_the_differences(
     assert result.stderr == "Note: hooks were not run\n"
 
 
-def test_the_json_is_one_document(planned: list[plan_report.ModuleOutlook]) -> None:
+def test_the_json_is_one_document(planned: list[plan_report.ModuleReport]) -> None:
     result = run("-o", "json")
     document = orjson.loads(result.stdout)
     assert (document["namespace"], document["changes"]) == ("addons", True)
@@ -92,17 +92,17 @@ def test_the_json_is_one_document(planned: list[plan_report.ModuleOutlook]) -> N
     ids=["a purge", "an error beside a change", "an error alone"],
 )
 def test_the_exit_code_tells_changes_and_errors(
-    planned: list[plan_report.ModuleOutlook], modules: list[plan_report.ModuleOutlook], exit_code: int
+    planned: list[plan_report.ModuleReport], modules: list[plan_report.ModuleReport], exit_code: int
 ) -> None:
     planned[:] = modules
     assert run().return_value == exit_code
 
 
 def test_a_plan_without_changes_says_so(
-    planned: list[plan_report.ModuleOutlook], monkeypatch: pytest.MonkeyPatch
+    planned: list[plan_report.ModuleReport], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def make(*_: object) -> planning.Report:
-        return planning.Report("addons", plan_report.Outlook((NOTHING,), ()), ())
+    async def make(*_: object) -> plan_report.PlanReport:
+        return plan_report.PlanReport("addons", (NOTHING,), (), ())
 
     monkeypatch.setattr(planning, "make", make)
     result = run()
@@ -110,7 +110,7 @@ def test_a_plan_without_changes_says_so(
     assert result.stdout.endswith("No release would change.\n")
 
 
-def test_single_modules_are_passed_on(planned: list[plan_report.ModuleOutlook]) -> None:
+def test_single_modules_are_passed_on(planned: list[plan_report.ModuleReport]) -> None:
     result = run("--module", "wbe")
     assert isinstance(result.exception, errors.ConfigurationError)
     assert "'wbe'" in str(result.exception)
@@ -124,7 +124,7 @@ def test_wrong_settings_are_told_before_anything_is_asked() -> None:
     assert "NAMESPACE" in str(result.exception)
 
 
-def test_the_page_names_every_action_and_every_key(planned: list[plan_report.ModuleOutlook]) -> None:
+def test_the_page_names_every_action_and_every_key(planned: list[plan_report.ModuleReport]) -> None:
     page = PAGE.read_text()
     actions = {*map(str, plan_report.Step), "purge"}
     assert all(f"| `{action}` |" in page for action in actions)

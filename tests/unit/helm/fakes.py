@@ -9,20 +9,20 @@ import itertools
 import json
 import pathlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
-from addon_operator.helm import binary, capabilities, command
-from addon_operator.helm.charts import chart_files, rendering
+from addon_operator.helm import binary, command
+from addon_operator.helm.charts import inputs, rendering
 from addon_operator.helm.releases import (
     live_objects,
-    observed_releases,
+    release_planning,
     release_records,
     release_types,
     releases,
 )
 from addon_operator.kernel import names
 from addon_operator.kube.client import api_errors, client, paths
-from addon_operator.kube.discovery import api_resources
+from addon_operator.kube.discovery import api_resources, discovery
 from addon_operator.process.children import children
 
 NAMESPACE = "addons"
@@ -128,6 +128,10 @@ class FakeApi:
 
     def _version(self) -> str:
         return str(next(self._versions))
+
+
+def records(api: FakeApi, driver: str = "") -> release_records.ReleaseRecords:
+    return release_records.ReleaseRecords(cast("client.KubeClient", api), NAMESPACE, driver)
 
 
 def result(
@@ -279,8 +283,8 @@ class World:
     helm: FakeHelm
     workspace: pathlib.Path
     version: str = "v3.19.0"
-    cluster: capabilities.Capabilities = dataclasses.field(
-        default_factory=lambda: capabilities.Capabilities("v1.36.3", frozenset({"v1", "apps/v1"}))
+    cluster: inputs.Capabilities = dataclasses.field(
+        default_factory=lambda: inputs.Capabilities("v1.36.3", frozenset({"v1", "apps/v1"}))
     )
     warnings: list[tuple[str, str]] = dataclasses.field(default_factory=list)
     capability_reads: int = 0
@@ -291,24 +295,28 @@ class World:
         """A new manager, as a restarted operator has it."""
         return releases.ReleaseManager(self.tools())
 
-    def tools(self) -> rendering.Tools:
+    def tools(self) -> release_planning.Tools:
         major, minor = (int(part) for part in self.version.removeprefix("v").split(".")[:2])
         found = binary.HelmBinary(pathlib.Path("/bin/helm"), self.version, major, minor)
         target = command.Target(NAMESPACE)
         helm = command.Helm(found, target, {}, self.workspace, self.helm, self._warn)
         clock = FakeClock()
-        return rendering.Tools(
+        capabilities = inputs.CapabilityReader(self._capabilities, clock)
+        return release_planning.Tools(
             helm=helm,
-            observed=observed_releases.ObservedReleases(release_records.ReleaseRecords(self.api, NAMESPACE)),
-            files=chart_files.ChartFilesReader(clock),
-            capabilities=capabilities.CapabilityReader(self._capabilities, clock),
+            records=records(self.api),
+            renderer=rendering.ChartRenderer(helm, capabilities, 1200.0, clock),
             options=release_types.Options(history_max=10, timeout=1200.0, take_ownership=self.take_ownership),
-            live=live_objects.LiveObjects(self.live, self.live, NAMESPACE, {"heritage": "addon-operator"}),
+            live=live_objects.LiveObjects(
+                cast("client.KubeClient", self.live),
+                cast("discovery.Catalog", self.live),
+                NAMESPACE,
+                {"heritage": "addon-operator"},
+            ),
             clock=clock,
-            on_warning=self._warn,
         )
 
-    async def _capabilities(self) -> capabilities.Capabilities:
+    async def _capabilities(self) -> inputs.Capabilities:
         self.capability_reads += 1
         return self.cluster
 

@@ -6,29 +6,21 @@ from collections.abc import Sequence
 
 import pytest
 
-from addon_operator.helm import (
-    binary,
-    capabilities,
-    command,
-    helm_errors,
-    template,
-    uninstall,
-    upgrade,
-)
+from addon_operator.helm import binary, command, helm_errors, verbs
 from addon_operator.kernel import names
 from addon_operator.process.children import children
 from tests.unit.helm import fakes
 
 CALL = command.Call(names.ModuleName("web"))
-TEMPLATE = template.TemplateRequest(
+TEMPLATE = verbs.TemplateRequest(
     chart=pathlib.Path("/chart"),
     values=pathlib.Path("/values.json"),
-    capabilities=capabilities.Capabilities("v1.36.3", frozenset({"v1", "apps/v1/Deployment"})),
-    with_api_versions=False,
+    kube_version="v1.36.3",
+    api_versions=frozenset(),
     with_lookup=False,
     timeout=60,
 )
-UPGRADE = upgrade.UpgradeRequest(
+UPGRADE = verbs.UpgradeRequest(
     chart=pathlib.Path("/chart"),
     values=pathlib.Path("/values.json"),
     labels={"b": "2", "a": "1"},
@@ -59,7 +51,7 @@ async def test_template_renders_as_an_upgrade_would_without_asking_the_cluster(
     tmp_path: pathlib.Path,
 ) -> None:
     recorder = Recorder()
-    assert await template.template(helm(recorder, tmp_path), CALL, TEMPLATE) == b"kind: X\n"
+    assert await verbs.template(helm(recorder, tmp_path), CALL, TEMPLATE) == b"kind: X\n"
     line = " ".join(recorder.argv)
     assert line.startswith("template web /chart --values /values.json --skip-crds")
     assert "--is-upgrade" in line
@@ -70,7 +62,7 @@ async def test_template_renders_as_an_upgrade_would_without_asking_the_cluster(
 
 async def test_template_renders_as_a_first_install_would(tmp_path: pathlib.Path) -> None:
     recorder = Recorder()
-    await template.template(helm(recorder, tmp_path), CALL, dataclasses.replace(TEMPLATE, is_upgrade=False))
+    await verbs.template(helm(recorder, tmp_path), CALL, dataclasses.replace(TEMPLATE, is_upgrade=False))
     assert "--is-upgrade" not in recorder.argv
 
 
@@ -78,8 +70,8 @@ async def test_template_passes_the_api_versions_on_when_the_chart_asks_for_them(
     tmp_path: pathlib.Path,
 ) -> None:
     recorder = Recorder()
-    asking = dataclasses.replace(TEMPLATE, with_api_versions=True)
-    await template.template(helm(recorder, tmp_path), CALL, asking)
+    asking = dataclasses.replace(TEMPLATE, api_versions=frozenset({"v1", "apps/v1/Deployment"}))
+    await verbs.template(helm(recorder, tmp_path), CALL, asking)
     assert "--api-versions apps/v1/Deployment --api-versions v1" in " ".join(recorder.argv)
 
 
@@ -88,24 +80,24 @@ async def test_template_speaks_with_the_cluster_when_the_chart_looks_something_u
 ) -> None:
     recorder = Recorder()
     asking = dataclasses.replace(TEMPLATE, with_lookup=True)
-    await template.template(helm(recorder, tmp_path), CALL, asking)
+    await verbs.template(helm(recorder, tmp_path), CALL, asking)
     assert "--dry-run=server" in recorder.argv
 
 
 async def test_a_manifest_beyond_all_measure_is_refused(tmp_path: pathlib.Path) -> None:
     with pytest.raises(helm_errors.HelmError, match="larger than 64 MiB"):
-        await template.template(helm(Recorder(is_cut=True), tmp_path), CALL, TEMPLATE)
+        await verbs.template(helm(Recorder(is_cut=True), tmp_path), CALL, TEMPLATE)
 
 
 async def test_upgrade_takes_ownership_only_if_it_is_told_to(tmp_path: pathlib.Path) -> None:
     recorder = Recorder()
-    await upgrade.upgrade(helm(recorder, tmp_path), CALL, dataclasses.replace(UPGRADE, take_ownership=True))
+    await verbs.upgrade(helm(recorder, tmp_path), CALL, dataclasses.replace(UPGRADE, take_ownership=True))
     assert "--take-ownership" in recorder.argv
 
 
 async def test_upgrade_saves_labels(tmp_path: pathlib.Path) -> None:
     recorder = Recorder()
-    await upgrade.upgrade(helm(recorder, tmp_path), CALL, UPGRADE)
+    await verbs.upgrade(helm(recorder, tmp_path), CALL, UPGRADE)
     assert " ".join(recorder.argv) == (
         "upgrade web /chart --install --values /values.json --reset-values --skip-crds "
         "--history-max 10 --timeout 20m --labels a=1,b=2 --namespace addons"
@@ -114,58 +106,23 @@ async def test_upgrade_saves_labels(tmp_path: pathlib.Path) -> None:
 
 async def test_upgrade_may_leave_the_validation_out(tmp_path: pathlib.Path) -> None:
     recorder = Recorder()
-    await upgrade.upgrade(helm(recorder, tmp_path), CALL, dataclasses.replace(UPGRADE, validate=False))
+    await verbs.upgrade(helm(recorder, tmp_path), CALL, dataclasses.replace(UPGRADE, validate=False))
     assert "--disable-openapi-validation" in recorder.argv
 
 
 async def test_helm_4_applies_on_the_server_and_wins_conflicts(tmp_path: pathlib.Path) -> None:
     recorder = Recorder()
-    await upgrade.upgrade(helm(recorder, tmp_path, major=4), CALL, UPGRADE)
+    await verbs.upgrade(helm(recorder, tmp_path, major=4), CALL, UPGRADE)
     assert {"--server-side=true", "--force-conflicts"} <= set(recorder.argv)
 
 
 async def test_uninstall_does_not_mind_a_release_that_is_gone(tmp_path: pathlib.Path) -> None:
     recorder = Recorder()
-    await uninstall.uninstall(helm(recorder, tmp_path), CALL, 90)
+    await verbs.uninstall(helm(recorder, tmp_path), CALL, 90)
     assert " ".join(recorder.argv) == "uninstall web --ignore-not-found --timeout 1m30s --namespace addons"
 
 
 async def test_uninstall_keeps_the_history_if_that_is_wanted(tmp_path: pathlib.Path) -> None:
     recorder = Recorder()
-    await uninstall.uninstall(helm(recorder, tmp_path), CALL, 90, keep_history=True)
+    await verbs.uninstall(helm(recorder, tmp_path), CALL, 90, keep_history=True)
     assert "--keep-history" in recorder.argv
-
-
-MANIFEST = "---\n# Source: a\nkind: A\na: |\n  x\n\n  y\n---\n# Source: b\nkind: B\nb: 1\n---\n# nothing\n"
-
-
-@pytest.mark.parametrize(
-    "changed",
-    [
-        pytest.param(MANIFEST.replace("---", "\n\n---"), id="blank lines between documents"),
-        pytest.param("---\n# nothing\n# at all\n" + MANIFEST, id="a document of comments"),
-        pytest.param("kind: B\nb: 1\n---\na: |\n  x\n\n  y\nkind: A\n", id="order and comments"),
-    ],
-)
-def test_what_makes_no_difference_does_not_change_the_checksum_of_a_manifest(changed: str) -> None:
-    assert template.checksum(changed) == template.checksum(MANIFEST)
-
-
-@pytest.mark.parametrize(
-    "changed",
-    [
-        pytest.param(MANIFEST.replace("x\n\n", "x\n"), id="a blank line within a text"),
-        pytest.param(MANIFEST.replace("b: 1", "b: 2"), id="a value"),
-        pytest.param(MANIFEST.replace("b: 1", "b: true"), id="true for 1"),
-        pytest.param(MANIFEST + "---\nkind: B\nb: 1\n", id="a document twice"),
-        pytest.param("", id="nothing left"),
-    ],
-)
-def test_everything_else_changes_the_checksum_of_a_manifest(changed: str) -> None:
-    assert template.checksum(changed) != template.checksum(MANIFEST)
-
-
-@pytest.mark.parametrize("indicator", ["|+", ">+", "|2+"])
-def test_blank_lines_that_belong_to_a_text_count(indicator: str) -> None:
-    manifest = f"---\na: {indicator}\n  x\nb: 1\n"
-    assert template.checksum(manifest) != template.checksum(manifest.replace("x", "x\n"))

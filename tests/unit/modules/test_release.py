@@ -1,5 +1,7 @@
 """When Helm has something to do for a module."""
 
+import dataclasses
+
 import pytest
 
 from addon_operator.modules import release
@@ -36,17 +38,17 @@ def rendered(inputs: str, manifest: str = "manifest-1", chart: str = "chart-1") 
 
 
 def test_nothing_is_rendered_when_the_inputs_are_those_saved_with_the_release() -> None:
-    decision = release.decide_before_render(state(revision()))
+    decision = release.decide(state(revision()))
     assert decision == release.Skip(release.SkippedBy.INPUTS, "chart and values are those of revision 3")
 
 
 def test_nothing_is_rendered_when_the_inputs_are_those_of_the_last_render_of_this_process() -> None:
-    decision = release.decide_before_render(state(revision(), "inputs-2", rendered=rendered("inputs-2")))
+    decision = release.decide(state(revision(), "inputs-2", rendered=rendered("inputs-2")))
     assert isinstance(decision, release.Skip)
 
 
 def test_what_this_process_rendered_counts_more_than_the_labels() -> None:
-    decision = release.decide_before_render(state(revision(), "inputs-1", rendered=rendered("inputs-2")))
+    decision = release.decide(state(revision(), "inputs-1", rendered=rendered("inputs-2")))
     assert isinstance(decision, release.Render)
 
 
@@ -65,7 +67,7 @@ def test_what_this_process_rendered_counts_more_than_the_labels() -> None:
     ],
 )
 def test_a_render_has_a_reason_that_a_person_reads(observed: release.ReleaseState, reason: str) -> None:
-    decision = release.decide_before_render(observed)
+    decision = release.decide(observed)
     assert isinstance(decision, release.Render)
     assert reason in decision.reason
 
@@ -82,7 +84,7 @@ def test_a_render_has_a_reason_that_a_person_reads(observed: release.ReleaseStat
 def test_a_stuck_release_is_recovered_whatever_its_checksums_say(
     status: str, action: release.RecoveryAction
 ) -> None:
-    decision = release.decide_before_render(state(revision(status)))
+    decision = release.decide(state(revision(status)))
     assert isinstance(decision, release.Recover)
     assert decision.action is action
     assert f"revision 3 is stuck in {status}" in decision.reason
@@ -92,11 +94,13 @@ def test_a_stuck_release_is_recovered_whatever_its_checksums_say(
 def test_without_a_release_it_is_installed_before_anything_is_rendered(
     last: release.Revision | None,
 ) -> None:
-    assert release.decide_before_render(state(last)) == release.Install("there is no release yet")
+    assert release.decide(state(last)) == release.Install("there is no release yet")
 
 
 def test_no_revision_is_made_when_other_inputs_render_to_the_same_manifest() -> None:
-    decision = release.decide_after_render(state(revision(), "inputs-2", "chart-2"), MANIFEST)
+    decision = release.decide(
+        dataclasses.replace(state(revision(), "inputs-2", "chart-2"), manifest=MANIFEST)
+    )
     assert decision == release.Skip(release.SkippedBy.MANIFEST, "the manifest is that of revision 3")
 
 
@@ -113,7 +117,7 @@ def test_no_revision_is_made_when_other_inputs_render_to_the_same_manifest() -> 
 def test_an_upgrade_validates_only_what_was_not_validated_before(
     observed: release.ReleaseState, manifest: str, validate: bool
 ) -> None:
-    decision = release.decide_after_render(observed, release.Checksum(manifest))
+    decision = release.decide(dataclasses.replace(observed, manifest=release.Checksum(manifest)))
     assert isinstance(decision, release.Upgrade)
     assert decision.validate is validate
     assert decision.reason
@@ -121,7 +125,7 @@ def test_an_upgrade_validates_only_what_was_not_validated_before(
 
 def test_a_long_list_of_absent_resources_is_cut() -> None:
     absent = tuple(f"ConfigMap c{number}" for number in range(12))
-    decision = release.decide_before_render(state(revision(), absent=absent))
+    decision = release.decide(state(revision(), absent=absent))
     assert isinstance(decision, release.Render)
     assert decision.reason == "absent in the cluster: ConfigMap c0, ConfigMap c1, ConfigMap c2 and 9 more"
 

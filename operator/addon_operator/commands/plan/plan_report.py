@@ -1,4 +1,4 @@
-"""What a converge would do, told for people: the plan that the engine executes, with the reason of each step.
+"""What a converge would do, for people: the plan that the engine executes, with the reason of each step.
 
 It is made of :class:`.ConvergePlan` and of what would become of each release.
 """
@@ -25,7 +25,7 @@ class Step(enum.StrEnum):
     """Only its hooks run: it has no chart."""
     NOTHING = "nothing"
     UNKNOWN = "unknown"
-    """It cannot be told because of an error."""
+    """It is not known because of an error."""
 
 
 _ADDED: Final = manifest_diff.ChangeKind.ADDED
@@ -37,7 +37,7 @@ CHANGING = frozenset({Step.INSTALL, Step.UPGRADE, Step.RESTORE, Step.DELETE})
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class ReleaseOutlook:
+class ReleaseReport:
     """What would become of a module's release."""
 
     step: Step
@@ -50,7 +50,7 @@ class ReleaseOutlook:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class ModuleOutlook:
+class ModuleReport:
     """What would become of a module."""
 
     name: names.ModuleName
@@ -58,7 +58,7 @@ class ModuleOutlook:
     enabled: bool
     verdict: str
     """Why it is enabled or disabled."""
-    release: ReleaseOutlook
+    release: ReleaseReport
 
     @property
     def is_change(self) -> bool:
@@ -75,12 +75,15 @@ class Purge:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Outlook:
-    """What a converge would do."""
+class PlanReport:
+    """What a converge would do, and what has to be said about it."""
 
-    modules: tuple[ModuleOutlook, ...]
+    namespace: str
+    """That of the releases."""
+    modules: tuple[ModuleReport, ...]
     """Deletes first, as they come, then modules in run order."""
     purges: tuple[Purge, ...]
+    notes: tuple[str, ...] = ()
 
     @property
     def is_change(self) -> bool:
@@ -89,20 +92,20 @@ class Outlook:
 
     @property
     def is_failed(self) -> bool:
-        """Whether something could not be told."""
+        """Whether something could not be found out."""
         return any(module.release.step is Step.UNKNOWN for module in self.modules)
 
 
-def without_release(module: model.Module, made: plan.ConvergePlan, maintenance: str) -> ReleaseOutlook | None:
-    """The outlook of a module whose release need not be looked at; ``None`` if it has to be."""
+def without_release(module: model.Module, made: plan.ConvergePlan, maintenance: str) -> ReleaseReport | None:
+    """The report on a module whose release need not be looked at; ``None`` if it has to be."""
     if module.name in made.deletes:
-        return ReleaseOutlook(Step.DELETE, "the module is disabled and has a release")
+        return ReleaseReport(Step.DELETE, "the module is disabled and has a release")
     if module.name not in made.enabled:
-        return ReleaseOutlook(Step.NOTHING, "the module is disabled and has no release")
+        return ReleaseReport(Step.NOTHING, "the module is disabled and has no release")
     if not module.has_chart:
-        return ReleaseOutlook(Step.HOOKS, "the module has no chart")
+        return ReleaseReport(Step.HOOKS, "the module has no chart")
     if maintenance:
-        return ReleaseOutlook(Step.NOTHING, f"the module is in maintenance: {maintenance}")
+        return ReleaseReport(Step.NOTHING, f"the module is in maintenance: {maintenance}")
     return None
 
 
@@ -111,9 +114,7 @@ def purges(observed: plan.Observed, made: plan.ConvergePlan) -> tuple[Purge, ...
     return tuple(Purge(name, plan.purge_reason(observed, name)) for name in made.purges)
 
 
-def taken_over(
-    purge: Purge, manifest: str, modules: Iterable[ModuleOutlook], namespace: str
-) -> Iterator[str]:
+def taken_over(purge: Purge, manifest: str, modules: Iterable[ModuleReport], namespace: str) -> Iterator[str]:
     """What to know of objects of a purged release that modules take over: a sentence for each such module.
 
     ``manifest`` is that of the release, ``namespace`` that of all releases. The purge comes after the
@@ -142,7 +143,7 @@ def _placed(key: manifest_diff.ObjectKey, namespace: str) -> manifest_diff.Objec
     return dataclasses.replace(key, namespace=key.namespace or namespace)
 
 
-def in_order(made: plan.ConvergePlan, modules: tuple[ModuleOutlook, ...]) -> tuple[ModuleOutlook, ...]:
+def in_order(made: plan.ConvergePlan, modules: tuple[ModuleReport, ...]) -> tuple[ModuleReport, ...]:
     """Deletes first, as they come, then the others in run order."""
     position = {name: number for number, name in enumerate(made.deletes)}
     last = len(position)

@@ -14,8 +14,8 @@ from typing import Final
 
 import structlog
 
-from addon_operator.app import child_environment, own_release, release_setup, run
-from addon_operator.commands.plan import plan_kinds, plan_presence, plan_report
+from addon_operator.app import child_environment, release_setup, run
+from addon_operator.commands.plan import cluster_lookup, plan_report
 from addon_operator.engine import state
 from addon_operator.engine.converge import module_discovery
 from addon_operator.engine.hooks import hook_files, hook_runner
@@ -44,15 +44,6 @@ _HOOKS_NOTE: Final = (
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Report:
-    """A plan and what has to be said about it."""
-
-    namespace: str
-    outlook: plan_report.Outlook
-    notes: tuple[str, ...]
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
 class _Tools:
     kube: client.KubeClient
     manager: releases.ReleaseManager
@@ -63,7 +54,7 @@ class _Tools:
 
 async def make(
     settings: settings_module.Settings, environ: Mapping[str, str], only: Collection[str]
-) -> Report:
+) -> plan_report.PlanReport:
     """Look at files and cluster, and plan; ``only``: names of the modules to look at, all if there are none.
 
     Raises what keeps the operator from starting, and an
@@ -99,7 +90,7 @@ async def _tools(
         logger=log,
         run_child=run_child,
     )
-    ignored = await own_release.ignored(kube, settings, environ)
+    ignored = await release_setup.ignored_releases(kube, settings, environ)
     return _Tools(kube, await stack.enter_async_context(manager), ignored, runner)
 
 
@@ -161,11 +152,10 @@ class _Planner:
         self._notes = notes
         self._turns = asyncio.Semaphore(settings.modules_parallelism)
         kinds = discovery_of_kinds.Catalog(tools.kube, clock.SystemClock())
-        self._kinds = plan_kinds.Kinds(kinds, notes.append)
         self._owners: dict[manifests.ManifestResource, set[str]] = {}
-        self._presence = plan_presence.Presence(tools.kube, kinds, settings.namespace, notes.append)
+        self._cluster = cluster_lookup.ClusterLookup(tools.kube, kinds, settings.namespace, notes.append)
 
-    async def make(self, chosen: Collection[names.ModuleName]) -> Report:
+    async def make(self, chosen: Collection[names.ModuleName]) -> plan_report.PlanReport:
         observed = await self._observe()
         made = plan.plan_converge(observed)
         looked_at = [module for name, module in self._modules.items() if name in chosen]
@@ -177,14 +167,15 @@ class _Planner:
         self._notes += self._shared()
         if self._has_hooks(looked_at):
             self._notes.append(_HOOKS_NOTE)
-        return Report(
+        return plan_report.PlanReport(
             namespace=self._settings.namespace,
-            outlook=plan_report.Outlook(plan_report.in_order(made, tuple(modules)), purges),
+            modules=plan_report.in_order(made, tuple(modules)),
+            purges=purges,
             notes=tuple(dict.fromkeys(self._notes)),
         )
 
     async def _taken_over(
-        self, purge: plan_report.Purge, modules: Sequence[plan_report.ModuleOutlook]
+        self, purge: plan_report.Purge, modules: Sequence[plan_report.ModuleReport]
     ) -> tuple[str, ...]:
         try:
             manifest = await self._manager.manifest(names.ModuleName(purge.release))
@@ -210,24 +201,24 @@ class _Planner:
         revisions = await self._manager.observe_all()
         return {name: revision.ours for name, revision in revisions.items()}
 
-    async def _module(self, module: model.Module, made: plan.ConvergePlan) -> plan_report.ModuleOutlook:
+    async def _module(self, module: model.Module, made: plan.ConvergePlan) -> plan_report.ModuleReport:
         verdict = made.verdicts[module.name]
         found = plan_report.without_release(module, made, self._values.maintenance(module.name))
         if found is None:
             async with self._turns:
                 found = await self._release(module)
-        return plan_report.ModuleOutlook(module.name, module.order, verdict.enabled, verdict.reason, found)
+        return plan_report.ModuleReport(module.name, module.order, verdict.enabled, verdict.reason, found)
 
-    async def _release(self, module: model.Module) -> plan_report.ReleaseOutlook:
+    async def _release(self, module: model.Module) -> plan_report.ReleaseReport:
         try:
             self._values.check_helm_values(module.name)
-            made = await self._manager.plan(module_releases.request_of(self._values, module))
+            made = await self._manager.preview(module_releases.request_of(self._values, module))
             if made.action is release_types.PlannedAction.NOTHING and (absent := await self._absent(module)):
-                return plan_report.ReleaseOutlook(
+                return plan_report.ReleaseReport(
                     plan_report.Step.RESTORE, release.absence(absent), made.revision
                 )
         except errors.AddonOperatorError as error:
-            return plan_report.ReleaseOutlook(plan_report.Step.UNKNOWN, str(error))
+            return plan_report.ReleaseReport(plan_report.Step.UNKNOWN, str(error))
         self._have(module, made.resources)
         if made.adopted:
             policy = self._settings.take_ownership
@@ -236,9 +227,9 @@ class _Planner:
                 f"{', '.join(made.adopted)}"
             )
         step, reason = _STEPS[made.action], made.reason
-        if (refused := await self._kinds.refused(made.changes, self._definitions())) is not None:
+        if (refused := await self._cluster.refused(made.changes, self._definitions())) is not None:
             step, reason = plan_report.Step.UNKNOWN, f"Helm would fail: {refused}"
-        return plan_report.ReleaseOutlook(step, reason, made.revision, made.recoveries, made.changes)
+        return plan_report.ReleaseReport(step, reason, made.revision, made.recoveries, made.changes)
 
     def _definitions(self) -> list[pathlib.Path]:
         """Where modules bring definitions of kinds, in the charts within their charts, too."""
@@ -261,7 +252,7 @@ class _Planner:
         """What is gone of a release that is as it should be otherwise: healing restores it."""
         deployed = await self._manager.deployed(module.name)
         self._have(module, manifests.resources(deployed.manifest if deployed else ""))
-        return await self._presence.absent(deployed.manifest if deployed else "")
+        return await self._cluster.absent(deployed.manifest if deployed else "")
 
     def _has_hooks(self, modules: Collection[model.Module]) -> bool:
         directories = [self._settings.global_hooks_dir, *(module.path for module in modules)]

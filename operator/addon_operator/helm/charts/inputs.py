@@ -1,18 +1,57 @@
-"""The inputs of a render: a checksum over them, and the files that hand them to Helm."""
+"""The inputs of a render: what the chart may know of the cluster, a checksum over all, the values' file."""
 
+import dataclasses
 import json
 import pathlib
-from typing import Final
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeAlias
 
 import orjson
 
-from addon_operator.helm import capabilities
 from addon_operator.helm.charts import chart_files
+from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import json_types
 from addon_operator.modules import release
 
 _VERSION: Final = b"2"
 """Part of the checksum: raised when the way of rendering changes, so that releases are compared anew."""
+_RECENT_SECONDS: Final = 60.0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Capabilities:
+    """Versions of the cluster and of its API."""
+
+    kube_version: str
+    """Such as ``v1.36.3``."""
+    api_versions: frozenset[str]
+    """All ``group/version`` and ``group/version/Kind``, as Helm lists them."""
+
+
+ReadCapabilities: TypeAlias = Callable[[], Awaitable[Capabilities]]
+"""Asks the cluster."""
+
+
+class CapabilityReader:
+    """Asks the cluster as seldom as the charts allow: most of them only need to know its version."""
+
+    def __init__(self, read: ReadCapabilities, clock: clocks.Clock) -> None:
+        self._read = read
+        self._clock = clock
+        self._last: Capabilities | None = None
+        self._read_at = 0.0
+
+    async def now(self) -> Capabilities:
+        """What is true now, custom resources included that were defined a moment ago."""
+        self._last = await self._read()
+        self._read_at = self._clock.monotonic()
+        return self._last
+
+    async def recent(self) -> Capabilities:
+        """What was true within the last minute."""
+        if self._last is not None and self._clock.monotonic() - self._read_at < _RECENT_SECONDS:
+            return self._last
+        return await self.now()
 
 
 def encode_values(values: json_types.JsonObject) -> bytes:
@@ -73,7 +112,7 @@ def checksum(
     chart: chart_files.ChartFiles,
     values: bytes,
     helm_version: str,
-    cluster: capabilities.Capabilities | None,
+    cluster: Capabilities | None,
 ) -> release.Checksum:
     """Over everything that the manifest is made from; ``cluster`` only if the chart may see it."""
     parts = [_VERSION, chart.checksum.encode(), helm_version.encode(), chart_files.checksum(values).encode()]

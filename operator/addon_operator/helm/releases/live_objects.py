@@ -2,13 +2,13 @@
 
 import dataclasses
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, Protocol
+from typing import Final
 
 from addon_operator.documents import manifest_diff
-from addon_operator.helm.releases import release_records
+from addon_operator.helm.releases import record_format
 from addon_operator.kernel import names
 from addon_operator.kube.client import api_errors, client
-from addon_operator.kube.discovery import api_resources
+from addon_operator.kube.discovery import discovery
 from addon_operator.modules import manifests, release_objects
 
 _FIELD_MANAGER: Final = "helm"
@@ -18,34 +18,6 @@ _UNTYPED: Final = "failed to create typed patch object"
 _MANAGED_BY: Final = "app.kubernetes.io/managed-by"
 _RELEASE_NAME: Final = "meta.helm.sh/release-name"
 _RELEASE_NAMESPACE: Final = "meta.helm.sh/release-namespace"
-
-
-class Kinds(Protocol):
-    """What is needed of :class:`.Catalog`."""
-
-    async def find(self, kind: str, api_version: str | None = None) -> api_resources.Resource:
-        """The resource of a kind."""
-        ...
-
-
-class Cluster(Protocol):
-    """What is needed of :class:`.KubeClient`."""
-
-    async def get(self, path: str, *, metadata_only: bool) -> Mapping[str, Any]:
-        """One object."""
-        ...
-
-    async def create(
-        self, path: str, body: Mapping[str, Any], *, query: Mapping[str, str]
-    ) -> Mapping[str, Any]:
-        """Create an object."""
-        ...
-
-    async def patch(
-        self, path: str, patch: Mapping[str, Any], type_: client.PatchType, *, query: Mapping[str, str]
-    ) -> Mapping[str, Any]:
-        """Change an object."""
-        ...
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -61,7 +33,9 @@ class Foreign:
 class LiveObjects:
     """Asks about the objects of releases; nothing is changed."""
 
-    def __init__(self, cluster: Cluster, kinds: Kinds, namespace: str, labels: Mapping[str, str]) -> None:
+    def __init__(
+        self, cluster: client.KubeClient, kinds: discovery.Catalog, namespace: str, labels: Mapping[str, str]
+    ) -> None:
         """``namespace`` is that of the releases; ``labels`` are those that an addon-operator gives."""
         self._cluster = cluster
         self._kinds = kinds
@@ -94,7 +68,7 @@ class LiveObjects:
         return tuple(found)
 
     async def standing_refusal(
-        self, failed: release_records.Content, manifest: str
+        self, failed: record_format.Content, manifest: str
     ) -> api_errors.ApiError | None:
         """Why the API server would refuse a manifest just as it did when a revision failed; else ``None``.
 

@@ -1,113 +1,138 @@
-"""What a run would do to one module's release: the same decisions, and nothing is changed."""
+"""What is to be done for one module's release, observed and decided: a run does it, ``plan`` shows it."""
 
 import asyncio
+import collections
+import contextlib
 import dataclasses
+import pathlib
+from collections.abc import AsyncIterator, Iterator
+from typing import Final
 
 from addon_operator.documents import manifest_diff
-from addon_operator.helm import helm_errors
+from addon_operator.helm import command, helm_errors
 from addon_operator.helm.charts import rendering
-from addon_operator.helm.releases import release_records, release_types
-from addon_operator.modules import manifests, release
+from addon_operator.helm.releases import live_objects, release_records, release_types
+from addon_operator.kernel import clock as clocks
+from addon_operator.modules import release
+
+_NO_FILES: Final = rendering.Files(pathlib.Path(), pathlib.Path())
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Tools:
+    """What all work on releases is done with."""
+
+    helm: command.Helm
+    records: release_records.ReleaseRecords
+    renderer: rendering.ChartRenderer
+    options: release_types.Options
+    live: live_objects.LiveObjects
+    clock: clocks.Clock
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ReleasePlan:
+    """What is to be done for a release, with all that it was decided on."""
+
+    decision: release.Recover | release.Skip | release.Install | release.Upgrade
+    record: release_records.Record | None
+    """The last revision; ``None`` if there is no release."""
+    given: rendering.Inputs
+    files: rendering.Files = _NO_FILES
+    """What Helm installs or upgrades to; they are there as long as the plan is worked on."""
+    manifest: str = ""
+    """What the chart renders to, if it was rendered."""
+    rendered: release.Rendered | None = None
+    """What is saved with the revision then."""
 
 
 class ReleasePlanner:
-    """Looks at one release; used once."""
+    """Decides what is to be done for one release; used once."""
 
-    def __init__(self, tools: rendering.Tools, request: release_types.ReleaseRequest) -> None:
+    def __init__(self, tools: Tools, request: release_types.ReleaseRequest) -> None:
         self._tools = tools
         self._request = request
-        self._rendering = rendering.Rendering(tools, request)
-        self._recoveries: list[str] = []
+        self.seconds: dict[release_types.Operation, float] = collections.defaultdict(float)
+        """What took place so far, and how long it took."""
 
-    async def plan(self) -> release_types.ReleasePlan:
-        """Decide; see :meth:`.ReleaseManager.plan`."""
-        given = await self._rendering.inputs()
-        found = await self._tools.observed.get(self._request.module, fresh=self._request.fresh)
-        record, decision = await self._decide_before_render(given, found)
-        if isinstance(decision, release.Skip):
-            return self._made(release_types.PlannedAction.NOTHING, decision.reason, record)
-        async with self._rendering.files(given) as files:
-            if isinstance(decision, release.Install):
-                manifest = await self._rendering.render(given, files, is_upgrade=False)
-                return await self._plan_change(
-                    release_types.PlannedAction.INSTALL, decision.reason, None, manifest
-                )
-            manifest = await self._rendering.render(given, files)
-            checksum = await self._rendering.checksum(given, files, manifest)
-        return await self._plan_rendered(given, record, manifest, checksum)
+    async def observe(self) -> tuple[rendering.Inputs, release_records.Record | None]:
+        """What the release is made from, and its last revision; no process is started.
 
-    async def _decide_before_render(
+        Raises :class:`.ChartError` for a chart that cannot be read, and the errors of the API client.
+        """
+        with self.measured(release_types.Operation.CHECK):
+            given = await self._tools.renderer.inputs(self._request)
+            return given, await self._tools.records.get(self._request.module, fresh=self._request.fresh)
+
+    @contextlib.asynccontextmanager
+    async def plan(
         self, given: rendering.Inputs, record: release_records.Record | None
-    ) -> tuple[release_records.Record | None, release.Skip | release.Install | release.Render]:
-        while True:
-            decision = release.decide_before_render(self._rendering.state(given, record))
-            if not isinstance(decision, release.Recover):
-                return record, decision
-            self._recoveries.append(decision.reason)
-            record = await self._after_recovery(decision, record)
+    ) -> AsyncIterator[ReleasePlan]:
+        """Decide what is to be done for a release whose last revision is ``record``; nothing is changed.
 
-    async def _after_recovery(
-        self, decision: release.Recover, record: release_records.Record | None
-    ) -> release_records.Record | None:
-        """What would be the last revision then."""
-        if record is None or decision.action is release.RecoveryAction.FINISH_UNINSTALL:
-            return None
-        return await self._tools.observed.before(record)
+        For a stuck release the plan is how it recovers; after that it is planned again.
+        Raises :class:`.HelmError` when the chart does not render.
+        """
+        decision = release.decide(self._state(given, record))
+        if isinstance(decision, release.Recover | release.Skip):
+            yield ReleasePlan(decision, record, given)
+            return
+        async with self._tools.renderer.files(self._request, given) as files:
+            if isinstance(decision, release.Install):
+                yield ReleasePlan(decision, record, given, files)
+                return
+            await self._request.before_change()
+            with self.measured(release_types.Operation.TEMPLATE):
+                plan = await self._rendered(given, record, files)
+            yield plan
 
-    async def _plan_rendered(
-        self,
-        given: rendering.Inputs,
-        record: release_records.Record | None,
-        manifest: str,
-        checksum: release.Checksum,
-    ) -> release_types.ReleasePlan:
-        applied = await self._rendering.is_applied(record, manifest)
-        state = self._rendering.state(given, record, applied=applied)
-        decision = release.decide_after_render(state, checksum)
-        if isinstance(decision, release.Skip):
-            return self._made(release_types.PlannedAction.NOTHING, decision.reason, record)
-        return await self._plan_change(release_types.PlannedAction.UPGRADE, decision.reason, record, manifest)
-
-    async def _plan_change(
-        self,
-        action: release_types.PlannedAction,
-        reason: str,
-        record: release_records.Record | None,
-        manifest: str,
-    ) -> release_types.ReleasePlan:
-        before = "" if record is None else await self._applied(record)
-        changes = await asyncio.to_thread(self._changes, before, manifest)
-        foreign = await self._tools.live.foreign(self._request.module, manifest, before)
-        made = self._made(action, reason, record, changes)
-        return dataclasses.replace(
-            made, adopted=tuple(each.name for each in foreign), resources=manifests.resources(manifest)
-        )
-
-    async def _applied(self, record: release_records.Record) -> str:
+    @contextlib.contextmanager
+    def measured(self, operation: release_types.Operation) -> Iterator[None]:
+        """Count what takes place in the context as time of the operation."""
+        started = self._tools.clock.monotonic()
         try:
-            return await self._tools.observed.manifest(record, with_hooks=True)
-        except helm_errors.ReleaseRecordError as error:
-            self._tools.on_warning(self._request.module, f"everything is shown as added: {error}")
-            return ""
+            yield
+        finally:
+            self.seconds[operation] += self._tools.clock.monotonic() - started
 
-    def _changes(self, before: str, after: str) -> tuple[manifest_diff.Change, ...]:
-        return manifest_diff.diff(
-            manifest_diff.without_tests(manifest_diff.parse(before)),
-            manifest_diff.without_tests(manifest_diff.parse(after)),
-            self._request.redact,
+    async def _rendered(
+        self, given: rendering.Inputs, record: release_records.Record | None, files: rendering.Files
+    ) -> ReleasePlan:
+        manifest = await self._tools.renderer.render(self._request, given, files)
+        checksum = await self._tools.renderer.checksum(self._request, given, files, manifest)
+        state = dataclasses.replace(
+            self._state(given, record), manifest=checksum, applied=await self._is_applied(record, manifest)
+        )
+        decision = release.decide(state)
+        if isinstance(decision, release.Render):
+            raise TypeError("what is rendered is to be rendered")
+        return ReleasePlan(decision, record, given, files, manifest, given.rendered_to(checksum))
+
+    def _state(self, given: rendering.Inputs, record: release_records.Record | None) -> release.ReleaseState:
+        return release.ReleaseState(
+            revision=record.revision if record else None,
+            inputs=given.checksum,
+            chart=given.chart.checksum,
+            rendered=self._tools.records.rendered(record),
+            absent=self._request.absent,
         )
 
-    def _made(
-        self,
-        action: release_types.PlannedAction,
-        reason: str,
-        record: release_records.Record | None,
-        changes: tuple[manifest_diff.Change, ...] = (),
-    ) -> release_types.ReleasePlan:
-        return release_types.ReleasePlan(
-            action=action,
-            reason=reason,
-            revision=record.revision.number if record else None,
-            recoveries=tuple(self._recoveries),
-            changes=changes,
+    async def _is_applied(self, record: release_records.Record | None, manifest: str) -> bool:
+        """Whether a revision that carries no checksums of ours asks for the same as the manifest."""
+        if record is None or record.revision.status != release.DEPLOYED:
+            return False
+        if self._tools.records.rendered(record) or record.revision.saved:
+            return False
+        try:
+            applied = await self._tools.records.manifest(record, with_hooks=True)
+        except helm_errors.ReleaseRecordError:
+            return False
+        return await asyncio.to_thread(self._same, applied, manifest)
+
+    def _same(self, applied: str, rendered: str) -> bool:
+        return manifest_diff.same(
+            manifest_diff.parse(applied),
+            manifest_diff.parse(rendered),
+            extra_labels=self._tools.options.go_operator_labels,
+            namespace=self._tools.helm.namespace,
         )

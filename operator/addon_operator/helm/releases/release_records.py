@@ -1,31 +1,24 @@
 """The records that Helm keeps of its releases: Secrets, or ConfigMaps with ``HELM_DRIVER=configmap``.
 
-Only their metadata is read, in one list for all releases: name, revision and status are labels, and so are
-the checksums that this operator adds.
+Only their metadata is read, in one list for all releases, and then renewed one by one: name, revision and
+status are labels, and so are the checksums that this operator adds.
 """
 
 import asyncio
-import base64
-import binascii
 import contextlib
 import dataclasses
-import gzip
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
-import orjson
-
-from addon_operator.helm import helm_errors
+from addon_operator.helm import helm_errors, messages
+from addon_operator.helm.releases import record_format, release_types
 from addon_operator.kernel import errors as kernel_errors
 from addon_operator.kernel import json_types
-from addon_operator.kube.client import api_errors
-from addon_operator.modules import manifests, release, release_objects
+from addon_operator.kube.client import api_errors, client
+from addon_operator.modules import manifests, release
 
 _OWNED_BY_HELM: Final = "owner=helm"
-_SERVER_SIDE: Final = "ssa"
-_MAX_CONTENT: Final = 64 * 1024 * 1024
-"""How many bytes a record may unpack to: those that a manifest may have."""
 _RESOURCES: Final[Mapping[str, str]] = {
     "": "secrets",
     "secret": "secrets",
@@ -33,35 +26,6 @@ _RESOURCES: Final[Mapping[str, str]] = {
     "configmap": "configmaps",
     "configmaps": "configmaps",
 }
-
-
-class Listed(Protocol):
-    """Objects of a collection."""
-
-    @property
-    def items(self) -> Sequence[json_types.KubernetesObject]:
-        """All of them, whatever the pages."""
-        ...
-
-
-class RecordApi(Protocol):
-    """What is needed of :class:`.KubeClient`, and of fakes in its place."""
-
-    async def list_all(self, path: str, *, label_selector: str, metadata_only: bool) -> Listed:
-        """All objects of the collection that the selector takes."""
-        ...
-
-    async def get(self, path: str) -> json_types.KubernetesObject:
-        """One object, whole."""
-        ...
-
-    async def patch(self, path: str, patch: Mapping[str, Any]) -> json_types.KubernetesObject:
-        """Change an object with a merge patch; a ``resourceVersion`` in it is a precondition."""
-        ...
-
-    async def delete(self, path: str, *, resource_version: str) -> object:
-        """Delete an object if it still has this version."""
-        ...
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -73,75 +37,111 @@ class Record:
     resource_version: str
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Content:
-    """What Helm keeps of a revision."""
-
-    manifest: str
-    hooks: tuple[str, ...]
-    """Manifests of Helm's hooks."""
-    is_server_side: bool
-    """Whether the objects were made by server-side apply."""
-    description: str
-    """How the revision ended: for a failed one, Helm's error."""
-
-
 class ReleaseRecords:
-    """The records of all releases of a namespace.
+    """The records of all releases of a namespace, and what this process rendered for their last revisions."""
 
-    ``driver`` is Helm's own setting ``HELM_DRIVER``; raises :class:`kernel_errors.ConfigurationError` for a
-    storage that other processes cannot read.
-    """
+    def __init__(self, api: client.KubeClient, namespace: str, driver: str = "") -> None:
+        """``driver`` is Helm's own setting ``HELM_DRIVER``.
 
-    def __init__(self, api: RecordApi, namespace: str, driver: str = "") -> None:
+        Raises :class:`.ConfigurationError` for a storage that other processes cannot read.
+        """
         self._api = api
         self._resource = _resource(driver)
         self._path = f"/api/v1/namespaces/{namespace}/{self._resource}"
+        self._records: dict[str, Record] = {}
+        self._rendered: dict[str, tuple[int, release.Rendered]] = {}
+        self._is_complete = False
+        self._doubted: set[str] = set()
+        self._touched: set[str] = set()
 
     async def read_all(self) -> dict[str, Record]:
-        """The last revision of every release, by the release's name; one list request."""
-        return _last_revisions(await self._list(_OWNED_BY_HELM))
+        """Read the last revision of every release anew, by the release's name; one list request."""
+        self._touched = touched = set[str]()
+        found = _last_revisions(await self._list(_OWNED_BY_HELM))
+        # What changed while the list was under way is known better than the list tells.
+        listed = {name: record for name, record in found.items() if name not in touched}
+        newer = {name: record for name, record in self._records.items() if name in touched}
+        self._records = listed | newer
+        self._doubted &= touched
+        self._is_complete = True
+        return dict(self._records)
+
+    async def get(self, name: str, *, fresh: bool = False) -> Record | None:
+        """The last revision as it was read last; read now if that is unknown, in doubt or must be fresh."""
+        if fresh or not self._is_complete or name in self._doubted:
+            return await self.read(name)
+        return self._records.get(name)
 
     async def read(self, name: str) -> Record | None:
-        """The last revision of one release; ``None`` if there is none."""
-        selector = f"{_OWNED_BY_HELM},name={name}"
-        return _last_revisions(await self._list(selector)).get(name)
+        """Read the last revision of one release anew; ``None`` if there is none."""
+        record = _last_revisions(await self._list(_of(name))).get(name)
+        self._keep(name, record)
+        return record
+
+    def doubt(self, name: str) -> None:
+        """Read the release anew before it is used again: something was done to it that may have failed."""
+        self._touched.add(name)
+        self._doubted.add(name)
+
+    def rendered(self, record: Record | None) -> release.Rendered | None:
+        """What this process rendered for exactly this revision."""
+        if record is None:
+            return None
+        number, rendered = self._rendered.get(record.revision.release, (0, None))
+        return rendered if number == record.revision.number else None
+
+    async def save(self, record: Record, rendered: release.Rendered) -> None:
+        """Save with a revision what it was rendered from, so that the next start of the operator knows."""
+        self._rendered[record.revision.release] = (record.revision.number, rendered)
+        await self.add_labels(record, rendered.labels(record.revision.number))
 
     async def add_labels(self, record: Record, labels: Mapping[str, str]) -> Record | None:
         """Add labels to a revision, and give its record as it is then.
 
         A record that is gone or was touched meanwhile is left alone, and ``None`` is given.
         """
+        if labels.items() <= record.revision.labels.items():
+            return record
         metadata = {"labels": dict(labels), "resourceVersion": record.resource_version}
+        changed = None
         with contextlib.suppress(api_errors.NotFound, api_errors.Conflict):
-            return _record(await self._api.patch(self._object_path(record), {"metadata": metadata}))
-        return None
+            changed = _record(await self._api.patch(self._object_path(record), {"metadata": metadata}))
+        if changed is None:
+            self.doubt(record.revision.release)
+        else:
+            self._keep(record.revision.release, changed)
+        return changed
 
-    async def drop(self, record: Record) -> None:
-        """Delete the record of a revision, so that the one before it is the last.
+    async def drop(self, record: Record) -> Record | None:
+        """Delete the record of a stuck revision, and give the one before it.
 
-        A record that is gone or was touched meanwhile is left alone: look again.
+        A record that is gone or was touched meanwhile is left alone.
         """
         with contextlib.suppress(api_errors.NotFound, api_errors.Conflict):
             await self._api.delete(self._object_path(record), resource_version=record.resource_version)
+        return await self.read(record.revision.release)
 
-    async def spare(self, record: Record, is_spared: Callable[[manifests.ManifestResource], bool]) -> None:
+    async def spare(
+        self, record: Record, is_spared: Callable[[manifests.ManifestResource], bool]
+    ) -> Record | None:
         """Take objects out of what Helm knows of a revision: it will not delete them, whatever it does next.
 
-        The revision's checksums go, too: it is no longer what was rendered.
-        Raises :class:`helm_errors.ReleaseRecordError` when it cannot be decoded, and what the client raises.
+        The revision's checksums go, too: it is no longer what was rendered. Gives its record as it is then.
+        Raises :class:`.ReleaseRecordError` when it cannot be decoded, and what the client raises.
         """
         stored = await self._api.get(self._object_path(record))
-        with self._telling(record):
+        with self._naming(record):
             text, is_secret = stored.get("data", {})["release"], self._resource == "secrets"
-            changed = await asyncio.to_thread(_without, text, is_spared, is_secret=is_secret)
+            changed = await asyncio.to_thread(record_format.without, text, is_spared, is_secret=is_secret)
         checksums = dict.fromkeys((release.INPUTS_LABEL, release.MANIFEST_LABEL))
         metadata = {"resourceVersion": stored["metadata"]["resourceVersion"], "labels": checksums}
         await self._api.patch(self._object_path(record), {"metadata": metadata, "data": {"release": changed}})
+        self._rendered.pop(record.revision.release, None)
+        return await self.read(record.revision.release)
 
     async def read_deployed(self, name: str) -> tuple[Record, Record] | None:
         """The last deployed revision of a release, and its last one; ``None`` if none is deployed."""
-        found = await self._list(f"{_OWNED_BY_HELM},name={name}")
+        found = await self._list(_of(name))
         last = _last_revisions(found).get(name)
         records = [record for record in map(_record, found) if record is not None]
         deployed = [each for each in records if each.revision.status == release.DEPLOYED]
@@ -149,31 +149,70 @@ class ReleaseRecords:
             return None
         return max(deployed, key=lambda record: record.revision.number), last
 
-    async def read_before(self, record: Record) -> Record | None:
-        """The revision before this one; ``None`` if it is the first that is kept."""
+    async def deployed(self, name: str) -> release_types.Deployed | None:
+        """What the release consists of, read now; ``None`` if no revision of it is deployed."""
+        found = await self.read_deployed(name)
+        if found is None:
+            return None
+        record, last = found
+        content = await self.content(record)
+        return release_types.Deployed(
+            record.revision.number,
+            content.manifest,
+            content.is_server_side,
+            is_busy=last.revision.is_busy,
+            unchangeable=await self._unchangeable(last),
+        )
+
+    async def upgraded_from(self, last: Record) -> Record:
+        """The revision from which Helm upgrades: what it has and the new one has not is deleted."""
+        if last.revision.status == release.DEPLOYED:
+            return last
+        found = await self.read_deployed(last.revision.release)
+        return last if found is None else found[0]
+
+    async def before(self, record: Record) -> Record | None:
+        """The revision before this one, read now; ``None`` if it is the first that is kept."""
         revision = record.revision
-        found = await self._list(f"{_OWNED_BY_HELM},name={revision.release}")
-        older = (each for each in found if _number(each) < revision.number)
-        return _last_revisions(older).get(revision.release)
+        records = filter(None, map(_record, await self._list(_of(revision.release))))
+        older = (each for each in records if each.revision.number < revision.number)
+        return max(older, key=lambda each: each.revision.number, default=None)
 
     async def manifest(self, record: Record, *, with_hooks: bool = False) -> str:
         """What Helm applied with this revision; with the manifests of its hooks behind it if they are wanted.
 
-        Raises :class:`helm_errors.ReleaseRecordError` when the record cannot be decoded.
+        Raises :class:`.ReleaseRecordError` when the record cannot be decoded.
         """
         content = await self.content(record)
         return content.manifest + "".join(f"\n---\n{hook}" for hook in content.hooks if with_hooks)
 
-    async def content(self, record: Record) -> Content:
-        """What a record holds; raises :class:`helm_errors.ReleaseRecordError` when it cannot be decoded."""
+    async def content(self, record: Record) -> record_format.Content:
+        """What a record holds; raises :class:`.ReleaseRecordError` when it cannot be decoded."""
         stored = await self._api.get(self._object_path(record))
-        with self._telling(record):
+        with self._naming(record):
             # Unpacking a megabyte takes tens of milliseconds.
             text, is_secret = stored.get("data", {})["release"], self._resource == "secrets"
-            return await asyncio.to_thread(_decode, text, is_secret=is_secret)
+            return await asyncio.to_thread(record_format.decode, text, is_secret=is_secret)
+
+    async def _unchangeable(self, last: Record) -> frozenset[messages.ObjectName]:
+        if last.revision.status != release.FAILED:
+            return frozenset()
+        try:
+            return messages.unchangeable((await self.content(last)).description)
+        except helm_errors.ReleaseRecordError:
+            return frozenset()
+
+    def _keep(self, name: str, record: Record | None) -> None:
+        self._touched.add(name)
+        self._doubted.discard(name)
+        if record is None:
+            self._records.pop(name, None)
+            self._rendered.pop(name, None)
+        else:
+            self._records[name] = record
 
     @contextlib.contextmanager
-    def _telling(self, record: Record) -> Iterator[None]:
+    def _naming(self, record: Record) -> Iterator[None]:
         try:
             yield
         except (KeyError, TypeError, ValueError, OSError, EOFError, zlib.error) as error:
@@ -188,6 +227,10 @@ class ReleaseRecords:
 
     def _object_path(self, record: Record) -> str:
         return f"{self._path}/{record.object_name}"
+
+
+def _of(name: str) -> str:
+    return f"{_OWNED_BY_HELM},name={name}"
 
 
 def _resource(driver: str) -> str:
@@ -216,52 +259,3 @@ def _record(found: json_types.KubernetesObject) -> Record | None:
         return None
     revision = release.Revision(name, int(number), labels.get("status", "unknown"), dict(labels))
     return Record(revision, metadata["name"], metadata.get("resourceVersion", ""))
-
-
-def _number(found: json_types.KubernetesObject) -> int:
-    record = _record(found)
-    return record.revision.number if record else 0
-
-
-def _without(stored: str, is_spared: Callable[[manifests.ManifestResource], bool], *, is_secret: bool) -> str:
-    """A release as it is stored, without some of its objects."""
-    decoded = _decoded(stored, is_secret=is_secret)
-    manifest = release_objects.without(str(decoded.get("manifest") or ""), is_spared)
-    content = base64.b64encode(gzip.compress(orjson.dumps({**decoded, "manifest": manifest})))
-    return (base64.b64encode(content) if is_secret else content).decode()
-
-
-def _decode(stored: str, *, is_secret: bool) -> Content:
-    decoded = _decoded(stored, is_secret=is_secret)
-    # Helm leaves empty fields out: a chart whose templates are all switched off has no manifest.
-    manifest = decoded.get("manifest", "")
-    if not isinstance(manifest, str):
-        raise binascii.Error("the manifest is no text")
-    return Content(
-        manifest,
-        tuple(str(hook.get("manifest") or "") for hook in decoded.get("hooks") or ()),
-        is_server_side=decoded.get("apply_method") == _SERVER_SIDE,
-        description=str((decoded.get("info") or {}).get("description") or ""),
-    )
-
-
-def _decoded(stored: str, *, is_secret: bool) -> Mapping[str, Any]:
-    """A release in Helm's storage format: base64 of gzipped JSON, and base64 again in a Secret."""
-    content = base64.b64decode(stored, validate=True)
-    if is_secret:
-        content = base64.b64decode(content, validate=True)
-    if content[:2] == b"\x1f\x8b":
-        content = _unpacked(content)
-    decoded: Mapping[str, Any] | None = orjson.loads(content)
-    if not isinstance(decoded, dict):
-        raise binascii.Error("the release is no object")
-    return decoded
-
-
-def _unpacked(packed: bytes) -> bytes:
-    """What was packed, as far as a release may need; a few packed bytes can be gigabytes of zeros."""
-    unpack = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
-    content = unpack.decompress(packed, _MAX_CONTENT)
-    if not unpack.eof:
-        raise ValueError(f"it is cut off, or more than {_MAX_CONTENT // 1024 // 1024} MiB")
-    return content

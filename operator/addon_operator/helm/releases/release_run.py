@@ -1,21 +1,14 @@
-"""One look at one module's release: observe, decide, act."""
+"""One run of one module's release: what its plan says is done."""
 
 import asyncio
-import collections
 import contextlib
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Final
 
-from addon_operator.helm import (
-    helm_errors,
-    messages,
-    template,
-    uninstall,
-    upgrade,
-)
+from addon_operator.helm import helm_errors, messages, verbs
 from addon_operator.helm.charts import rendering
-from addon_operator.helm.releases import release_records, release_types
+from addon_operator.helm.releases import release_planning, release_records, release_types
 from addon_operator.kube.client import api_errors
 from addon_operator.modules import manifests, release
 
@@ -25,76 +18,65 @@ _RECOVERIES: Final = 3
 class ReleaseRun:
     """Brings one release to what is asked for; used once."""
 
-    def __init__(self, tools: rendering.Tools, request: release_types.ReleaseRequest) -> None:
+    def __init__(self, tools: release_planning.Tools, request: release_types.ReleaseRequest) -> None:
         self._tools = tools
         self._request = request
-        self._rendering = rendering.Rendering(tools, request)
+        self._planner = release_planning.ReleasePlanner(tools, request)
         self._record: release_records.Record | None = None
         self._recovered: list[str] = []
         self._adopted: tuple[str, ...] = ()
-        self._seconds: dict[release_types.Operation, float] = collections.defaultdict(float)
 
     async def run(self) -> release_types.ReleaseOutcome:
         """Do it; see :meth:`.ReleaseManager.ensure`."""
-        with self._measured(release_types.Operation.CHECK):
-            given = await self._rendering.inputs()
-            decision = await self._decide_before_render(given)
-        if isinstance(decision, release.Skip):
-            return self._skipped(decision)
-        async with self._rendering.files(given) as files:
-            if isinstance(decision, release.Install):
-                await self._install(given, files)
-                return self._outcome(release_types.Action.INSTALLED, decision.reason)
-            await self._request.before_change()
-            return await self._render_and_act(given, files)
-
-    async def _decide_before_render(
-        self, given: rendering.Inputs
-    ) -> release.Skip | release.Install | release.Render:
-        name = self._request.module
-        self._record = await self._tools.observed.get(name, fresh=self._request.fresh)
+        given, self._record = await self._planner.observe()
         for _ in range(_RECOVERIES):
-            decision = release.decide_before_render(self._rendering.state(given, self._record))
-            if not isinstance(decision, release.Recover):
-                return decision
-            await self._recover(decision)
+            async with self._planner.plan(given, self._record) as plan:
+                if isinstance(plan.decision, release.Skip):
+                    return await self._skip(plan, plan.decision)
+                if isinstance(plan.decision, release.Install):
+                    return await self._install(plan, plan.decision)
+                if isinstance(plan.decision, release.Upgrade):
+                    return await self._upgrade(plan, plan.decision)
+            with self._planner.measured(release_types.Operation.CHECK):
+                await self._recover(plan.decision)
         raise helm_errors.HelmError(
-            name,
+            self._request.module,
             f"the release does not leave its state ({self._recovered[-1]}); is somebody else at work on it?",
         )
 
     async def _recover(self, decision: release.Recover) -> None:
         self._recovered.append(decision.reason)
-        observed = self._tools.observed
         if decision.action is release.RecoveryAction.FINISH_UNINSTALL:
-            await uninstall.uninstall(self._tools.helm, self._rendering.call, self._tools.options.timeout)
-            self._record = await observed.refresh(self._request.module)
+            await verbs.uninstall(self._tools.helm, self._request.call, self._tools.options.timeout)
+            self._record = await self._tools.records.read(self._request.module)
         elif self._record is not None:
-            self._record = await observed.drop(self._record)
+            self._record = await self._tools.records.drop(self._record)
 
-    async def _install(self, given: rendering.Inputs, files: rendering.Files) -> None:
-        await self._call(given, files, {release.MANAGED_LABEL: "true"}, validate=True)
-        await self._save(await self._rendered_after(given, files))
-
-    async def _render_and_act(
-        self, given: rendering.Inputs, files: rendering.Files
+    async def _skip(
+        self, plan: release_planning.ReleasePlan, decision: release.Skip
     ) -> release_types.ReleaseOutcome:
-        with self._measured(release_types.Operation.TEMPLATE):
-            manifest = await self._rendering.render(given, files)
-            rendered = given.rendered_to(await self._rendering.checksum(given, files, manifest))
-            applied = await self._rendering.is_applied(self._record, manifest)
-        state = self._rendering.state(given, self._record, applied=applied)
-        decision = release.decide_after_render(state, rendered.manifest)
-        if isinstance(decision, release.Skip):
-            await self._save(rendered)
-            return self._skipped(decision)
-        await self._check_refusal(manifest)
-        await self._give_up(manifest)
+        if plan.rendered is not None:
+            await self._save(plan.rendered)
+        return self._outcome(release_types.Action.SKIPPED, decision.reason, decision.by)
+
+    async def _install(
+        self, plan: release_planning.ReleasePlan, decision: release.Install
+    ) -> release_types.ReleaseOutcome:
+        await self._call(plan, {release.MANAGED_LABEL: "true"}, validate=True)
+        await self._save(await self._rendered_after(plan))
+        return self._outcome(release_types.Action.INSTALLED, decision.reason)
+
+    async def _upgrade(
+        self, plan: release_planning.ReleasePlan, decision: release.Upgrade
+    ) -> release_types.ReleaseOutcome:
+        await self._check_refusal(plan.manifest)
+        await self._give_up(plan.manifest)
         expected = self._last_record().revision.number + 1
-        await self._call(given, files, rendered.labels(expected), validate=decision.validate)
+        labels = plan.rendered.labels(expected) if plan.rendered else {}
+        await self._call(plan, labels, validate=decision.validate)
         # What looks at the cluster may find something else there from now on.
-        is_final = not self._rendering.varies(given)
-        await self._save(rendered if is_final else await self._rendered_after(given, files))
+        rendered = None if plan.given.varies else plan.rendered
+        await self._save(rendered or await self._rendered_after(plan))
         return self._outcome(release_types.Action.UPGRADED, decision.reason)
 
     async def _check_refusal(self, manifest: str) -> None:
@@ -104,9 +86,9 @@ class ReleaseRun:
             return
         with (
             contextlib.suppress(helm_errors.ReleaseRecordError),
-            self._measured(release_types.Operation.CHECK),
+            self._planner.measured(release_types.Operation.CHECK),
         ):
-            failed = await self._tools.observed.content(record)
+            failed = await self._tools.records.content(record)
             refusal = await self._tools.live.standing_refusal(failed, manifest)
             if refusal is not None:
                 made = f"(revision {record.revision.number} failed for that, and no other is made)"
@@ -118,46 +100,48 @@ class ReleaseRun:
 
     async def _give_up(self, manifest: str) -> None:
         """Let Helm not delete what the chart has no more, but other releases have: they would miss it."""
-        observed = self._tools.observed
-        before = await observed.upgraded_from(self._last_record())
+        records = self._tools.records
+        before = await records.upgraded_from(self._last_record())
         with (
             contextlib.suppress(helm_errors.ReleaseRecordError),
-            self._measured(release_types.Operation.CHECK),
+            self._planner.measured(release_types.Operation.CHECK),
         ):
-            had = await observed.manifest(before)
+            had = await records.manifest(before)
             dropped = await asyncio.to_thread(manifests.dropped, had, manifest, self._tools.helm.namespace)
             if dropped and (given_up := await self._request.give_up(dropped)):
-                self._record = await observed.spare(before, frozenset(given_up).__contains__)
+                self._record = await records.spare(before, frozenset(given_up).__contains__)
 
     async def _call(
-        self, given: rendering.Inputs, files: rendering.Files, labels: Mapping[str, str], *, validate: bool
+        self, plan: release_planning.ReleasePlan, labels: Mapping[str, str], *, validate: bool
     ) -> None:
-        request = upgrade.UpgradeRequest(
-            chart=files.chart,
-            values=files.values,
+        request = verbs.UpgradeRequest(
+            chart=plan.files.chart,
+            values=plan.files.values,
             labels=labels,
             validate=validate,
             history_max=self._tools.options.history_max,
             timeout=self._tools.options.timeout,
         )
-        with self._measured(release_types.Operation.UPGRADE):
+        with self._planner.measured(release_types.Operation.UPGRADE):
             try:
-                await upgrade.upgrade(self._tools.helm, self._rendering.call, request)
+                await verbs.upgrade(self._tools.helm, self._request.call, request)
             except helm_errors.HelmError as error:
                 if not messages.is_foreign(error.message):
                     raise
-                self._adopted = await self._adoption(given, files, error)
+                self._adopted = await self._adoption(plan, error)
                 request = dataclasses.replace(request, take_ownership=True)
-                await upgrade.upgrade(self._tools.helm, self._rendering.call, request)
-            self._record = await self._tools.observed.refresh(self._request.module)
+                await verbs.upgrade(self._tools.helm, self._request.call, request)
+            self._record = await self._tools.records.read(self._request.module)
 
     async def _adoption(
-        self, given: rendering.Inputs, files: rendering.Files, refused: helm_errors.HelmError
+        self, plan: release_planning.ReleasePlan, refused: helm_errors.HelmError
     ) -> tuple[str, ...]:
         """The objects that become the release's now; raises what Helm said if they must not."""
         policy = self._tools.options.take_ownership
-        manifest = await self._rendering.render(given, files, is_upgrade=self._is_there)
-        before = await self._tools.observed.deployed(self._request.module)
+        manifest = await self._tools.renderer.render(
+            self._request, plan.given, plan.files, is_upgrade=self._is_there
+        )
+        before = await self._tools.records.deployed(self._request.module)
         foreign = await self._tools.live.foreign(
             self._request.module, manifest, before.manifest if before else ""
         )
@@ -175,28 +159,30 @@ class ReleaseRun:
     def _is_there(self) -> bool:
         return self._record is not None and self._record.revision.exists
 
-    async def _rendered_after(self, given: rendering.Inputs, files: rendering.Files) -> release.Rendered:
+    async def _rendered_after(self, plan: release_planning.ReleasePlan) -> release.Rendered:
         """What the next upgrade with the same inputs renders to.
 
         For most charts that is what Helm has just applied. Those whose render differs from call to call are
         rendered once more.
         """
-        if not self._rendering.varies(given):
+        given, renderer = plan.given, self._tools.renderer
+        if not given.varies:
             with contextlib.suppress(helm_errors.ReleaseRecordError):
                 return given.rendered_to(await self._checksum_of_record())
         try:
-            with self._measured(release_types.Operation.TEMPLATE):
-                manifest = await self._rendering.render(given, files)
-                return given.rendered_to(await self._rendering.checksum(given, files, manifest))
+            with self._planner.measured(release_types.Operation.TEMPLATE):
+                manifest = await renderer.render(self._request, given, plan.files)
+                checksum = await renderer.checksum(self._request, given, plan.files, manifest)
+                return given.rendered_to(checksum)
         except helm_errors.HelmError as error:
             text = f"the release is made, but an upgrade of it would fail: {error.message}"
-            self._tools.on_warning(self._request.module, text)
+            self._tools.helm.warn(self._request.module, text)
             return given.rendered_to(await self._checksum_of_record())
 
     async def _checksum_of_record(self) -> release.Checksum:
-        with self._measured(release_types.Operation.CHECK):
-            manifest = await self._tools.observed.manifest(self._last_record(), with_hooks=True)
-            return await asyncio.to_thread(template.checksum, manifest)
+        with self._planner.measured(release_types.Operation.CHECK):
+            manifest = await self._tools.records.manifest(self._last_record(), with_hooks=True)
+            return await asyncio.to_thread(rendering.manifest_checksum, manifest)
 
     async def _save(self, rendered: release.Rendered) -> None:
         """Save what was rendered with the revision it belongs to, here and in the cluster."""
@@ -205,11 +191,10 @@ class ReleaseRun:
                 self._request.module,
                 "the release vanished while it was worked on; is somebody else removing it?",
             )
-        self._tools.observed.remember(self._record.revision, rendered)
         try:
-            await self._tools.observed.add_labels(self._record, rendered)
+            await self._tools.records.save(self._record, rendered)
         except api_errors.KubernetesError as error:
-            self._tools.on_warning(
+            self._tools.helm.warn(
                 self._request.module,
                 f"checksums could not be saved with the release, so the next start will render it: {error}",
             )
@@ -221,14 +206,11 @@ class ReleaseRun:
             )
         return self._record
 
-    def _skipped(self, decision: release.Skip) -> release_types.ReleaseOutcome:
-        return self._outcome(release_types.Action.SKIPPED, decision.reason, decision.by)
-
     def _outcome(
         self, action: release_types.Action, reason: str, by: release.SkippedBy | None = None
     ) -> release_types.ReleaseOutcome:
         record = self._last_record()
-        rendered = self._tools.observed.rendered(record) or record.revision.saved
+        rendered = self._tools.records.rendered(record) or record.revision.saved
         return release_types.ReleaseOutcome(
             action=action,
             reason=reason,
@@ -237,13 +219,5 @@ class ReleaseRun:
             by=by,
             recovered=tuple(self._recovered),
             adopted=self._adopted,
-            seconds=dict(self._seconds),
+            seconds=dict(self._planner.seconds),
         )
-
-    @contextlib.contextmanager
-    def _measured(self, operation: release_types.Operation) -> Iterator[None]:
-        started = self._tools.clock.monotonic()
-        try:
-            yield
-        finally:
-            self._seconds[operation] += self._tools.clock.monotonic() - started

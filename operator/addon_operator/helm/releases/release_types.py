@@ -84,6 +84,11 @@ class ReleaseRequest:
     """Called before anything is rendered for a release that is there: charts may look at its objects."""
     give_up: GiveUp = give_up_nothing
 
+    @property
+    def call(self) -> command.Call:
+        """For whom Helm runs."""
+        return command.Call(self.module, self.redact, self.directory, self.values)
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ReleaseOutcome:
@@ -128,8 +133,8 @@ class PlannedAction(enum.StrEnum):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class ReleasePlan:
-    """What would be done to a release, and why: the decisions of a run, without their effects."""
+class ReleasePreview:
+    """What would be done to a release, and why, for a person: the plan of a run, and what it would change."""
 
     action: PlannedAction
     reason: str

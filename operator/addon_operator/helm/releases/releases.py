@@ -5,18 +5,27 @@ import collections
 import contextlib
 from collections.abc import AsyncIterator, Collection
 
-from addon_operator.helm import command, uninstall
-from addon_operator.helm.charts import rendering
-from addon_operator.helm.releases import release_planning, release_records, release_run, release_types
+from addon_operator.helm import command, verbs
+from addon_operator.helm.charts import inputs, rendering
+from addon_operator.helm.releases import (
+    live_objects,
+    release_planning,
+    release_preview,
+    release_records,
+    release_run,
+    release_types,
+)
+from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import names
-from addon_operator.kube.client import api_errors
+from addon_operator.kube.client import api_errors, client
+from addon_operator.kube.discovery import discovery
 from addon_operator.modules import manifests, release
 
 
 class ReleaseManager:
     """The releases of one namespace; each is worked on by one caller at a time."""
 
-    def __init__(self, tools: rendering.Tools) -> None:
+    def __init__(self, tools: release_planning.Tools) -> None:
         self._tools = tools
         self._locks: dict[str, asyncio.Lock] = collections.defaultdict(asyncio.Lock)
 
@@ -25,7 +34,7 @@ class ReleaseManager:
 
         One list request.
         """
-        records = await self._tools.observed.read_all()
+        records = await self._tools.records.read_all()
         return {
             name: record.revision
             for name, record in records.items()
@@ -47,17 +56,16 @@ class ReleaseManager:
 
         Raises what :meth:`ensure` raises.
         """
-        record = await self._tools.observed.get(request.module, fresh=request.fresh)
-        of_request = rendering.Rendering(self._tools, request)
-        given = await of_request.inputs()
-        async with of_request.files(given) as files:
+        record = await self._tools.records.get(request.module, fresh=request.fresh)
+        given = await self._tools.renderer.inputs(request)
+        async with self._tools.renderer.files(request, given) as files:
             is_upgrade = record is not None and record.revision.exists
-            return await of_request.render(given, files, is_upgrade=is_upgrade)
+            return await self._tools.renderer.render(request, given, files, is_upgrade=is_upgrade)
 
-    async def plan(self, request: release_types.ReleaseRequest) -> release_types.ReleasePlan:
+    async def preview(self, request: release_types.ReleaseRequest) -> release_types.ReleasePreview:
         """What :meth:`ensure` would do, and why; nothing is changed. Raises what that raises."""
         async with self._alone(request.module):
-            return await release_planning.ReleasePlanner(self._tools, request).plan()
+            return await release_preview.preview(self._tools, request)
 
     async def remove(
         self,
@@ -73,11 +81,11 @@ class ReleaseManager:
         Raises :class:`.HelmError` with Helm's own message.
         """
         async with self._alone(module):
-            record = await self._tools.observed.refresh(module)
+            record = await self._tools.records.read(module)
             if record is None or not (record.revision.exists or record.revision.half_removed):
                 return False
             if sparing and record.revision.exists:
-                record = await self._tools.observed.spare(record, sparing.__contains__) or record
+                record = await self._tools.records.spare(record, sparing.__contains__) or record
             is_kept = keep_record and await self._begin_removal(record)
             await self._uninstall(module, keep_history=is_kept)
             return record.revision.exists
@@ -85,9 +93,12 @@ class ReleaseManager:
     async def _begin_removal(self, record: release_records.Record) -> bool:
         """Let the record say that the removal is unfinished; whether it does."""
         try:
-            return await self._tools.observed.begin_removal(record)
+            return (
+                await self._tools.records.add_labels(record, {release.REMOVAL_LABEL: release.REMOVAL_BEGUN})
+                is not None
+            )
         except api_errors.KubernetesError as error:
-            self._tools.on_warning(
+            self._tools.helm.warn(
                 names.ModuleName(record.revision.release),
                 f"a restart during the removal will not be made up for: the record cannot say so: {error}",
             )
@@ -95,23 +106,23 @@ class ReleaseManager:
 
     async def _uninstall(self, module: names.ModuleName, *, keep_history: bool) -> None:
         timeout = self._tools.options.timeout
-        await uninstall.uninstall(self._tools.helm, command.Call(module), timeout, keep_history=keep_history)
-        await self._tools.observed.refresh(module)
+        await verbs.uninstall(self._tools.helm, command.Call(module), timeout, keep_history=keep_history)
+        await self._tools.records.read(module)
 
     async def manifest(self, module: names.ModuleName) -> str | None:
         """What Helm applied with the last revision, without hooks; ``None`` if there is no release.
 
         Raises :class:`.ReleaseRecordError` when the record cannot be decoded.
         """
-        record = await self._tools.observed.get(module)
-        return None if record is None else await self._tools.observed.manifest(record)
+        record = await self._tools.records.get(module)
+        return None if record is None else await self._tools.records.manifest(record)
 
     async def deployed(self, module: names.ModuleName) -> release_types.Deployed | None:
         """What the module's release consists of, read now; ``None`` if no revision of it is deployed.
 
         Raises :class:`.ReleaseRecordError` when the record cannot be decoded.
         """
-        return await self._tools.observed.deployed(module)
+        return await self._tools.records.deployed(module)
 
     @contextlib.asynccontextmanager
     async def _alone(self, module: names.ModuleName) -> AsyncIterator[None]:
@@ -120,5 +131,32 @@ class ReleaseManager:
                 yield
             except BaseException:
                 # Helm may have been stopped half-way: what was known of the release is in doubt.
-                self._tools.observed.doubt(module)
+                self._tools.records.doubt(module)
                 raise
+
+
+def release_manager(
+    helm: command.Helm, kube: client.KubeClient, options: release_types.Options, driver: str = ""
+) -> ReleaseManager:
+    """Make the manager of the releases of ``helm``'s namespace; ``driver`` is Helm's setting ``HELM_DRIVER``.
+
+    Raises :class:`.ConfigurationError` for a ``HELM_DRIVER`` that is not served.
+    """
+    clock = clocks.SystemClock()
+
+    async def read_capabilities() -> inputs.Capabilities:
+        found = await discovery.read(kube)
+        return inputs.Capabilities(found.version, found.api_versions)
+
+    capabilities = inputs.CapabilityReader(read_capabilities, clock)
+    kinds = discovery.Catalog(kube, clock)
+    return ReleaseManager(
+        release_planning.Tools(
+            helm=helm,
+            records=release_records.ReleaseRecords(kube, helm.namespace, driver),
+            renderer=rendering.ChartRenderer(helm, capabilities, options.timeout, clock),
+            options=options,
+            live=live_objects.LiveObjects(kube, kinds, helm.namespace, options.go_operator_labels),
+            clock=clock,
+        )
+    )

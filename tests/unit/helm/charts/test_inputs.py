@@ -6,13 +6,12 @@ import stat
 
 import pytest
 
-from addon_operator.helm import capabilities
 from addon_operator.helm.charts import chart_files, inputs
 from addon_operator.kernel import json_types
 from addon_operator.modules import release
 
 CHART = chart_files.ChartFiles(release.Checksum("chart"), chart_files.Mention.NOTHING)
-CLUSTER = capabilities.Capabilities("v1.36.3", frozenset({"v1", "apps/v1"}))
+CLUSTER = inputs.Capabilities("v1.36.3", frozenset({"v1", "apps/v1"}))
 
 
 def test_equal_values_give_equal_bytes_whatever_their_order() -> None:
@@ -61,8 +60,8 @@ def test_nobody_else_may_read_the_file(tmp_path: pathlib.Path) -> None:
 
 def test_every_input_changes_the_checksum() -> None:
     other_chart = chart_files.ChartFiles(release.Checksum("other"), chart_files.Mention.NOTHING)
-    fewer = capabilities.Capabilities("v1.36.3", frozenset({"v1"}))
-    newer = capabilities.Capabilities("v1.37.0", CLUSTER.api_versions)
+    fewer = inputs.Capabilities("v1.36.3", frozenset({"v1"}))
+    newer = inputs.Capabilities("v1.37.0", CLUSTER.api_versions)
     checksums = {
         inputs.checksum(CHART, b"{}", "v3.19.0", None),
         inputs.checksum(other_chart, b"{}", "v3.19.0", None),

@@ -20,7 +20,7 @@ def api() -> fakes.FakeApi:
 
 @pytest.fixture
 def records(api: fakes.FakeApi) -> release_records.ReleaseRecords:
-    return release_records.ReleaseRecords(api, fakes.NAMESPACE)
+    return fakes.records(api)
 
 
 async def read(records: release_records.ReleaseRecords, name: str) -> release_records.Record:
@@ -122,7 +122,7 @@ async def test_a_broken_record_is_told_by_name(
 @pytest.mark.parametrize("driver", ["memory", "sql", "Secret"])
 def test_a_storage_that_cannot_be_read_stops_the_start(api: fakes.FakeApi, driver: str) -> None:
     with pytest.raises(kernel_errors.ConfigurationError, match=f"HELM_DRIVER is '{driver}'.*use 'secret'"):
-        release_records.ReleaseRecords(api, fakes.NAMESPACE, driver)
+        fakes.records(api, driver)
 
 
 async def test_the_deployed_revision_is_found_below_failed_ones(

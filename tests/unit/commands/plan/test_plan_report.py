@@ -1,4 +1,4 @@
-"""A plan told for people."""
+"""A plan for people."""
 
 import pathlib
 
@@ -51,9 +51,9 @@ def test_an_enabled_module_with_a_chart_needs_a_look_at_its_release() -> None:
     assert plan_report.without_release(module(), made(enabled=("web",)), "") is None
 
 
-def told(name: str, step: plan_report.Step, order: int = 1) -> plan_report.ModuleOutlook:
-    return plan_report.ModuleOutlook(
-        ModuleName(name), order, True, "", plan_report.ReleaseOutlook(step, "as it is")
+def told(name: str, step: plan_report.Step, order: int = 1) -> plan_report.ModuleReport:
+    return plan_report.ModuleReport(
+        ModuleName(name), order, True, "", plan_report.ReleaseReport(step, "as it is")
     )
 
 
@@ -69,13 +69,13 @@ def told(name: str, step: plan_report.Step, order: int = 1) -> plan_report.Modul
     ],
 )
 def test_only_changes_of_releases_count(step: plan_report.Step, is_change: bool, is_failed: bool) -> None:
-    found = plan_report.Outlook((told("a", plan_report.Step.NOTHING), told("b", step)), ())
+    found = plan_report.PlanReport("addons", (told("a", plan_report.Step.NOTHING), told("b", step)), ())
     assert (found.is_change, found.is_failed) == (is_change, is_failed)
 
 
 def test_a_purge_is_a_change() -> None:
-    assert plan_report.Outlook((), (plan_report.Purge("gone", "x"),)).is_change
-    assert not plan_report.Outlook((), ()).is_change
+    assert plan_report.PlanReport("addons", (), (plan_report.Purge("gone", "x"),)).is_change
+    assert not plan_report.PlanReport("addons", (), ()).is_change
 
 
 @pytest.mark.parametrize(("ours", "words"), [(True, "addon-operator made it"), (False, "HELM_PURGE is all")])
@@ -92,8 +92,8 @@ def document(kind: str, name: str, rest: str = "") -> str:
 
 def taken_over(before: str, after: str) -> list[str]:
     changes = manifest_diff.diff((), manifest_diff.parse(after))
-    release = plan_report.ReleaseOutlook(plan_report.Step.INSTALL, "there is no release", changes=changes)
-    modules = [told("db", plan_report.Step.NOTHING), plan_report.ModuleOutlook(WEB, 1, True, "", release)]
+    release = plan_report.ReleaseReport(plan_report.Step.INSTALL, "there is no release", changes=changes)
+    modules = [told("db", plan_report.Step.NOTHING), plan_report.ModuleReport(WEB, 1, True, "", release)]
     return list(plan_report.taken_over(plan_report.Purge("old", "x"), before, modules, "addons"))
 
 

@@ -1,11 +1,11 @@
 """The release that installed the operator is found through the operator's pod."""
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from addon_operator.app import own_release
-from addon_operator.kube.client import api_errors, paths
+from addon_operator.app import release_setup
+from addon_operator.kube.client import api_errors, client, paths
 from addon_operator.settings import settings
 
 POD = "/api/v1/namespaces/addons/pods/operator-7d-x"
@@ -36,26 +36,34 @@ class Cluster:
         return {"metadata": self.metadata[path]}
 
 
+def as_client(cluster: Cluster) -> client.KubeClient:
+    return cast("client.KubeClient", cluster)
+
+
+async def find(cluster: Cluster, namespace: str, pod: str) -> frozenset[str]:
+    return await release_setup.find_own(as_client(cluster), namespace, pod)
+
+
 async def test_the_release_is_that_of_the_pods_deployment() -> None:
-    assert await own_release.find(Cluster(), "addons", "operator-7d-x") == {"ours"}
+    assert await find(Cluster(), "addons", "operator-7d-x") == {"ours"}
 
 
 @pytest.mark.parametrize("variable", ["ADDON_OPERATOR_POD", "HOSTNAME"])
 async def test_the_pod_is_known_by_its_variables(variable: str) -> None:
     environ = {"ADDON_OPERATOR_NAMESPACE": "addons", "HELM_IGNORE_RELEASE": "a,b", variable: "operator-7d-x"}
-    found = await own_release.ignored(Cluster(), settings.load({}, environ), environ)
+    found = await release_setup.ignored_releases(as_client(Cluster()), settings.load({}, environ), environ)
     assert found == {"ours", "a", "b"}
 
 
 async def test_a_release_of_another_namespace_is_another_one() -> None:
     cluster = Cluster()
     cluster.metadata[DEPLOYMENT] = {"annotations": HELM | {"meta.helm.sh/release-namespace": "other"}}
-    assert await own_release.find(cluster, "addons", "operator-7d-x") == frozenset()
+    assert await find(cluster, "addons", "operator-7d-x") == frozenset()
 
 
 @pytest.mark.parametrize("pod", ["", "laptop", "."])
 async def test_an_operator_outside_the_cluster_has_no_release(pod: str) -> None:
-    assert await own_release.find(Cluster(), "addons", pod) == frozenset()
+    assert await find(Cluster(), "addons", pod) == frozenset()
 
 
 async def test_without_the_right_to_look_further_the_pods_labels_count() -> None:
@@ -63,10 +71,10 @@ async def test_without_the_right_to_look_further_the_pods_labels_count() -> None
     cluster.denied = {REPLICA_SET}
     labels = {"app.kubernetes.io/managed-by": "Helm", "app.kubernetes.io/instance": "ours"}
     cluster.metadata[POD]["labels"] = labels
-    assert await own_release.find(cluster, "addons", "operator-7d-x") == {"ours"}
+    assert await find(cluster, "addons", "operator-7d-x") == {"ours"}
 
 
 async def test_owners_that_own_each_other_end_the_search() -> None:
     cluster = Cluster()
     cluster.metadata[DEPLOYMENT]["ownerReferences"] = owned("ReplicaSet", "operator-7d")
-    assert await own_release.find(cluster, "addons", "operator-7d-x") == {"ours"}
+    assert await find(cluster, "addons", "operator-7d-x") == {"ours"}

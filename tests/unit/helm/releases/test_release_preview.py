@@ -36,7 +36,7 @@ def frozen(world: fakes.World) -> str:
 
 
 async def test_a_missing_release_would_be_installed(world: fakes.World, module_dir: pathlib.Path) -> None:
-    made = await world.manager().plan(asked(module_dir))
+    made = await world.manager().preview(asked(module_dir))
     assert (made.action, made.revision, made.reason) == (INSTALL, None, "there is no release yet")
     assert [(change.kind, str(change.key)) for change in made.changes] == [("added", "ConfigMap web")]
     assert world.helm.verbs == ["template"]
@@ -48,7 +48,7 @@ async def test_an_unchanged_release_is_left_alone_without_helm(
 ) -> None:
     await world.manager().ensure(asked(module_dir))
     world.helm.calls.clear()
-    made = await world.manager().plan(asked(module_dir))
+    made = await world.manager().preview(asked(module_dir))
     assert (made.action, made.revision, made.changes) == (NOTHING, 1, ())
     assert made.reason == "chart and values are those of revision 1"
     assert world.helm.calls == []
@@ -59,7 +59,7 @@ async def test_an_upgrade_is_shown_as_the_difference_of_the_manifests(
 ) -> None:
     await world.manager().ensure(asked(module_dir))
     before = frozen(world)
-    made = await world.manager().plan(asked(module_dir, size=2))
+    made = await world.manager().preview(asked(module_dir, size=2))
     assert (made.action, made.revision) == (UPGRADE, 1)
     assert made.reason == "the values, Helm or the cluster changed"
     (change,) = made.changes
@@ -69,7 +69,7 @@ async def test_an_upgrade_is_shown_as_the_difference_of_the_manifests(
 
 async def test_the_plan_is_what_a_run_does_then(world: fakes.World, module_dir: pathlib.Path) -> None:
     for size in (1, 1, 2):
-        made = await world.manager().plan(asked(module_dir, size))
+        made = await world.manager().preview(asked(module_dir, size))
         done = await world.manager().ensure(asked(module_dir, size))
         assert made.reason == done.reason
 
@@ -79,7 +79,7 @@ async def test_a_release_of_the_go_operator_with_the_same_manifest_is_left_alone
 ) -> None:
     manifest = world.helm.render({"web": {"size": 1}})
     world.api.put("web", 7, "deployed", {release.GO_OPERATOR_LABEL: "abc"}, manifest)
-    made = await world.manager().plan(asked(module_dir))
+    made = await world.manager().preview(asked(module_dir))
     assert (made.action, made.reason) == (NOTHING, "the manifest is that of revision 7")
     assert release.MANAGED_LABEL not in world.api.labels("web", 7)
 
@@ -90,7 +90,7 @@ async def test_a_stuck_revision_is_told_and_the_one_before_it_compared(
     await world.manager().ensure(asked(module_dir))
     world.api.put("web", 2, "pending-upgrade", world.api.labels("web", 1), "kind: Other\n")
     before = frozen(world)
-    made = await world.manager().plan(asked(module_dir, size=2))
+    made = await world.manager().preview(asked(module_dir, size=2))
     assert made.recoveries == ("revision 2 is stuck in pending-upgrade: its record is removed",)
     assert (made.action, made.revision) == (UPGRADE, 1)
     assert [str(change.key) for change in made.changes] == ["ConfigMap web"]
@@ -102,7 +102,7 @@ async def test_a_stuck_first_revision_ends_in_an_install(
     world: fakes.World, module_dir: pathlib.Path, status: str
 ) -> None:
     world.api.put("web", 1, status, {})
-    made = await world.manager().plan(asked(module_dir))
+    made = await world.manager().preview(asked(module_dir))
     assert made.action is INSTALL
     assert len(made.recoveries) == 1
     assert world.helm.verbs == ["template"]
@@ -114,7 +114,7 @@ async def test_a_record_that_cannot_be_decoded_is_told_and_all_is_new(
 ) -> None:
     world.api.put("web", 7, "failed", {})
     world.api.objects["sh.helm.release.v1.web.v7"]["data"] = {"release": "!!"}
-    made = await world.manager().plan(asked(module_dir))
+    made = await world.manager().preview(asked(module_dir))
     assert [change.kind for change in made.changes] == ["added"]
     assert any("cannot be decoded" in text for _, text in world.warnings)
 
@@ -122,7 +122,7 @@ async def test_a_record_that_cannot_be_decoded_is_told_and_all_is_new(
 async def test_sensitive_values_are_hidden_in_the_difference(
     world: fakes.World, module_dir: pathlib.Path
 ) -> None:
-    made = await world.manager().plan(asked(module_dir, redact=lambda line: line.replace("'1'", "***")))
+    made = await world.manager().preview(asked(module_dir, redact=lambda line: line.replace("'1'", "***")))
     assert "+  size: ***" in made.changes[0].diff
 
 
@@ -131,7 +131,7 @@ async def test_an_error_of_the_chart_is_the_error_of_a_run(
 ) -> None:
     world.helm.fail["template"] = 'template: web:1: executing "web" at <.x>: nil pointer'
     with pytest.raises(helm_errors.HelmError, match=r"helm template: template: web:1: .* nil pointer"):
-        await world.manager().plan(asked(module_dir))
+        await world.manager().preview(asked(module_dir))
 
 
 async def test_hooks_of_helm_are_part_of_the_difference(world: fakes.World, module_dir: pathlib.Path) -> None:
@@ -140,9 +140,9 @@ async def test_hooks_of_helm_are_part_of_the_difference(world: fakes.World, modu
     labels = {release.GO_OPERATOR_LABEL: "abc"}
     world.api.put("web", 1, "deployed", labels, config, hooks=(job,))
     world.helm.render = lambda _: f"{config}---\n{job}"
-    assert (await world.manager().plan(asked(module_dir))).action is NOTHING
+    assert (await world.manager().preview(asked(module_dir))).action is NOTHING
     world.helm.render = lambda _: f"{config}---\n{job.replace('migrate', 'move')}"
-    made = await world.manager().plan(asked(module_dir))
+    made = await world.manager().preview(asked(module_dir))
     assert [(change.kind, str(change.key)) for change in made.changes] == [
         ("added", "Job move"),
         ("removed", "Job migrate"),

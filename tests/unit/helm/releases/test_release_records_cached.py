@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from addon_operator.helm import messages
-from addon_operator.helm.releases import observed_releases, release_records
+from addon_operator.helm.releases import release_records
 from tests.unit.helm import fakes
 
 
@@ -29,23 +29,23 @@ def api() -> SlowApi:
 
 
 @pytest.fixture
-def observed(api: SlowApi) -> observed_releases.ObservedReleases:
-    return observed_releases.ObservedReleases(release_records.ReleaseRecords(api, fakes.NAMESPACE))
+def observed(api: SlowApi) -> release_records.ReleaseRecords:
+    return fakes.records(api)
 
 
-async def begin_list(observed: observed_releases.ObservedReleases) -> asyncio.Task[object]:
+async def begin_list(observed: release_records.ReleaseRecords) -> asyncio.Task[object]:
     task: asyncio.Task[object] = asyncio.create_task(observed.read_all())
     await asyncio.sleep(0)
     return task
 
 
-async def number(observed: observed_releases.ObservedReleases, name: str) -> int | None:
+async def number(observed: release_records.ReleaseRecords, name: str) -> int | None:
     record = await observed.get(name)
     return record.revision.number if record else None
 
 
 async def test_before_the_first_list_each_release_is_read(
-    api: SlowApi, observed: observed_releases.ObservedReleases
+    api: SlowApi, observed: release_records.ReleaseRecords
 ) -> None:
     api.put("web", 1, "deployed", {})
     assert await number(observed, "web") == 1
@@ -54,7 +54,7 @@ async def test_before_the_first_list_each_release_is_read(
 
 
 async def test_after_the_first_list_nothing_is_read(
-    api: SlowApi, observed: observed_releases.ObservedReleases
+    api: SlowApi, observed: release_records.ReleaseRecords
 ) -> None:
     api.put("web", 1, "deployed", {})
     api.answer.set()
@@ -64,15 +64,15 @@ async def test_after_the_first_list_nothing_is_read(
 
 
 async def test_a_list_does_not_undo_what_was_learnt_while_it_was_under_way(
-    api: SlowApi, observed: observed_releases.ObservedReleases
+    api: SlowApi, observed: release_records.ReleaseRecords
 ) -> None:
     api.put("web", 1, "deployed", {})
     api.put("gone", 1, "deployed", {})
     listing = await begin_list(observed)
     api.put("web", 2, "deployed", {})
     api.remove("gone")
-    await observed.refresh("web")
-    await observed.refresh("gone")
+    await observed.read("web")
+    await observed.read("gone")
     api.answer.set()
     await listing
     assert (await number(observed, "web"), await number(observed, "gone")) == (2, None)
@@ -80,7 +80,7 @@ async def test_a_list_does_not_undo_what_was_learnt_while_it_was_under_way(
 
 
 async def test_a_doubt_that_came_up_while_a_list_was_under_way_stays(
-    api: SlowApi, observed: observed_releases.ObservedReleases
+    api: SlowApi, observed: release_records.ReleaseRecords
 ) -> None:
     api.put("web", 1, "deployed", {})
     listing = await begin_list(observed)
@@ -91,7 +91,7 @@ async def test_a_doubt_that_came_up_while_a_list_was_under_way_stays(
     assert await number(observed, "web") == 2
 
 
-async def test_a_later_list_ends_a_doubt(api: SlowApi, observed: observed_releases.ObservedReleases) -> None:
+async def test_a_later_list_ends_a_doubt(api: SlowApi, observed: release_records.ReleaseRecords) -> None:
     observed.doubt("web")
     api.answer.set()
     await observed.read_all()
@@ -101,7 +101,7 @@ async def test_a_later_list_ends_a_doubt(api: SlowApi, observed: observed_releas
 
 @pytest.mark.parametrize("status", ["failed", "superseded"])
 async def test_what_the_last_revision_failed_to_change_is_told_with_the_deployed_one(
-    api: SlowApi, observed: observed_releases.ObservedReleases, status: str
+    api: SlowApi, observed: release_records.ReleaseRecords, status: str
 ) -> None:
     api.put("web", 1, "deployed", {}, "kind: X\n")
     said = (
@@ -116,7 +116,7 @@ async def test_what_the_last_revision_failed_to_change_is_told_with_the_deployed
 
 
 async def test_a_failed_revision_that_cannot_be_read_does_not_hide_the_deployed_one(
-    api: SlowApi, observed: observed_releases.ObservedReleases
+    api: SlowApi, observed: release_records.ReleaseRecords
 ) -> None:
     api.put("web", 1, "deployed", {}, "kind: X\n")
     api.put("web", 2, "failed", {})

@@ -1,45 +1,34 @@
-"""Whether the resources of a release are in the cluster, asked once: for plans, which watch nothing."""
+"""What a plan asks the cluster: whether resources are there, and whether their kinds are served."""
 
 import asyncio
 import collections
-from collections.abc import Callable, Mapping, Sequence
-from typing import Final, Protocol
+import pathlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final
 
-from addon_operator.helm.releases import release_records
-from addon_operator.kernel import json_types
-from addon_operator.kube.client import api_errors
-from addon_operator.kube.discovery import api_resources
+from addon_operator.documents import manifest_diff
+from addon_operator.kube.client import api_errors, client
+from addon_operator.kube.discovery import api_resources, discovery
 from addon_operator.modules import manifests
 
 _SINGLE_REQUESTS: Final = 4
 """Up to so many objects of a kind are asked for one by one; for more of them the kind is listed."""
 _AT_ONCE: Final = 8
+_ADDED: Final = manifest_diff.ChangeKind.ADDED
+_CRD: Final = "CustomResourceDefinition"
 
 
-class Cluster(Protocol):
-    """What is needed of :class:`.KubeClient`."""
+class ClusterLookup:
+    """Looks for resources and kinds once: a plan watches nothing."""
 
-    async def get(self, path: str, *, metadata_only: bool) -> json_types.KubernetesObject:
-        """One object."""
-        ...
-
-    async def list_all(self, path: str, *, metadata_only: bool) -> release_records.Listed:
-        """All objects of a collection."""
-        ...
-
-
-class Kinds(Protocol):
-    """What is needed of :class:`.Catalog`."""
-
-    async def find(self, kind: str, api_version: str | None = None) -> api_resources.Resource:
-        """The resource of a kind."""
-        ...
-
-
-class Presence:
-    """Looks for resources; ``namespace`` is that of the releases."""
-
-    def __init__(self, cluster: Cluster, kinds: Kinds, namespace: str, note: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        cluster: client.KubeClient,
+        kinds: discovery.Catalog,
+        namespace: str,
+        note: Callable[[str], None],
+    ) -> None:
+        """``namespace`` is that of the releases."""
         self._cluster = cluster
         self._kinds = kinds
         self._namespace = namespace
@@ -61,6 +50,28 @@ class Presence:
         missing = await asyncio.gather(*(self._missing(*key, group) for key, group in groups.items()))
         gone = {resource for group in missing for resource in group}
         return tuple(str(resource) for resource in wanted if resource in gone)
+
+    async def refused(
+        self, changes: Iterable[manifest_diff.Change], definitions: Sequence[pathlib.Path]
+    ) -> str | None:
+        """Why Helm would not take the objects that are added; ``None`` if nothing is known against them.
+
+        A kind that is served in no version may come with something else: unless a file below
+        ``definitions``, or the manifest itself, may define it, that is noted.
+        """
+        added = [change.key for change in changes if change.kind is _ADDED and change.key.api_version]
+        defines = any(key.kind == _CRD for key in added)
+        for api_version, kind in dict.fromkeys((key.api_version, key.kind) for key in added):
+            try:
+                await self._kinds.find(kind, api_version)
+            except discovery.NoSuchKind as error:
+                if error.versions:
+                    return str(error)
+                if not defines and not await asyncio.to_thread(_is_defined, kind, definitions):
+                    self._note(f"{error} It has to be there before it is used")
+            except api_errors.KubernetesError:
+                return None
+        return None
 
     async def _missing(
         self, api_version: str, kind: str, namespace: str, wanted: Sequence[manifests.ManifestResource]
@@ -91,3 +102,8 @@ class Presence:
         except api_errors.NotFound:
             return False
         return True
+
+
+def _is_defined(kind: str, definitions: Sequence[pathlib.Path]) -> bool:
+    files = (path for directory in definitions for path in directory.rglob("*.y*ml"))
+    return any(f"kind: {kind}" in path.read_text(errors="replace") for path in files if path.is_file())

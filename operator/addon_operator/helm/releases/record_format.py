@@ -1,0 +1,75 @@
+"""The text in which Helm stores a release: base64 of gzipped JSON, and base64 again in a Secret."""
+
+import base64
+import binascii
+import dataclasses
+import gzip
+import zlib
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import orjson
+
+from addon_operator.modules import manifests, release_objects
+
+_SERVER_SIDE: Final = "ssa"
+_MAX_CONTENT: Final = 64 * 1024 * 1024
+"""How many bytes a record may unpack to: those that a manifest may have."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Content:
+    """What Helm keeps of a revision."""
+
+    manifest: str
+    hooks: tuple[str, ...]
+    """Manifests of Helm's hooks."""
+    is_server_side: bool
+    """Whether the objects were made by server-side apply."""
+    description: str
+    """How the revision ended: for a failed one, Helm's error."""
+
+
+def without(stored: str, is_spared: Callable[[manifests.ManifestResource], bool], *, is_secret: bool) -> str:
+    """A release as it is stored, without some of its objects."""
+    decoded = _decoded(stored, is_secret=is_secret)
+    manifest = release_objects.without(str(decoded.get("manifest") or ""), is_spared)
+    content = base64.b64encode(gzip.compress(orjson.dumps({**decoded, "manifest": manifest})))
+    return (base64.b64encode(content) if is_secret else content).decode()
+
+
+def decode(stored: str, *, is_secret: bool) -> Content:
+    """What a stored release tells; raises :class:`ValueError` and others for what is not one."""
+    decoded = _decoded(stored, is_secret=is_secret)
+    # Helm leaves empty fields out: a chart whose templates are all switched off has no manifest.
+    manifest = decoded.get("manifest", "")
+    if not isinstance(manifest, str):
+        raise binascii.Error("the manifest is no text")
+    return Content(
+        manifest,
+        tuple(str(hook.get("manifest") or "") for hook in decoded.get("hooks") or ()),
+        is_server_side=decoded.get("apply_method") == _SERVER_SIDE,
+        description=str((decoded.get("info") or {}).get("description") or ""),
+    )
+
+
+def _decoded(stored: str, *, is_secret: bool) -> Mapping[str, Any]:
+    """Decode a stored release."""
+    content = base64.b64decode(stored, validate=True)
+    if is_secret:
+        content = base64.b64decode(content, validate=True)
+    if content[:2] == b"\x1f\x8b":
+        content = _unpacked(content)
+    decoded: Mapping[str, Any] | None = orjson.loads(content)
+    if not isinstance(decoded, dict):
+        raise binascii.Error("the release is no object")
+    return decoded
+
+
+def _unpacked(packed: bytes) -> bytes:
+    """What was packed, as far as a release may need; a few packed bytes can be gigabytes of zeros."""
+    unpack = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
+    content = unpack.decompress(packed, _MAX_CONTENT)
+    if not unpack.eof:
+        raise ValueError(f"it is cut off, or more than {_MAX_CONTENT // 1024 // 1024} MiB")
+    return content

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from addon_operator.settings import setting_fields, settings
+from addon_operator.settings import setting_resolution, settings
 from addon_operator.telemetry import families, metrics
 
 PAGES: Final = pathlib.Path(__file__).resolve().parents[1] / "docs" / "reference"
@@ -31,7 +31,7 @@ def settings_page(page: str) -> str:
     return page
 
 
-def _setting(row: setting_fields.Setting, texts: Mapping[str, str]) -> str:
+def _setting(row: setting_resolution.Setting, texts: Mapping[str, str]) -> str:
     flags = ", ".join(f"`{flag}`" for flag in row.flags)
     default = "required" if row.default is None else f"`{row.default}`" if row.default else ""
     cells = (f"`{row.documented}`", flags, default, texts.get(row.documented, row.help))

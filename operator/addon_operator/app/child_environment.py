@@ -8,7 +8,7 @@ from typing import Final
 
 from addon_operator.app import hook_libraries
 from addon_operator.kube.access import auth
-from addon_operator.settings import setting_fields, settings
+from addon_operator.settings import setting_resolution, settings
 
 _ALWAYS: Final = ("PATH",)
 """Without it no interpreter of a hook would be found."""
@@ -21,7 +21,7 @@ _OF_HELM: Final = ("HELM_KUBE*", "HELM_REGISTRY_CONFIG", "HELM_REPOSITORY_CONFIG
 def _credentials() -> frozenset[str]:
     own = [settings.TABLE[field] for field in _PLACES_OF_CREDENTIALS]
     names = frozenset(name for setting in own for name in setting.variables)
-    return names | {setting_fields.SHELL_PREFIX + setting.name for setting in own} | frozenset(_OF_HELM)
+    return names | {setting_resolution.SHELL_PREFIX + setting.name for setting in own} | frozenset(_OF_HELM)
 
 
 CREDENTIALS: Final = _credentials()

@@ -111,14 +111,10 @@ def client(socket: str | None, *, is_slow: bool = False) -> "debug_client.DebugC
 
 
 def _socket_path(socket: str | None) -> pathlib.Path:
-    from addon_operator.settings import setting_resolution
-    from addon_operator.settings import settings as app_settings
+    from addon_operator.settings import settings
 
     field = "debug_unix_socket"
-    table = {field: app_settings.TABLE[field]}
-    resolution = setting_resolution.resolve(table, {field: socket}, os.environ)
-    resolution.check()
-    path: pathlib.Path = resolution.values[field]
+    path: pathlib.Path = settings.some([field], {field: socket}, os.environ).values[field]
     return path
 
 

@@ -93,23 +93,16 @@ def pod(
 
 def _load_access(flags: Mapping[str, str | None]) -> "auth.ClusterAccess":
     from addon_operator.kube.access import auth
-    from addon_operator.settings import setting_resolution
-    from addon_operator.settings import settings as app_settings
+    from addon_operator.settings import settings
 
-    table = {field: app_settings.TABLE[field] for field in _CLUSTER_SETTINGS}
-    found = setting_resolution.resolve(table, flags, os.environ)
-    found.check()
-    values = found.values
+    values = settings.some(_CLUSTER_SETTINGS, flags, os.environ).values
     return auth.load_access(values["kube_config"], values["kube_context"], values["kube_server"], os.environ)
 
 
 def _volume_types(flag: str | None) -> Sequence[str]:
-    from addon_operator.settings import setting_resolution
-    from addon_operator.settings import settings as app_settings
+    from addon_operator.settings import settings
 
-    table = {_VOLUME_TYPES: app_settings.TABLE[_VOLUME_TYPES]}
-    found = setting_resolution.resolve(table, {_VOLUME_TYPES: flag}, os.environ)
-    found.check()
+    found = settings.some([_VOLUME_TYPES], {_VOLUME_TYPES: flag}, os.environ)
     names: Sequence[str] = found.values[_VOLUME_TYPES]
     return names
 

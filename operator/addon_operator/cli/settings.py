@@ -11,7 +11,7 @@ import yaml
 
 from addon_operator.cli import tables
 from addon_operator.kernel import json_types
-from addon_operator.settings import setting_fields, setting_names, setting_resolution
+from addon_operator.settings import setting_names, setting_resolution
 from addon_operator.settings import settings as app_settings
 
 FORMATS: Final = ("text", "yaml", "json")
@@ -47,7 +47,9 @@ def _parameter(flag: str) -> str:
     return "without_meaning_" + flag.removeprefix("--").replace("-", "_")
 
 
-def _option(field: str, row: setting_fields.Setting) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def _option(
+    field: str, row: setting_resolution.Setting
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     default = "required" if row.default is None else f"default {row.default}" if row.default else ""
     note = ", ".join(part for part in (row.documented, default) if part)
     bare_flag: dict[str, Any] = {"is_flag": False, "flag_value": "true"} if row.type.is_switch else {}

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Final
 
 from addon_operator.kernel import errors, suggestions
-from addon_operator.settings import setting_fields
+from addon_operator.settings import setting_resolution
 
 _SHOWN_LENGTH: Final = 80
 
@@ -56,7 +56,7 @@ FLAGS_WITHOUT_MEANING: Final[Mapping[str, str]] = MappingProxyType(
 )
 """The same as flags of ``start``: known, so that the arguments of a Go operator are understood."""
 
-_HELM2: Final = re.compile(rf"({setting_fields.PREFIX})?(HELM2|TILLER_[A-Z0-9_]*)")
+_HELM2: Final = re.compile(rf"({setting_resolution.PREFIX})?(HELM2|TILLER_[A-Z0-9_]*)")
 # Kubernetes puts variables into every pod for each Service of the namespace: a Service "addon-operator" gives
 # ADDON_OPERATOR_SERVICE_HOST, ADDON_OPERATOR_PORT_9650_TCP_ADDR and so on.
 _SERVICE_LINK: Final = re.compile(
@@ -66,7 +66,7 @@ _SERVICE_URL: Final = re.compile(r"(tcp|udp|sctp)://.*")
 
 
 def warnings(
-    rows: Iterable[setting_fields.Setting], environ: Mapping[str, str], flags: Mapping[str, str | None]
+    rows: Iterable[setting_resolution.Setting], environ: Mapping[str, str], flags: Mapping[str, str | None]
 ) -> tuple[str, ...]:
     """One sentence for each variable that looks like a setting and is none, and each flag without meaning,
     and for variables of one meaning with different values.
@@ -88,7 +88,7 @@ def warnings(
     return tuple(sorted([*filter(None, checks), *filter(None, contradictions), *flagged]))
 
 
-def _contradiction(row: setting_fields.Setting, environ: Mapping[str, str]) -> str | None:
+def _contradiction(row: setting_resolution.Setting, environ: Mapping[str, str]) -> str | None:
     """Two variables of one meaning that say different things: which of them counts."""
     given = [(variable, environ[variable]) for variable in row.variables if environ.get(variable)]
     if not given:
@@ -103,7 +103,7 @@ def _contradiction(row: setting_fields.Setting, environ: Mapping[str, str]) -> s
     )
 
 
-def _same(row: setting_fields.Setting, one: str, other: str) -> bool:
+def _same(row: setting_resolution.Setting, one: str, other: str) -> bool:
     try:
         return bool(row.type.parse(one) == row.type.parse(other))
     except (ValueError, errors.ConfigurationError):
@@ -123,24 +123,24 @@ def _helm2(name: str) -> str | None:
 
 
 def _without_meaning(name: str) -> str | None:
-    reason = WITHOUT_MEANING.get(name.removeprefix(setting_fields.PREFIX))
+    reason = WITHOUT_MEANING.get(name.removeprefix(setting_resolution.PREFIX))
     return f"{name} has no meaning here: {reason}" if reason else None
 
 
 def _unknown(name: str, value: str, known: Collection[str]) -> str | None:
-    bare = name.removeprefix(setting_fields.PREFIX)
+    bare = name.removeprefix(setting_resolution.PREFIX)
     if bare == name or name in known or bare in RESERVED or _is_service_link(name, value):
         return None
-    prefixed = (other for other in known if other.startswith(setting_fields.PREFIX))
+    prefixed = (other for other in known if other.startswith(setting_resolution.PREFIX))
     # Without the prefix, which would make any two names alike.
-    candidates = sorted(other.removeprefix(setting_fields.PREFIX) for other in prefixed)
+    candidates = sorted(other.removeprefix(setting_resolution.PREFIX) for other in prefixed)
     nearest = suggestions.nearest(bare, candidates)
     hint = (
-        f"did you mean {setting_fields.PREFIX}{nearest}?"
+        f"did you mean {setting_resolution.PREFIX}{nearest}?"
         if nearest
         else "'addon-operator settings' lists all settings"
     )
-    return f"{name} is no setting: {hint}"
+    return f"{name} is not a setting: {hint}"
 
 
 def _is_service_link(name: str, value: str) -> bool:

@@ -1,15 +1,114 @@
-"""From flags and variables to values: which one wins, and everything that is wrong, at once."""
+"""Settings: how a field declares one, which flag or variable wins, and everything that is wrong, at once."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, TypeVar, cast
 
 from addon_operator.kernel import errors
-from addon_operator.settings import setting_fields
+from addon_operator.settings import setting_types
 
+T = TypeVar("T")
+
+PREFIX: Final = "ADDON_OPERATOR_"
+SHELL_PREFIX: Final = "SHELL_OPERATOR_"
 DEFAULT_ORIGIN: Final = "default"
+_KEY: Final = "setting"
 _SHOWN_LENGTH: Final = 80
+_SHELL_NAMES: Final = {
+    "GLOBAL_HOOKS_DIR": "HOOKS_DIR",
+    "LISTEN_ADDRESS": "LISTEN_ADDRESS",
+    "LISTEN_PORT": "LISTEN_PORT",
+    "NAMESPACE": "NAMESPACE",
+    "PROMETHEUS_METRICS_PREFIX": "PROMETHEUS_METRICS_PREFIX",
+    "TMP_DIR": "TMP_DIR",
+}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Setting:
+    """One row of the table of settings."""
+
+    name: str
+    """The variable's name without prefix, such as ``LISTEN_PORT``."""
+    type: setting_types.SettingType[Any]
+    help: str
+    group: str
+    default: str | None
+    """Text of the default; ``None`` for a setting that must be given."""
+    documented: str
+    """The variable's name as the documents write it, with or without prefix."""
+    flags: tuple[str, ...]
+    """Long options of ``start``; the first is the documented one."""
+    aliases: tuple[str, ...] = ()
+    """Further names without prefix."""
+    shell_name: str | None = None
+    """Name without prefix under which ``SHELL_OPERATOR_`` is understood, at the lowest priority."""
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """All variables that set it, highest priority first."""
+        names = (self.name, *self.aliases)
+        shell = (SHELL_PREFIX + self.shell_name,) if self.shell_name else ()
+        return (*(PREFIX + name for name in names), *names, *shell)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Group:
+    """Settings under one heading of the documents."""
+
+    title: str
+
+    def setting(
+        self,
+        type_: setting_types.SettingType[T],
+        default: str | None,
+        help_: str,
+        *,
+        name: str = "",
+        prefixed: bool = False,
+        flags: tuple[str, ...] = (),
+        aliases: tuple[str, ...] = (),
+    ) -> T:
+        """Declare a dataclass field as a setting, named like the field, unless ``name`` is given.
+
+        ``prefixed`` says that the documents write the variable with its prefix; ``flags`` are documented
+        options that differ from the name.
+        """
+
+        def row(field: str) -> Setting:
+            variable = name or field.upper()
+            return Setting(
+                name=variable,
+                type=type_,
+                help=help_,
+                group=self.title,
+                default=default,
+                documented=PREFIX + variable if prefixed else variable,
+                flags=tuple(dict.fromkeys([*flags, "--" + variable.lower().replace("_", "-")])),
+                aliases=aliases,
+                shell_name=_SHELL_NAMES.get(variable),
+            )
+
+        # A field object stands for the value that it will hold, as with dataclasses.field itself.
+        return cast("T", _field(row, type_, default))
+
+
+def _field(
+    row: Callable[[str], Setting], type_: setting_types.SettingType[Any], default: str | None
+) -> object:
+    if default is None:
+        return dataclasses.field(metadata={_KEY: row})
+    value = type_.parse(default)
+    return dataclasses.field(metadata={_KEY: row}, default_factory=lambda: value)
+
+
+def table_of(class_: type) -> Mapping[str, Setting]:
+    """The rows of a dataclass whose fields are settings, by field name, in their order."""
+    fields = dataclasses.fields(class_)
+    return MappingProxyType(
+        {field.name: field.metadata[_KEY](field.name) for field in fields if _KEY in field.metadata}
+    )
 
 
 class SettingsError(errors.ConfigurationError):
@@ -18,7 +117,7 @@ class SettingsError(errors.ConfigurationError):
     def __init__(self, problems: tuple[str, ...], warnings: tuple[str, ...] = ()) -> None:
         """``warnings`` are about names: a misspelt one may be why another is missing or wrong."""
         text = problems[0] if len(problems) == 1 else f"{len(problems)} settings are wrong:{_lines(problems)}"
-        super().__init__(f"{text}\nSet, too:{_lines(warnings)}" if warnings else text)
+        super().__init__(f"{text}\nAlso set:{_lines(warnings)}" if warnings else text)
         self.problems = problems
         """One sentence for each wrong setting."""
 
@@ -53,7 +152,7 @@ class _Given:
 
 
 def resolve(
-    table: Mapping[str, setting_fields.Setting],
+    table: Mapping[str, Setting],
     flags: Mapping[str, str | None],
     environ: Mapping[str, str],
 ) -> Resolution:
@@ -77,7 +176,7 @@ def resolve(
     return Resolution(MappingProxyType(values), MappingProxyType(origins), tuple(problems), tuple(missing))
 
 
-def _given(row: setting_fields.Setting, flag: str | None, environ: Mapping[str, str]) -> _Given | None:
+def _given(row: Setting, flag: str | None, environ: Mapping[str, str]) -> _Given | None:
     if flag is not None:
         return _Given(flag, f"flag {row.flags[0]}")
     for variable in row.variables:
@@ -86,6 +185,6 @@ def _given(row: setting_fields.Setting, flag: str | None, environ: Mapping[str, 
     return None if row.default is None else _Given(row.default, DEFAULT_ORIGIN)
 
 
-def _problem(row: setting_fields.Setting, given: _Given) -> str:
+def _problem(row: Setting, given: _Given) -> str:
     shown = given.text if len(given.text) <= _SHOWN_LENGTH else given.text[:_SHOWN_LENGTH] + "…"
     return f"{row.documented}: {shown!r} ({given.origin}) is not allowed: give {row.type.allowed}"

@@ -8,7 +8,7 @@ import pytest
 
 from addon_operator.kernel import errors
 from addon_operator.podpreset import volume_types
-from addon_operator.settings import setting_fields, setting_names, setting_resolution, settings
+from addon_operator.settings import setting_names, setting_resolution, settings
 
 NAMESPACE = {"ADDON_OPERATOR_NAMESPACE": "addons"}
 
@@ -242,8 +242,8 @@ def test_a_misspelt_name_is_told_together_with_what_is_missing_because_of_it() -
     lines = str(caught.value).splitlines()
     assert lines[0] == "2 settings are wrong:"
     assert lines[-2:] == [
-        "Set, too:",
-        "  ADDON_OPERATOR_NAMESPCE is no setting: did you mean ADDON_OPERATOR_NAMESPACE?",
+        "Also set:",
+        "  ADDON_OPERATOR_NAMESPCE is not a setting: did you mean ADDON_OPERATOR_NAMESPACE?",
     ]
 
 
@@ -342,7 +342,7 @@ def test_every_setting_stands_in_its_documentation() -> None:
     assert [row.documented for row in settings.TABLE.values() if not stands_in(row, lines)] == []
 
 
-def stands_in(row: setting_fields.Setting, lines: Sequence[str]) -> bool:
+def stands_in(row: setting_resolution.Setting, lines: Sequence[str]) -> bool:
     own = [line for line in lines if line.startswith(f"| `{row.documented}` |")]
     words = [*row.flags, *([str(row.default)] if row.default else [])]
     return len(own) == 1 and all(f"`{word}`" in own[0] for word in words)

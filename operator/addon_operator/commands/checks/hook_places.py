@@ -129,9 +129,7 @@ def configured(flags: Mapping[str, str | None], environ: Mapping[str, str] = os.
 
     Raises :class:`.SettingsError`.
     """
-    table = {field: app_settings.TABLE[field] for field in _FIELDS}
-    resolution = setting_resolution.resolve(table, flags, environ)
-    resolution.check()
+    resolution = app_settings.some(_FIELDS, flags, environ)
     values: Mapping[str, Any] = resolution.values
     is_named = resolution.origins["global_hooks_dir"] != setting_resolution.DEFAULT_ORIGIN
     return Configured(**values, global_is_named=is_named)

@@ -10,7 +10,6 @@ from addon_operator.commands.checks import hook_places
 from addon_operator.documents import yaml_reading
 from addon_operator.engine.modules import module_files
 from addon_operator.kernel import errors, json_types, names, suggestions
-from addon_operator.settings import setting_resolution
 from addon_operator.settings import settings as app_settings
 from addon_operator.values import origins, sources, store
 
@@ -38,10 +37,7 @@ def places(flags: Mapping[str, str | None], environ: Mapping[str, str] = os.envi
 
     Raises :class:`.SettingsError`.
     """
-    table = {field: app_settings.TABLE[field] for field in _FIELDS}
-    resolution = setting_resolution.resolve(table, flags, environ)
-    resolution.check()
-    values: Mapping[str, Any] = resolution.values
+    values: Mapping[str, Any] = app_settings.some(_FIELDS, flags, environ).values
     return Places(**values)
 
 

@@ -22,7 +22,7 @@ from addon_operator.app import (
     release_setup,
     stopping,
 )
-from addon_operator.debug import debug_api, debugging
+from addon_operator.debug import debug_api, debug_site, runtime_config
 from addon_operator.engine.modules import module_files
 from addon_operator.helm import binary
 from addon_operator.kernel import clock, errors
@@ -82,8 +82,13 @@ class _Process:
         for warning in self._settings.warnings:
             self._log.warning(warning)
         async with contextlib.AsyncExitStack() as stack:
-            served = debugging.serving(self._settings, self._status, self._lineage.includes, self._log)
-            self._debug = await stack.enter_async_context(served)
+            schedule = asyncio.get_running_loop().call_later
+            runtime = runtime_config.RuntimeConfig(
+                self._settings.log_level, schedule, clock=clock.SystemClock()
+            )
+            self._debug = debug_api.DebugApi(runtime, self._status.absent_reason)
+            served = debug_site.serving(self._settings, self._debug, self._log, self._lineage.includes)
+            await stack.enter_async_context(served)
             if self._settings.admission_only:
                 await self._only_admit(stack)
                 return

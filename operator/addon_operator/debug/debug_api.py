@@ -1,4 +1,4 @@
-"""What the debug endpoint tells, as documents. Only the level of the log can be changed.
+"""Answer questions about a running operator with documents. Only the level of the log can be changed.
 
 Names and shapes are those of the Go operator's endpoint where it has them; more fields stand beside them.
 """
@@ -8,7 +8,7 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
-from addon_operator.debug import debug_masking, runtime_config
+from addon_operator.debug import debug_masking, debug_render, runtime_config
 from addon_operator.engine import introspection, state
 from addon_operator.engine.drift import watched_resources
 from addon_operator.hook_contract.configuration import overview
@@ -24,24 +24,15 @@ class NotReadyError(errors.AddonOperatorError):
     """The operator runs, but what is asked for is not there yet."""
 
 
-class UnknownModuleError(errors.AddonOperatorError):
+class NoSuchModuleError(errors.AddonOperatorError):
     """There is no such module."""
 
 
-class Renderer(Protocol):
-    """Who renders charts; see :class:`.Renderer`."""
-
-    async def render(self, module: model.Module, *, show_sensitive: bool) -> str:
-        """The manifest."""
-        ...
-
-    async def diff(self, module: model.Module, *, show_sensitive: bool) -> str:
-        """The difference to the cluster."""
-        ...
-
-
 class ResourceMonitor(Protocol):
-    """Who watches the resources of releases; names them as a person does: ``ConfigMap x/y``."""
+    """Watches the resources of releases; names them as a person does: ``ConfigMap x/y``.
+
+    A Protocol, because the one that watches is put together above this package.
+    """
 
     def resources_of(self, module: names.ModuleName) -> Sequence[Mapping[str, json_types.JsonValue]] | None:
         """The resources of a module's release and their state; ``None`` if they are not watched."""
@@ -62,12 +53,12 @@ class ResourceMonitor(Protocol):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Inspected:
-    """What is looked at."""
+    """The parts of a running operator that questions are about."""
 
     views: introspection.Introspection
     values: store.ValuesStore
     modules: Mapping[names.ModuleName, model.Module]
-    renderer: Renderer
+    renderer: debug_render.Renderer
     snapshots: introspection.SnapshotSource | None = None
     monitor: ResourceMonitor | None = None
 
@@ -182,10 +173,10 @@ class DebugApi:
         try:
             found = names.find(name, self._now.values.modules)
         except errors.ConfigurationError as error:
-            raise UnknownModuleError(str(error)) from None
+            raise NoSuchModuleError(str(error)) from None
         if found is None:
-            raise UnknownModuleError(
-                "'global' is no module; ask for global values with 'addon-operator global'"
+            raise NoSuchModuleError(
+                "'global' is not a module; ask for global values with 'addon-operator global'"
             )
         return self._now.modules[found]
 

@@ -25,7 +25,7 @@ _UNREACHABLE: Final = {
     errno.ECONNREFUSED: "no operator runs: nobody answers on the socket {path}; " + _HOW_TO_FIND,
     errno.EACCES: "the socket {path} belongs to another user: run the command as the operator's user",
     errno.ENOTDIR: "no operator runs: there is no socket {path}; " + _HOW_TO_FIND,
-    errno.ENOTSOCK: "{path} is no socket; " + _HOW_TO_FIND,
+    errno.ENOTSOCK: "{path} is not a socket; " + _HOW_TO_FIND,
 }
 
 
@@ -62,19 +62,19 @@ class DebugClient:
         try:
             return json.loads(text)
         except ValueError:
-            raise DebugClientError(f"the answer on {self._path} is no JSON: is it an operator's?") from None
+            raise DebugClientError(f"the answer on {self._path} is not JSON: is it an operator's?") from None
 
     def _request(self, method: str, target: str, body: str | None) -> str:
         headers = {"Content-Type": "application/x-www-form-urlencoded"} if body is not None else {}
-        with contextlib.closing(_Connection(self._path, self._timeout)) as connection:
+        with contextlib.closing(_SocketConnection(self._path, self._timeout)) as connection:
             try:
                 connection.request(method, target, body, headers)
                 answer = connection.getresponse()
                 text = answer.read().decode(errors="replace")
             except TimeoutError:
                 raise DebugClientError(
-                    f"the operator on {self._path} gives no answer within {self._timeout:g} s; "
-                    "its /healthz says whether it lives"
+                    f"the operator on {self._path} does not answer within {self._timeout:g} s; "
+                    "its /healthz says whether it is alive"
                 ) from None
             except OSError as error:
                 raise DebugClientError(self._unreachable(error)) from None
@@ -92,7 +92,7 @@ class DebugClient:
         return f"the operator on {self._path} cannot be asked: {error.strerror or error}"
 
 
-class _Connection(http.client.HTTPConnection):
+class _SocketConnection(http.client.HTTPConnection):
     def __init__(self, path: pathlib.Path, timeout: float) -> None:
         super().__init__("localhost", timeout=timeout)
         self._path = path

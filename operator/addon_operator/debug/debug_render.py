@@ -1,16 +1,16 @@
-"""What a module's chart renders to, and how that differs from what is in the cluster. Nothing is changed."""
+"""Render a module's chart, and show how that differs from the cluster. Nothing is changed."""
 
 import asyncio
 import difflib
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from addon_operator.debug import debug_masking
 from addon_operator.documents import yaml_reading, yaml_writing
-from addon_operator.helm.releases import release_types
+from addon_operator.helm.releases import release_types, releases
 from addon_operator.kernel import json_types, names
 from addon_operator.kube.client import api_errors, client
-from addon_operator.kube.discovery import api_resources
+from addon_operator.kube.discovery import discovery
 from addon_operator.modules import model, release_objects
 from addon_operator.values import redaction, store
 
@@ -22,51 +22,21 @@ _NOT_COMPARED: Final = ("managedFields", "resourceVersion", "uid", "creationTime
 Object = dict[str, Any]
 
 
-class Releases(Protocol):
-    """Who renders charts."""
-
-    async def render(self, request: release_types.ReleaseRequest) -> str:
-        """The manifest, hooks included."""
-        ...
-
-
-class Cluster(Protocol):
-    """Where the objects are."""
-
-    async def get(self, path: str) -> Object:
-        """The object; raises :class:`.NotFound`."""
-        ...
-
-    async def patch(
-        self,
-        path: str,
-        patch: Mapping[str, Any] | list[Any],
-        type_: client.PatchType,
-        *,
-        query: Mapping[str, str],
-    ) -> Object:
-        """Change the object."""
-        ...
-
-
-class Kinds(Protocol):
-    """Looks up kinds."""
-
-    async def find(self, kind: str, api_version: str | None = None) -> api_resources.Resource:
-        """The resource of that kind."""
-        ...
-
-
 class Renderer:
     """Renders modules with the values that are in force."""
 
     def __init__(
-        self, releases: Releases, values: store.ValuesStore, cluster: Cluster, kinds: Kinds, namespace: str
+        self,
+        manager: releases.ReleaseManager,
+        values: store.ValuesStore,
+        kube: client.KubeClient,
+        kinds: discovery.Catalog,
+        namespace: str,
     ) -> None:
         """``namespace`` is that of the releases."""
-        self._releases = releases
+        self._manager = manager
         self._values = values
-        self._cluster = cluster
+        self._kube = kube
         self._kinds = kinds
         self._namespace = namespace
 
@@ -106,7 +76,7 @@ class Renderer:
         request = release_types.ReleaseRequest(
             module.name, module.path, values, redact=self._redactor(module.name)
         )
-        return await self._releases.render(request)
+        return await self._manager.render(request)
 
     def _masked(self, module: names.ModuleName, manifest: str) -> str:
         return self._redactor(module)(debug_masking.masked_manifest(manifest))
@@ -121,7 +91,7 @@ class Renderer:
         path = resource.path(namespace=namespace if resource.namespaced else None, name=_name(wanted))
         live = await self._live(path)
         query = {"fieldManager": FIELD_MANAGER, "force": "true", "dryRun": "All"}
-        merged = await self._cluster.patch(path, wanted, client.PatchType.APPLY, query=query)
+        merged = await self._kube.patch(path, wanted, client.PatchType.APPLY, query=query)
         before, after = _comparable(live), _comparable(merged)
         if not show_sensitive:
             before, after = debug_masking.masked_pair(before, after)
@@ -129,7 +99,7 @@ class Renderer:
 
     async def _live(self, path: str) -> Object:
         try:
-            return await self._cluster.get(path)
+            return await self._kube.get(path)
         except api_errors.NotFound:
             return {}
 

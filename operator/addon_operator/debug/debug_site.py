@@ -17,7 +17,7 @@ import yaml
 from aiohttp import web
 
 from addon_operator.admission.server import connections
-from addon_operator.debug import debug_api, debug_socket, debug_texts, runtime_config
+from addon_operator.debug import debug_api, debug_socket, runtime_config
 from addon_operator.kernel import durations, errors
 from addon_operator.settings import settings as app_settings
 from addon_operator.status import http_site
@@ -37,11 +37,11 @@ Logger = structlog.typing.FilteringBoundLogger
 
 
 class RefusedPeerError(errors.AddonOperatorError):
-    """A process asks that may not."""
+    """The process that asks may not."""
 
 
 class BadRequestError(errors.AddonOperatorError):
-    """A request is not written as it has to be."""
+    """A parameter of the request is missing or wrong."""
 
 
 @contextlib.asynccontextmanager
@@ -49,19 +49,18 @@ async def serving(
     settings: app_settings.Settings,
     api: debug_api.DebugApi,
     log: Logger,
-    is_refused: Callable[[int], bool] = lambda _: False,
+    is_child: Callable[[int], bool] = lambda _: False,
 ) -> AsyncIterator[None]:
     """Serve the endpoint at the socket of the settings, until the context ends.
 
-    ``is_refused`` says of a process id whether that process gets no answers.
+    ``is_child`` says of a process id whether the operator started it; such a process gets an answer only with
+    ``HOOK_DEBUG_SOCKET``. If the default path cannot be used, there is a warning, and the operator starts.
 
-    At its default place it is not worth a failing start: then there is a warning.
-
-    Raises :class:`.DebugSocketError` if somebody named a path that cannot be
-    had.
+    Raises :class:`.DebugSocketError` if somebody named a path that cannot be used.
     """
     async with contextlib.AsyncExitStack() as stack:
         try:
+            is_refused = _nobody if settings.hook_debug_socket else is_child
             site = application(api, log, is_refused)
             await stack.enter_async_context(_listening(settings.debug_unix_socket, site))
         except debug_socket.DebugSocketError as error:
@@ -86,8 +85,8 @@ def application(
     api: debug_api.DebugApi, log: Logger, is_refused: Callable[[int], bool] = lambda _: False
 ) -> web.Application:
     """The routes."""
-    app = web.Application(middlewares=[_told_in_sentences(log), _not_for_all(is_refused)])
-    handlers = _Handlers(api)
+    app = web.Application(middlewares=[_errors_as_sentences(log), _not_for_all(is_refused)])
+    handlers = _DebugHandlers(api)
     for path, handler in handlers.documents():
         app.router.add_get(path + _FORMAT, handler)
     app.router.add_get("/", handlers.alive)
@@ -97,7 +96,11 @@ def application(
     return app
 
 
-class _Handlers:
+def _nobody(_: int) -> bool:
+    return False
+
+
+class _DebugHandlers:
     def __init__(self, api: debug_api.DebugApi) -> None:
         self._api = api
 
@@ -147,7 +150,7 @@ class _Handlers:
         return await _answer(request, await self._api.snapshots(None, show_sensitive=shown))
 
     async def module_list(self, request: web.Request) -> web.Response:
-        return await _answer(request, self._api.modules(), debug_texts.modules)
+        return await _answer(request, self._api.modules())
 
     async def resource_monitor(self, request: web.Request) -> web.Response:
         return await _answer(request, self._api.resource_monitor())
@@ -188,14 +191,14 @@ class _Handlers:
         return web.Response(text=text)
 
     async def queue_main(self, request: web.Request) -> web.Response:
-        return await _answer(request, self._api.main_queue(), debug_texts.queue)
+        return await _answer(request, self._api.main_queue())
 
     async def queue_list(self, request: web.Request) -> web.Response:
         found = self._api.queues(show_empty=_flag(request, "showEmpty"))
-        return await _answer(request, found, debug_texts.queues)
+        return await _answer(request, found)
 
     async def config_list(self, request: web.Request) -> web.Response:
-        return await _answer(request, self._api.parameters(), debug_texts.parameters)
+        return await _answer(request, self._api.parameters())
 
     async def set_parameter(self, request: web.Request) -> web.Response:
         form = await request.post()
@@ -207,22 +210,17 @@ class _Handlers:
         return web.json_response(row)
 
 
-async def _answer(
-    request: web.Request, document: object, text: Callable[[Any], str] | None = None
-) -> web.Response:
-    match request.match_info["format"]:
-        case "json":
-            body = await asyncio.to_thread(orjson.dumps, document)
-            return web.Response(body=body, content_type="application/json")
-        case "text" if text is not None:
-            return web.Response(text=text(document))
-        case wanted:
-            type_ = "application/yaml" if wanted == "yaml" else "text/plain"
-            return web.Response(text=await asyncio.to_thread(_yaml, document), content_type=type_)
+async def _answer(request: web.Request, document: object) -> web.Response:
+    wanted = request.match_info["format"]
+    if wanted == "json":
+        body = await asyncio.to_thread(orjson.dumps, document)
+        return web.Response(body=body, content_type="application/json")
+    type_ = "application/yaml" if wanted == "yaml" else "text/plain"
+    return web.Response(text=await asyncio.to_thread(_yaml, document), content_type=type_)
 
 
 def _yaml(document: object) -> str:
-    # Rows may share parts; anchors would tell nobody anything.
+    # Rows may share parts; YAML anchors would only confuse.
     plain = orjson.loads(orjson.dumps(document))
     return yaml.safe_dump(plain, sort_keys=False, allow_unicode=True)
 
@@ -236,7 +234,7 @@ def _flag(request: web.Request, name: str) -> bool:
 
 _STATUS: Final[dict[type[errors.AddonOperatorError], int]] = {
     debug_api.NotReadyError: 503,
-    debug_api.UnknownModuleError: 404,
+    debug_api.NoSuchModuleError: 404,
     runtime_config.RuntimeConfigError: 400,
     durations.DurationError: 400,
     BadRequestError: 400,
@@ -244,7 +242,7 @@ _STATUS: Final[dict[type[errors.AddonOperatorError], int]] = {
 }
 
 
-def _told_in_sentences(log: Logger) -> Any:  # noqa: ANN401  # aiohttp's type of middlewares is private
+def _errors_as_sentences(log: Logger) -> Any:  # noqa: ANN401  # aiohttp's type of middlewares is private
     @web.middleware
     async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
         try:

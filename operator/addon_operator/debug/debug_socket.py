@@ -1,4 +1,4 @@
-"""The unix socket of the debug endpoint: one owner at a time, readable for one user."""
+"""The unix socket of the debug endpoint: one owner at a time, open to one user."""
 
 import contextlib
 import errno
@@ -29,7 +29,7 @@ class DebugSocketError(errors.ConfigurationError):
 def listening(path: pathlib.Path) -> Iterator[socket.socket]:
     """Listen on a socket at ``path`` until the context ends; its directory is made, a stale file replaced.
 
-    Raises :class:`DebugSocketError` when another process answers there, or the path cannot be had.
+    Raises :class:`DebugSocketError` when another process answers there, or the path cannot be used.
     """
     path = path.absolute()
     check_length(path)
@@ -73,7 +73,7 @@ def _make_room(path: pathlib.Path) -> None:
     except FileNotFoundError:
         return
     if not stat.S_ISSOCK(found.st_mode):
-        raise DebugSocketError(f"{path} is there and is no socket: remove it, or {_HOW_TO_MOVE}")
+        raise DebugSocketError(f"{path} exists and is not a socket: remove it, or {_HOW_TO_MOVE}")
     if _answers(path):
         raise DebugSocketError(
             f"another operator answers on the debug socket {path}: end it, or {_HOW_TO_MOVE} for this one"

@@ -3,9 +3,10 @@
 As in the Go operator, a change may be for a time only, and the level ``debug`` always is.
 """
 
+import asyncio
 import dataclasses
 from collections.abc import Callable
-from typing import Final, Protocol, TypedDict
+from typing import Final, TypedDict
 
 from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import errors, suggestions
@@ -15,7 +16,7 @@ LOG_LEVEL: Final = "log.level"
 DEBUG_SECONDS: Final = 30 * 60.0
 """How long the level ``debug`` holds if nobody says for how long."""
 _DESCRIPTION: Final = (
-    "Lowest level that is logged: debug (for 30m unless a time is given), info, warn, error."
+    "Lowest level that is logged: debug (for 30m unless a duration is given), info, warn, error."
 )
 _ALIASES: Final = {"warning": "warn"}
 
@@ -36,22 +37,14 @@ class ParameterRow(TypedDict):
     description: str
 
 
-class Timer(Protocol):
-    """Something that will happen."""
-
-    def cancel(self) -> None:
-        """It shall not happen."""
-        ...
-
-
-Schedule = Callable[[float, Callable[[], None]], Timer]
-"""Calls a function after so many seconds."""
+Schedule = Callable[[float, Callable[[], None]], asyncio.TimerHandle]
+"""Calls a function after so many seconds, as ``call_later`` of an event loop."""
 
 
 @dataclasses.dataclass(slots=True)
 class _Expiry:
     at: float
-    timer: Timer
+    timer: asyncio.TimerHandle
 
 
 class RuntimeConfig:
@@ -120,5 +113,7 @@ def _checked(name: str, value: str) -> str:
     level = value.strip().lower()
     level = _ALIASES.get(level, level)
     if level not in logs.LEVELS:
-        raise RuntimeConfigError(f"{LOG_LEVEL}: {value!r} is no level; give one of {', '.join(logs.LEVELS)}")
+        raise RuntimeConfigError(
+            f"{LOG_LEVEL}: {value!r} is not a level; give one of {', '.join(logs.LEVELS)}"
+        )
     return level

@@ -160,7 +160,7 @@ class Settings:
     webhook_client_ca: pathlib.Path | None = _ADMISSION.setting(
         t.OPTIONAL_PATH,
         "",
-        "File with the CA of the API server's client certificate; by default no client certificate is needed.",
+        "File with the CA of the API server's client certificate; by default none is needed.",
     )
     webhook_failure_policy: str = _ADMISSION.setting(
         t.choice("ignore", "fail"),

@@ -10,7 +10,7 @@ import structlog
 
 from addon_operator.debug import debug_site
 from addon_operator.settings import settings
-from tests.unit.app import inspected
+from tests.unit.debug import inspected
 
 
 @contextlib.contextmanager

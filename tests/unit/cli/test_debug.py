@@ -15,8 +15,8 @@ from click import shell_completion, testing
 from addon_operator.cli import completion, debug, main, tables
 from addon_operator.debug import debug_client
 from addon_operator.kernel import errors
-from tests.unit.app import inspected
 from tests.unit.cli import debug_server
+from tests.unit.debug import inspected
 
 
 @pytest.fixture(scope="module")

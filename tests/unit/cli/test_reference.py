@@ -11,7 +11,7 @@ from addon_operator.cli import main
 from addon_operator.debug import debug_site
 from addon_operator.settings import settings
 from addon_operator.status import http_site
-from tests.unit.app import inspected
+from tests.unit.debug import inspected
 
 PAGE = pathlib.Path(__file__).parents[3] / "docs" / "reference" / "cli.md"
 ROW = re.compile(r"^\| `(?P<usage>[^`]+)` \| (?P<options>.*?) ?\| (?P<text>.*) \|$", re.MULTILINE)

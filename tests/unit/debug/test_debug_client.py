@@ -62,7 +62,7 @@ def test_a_document_is_decoded(path: pathlib.Path) -> None:
         (http("404 Not Found", b'{"error": "there is no module"}'), "there is no module"),
         (http("502 Bad Gateway", b"<html>"), "answers with status 502: <html>"),
         (http("500 Oops", b'{"other": 1}'), "answers with status 500"),
-        (http("200 OK", b"plain text"), "is no JSON: is it an operator's?"),
+        (http("200 OK", b"plain text"), "is not JSON: is it an operator's?"),
         (b"SSH-2.0-OpenSSH\r\n", "or its answer is broken"),
         (b"", "cannot be asked: "),
     ],
@@ -75,7 +75,7 @@ def test_what_is_wrong_with_an_answer_is_one_sentence(path: pathlib.Path, answer
 
 def test_an_operator_that_does_not_answer_in_time_is_told(path: pathlib.Path) -> None:
     with answering(path, None):
-        assert "gives no answer within 0.05 s" in error(path, 0.05)
+        assert "does not answer within 0.05 s" in error(path, 0.05)
 
 
 def test_a_stale_socket_is_no_operator(path: pathlib.Path) -> None:

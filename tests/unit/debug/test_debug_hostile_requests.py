@@ -7,7 +7,7 @@ from aiohttp import test_utils
 from hypothesis import strategies as st
 
 from addon_operator.debug import debug_site
-from tests.unit.app import inspected
+from tests.unit.debug import inspected
 
 SEGMENTS = st.sampled_from(
     [

@@ -3,15 +3,15 @@
 import copy
 import pathlib
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from addon_operator.debug import debug_render
-from addon_operator.helm.releases import release_types
+from addon_operator.helm.releases import release_types, releases
 from addon_operator.kernel import names
 from addon_operator.kube.client import api_errors, client, paths
-from addon_operator.kube.discovery import api_resources
+from addon_operator.kube.discovery import api_resources, discovery
 from addon_operator.modules import model
 from addon_operator.values import sources, store
 from addon_operator.values.schema import schemas
@@ -123,7 +123,13 @@ class World:
     def __init__(self) -> None:
         self.releases = Releases()
         self.cluster = Cluster(LIVE)
-        self.renderer = debug_render.Renderer(self.releases, values(), self.cluster, Kinds(), "addons")
+        self.renderer = debug_render.Renderer(
+            cast("releases.ReleaseManager", self.releases),
+            values(),
+            cast("client.KubeClient", self.cluster),
+            cast("discovery.Catalog", Kinds()),
+            "addons",
+        )
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ import yaml
 from addon_operator.debug import debug_site, debug_socket
 from addon_operator.kernel import errors
 from addon_operator.settings import settings
-from tests.unit.app import inspected
+from tests.unit.debug import inspected
 
 
 @pytest.fixture
@@ -208,22 +208,15 @@ async def test_queues_are_told_with_their_failing_head(
     assert [row["name"] for row in with_empty["empty"]] == ["idle"]
 
 
-async def test_queues_are_told_as_text(session: aiohttp.ClientSession, world: inspected.World) -> None:
-    await inspected.fail_a_task(world)
-    _, text = await get(session, "/queue/list.text?showEmpty=true")
-    assert text == (
-        "Queue 'main': length 1, backoff\n"
-        "  1. ModuleRun:main:web:failures 1 - the chart is broken\n"
-        "\n"
-        "Empty queues: idle\n"
-        "Tasks in all queues: 1\n"
-    )
-
-
-async def test_lists_have_a_text_and_everything_else_is_yaml(session: aiohttp.ClientSession) -> None:
-    assert await get(session, "/module/list.text") == (200, "kube-dns: Disabled\nweb: Disabled\n")
-    assert await get(session, "/config/list.text") == (200, "log.level = info\n")
+async def test_text_is_yaml_that_a_terminal_shows(session: aiohttp.ClientSession) -> None:
     assert await get(session, "/module/web/config.text") == (200, "size: 2\n")
+    for path in ["/module/list", "/queue/main", "/queue/list", "/config/list"]:
+        async with session.get(f"{path}.text") as answer:
+            assert (path, answer.content_type) == (path, "text/plain")
+            assert (path, yaml.safe_load(await answer.text())) == (
+                path,
+                await json_at(session, f"{path}.json"),
+            )
 
 
 async def test_yaml_says_the_same_as_json(session: aiohttp.ClientSession) -> None:
@@ -281,7 +274,7 @@ WRONG_CHANGES: list[tuple[dict[str, str], str]] = [
     ({"name": "log.level"}, "'value' is missing"),
     ({"value": "debug"}, "'name' is missing"),
     ({"name": "log.levle", "value": "debug"}, "did you mean 'log.level'?"),
-    ({"name": "log.level", "value": "loud"}, "is no level"),
+    ({"name": "log.level", "value": "loud"}, "is not a level"),
     ({"name": "log.level", "value": "debug", "duration": "soon"}, "is no duration"),
     ({"name": "log.level", "value": "debug", "duration": "-1s"}, "must be more than 0"),
 ]
@@ -347,7 +340,7 @@ def occupied(place: pathlib.Path) -> pathlib.Path:
 async def test_a_socket_that_was_named_and_cannot_be_had_ends_the_start(
     occupied: pathlib.Path, world: inspected.World
 ) -> None:
-    with pytest.raises(debug_socket.DebugSocketError, match="is no socket"):
+    with pytest.raises(debug_socket.DebugSocketError, match="is not a socket"):
         async with debug_site.serving(settings_for(occupied), world.api, structlog.get_logger()):
             pytest.fail("it must not serve")
 

@@ -61,7 +61,7 @@ def test_a_living_one_of_another_operator_is_left_alone(path: pathlib.Path) -> N
 def test_a_file_is_left_alone(path: pathlib.Path) -> None:
     path.parent.mkdir()
     path.write_text("precious")
-    assert "is there and is no socket" in refused(path)
+    assert "exists and is not a socket" in refused(path)
     assert path.read_text() == "precious"
 
 

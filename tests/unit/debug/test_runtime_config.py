@@ -1,6 +1,8 @@
 """The level of the log is changed while the operator runs, and changed back."""
 
+import asyncio
 from collections.abc import Callable
+from typing import cast
 
 import pytest
 
@@ -32,9 +34,9 @@ class Bench:
     def time(self) -> float:
         return self.now
 
-    def schedule(self, seconds: float, call: Callable[[], None]) -> Timer:
+    def schedule(self, seconds: float, call: Callable[[], None]) -> asyncio.TimerHandle:
         self.timers.append(Timer(seconds, call))
-        return self.timers[-1]
+        return cast("asyncio.TimerHandle", self.timers[-1])
 
 
 def test_a_level_is_set_for_good() -> None:
@@ -85,7 +87,7 @@ def test_levels_are_read_like_the_setting(written: str, level: str) -> None:
 def test_a_wrong_level_changes_nothing_and_names_the_levels() -> None:
     bench = Bench()
     with pytest.raises(
-        runtime_config.RuntimeConfigError, match="'loud' is no level; give one of debug, info"
+        runtime_config.RuntimeConfigError, match="'loud' is not a level; give one of debug, info"
     ):
         bench.config.set("log.level", "loud")
     assert bench.levels == []

@@ -8,7 +8,7 @@ import pytest
 from addon_operator.engine import engine
 from addon_operator.engine import state as engine_state
 from addon_operator.status import health
-from tests.unit.app import inspected
+from tests.unit.debug import inspected
 
 
 @dataclasses.dataclass

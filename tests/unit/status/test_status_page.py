@@ -5,7 +5,7 @@ from html import parser
 from addon_operator.engine import introspection, state
 from addon_operator.kernel import errors, names
 from addon_operator.status import health, status_page
-from tests.unit.app import inspected
+from tests.unit.debug import inspected
 
 
 class Cells(parser.HTMLParser):

@@ -6,9 +6,9 @@ import functools
 import json
 import pathlib
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
-from addon_operator.debug import debug_api, runtime_config
+from addon_operator.debug import debug_api, debug_render, runtime_config
 from addon_operator.engine import introspection, state
 from addon_operator.engine.queues import task_queue, tasks
 from addon_operator.hook_contract.configuration import bindings, hook_config
@@ -112,11 +112,13 @@ def make() -> World:
         introspection.Introspection(states, lambda: (queue, idle), (hook,), clock, _waiting),
         _values(),
         {module.name: module for module in modules},
-        renderer,
+        cast("debug_render.Renderer", renderer),
         Snapshots(),
         Monitor(),
     )
-    runtime = runtime_config.RuntimeConfig("info", lambda *_: _Timer(), clock=clock, set_level=levels.append)
+    runtime = runtime_config.RuntimeConfig(
+        "info", lambda *_: cast("asyncio.TimerHandle", _Timer()), clock=clock, set_level=levels.append
+    )
     api = debug_api.DebugApi(runtime, lambda: "the operator is starting; ask again in a moment")
     return World(api, inspected, renderer, levels, queue, states)
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 import orjson
 
 from addon_operator.kube.client import paths
-from addon_operator.kube.informers import list_pages, watch_lines
+from addon_operator.kube.informers import wire
 from addon_operator.process.jq import jq_filters, jq_workers
 from tests.benchmarks import measures, pod_server
 
@@ -30,7 +30,7 @@ async def run() -> list[measures.Row]:
     objects = [line.removeprefix(b'{"type":"ADDED","object":').removesuffix(b"}\n") for line in lines]
     pages = [_page(objects[start : start + _PAGE]) for start in range(0, _PODS, _PAGE)]
     decoding = _microseconds(lambda: _drain(map(orjson.loads, objects)))
-    watching = _microseconds(lambda: _drain(map(watch_lines.read, lines)))
+    watching = _microseconds(lambda: _drain(map(wire.read_line, lines)))
     listing = _microseconds(lambda: _drain(_events(pages)))
     picking, by_jq = await _filters(objects)
     return [
@@ -48,8 +48,8 @@ def _page(items: Iterable[bytes]) -> bytes:
     )
 
 
-def _events(pages: Iterable[bytes]) -> Iterable[watch_lines.ObjectEvent]:
-    return (event for page in pages for event in list_pages.read(_TARGET, page).events())
+def _events(pages: Iterable[bytes]) -> Iterable[wire.ObjectEvent]:
+    return (event for page in pages for event in wire.read_page(_TARGET, page).events())
 
 
 async def _filters(objects: list[bytes]) -> tuple[float, float]:

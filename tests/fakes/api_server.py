@@ -15,7 +15,7 @@ from aiohttp import web
 
 from addon_operator.kernel import clock
 from addon_operator.kube.access import auth, credentials
-from addon_operator.kube.client import api_errors, client, connection
+from addon_operator.kube.client import api_errors, client, connection, retries
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -173,6 +173,9 @@ class Pauses:
         self.seconds.append(seconds)
         self.now += seconds
 
+    def jitter(self) -> float:
+        return 0.5
+
     def monotonic(self) -> float:
         return self.now
 
@@ -189,9 +192,8 @@ def client_of(
     pauses: Pauses,
     *,
     source: auth.CredentialSource | None = None,
-    observer: client.RequestObserver | None = None,
-    qps: float = 0,
-    burst: int = 1,
+    done: client.RequestDone = lambda *_: None,
+    rate: retries.Rate = retries.UNLIMITED,
     connect: Connect = connection.Connection,
 ) -> client.KubeClient:
     """A client that calls the server, or speaks HTTP with what listens at a URL."""
@@ -200,11 +202,8 @@ def client_of(
         server = server.url
     return client.KubeClient(
         access_to(server, source),
-        qps=qps,
-        burst=burst,
-        observer=observer,
+        rate=rate,
+        done=done,
         time=pauses,
-        sleep=pauses.sleep,
-        jitter=lambda: 0.5,
         connect=connect,
     )

@@ -54,7 +54,7 @@ class Recorder:
 
 
 class Failures:
-    """Implements :class:`.WatchObserver`."""
+    """Counts lists and watches that failed."""
 
     def __init__(self) -> None:
         self.counted: list[str] = []

@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator, Callable
 from typing import TypeAlias
 
 from addon_operator.aio import waiting
-from addon_operator.kernel import clock
 from addon_operator.kube.access import auth
 from addon_operator.kube.client import api_errors, client, paths
 from addon_operator.kube.discovery import discovery
@@ -36,14 +35,12 @@ class World:
 async def world(
     kubeconfig: pathlib.Path,
     tuning: reflector.Tuning | None = None,
-    sleep: waiting.Sleep = asyncio.sleep,
+    time: waiting.Time | None = None,
 ) -> AsyncIterator[World]:
     access = auth.load_access(kubeconfig, None, None, {})
-    failures, time = listeners.Failures(), clock.SystemClock()
+    failures, time = listeners.Failures(), time or waiting.SystemTime()
     async with client.KubeClient(access) as kube, jq_workers.JqWorkers() as jq:
-        made = informers.Informers(
-            kube, discovery.Catalog(kube, time), time, failures, tuning=tuning, sleep=sleep
-        )
+        made = informers.Informers(kube, discovery.Catalog(kube, time), time, failures.watch_failed, tuning)
         try:
             yield World(kube, made, failures, jq)
         finally:

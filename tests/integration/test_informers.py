@@ -9,13 +9,13 @@ import pytest
 from addon_operator.aio import waiting
 from addon_operator.devcluster.pytest_plugin import DevCluster
 from addon_operator.kube.client import paths
-from addon_operator.kube.informers import informers, projections, reflector
+from addon_operator.kube.informers import object_selections, projections, reflector
 from tests.fakes import histories, listeners
 from tests.integration import informing
 
 pytestmark = pytest.mark.integration
 
-Selection = informers.ObjectSelection
+Selection = object_selections.ObjectSelection
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ from addon_operator.devcluster import (
 from addon_operator.devcluster.binaries import binaries, components
 from addon_operator.devcluster.controlplane import certificates, controlplane
 from addon_operator.kube.client import paths
-from addon_operator.kube.informers import informers, projections, reflector
+from addon_operator.kube.informers import informers, object_selections, projections, reflector
 from addon_operator.process import daemons
 from tests.fakes import histories, listeners
 from tests.integration import informing
@@ -86,7 +86,7 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
         manager.down(name)
 
 
-class Gate:
+class Gate(waiting.SystemTime):
     """Pauses between tries that last until a test lets them end."""
 
     def __init__(self) -> None:
@@ -107,14 +107,16 @@ def gate() -> Gate:
 
 @pytest.fixture
 async def world(plane: Plane, gate: Gate) -> AsyncIterator[informing.World]:
-    async with informing.world(plane.started.kubeconfig, FAST, gate.sleep) as opened:
+    async with informing.world(plane.started.kubeconfig, FAST, gate) as opened:
         yield opened
 
 
 async def follow(world: informing.World, namespace: str) -> tuple[informers.Subscription, listeners.Recorder]:
     await world.kube.create(paths.of("v1", "namespaces"), {"metadata": {"name": namespace}})
     recorder = listeners.Recorder()
-    selection = informers.ObjectSelection("ConfigMap", label_selector="mine=yes", namespaces=(namespace,))
+    selection = object_selections.ObjectSelection(
+        "ConfigMap", label_selector="mine=yes", namespaces=(namespace,)
+    )
     projection = projections.JqFiltered(".data.value", False, world.jq)
     subscription = world.informers.subscribe(selection, projection, recorder)
     await recorder.until_synced()

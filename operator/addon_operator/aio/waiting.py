@@ -1,16 +1,43 @@
-"""Sleeping, pauses that grow from try to try, and waiting that ends in time."""
+"""Time and sleep, pauses that grow from try to try, and waiting that ends in time."""
 
 import asyncio
 import contextlib
 import dataclasses
+import random
 from collections.abc import Awaitable, Callable, Iterator
-from typing import Final
+from typing import Final, Protocol
+
+from addon_operator.kernel import clock
 
 Sleep = Callable[[float], Awaitable[None]]
 """Waits that many seconds, as :func:`asyncio.sleep` does."""
 
 _EXPONENT_MAX: Final = 30
 """A power of thousands of failures is not a number any more."""
+
+
+class Time(clock.Clock, Protocol):
+    """Clocks, sleep and chance: a seam, so that tests neither wait nor gamble."""
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait that many seconds."""
+        ...
+
+    def jitter(self) -> float:
+        """A number from 0 to 1, left to chance."""
+        ...
+
+
+class SystemTime(clock.SystemClock):
+    """The machine's clocks, and real chance."""
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait that many seconds."""
+        await asyncio.sleep(seconds)
+
+    def jitter(self) -> float:
+        """A number from 0 to 1, left to chance."""
+        return random.random()  # noqa: S311 - nothing secret
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -53,7 +53,7 @@ async def serving(
         return
     from addon_operator.app import admission
 
-    async with client.KubeClient(access, observer=meters) as kube:
+    async with client.KubeClient(access, done=meters.request_done) as kube:
         part = admission.Admission(settings, kube, checker, meters, log, environ.get("HOSTNAME", ""))
         await part.start()
         try:

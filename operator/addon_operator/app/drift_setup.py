@@ -105,7 +105,7 @@ class _Watches:
 
     def subscribe(
         self, selection: object_selections.ObjectSelection, listener: object_changes.Listener
-    ) -> object_changes.Subscription:
+    ) -> informers.Subscription:
         return self._watches.subscribe(selection, projections.Presence(), listener)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import structlog
 
+from addon_operator.aio import waiting
 from addon_operator.app import (
     binding_setup,
     child_environment,
@@ -31,7 +32,6 @@ from addon_operator.engine.queues import queue_set
 from addon_operator.engine.sources import config_map_source, config_sync
 from addon_operator.helm.releases import releases
 from addon_operator.hook_contract.outputs import object_operations
-from addon_operator.kernel import clock
 from addon_operator.kube.client import client, config_maps
 from addon_operator.kube.discovery import discovery as discovery_of_kinds
 from addon_operator.kube.informers import informers
@@ -109,9 +109,9 @@ class Graph:
     def __init__(self, parts: Parts, tell: events.Listener) -> None:
         self._parts = parts
         self._settings = parts.settings
-        self._clock = clock.SystemClock()
+        self._clock = waiting.SystemTime()
         self._kinds = discovery_of_kinds.Catalog(parts.kube, self._clock)
-        self._watches = informers.Informers(parts.kube, self._kinds, self._clock, parts.meters)
+        self._watches = informers.Informers(parts.kube, self._kinds, self._clock, parts.meters.watch_failed)
         self._own_deletions = own_deletions.OwnDeletions()
         self._values = parts.modules.store(parts.inspector)
         self._states = state.ModuleStates([files.module for files in parts.modules.modules], tell)

@@ -204,7 +204,7 @@ async def standing(
         return
     timing = timing_of(settings)
     # A client of its own: renewals must not wait behind the requests of modules.
-    async with client.KubeClient(access, observer=meters) as kube:
+    async with client.KubeClient(access, done=meters.request_done) as kube:
         which = lease.LeaseName(settings.namespace, settings.lease_name, identity(settings, environ))
         held = lease.Lease(kube, which, timing, LeaseLog(timing, children, log))
         candidate = Candidate(held, status, meters, log)

@@ -7,13 +7,12 @@ from typing import Final
 
 from addon_operator.app import graph
 from addon_operator.kernel import clock, fencing
-from addon_operator.kube.client import client
+from addon_operator.kube.client import client, retries
 from addon_operator.kube.objects import events
 from addon_operator.status import module_status_writer
 
 # A client of its own: what is told must not take requests away from what is done.
-_QPS: Final = 20.0
-_BURST: Final = 40
+_RATE: Final = retries.Rate(20.0, 40)
 _PREPARE_SECONDS: Final = 5.0
 _LAST_WRITES_SECONDS: Final = 1.0
 
@@ -61,7 +60,7 @@ async def keeping(parts: graph.Parts, fence: fencing.Fence = fencing.OPEN) -> As
     """Keep the Module objects of these modules, until the context ends or it is told to finish."""
     time = clock.SystemClock()
     access, meters = parts.kube.access, parts.meters
-    async with client.KubeClient(access, qps=_QPS, burst=_BURST, observer=meters, fence=fence) as kube:
+    async with client.KubeClient(access, rate=_RATE, done=meters.request_done, fence=fence) as kube:
         recorder = events.EventRecorder(kube, time, instance=parts.environ.get("HOSTNAME", ""))
         writer = module_status_writer.ModuleStatusWriter(
             kube,

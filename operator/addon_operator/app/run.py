@@ -27,7 +27,7 @@ from addon_operator.engine.modules import module_files
 from addon_operator.helm import binary
 from addon_operator.kernel import clock, errors
 from addon_operator.kube.access import auth
-from addon_operator.kube.client import api_errors, client, paths
+from addon_operator.kube.client import api_errors, client, paths, retries
 from addon_operator.kube.objects import events
 from addon_operator.process import values_worker
 from addon_operator.process.children import children, fenced_spawner, launcher, lineage
@@ -235,9 +235,8 @@ class _Process:
     def _client(self, access: auth.ClusterAccess) -> client.KubeClient:
         return client.KubeClient(
             access,
-            qps=self._settings.kube_client_qps,
-            burst=self._settings.kube_client_burst,
-            observer=self._meters,
+            rate=retries.Rate(self._settings.kube_client_qps, self._settings.kube_client_burst),
+            done=self._meters.request_done,
             fence=self._leadership.fence,
         )
 

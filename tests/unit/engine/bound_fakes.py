@@ -4,7 +4,7 @@ import asyncio
 import dataclasses
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from addon_operator.engine import events, state
 from addon_operator.engine.bindings import hook_bindings, hook_rates, hook_tasks, schedules
@@ -15,7 +15,7 @@ from addon_operator.hook_contract.configuration import bindings, hook_config
 from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import errors
 from addon_operator.kernel.names import ModuleName
-from addon_operator.kube.informers import object_changes
+from addon_operator.kube.informers import informers, object_changes
 from tests.unit.engine import fakes
 
 ADDED, MODIFIED, DELETED = object_changes.ChangeType
@@ -67,7 +67,9 @@ class Cluster:
         self.slow: set[str] = set()
         self.unknown: dict[str, str] = {}
 
-    def follow(self, binding: bindings.KubernetesBinding, listener: object_changes.Listener) -> Subscription:
+    def follow(
+        self, binding: bindings.KubernetesBinding, listener: object_changes.Listener
+    ) -> informers.Subscription:
         made = Subscription(self, binding.kind, listener)
         self.subscriptions.append(made)
         self.followed.set()
@@ -76,7 +78,7 @@ class Cluster:
             asyncio.get_running_loop().call_soon(listener.trouble, made.reason)
         elif binding.kind not in self.slow:
             asyncio.get_running_loop().call_soon(self._list, made)
-        return made
+        return cast("informers.Subscription", made)
 
     def appear(self, kind: str) -> None:
         """The kind can be listed now."""

@@ -3,7 +3,7 @@
 import asyncio
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from addon_operator.engine import events
 from addon_operator.engine.drift import kind_watch, watched_resources
@@ -11,7 +11,7 @@ from addon_operator.helm.releases import release_types
 from addon_operator.kernel import errors
 from addon_operator.kernel.names import ModuleName
 from addon_operator.kube.discovery import api_resources, discovery
-from addon_operator.kube.informers import object_changes, object_selections
+from addon_operator.kube.informers import informers, object_changes, object_selections
 from addon_operator.modules import manifests
 
 ALL = frozenset({"get", "list", "watch"})
@@ -94,9 +94,9 @@ class Cluster:
 
     def subscribe(
         self, selection: object_selections.ObjectSelection, listener: object_changes.Listener
-    ) -> Subscription:
+    ) -> informers.Subscription:
         self.subscriptions.append(Subscription(selection, listener, self))
-        return self.subscriptions[-1]
+        return cast("informers.Subscription", self.subscriptions[-1])
 
     async def find(self, kind: str, api_version: str | None = None) -> api_resources.Resource:
         found = (each for each in self.kinds if (each.kind, each.api_version) == (kind, api_version))

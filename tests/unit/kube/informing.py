@@ -12,11 +12,11 @@ from addon_operator.kube.client import client
 from addon_operator.kube.discovery import discovery
 from addon_operator.kube.informers import (
     informers,
-    object_changes,
     object_selections,
     projections,
     reflector,
 )
+from addon_operator.kube.informers.informers import Subscription
 from tests.fakes import api_server, listeners, object_server
 
 CONFIG_MAPS = object_selections.ObjectSelection("ConfigMap", "v1")
@@ -42,6 +42,14 @@ def jq(program: str, *, keep_full: bool = False) -> projections.JqFiltered:
     return projections.JqFiltered(program, keep_full, JqHere())
 
 
+class Yielding(api_server.Pauses):
+    """Lets others have a turn in each pause."""
+
+    async def sleep(self, seconds: float) -> None:
+        await super().sleep(seconds)
+        await asyncio.sleep(0)
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class World:
     """A server, informers on it, and what they count."""
@@ -55,7 +63,7 @@ class World:
         self,
         selection: object_selections.ObjectSelection = CONFIG_MAPS,
         projection: projections.Projection | None = None,
-    ) -> tuple[object_changes.Subscription, listeners.Recorder]:
+    ) -> tuple[Subscription, listeners.Recorder]:
         recorder = listeners.Recorder()
         chosen = projection or projections.FullObject()
         return self.informers.subscribe(selection, chosen, recorder), recorder
@@ -64,7 +72,7 @@ class World:
         self,
         selection: object_selections.ObjectSelection = CONFIG_MAPS,
         projection: projections.Projection | None = None,
-    ) -> tuple[object_changes.Subscription, listeners.Recorder]:
+    ) -> tuple[Subscription, listeners.Recorder]:
         subscription, recorder = self.subscribe(selection, projection)
         await recorder.until_synced()
         # A stream that the server has not opened yet would miss what a test does with all of them.
@@ -74,7 +82,7 @@ class World:
 
 @contextlib.asynccontextmanager
 async def world(tuning: reflector.Tuning | None = None) -> AsyncIterator[World]:
-    pauses = api_server.Pauses()
+    pauses = Yielding()
     async with object_server.running() as server, _client(server, pauses) as kube:
         opened = _world(server, kube, pauses, tuning)
         try:
@@ -96,18 +104,11 @@ def _world(
     tuning: reflector.Tuning | None,
 ) -> World:
     failures = listeners.Failures()
-
-    async def pause(seconds: float) -> None:
-        await pauses.sleep(seconds)
-        await asyncio.sleep(0)
-
     made = informers.Informers(
         kube,
         discovery.Catalog(kube, pauses),
         pauses,
-        failures,
-        tuning=tuning or reflector.Tuning(silence=5.0),
-        sleep=pause,
-        jitter=lambda: 0.5,
+        failures.watch_failed,
+        tuning or reflector.Tuning(silence=5.0),
     )
     return World(server, made, failures, pauses)

@@ -8,7 +8,7 @@ from typing import Final
 from addon_operator.admission.registration import registration_specs as specs
 from addon_operator.aio import waiting
 from addon_operator.kube.client import api_errors, client, connection, paths
-from addon_operator.kube.informers import watch_lines
+from addon_operator.kube.informers import wire
 
 _WATCH_SECONDS: Final = 270
 # A stream without a word for so long is dead: the server ends it before.
@@ -64,7 +64,7 @@ class RegistrationWatch:
         async with self._kube.stream(_request(configuration)) as content:
             # It may have been removed while nobody watched, of which the watch says nothing.
             self._changed()
-            async for _ in watch_lines.batches(content.iter_any(), _SILENCE_SECONDS):
+            async for _ in wire.batches(content.iter_any(), _SILENCE_SECONDS):
                 self._changed()
 
 

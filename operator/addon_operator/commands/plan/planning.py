@@ -25,7 +25,7 @@ from addon_operator.helm import binary
 from addon_operator.helm.releases import release_types, releases
 from addon_operator.kernel import clock, errors, names
 from addon_operator.kube.access import auth
-from addon_operator.kube.client import client, config_maps
+from addon_operator.kube.client import client, config_maps, retries
 from addon_operator.kube.discovery import discovery as discovery_of_kinds
 from addon_operator.modules import manifests, model, plan, release
 from addon_operator.process.children import children, launcher
@@ -78,7 +78,7 @@ async def _tools(
     configured = str(settings.helm_bin_path) if settings.helm_bin_path else None
     helm = await binary.find(configured, environ, run_child)
     access = auth.load_access(settings.kube_config, settings.kube_context, settings.kube_server, environ)
-    kube = client.KubeClient(access, qps=settings.kube_client_qps, burst=settings.kube_client_burst)
+    kube = client.KubeClient(access, rate=retries.Rate(settings.kube_client_qps, settings.kube_client_burst))
     await stack.enter_async_context(kube)
     await run.check_namespace(kube, settings.namespace)
     workspace = stack.enter_context(preflight.workspace(settings))

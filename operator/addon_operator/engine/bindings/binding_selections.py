@@ -7,7 +7,7 @@ from typing import Protocol
 from addon_operator.engine.bindings import kubernetes_binding
 from addon_operator.hook_contract import jq_programs
 from addon_operator.hook_contract.configuration import bindings
-from addon_operator.kube.informers import object_changes, object_selections, projections
+from addon_operator.kube.informers import informers, object_changes, object_selections, projections
 
 
 def selection_of(binding: bindings.KubernetesBinding) -> object_selections.ObjectSelection:
@@ -57,7 +57,7 @@ class Watches(Protocol):
         selection: object_selections.ObjectSelection,
         projection: projections.Projection,
         listener: object_changes.Listener,
-    ) -> object_changes.Subscription:
+    ) -> informers.Subscription:
         """Begin to follow."""
         ...
 
@@ -71,7 +71,7 @@ class InformerBindings:
 
     def __call__(
         self, binding: bindings.KubernetesBinding, listener: kubernetes_binding.BindingListener
-    ) -> object_changes.Subscription:
+    ) -> informers.Subscription:
         """Follow the objects of the binding; where several share a filter, the first is told of its work."""
         projection = projection_of(binding, MeasuredJq(self._jq, listener.filtered))
         return self._watches.subscribe(selection_of(binding), projection, listener)

@@ -15,7 +15,7 @@ from addon_operator.engine import events, state
 from addon_operator.engine.bindings import triggers
 from addon_operator.hook_contract import binding_contexts
 from addon_operator.hook_contract.configuration import bindings
-from addon_operator.kube.informers import object_changes
+from addon_operator.kube.informers import informers, object_changes
 
 _GROWTH: Final = {
     object_changes.ChangeType.ADDED: 1,
@@ -37,7 +37,7 @@ class Subscribe(Protocol):
 
     def __call__(
         self, binding: bindings.KubernetesBinding, listener: BindingListener
-    ) -> object_changes.Subscription:
+    ) -> informers.Subscription:
         """Begin to follow."""
         ...
 
@@ -83,7 +83,7 @@ class BoundKubernetes:
         self._enqueue = enqueue
         self._went_live = went_live
         self._tell = tell
-        self._subscription: object_changes.Subscription | None = None
+        self._subscription: informers.Subscription | None = None
         self._kept: list[triggers.Cause] = []
         self._count = 0
         self._reason: str | None = None

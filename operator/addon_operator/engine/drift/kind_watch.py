@@ -7,7 +7,7 @@ from typing import Protocol
 
 from addon_operator.kernel import names
 from addon_operator.kube.discovery import api_resources
-from addon_operator.kube.informers import object_changes, object_selections, watch_health
+from addon_operator.kube.informers import informers, object_changes, object_selections, watch_health
 
 ObjectKey = object_changes.ObjectKey
 
@@ -36,7 +36,7 @@ class Watches(Protocol):
 
     def subscribe(
         self, selection: object_selections.ObjectSelection, listener: object_changes.Listener
-    ) -> object_changes.Subscription:
+    ) -> informers.Subscription:
         """Follow the objects, of which nothing but their names is wanted."""
         ...
 
@@ -74,7 +74,7 @@ class KindWatch:
         self._trouble = trouble
         self._wanted: dict[ObjectKey, set[names.ModuleName]] = {}
         self._present: set[ObjectKey] = set()
-        self._subscription: object_changes.Subscription | None = None
+        self._subscription: informers.Subscription | None = None
 
     def open(self, watches: Watches) -> None:
         """Begin to follow the objects."""

@@ -19,7 +19,8 @@ import kopf
 from addon_operator.aio import waiting
 from addon_operator.kernel import errors
 from addon_operator.kube.access import credentials
-from addon_operator.kube.informers import watch_health, watching_sessions
+from addon_operator.kube.client import watching_sessions
+from addon_operator.kube.informers import watch_health
 
 _RESTARTS: Final = waiting.Backoff(1.0, 30.0)
 _FIRST_PAUSES: Final = (1.0, 1.0, 2.0, 3.0, 5.0, 8.0, 13.0, 21.0)

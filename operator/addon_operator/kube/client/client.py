@@ -10,14 +10,12 @@ reads are repeated after 5xx and broken connections. A create or patch is never 
 said that it did not take it; a replace or delete may be, by HTTP itself, when a kept connection was closed.
 """
 
-import asyncio
 import contextlib
 import dataclasses
 import enum
 import math
-import random
 from collections.abc import AsyncIterator, Callable, Mapping
-from typing import Any, Final, Protocol, Self
+from typing import Any, Final, Self
 
 import aiohttp
 import orjson
@@ -61,47 +59,33 @@ class ObjectList:
     """Where a watch goes on from."""
 
 
-class RequestObserver(Protocol):
-    """Who wants to know of every request: metrics."""
-
-    def request_done(self, target: paths.Target, method: str, code: str, seconds: float) -> None:
-        """One try ended; ``code`` is the HTTP status or ``<error>``."""
-        ...
-
-
-class _NoObserver:
-    def request_done(self, target: paths.Target, method: str, code: str, seconds: float) -> None:
-        """Nobody wants to know."""
+RequestDone = Callable[[paths.Target, str, str, float], None]
+"""Called after each try of a request with its method, its HTTP status or ``<error>``, and its seconds."""
 
 
 class KubeClient:
     """Requests to one API server; an asynchronous context manager, to be used in one event loop."""
 
-    def __init__(  # noqa: PLR0913 - one parameter for each border that a caller may replace
+    def __init__(
         self,
         access: auth.ClusterAccess,
         *,
-        qps: float = 0,
-        burst: int = 1,
-        observer: RequestObserver | None = None,
+        rate: retries.Rate = retries.UNLIMITED,
+        done: RequestDone = lambda *_: None,
         fence: fencing.Fence = fencing.OPEN,
-        time: clock.Clock | None = None,
-        sleep: waiting.Sleep = asyncio.sleep,
-        jitter: Callable[[], float] = random.random,
+        time: waiting.Time | None = None,
         connect: Callable[[auth.ClusterAccess, clock.Clock], connection.Connection] = connection.Connection,
     ) -> None:
-        """``qps`` 0 lifts the limit of requests per second; ``fence`` is asked before each write.
+        """``done`` is called after each request; ``fence`` is asked before each write.
 
         ``connect`` makes what carries the requests; by default that is HTTP.
         """
         self.access = access
-        self._clock = time or clock.SystemClock()
-        self._connection = connect(access, self._clock)
-        self._limiter = retries.RateLimiter(qps, burst, self._clock, sleep)
-        self._observer = observer or _NoObserver()
+        self._time = time or waiting.SystemTime()
+        self._connection = connect(access, self._time)
+        self._limiter = retries.RateLimiter(rate, self._time)
+        self._done = done
         self._fence = fence
-        self._sleep = sleep
-        self._jitter = jitter
 
     async def __aenter__(self) -> Self:
         return self
@@ -210,12 +194,12 @@ class KubeClient:
         await self._limiter.wait()
         using = await self._connection.current()
         target = paths.target(request.method, request.path, watch=True)
-        started, answered = self._clock.monotonic(), False
+        started, answered = self._time.monotonic(), False
         try:
             async with self._connection.open(request, using) as answer:
                 answered = True
-                seconds = self._clock.monotonic() - started
-                self._observer.request_done(target, request.method, str(answer.status), seconds)
+                seconds = self._time.monotonic() - started
+                self._done(target, request.method, str(answer.status), seconds)
                 if answer.status == 401:
                     await self._connection.renew(using)
                 if answer.status >= 400:
@@ -223,8 +207,8 @@ class KubeClient:
                 yield answer.content
         except api_errors.Unreachable:
             if not answered:
-                seconds = self._clock.monotonic() - started
-                self._observer.request_done(target, request.method, _NO_ANSWER, seconds)
+                seconds = self._time.monotonic() - started
+                self._done(target, request.method, _NO_ANSWER, seconds)
             raise
 
     async def _pages(self, request: connection.Request, page_size: int) -> ObjectList:
@@ -283,14 +267,14 @@ class KubeClient:
         self, request: connection.Request, target: paths.Target, using: credentials.Credentials
     ) -> connection.Response | api_errors.Unreachable:
         request = self._fenced(request)
-        started = self._clock.monotonic()
+        started = self._time.monotonic()
         outcome: connection.Response | api_errors.Unreachable
         try:
             outcome = await self._connection.send(request, using)
         except api_errors.Unreachable as error:
             outcome = error
         code = str(_status(outcome) or _NO_ANSWER)
-        self._observer.request_done(target, request.method, code, self._clock.monotonic() - started)
+        self._done(target, request.method, code, self._time.monotonic() - started)
         return outcome
 
     def _fenced(self, request: connection.Request) -> connection.Request:
@@ -315,9 +299,9 @@ class KubeClient:
     ) -> None:
         answered = outcome if isinstance(outcome, connection.Response) else None
         asked = retries.parse_retry_after(answered.headers.get("Retry-After")) if answered else None
-        delay = retries.delay(number, request.method, _status(outcome), asked, self._jitter())
+        delay = retries.delay(number, request.method, _status(outcome), asked, self._time.jitter())
         if delay is not None:
-            await self._sleep(delay)
+            await self._time.sleep(delay)
         elif isinstance(outcome, api_errors.Unreachable):
             raise outcome
         else:

@@ -4,11 +4,10 @@ A request that was refused for load (429) was not carried out and may always go 
 connection only reads may, since a write could have been carried out.
 """
 
-import asyncio
+import dataclasses
 from typing import Final
 
 from addon_operator.aio import waiting
-from addon_operator.kernel import clock
 
 READS: Final = frozenset({"GET", "HEAD"})
 """Methods that change nothing."""
@@ -40,32 +39,40 @@ def parse_retry_after(header: str | None) -> float | None:
     return float(header[:9])
 
 
-class RateLimiter:
-    """Lets ``burst`` requests through at once and ``qps`` per second after that, in the order they came."""
+@dataclasses.dataclass(frozen=True, slots=True)
+class Rate:
+    """How many requests may go out."""
 
-    def __init__(
-        self, qps: float, burst: int, time: clock.Clock, sleep: waiting.Sleep = asyncio.sleep
-    ) -> None:
-        """``qps`` and ``burst`` are those of ``KUBE_CLIENT_QPS`` and ``KUBE_CLIENT_BURST``."""
-        self._qps = qps
-        self._burst = burst
-        self._clock = time
-        self._sleep = sleep
-        self._tokens = float(burst)
+    qps: float
+    """Per second, in the long run; 0 lifts the limit."""
+    burst: int
+    """At once."""
+
+
+UNLIMITED: Final = Rate(0, 1)
+
+
+class RateLimiter:
+    """Lets as many requests through as the rate allows, in the order they came."""
+
+    def __init__(self, rate: Rate, time: waiting.Time) -> None:
+        self._rate = rate
+        self._time = time
+        self._tokens = float(rate.burst)
         self._refilled = time.monotonic()
 
     async def wait(self) -> None:
-        """Return when the next request may go out; at once if ``qps`` is 0."""
+        """Return when the next request may go out."""
         delay = self._reserve()
         if delay > 0:
-            await self._sleep(delay)
+            await self._time.sleep(delay)
 
     def _reserve(self) -> float:
-        if self._qps <= 0:
+        if self._rate.qps <= 0:
             return 0.0
-        now = self._clock.monotonic()
-        self._tokens = min(self._burst, self._tokens + (now - self._refilled) * self._qps)
+        now = self._time.monotonic()
+        self._tokens = min(self._rate.burst, self._tokens + (now - self._refilled) * self._rate.qps)
         self._refilled = now
         # The bucket may go below zero: each waiting request has its place in time.
         self._tokens -= 1
-        return max(0.0, -self._tokens / self._qps)
+        return max(0.0, -self._tokens / self._rate.qps)

@@ -1,4 +1,4 @@
-"""What one projection keeps of the objects of a feed, and who is told when that changes."""
+"""The informer cache: what one projection keeps of watched objects, and who is called when it changes."""
 
 import asyncio
 import bisect
@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, Protocol
 
 from addon_operator.documents import packed_entries
-from addon_operator.kube.informers import projections, watch_lines
+from addon_operator.kube.informers import projections, wire
 from addon_operator.kube.informers.object_changes import Change, ChangeType, ObjectKey
 
 _log = logging.getLogger(__name__)
@@ -28,22 +28,22 @@ _CONFIDENTIAL: Final = "Secret"
 """Kind of objects that no message may quote."""
 
 
-class Member(Protocol):
-    """Who is told of a view."""
+class CacheListener(Protocol):
+    """Who is called about a cache: a subscription, which lies above this module and shares the cache."""
 
-    def view_synced(self, view: "View") -> None:
-        """The first complete list is in the view."""
+    def cache_synced(self, cache: "InformerCache") -> None:
+        """The first complete list is in the cache."""
         ...
 
-    def view_changed(self, view: "View", changes: Sequence[Change]) -> None:
-        """Objects have changed; never before ``view_synced``."""
+    def cache_changed(self, cache: "InformerCache", changes: Sequence[Change]) -> None:
+        """Objects have changed; never called before ``cache_synced``."""
         ...
 
-    def view_trouble(self, view: "View") -> None:
-        """:attr:`View.reason` has changed."""
+    def cache_troubled(self) -> None:
+        """:attr:`InformerCache.reason` has changed."""
         ...
 
-    def view_gone(self, view: "View") -> None:
+    def kind_gone(self, cache: "InformerCache") -> None:
         """The API server has not had the kind for a while: look it up again."""
         ...
 
@@ -52,12 +52,12 @@ class Member(Protocol):
 class Batch:
     """Events in their order, and what the projection made of them; ``None`` where that is known already."""
 
-    events: Sequence[watch_lines.ObjectEvent]
+    events: Sequence[wire.ObjectEvent]
     reduced: Sequence[projections.Reduced | projections.ProjectionError | None]
 
 
-class View:
-    """Entries of one projection.
+class InformerCache:
+    """The entries of one projection.
 
     A list is taken in with :meth:`begin_list`, batches of its objects and :meth:`end_list`, which finds what
     is no longer there; the events of a watch are batches too. Each batch is first prepared, which may take
@@ -67,7 +67,7 @@ class View:
     def __init__(self, projection: projections.Projection, label: str) -> None:
         """``label`` names the objects in logs."""
         self.projection = projection
-        self.members: list[Member] = []
+        self.listeners: list[CacheListener] = []
         self.synced = False
         self._label = label
         self._kept: dict[Key, Kept] = {}
@@ -79,13 +79,8 @@ class View:
 
     @property
     def reason(self) -> str | None:
-        """Why the view is not up to date, or lacks objects; ``None`` when all is well."""
+        """Why the cache is not up to date, or lacks objects; ``None`` when all is well."""
         return self._trouble or next(iter(self._failing.values()), None)
-
-    @property
-    def is_listing(self) -> bool:
-        """Whether a list is being taken in."""
-        return self._unlisted is not None
 
     @property
     def size(self) -> int:
@@ -102,21 +97,21 @@ class View:
         return ((key, kept[key][0]) for key in self._order)
 
     def additions(self) -> list[Change]:
-        """All objects as Added, for somebody who knows none of them."""
+        """All objects as Added, for a listener that knows none of them."""
         return [_change(ChangeType.ADDED, key, self._kept[key]) for key in self._order]
 
     def deletions(self) -> list[Change]:
-        """All objects as Deleted, for somebody who knows them and loses the view."""
+        """All objects as Deleted, for a listener that knows them and loses the cache."""
         return [_change(ChangeType.DELETED, key, self._kept[key]) for key in self._order]
 
-    async def prepare(self, events: Sequence[watch_lines.ObjectEvent]) -> Batch:
+    async def prepare(self, events: Sequence[wire.ObjectEvent]) -> Batch:
         """Apply the projection to what is new."""
         is_new = [event.deleted or not self._knows(event) for event in events]
         data = [event.data for event, new in zip(events, is_new, strict=True) if new]
         answers = iter(await self.projection.reduce(data) if data else ())
         return Batch(events, [next(answers) if new else None for new in is_new])
 
-    def _knows(self, event: watch_lines.ObjectEvent) -> bool:
+    def _knows(self, event: wire.ObjectEvent) -> bool:
         kept = self._kept.get(event.key)
         return kept is not None and kept[2:] == (hash(event.uid), event.version)
 
@@ -129,14 +124,14 @@ class View:
         self._unlisted = None
 
     def take(self, batch: Batch) -> None:
-        """Take in a batch, and tell the members what it changes."""
+        """Take in a batch, and call the listeners with what it changes."""
         reason = self.reason
         differences: list[Difference] = []
         for event, reduced in zip(batch.events, batch.reduced, strict=True):
             if self._unlisted is not None and not event.deleted:
                 self._unlisted.discard(event.key)
             differences += self._take_one(event, reduced)
-        self._tell(differences, reason)
+        self._report(differences, reason)
 
     async def end_list(self) -> None:
         """The list is complete: what was not in it is gone."""
@@ -145,35 +140,35 @@ class View:
         for start in range(0, len(gone), _SLICE):
             reason = self.reason
             slice_ = gone[start : start + _SLICE]
-            self._tell([difference for key in slice_ for difference in self._remove(key)], reason)
+            self._report([difference for key in slice_ for difference in self._remove(key)], reason)
             await asyncio.sleep(0)
         if not self.synced:
             self.synced = True
-            for member in tuple(self.members):
-                member.view_synced(self)
+            for listener in tuple(self.listeners):
+                listener.cache_synced(self)
 
     def set_trouble(self, reason: str | None) -> None:
-        """The feed's own trouble, or its end."""
+        """Set why the objects cannot be followed, or that they can."""
         before, self._trouble = self.reason, reason
-        self._tell((), before)
+        self._report((), before)
 
-    def tell_gone(self) -> None:
-        """The API server has not had the kind for a while."""
-        for member in tuple(self.members):
-            member.view_gone(self)
+    def note_gone(self) -> None:
+        """Report that the API server has not had the kind for a while."""
+        for listener in tuple(self.listeners):
+            listener.kind_gone(self)
 
-    def _tell(self, differences: Sequence[Difference], reason: str | None) -> None:
-        # Before the first list is complete nobody is told, and nothing is unpacked in vain.
+    def _report(self, differences: Sequence[Difference], reason: str | None) -> None:
+        # Before the first list is complete nobody is called, and nothing is unpacked in vain.
         changes = [_change(*difference) for difference in differences] if self.synced else []
-        for member in tuple(self.members):
+        for listener in tuple(self.listeners):
             if changes:
-                member.view_changed(self, changes)
+                listener.cache_changed(self, changes)
             if self.reason != reason:
-                member.view_trouble(self)
+                listener.cache_troubled()
 
     def _take_one(
         self,
-        event: watch_lines.ObjectEvent,
+        event: wire.ObjectEvent,
         reduced: projections.Reduced | projections.ProjectionError | None,
     ) -> list[Difference]:
         if event.deleted:
@@ -213,9 +208,7 @@ class View:
         entry = old[0] if last is None else last.entry
         return [(ChangeType.DELETED, key, (entry, old[1], old[2], version or old[3]))]
 
-    def _note_failure(
-        self, event: watch_lines.ObjectEvent, error: projections.ProjectionError
-    ) -> list[Difference]:
+    def _note_failure(self, event: wire.ObjectEvent, error: projections.ProjectionError) -> list[Difference]:
         """The last good entry stays, but not that of another object which had the name before."""
         old = self._kept.get(event.key)
         known = self._failing.get(event.key)
@@ -225,7 +218,7 @@ class View:
         text = f"{self._label} {namespace}/{name}: {shown}" if namespace else f"{self._label} {name}: {shown}"
         self._failing[event.key] = text
         if text != known:
-            _log.warning("an event is passed over: %s", text)
+            _log.warning("an event is skipped: %s", text)
         return removed
 
 

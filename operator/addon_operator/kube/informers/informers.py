@@ -1,176 +1,364 @@
-"""Follows objects of the API for many subscribers with as few watches as possible.
-
-There is one watch for each distinct kind, namespace and selector, and one set of entries for each projection
-on it, however many ask for them; when the last one goes, the watch ends.
-"""
+"""Informers: follow objects of the API, each subscription with the watches that its selection needs."""
 
 import asyncio
-import dataclasses
+import itertools
 import logging
-import random
-from collections.abc import Callable
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
 
 from addon_operator.aio import waiting
-from addon_operator.kernel import clock
-from addon_operator.kube.client import client
+from addon_operator.documents import packed_entries
+from addon_operator.kube.client import api_errors, client
 from addon_operator.kube.discovery import api_resources, discovery
 from addon_operator.kube.informers import (
-    feed_paths,
     informer_cache,
+    object_changes,
+    object_selections,
     projections,
     reflector,
-    subscriptions,
+    shared_watches,
 )
-from addon_operator.kube.informers.object_changes import (
-    Change,
-    ChangeType,
-    Listener,
-    ObjectKey,
-    Subscription,
-)
-from addon_operator.kube.informers.object_selections import ObjectSelection
-from addon_operator.kube.informers.reflector import Tuning, WatchObserver
 
-__all__ = [
-    "Change",
-    "ChangeType",
-    "Informers",
-    "Listener",
-    "ObjectKey",
-    "ObjectSelection",
-    "Subscription",
-    "Tuning",
-    "WatchObserver",
-]
+NAMESPACES: Final = object_selections.ObjectSelection("Namespace", "v1", metadata_only=True)
 
 _log = logging.getLogger(__name__)
 
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Running:
-    feed: reflector.Feed
-    task: asyncio.Task[None]
+Place = tuple[str | None, str | None]
+"""Namespace and name that one watch is limited to."""
 
 
 class Informers:
-    """All watches of an operator; to be used in one event loop."""
+    """Follows objects of the API for many subscribers with as few watches as possible."""
 
     def __init__(
         self,
         kube: client.KubeClient,
         catalog: discovery.Catalog,
-        time: clock.Clock,
-        observer: WatchObserver,
-        *,
-        tuning: Tuning | None = None,
-        sleep: waiting.Sleep = asyncio.sleep,
-        jitter: Callable[[], float] = random.random,
+        time: waiting.Time,
+        failed: reflector.OnFailure,
+        tuning: reflector.Tuning | None = None,
     ) -> None:
-        self._catalog = catalog
-        self._around = reflector.Surroundings(kube, time, observer, tuning or Tuning(), sleep, jitter)
-        self._running: dict[tuple[object, ...], _Running] = {}
-        self._homes: dict[informer_cache.View, tuple[object, ...]] = {}
-        self._resources: dict[tuple[str, str | None], api_resources.Resource] = {}
-        self._subscriptions: set[subscriptions.ObjectSubscription] = set()
-        self._ending: set[asyncio.Task[None]] = set()
-        self._crashed: set[reflector.Feed] = set()
-        self._closed = asyncio.Event()
+        """``failed`` is called for each list or watch that fails."""
+        self._watches = shared_watches.SharedWatches(
+            kube, catalog, time, failed, tuning or reflector.Tuning()
+        )
+        self._subscriptions: weakref.WeakSet[Subscription] = weakref.WeakSet()
 
     @property
     def alive(self) -> bool:
         """Whether every watch is being worked on; one whose API server does not answer is."""
-        return not self._crashed
+        return self._watches.alive
 
     @property
     def watches(self) -> list[str]:
         """What is watched, for people."""
-        return sorted(str(running.feed.path) for running in self._running.values())
+        return self._watches.paths
 
     def subscribe(
-        self, selection: ObjectSelection, projection: projections.Projection, listener: Listener
-    ) -> Subscription:
+        self,
+        selection: object_selections.ObjectSelection,
+        projection: projections.Projection,
+        listener: object_changes.Listener,
+    ) -> "Subscription":
         """Follow the objects; the listener is called from now on, but never before this returns.
 
-        A kind that the API server does not have is no error: its objects are followed once it is there.
+        A kind that the API server does not have is not an error: its objects are followed once it is there.
         """
-        subscription = subscriptions.ObjectSubscription(
-            selection, projection, listener, self, self._around, self._subscriptions.discard
-        )
+        subscription = Subscription(selection, projection, listener, self._watches)
         self._subscriptions.add(subscription)
-        asyncio.get_running_loop().call_soon(subscription.start)
         return subscription
-
-    async def work(self) -> None:
-        """Return when :meth:`close` was called; watches work from when they are subscribed to."""
-        await self._closed.wait()
 
     async def close(self) -> None:
         """End all subscriptions and watches; no listener is called any more."""
-        self._closed.set()
         for subscription in tuple(self._subscriptions):
             subscription.close()
-        await asyncio.gather(*self._ending, return_exceptions=True)
-        # Look-ups that were cancelled get their turn to end.
-        await asyncio.sleep(0)
+        await self._watches.ended()
 
-    def known(self, kind: str, api_version: str | None) -> api_resources.Resource | None:
-        """The resource, if it was found before."""
-        return self._resources.get((kind, api_version))
 
-    async def find(self, kind: str, api_version: str | None) -> api_resources.Resource:
-        """The resource of that kind; raises what the catalog raises."""
-        resource = await self._catalog.find(kind, api_version)
-        self._resources[kind, api_version] = resource
-        return resource
+class Subscription:
+    """A listener's hold on the objects; what it returns is the state of this moment.
 
-    def forget(self, resource: api_resources.Resource) -> None:
-        """The API server does not have that kind any more, or not in that version."""
-        self._resources = {asked: found for asked, found in self._resources.items() if found != resource}
-        self._catalog.forget()
+    Implements :class:`.CacheListener`.
+    """
 
-    def attach(
-        self, path: feed_paths.FeedPath, projection: projections.Projection, member: informer_cache.Member
-    ) -> informer_cache.View:
-        """The view of that projection on that path, shared with everyone who asks for the same."""
-        running = self._running.get(path.key) or self._begin(path)
-        view = next((view for view in running.feed.views if view.projection == projection), None)
-        if view is None:
-            view = informer_cache.View(projection, path.resource.kind)
-            running.feed.add(view)
-            self._homes[view] = path.key
-        view.members.append(member)
-        return view
+    def __init__(
+        self,
+        selection: object_selections.ObjectSelection,
+        projection: projections.Projection,
+        listener: object_changes.Listener,
+        watches: shared_watches.SharedWatches,
+    ) -> None:
+        self._selection = selection.canonical
+        self._projection = projection
+        self._listener = listener
+        self._watches = watches
+        self._resource: api_resources.Resource | None = None
+        self._lookup: asyncio.Task[None] | None = None
+        self._lookup_trouble: str | None = None
+        self._namespaces = _NamespaceListener(self, watches)
+        self._parts: dict[Place, informer_cache.InformerCache] = {}
+        self._joined: set[informer_cache.InformerCache] = set()
+        self._told_reason: str | None = None
+        self._closed = False
+        self.synced = False
+        """Whether the snapshot is complete, and the listener knows."""
+        asyncio.get_running_loop().call_soon(self._start)
 
-    def detach(self, view: informer_cache.View, member: informer_cache.Member) -> None:
-        """The member does not need the view any more; what nobody needs ends."""
-        view.members.remove(member)
-        if view.members:
+    def _start(self) -> None:
+        """Look the kind up and begin to watch."""
+        if self._closed:
             return
-        running = self._running[self._homes.pop(view)]
-        running.feed.remove(view)
-        if not running.feed.views:
-            self._end(running)
+        known = self._watches.known(self._selection.kind, self._selection.api_version)
+        if known is not None and self._problem(known) is None:
+            self._open(known)
+        else:
+            self._lookup = asyncio.create_task(self._look_up(), name=f"look up {self._selection.kind}")
 
-    def _begin(self, path: feed_paths.FeedPath) -> _Running:
-        feed = reflector.Feed(path, self._around)
-        task = asyncio.create_task(self._keep(feed), name=f"watch {path}")
-        running = self._running[path.key] = _Running(feed, task)
-        return running
+    @property
+    def reason(self) -> str | None:
+        """Why objects cannot be followed just now, as a sentence; ``None`` when all is well."""
+        reasons = (cache.reason for cache in self._parts.values())
+        return self._lookup_trouble or self._namespaces.reason or next(filter(None, reasons), None)
 
-    def _end(self, running: _Running) -> None:
-        del self._running[running.feed.path.key]
-        self._crashed.discard(running.feed)
-        self._ending.add(running.task)
-        running.task.add_done_callback(self._ending.discard)
-        running.task.cancel()
+    @property
+    def is_kind_known(self) -> bool:
+        """Whether the API server has the kind, as far as is known."""
+        return self._resource is not None
 
-    async def _keep(self, feed: reflector.Feed) -> None:
+    def snapshot(self) -> list[bytes]:
+        """Entries of all objects, sorted by namespace and name.
+
+        Entries that are kept compressed are unpacked here, 25 microseconds each for a Pod: with thousands of
+        whole objects :meth:`lazy_snapshot` leaves that to when each is read.
+        """
+        return [packed_entries.unpack(entry) for _, entry in self._rows()]
+
+    def lazy_snapshot(self) -> Sequence[bytes]:
+        """The same as an immutable sequence that unpacks an entry when it is read; safe in a thread."""
+        return packed_entries.LazyEntries([entry for _, entry in self._rows()])
+
+    @property
+    def size(self) -> int:
+        """Bytes of all entries as JSON."""
+        return sum(cache.size for cache in self._shown())
+
+    def keys(self) -> list[object_changes.ObjectKey]:
+        """The objects that are there, sorted by namespace and name."""
+        return [object_changes.ObjectKey(*key) for key, _ in self._rows()]
+
+    def close(self) -> None:
+        """Let go of the objects: the listener is not called any more, and unneeded watches end."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._lookup is not None:
+            self._lookup.cancel()
+        self._namespaces.close()
+        for place in tuple(self._parts):
+            self._watches.detach(self._parts.pop(place), self)
+
+    def cache_synced(self, cache: informer_cache.InformerCache) -> None:
+        """See :class:`.CacheListener`."""
+        if self.synced:
+            self._join(cache)
+        else:
+            self.check_complete()
+
+    def cache_changed(
+        self, cache: informer_cache.InformerCache, changes: Sequence[object_changes.Change]
+    ) -> None:
+        """See :class:`.CacheListener`."""
+        if cache in self._joined:
+            self._tell(changes)
+
+    def cache_troubled(self) -> None:
+        """See :class:`.CacheListener`."""
+        self.check_trouble()
+
+    def kind_gone(self, cache: informer_cache.InformerCache) -> None:
+        """See :class:`.CacheListener`: begin with looking the kind up."""
+        if self._resource is None or cache not in self._parts.values():
+            return
+        self._watches.forget(self._resource)
+        self._resource = None
+        for place in tuple(self._parts):
+            self._leave(place)
+        self._lookup = asyncio.create_task(self._look_up(), name=f"look up {self._selection.kind}")
+
+    def follow_namespaces(self) -> None:
+        """Watch exactly the places that the selection now stands for."""
+        if self._resource is None or self._closed:
+            return
+        wanted = self._places()
+        for place in sorted(self._parts.keys() - wanted, key=str):
+            self._leave(place)
+        for place in sorted(wanted - self._parts.keys(), key=str):
+            self._enter(self._resource, place)
+        self.check_complete()
+        self.check_trouble()
+
+    def check_complete(self) -> None:
+        """Tell the listener, a turn of the event loop later, when the first snapshot is complete."""
+        if not self.synced and self._is_complete():
+            asyncio.get_running_loop().call_soon(self._tell_synced)
+
+    def check_trouble(self) -> None:
+        """Tell the listener when the trouble has changed."""
+        reason = self.reason
+        if reason != self._told_reason and not self._closed:
+            self._told_reason = reason
+            self._call(lambda: self._listener.trouble(reason))
+
+    async def _look_up(self) -> None:
+        failures = 0
         while True:
+            failures += 1
+            tuning = self._watches.tuning
             try:
-                await feed.run()
-            except Exception:  # noqa: BLE001 - a mistake in one watch must not end the others
-                _log.exception("the watch of %s broke down and begins anew", feed.path)
-            self._crashed.add(feed)
-            self._around.observer.watch_failed(feed.path.resource.kind, "crash")
-            await self._around.sleep(self._around.tuning.backoff.longest)
-            self._crashed.discard(feed)
+                resource = await self._watches.find(self._selection.kind, self._selection.api_version)
+            except discovery.NoSuchKind as error:
+                problem, pause = str(error), tuning.kind_poll
+            except api_errors.KubernetesError as error:
+                problem = str(error)
+                pause = tuning.backoff.after(failures, self._watches.time.jitter() / 2)
+            else:
+                found = self._problem(resource)
+                if found is None:
+                    self._open(resource)
+                    return
+                problem, pause = found, tuning.backoff.longest
+            self._fail_lookup(problem)
+            await self._watches.time.sleep(pause)
+
+    def _problem(self, resource: api_resources.Resource) -> str | None:
+        """Why the selection cannot be followed although the kind is there."""
+        if resource.verbs and not {"list", "watch"} <= resource.verbs:
+            return f"objects of kind {resource.kind} of {resource.api_version} cannot be watched"
+        wants_namespaces = self._selection.namespaces or self._selection.namespace_labels is not None
+        if wants_namespaces and not resource.namespaced:
+            return f"a {resource.kind} is in no namespace; remove the selection of namespaces"
+        return None
+
+    def _fail_lookup(self, problem: str) -> None:
+        if problem != self._lookup_trouble:
+            self._watches.failed(self._selection.kind, "no_such_kind")
+        self._lookup_trouble = problem
+        self.check_trouble()
+
+    def _open(self, resource: api_resources.Resource) -> None:
+        self._resource = resource
+        self._lookup_trouble = None
+        if self._selection.namespace_labels is not None:
+            self._namespaces.open(self._selection.namespace_labels)
+        self.follow_namespaces()
+
+    def _places(self) -> set[Place]:
+        named = self._selection.namespaces
+        if self._selection.namespace_labels is not None:
+            spaces: set[str | None] = {*(named or ()), *self._namespaces.names}
+        else:
+            spaces = {None} if named is None else {*named}
+        return set(itertools.product(spaces, self._selection.names or (None,)))
+
+    def _enter(self, resource: api_resources.Resource, place: Place) -> None:
+        path = object_selections.WatchPath(
+            resource,
+            *place,
+            self._selection.label_selector,
+            self._selection.field_selector,
+            self._selection.metadata_only,
+        )
+        cache = self._parts[place] = self._watches.attach(path, self._projection, self)
+        if self.synced and cache.synced:
+            self._join(cache)
+
+    def _leave(self, place: Place) -> None:
+        cache = self._parts.pop(place)
+        known = cache in self._joined
+        self._joined.discard(cache)
+        changes = cache.deletions() if known else []
+        self._watches.detach(cache, self)
+        self._tell(changes)
+
+    def _join(self, cache: informer_cache.InformerCache) -> None:
+        if cache not in self._joined:
+            self._joined.add(cache)
+            self._tell(cache.additions())
+
+    def _is_complete(self) -> bool:
+        parts = self._parts.values()
+        return (
+            self._resource is not None and self._namespaces.is_complete and all(part.synced for part in parts)
+        )
+
+    def _tell_synced(self) -> None:
+        if self.synced or self._closed or not self._is_complete():
+            return
+        self.synced = True
+        self._joined = set(self._parts.values())
+        self._call(self._listener.synced)
+
+    def _tell(self, changes: Sequence[object_changes.Change]) -> None:
+        if changes and not self._closed:
+            self._call(lambda: self._listener.changed(changes))
+
+    @staticmethod
+    def _call(tell: Callable[[], None]) -> None:
+        try:
+            tell()
+        except Exception:  # noqa: BLE001 - a mistake of one listener must not keep news from the others
+            _log.exception("a listener failed")
+
+    def _shown(self) -> list[informer_cache.InformerCache]:
+        return [cache for cache in self._parts.values() if not self.synced or cache in self._joined]
+
+    def _rows(self) -> Iterator[tuple[informer_cache.Key, bytes]]:
+        shown = self._shown()
+        if len(shown) == 1:
+            return shown[0].rows()
+        return iter(sorted(itertools.chain.from_iterable(cache.rows() for cache in shown)))
+
+
+class _NamespaceListener:
+    """Follows the namespaces with certain labels for a subscription."""
+
+    def __init__(self, owner: Subscription, watches: shared_watches.SharedWatches) -> None:
+        self._owner = owner
+        self._watches = watches
+        self._subscription: Subscription | None = None
+        self.names: set[str] = set()
+
+    @property
+    def is_complete(self) -> bool:
+        return self._subscription is None or self._subscription.synced
+
+    @property
+    def reason(self) -> str | None:
+        return None if self._subscription is None else self._subscription.reason
+
+    def open(self, labels: str) -> None:
+        if self._subscription is None:
+            selection = object_selections.ObjectSelection(
+                NAMESPACES.kind, NAMESPACES.api_version, label_selector=labels, metadata_only=True
+            )
+            self._subscription = Subscription(selection, projections.Presence(), self, self._watches)
+
+    def close(self) -> None:
+        if self._subscription is not None:
+            self._subscription.close()
+
+    def synced(self) -> None:
+        self._read_names()
+
+    def changed(self, changes: Sequence[object_changes.Change]) -> None:  # noqa: ARG002 - the keys tell all
+        self._read_names()
+
+    def trouble(self, reason: str | None) -> None:  # noqa: ARG002 - the owner asks for it
+        self._owner.check_trouble()
+
+    def _read_names(self) -> None:
+        if self._subscription is not None:
+            keys = self._subscription.keys()
+            self.names = {key.name for key in keys}
+            self._owner.follow_namespaces()

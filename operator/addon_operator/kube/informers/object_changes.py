@@ -1,4 +1,4 @@
-"""What happens to followed objects, and who wants to be told."""
+"""What happens to followed objects, and who is called about it."""
 
 import dataclasses
 import enum
@@ -45,7 +45,10 @@ class Change:
 
 
 class Listener(Protocol):
-    """Who subscribes to objects. Called in the event loop; must return at once and not raise."""
+    """Who subscribes to objects: bindings of hooks, drift, and namespaces of a selection.
+
+    Called in the event loop; must return at once and not raise.
+    """
 
     def synced(self) -> None:
         """The first complete list is in the snapshot; called once, and never from within ``subscribe``."""
@@ -60,48 +63,4 @@ class Listener(Protocol):
 
     def trouble(self, reason: str | None) -> None:
         """Objects cannot be followed just now, with a sentence that says why; ``None``: all is well again."""
-        ...
-
-
-class Subscription(Protocol):
-    """A listener's hold on the objects; what it gives back is the state of this moment."""
-
-    @property
-    def synced(self) -> bool:
-        """Whether the snapshot is complete."""
-        ...
-
-    @property
-    def reason(self) -> str | None:
-        """Why objects cannot be followed just now, as a sentence; ``None`` when all is well."""
-        ...
-
-    @property
-    def is_kind_known(self) -> bool:
-        """Whether the API server has the kind, as far as is known."""
-        ...
-
-    def snapshot(self) -> list[bytes]:
-        """Entries of all objects, sorted by namespace and name.
-
-        Entries that are kept compressed are unpacked here, 25 microseconds each for a Pod: with thousands of
-        whole objects :meth:`lazy_snapshot` leaves that to when each is read.
-        """
-        ...
-
-    def lazy_snapshot(self) -> Sequence[bytes]:
-        """The same as an immutable sequence that unpacks an entry when it is read; safe in a thread."""
-        ...
-
-    @property
-    def size(self) -> int:
-        """Bytes of all entries as JSON."""
-        ...
-
-    def keys(self) -> list[ObjectKey]:
-        """The objects that are there, sorted by namespace and name."""
-        ...
-
-    def close(self) -> None:
-        """Let go of the objects: nothing is told any more, and the watch ends if nobody else needs it."""
         ...

@@ -1,25 +1,17 @@
 """Follows the objects of one path: list, watch, and list again when the watch cannot go on.
 
-What comes in goes through the projections of all views, is taken in by all of them in the same order, and
+What comes in goes through the projections of all caches, is taken in by all of them in the same order, and
 only then moves the place from which the watch goes on after a break.
 """
 
 import asyncio
 import dataclasses
-import random
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
-from typing import Final, Protocol, TypeAlias
+from typing import Final, TypeAlias
 
 from addon_operator.aio import read_ahead, waiting
-from addon_operator.kernel import clock
 from addon_operator.kube.client import api_errors, client
-from addon_operator.kube.informers import (
-    feed_paths,
-    informer_cache,
-    list_pages,
-    watch_failures,
-    watch_lines,
-)
+from addon_operator.kube.informers import informer_cache, object_selections, wire
 
 _BATCH_OBJECTS: Final = 100
 _BATCH_BYTES: Final = 1 << 19
@@ -27,9 +19,27 @@ _PAGE_BYTES: Final = 8 << 20
 _SHORT_WATCH_SECONDS: Final = 1.0
 _BACKOFF: Final = waiting.Backoff(0.1, 30.0)
 _STREAM_TRIES: Final = 2
+_BY_CLASS: Final[tuple[tuple[type[Exception], str], ...]] = (
+    (wire.SilentStream, "silent"),
+    (api_errors.Unreachable, "unreachable"),
+    (api_errors.Unauthorized, "unauthorized"),
+    (api_errors.Forbidden, "forbidden"),
+    (api_errors.NotFound, "not_found"),
+    (api_errors.Gone, "expired"),
+    (api_errors.TooManyRequests, "too_many_requests"),
+    (api_errors.BrokenAnswer, "broken_answer"),
+)
+_LASTING: Final = frozenset({"forbidden", "not_found", "unauthorized", "refused"})
+_REFUSED: Final = frozenset({400, 422})
+"""How API servers answer to parameters that they do not know."""
+_GONE: Final = 410
+_SERVER_ERRORS: Final = 500
 
-Part: TypeAlias = Sequence[watch_lines.ObjectEvent] | watch_lines.Bookmark
-"""Some events, or none when the API server has just begun to answer; or where the feed is now."""
+Part: TypeAlias = Sequence[wire.ObjectEvent] | wire.Bookmark
+"""Some events, or none when the API server has just begun to answer; or where the watch is now."""
+
+OnFailure = Callable[[str, str], None]
+"""Counts a list or watch that failed: its kind, and the reason in one word of a small set."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -49,57 +59,61 @@ class Tuning:
     """Whether to ask for the first state as a stream, where the API server can do that."""
 
 
-class WatchObserver(Protocol):
-    """Who wants to know of broken watches: metrics."""
-
-    def watch_failed(self, kind: str, reason: str) -> None:
-        """A list or watch of that kind failed; ``reason`` is one word of a small set."""
-        ...
-
-
 @dataclasses.dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What every feed needs."""
+class _Failure:
+    """The consequences of an error."""
 
-    kube: client.KubeClient
-    clock: clock.Clock
-    observer: WatchObserver
-    tuning: Tuning = dataclasses.field(default_factory=Tuning)
-    sleep: waiting.Sleep = asyncio.sleep
-    jitter: Callable[[], float] = random.random
-
-
-class _NewViewError(Exception):
-    """Not a mistake: a view has come that needs a list."""
+    reason: str
+    """One word for metrics."""
+    starts_anew: bool
+    """Whether the watch cannot go on from where it was."""
+    is_lasting: bool
+    """Whether somebody has to do something about it, so that it is reported at once."""
+    is_refusal: bool = False
+    """Whether the API server did not understand the request."""
 
 
-class Feed:
-    """The list and watch of one path for all views on it."""
+class _NewCacheError(Exception):
+    """Not a mistake: a cache has come that needs a list."""
 
-    def __init__(self, path: feed_paths.FeedPath, around: Surroundings) -> None:
+
+class Reflector:
+    """The list and watch of one path for all caches of it."""
+
+    def __init__(
+        self,
+        path: object_selections.WatchPath,
+        kube: client.KubeClient,
+        time: waiting.Time,
+        failed: OnFailure,
+        tuning: Tuning,
+    ) -> None:
         self.path = path
-        self.views: list[informer_cache.View] = []
-        self._around = around
+        self.caches: list[informer_cache.InformerCache] = []
+        self._kube = kube
+        self._time = time
+        self._failed = failed
+        self._tuning = tuning
         self._version = ""
-        self._listing: list[informer_cache.View] | None = None
-        self._new_view = False
+        self._listing: list[informer_cache.InformerCache] | None = None
+        self._new_cache = False
         self._reading: read_ahead.ReadAhead[Part] | None = None
-        self._stream_tries = _STREAM_TRIES if around.tuning.stream_lists else 0
-        self._page_size = around.tuning.page_size
+        self._stream_tries = _STREAM_TRIES if self._tuning.stream_lists else 0
+        self._page_size = self._tuning.page_size
         self._failures = 0
         self._was_answered = False
         self._missing_since: float | None = None
 
-    def add(self, view: informer_cache.View) -> None:
-        """A further view, which gets everything from a list that is made for it."""
-        self.views.append(view)
-        self._new_view = True
+    def add(self, cache: informer_cache.InformerCache) -> None:
+        """A further cache, which gets everything from a list that is made for it."""
+        self.caches.append(cache)
+        self._new_cache = True
         if self._reading is not None and self._listing is None:
             self._reading.stop()
 
-    def remove(self, view: informer_cache.View) -> None:
-        """A view that nobody needs any more."""
-        self.views.remove(view)
+    def remove(self, cache: informer_cache.InformerCache) -> None:
+        """A cache that nobody needs any more."""
+        self.caches.remove(cache)
 
     async def run(self) -> None:
         """List and watch until cancelled."""
@@ -107,18 +121,18 @@ class Feed:
         while True:
             try:
                 await self._list_and_watch()
-            except _NewViewError:
+            except _NewCacheError:
                 continue
             except api_errors.KubernetesError as error:
                 await self._fail(error)
 
     async def _list_and_watch(self) -> None:
-        if not self._version or self._new_view:
+        if not self._version or self._new_cache:
             await self._list()
-        while not self._new_view:
-            began = self._around.clock.monotonic()
+        while not self._new_cache:
+            began = self._time.monotonic()
             await self._follow(self._watch(self._version))
-            if self._around.clock.monotonic() - began < _SHORT_WATCH_SECONDS:
+            if self._time.monotonic() - began < _SHORT_WATCH_SECONDS:
                 raise api_errors.Unreachable(f"the API server ends each watch of {self.path} at once")
 
     async def _list(self) -> None:
@@ -129,8 +143,8 @@ class Feed:
             else:
                 await self._follow(self._pages(), is_list=True)
         finally:
-            for view in self._listing or ():
-                view.abandon_list()
+            for cache in self._listing or ():
+                cache.abandon_list()
             self._listing = None
         if not self._version:
             raise api_errors.Unreachable(f"the API server ended a list of {self.path} too early")
@@ -148,63 +162,62 @@ class Feed:
                     await self._take(part)
             finally:
                 self._reading = None
-        if self._new_view:
-            raise _NewViewError
+        if self._new_cache:
+            raise _NewCacheError
 
     def _begin_list(self) -> None:
-        self._new_view = False
-        self._listing = list(self.views)
-        for view in self._listing:
-            view.begin_list()
+        self._new_cache = False
+        self._listing = list(self.caches)
+        for cache in self._listing:
+            cache.begin_list()
 
     async def _take(self, part: Part) -> None:
-        if isinstance(part, watch_lines.Bookmark):
+        if isinstance(part, wire.Bookmark):
             await self._mark(part)
         elif part:
             await self._take_events(part)
         else:
             self._answered()
 
-    async def _take_events(self, events: Sequence[watch_lines.ObjectEvent]) -> None:
+    async def _take_events(self, events: Sequence[wire.ObjectEvent]) -> None:
         takers = self._takers()
-        batches = await asyncio.gather(*(view.prepare(events) for view in takers))
-        for view, batch in zip(takers, batches, strict=True):
-            view.take(batch)
+        batches = await asyncio.gather(*(cache.prepare(events) for cache in takers))
+        for cache, batch in zip(takers, batches, strict=True):
+            cache.take(batch)
         if self._listing is None:
             self._version = events[-1].version
             self._failures = 0
 
-    def _takers(self) -> list[informer_cache.View]:
+    def _takers(self) -> list[informer_cache.InformerCache]:
         if self._listing is not None:
             return self._listing
-        return [view for view in self.views if view.synced]
+        return [cache for cache in self.caches if cache.synced]
 
-    async def _mark(self, bookmark: watch_lines.Bookmark) -> None:
+    async def _mark(self, bookmark: wire.Bookmark) -> None:
         if self._listing is not None:
             if not bookmark.ends_initial_events:
                 return
             listed, self._listing = self._listing, None
-            for view in listed:
-                await view.end_list()
+            for cache in listed:
+                await cache.end_list()
             self._stream_tries = _STREAM_TRIES if self._stream_tries else 0
-            self._page_size = self._around.tuning.page_size
+            self._page_size = self._tuning.page_size
         self._version = bookmark.version
         self._failures = 0
-        if self._new_view and self._reading is not None:
+        if self._new_cache and self._reading is not None:
             # It came while the list was on its way.
             self._reading.stop()
 
     def _answered(self) -> None:
         self._was_answered = True
         self._missing_since = None
-        for view in self.views:
-            view.set_trouble(None)
+        for cache in self.caches:
+            cache.set_trouble(None)
 
     async def _watch(self, version: str) -> AsyncGenerator[Part, None]:
-        tuning = self._around.tuning
-        async with self._around.kube.stream(self.path.watch_request(version)) as content:
+        async with self._kube.stream(self.path.watch_request(version)) as content:
             yield ()
-            async for lines in watch_lines.batches(content.iter_any(), tuning.silence):
+            async for lines in wire.batches(content.iter_any(), self._tuning.silence):
                 for part in _parts(lines):
                     yield part
                     await asyncio.sleep(0)
@@ -212,8 +225,8 @@ class Feed:
     async def _pages(self) -> AsyncGenerator[Part, None]:
         limit, token = self._page_size, ""
         while True:
-            response = await self._around.kube.request(self.path.list_request(limit, token))
-            page = list_pages.read(self.path.target, response.body)
+            response = await self._kube.request(self.path.list_request(limit, token))
+            page = wire.read_page(self.path.target, response.body)
             count = 0
             yield ()
             for events in _slices(page.events()):
@@ -222,26 +235,26 @@ class Feed:
                 await asyncio.sleep(0)
             token = page.next
             if not token:
-                yield watch_lines.Bookmark(page.version, ends_initial_events=True)
+                yield wire.Bookmark(page.version, ends_initial_events=True)
                 return
             limit = _next_limit(self._page_size, count, len(response.body))
 
     async def _fail(self, error: api_errors.KubernetesError) -> None:
-        failure = watch_failures.assess(error)
-        self._around.observer.watch_failed(self.path.resource.kind, failure.reason)
+        failure = _assess(error)
+        self._failed(self.path.resource.kind, failure.reason)
         self._failures += 1
         if not self._version:
             self._change_way_to_list(failure)
         if failure.starts_anew:
             self._version = ""
         if failure.is_lasting or (self._failures > 1 and not self._was_answered):
-            for view in self.views:
-                view.set_trouble(str(error))
+            for cache in self.caches:
+                cache.set_trouble(str(error))
         self._note_absence(is_missing=failure.reason == "not_found")
-        jitter = self._around.jitter() / 2
-        await self._around.sleep(self._around.tuning.backoff.after(self._failures, jitter))
+        jitter = self._time.jitter() / 2
+        await self._time.sleep(self._tuning.backoff.after(self._failures, jitter))
 
-    def _change_way_to_list(self, failure: watch_failures.Failure) -> None:
+    def _change_way_to_list(self, failure: _Failure) -> None:
         """A list failed: a stream that is not understood, or breaks again, gives way to pages."""
         if self._stream_tries > 0:
             self._stream_tries = 0 if failure.is_refusal else self._stream_tries - 1
@@ -250,29 +263,29 @@ class Feed:
             self._page_size = 0
 
     def _note_absence(self, *, is_missing: bool) -> None:
-        now = self._around.clock.monotonic()
+        now = self._time.monotonic()
         if not is_missing:
             self._missing_since = None
         elif self._missing_since is None:
             self._missing_since = now
-        elif now - self._missing_since >= self._around.tuning.gone_after:
+        elif now - self._missing_since >= self._tuning.gone_after:
             self._missing_since = None
-            for view in tuple(self.views):
-                view.tell_gone()
+            for cache in tuple(self.caches):
+                cache.note_gone()
 
 
 def _parts(lines: Iterable[bytes]) -> Iterator[Part]:
     """Runs of events, and bookmarks, in their order; an error comes after what stands before it."""
-    batch: list[watch_lines.ObjectEvent] = []
+    batch: list[wire.ObjectEvent] = []
     size = 0
     for line in lines:
         try:
-            event = watch_lines.read(line)
+            event = wire.read_line(line)
         except api_errors.KubernetesError:
             if batch:
                 yield batch
             raise
-        if isinstance(event, watch_lines.Bookmark):
+        if isinstance(event, wire.Bookmark):
             if batch:
                 yield batch
             yield event
@@ -287,10 +300,10 @@ def _parts(lines: Iterable[bytes]) -> Iterator[Part]:
         yield batch
 
 
-def _slices(events: Iterable[watch_lines.ObjectEvent]) -> Iterator[list[watch_lines.ObjectEvent]]:
+def _slices(events: Iterable[wire.ObjectEvent]) -> Iterator[list[wire.ObjectEvent]]:
     iterator = iter(events)
     while True:
-        batch: list[watch_lines.ObjectEvent] = []
+        batch: list[wire.ObjectEvent] = []
         size = 0
         for event in iterator:
             batch.append(event)
@@ -307,3 +320,31 @@ def _next_limit(limit: int, count: int, size: int) -> int:
     if not limit or not count:
         return limit
     return max(1, min(limit, _PAGE_BYTES * count // max(size, 1)))
+
+
+def _assess(error: api_errors.KubernetesError) -> _Failure:
+    """What follows from an error."""
+    reason = _reason(error)
+    return _Failure(
+        reason,
+        starts_anew=reason in ("expired", "broken_answer", "refused"),
+        is_lasting=reason in _LASTING,
+        is_refusal=reason == "refused",
+    )
+
+
+def _reason(error: api_errors.KubernetesError) -> str:
+    if isinstance(error, wire.WatchFailed):
+        return "expired" if error.code == _GONE else "error_event"
+    for class_, reason in _BY_CLASS:
+        if isinstance(error, class_):
+            return reason
+    if isinstance(error, api_errors.ApiError):
+        return (
+            "refused"
+            if error.status in _REFUSED
+            else "server_error"
+            if error.status >= _SERVER_ERRORS
+            else "error"
+        )
+    return "error"

@@ -18,7 +18,6 @@ from typing import Any, Final
 import yaml
 
 from addon_operator.aio import waiting
-from addon_operator.kernel import clock
 from addon_operator.kernel import errors as kernel_errors
 from addon_operator.kube.client import api_errors, client, paths
 from addon_operator.kube.discovery import discovery
@@ -80,15 +79,13 @@ class CrdInstaller:
         kube: client.KubeClient,
         kinds: discovery.Catalog,
         labels: Mapping[str, str],
-        time: clock.Clock,
-        sleep: waiting.Sleep = asyncio.sleep,
+        time: waiting.Time,
     ) -> None:
         """``labels`` are put on every definition."""
         self._kube = kube
         self._kinds = kinds
         self._labels = labels
-        self._clock = time
-        self._sleep = sleep
+        self._time = time
 
     async def applied(self) -> dict[str, str]:
         """The digest of what was applied, by name, for all definitions that nobody changed since.
@@ -179,13 +176,13 @@ class CrdInstaller:
             )
 
     async def _until(self, done: Callable[[], Awaitable[bool]], problem: str) -> None:
-        deadline = self._clock.monotonic() + ESTABLISH_SECONDS
+        deadline = self._time.monotonic() + ESTABLISH_SECONDS
         for pause in _POLLS.pauses():
             if await done():
                 return
-            if self._clock.monotonic() >= deadline:
+            if self._time.monotonic() >= deadline:
                 raise CrdError(problem)
-            await self._sleep(pause)
+            await self._time.sleep(pause)
 
     async def _is_known(self, crd: crd_files.Crd, version: str) -> bool:
         try:

@@ -5,7 +5,6 @@ runs, so that a mistake in the last document changes nothing. Meaning of the ope
 objects" of the shell-operator documentation; ``Apply`` is server-side apply.
 """
 
-import asyncio
 import dataclasses
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -16,7 +15,7 @@ import orjson
 from addon_operator.aio import waiting
 from addon_operator.hook_contract import jq_programs
 from addon_operator.hook_contract.outputs import object_operations
-from addon_operator.kernel import clock, json_types
+from addon_operator.kernel import json_types
 from addon_operator.kube.client import api_errors, client, paths
 from addon_operator.kube.discovery import api_resources, discovery
 from addon_operator.kube.informers import projections
@@ -93,15 +92,13 @@ class ObjectPatcher:
         catalog: discovery.Catalog,
         deletions: own_deletions.OwnDeletions,
         jq: projections.JqRunner,
-        time: clock.Clock,
-        sleep: waiting.Sleep = asyncio.sleep,
+        time: waiting.Time,
     ) -> None:
         self._kube = kube
         self._catalog = catalog
         self._deletions = deletions
         self._jq = jq
-        self._clock = time
-        self._sleep = sleep
+        self._time = time
 
     async def apply(
         self, operations: Sequence[object_operations.Operation], owner: own_deletions.Owner, source: str
@@ -163,14 +160,14 @@ class ObjectPatcher:
 
     async def _awaited_place(self, target: object_operations.Target) -> _Place:
         # Every kind was there when the operations were checked, but for those that they define themselves.
-        deadline = self._clock.monotonic() + CRD_SECONDS
+        deadline = self._time.monotonic() + CRD_SECONDS
         while True:
             try:
                 return await self._place(target)
             except discovery.NoSuchKind:
-                if self._clock.monotonic() >= deadline:
+                if self._time.monotonic() >= deadline:
                     raise
-            await self._sleep(_POLLS.longest)
+            await self._time.sleep(_POLLS.longest)
             self._catalog.forget()
 
     async def _create(self, operation: object_operations.Create, place: _Place) -> None:
@@ -264,7 +261,7 @@ class ObjectPatcher:
             await self._wait_until_gone(place, _uid(answer))
 
     async def _wait_until_gone(self, place: _Place, uid: str) -> None:
-        deadline = self._clock.monotonic() + DELETE_SECONDS
+        deadline = self._time.monotonic() + DELETE_SECONDS
         for pause in _POLLS.pauses():
             try:
                 current = (await self._kube.get(place.whole, metadata_only=True))["metadata"]
@@ -272,9 +269,9 @@ class ObjectPatcher:
                 return
             if uid and current.get("uid") != uid:
                 return
-            if self._clock.monotonic() >= deadline:
+            if self._time.monotonic() >= deadline:
                 raise api_errors.KubernetesError(_still_there(place.target, current.get("finalizers") or []))
-            await self._sleep(pause)
+            await self._time.sleep(pause)
 
     async def _unless_missing(self, ignore_missing: bool, work: Awaitable[None]) -> None:
         try:
@@ -288,7 +285,7 @@ class ObjectPatcher:
             try:
                 return await attempt()
             except api_errors.Conflict:
-                await self._sleep(_PAUSE_SECONDS * number)
+                await self._time.sleep(_PAUSE_SECONDS * number)
         return await attempt()
 
 

@@ -1,13 +1,14 @@
 """What is asked of the API server for a binding."""
 
 from collections.abc import Sequence
+from typing import cast
 
 import pytest
 
 from addon_operator.engine.bindings import binding_selections
 from addon_operator.hook_contract import jq_programs
 from addon_operator.hook_contract.configuration import bindings
-from addon_operator.kube.informers import object_changes, object_selections, projections
+from addon_operator.kube.informers import informers, object_selections, projections
 from tests.unit.engine import bound_fakes
 
 
@@ -76,11 +77,9 @@ class Informers:
     def __init__(self) -> None:
         self.asked: list[tuple[object, object, object]] = []
 
-    def subscribe(
-        self, selection: object, projection: object, listener: object
-    ) -> object_changes.Subscription:
+    def subscribe(self, selection: object, projection: object, listener: object) -> informers.Subscription:
         self.asked.append((selection, projection, listener))
-        return bound_fakes.Subscription(bound_fakes.Cluster(), "Pod", listener)  # type: ignore[arg-type] # unused
+        return cast("informers.Subscription", None)
 
 
 class Listener:
@@ -89,10 +88,10 @@ class Listener:
 
 
 def test_a_binding_is_followed_with_its_selection_and_its_projection() -> None:
-    informers, listener = Informers(), Listener()
-    follow = binding_selections.InformerBindings(informers, Jq())
+    watches, listener = Informers(), Listener()
+    follow = binding_selections.InformerBindings(watches, Jq())
     follow(binding(jqFilter=".a"), listener)  # type: ignore[arg-type] # only passed on
-    assert informers.asked == [(selected(), projections.JqFiltered(".a", True, Jq()), listener)]
+    assert watches.asked == [(selected(), projections.JqFiltered(".a", True, Jq()), listener)]
 
 
 async def test_an_object_that_is_not_kept_still_counts_as_changed() -> None:

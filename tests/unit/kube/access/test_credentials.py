@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from addon_operator.aio import waiting
 from addon_operator.kube.access import auth, credentials
 from addon_operator.kube.client import api_errors, client
 from tests.unit.kube import certifying, kubeconfigs
@@ -267,7 +268,7 @@ async def rotating(tmp_path: pathlib.Path) -> AsyncIterator[Rotating]:
 
 
 async def test_a_rotated_authority_is_trusted_by_the_next_connection(rotating: Rotating) -> None:
-    async with client.KubeClient(await rotating.serve(), sleep=nowhere) as kube:
+    async with client.KubeClient(await rotating.serve(), time=Nowhere()) as kube:
         await kube.get("/version")
         await rotating.serve()
         await kube.get("/version")
@@ -276,7 +277,7 @@ async def test_a_rotated_authority_is_trusted_by_the_next_connection(rotating: R
 async def test_an_authority_that_is_not_rotated_in_time_is_told_and_read_as_soon_as_it_is(
     rotating: Rotating,
 ) -> None:
-    async with client.KubeClient(await rotating.serve(), sleep=nowhere) as kube:
+    async with client.KubeClient(await rotating.serve(), time=Nowhere()) as kube:
         await kube.get("/version")
         before = (rotating.account / "ca.crt").read_bytes()
         await rotating.serve()
@@ -336,8 +337,11 @@ async def test_certificates_of_the_kubeconfig_work_both_ways(tmp_path: pathlib.P
         assert "operator" in str(await kube.get("/version"))
 
 
-async def nowhere(_: float) -> None:
-    """A pause that takes no time."""
+class Nowhere(waiting.SystemTime):
+    """Its pauses take no time."""
+
+    async def sleep(self, seconds: float) -> None:
+        pass
 
 
 async def test_an_authority_that_is_not_trusted_is_one_sentence(tmp_path: pathlib.Path, secure: str) -> None:
@@ -345,7 +349,7 @@ async def test_an_authority_that_is_not_trusted_is_one_sentence(tmp_path: pathli
         secure, **{"certificate-authority": "operator.crt", "tls-server-name": "kubernetes"}
     )
     access = auth.load_access(kubeconfigs.write(tmp_path / "config", config), None, None, {})
-    async with client.KubeClient(access, sleep=nowhere) as kube:
+    async with client.KubeClient(access, time=Nowhere()) as kube:
         with pytest.raises(api_errors.Unreachable, match=r"is not trusted .*check certificate-authority"):
             await kube.get("/version")
 

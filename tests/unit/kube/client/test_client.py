@@ -9,7 +9,7 @@ import pytest
 from addon_operator.kernel import errors as kernel_errors
 from addon_operator.kernel import fencing
 from addon_operator.kube.access import auth, credentials
-from addon_operator.kube.client import api_errors, client, connection, paths
+from addon_operator.kube.client import api_errors, client, connection, paths, retries
 from tests.fakes import api_server
 from tests.fakes.api_server import Answer, ApiServer, Pauses, status
 
@@ -281,7 +281,7 @@ class Seen:
 async def test_every_try_is_observed(server: ApiServer, pauses: Pauses) -> None:
     seen = Seen()
     server.on("GET", PATH, Answer(hang_up=True), Answer(hang_up=True), status(503, "x"), {})
-    async with api_server.client_of(server.url, pauses, observer=seen) as kube:
+    async with api_server.client_of(server.url, pauses, done=seen.request_done) as kube:
         await kube.get(PATH)
     template = "/api/v1/namespaces/{namespace}/configmaps/{name}"
     assert [(verb, path, code) for verb, path, code, _ in seen.requests] == [
@@ -291,7 +291,7 @@ async def test_every_try_is_observed(server: ApiServer, pauses: Pauses) -> None:
 
 async def test_requests_beyond_the_burst_wait_for_their_turn(server: ApiServer, pauses: Pauses) -> None:
     server.on("GET", PATH, {})
-    async with api_server.client_of(server.url, pauses, qps=5, burst=2) as kube:
+    async with api_server.client_of(server.url, pauses, rate=retries.Rate(5, 2)) as kube:
         for _ in range(4):
             await kube.get(PATH)
     assert pauses.seconds == [pytest.approx(0.2), pytest.approx(0.2)]
@@ -299,7 +299,7 @@ async def test_requests_beyond_the_burst_wait_for_their_turn(server: ApiServer, 
 
 async def test_a_request_out_of_the_limit_does_not_wait(server: ApiServer, pauses: Pauses) -> None:
     server.on("GET", PATH, {})
-    async with api_server.client_of(server.url, pauses, qps=1, burst=1) as kube:
+    async with api_server.client_of(server.url, pauses, rate=retries.Rate(1, 1)) as kube:
         for _ in range(3):
             await kube.request(connection.Request("GET", PATH), limited=False)
     assert pauses.seconds == []

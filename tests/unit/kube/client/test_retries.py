@@ -58,24 +58,26 @@ def test_the_header_is_read_as_whole_seconds(header: str | None, seconds: float 
     assert retries.parse_retry_after(header) == seconds
 
 
+class Standing(Pauses):
+    """A clock that stands still while requests wait."""
+
+    async def sleep(self, seconds: float) -> None:
+        self.seconds.append(seconds)
+
+
 async def waits(limiter: retries.RateLimiter, count: int) -> None:
     await asyncio.gather(*(limiter.wait() for _ in range(count)))
 
 
 async def test_waiting_requests_each_have_their_place() -> None:
-    pauses = Pauses()
-    started: list[float] = []
-
-    async def note(seconds: float) -> None:
-        started.append(seconds)
-
-    await waits(retries.RateLimiter(10, 2, pauses, note), 5)
-    assert started == [pytest.approx(0.1), pytest.approx(0.2), pytest.approx(0.3)]
+    pauses = Standing()
+    await waits(retries.RateLimiter(retries.Rate(10, 2), pauses), 5)
+    assert pauses.seconds == [pytest.approx(0.1), pytest.approx(0.2), pytest.approx(0.3)]
 
 
 async def test_unused_time_gives_no_more_than_the_burst() -> None:
     pauses = Pauses()
-    limiter = retries.RateLimiter(10, 2, pauses, pauses.sleep)
+    limiter = retries.RateLimiter(retries.Rate(10, 2), pauses)
     pauses.now += 1000
     await waits(limiter, 2)
     assert pauses.seconds == []
@@ -85,5 +87,5 @@ async def test_unused_time_gives_no_more_than_the_burst() -> None:
 
 async def test_no_limit_means_no_wait() -> None:
     pauses = Pauses()
-    await waits(retries.RateLimiter(0, 1, pauses, pauses.sleep), 100)
+    await waits(retries.RateLimiter(retries.UNLIMITED, pauses), 100)
     assert pauses.seconds == []

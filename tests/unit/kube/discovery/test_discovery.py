@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from addon_operator.kube.client import api_errors, client
+from addon_operator.kube.client import api_errors, client, retries
 from addon_operator.kube.discovery import api_resources, discovery
 from tests.fakes import api_server
 from tests.fakes.api_server import Answer, ApiServer, Pauses, status
@@ -251,7 +251,7 @@ async def test_what_is_known_is_not_asked_for_again_until_it_is_forgotten(
 async def test_discovery_is_not_slowed_by_the_rate_limit(server: ApiServer, pauses: Pauses) -> None:
     script_one_by_one(server)
     server.on("GET", "/apis/metrics.k8s.io/v1beta1", {"resources": []})
-    async with api_server.client_of(server, pauses, qps=1, burst=1) as kube:
+    async with api_server.client_of(server, pauses, rate=retries.Rate(1, 1)) as kube:
         await discovery.read(kube)
     assert pauses.seconds == []
 

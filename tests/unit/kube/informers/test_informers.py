@@ -5,11 +5,11 @@ from collections.abc import AsyncIterator, Sequence
 import orjson
 import pytest
 
-from addon_operator.kube.informers import informers, object_changes, projections
+from addon_operator.kube.informers import object_changes, object_selections, projections
 from tests.fakes import listeners
 from tests.unit.kube import informing
 
-Selection = informers.ObjectSelection
+Selection = object_selections.ObjectSelection
 
 
 @pytest.fixture
@@ -290,7 +290,7 @@ async def test_a_listener_that_fails_harms_only_itself(
     world: informing.World, caplog: pytest.LogCaptureFixture
 ) -> None:
     class Broken(listeners.Recorder):
-        def changed(self, changes: Sequence[informers.Change]) -> None:
+        def changed(self, changes: Sequence[object_changes.Change]) -> None:
             raise ZeroDivisionError
 
     world.informers.subscribe(informing.CONFIG_MAPS, projections.FullObject(), Broken())
@@ -301,9 +301,8 @@ async def test_a_listener_that_fails_harms_only_itself(
     assert world.informers.alive
 
 
-async def test_closing_ends_every_watch_and_the_work(world: informing.World) -> None:
+async def test_closing_ends_every_watch(world: informing.World) -> None:
     _, recorder = await world.synced(Selection("ConfigMap", namespace_labels="team=x"))
     await world.informers.close()
-    await world.informers.work()
     await world.server.until(lambda: not world.server.streams)
     assert recorder.calls == ["synced"]

@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator, Sequence
 import orjson
 import pytest
 
-from addon_operator.kube.informers import informers, projections, reflector
+from addon_operator.kube.informers import object_selections, projections, reflector
 from tests.fakes import histories, listeners, object_server
 from tests.unit.kube import informing
 
-Selection = informers.ObjectSelection
+Selection = object_selections.ObjectSelection
 
 
 @pytest.fixture

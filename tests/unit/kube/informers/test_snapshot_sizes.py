@@ -4,7 +4,7 @@ import orjson
 import pytest
 
 from addon_operator.documents import packed_entries
-from addon_operator.kube.informers import informer_cache, projections, watch_lines
+from addon_operator.kube.informers import informer_cache, projections, wire
 from tests.unit.kube import informing
 
 
@@ -16,35 +16,33 @@ def test_the_size_of_an_entry_is_known_whether_or_not_it_is_compressed(size: int
     assert packed_entries.unpack(kept) == entry
 
 
-def event(
-    name: str, text: str, version: int, *, uid: str = "", deleted: bool = False
-) -> watch_lines.ObjectEvent:
+def event(name: str, text: str, version: int, *, uid: str = "", deleted: bool = False) -> wire.ObjectEvent:
     data = orjson.dumps({"metadata": {"name": name}, "text": text})
-    return watch_lines.ObjectEvent(deleted, ("n", name), uid or name, str(version), data)
+    return wire.ObjectEvent(deleted, ("n", name), uid or name, str(version), data)
 
 
-async def take(view: informer_cache.View, *events: watch_lines.ObjectEvent) -> int:
-    view.take(await view.prepare(events))
-    return view.size
+async def take(cache: informer_cache.InformerCache, *events: wire.ObjectEvent) -> int:
+    cache.take(await cache.prepare(events))
+    return cache.size
 
 
-def size_of(view: informer_cache.View) -> int:
-    return sum(len(packed_entries.unpack(kept)) for _, kept in view.rows())
+def size_of(cache: informer_cache.InformerCache) -> int:
+    return sum(len(packed_entries.unpack(kept)) for _, kept in cache.rows())
 
 
-async def test_a_view_knows_the_size_of_its_entries_at_any_time() -> None:
-    view = informer_cache.View(projections.FullObject(), "things")
-    assert view.size == 0
-    await take(view, event("a", "short", 1), event("b", "x" * 5000, 2))
-    assert view.size == size_of(view) > 5000
-    grown = await take(view, event("a", "much longer", 3))
-    assert grown == size_of(view)
-    again = await take(view, event("a", "of another object", 4, uid="other"))
-    assert again == size_of(view)
-    assert await take(view, event("b", "x" * 5000, 5, deleted=True)) == size_of(view) < 100
-    view.begin_list()
-    await view.end_list()
-    assert view.size == 0
+async def test_a_cache_knows_the_size_of_its_entries_at_any_time() -> None:
+    cache = informer_cache.InformerCache(projections.FullObject(), "things")
+    assert cache.size == 0
+    await take(cache, event("a", "short", 1), event("b", "x" * 5000, 2))
+    assert cache.size == size_of(cache) > 5000
+    grown = await take(cache, event("a", "much longer", 3))
+    assert grown == size_of(cache)
+    again = await take(cache, event("a", "of another object", 4, uid="other"))
+    assert again == size_of(cache)
+    assert await take(cache, event("b", "x" * 5000, 5, deleted=True)) == size_of(cache) < 100
+    cache.begin_list()
+    await cache.end_list()
+    assert cache.size == 0
 
 
 async def test_a_subscription_has_the_size_of_what_it_shows() -> None:

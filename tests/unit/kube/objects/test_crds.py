@@ -50,7 +50,7 @@ def discoverable(server: api_server.ApiServer) -> None:
 
 @pytest.fixture
 def installer(kube: client.KubeClient, pauses: api_server.Pauses) -> crds.CrdInstaller:
-    return crds.CrdInstaller(kube, discovery.Catalog(kube, pauses), {}, pauses, pauses.sleep)
+    return crds.CrdInstaller(kube, discovery.Catalog(kube, pauses), {}, pauses)
 
 
 def writes(server: api_server.ApiServer) -> list[str]:

@@ -126,9 +126,7 @@ class Bench:
         self.pauses = pauses
         self.deletions = own_deletions.OwnDeletions()
         catalog = discovery.Catalog(kube, pauses)
-        self.patcher = object_patches.ObjectPatcher(
-            kube, catalog, self.deletions, informing.JqHere(), pauses, pauses.sleep
-        )
+        self.patcher = object_patches.ObjectPatcher(kube, catalog, self.deletions, informing.JqHere(), pauses)
         offer(server, *KINDS)
 
     async def run(self, *documents: dict[str, Any]) -> None:
@@ -465,7 +463,9 @@ async def test_what_cannot_be_meant_is_told_before_anything_is_done(
     assert bench.writes == []
 
 
-async def test_an_object_may_follow_the_definition_of_its_kind(bench: Bench) -> None:
+async def test_an_object_may_follow_the_definition_of_its_kind(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     definition = {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -482,7 +482,7 @@ async def test_an_object_may_follow_the_definition_of_its_kind(bench: Bench) -> 
         if len(bench.pauses.seconds) == slow:
             offer(bench.server, *known, ("example.org/v1", "Widget", "widgets", "Cluster"))
 
-    bench.patcher._sleep = sleep
+    monkeypatch.setattr(bench.pauses, "sleep", sleep)
     await bench.run({"operation": "Create", "object": definition}, {"operation": "Create", "object": widget})
     assert bench.writes == [f"POST {path}", "POST /apis/example.org/v1/widgets"]
 

@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 from addon_operator.kube.client import api_errors, paths
-from addon_operator.kube.informers import list_pages
+from addon_operator.kube.informers import wire
 
 TARGET = paths.target("GET", "/api/v1/pods")
 METADATA = {"resourceVersion": "7", "continue": "next"}
@@ -47,7 +47,7 @@ def test_items_come_one_by_one_whatever_stands_in_them(
     write: Callable[[list[dict[str, Any]]], bytes], kind: dict[str, str], specs: list[Any]
 ) -> None:
     items = [item(number, spec) for number, spec in enumerate(specs)]
-    page = list_pages.read(TARGET, write(items))
+    page = wire.read_page(TARGET, write(items))
     assert (page.version, page.next) == ("7", "next")
     events = list(page.events())
     wanted = {} if kind else {"apiVersion": "e.io/v1", "kind": "Widget"}
@@ -62,14 +62,14 @@ def test_items_come_one_by_one_whatever_stands_in_them(
 )
 def test_a_list_is_read_in_any_order_of_keys(order: tuple[str, ...]) -> None:
     lists = {"kind": "PodList", "apiVersion": "v1", "metadata": METADATA, "items": [item(1)]}
-    (event,) = list_pages.read(TARGET, orjson.dumps({key: lists[key] for key in order})).events()
+    (event,) = wire.read_page(TARGET, orjson.dumps({key: lists[key] for key in order})).events()
     assert event[1:4] == (("a", "x1"), "u1", "1")
     assert orjson.loads(event.data) == {"kind": "Pod", "apiVersion": "v1", **item(1)}
 
 
 def test_an_item_that_holds_a_list_like_its_own_is_not_cut() -> None:
     inner = [{"metadata": {"name": "in"}}, {"metadata": {"name": "in"}}]
-    page = list_pages.read(TARGET, own_kind([item(1, inner), item(2, inner)]))
+    page = wire.read_page(TARGET, own_kind([item(1, inner), item(2, inner)]))
     assert [event.key[1] for event in page.events()] == ["x1", "x2"]
 
 
@@ -78,7 +78,7 @@ def test_an_unusual_way_to_write_a_list_is_read_too(items: bytes) -> None:
     body = (
         b'{"kind": "PodList", "apiVersion": "v1", "metadata": {"resourceVersion": "7"}, "items": %b}' % items
     )
-    page = list_pages.read(TARGET, body)
+    page = wire.read_page(TARGET, body)
     assert (page.next, list(page.events())) == ("", [])
 
 
@@ -87,17 +87,17 @@ def test_an_unusual_way_to_write_a_list_is_read_too(items: bytes) -> None:
 )
 def test_what_is_no_list_is_told(body: bytes) -> None:
     with pytest.raises(api_errors.BrokenAnswer, match=r"to list pods is not a list: \w"):
-        list_pages.read(TARGET, body)
+        wire.read_page(TARGET, body)
 
 
 def test_items_that_are_not_json_are_told() -> None:
     body = own_kind([item(1), item(2)]).replace(b'"x2"', b'"x2')
     with pytest.raises(api_errors.BrokenAnswer, match="is not a list: JSON is malformed"):
-        list_pages.read(TARGET, body)
+        wire.read_page(TARGET, body)
 
 
 def test_an_item_without_metadata_is_told() -> None:
-    page = list_pages.read(TARGET, own_kind([{"spec": 1}]))
+    page = wire.read_page(TARGET, own_kind([{"spec": 1}]))
     with pytest.raises(api_errors.BrokenAnswer, match="an object without metadata"):
         list(page.events())
 
@@ -105,4 +105,4 @@ def test_an_item_without_metadata_is_told() -> None:
 def test_an_item_that_is_nested_too_deep_to_be_read_is_told() -> None:
     body = own_kind([item(1)]).replace(b"null", b"[" * 100_000 + b"]" * 100_000)
     with pytest.raises(api_errors.BrokenAnswer, match="recursion"):
-        list_pages.read(TARGET, body)
+        wire.read_page(TARGET, body)

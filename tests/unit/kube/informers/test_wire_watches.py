@@ -7,7 +7,7 @@ import orjson
 import pytest
 
 from addon_operator.kube.client import api_errors
-from addon_operator.kube.informers import watch_lines
+from addon_operator.kube.informers import wire
 
 METADATA = {"namespace": "a", "uid": "u1", "resourceVersion": "7", "name": "x", "labels": {"name": "no"}}
 OBJECT = {"metadata": METADATA, "kind": "Secret", "apiVersion": "v1", "data": {"metadata": "hidden"}}
@@ -21,18 +21,14 @@ def line(type_: str, body: object) -> bytes:
 @pytest.mark.parametrize("type_", ["ADDED", "DELETED"])
 def test_an_event_is_read_in_any_order_of_keys(type_: str, order: tuple[str, ...]) -> None:
     body = {key: OBJECT[key] for key in order}
-    wanted = watch_lines.ObjectEvent(type_ == "DELETED", ("a", "x"), "u1", "7", orjson.dumps(body))
-    assert watch_lines.read(line(type_, body)) == wanted
-    assert (
-        watch_lines.read(b'{ "object": %b, "type": "%b" }' % (orjson.dumps(body), type_.encode())) == wanted
-    )
+    wanted = wire.ObjectEvent(type_ == "DELETED", ("a", "x"), "u1", "7", orjson.dumps(body))
+    assert wire.read_line(line(type_, body)) == wanted
+    assert wire.read_line(b'{ "object": %b, "type": "%b" }' % (orjson.dumps(body), type_.encode())) == wanted
 
 
 def test_an_object_of_the_cluster_has_no_namespace() -> None:
-    event = watch_lines.read(
-        line("MODIFIED", {"metadata": {"name": "x", "resourceVersion": "7", "uid": None}})
-    )
-    assert isinstance(event, watch_lines.ObjectEvent)
+    event = wire.read_line(line("MODIFIED", {"metadata": {"name": "x", "resourceVersion": "7", "uid": None}}))
+    assert isinstance(event, wire.ObjectEvent)
     assert (event.key, event.uid) == (("", "x"), "")
 
 
@@ -43,7 +39,7 @@ def test_an_object_of_the_cluster_has_no_namespace() -> None:
 )
 def test_a_bookmark_says_where_the_watch_is(annotations: dict[str, str] | None, ends: bool) -> None:
     body = {"kind": "Pod", "metadata": {"annotations": annotations, "resourceVersion": "9"}}
-    assert watch_lines.read(line("BOOKMARK", body)) == watch_lines.Bookmark("9", ends)
+    assert wire.read_line(line("BOOKMARK", body)) == wire.Bookmark("9", ends)
 
 
 @pytest.mark.parametrize(
@@ -55,8 +51,8 @@ def test_a_bookmark_says_where_the_watch_is(annotations: dict[str, str] | None, 
     ids=["told", "untold"],
 )
 def test_an_error_event_ends_the_watch(status: dict[str, Any], code: int, says: str) -> None:
-    with pytest.raises(watch_lines.WatchFailed, match=says) as caught:
-        watch_lines.read(line("ERROR", status))
+    with pytest.raises(wire.WatchFailed, match=says) as caught:
+        wire.read_line(line("ERROR", status))
     assert caught.value.code == code
 
 
@@ -80,5 +76,5 @@ def test_an_error_event_ends_the_watch(status: dict[str, Any], code: int, says: 
 )
 def test_what_is_not_an_event_is_told_without_a_word_of_it(broken: bytes) -> None:
     with pytest.raises(api_errors.BrokenAnswer, match=r"\w+ ") as caught:
-        watch_lines.read(broken)
+        wire.read_line(broken)
     assert "hidden" not in str(caught.value)

@@ -19,7 +19,7 @@ from addon_operator.debug import debug_api, debug_render
 from addon_operator.engine import engine, events, introspection, state
 from addon_operator.engine.bindings import binding_selections
 from addon_operator.engine.converge import converge, module_discovery, task_factory
-from addon_operator.engine.hooks import global_hooks, hook_run, hook_runner
+from addon_operator.engine.hooks import global_hooks, hook_outputs, hook_run, hook_runner
 from addon_operator.engine.modules import (
     module_crds,
     module_files,
@@ -207,8 +207,7 @@ class Graph:
                 self._settings.hook_env,
             ),
             default_timeout=self._settings.hook_timeout,
-            logger=self._parts.log,
-            log_proxy_hook_json=self._settings.log_proxy_hook_json,
+            log=hook_runner.HookLog(self._parts.log, merge_json=self._settings.log_proxy_hook_json),
             keep_tmp_files=self._settings.debug_keep_tmp_files,
             run_child=self._parts.run_child,
         )
@@ -226,20 +225,16 @@ class Graph:
         return made
 
     def _hook_executor(self) -> hook_run.HookExecutor:
-        return hook_run.HookExecutor(
-            self._runner,
-            self._values,
+        outputs = hook_outputs.HookOutputs(
+            self._object_patcher(),
             self._config,
-            self._sinks(),
-            self._tell,
-            enabled_modules=lambda: self._states.enabled,
-            is_current=self._states.is_current,
-            warn=self._parts.warn,
+            self._values,
+            hook_metrics.HookMetrics(self._parts.meters.registry),
+            self._parts.load_outputs,
         )
-
-    def _sinks(self) -> hook_run.Sinks:
-        metrics_of_hooks = hook_metrics.HookMetrics(self._parts.meters.registry)
-        return hook_run.Sinks(self._object_patcher(), metrics_of_hooks, self._parts.load_outputs)
+        return hook_run.HookExecutor(
+            self._runner, self._values, outputs, self._states, self._tell, self._parts.warn
+        )
 
     def _object_patcher(self) -> object_patches.ObjectPatcher:
         return object_patches.ObjectPatcher(

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from addon_operator.engine import events, state
 from addon_operator.engine.bindings import hook_bindings, hook_rates, hook_tasks, schedules
-from addon_operator.engine.hooks import hook_run
+from addon_operator.engine.hooks import hook_outputs
 from addon_operator.engine.queues import queue_set
 from addon_operator.hook_contract import binding_contexts
 from addon_operator.hook_contract.configuration import bindings, hook_config
@@ -169,7 +169,7 @@ class Hooks:
         self.runs: list[Run] = []
         self.fail: dict[str, int] = {}
         self.gates: dict[str, asyncio.Event] = {}
-        self.effects = hook_run.HookEffects()
+        self.effects = hook_outputs.HookEffects()
 
     async def run(
         self,
@@ -178,7 +178,7 @@ class Hooks:
         labels: events.HookLabels,
         *,
         allow_failure: bool = False,
-    ) -> hook_run.HookEffects:
+    ) -> hook_outputs.HookEffects:
         told = json.loads(b"".join(binding_contexts.document(contexts_)))
         self.runs.append(Run(hook.name, told, labels, allow_failure))
         if hook.name in self.gates:

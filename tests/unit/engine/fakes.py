@@ -6,12 +6,10 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from addon_operator.engine import events
-from addon_operator.engine.hooks import hook_run
 from addon_operator.engine.queues import task_queue
 from addon_operator.hook_contract.outputs import object_operations
 from addon_operator.kernel import errors
 from addon_operator.kube.objects import own_deletions
-from addon_operator.telemetry import hook_metrics, series
 
 NOWHERE = pathlib.Path("/nowhere")
 
@@ -75,7 +73,3 @@ class Objects:
             raise self.error
         self.applied.append(tuple(operations))
         self.owners.append(owner)
-
-
-def no_sinks() -> hook_run.Sinks:
-    return hook_run.Sinks(Objects(), hook_metrics.HookMetrics(series.Registry()))

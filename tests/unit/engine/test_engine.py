@@ -9,7 +9,7 @@ import pytest
 
 from addon_operator.engine import engine, reactions, state
 from addon_operator.engine.converge import converge, task_factory
-from addon_operator.engine.hooks import hook_run
+from addon_operator.engine.hooks import hook_outputs
 from addon_operator.engine.queues import tasks
 from addon_operator.kernel import errors
 from addon_operator.kernel.names import ModuleName
@@ -214,7 +214,7 @@ async def test_a_global_hook_that_changes_values_on_an_event_asks_for_a_converge
 ) -> None:
     bench = await started(benches, hook("a.sh", kubernetes=[pods()]))
     bench.story  # noqa: B018 - forgets the start
-    bench.hooks.effects = hook_run.HookEffects(values_changed=True)
+    bench.hooks.effects = hook_outputs.HookEffects(values_changed=True)
     bench.cluster.put("Pod", "x")
     await fakes.settle()
     assert bench.story == [*CONVERGE, "a.sh: pods Added x"]

@@ -81,7 +81,7 @@ class _Check:
             tmp_dir=directory,
             environment=variables,
             default_timeout=None,
-            logger=_silent(),
+            log=hook_runner.HookLog(_silent()),
             run_child=children.run_child,
         )
         at_once = min(_AT_MOST_AT_ONCE, _AT_ONCE_PER_CPU * (os.cpu_count() or 1))

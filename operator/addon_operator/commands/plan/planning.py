@@ -87,7 +87,7 @@ async def _tools(
         tmp_dir=workspace,
         environment=child_environment.of_hooks(environ, access, workspace, settings.hook_env),
         default_timeout=settings.hook_timeout,
-        logger=log,
+        log=hook_runner.HookLog(log),
         run_child=run_child,
     )
     ignored = await release_setup.ignored_releases(kube, settings, environ)

@@ -6,7 +6,7 @@ from typing import Final, Protocol
 
 from addon_operator.engine import events, state
 from addon_operator.engine.bindings import hook_rates, triggers
-from addon_operator.engine.hooks import hook_run
+from addon_operator.engine.hooks import hook_outputs
 from addon_operator.engine.queues import queue_set, tasks
 from addon_operator.hook_contract import binding_contexts
 from addon_operator.kernel import errors
@@ -45,7 +45,7 @@ class Executor(Protocol):
         labels: events.HookLabels,
         *,
         allow_failure: bool = False,
-    ) -> hook_run.HookEffects:
+    ) -> hook_outputs.HookEffects:
         """Run a hook; raises when it fails or one of its outputs is wrong."""
         ...
 
@@ -93,7 +93,7 @@ class HookTasks:
         *,
         queue: str = queue_set.MAIN,
         allow_failure: bool = False,
-    ) -> hook_run.HookEffects:
+    ) -> hook_outputs.HookEffects:
         """Run a hook now and tell Synchronizations of its end.
 
         Raises what :meth:`.HookExecutor.run` raises.
@@ -140,7 +140,7 @@ class HookTasks:
             raise tasks.PostponedError(wait)
         queue = told[0].binding.queue
         effects = await self.run(hook, told, task.activation, queue=queue, allow_failure=task.allow_failure)
-        if self.reactor is not None and _reacts(told) and effects != hook_run.HookEffects():
+        if self.reactor is not None and _reacts(told) and effects != hook_outputs.HookEffects():
             self.reactor.hook_changed(hook)
 
 

@@ -31,12 +31,9 @@ class HookFileError(errors.AddonOperatorError):
 class HookDirectory:
     """The files of one run, each known by the environment variable that tells the hook its path."""
 
-    def __init__(
-        self, path: pathlib.Path, max_output_bytes: int = MAX_OUTPUT_BYTES, *, keep: bool = True
-    ) -> None:
+    def __init__(self, path: pathlib.Path, *, keep: bool) -> None:
         """``keep``: whether :meth:`remove` leaves it where it is."""
         self.path = path
-        self._max_output_bytes = max_output_bytes
         self._keep = keep
         self._files: dict[str, pathlib.Path] = {}
 
@@ -108,9 +105,9 @@ class HookDirectory:
         with open(descriptor, "rb") as file:  # noqa: PTH123 - pathlib opens no descriptors
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 raise HookFileError(f"the file of {variable} is no regular file any more; write into it")
-            data = file.read(self._max_output_bytes + 1)
-        if len(data) > self._max_output_bytes:
-            limit = self._max_output_bytes // (1024 * 1024)
+            data = file.read(MAX_OUTPUT_BYTES + 1)
+        if len(data) > MAX_OUTPUT_BYTES:
+            limit = MAX_OUTPUT_BYTES // (1024 * 1024)
             raise HookFileError(f"more than {limit} MiB were written to {variable}; write less in one run")
         return data
 

@@ -8,13 +8,14 @@ import contextlib
 import pathlib
 import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final, ParamSpec, TypeAlias, TypeVar
 
 import structlog
 
-from addon_operator.engine.hooks import hook_directory, hook_files, hook_log
-from addon_operator.hook_contract import binding_contexts
+from addon_operator.engine import state
+from addon_operator.engine.hooks import hook_directory, hook_files
+from addon_operator.hook_contract import binding_contexts, hook_log_lines
 from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import durations, errors, names
 from addon_operator.kernel.json_types import JsonObject
@@ -39,26 +40,12 @@ _VERDICTS: Final = {"true": True, "false": False}
 _QUOTED_LINES: Final = 3
 _SEE_LOG: Final = "the operator's log shows what it wrote"
 _SHOWN_CHARS: Final = 60
+OUTPUT_FIELD: Final = "output"
+"""Field of log records that says to which stream a hook wrote."""
 
 _Result = TypeVar("_Result")
 _Arguments = ParamSpec("_Arguments")
 _Inputs: TypeAlias = Mapping[str, JsonObject]
-
-
-@dataclass(frozen=True, slots=True)
-class HookRunRequest:
-    """What one run of a hook needs."""
-
-    path: pathlib.Path
-    contexts: Iterable[binding_contexts.Context]
-    config_values: JsonObject
-    values: JsonObject
-    log_fields: Mapping[str, str] = field(default_factory=dict)
-    """Fields of each line in the log; ``hook`` is also its name in errors."""
-    timeout: float | None = None
-    """Seconds; ``None``: the operator's default."""
-    cwd: pathlib.Path | None = None
-    """Working directory; ``None``: the hook's own directory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,11 +132,34 @@ def _signal_name(number: int) -> str:
         return f"signal {number}"
 
 
+class HookLog:
+    """Writes each line of a hook's output as a record; JSON lines as records of their own if asked."""
+
+    def __init__(self, logger: structlog.typing.FilteringBoundLogger, *, merge_json: bool = False) -> None:
+        self._logger = logger
+        self._merge_json = merge_json
+
+    def handler(self, fields: Mapping[str, str], stream: str) -> Callable[[str], None]:
+        """What takes the lines of ``stream`` (``stdout`` or ``stderr``) of a run with these log fields."""
+        own = {**fields, OUTPUT_FIELD: stream}
+        logger = self._logger.bind(**own)
+
+        def write(text: str) -> None:
+            if not text.strip():
+                return
+            if self._merge_json:
+                line = hook_log_lines.structured(text, own)
+                getattr(logger, line.level)(line.message, **line.fields)
+            else:
+                logger.info(text)
+
+        return write
+
+
 class HookRunner:
     """Starts hooks and hands them their files.
 
     ``environment`` is the operator's own; hooks inherit it. ``default_timeout`` is in seconds.
-    ``log_proxy_hook_json`` merges lines of output that are JSON objects into the log's records.
     """
 
     def __init__(
@@ -158,29 +168,24 @@ class HookRunner:
         tmp_dir: pathlib.Path,
         environment: Mapping[str, str],
         default_timeout: float | None,
-        logger: structlog.typing.FilteringBoundLogger,
-        log_proxy_hook_json: bool = False,
+        log: HookLog,
         keep_tmp_files: bool = False,
         run_child: children.RunChild = children.run_child,
-        max_output_bytes: int = hook_directory.MAX_OUTPUT_BYTES,
     ) -> None:
         self._tmp_dir = tmp_dir
         self._environment = dict(environment)
         self._default_timeout = default_timeout
-        self._log = hook_log.HookLog(logger, merge_json=log_proxy_hook_json)
+        self._log = log
         self._keep_tmp_files = keep_tmp_files
         self._run_child = run_child
-        self._max_output_bytes = max_output_bytes
 
-    async def config(
-        self, hook_path: pathlib.Path, kind: hook_config.HookKind, *, cwd: pathlib.Path | None = None
-    ) -> hook_config.HookConfig:
+    async def config(self, hook_path: pathlib.Path, kind: hook_config.HookKind) -> hook_config.HookConfig:
         """Ask a hook for its configuration.
 
         Raises :class:`.HookConfigError` when it cannot be started, fails, or
         prints a configuration that is wrong.
         """
-        result = await self._ask_for_config(hook_path, cwd)
+        result = await self._ask_for_config(hook_path)
         source = f"hook {hook_path}"
         text = _config_text(result, source)
         try:
@@ -192,21 +197,19 @@ class HookRunner:
             told = f"it said on standard error: {said}"
             raise hook_config.HookConfigError(source, *error.violations, told) from error
 
-    async def config_text(self, hook_path: pathlib.Path, *, cwd: pathlib.Path | None = None) -> str:
+    async def config_text(self, hook_path: pathlib.Path) -> str:
         """What a hook prints when it is started with ``--config``.
 
         Raises :class:`.HookConfigError` when it cannot be started or fails.
         """
-        return _config_text(await self._ask_for_config(hook_path, cwd), f"hook {hook_path}")
+        return _config_text(await self._ask_for_config(hook_path), f"hook {hook_path}")
 
-    async def _ask_for_config(
-        self, hook_path: pathlib.Path, cwd: pathlib.Path | None
-    ) -> children.ChildResult:
+    async def _ask_for_config(self, hook_path: pathlib.Path) -> children.ChildResult:
         try:
             return await self._run_child(
                 [*hook_files.command(hook_path), "--config"],
                 env=self._environment,
-                cwd=cwd or hook_path.parent,
+                cwd=hook_path.parent,
                 timeout=min(CONFIG_TIMEOUT, self._default_timeout or CONFIG_TIMEOUT),
                 on_stderr_line=self._log.handler({"hook": str(hook_path)}, "stderr"),
                 capture_stdout=MAX_CONFIG_BYTES,
@@ -214,19 +217,26 @@ class HookRunner:
         except children.ChildStartError as error:
             raise hook_config.HookConfigError(f"hook {hook_path}", str(error)) from error
 
-    async def run(self, request: HookRunRequest) -> HookRunResult:
-        """Run a hook.
+    async def run(
+        self,
+        hook: state.Hook,
+        contexts: Iterable[binding_contexts.Context],
+        config_values: JsonObject,
+        values: JsonObject,
+        log_fields: Mapping[str, str],
+    ) -> HookRunResult:
+        """Run a hook; ``log_fields`` stand in each line that it logs.
 
         Raises :class:`HookFailed` when it fails or what it wrote cannot be read,
         :class:`.HookFileError` when there is no room for its files, and
         :class:`.ChildStartError` when it cannot be started.
         """
-        name = request.log_fields.get("hook", request.path.name)
-        timeout = self._default_timeout if request.timeout is None else request.timeout
-        inputs: _Inputs = {CONFIG_VALUES: request.config_values, VALUES: request.values}
+        name, own = hook.name, hook.config.settings.execution_timeout
+        timeout = self._default_timeout if own is None else own
+        inputs: _Inputs = {CONFIG_VALUES: config_values, VALUES: values}
         with self._directory(name) as files:
-            await _in_thread(_prepare, files, inputs, _OUTPUTS, request.contexts)
-            result = await self._start(request.path, files, request.log_fields, timeout, request.cwd)
+            await _in_thread(_prepare, files, inputs, _OUTPUTS, contexts)
+            result = await self._start(hook.path, files, log_fields, timeout)
             if _has_failed(result):
                 written_until_then = await _in_thread(_collect_leniently, files, KUBERNETES_PATCH)
                 raise HookFailed(name, result, describe_failure(result, timeout), written_until_then)
@@ -258,7 +268,7 @@ class HookRunner:
             try:
                 await _in_thread(_prepare, files, inputs, _VERDICT)
                 fields = {"module": module, "hook": "enabled"}
-                result = await self._start(script, files, fields, self._default_timeout, None)
+                result = await self._start(script, files, fields, self._default_timeout)
                 written = await _in_thread(_collect, files, _VERDICT)
             except (children.ChildStartError, hook_directory.HookFileError) as error:
                 raise EnabledScriptError(module, f"cannot be asked: {error}") from error
@@ -272,7 +282,7 @@ class HookRunner:
     @contextlib.contextmanager
     def _directory(self, name: str) -> Iterator[hook_directory.HookDirectory]:
         with hook_directory.private_directory(self._tmp_dir, name, keep=self._keep_tmp_files) as path:
-            yield hook_directory.HookDirectory(path, self._max_output_bytes, keep=self._keep_tmp_files)
+            yield hook_directory.HookDirectory(path, keep=self._keep_tmp_files)
 
     async def _start(
         self,
@@ -280,12 +290,11 @@ class HookRunner:
         files: hook_directory.HookDirectory,
         log_fields: Mapping[str, str],
         timeout: float | None,
-        cwd: pathlib.Path | None,
     ) -> children.ChildResult:
         return await self._run_child(
             hook_files.command(path),
             env={**self._environment, **files.environment()},
-            cwd=cwd or path.parent,
+            cwd=path.parent,
             timeout=timeout,
             on_stdout_line=self._log.handler(log_fields, "stdout"),
             on_stderr_line=self._log.handler(log_fields, "stderr"),

@@ -8,7 +8,7 @@ import pytest
 
 from addon_operator.engine import events, state
 from addon_operator.engine.bindings import hook_bindings
-from addon_operator.engine.hooks import hook_run
+from addon_operator.engine.hooks import hook_outputs
 from addon_operator.engine.queues import tasks
 from addon_operator.kernel import errors
 from addon_operator.kernel.names import ModuleName
@@ -272,7 +272,7 @@ async def test_a_kind_that_comes_later_does_not_hold_up_the_start(bench: Bench) 
     assert bench.bindings.waiting(tasks.GLOBAL_OWNER) == []
     assert bench.bindings.snapshots(one)["shops"] == ()
     bench.cluster.put("Shop", "s")
-    bench.hooks.effects = hook_run.HookEffects(values_changed=True)
+    bench.hooks.effects = hook_outputs.HookEffects(values_changed=True)
     bench.cluster.appear("Shop")
     assert await bench.told() == ["a.sh: shops Synchronization s"]
     bench.cluster.put("Shop", "t")

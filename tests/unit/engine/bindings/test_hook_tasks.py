@@ -9,7 +9,7 @@ import pytest
 
 from addon_operator.engine import events, state
 from addon_operator.engine.bindings import hook_rates, hook_tasks, triggers
-from addon_operator.engine.hooks import hook_run
+from addon_operator.engine.hooks import hook_outputs
 from addon_operator.engine.queues import queue_set
 from addon_operator.hook_contract import binding_contexts
 from addon_operator.hook_contract.configuration import bindings
@@ -395,7 +395,7 @@ async def test_synchronizations_that_are_waited_for_are_merged_only_with_such(be
 
 
 async def test_values_changed_on_events_and_ticks_are_reacted_to(bench: Bench) -> None:
-    bench.hooks.effects = hook_run.HookEffects(values_changed=True)
+    bench.hooks.effects = hook_outputs.HookEffects(values_changed=True)
     one, at_times = hook(), ticking("often")
     bench.tasks.add(one, event(one, "a"))
     bench.tasks.add(at_times, tick(at_times))
@@ -404,7 +404,7 @@ async def test_values_changed_on_events_and_ticks_are_reacted_to(bench: Bench) -
 
 
 async def test_flags_changed_on_events_are_reacted_to(bench: Bench) -> None:
-    bench.hooks.effects = hook_run.HookEffects(flags_changed=True)
+    bench.hooks.effects = hook_outputs.HookEffects(flags_changed=True)
     one = hook()
     bench.tasks.add(one, event(one, "a"))
     await fakes.settle()
@@ -423,7 +423,7 @@ async def test_a_run_that_changes_nothing_is_not_reacted_to(bench: Bench) -> Non
 async def test_values_changed_by_a_synchronization_are_reacted_to_only_if_nothing_else_uses_them(
     bench: Bench, reacts: bool
 ) -> None:
-    bench.hooks.effects = hook_run.HookEffects(values_changed=True)
+    bench.hooks.effects = hook_outputs.HookEffects(values_changed=True)
     one = hook()
     bench.tasks.add(one, triggers.Synchronization(Bound(one), reacts=reacts))
     await fakes.settle()

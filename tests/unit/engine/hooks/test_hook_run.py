@@ -4,7 +4,7 @@ import asyncio
 import json
 import pathlib
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import prometheus_client
 import pytest
@@ -12,13 +12,16 @@ import structlog
 
 from addon_operator.documents import document_stream
 from addon_operator.engine import events, state
-from addon_operator.engine.hooks import hook_run, hook_runner
+from addon_operator.engine.hooks import hook_outputs, hook_run, hook_runner
 from addon_operator.engine.queues import tasks
+from addon_operator.engine.sources import config_sync
 from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import errors
 from addon_operator.kernel.json_types import JsonValue
 from addon_operator.kernel.names import ModuleName
 from addon_operator.kube.client import api_errors
+from addon_operator.kube.objects import object_patches
+from addon_operator.modules import model
 from addon_operator.telemetry import hook_metrics, series
 from addon_operator.values import config_map, sources, store
 from addon_operator.values.patches import patches
@@ -105,17 +108,19 @@ class Bench:
             tmp_dir=root / "tmp",
             environment={"PATH": "/usr/bin:/bin"},
             default_timeout=10,
-            logger=structlog.get_logger(),
+            log=hook_runner.HookLog(structlog.get_logger()),
         )
-        self.executor = hook_run.HookExecutor(
-            runner,
+        outputs = hook_outputs.HookOutputs(
+            cast("object_patches.ObjectPatcher", self.objects),
+            cast("config_sync.ConfigState", self.config_map),
             self.values,
-            self.config_map,
-            hook_run.Sinks(self.objects, hook_metrics.HookMetrics(self.registry), self._load_large),
-            self.heard.append,
-            enabled_modules=lambda: (WEB,),
-            is_current=lambda _: self.is_current,
-            warn=self.warnings.append,
+            hook_metrics.HookMetrics(self.registry),
+            self._load_large,
+        )
+        self.states = state.ModuleStates([model.Module(WEB, 1, root)], fakes.ignore)
+        self.states.enabled = (WEB,)
+        self.executor = hook_run.HookExecutor(
+            runner, self.values, outputs, self.states, self.heard.append, self.warnings.append
         )
 
     def _load_large(self, text: str) -> Sequence[JsonValue]:
@@ -124,7 +129,7 @@ class Bench:
 
     async def run(
         self, files: Mapping[str, object], *, exit_code: int = 0, module: ModuleName | None = WEB
-    ) -> hook_run.HookEffects:
+    ) -> hook_outputs.HookEffects:
         """Run a hook that writes these documents to the files of these variables."""
         lines = ["#!/bin/sh"]
         for variable, document in files.items():
@@ -134,6 +139,7 @@ class Bench:
         path.write_text("\n".join([*lines, f"exit {exit_code}", ""]))
         path.chmod(0o755)
         hook = state.Hook("sub/hook.sh", path, hook_config.HookConfig(), module)
+        self.states[WEB].hooks = (*(self.states[WEB].hooks or ()), hook) if self.is_current else ()
         labels = events.HookLabels(hook.name, "onStartup", "main", "test", module)
         return await self.executor.run(hook, [], labels)
 
@@ -191,7 +197,7 @@ async def test_deletions_belong_to_the_module_of_the_hook(bench: Bench) -> None:
 
 
 async def test_a_run_without_outputs_changes_nothing(bench: Bench) -> None:
-    assert await bench.run({}) == hook_run.HookEffects()
+    assert await bench.run({}) == hook_outputs.HookEffects()
     assert bench.applied == set()
 
 
@@ -299,7 +305,7 @@ async def test_large_documents_are_read_where_that_can_be_ended(bench: Bench) ->
     written = "\n".join(json.dumps(DELETION) for _ in range(10))
     await bench.run({"KUBERNETES_PATCH_PATH": written})
     assert bench.large == 0
-    await bench.run({"KUBERNETES_PATCH_PATH": written + " " * hook_run.LARGE_CHARS})
+    await bench.run({"KUBERNETES_PATCH_PATH": written + " " * hook_outputs.LARGE_CHARS})
     assert bench.large == 1
     assert [len(operations) for operations in bench.objects.applied] == [10, 10]
 
@@ -312,6 +318,8 @@ async def test_a_hook_that_runs_long_is_told_at_times_that_double(
     path.write_text("#!/bin/sh\nexec sleep 0.2\n")
     path.chmod(0o755)
     labels = events.HookLabels("slow.sh", "onStartup", "main", "test", WEB)
-    await bench.executor.run(state.Hook("slow.sh", path, hook_config.HookConfig(), WEB), [], labels)
+    hook = state.Hook("slow.sh", path, hook_config.HookConfig(), WEB)
+    bench.states[WEB].hooks = (hook,)
+    await bench.executor.run(hook, [], labels)
     assert bench.heard.held[:3] == [0.02, 0.04, 0.08]
     assert len(bench.heard.held) < 6

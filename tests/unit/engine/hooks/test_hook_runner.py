@@ -12,10 +12,12 @@ from typing import Any, Protocol
 import pytest
 import structlog
 
+from addon_operator.engine import state
 from addon_operator.engine.hooks import hook_directory, hook_runner
 from addon_operator.hook_contract import binding_contexts
 from addon_operator.hook_contract.configuration import bindings, hook_config
 from addon_operator.kernel import names
+from addon_operator.kernel.json_types import JsonObject
 from addon_operator.process.children import children
 
 MODULE = names.ModuleName("some-module")
@@ -42,12 +44,12 @@ def make_runner(tmp_path: pathlib.Path, records: Records) -> MakeRunner:
         None, processors=[keep], wrapper_class=structlog.make_filtering_bound_logger(0)
     )
 
-    def make(**settings: Any) -> hook_runner.HookRunner:  # noqa: ANN401 - what HookRunner takes
+    def make(*, merge_json: bool = False, **settings: Any) -> hook_runner.HookRunner:  # noqa: ANN401 - what HookRunner takes
         defaults = {
             "tmp_dir": tmp_path / "tmp",
             "environment": {"PATH": os.environ["PATH"], "INHERITED": "yes"},
             "default_timeout": 20.0,
-            "logger": logger,
+            "log": hook_runner.HookLog(logger, merge_json=merge_json),
         }
         return hook_runner.HookRunner(**{**defaults, **settings})
 
@@ -71,17 +73,22 @@ def hook(tmp_path: pathlib.Path) -> WriteHook:
     return write
 
 
-def request(
+CONTEXTS = [binding_contexts.lifecycle(bindings.LifecycleBinding.BEFORE_HELM)]
+CONFIG_VALUES: JsonObject = {"global": {}, "someModule": {"a": 1}}
+GIVEN: JsonObject = {"global": {"enabledModules": ["x"]}, "someModule": {"a": 2}}
+
+
+async def run_hook(
+    runner: hook_runner.HookRunner,
     path: pathlib.Path,
-    **settings: Any,  # noqa: ANN401 - what HookRunRequest takes
-) -> hook_runner.HookRunRequest:
-    defaults = {
-        "contexts": [binding_contexts.lifecycle(bindings.LifecycleBinding.BEFORE_HELM)],
-        "config_values": {"global": {}, "someModule": {"a": 1}},
-        "values": {"global": {"enabledModules": ["x"]}, "someModule": {"a": 2}},
-        "log_fields": {"hook": "hook.sh", "binding": "beforeHelm", "queue": "main"},
-    }
-    return hook_runner.HookRunRequest(path=path, **{**defaults, **settings})
+    *,
+    values: JsonObject | None = None,
+    timeout: float | None = None,
+) -> hook_runner.HookRunResult:
+    settings = hook_config.HookSettings(execution_timeout=timeout)
+    hook = state.Hook("hook.sh", path, hook_config.HookConfig(settings=settings))
+    fields = {"hook": "hook.sh", "binding": "beforeHelm", "queue": "main"}
+    return await runner.run(hook, CONTEXTS, CONFIG_VALUES, GIVEN if values is None else values, fields)
 
 
 async def test_a_hook_reads_its_contexts_and_values_and_its_patches_come_back(
@@ -99,12 +106,11 @@ async def test_a_hook_reads_its_contexts_and_values_and_its_patches_come_back(
         echo '{"operation": "Create"}' > "$KUBERNETES_PATCH_PATH"
         """
     )
-    given = request(path)
-    done = await runner.run(given)
+    done = await run_hook(runner, path)
     assert json.loads(done.values_patch) == {
         "context": [{"binding": "beforeHelm", "snapshots": {}}],
-        "config": given.config_values,
-        "values": given.values,
+        "config": CONFIG_VALUES,
+        "values": GIVEN,
     }
     assert (done.config_values_patch, done.metrics) == ("config-patch\n", "metric\nmetric\n")
     assert done.kubernetes_patch == '{"operation": "Create"}\n'
@@ -119,21 +125,21 @@ async def test_a_hook_in_python_works_as_well(runner: hook_runner.HookRunner, ho
         name="hook.py",
         head=f"#!{sys.executable} -IS",
     )
-    assert (await runner.run(request(path))).values_patch == "3"
+    assert (await run_hook(runner, path)).values_patch == "3"
 
 
 async def test_outputs_that_were_not_written_or_were_removed_are_empty(
     runner: hook_runner.HookRunner, hook: WriteHook
 ) -> None:
-    done = await runner.run(request(hook('rm "$METRICS_PATH"')))
+    done = await run_hook(runner, hook('rm "$METRICS_PATH"'))
     assert (done.values_patch, done.config_values_patch, done.metrics, done.kubernetes_patch) == ("",) * 4
 
 
 async def test_integers_beyond_64_bits_reach_the_hook_exactly(
     runner: hook_runner.HookRunner, hook: WriteHook
 ) -> None:
-    values = {"global": {"big": 2**80, "text": "\ud800"}}
-    done = await runner.run(request(hook('cat "$VALUES_PATH" > "$VALUES_JSON_PATCH_PATH"'), values=values))
+    values: JsonObject = {"global": {"big": 2**80, "text": "\ud800"}}
+    done = await run_hook(runner, hook('cat "$VALUES_PATH" > "$VALUES_JSON_PATCH_PATH"'), values=values)
     assert json.loads(done.values_patch) == values
 
 
@@ -141,7 +147,7 @@ async def test_a_hook_gets_the_operators_environment_no_argument_and_its_own_dir
     runner: hook_runner.HookRunner, hook: WriteHook
 ) -> None:
     path = hook('echo "$# $INHERITED $PWD" > "$METRICS_PATH"')
-    done = await runner.run(request(path))
+    done = await run_hook(runner, path)
     assert done.metrics == f"0 yes {path.parent}\n"
 
 
@@ -150,22 +156,15 @@ async def test_a_hook_named_by_a_relative_path_is_found(
 ) -> None:
     path = hook('pwd > "$METRICS_PATH"')
     monkeypatch.chdir(tmp_path)
-    done = await runner.run(request(path.relative_to(tmp_path)))
+    done = await run_hook(runner, path.relative_to(tmp_path))
     assert done.metrics == f"{path.parent}\n"
-
-
-async def test_another_working_directory_can_be_asked_for(
-    runner: hook_runner.HookRunner, hook: WriteHook, tmp_path: pathlib.Path
-) -> None:
-    done = await runner.run(request(hook('pwd > "$METRICS_PATH"'), cwd=tmp_path))
-    assert done.metrics == f"{tmp_path}\n"
 
 
 async def test_the_files_are_private_and_gone_after_the_run(
     runner: hook_runner.HookRunner, hook: WriteHook, tmp_path: pathlib.Path
 ) -> None:
     path = hook('cd "$(dirname "$VALUES_PATH")"; stat -c "%a" . * | sort -u > "$METRICS_PATH"')
-    done = await runner.run(request(path))
+    done = await run_hook(runner, path)
     assert done.metrics.split() == ["600", "700"]
     assert list((tmp_path / "tmp").iterdir()) == []
     assert stat.S_IMODE((tmp_path / "tmp").stat().st_mode) == 0o700
@@ -173,14 +172,14 @@ async def test_the_files_are_private_and_gone_after_the_run(
 
 async def test_two_runs_at_once_do_not_meet(runner: hook_runner.HookRunner, hook: WriteHook) -> None:
     path = hook('cat "$VALUES_PATH" > "$METRICS_PATH"')
-    runs = await asyncio.gather(*(runner.run(request(path, values={"n": n})) for n in range(5)))
+    runs = await asyncio.gather(*(run_hook(runner, path, values={"n": n}) for n in range(5)))
     assert [run.metrics for run in runs] == [f'{{"n":{n}}}' for n in range(5)]
 
 
 async def test_files_can_be_kept_for_debugging(
     make_runner: MakeRunner, hook: WriteHook, tmp_path: pathlib.Path
 ) -> None:
-    await make_runner(keep_tmp_files=True).run(request(hook("true")))
+    await run_hook(make_runner(keep_tmp_files=True), hook("true"))
     (kept,) = (tmp_path / "tmp").iterdir()
     assert kept.name.startswith("hook.sh-")
     assert (kept / "values.json").is_file()
@@ -191,7 +190,7 @@ async def test_a_failing_hook_is_named_with_its_exit_code_and_last_words(
 ) -> None:
     path = hook("echo one >&2; echo two >&2; echo three >&2; echo four >&2; exit 3")
     with pytest.raises(hook_runner.HookFailed) as caught:
-        await runner.run(request(path))
+        await run_hook(runner, path)
     assert str(caught.value) == "hook hook.sh failed with exit code 3: two | three | four"
     assert (caught.value.hook, caught.value.result.exit_code) == ("hook.sh", 3)
     assert list((tmp_path / "tmp").iterdir()) == []
@@ -199,21 +198,21 @@ async def test_a_failing_hook_is_named_with_its_exit_code_and_last_words(
 
 async def test_what_a_failing_hook_wrote_is_not_read(runner: hook_runner.HookRunner, hook: WriteHook) -> None:
     with pytest.raises(hook_runner.HookFailed, match=r"hook hook\.sh failed with exit code 1$"):
-        await runner.run(request(hook('printf "\\377" > "$METRICS_PATH"; exit 1')))
+        await run_hook(runner, hook('printf "\\377" > "$METRICS_PATH"; exit 1'))
 
 
 async def test_a_hook_that_dies_of_a_signal_says_which(
     runner: hook_runner.HookRunner, hook: WriteHook
 ) -> None:
     with pytest.raises(hook_runner.HookFailed, match="was ended by SIGKILL; did it run out of memory"):
-        await runner.run(request(hook("kill -KILL $$")))
+        await run_hook(runner, hook("kill -KILL $$"))
 
 
 async def test_a_signal_without_a_name_is_told_by_its_number(
     runner: hook_runner.HookRunner, hook: WriteHook
 ) -> None:
     with pytest.raises(hook_runner.HookFailed, match="was ended by signal 40"):
-        await runner.run(request(hook("kill -40 $$")))
+        await run_hook(runner, hook("kill -40 $$"))
 
 
 @pytest.mark.parametrize(
@@ -223,7 +222,7 @@ async def test_a_hook_is_stopped_at_its_timeout(
     make_runner: MakeRunner, hook: WriteHook, own: float | None, default: float
 ) -> None:
     with pytest.raises(hook_runner.HookFailed, match="ran longer than its timeout of 100ms") as caught:
-        await make_runner(default_timeout=default).run(request(hook("sleep 100"), timeout=own))
+        await run_hook(make_runner(default_timeout=default), hook("sleep 100"), timeout=own)
     assert caught.value.result.timed_out
 
 
@@ -231,7 +230,7 @@ async def test_a_hook_that_exits_well_after_its_timeout_has_failed(
     runner: hook_runner.HookRunner, hook: WriteHook
 ) -> None:
     with pytest.raises(hook_runner.HookFailed, match="timeout"):
-        await runner.run(request(hook("trap 'exit 0' TERM; sleep 100 & wait"), timeout=0.1))
+        await run_hook(runner, hook("trap 'exit 0' TERM; sleep 100 & wait"), timeout=0.1)
 
 
 async def test_a_cancelled_run_ends_its_hook_and_removes_its_files(
@@ -240,7 +239,7 @@ async def test_a_cancelled_run_ends_its_hook_and_removes_its_files(
     # dash may miss a signal that comes before it waits.
     text = f"trap 'touch {tmp_path}/ended; exit' TERM; echo ready; sleep 100 & wait"
     path = hook(text, head="#!/bin/bash")
-    run = asyncio.create_task(runner.run(request(path)))
+    run = asyncio.create_task(run_hook(runner, path))
     async with asyncio.timeout(10):
         while not records:  # noqa: ASYNC110 - another process is waited for
             await asyncio.sleep(0.005)
@@ -256,7 +255,7 @@ async def test_a_hook_that_cannot_be_started_says_why(
 ) -> None:
     path = hook("", head="#!/no/such/interpreter")
     with pytest.raises(children.ChildStartError, match="interpreter /no/such/interpreter"):
-        await runner.run(request(path))
+        await run_hook(runner, path)
     assert list((tmp_path / "tmp").iterdir()) == []
 
 
@@ -275,10 +274,15 @@ async def test_a_hook_that_cannot_be_started_says_why(
     ],
 )
 async def test_an_output_that_cannot_be_read_fails_the_hook(
-    make_runner: MakeRunner, hook: WriteHook, text: str, reason: str
+    runner: hook_runner.HookRunner,
+    hook: WriteHook,
+    monkeypatch: pytest.MonkeyPatch,
+    text: str,
+    reason: str,
 ) -> None:
+    monkeypatch.setattr(hook_directory, "MAX_OUTPUT_BYTES", 1024 * 1024)
     with pytest.raises(hook_runner.HookFailed, match=f"hook hook.sh gave back nothing usable: .*{reason}"):
-        await make_runner(max_output_bytes=1024 * 1024).run(request(hook(text)))
+        await run_hook(runner, hook(text))
 
 
 async def test_a_disk_that_takes_no_files_is_explained(
@@ -286,13 +290,13 @@ async def test_a_disk_that_takes_no_files_is_explained(
 ) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(hook_directory.HookFileError, match=r"file/tmp: Not a directory; .*TMP_DIR"):
-        await make_runner(tmp_dir=tmp_path / "file" / "tmp").run(request(hook("true")))
+        await run_hook(make_runner(tmp_dir=tmp_path / "file" / "tmp"), hook("true"))
 
 
 async def test_output_goes_to_the_log_with_the_fields_of_the_run(
     runner: hook_runner.HookRunner, hook: WriteHook, records: Records
 ) -> None:
-    await runner.run(request(hook('echo "hello %s"; echo; echo oops >&2')))
+    await run_hook(runner, hook('echo "hello %s"; echo; echo oops >&2'))
     fields = {"level": "info", "hook": "hook.sh", "binding": "beforeHelm", "queue": "main"}
     assert {record["output"]: record for record in records} == {
         "stdout": {**fields, "event": "hello %s", "output": "stdout"},
@@ -304,7 +308,7 @@ async def test_json_lines_become_records_of_their_own_when_asked(
     make_runner: MakeRunner, hook: WriteHook, records: Records
 ) -> None:
     line = '{"level":"warning","msg":"low","queue":"q","event":"e","free":3,"time":"now"}'
-    await make_runner(log_proxy_hook_json=True).run(request(hook(f"echo '{line}'")))
+    await run_hook(make_runner(merge_json=True), hook(f"echo '{line}'"))
     assert records == [
         {"level": "warning", "event": "low", "hook": "hook.sh", "binding": "beforeHelm", "queue": "main",
          "output": "stdout", "hook_queue": "q", "hook_event": "e", "free": 3}
@@ -314,7 +318,7 @@ async def test_json_lines_become_records_of_their_own_when_asked(
 async def test_json_lines_stay_text_when_not_asked(
     runner: hook_runner.HookRunner, hook: WriteHook, records: Records
 ) -> None:
-    await runner.run(request(hook("""echo '{"msg":"x"}'""")))
+    await run_hook(runner, hook("""echo '{"msg":"x"}'"""))
     assert records[0]["event"] == '{"msg":"x"}'
 
 

@@ -4,17 +4,21 @@ import asyncio
 import json
 import pathlib
 from collections.abc import Callable, Iterable
+from typing import cast
 
 import pytest
 import structlog
 
 from addon_operator.engine import events, state
-from addon_operator.engine.hooks import hook_run, hook_runner
+from addon_operator.engine.hooks import hook_outputs, hook_run, hook_runner
 from addon_operator.engine.modules import module_run
 from addon_operator.engine.queues import tasks
+from addon_operator.engine.sources import config_sync
 from addon_operator.kernel import clock, errors
 from addon_operator.kernel.names import ModuleName
+from addon_operator.kube.objects import object_patches
 from addon_operator.modules import model
+from addon_operator.telemetry import hook_metrics, series
 from addon_operator.values import config_map, sources, store
 from addon_operator.values.patches import patches
 from tests.unit.engine import bound_fakes, fakes
@@ -109,18 +113,18 @@ class Bench:
             tmp_dir=root / "tmp",
             environment={"PATH": "/usr/bin:/bin", "LOG": str(root / "log")},
             default_timeout=10,
-            logger=structlog.get_logger(),
+            log=hook_runner.HookLog(structlog.get_logger()),
         )
         (root / "tmp").mkdir()
-        executor = hook_run.HookExecutor(
-            runner,
+        outputs = hook_outputs.HookOutputs(
+            cast("object_patches.ObjectPatcher", fakes.Objects()),
+            cast("config_sync.ConfigState", NoConfigMap()),
             self.values,
-            NoConfigMap(),
-            fakes.no_sinks(),
-            self.observer.tell,
-            enabled_modules=lambda: (WEB,),
-            is_current=self.states.is_current,
-            warn=self.write,
+            hook_metrics.HookMetrics(series.Registry()),
+        )
+        self.states.enabled = (WEB,)
+        executor = hook_run.HookExecutor(
+            runner, self.values, outputs, self.states, self.observer.tell, self.write
         )
         self.helm: list[str] = []
         self.releases = Releases(self.helm)

@@ -1,0 +1,157 @@
+"""What a hook gives back: all of it read and checked before the first part is applied."""
+
+import asyncio
+import dataclasses
+from collections.abc import Sequence
+from typing import Final
+
+from addon_operator.documents import document_stream
+from addon_operator.engine import state
+from addon_operator.engine.hooks import hook_runner
+from addon_operator.engine.sources import config_sync
+from addon_operator.hook_contract.outputs import metric_operations, object_operations
+from addon_operator.kernel import names
+from addon_operator.kernel.json_types import JsonObject
+from addon_operator.kube.objects import object_patches, own_deletions
+from addon_operator.telemetry import hook_metrics
+from addon_operator.values import section, store
+from addon_operator.values.patches import patches
+
+LARGE_CHARS: Final = 64 * 1024
+"""From so many characters of documents on, YAML takes so long that it is not read in this process."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class HookEffects:
+    """What a run changed."""
+
+    values_changed: bool = False
+    flags_changed: bool = False
+    """An Enabled flag of some module changed."""
+
+    def __or__(self, other: "HookEffects") -> "HookEffects":
+        return HookEffects(
+            self.values_changed or other.values_changed, self.flags_changed or other.flags_changed
+        )
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class CheckedOutputs:
+    """The outputs of one run, none of which breaks a rule."""
+
+    objects: tuple[object_operations.Operation, ...]
+    config_values: patches.ValuesPatch | None
+    values: patches.ValuesPatch | None
+    new_values: section.SectionPatch | None
+    """What :attr:`values` makes of the section, as long as that does not change."""
+    metrics: tuple[metric_operations.Operation, ...]
+    metric_plan: hook_metrics.MetricPlan | None
+
+
+class HookOutputs:
+    """Applies the outputs of hooks to the cluster, the ConfigMap, the values and the metrics."""
+
+    def __init__(
+        self,
+        objects: object_patches.ObjectPatcher,
+        config: config_sync.ConfigState,
+        values: store.ValuesStore,
+        metrics: hook_metrics.HookMetrics,
+        load_large: object_operations.LoadDocuments = document_stream.load_stream,
+    ) -> None:
+        """``load_large`` reads the documents of an output of more than :data:`LARGE_CHARS`."""
+        self._objects = objects
+        self._config = config
+        self._values = values
+        self._metrics = metrics
+        self._load_large = load_large
+
+    async def check(self, hook: state.Hook, ran: hook_runner.HookRunResult) -> CheckedOutputs:
+        """Read all outputs; raises an :class:`.AddonOperatorError` for the first that is wrong."""
+        objects = await self._read_objects(hook, ran.kubernetes_patch)
+        metrics = await _read_metrics(hook, ran.metrics)
+        values = await _read_patch(hook, hook_runner.VALUES_PATCH, ran.values_patch)
+        config_values = await _read_patch(hook, hook_runner.CONFIG_VALUES_PATCH, ran.config_values_patch)
+        config: JsonObject | None = None
+        if config_values is not None:
+            config = (await asyncio.to_thread(self._config.check, hook.module, config_values)).section
+        return CheckedOutputs(
+            objects,
+            config_values,
+            values,
+            None if values is None else await self._patched(hook.module, values, config),
+            metrics,
+            await self._plan_metrics(hook, metrics),
+        )
+
+    async def apply(self, hook: state.Hook, outputs: CheckedOutputs) -> HookEffects:
+        """Apply objects first, then the ConfigMap, values and metrics, up to the first that fails."""
+        effects, owner = HookEffects(), hook.module
+        if outputs.objects:
+            await self._change_objects(hook, outputs.objects)
+        if outputs.config_values is not None:
+            effects |= HookEffects(values_changed=await self._config.write(owner, outputs.config_values))
+        if outputs.values is not None:
+            new_values = outputs.new_values
+            while new_values is None or not self._values.is_current(owner, new_values):
+                new_values = await self._patched(owner, outputs.values)
+            outcome = self._values.apply_values_patch(owner, outputs.values, new_values)
+            effects |= HookEffects(outcome.values_changed, outcome.flags_changed)
+        plan = outputs.metric_plan
+        while plan is not None and not self._metrics.carry_out(plan):
+            plan = await self._plan_metrics(hook, outputs.metrics)
+        return effects
+
+    async def apply_after_failure(self, hook: state.Hook, kubernetes_patch: str) -> None:
+        """Apply what is to be done even though the hook failed."""
+        written = await self._read_objects(hook, kubernetes_patch)
+        operations = object_operations.for_failed_hook(written)
+        if operations:
+            await self._change_objects(hook, operations)
+
+    async def _patched(
+        self,
+        owner: names.ModuleName | None,
+        patch: patches.ValuesPatch,
+        config: JsonObject | None = None,
+    ) -> section.SectionPatch:
+        """What the patch makes of the values, over what the ConfigMap will say."""
+        return await asyncio.to_thread(self._values.frozen(owner, config).patched, patch)
+
+    async def _plan_metrics(
+        self, hook: state.Hook, operations: Sequence[metric_operations.Operation]
+    ) -> hook_metrics.MetricPlan | None:
+        if not operations:
+            return None
+        labels = {"hook": hook.name} | ({"module": hook.module} if hook.module else {})
+        return await asyncio.to_thread(self._metrics.plan, operations, labels)
+
+    async def _read_objects(self, hook: state.Hook, text: str) -> tuple[object_operations.Operation, ...]:
+        if not text or text.isspace():
+            return ()
+        load = self._load_large if len(text) > LARGE_CHARS else document_stream.load_stream
+        # Large documents take their time.
+        source = _source(hook, hook_runner.KUBERNETES_PATCH)
+        return await asyncio.to_thread(object_operations.parse, text, source, load)
+
+    async def _change_objects(
+        self, hook: state.Hook, operations: Sequence[object_operations.Operation]
+    ) -> None:
+        owner = own_deletions.Owner(hook.module or "")
+        await self._objects.apply(operations, owner, _source(hook, hook_runner.KUBERNETES_PATCH))
+
+
+async def _read_patch(hook: state.Hook, variable: str, text: str) -> patches.ValuesPatch | None:
+    if not text.strip():
+        return None
+    return await asyncio.to_thread(patches.parse_patch, text, _source(hook, variable))
+
+
+async def _read_metrics(hook: state.Hook, text: str) -> tuple[metric_operations.Operation, ...]:
+    if not text or text.isspace():
+        return ()
+    return await asyncio.to_thread(metric_operations.parse, text, _source(hook, hook_runner.METRICS))
+
+
+def _source(hook: state.Hook, variable: str) -> str:
+    return f"hook {hook.name}: {variable}"

@@ -119,7 +119,7 @@ class Candidate:
 
 
 class LeaseLog:
-    """Implements :class:`.LeaseObserver`: the log, and the limit for children."""
+    """Shows what happens to the Lease in the log, and limits children by it."""
 
     def __init__(self, timing: lease.Timing, children: ChildLimit, log: Logger) -> None:
         self._deadline = timing.renew_deadline
@@ -128,19 +128,20 @@ class LeaseLog:
         self._log = log
         self._trouble = warn_once.WarnOnce(log)
 
-    def waiting(self, holder: str) -> None:
-        """Tell who leads."""
-        self._log.info(f"standing by: {pod_of(holder)} leads")
+    def __call__(self, event: lease.LeaseEvent) -> None:
+        """Show the event."""
+        match event:
+            case lease.LeaseWaiting():
+                self._log.info(f"standing by: {pod_of(event.holder)} leads")
+            case lease.LeaseHeld():
+                self._limit_children(event.since + self._deadline)
+                self._trouble.over("the Lease can be renewed again")
+            case lease.LeaseTroubled():
+                self._trouble.warn(event.problem)
 
-    def held(self, since: float) -> None:
+    def _limit_children(self, end: float) -> None:
         """Let children run on: they must be gone before another replica may lead."""
-        end = since + self._deadline
         self._children.limit(end + _TERM_SHARE * self._margin, end + _KILL_SHARE * self._margin)
-        self._trouble.over("the Lease can be renewed again")
-
-    def troubled(self, problem: str) -> None:
-        """Tell of a failed try, once."""
-        self._trouble.warn(problem)
 
 
 def timing_of(settings: settings_module.Settings) -> lease.Timing:

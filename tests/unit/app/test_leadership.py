@@ -117,18 +117,18 @@ def observed(timing: lease.Timing) -> tuple[leadership.LeaseLog, Limits]:
 
 def test_the_limit_of_children_moves_with_each_renewal() -> None:
     told, limits = observed(lease.Timing(duration=15, renew_deadline=10, retry_period=2))
-    told.held(100)
-    told.held(102)
+    told(lease.LeaseHeld(100))
+    told(lease.LeaseHeld(102))
     assert limits.set == [(111, 114), (113, 116)]
 
 
 def test_trouble_is_told_once_and_when_it_is_over() -> None:
     told, _ = observed(lease.Timing())
     with capture_logs() as lines:
-        told.troubled("it cannot be renewed")
-        told.troubled("it cannot be renewed")
-        told.held(1)
-        told.held(2)
+        told(lease.LeaseTroubled("it cannot be renewed"))
+        told(lease.LeaseTroubled("it cannot be renewed"))
+        told(lease.LeaseHeld(1))
+        told(lease.LeaseHeld(2))
     assert [line["event"] for line in lines] == ["it cannot be renewed", "the Lease can be renewed again"]
 
 

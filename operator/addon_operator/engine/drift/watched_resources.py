@@ -34,10 +34,12 @@ class Watched:
     key: kind_watch.ObjectKey
 
     @property
-    def deletion_key(self) -> own_deletions.ObjectKey:
+    def deletion_key(self) -> own_deletions.DeletedObject:
         """How hooks' deletions call it."""
         group = self.resource.api_version.rpartition("/")[0]
-        return own_deletions.ObjectKey(group, self.resource.kind, self.key.namespace or None, self.key.name)
+        return own_deletions.DeletedObject(
+            group, self.resource.kind, self.key.namespace or None, self.key.name
+        )
 
     def __str__(self) -> str:
         """For a person: ``ConfigMap x/y``."""
@@ -288,11 +290,11 @@ class WatchedResources:
             self._replace(module, dataclasses.replace(now, watched=watched))
         return found
 
-    def _keys(self, found: manifests.ManifestResource) -> set[own_deletions.ObjectKey]:
+    def _keys(self, found: manifests.ManifestResource) -> set[own_deletions.DeletedObject]:
         """What watches may call it: whether its kind has namespaces is not asked here."""
         group = found.api_version.rpartition("/")[0]
         places = (found.namespace or self._namespace, None)
-        return {own_deletions.ObjectKey(group, found.kind, place, found.name) for place in places}
+        return {own_deletions.DeletedObject(group, found.kind, place, found.name) for place in places}
 
     def shared_of(self, module: names.ModuleName) -> dict[str, list[names.ModuleName]]:
         """The module's resources that others have, too, as a person calls them, with these modules."""

@@ -3,19 +3,26 @@
 import asyncio
 import base64
 import dataclasses
+import hashlib
 import importlib
+import os
 import pathlib
+import tempfile
 import time
+import weakref
 from collections.abc import Mapping
 from typing import Any, Final
 
-from addon_operator.kube.access import credential_files, kubeconfig, proxies
+from addon_operator.kube.access import kubeconfig, proxies
 from addon_operator.kube.client import api_errors
+from addon_operator.process import workspaces
 
 # Tokens in files are rotated by the kubelet; client-go reads them anew each minute as well.
 _TOKEN_FILE_SECONDS: Final = 60.0
 _EXPIRY_MARGIN: Final = 30.0
 _EXEC_TIMEOUT: Final = 60.0
+_PREFIX: Final = "addon-operator-credentials-"
+_PRIVATE: Final = 0o600
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -94,6 +101,29 @@ class ServiceAccountSource:
         return token
 
 
+class CredentialFiles:
+    """Certificates and keys that a kubeconfig holds itself, as files: TLS libraries read nothing else.
+
+    The files are private, and end with this object, at the latest with the process or when another begins.
+    """
+
+    def __init__(self) -> None:
+        self._workspace: workspaces.Workspace | None = None
+
+    def holding(self, content: bytes) -> pathlib.Path:
+        """A file with that content; the same one for the same content."""
+        if self._workspace is None:
+            parent = pathlib.Path(tempfile.gettempdir())
+            workspaces.remove_dead(parent, _PREFIX)
+            self._workspace = workspaces.Workspace(parent, _PREFIX)
+            weakref.finalize(self, self._workspace.close)
+        path = self._workspace.path / hashlib.sha256(content).hexdigest()
+        if not path.exists():
+            with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _PRIVATE), "wb") as file:
+                file.write(content)
+        return path
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class KubeconfigSource:
     """One context of kubeconfig files that were checked by :mod:`.kubeconfig`."""
@@ -102,9 +132,7 @@ class KubeconfigSource:
     context: str
     server_override: str | None
     environ: Mapping[str, str]
-    files: credential_files.CredentialFiles = dataclasses.field(
-        default_factory=credential_files.CredentialFiles, compare=False
-    )
+    files: CredentialFiles = dataclasses.field(default_factory=CredentialFiles, compare=False)
 
     async def load(self) -> Credentials:
         """Credentials by the kubeconfig as it is now; runs its exec plugin if it has one."""

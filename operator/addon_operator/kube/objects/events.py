@@ -1,8 +1,10 @@
-"""A recorder of Kubernetes Events: what ``kubectl describe`` shows about objects.
+"""Record Kubernetes Events: what ``kubectl describe`` shows about objects.
 
-Telling is never in the way of doing: :meth:`EventRecorder.record` returns at once,
+Nobody waits for an Event: :meth:`EventRecorder.record` returns at once,
 :meth:`EventRecorder.run` writes, and a failure to write is logged. As in client-go, the same Event again only
 raises its ``count``, many Events that differ in the message alone become one, and each object has a budget.
+The numbers are those of client-go: more than 10 Events in 10 minutes that differ in the message alone become
+one; each object may have 25 Events at once and then one every 5 minutes. What is remembered is bounded.
 """
 
 import asyncio
@@ -10,18 +12,26 @@ import collections
 import dataclasses
 import logging
 import re
-from typing import Any, Final, Literal
+from collections.abc import Hashable
+from typing import Any, Final, Generic, Literal, TypeVar
 
 from addon_operator.kernel import clock
 from addon_operator.kube.client import api_errors, client, paths
-from addon_operator.kube.objects import event_budget
 
 COMPONENT: Final = "addon-operator"
 _MESSAGE_MAX: Final = 1024
 _REASON_MAX: Final = 128
 _NAME_MAX: Final = 200
 _DEFAULT_NAMESPACE: Final = "default"
+SIMILAR_MAX: Final = 10
+SIMILAR_SECONDS: Final = 600.0
+BURST: Final = 25
+REFILL_SECONDS: Final = 300.0
+REMEMBERED: Final = 4096
+_COMBINED: Final = "(combined from similar events): "
 _NOT_IN_NAME: Final = re.compile(r"[^a-z0-9.-]")
+
+V = TypeVar("V")
 
 EventType = Literal["Normal", "Warning"]
 
@@ -74,6 +84,90 @@ class _Waiting:
     """Seconds since the epoch."""
 
 
+@dataclasses.dataclass(slots=True)
+class _Written:
+    """An Event as it stands in the cluster; ``name`` is empty as long as it does not."""
+
+    name: str = ""
+    count: int = 0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Allowed:
+    """An Event that may be written."""
+
+    written: _Written
+    """The one to count up, or to fill in once it is there."""
+    message: str
+
+
+@dataclasses.dataclass(slots=True)
+class _Similar:
+    since: float
+    messages: set[str] = dataclasses.field(default_factory=set)
+
+
+@dataclasses.dataclass(slots=True)
+class _Tokens:
+    tokens: float
+    refilled: float
+
+
+class _Recent(Generic[V]):
+    """A mapping that forgets what was not used for the longest time."""
+
+    def __init__(self) -> None:
+        self._items: collections.OrderedDict[Hashable, V] = collections.OrderedDict()
+
+    def get_or(self, key: Hashable, new: V) -> V:
+        value = self._items.setdefault(key, new)
+        self._items.move_to_end(key)
+        if len(self._items) > REMEMBERED:
+            self._items.popitem(last=False)
+        return value
+
+
+class EventBudget:
+    """Decides over Events; keeps what it needs for that in memory."""
+
+    def __init__(self, time: clock.Clock) -> None:
+        self._clock = time
+        self._similar: _Recent[_Similar] = _Recent()
+        self._buckets: _Recent[_Tokens] = _Recent()
+        self._written: _Recent[_Written] = _Recent()
+
+    def admit(self, about: Hashable, identity: Hashable, message: str) -> _Allowed | None:
+        """What to write for an Event, or ``None`` if the object has had too many.
+
+        ``identity`` is everything of the Event but its message.
+        """
+        combined = self._is_one_of_many(identity, message)
+        key = (identity, None if combined else message)
+        if not self._take_token(about):
+            return None
+        return _Allowed(self._written.get_or(key, _Written()), _COMBINED + message if combined else message)
+
+    def _is_one_of_many(self, identity: Hashable, message: str) -> bool:
+        now = self._clock.monotonic()
+        similar = self._similar.get_or(identity, _Similar(now))
+        if now - similar.since > SIMILAR_SECONDS:
+            similar.messages.clear()
+        similar.since = now
+        if len(similar.messages) < SIMILAR_MAX:
+            similar.messages.add(message)
+        return message not in similar.messages
+
+    def _take_token(self, about: Hashable) -> bool:
+        now = self._clock.monotonic()
+        bucket = self._buckets.get_or(about, _Tokens(BURST, now))
+        bucket.tokens = min(BURST, bucket.tokens + (now - bucket.refilled) / REFILL_SECONDS)
+        bucket.refilled = now
+        if bucket.tokens < 1:
+            return False
+        bucket.tokens -= 1
+        return True
+
+
 class EventRecorder:
     """Writes Events about objects; to be used in one event loop."""
 
@@ -84,7 +178,7 @@ class EventRecorder:
         self._kube = kube
         self._clock = time
         self._instance = instance
-        self._budget = event_budget.EventBudget(time)
+        self._budget = EventBudget(time)
         self._waiting: collections.deque[_Waiting] = collections.deque(maxlen=waiting_max)
         self._arrived = asyncio.Event()
         self._serial = 0
@@ -133,7 +227,7 @@ class EventRecorder:
                 "an Event about %s %s was not written: %s", event.about.kind, event.about.name, error
             )
 
-    async def _send(self, event: _Waiting, allowed: event_budget.Allowed) -> None:
+    async def _send(self, event: _Waiting, allowed: _Allowed) -> None:
         written = allowed.written
         if written.name:
             patch = {

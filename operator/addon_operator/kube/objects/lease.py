@@ -1,4 +1,4 @@
-"""Leader election by a Lease of ``coordination.k8s.io/v1``.
+"""Elect a leader by a Lease of ``coordination.k8s.io/v1``.
 
 The rules are those of client-go's ``leaderelection``, so that replicas of the Go operator and of this one
 agree on who leads: a Lease is free when its holder is empty, or when it has not changed for as long as its
@@ -15,9 +15,8 @@ import asyncio
 import dataclasses
 import datetime as dt
 import math
-import random
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from addon_operator.aio import waiting
 from addon_operator.kernel import clock, errors, fencing
@@ -37,36 +36,37 @@ class LeaseLostError(errors.AddonOperatorError):
     """Another replica leads now, or may soon, since the Lease was not renewed in time."""
 
 
-class LeaseApi(Protocol):
-    """The part of :class:`.KubeClient` that is needed."""
+@dataclasses.dataclass(frozen=True, slots=True)
+class LeaseWaiting:
+    """Another replica leads; reported once for each holder."""
 
-    async def get(self, path: str) -> client.Object:
-        """The object."""
-        ...
-
-    async def create(self, path: str, body: Mapping[str, Any]) -> client.Object:
-        """Create an object in a collection."""
-        ...
-
-    async def replace(self, path: str, body: Mapping[str, Any]) -> client.Object:
-        """Replace an object, with its resourceVersion as precondition."""
-        ...
+    holder: str
 
 
-class LeaseObserver(Protocol):
-    """Who is told of the Lease."""
+@dataclasses.dataclass(frozen=True, slots=True)
+class LeaseHeld:
+    """The Lease was taken or renewed."""
 
-    def waiting(self, holder: str) -> None:
-        """Another replica leads; told once per holder."""
-        ...
+    since: float
+    """When the request was sent, on the Lease's clock."""
 
-    def held(self, since: float) -> None:
-        """The Lease was taken or renewed by a request sent at ``since``, on the lease's clock."""
-        ...
 
-    def troubled(self, problem: str) -> None:
-        """A try failed; there will be another one."""
-        ...
+@dataclasses.dataclass(frozen=True, slots=True)
+class LeaseTroubled:
+    """A try failed; there will be another one."""
+
+    problem: str
+
+
+LeaseEvent = LeaseWaiting | LeaseHeld | LeaseTroubled
+
+
+class BootTime(waiting.SystemTime):
+    """A clock that goes on while the machine is suspended or the process stopped."""
+
+    def monotonic(self) -> float:
+        """Seconds since the machine was started."""
+        return clock.boottime()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -100,23 +100,18 @@ class Lease:
 
     def __init__(
         self,
-        api: LeaseApi,
+        kube: client.KubeClient,
         which: LeaseName,
         timing: Timing,
-        observer: LeaseObserver,
-        *,
-        elapsed: Callable[[], float] = clock.boottime,
-        sleep: waiting.Sleep = asyncio.sleep,
-        jitter: Callable[[], float] = random.random,
+        tell: Callable[[LeaseEvent], None],
+        time: waiting.Time | None = None,
     ) -> None:
-        """``elapsed`` gives seconds of a clock that never stands still."""
-        self._api = api
+        """``time`` is a clock that never stands still, by default :class:`BootTime`."""
+        self._kube = kube
         self._which = which
         self._timing = timing
-        self._observer = observer
-        self._elapsed = elapsed
-        self._sleep = sleep
-        self._jitter = jitter
+        self._tell = tell
+        self._time = time or BootTime()
         self._collection = paths.of(API_VERSION, _PLURAL, namespace=which.namespace)
         self._path = paths.of(API_VERSION, _PLURAL, namespace=which.namespace, name=which.name)
         self._known: client.Object | None = None
@@ -124,7 +119,9 @@ class Lease:
         self._seen_at = 0.0
         self._written: set[str] = set()
         self._held_since: float | None = None
-        self.health = watch_health.WatchHealth(f"the watch of the Lease {which.name}", elapsed=elapsed)
+        self.health = watch_health.WatchHealth(
+            f"the watch of the Lease {which.name}", elapsed=self._time.monotonic
+        )
         """Whether this replica knows who leads."""
 
     @property
@@ -136,7 +133,7 @@ class Lease:
         """Seconds for which this replica leads even if no renewal succeeds; 0 if it does not lead."""
         if self._held_since is None:
             return 0.0
-        return max(0.0, self._held_since + self._timing.renew_deadline - self._elapsed())
+        return max(0.0, self._held_since + self._timing.renew_deadline - self._time.monotonic())
 
     def check(self) -> None:
         """Return if this replica leads; raises :class:`.fencing.FencedError` otherwise."""
@@ -156,7 +153,7 @@ class Lease:
         while not held:
             if self.holder and self.holder != told:
                 told = self.holder
-                self._observer.waiting(told)
+                self._tell(LeaseWaiting(told))
             await self._pause(self._timing.retry_period / _LOOKS_PER_RETRY)
             held = await self._within_time(self._take, patient=True)
         return True
@@ -190,21 +187,21 @@ class Lease:
             async with asyncio.timeout(_RELEASE_TIMEOUT):
                 await self._empty()
         except (api_errors.KubernetesError, TimeoutError) as error:
-            self._observer.troubled(f"the Lease {self._which.name} was not released: {_told(error)}")
+            self._tell(LeaseTroubled(f"the Lease {self._which.name} was not released: {_reason(error)}"))
 
     async def _empty(self) -> None:
         # Not what was last seen: a request may have been on its way when its task was cancelled.
         found = await self._look()
         if found is not None and self._is_mine():
-            await self._api.replace(self._path, _emptied(found))
+            await self._kube.replace(self._path, _emptied(found))
 
     async def _pause(self, seconds: float) -> None:
-        pause = seconds * (1 - _JITTER * self._jitter())
+        pause = seconds * (1 - _JITTER * self._time.jitter())
         left = self.remaining()
-        await self._sleep(min(pause, left) if left else pause)
+        await self._time.sleep(min(pause, left) if left else pause)
 
     async def _within_time(self, work: Callable[[], Awaitable[bool]], *, patient: bool = False) -> bool:
-        """One try; what may be different at the next one is told and is no error."""
+        """One try; what may be different at the next one is reported and not raised."""
         limit = self._timing.try_timeout
         try:
             async with asyncio.timeout(min(limit, self.remaining() or limit)):
@@ -212,9 +209,11 @@ class Lease:
         except (api_errors.KubernetesError, TimeoutError) as error:
             if isinstance(error, api_errors.Forbidden) and not patient:
                 raise
-            self.health.falls(_told(error))
-            self._observer.troubled(
-                f"the Lease {self._which.name} can be neither taken nor renewed: {_told(error)}"
+            self.health.falls(_reason(error))
+            self._tell(
+                LeaseTroubled(
+                    f"the Lease {self._which.name} can be neither taken nor renewed: {_reason(error)}"
+                )
             )
             return False
         self.health.stands()
@@ -253,38 +252,38 @@ class Lease:
 
     async def _look(self) -> client.Object | None:
         try:
-            found = await self._api.get(self._path)
+            found = await self._kube.get(self._path)
         except api_errors.NotFound:
             self._seen = None
             return None
         spec = found.get("spec") or {}
         if spec != self._seen:
-            self._seen, self._seen_at = spec, self._elapsed()
+            self._seen, self._seen_at = spec, self._time.monotonic()
         return found
 
     def _is_free(self) -> bool:
         if not self.holder or self._is_mine():
             return True
         lasts = (self._seen or {}).get("leaseDurationSeconds") or self._timing.duration
-        return self._elapsed() >= self._seen_at + float(lasts)
+        return self._time.monotonic() >= self._seen_at + float(lasts)
 
     def _is_mine(self) -> bool:
         """Also what was written by a request whose answer got lost."""
         return self.holder == self._which.identity and (self._seen or {}).get("renewTime") in self._written
 
     async def _write(self, found: client.Object | None) -> None:
-        sent = self._elapsed()
+        sent = self._time.monotonic()
         spec = self._spec((found or {}).get("spec") or {})
         self._written.add(spec["renewTime"])
         if found is None:
             metadata = {"name": self._which.name, "namespace": self._which.namespace}
             body = {"apiVersion": API_VERSION, "kind": "Lease", "metadata": metadata, "spec": spec}
-            self._known = await self._api.create(self._collection, body)
+            self._known = await self._kube.create(self._collection, body)
         else:
-            self._known = await self._api.replace(self._path, {**found, "spec": spec})
+            self._known = await self._kube.replace(self._path, {**found, "spec": spec})
         self._seen, self._seen_at, self._written = self._known["spec"], sent, {spec["renewTime"]}
         self._held_since = sent
-        self._observer.held(sent)
+        self._tell(LeaseHeld(sent))
 
     def _spec(self, before: Mapping[str, Any]) -> dict[str, Any]:
         now = _micro_time()
@@ -318,5 +317,5 @@ def _micro_time() -> str:
     return dt.datetime.now(tz=dt.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-def _told(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     return str(error) or "the API server did not answer in time"

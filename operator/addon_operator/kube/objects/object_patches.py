@@ -77,10 +77,10 @@ class _Place:
         return self.resource.path(namespace=self.target.namespace)
 
     @property
-    def key(self) -> own_deletions.ObjectKey:
+    def key(self) -> own_deletions.DeletedObject:
         """What names the object."""
         group = self.resource.api_version.rpartition("/")[0]
-        return own_deletions.ObjectKey(group, self.resource.kind, self.target.namespace, self.target.name)
+        return own_deletions.DeletedObject(group, self.resource.kind, self.target.namespace, self.target.name)
 
 
 class ObjectPatcher:

@@ -12,7 +12,7 @@ CAPACITY: Final = 10_000
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class ObjectKey:
+class DeletedObject:
     """What names an object for good: the version of its API group may change."""
 
     group: str
@@ -32,19 +32,19 @@ class OwnDeletions:
 
     def __init__(self, capacity: int = CAPACITY) -> None:
         self._capacity = capacity
-        self._deleted: collections.OrderedDict[ObjectKey, Owner] = collections.OrderedDict()
+        self._deleted: collections.OrderedDict[DeletedObject, Owner] = collections.OrderedDict()
 
-    def note(self, owner: Owner, key: ObjectKey) -> None:
+    def note(self, owner: Owner, key: DeletedObject) -> None:
         """A hook of ``owner`` is about to delete the object."""
         self._deleted[key] = owner
         self._deleted.move_to_end(key)
         while len(self._deleted) > self._capacity:
             self._deleted.popitem(last=False)
 
-    def forget(self, key: ObjectKey) -> None:
+    def forget(self, key: DeletedObject) -> None:
         """The object is there (again): its next end is another matter."""
         self._deleted.pop(key, None)
 
-    def deleted_by(self, key: ObjectKey) -> Owner | None:
+    def deleted_by(self, key: DeletedObject) -> Owner | None:
         """Whose hook deleted the object; ``None`` if no hook did, or the object was there again since."""
         return self._deleted.get(key)

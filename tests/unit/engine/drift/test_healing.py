@@ -63,7 +63,7 @@ class Bench:
         self.cluster.sync()
 
     def hook_deletes(self, owner: str, name: str) -> None:
-        key = own_deletions.ObjectKey("", "ConfigMap", "addons", name)
+        key = own_deletions.DeletedObject("", "ConfigMap", "addons", name)
         self.deletions.note(own_deletions.Owner(owner), key)
         self.cluster.remove(name)
 

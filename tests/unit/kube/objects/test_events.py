@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from addon_operator.kube.client import client
-from addon_operator.kube.objects import event_budget, events
+from addon_operator.kube.objects import events
 from tests.fakes.api_server import Answer, ApiServer, Asked, Pauses, status
 
 ABOUT = events.ObjectReference("v1", "ConfigMap", "values", "addons", uid="u", resource_version="7")
@@ -222,22 +222,22 @@ async def test_events_are_written_as_they_come(recorder: events.EventRecorder, s
 
 def test_similar_events_are_told_apart_again_after_a_quiet_time() -> None:
     pauses = Pauses()
-    budget = event_budget.EventBudget(pauses)
+    budget = events.EventBudget(pauses)
     allowed = [budget.admit("o", "i", f"m{number}") for number in range(12)]
     assert allowed[-1] is not None
     assert allowed[-1].message.startswith("(combined")
-    pauses.now += event_budget.SIMILAR_SECONDS + 1
+    pauses.now += events.SIMILAR_SECONDS + 1
     later = budget.admit("o", "i", "m99")
     assert later is not None
     assert later.message == "m99"
 
 
 def test_what_is_remembered_is_bounded() -> None:
-    budget = event_budget.EventBudget(Pauses())
+    budget = events.EventBudget(Pauses())
     first = budget.admit("o0", "i0", "m")
     assert first is not None
     first.written.name = "kept"
-    for number in range(1, event_budget.REMEMBERED + 1):
+    for number in range(1, events.REMEMBERED + 1):
         budget.admit(f"o{number}", f"i{number}", "m")
     again = budget.admit("o0", "i0", "m")
     assert again is not None
@@ -247,7 +247,7 @@ def test_what_is_remembered_is_bounded() -> None:
 async def test_an_event_can_have_another_source_with_a_budget_of_its_own(
     recorder: events.EventRecorder, stored: Stored
 ) -> None:
-    for number in range(event_budget.BURST):
+    for number in range(events.BURST):
         recorder.record(ABOUT, "Warning", f"Reason{number}", "Something happened.")
     recorder.record(ABOUT, "Warning", "conflict", "It does not fit.")
     recorder.record(ABOUT, "Warning", "conflict", "It does not fit.", component="presets/p")

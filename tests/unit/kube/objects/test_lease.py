@@ -77,11 +77,18 @@ class Times:
 
     def __init__(self) -> None:
         self.now = 1000.0
+        self.chance = 0.0
         self.slept: list[float] = []
         self.script: list[Any] = []
 
-    def elapsed(self) -> float:
+    def monotonic(self) -> float:
         return self.now
+
+    def time(self) -> float:
+        return self.now
+
+    def jitter(self) -> float:
+        return self.chance
 
     async def sleep(self, seconds: float) -> None:
         if not self.script:
@@ -103,14 +110,14 @@ class Told:
         self.since: list[float] = []
         self.problems: list[str] = []
 
-    def waiting(self, holder: str) -> None:
-        self.holders.append(holder)
-
-    def held(self, since: float) -> None:
-        self.since.append(since)
-
-    def troubled(self, problem: str) -> None:
-        self.problems.append(problem)
+    def __call__(self, event: lease.LeaseEvent) -> None:
+        match event:
+            case lease.LeaseWaiting():
+                self.holders.append(event.holder)
+            case lease.LeaseHeld():
+                self.since.append(event.since)
+            case lease.LeaseTroubled():
+                self.problems.append(event.problem)
 
 
 @pytest.fixture
@@ -137,9 +144,7 @@ def replica(
     kube: client.KubeClient, times: Times, told: Told, name: str, timing: lease.Timing = TIMING
 ) -> lease.Lease:
     which = lease.LeaseName("addons", "leader", name)
-    return lease.Lease(
-        kube, which, timing, told, elapsed=times.elapsed, sleep=times.sleep, jitter=lambda: 0.0
-    )
+    return lease.Lease(kube, which, timing, told, times)
 
 
 async def lost(held: lease.Lease) -> str:
@@ -445,9 +450,8 @@ async def test_pauses_differ_by_a_little(
     kube: client.KubeClient, stored: Stored, times: Times, told: Told
 ) -> None:
     which = lease.LeaseName("addons", "leader", "me")
-    held = lease.Lease(
-        kube, which, TIMING, told, elapsed=times.elapsed, sleep=times.sleep, jitter=lambda: 1.0
-    )
+    times.chance = 1.0
+    held = lease.Lease(kube, which, TIMING, told, times)
     await held.acquire()
     times.script = [None]
     await kept(held)

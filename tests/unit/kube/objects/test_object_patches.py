@@ -17,7 +17,7 @@ from tests.unit.kube import informing
 PATH = "/api/v1/namespaces/default/configmaps"
 X = f"{PATH}/x"
 OWNER = own_deletions.Owner("web")
-KEY = own_deletions.ObjectKey("", "ConfigMap", "default", "x")
+KEY = own_deletions.DeletedObject("", "ConfigMap", "default", "x")
 CONFIG_MAP = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": "default"}}
 TARGET = {"kind": "ConfigMap", "name": "x", "namespace": "default"}
 

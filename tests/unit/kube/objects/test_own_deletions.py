@@ -1,12 +1,12 @@
 """Remembering which objects hooks deleted."""
 
-from addon_operator.kube.objects.own_deletions import ObjectKey, OwnDeletions, Owner
+from addon_operator.kube.objects.own_deletions import DeletedObject, OwnDeletions, Owner
 
 WEB = Owner("web")
 
 
-def key(name: str) -> ObjectKey:
-    return ObjectKey("apps", "Deployment", "default", name)
+def key(name: str) -> DeletedObject:
+    return DeletedObject("apps", "Deployment", "default", name)
 
 
 def test_a_deletion_is_known_until_the_object_is_there_again() -> None:

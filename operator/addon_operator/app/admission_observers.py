@@ -10,7 +10,7 @@ from addon_operator.aio import warn_once
 from addon_operator.app import admission_webhooks
 from addon_operator.kernel import clock
 from addon_operator.podpreset import model
-from addon_operator.telemetry import bounded_labels, metrics
+from addon_operator.telemetry import metrics
 
 NAMESPACES_MAX: Final = 500
 """How many namespaces have series of their own."""
@@ -42,7 +42,7 @@ class AdmissionObserver:
         self._told_early = False
         self._strangers = warn_once.WarnOnce(log)
         self._failures = warn_once.WarnOnce(log)
-        self._namespaces = bounded_labels.BoundedLabels(
+        self._namespaces = metrics.BoundedLabels(
             NAMESPACES_MAX, NAMESPACE_SECONDS, self._forget_namespace, time.monotonic
         )
 

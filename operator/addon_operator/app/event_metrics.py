@@ -66,7 +66,7 @@ class EventMetrics:
         counter = family.allowed_errors_total if event.allowed else family.errors_total
         counter.labels(**values).inc()
 
-    def _family(self, labels: events.HookLabels) -> tuple[families.HookMetrics, dict[str, str]]:
+    def _family(self, labels: events.HookLabels) -> tuple[families.HookRunMetrics, dict[str, str]]:
         values = {
             "hook": labels.hook,
             "binding": labels.binding,
@@ -179,7 +179,7 @@ def _labels(event: events.BindingEvent) -> dict[str, str]:
     return {"module": hook.module or "", "hook": hook.name, "binding": binding.name, "queue": binding.queue}
 
 
-def _cost(family: families.HookMetrics, values: dict[str, str], result: children.ChildResult) -> None:
+def _cost(family: families.HookRunMetrics, values: dict[str, str], result: children.ChildResult) -> None:
     family.seconds.labels(**values).observe(result.wall_seconds)
     family.user_cpu_seconds.labels(**values).observe(result.user_cpu_seconds)
     family.sys_cpu_seconds.labels(**values).observe(result.system_cpu_seconds)

@@ -83,7 +83,7 @@ class Candidate:
     """A replica that leads while it holds the Lease, and stands by until then."""
 
     def __init__(
-        self, held: lease.Lease, status: health.Status, meters: metrics.Metrics, log: Logger
+        self, held: lease.Lease, status: health.OperatorStatus, meters: metrics.Metrics, log: Logger
     ) -> None:
         self._lease = held
         self._status = status
@@ -191,7 +191,7 @@ async def standing(
     settings: settings_module.Settings,
     access: auth.ClusterAccess,
     children: ChildLimit,
-    status: health.Status,
+    status: health.OperatorStatus,
     meters: metrics.Metrics,
     log: Logger,
     environ: Mapping[str, str],

@@ -58,7 +58,7 @@ class _Process:
         self._meters = metrics.Metrics(
             settings.prometheus_metrics_prefix, queue_actions=settings.queue_actions_metrics
         )
-        self._status = health.Status()
+        self._status = health.OperatorStatus()
         self._stop = stopping.StopRequest(clock.SystemClock())
         self._leadership: leadership.Leadership = leadership.Alone(self._meters)
         self._background: list[asyncio.Task[None]] = []

@@ -1,14 +1,23 @@
-"""What the HTTP site tells of the operator: alive, ready, converged."""
+"""Tell whether the operator is alive, ready and converged, and why not."""
 
 from collections.abc import Callable, Iterable
+from typing import Final
 
 from addon_operator.engine import engine, introspection
 from addon_operator.engine import state as engine_state
 from addon_operator.status import status_page
 
+NOT_STARTED: Final = "STARTUP_CONVERGE_NOT_STARTED"
+STARTING: Final = "STARTUP_CONVERGE_IN_PROGRESS"
+DONE: Final = "STARTUP_CONVERGE_DONE"
+RUNNING: Final = "CONVERGE_IN_PROGRESS"
+WAITING: Final = "CONVERGE_WAIT_TASK"
+STANDBY: Final = "STANDBY"
+_ADMISSION_ONLY: Final = "ADMISSION_ONLY"
 
-class Status:
-    """Implements the providers of :mod:`.http_site`."""
+
+class OperatorStatus:
+    """Answers probes: it gathers what the parts of the operator report, from the start to the end."""
 
     def __init__(self) -> None:
         self._engine: engine.Engine | None = None
@@ -106,7 +115,7 @@ class Status:
         return "this replica stands by and nobody leads yet; ask again in a moment"
 
     def admission_unready_reason(self) -> str | None:
-        """Why pods cannot be admitted now, or ``None``; the first converge is no matter."""
+        """Why pods cannot be admitted now, or ``None``, regardless of the first converge."""
         if self._stopping:
             return "the operator is stopping"
         return self._unmet_condition() if self._admits else "the operator is starting"
@@ -129,17 +138,17 @@ class Status:
         A replica that stands by says so instead, and who leads.
         """
         if self._leader is not None:
-            return f"STANDBY: {self._leader() or 'nobody'} leads", 0
+            return f"{STANDBY}: {self._leader() or 'nobody'} leads", 0
         if self._engine is None:
-            return ("ADMISSION_ONLY" if self._only_admits else "STARTUP_CONVERGE_NOT_STARTED"), 0
+            return (_ADMISSION_ONLY if self._only_admits else NOT_STARTED), 0
         converger = self._engine.converger
         if converger.state is engine_state.ConvergeState.NOT_STARTED:
-            return "STARTUP_CONVERGE_NOT_STARTED", 0
+            return NOT_STARTED, 0
         if not converger.first_done.is_set():
-            return "STARTUP_CONVERGE_IN_PROGRESS", converger.remaining
+            return STARTING, converger.remaining
         if converger.state is engine_state.ConvergeState.RUNNING:
-            return "CONVERGE_IN_PROGRESS", converger.remaining
-        return "STARTUP_CONVERGE_DONE", 0
+            return RUNNING, converger.remaining
+        return DONE, 0
 
 
 def _first(reasons: Iterable[Callable[[], str | None]]) -> str | None:

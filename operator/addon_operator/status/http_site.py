@@ -1,4 +1,4 @@
-"""The HTTP site: metrics, probes and the state of the converge.
+"""Serve metrics, probes and the state of the converge over HTTP.
 
 Paths and texts are those of the Go operator, but ``/readyz`` answers 503 and says why, and ``/healthz`` fails
 when there is a reason to.
@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import dataclasses
 from collections.abc import AsyncIterator, Callable
-from typing import Final, Protocol
+from typing import Final
 
 import orjson
 from aiohttp import web
@@ -16,14 +16,8 @@ from aiohttp import web
 from addon_operator.admission.server import connections
 from addon_operator.kernel import errors, listening
 from addon_operator.settings import settings
+from addon_operator.status import health
 from addon_operator.telemetry import metrics
-
-NOT_STARTED: Final = "STARTUP_CONVERGE_NOT_STARTED"
-STARTING: Final = "STARTUP_CONVERGE_IN_PROGRESS"
-DONE: Final = "STARTUP_CONVERGE_DONE"
-RUNNING: Final = "CONVERGE_IN_PROGRESS"
-WAITING: Final = "CONVERGE_WAIT_TASK"
-STANDBY: Final = "STANDBY"
 
 CONNECTIONS: Final = connections.Bounds(
     connections=128, request=20.0, idle_when_crowded=10.0, unused_when_crowded=5.0, backlog=128
@@ -41,47 +35,8 @@ _HOW_TO_MOVE: Final = (
 )
 
 
-class ListenError(errors.ConfigurationError):
-    """The address and port of the settings cannot be listened on."""
-
-
-class Status(Protocol):
-    """What the site asks the operator."""
-
-    def unhealthy_reason(self) -> str | None:
-        """Why the operator should be restarted, or ``None``."""
-        ...
-
-    def unready_reason(self) -> str | None:
-        """Why the operator is not ready, or ``None``."""
-        ...
-
-    def admission_unready_reason(self) -> str | None:
-        """Why pods cannot be admitted now, or ``None``, whatever the converge does."""
-        ...
-
-    def page(self) -> str:
-        """The status page, as HTML."""
-        ...
-
-    def converge(self) -> tuple[str, int]:
-        """State of the converge and how many tasks remain.
-
-        The state is one of this module's words; after ``STANDBY`` follows a colon and who leads.
-        """
-        ...
-
-
-class MetricsSource(Protocol):
-    """Where the document for ``/metrics`` comes from."""
-
-    def render(self, form: metrics.Form) -> metrics.Exposition:
-        """The document; called in a thread."""
-        ...
-
-    def connection_closed(self, site: str, reason: str) -> None:
-        """A connection was closed for one of the site's bounds."""
-        ...
+class SiteListenError(errors.ConfigurationError):
+    """The operator cannot listen on the address and port of the settings."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -94,10 +49,12 @@ class Site:
 
 
 @contextlib.asynccontextmanager
-async def serving(settings_: settings.Settings, meters: MetricsSource, status: Status) -> AsyncIterator[Site]:
+async def serving(
+    settings_: settings.Settings, registry: metrics.Metrics, status: health.OperatorStatus
+) -> AsyncIterator[Site]:
     """Serve the site at the address of the settings, until the context ends.
 
-    Raises :class:`ListenError` when that address cannot be had.
+    Raises :class:`SiteListenError` when it cannot listen there.
     """
     try:
         listeners = await connections.bind(
@@ -106,10 +63,10 @@ async def serving(settings_: settings.Settings, meters: MetricsSource, status: S
     except OSError as error:
         raise _listen_error(error, settings_.listen_address, settings_.listen_port) from error
     served = connections.Connections(
-        application(meters, status),
+        application(registry, status),
         CONNECTIONS,
         shutdown_seconds=_SHUTDOWN_SECONDS,
-        closed=lambda reason, _: meters.connection_closed("metrics", reason),
+        closed=lambda reason, _: registry.connection_closed("metrics", reason),
     )
     port = listeners[0].getsockname()[1]
     await served.start(listeners)
@@ -119,14 +76,14 @@ async def serving(settings_: settings.Settings, meters: MetricsSource, status: S
         await served.stop()
 
 
-def _listen_error(error: OSError, address: str, port: int) -> ListenError:
+def _listen_error(error: OSError, address: str, port: int) -> SiteListenError:
     reason = listening.reason(error)
-    return ListenError(f"cannot listen on {address} port {port}: {reason}; {_HOW_TO_MOVE}")
+    return SiteListenError(f"cannot listen on {address} port {port}: {reason}; {_HOW_TO_MOVE}")
 
 
-def application(meters: MetricsSource, status: Status) -> web.Application:
+def application(registry: metrics.Metrics, status: health.OperatorStatus) -> web.Application:
     """The routes."""
-    handlers = _Handlers(meters, status)
+    handlers = _SiteHandlers(registry, status)
     app = web.Application()
     app.router.add_get("/metrics", handlers.metrics)
     app.router.add_get("/healthz", handlers.healthz)
@@ -149,26 +106,26 @@ def endpoints(app: web.Application) -> str:
 
 
 class _Renders:
-    """Renders that are under way: scrapes at the same time share them, in threads beside the event loop."""
+    """Let scrapes at the same time share one render, in a thread beside the event loop."""
 
-    def __init__(self, meters: MetricsSource) -> None:
-        self._meters = meters
+    def __init__(self, registry: metrics.Metrics) -> None:
+        self._registry = registry
         self._running: dict[metrics.Form, asyncio.Task[metrics.Exposition]] = {}
 
     async def get(self, form: metrics.Form) -> metrics.Exposition:
         """The document of the render that is under way, or of a new one."""
         running = self._running.get(form)
         if running is None:
-            running = asyncio.create_task(asyncio.to_thread(self._meters.render, form))
+            running = asyncio.create_task(asyncio.to_thread(self._registry.render, form))
             self._running[form] = running
             running.add_done_callback(lambda _: self._running.pop(form))
         # Whoever goes away must not take the document from the others.
         return await asyncio.shield(running)
 
 
-class _Handlers:
-    def __init__(self, meters: MetricsSource, status: Status) -> None:
-        self._renders = _Renders(meters)
+class _SiteHandlers:
+    def __init__(self, registry: metrics.Metrics, status: health.OperatorStatus) -> None:
+        self._renders = _Renders(registry)
         self._status = status
 
     async def metrics(self, request: web.Request) -> web.Response:
@@ -212,21 +169,21 @@ def _probe(reason: Callable[[], str | None]) -> web.Response:
 def _lines(state: str, tasks: int) -> tuple[str, ...]:
     counted = f"{state}: {tasks} tasks"
     by_state = {
-        STARTING: (counted,),
-        RUNNING: (DONE, counted),
-        DONE: (DONE, WAITING),
-        WAITING: (DONE, WAITING),
+        health.STARTING: (counted,),
+        health.RUNNING: (health.DONE, counted),
+        health.DONE: (health.DONE, health.WAITING),
+        health.WAITING: (health.DONE, health.WAITING),
     }
     return by_state.get(state, (state,))
 
 
 def _document(state: str, tasks: int) -> dict[str, bool | int | str | None]:
     word, _, leader = state.partition(": ")
-    standing_by = {STANDBY: leader} if word == STANDBY else {}
+    standing_by = {health.STANDBY: leader} if word == health.STANDBY else {}
     return standing_by | {
-        NOT_STARTED: state == NOT_STARTED,
-        STARTING: tasks if state == STARTING else None,
-        DONE: state in (DONE, RUNNING, WAITING),
-        RUNNING: tasks if state == RUNNING else None,
-        WAITING: state in (DONE, WAITING),
+        health.NOT_STARTED: state == health.NOT_STARTED,
+        health.STARTING: tasks if state == health.STARTING else None,
+        health.DONE: state in (health.DONE, health.RUNNING, health.WAITING),
+        health.RUNNING: tasks if state == health.RUNNING else None,
+        health.WAITING: state in (health.DONE, health.WAITING),
     }

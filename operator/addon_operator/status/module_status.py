@@ -36,7 +36,7 @@ class Condition(TypedDict):
     lastTransitionTime: str
 
 
-class Release(TypedDict):
+class ShownRelease(TypedDict):
     """A Helm release."""
 
     revision: int
@@ -51,7 +51,7 @@ class ModuleStatusDocument(TypedDict):
     order: int
     hooks: list[str]
     conditions: list[Condition]
-    release: NotRequired[Release]
+    release: NotRequired[ShownRelease]
     lastRun: NotRequired[str]
     lastError: NotRequired[str]
 
@@ -61,7 +61,7 @@ Stored = Mapping[str, Any]
 
 
 def document(
-    module: state.ModuleState, release: Release | None, stored: Stored, generation: int, now: float
+    module: state.ModuleState, release: ShownRelease | None, stored: Stored, generation: int, now: float
 ) -> ModuleStatusDocument:
     """The status of a module; a condition keeps its time as long as its status stays as it is stored."""
     made = ModuleStatusDocument(
@@ -203,7 +203,7 @@ def _is_stuck_in_delete(module: state.ModuleState) -> bool:
     return module.status is _Status.DELETING and bool(module.last_error_without_values)
 
 
-class Phase(enum.Enum):
+class ModulePhase(enum.Enum):
     """What Events tell apart; being run again is no news."""
 
     ENABLED = enum.auto()
@@ -217,7 +217,7 @@ class Phase(enum.Enum):
 class Moment:
     """A phase, and the error that it began with."""
 
-    phase: Phase
+    phase: ModulePhase
     error: str = ""
 
 
@@ -234,16 +234,16 @@ def moment(module: state.ModuleState) -> Moment | None:
     """The phase that a module is in now; ``None`` while something is under way that decides about it."""
     error = one_line(module.last_error_without_values, _ERROR_MAX)
     if module.status is _Status.DELETING:
-        return Moment(Phase.DELETE_FAILED, error) if error else None
+        return Moment(ModulePhase.DELETE_FAILED, error) if error else None
     phase = _PHASES.get(module.status)
-    return None if phase is None else Moment(phase, error if phase is Phase.FAILED else "")
+    return None if phase is None else Moment(phase, error if phase is ModulePhase.FAILED else "")
 
 
 _PHASES: Final = {
-    _Status.PENDING: Phase.ENABLED,
-    _Status.READY: Phase.READY,
-    _Status.FAILED: Phase.FAILED,
-    _Status.DISABLED: Phase.DISABLED,
+    _Status.PENDING: ModulePhase.ENABLED,
+    _Status.READY: ModulePhase.READY,
+    _Status.FAILED: ModulePhase.FAILED,
+    _Status.DISABLED: ModulePhase.DISABLED,
 }
 
 
@@ -254,13 +254,13 @@ def stored_moment(stored: Stored) -> Moment | None:
         return None
     ready = conditions.get("Ready", {})
     if ready.get("status") == "True":
-        return Moment(Phase.READY)
+        return Moment(ModulePhase.READY)
     by_reason = {
-        _RUN_FAILED: Phase.FAILED,
-        _DELETE_FAILED: Phase.DELETE_FAILED,
-        "Disabled": Phase.DISABLED,
+        _RUN_FAILED: ModulePhase.FAILED,
+        _DELETE_FAILED: ModulePhase.DELETE_FAILED,
+        "Disabled": ModulePhase.DISABLED,
     }
-    phase = by_reason.get(ready.get("reason", ""), Phase.ENABLED)
+    phase = by_reason.get(ready.get("reason", ""), ModulePhase.ENABLED)
     return Moment(phase, str(stored.get("lastError") or ""))
 
 
@@ -268,37 +268,37 @@ def notices(before: Moment | None, moments: Sequence[Moment]) -> tuple[list[Noti
     """The Events that tell of these moments, and the phase at their end."""
     told: list[Notice] = []
     for each in moments:
-        if before is not None and each.phase is Phase.ENABLED and before.phase not in _BEGINNINGS:
+        if before is not None and each.phase is ModulePhase.ENABLED and before.phase not in _BEGINNINGS:
             # Enabled all the time; only a run is still to come.
             continue
-        if each != before and not (before is None and each.phase is Phase.DISABLED):
+        if each != before and not (before is None and each.phase is ModulePhase.DISABLED):
             told.append(_notice(before, each))
         before = each
     return told, before
 
 
-_BEGINNINGS: Final = (Phase.DISABLED, Phase.DELETE_FAILED)
+_BEGINNINGS: Final = (ModulePhase.DISABLED, ModulePhase.DELETE_FAILED)
 
 
 def _notice(before: Moment | None, now: Moment) -> Notice:
-    if now.phase is Phase.READY:
-        again = " again, after a failure" if before is not None and before.phase is Phase.FAILED else ""
+    if now.phase is ModulePhase.READY:
+        again = " again, after a failure" if before is not None and before.phase is ModulePhase.FAILED else ""
         return Notice("Normal", "Ready", f"The module is ready{again}.")
     return _NOTICES[now.phase]
 
 
 # Errors may tell of values, and Events never do.
 _NOTICES: Final = {
-    Phase.ENABLED: Notice("Normal", "Enabled", "The module is enabled."),
-    Phase.DISABLED: Notice(
+    ModulePhase.ENABLED: Notice("Normal", "Enabled", "The module is enabled."),
+    ModulePhase.DISABLED: Notice(
         "Normal", "Disabled", "The module is disabled, and what it had installed is removed."
     ),
-    Phase.FAILED: Notice(
+    ModulePhase.FAILED: Notice(
         "Warning",
         "Failed",
         "A run of the module failed and is tried again: see its status and the operator's log.",
     ),
-    Phase.DELETE_FAILED: Notice(
+    ModulePhase.DELETE_FAILED: Notice(
         "Warning",
         "DeleteFailed",
         "The removal of the module failed and is tried again: see its status and the operator's log.",

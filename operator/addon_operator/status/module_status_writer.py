@@ -85,7 +85,7 @@ class ModuleStatusWriter:
         self._definition = module_definition.ModuleDefinition(kube, log, sleep=sleep)
         self._trouble = warn_once.WarnOnce(log)
         self._states: dict[str, state.ModuleState] = {}
-        self._releases: dict[str, module_status.Release] = {}
+        self._releases: dict[str, module_status.ShownRelease] = {}
         self._moments: dict[str, collections.deque[module_status.Moment]] = {}
         self._phases: dict[str, module_status.Moment | None] = {}
         self._stored: dict[str, _Stored] = {}
@@ -117,7 +117,7 @@ class ModuleStatusWriter:
 
     def release_ensured(self, module: names.ModuleName, outcome: release_types.ReleaseOutcome) -> None:
         """The release of a module is as it should be; returns at once."""
-        self._releases[module] = module_status.Release(
+        self._releases[module] = module_status.ShownRelease(
             revision=outcome.revision, checksum=outcome.manifest_checksum
         )
         if outcome.adopted:

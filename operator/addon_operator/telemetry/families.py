@@ -86,7 +86,7 @@ class Factory:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class HookMetrics:
+class HookRunMetrics:
     """Runs of hooks. Labels: ``hook``, ``binding``, ``activation``, ``queue``; module hooks: ``module``."""
 
     seconds: Histogram
@@ -100,11 +100,11 @@ class HookMetrics:
     """Failures under ``allowFailure: true``."""
 
 
-def hook_metrics(make: Factory, owner: str, *extra: str) -> HookMetrics:
+def hook_metrics(make: Factory, owner: str, *extra: str) -> HookRunMetrics:
     """The family ``<owner>_hook_run_…``."""
     labels = (*extra, *_RUN)
     name = f"{owner}_hook_run"
-    return HookMetrics(
+    return HookRunMetrics(
         seconds=make.histogram(f"{name}_seconds", f"Time that {owner} hooks ran.", labels),
         user_cpu_seconds=make.histogram(f"{name}_user_cpu_seconds", f"User CPU of {owner} hooks.", labels),
         sys_cpu_seconds=make.histogram(f"{name}_sys_cpu_seconds", f"System CPU of {owner} hooks.", labels),
@@ -273,7 +273,7 @@ class AdmissionMetrics:
     """Pods that are admitted with presets, and what is told of them."""
 
     podpreset_admissions_total: Counter
-    """``namespace``, ``result``: injected, unchanged, conflict or error; see :mod:`.bounded_labels`"""
+    """``namespace``, ``result``: injected, unchanged, conflict or error; see :class:`.BoundedLabels`"""
     requests_refused_total: Counter
     """``webhook``: its path, ``status``: that of HTTP"""
     podpreset_admission_seconds: Histogram

@@ -33,16 +33,18 @@ class Heartbeat:
         return f"the event loop has been stuck for {age:.0f} s" if age > STALE_SECONDS else None
 
 
-async def tick(meters: metrics.Metrics, sleep: waiting.Sleep = asyncio.sleep) -> None:
+async def tick(registry: metrics.Metrics, sleep: waiting.Sleep = asyncio.sleep) -> None:
     """Count ``live_ticks`` up every ten seconds, until cancelled."""
     while True:
         await sleep(TICK_SECONDS)
-        meters.process.live_ticks.inc()
+        registry.process.live_ticks.inc()
 
 
-async def watch_lag(meters: metrics.Metrics, time: clock.Clock, sleep: waiting.Sleep = asyncio.sleep) -> None:
+async def watch_lag(
+    registry: metrics.Metrics, time: clock.Clock, sleep: waiting.Sleep = asyncio.sleep
+) -> None:
     """Measure by how much the event loop wakes too late, until cancelled."""
     while True:
         due = time.monotonic() + LAG_SECONDS
         await sleep(LAG_SECONDS)
-        meters.process.loop_lag_seconds.observe(max(0.0, time.monotonic() - due))
+        registry.process.loop_lag_seconds.observe(max(0.0, time.monotonic() - due))

@@ -1,34 +1,24 @@
 """All metrics of one operator, and how they are served."""
 
+import collections
 import dataclasses
 import gzip
 import re
 import time
 from collections.abc import Callable, Sequence
-from typing import Final, Protocol
+from typing import Final
 
 import prometheus_client
 from prometheus_client import exposition
 
+from addon_operator.kube.client import paths
 from addon_operator.telemetry import families, series
 
+OTHERS: Final = "(others)"
+"""Stands for all values of a label for which there is no room; no name of Kubernetes is written so."""
 _EOF: Final = b"# EOF\n"
 _VERSION: Final = re.compile(r"version=([^;]*)")
 _VERSIONS: Final = frozenset({"0.0.4", "1.0.0", "2.0.0"})
-
-
-class RequestTarget(Protocol):
-    """What a request pointed at; see :class:`.Target`."""
-
-    @property
-    def verb(self) -> str:
-        """Verb of RBAC."""
-        ...
-
-    @property
-    def template(self) -> str:
-        """Path without names."""
-        ...
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -102,7 +92,7 @@ class Metrics:
         if self.queues.action_seconds is not None:
             self.queues.action_seconds.labels(queue_name=queue, queue_action=action).observe(seconds)
 
-    def request_done(self, target: RequestTarget, method: str, code: str, seconds: float) -> None:
+    def request_done(self, target: paths.Target, method: str, code: str, seconds: float) -> None:
         """A try of a request ended; see :class:`.RequestObserver`."""
         self.process.request_result_total.labels(code=code, method=method).inc()
         self.process.request_latency_seconds.labels(verb=target.verb, url=target.template).observe(seconds)
@@ -166,6 +156,36 @@ class Metrics:
             time.sleep(0)
         body = b"".join([*pieces, _EOF] if is_open else pieces)
         return Exposition(gzip.compress(body, 1) if form.gzipped else body, form.content_type, form.gzipped)
+
+
+class BoundedLabels:
+    """Bound how many values from requests a label has, and drop those that nobody uses; for one thread."""
+
+    def __init__(
+        self, most: int, seconds: float, forget: Callable[[str], None], now: Callable[[], float]
+    ) -> None:
+        """At most ``most`` values at a time; one not seen for so many seconds is given to ``forget``."""
+        self._most = most
+        self._seconds = seconds
+        self._forget = forget
+        self._now = now
+        self._seen: collections.OrderedDict[str, float] = collections.OrderedDict()
+
+    def label(self, value: str) -> str:
+        """The value itself, or :data:`OTHERS` while there are too many."""
+        self.expire()
+        if value not in self._seen and len(self._seen) >= self._most:
+            return OTHERS
+        self._seen[value] = self._now()
+        self._seen.move_to_end(value)
+        return value
+
+    def expire(self) -> None:
+        """Forget what was not seen for long."""
+        oldest = self._now() - self._seconds
+        while self._seen and next(iter(self._seen.values())) < oldest:
+            value, _ = self._seen.popitem(last=False)
+            self._forget(value)
 
 
 def _content_type(accept: str) -> str:

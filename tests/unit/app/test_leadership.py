@@ -33,7 +33,7 @@ class World:
 
     def __init__(self, server: ApiServer) -> None:
         self.server = server
-        self.status = health.Status()
+        self.status = health.OperatorStatus()
         self.meters = metrics.Metrics()
         self.limits = Limits()
         server.on(
@@ -166,7 +166,7 @@ def test_without_a_pods_address_each_process_has_a_name_of_its_own(address: str)
 
 
 async def test_a_standby_says_who_leads() -> None:
-    found = health.Status()
+    found = health.OperatorStatus()
     found.stand_by(lambda: "op-1")
     assert found.converge() == ("STANDBY: op-1 leads", 0)
     found.stand_by(lambda: "")
@@ -174,7 +174,7 @@ async def test_a_standby_says_who_leads() -> None:
 
 
 async def test_a_standby_is_ready_when_it_admits_pods() -> None:
-    found = health.Status()
+    found = health.OperatorStatus()
     found.stand_by(lambda: "op-1")
     assert found.unready_reason() is None
     found.require(lambda: "the PodPresets have not been listed yet")
@@ -182,7 +182,7 @@ async def test_a_standby_is_ready_when_it_admits_pods() -> None:
 
 
 async def test_a_replica_that_begins_to_lead_is_no_longer_ready_by_standing_by() -> None:
-    found = health.Status()
+    found = health.OperatorStatus()
     found.stand_by(lambda: "op-1")
     found.stand_by(None)
     assert found.unready_reason() == "the operator is starting"

@@ -12,18 +12,18 @@ import aiohttp
 import pytest
 
 from addon_operator.settings import settings
-from addon_operator.status import http_site
+from addon_operator.status import health, http_site
 from addon_operator.telemetry import metrics
 
 
 @dataclasses.dataclass
-class Told:
+class Told(health.OperatorStatus):
     """A status that a test sets."""
 
     unhealthy: str | None = None
     unready: str | None = None
     admission_unready: str | None = None
-    state: tuple[str, int] = (http_site.NOT_STARTED, 0)
+    state: tuple[str, int] = (health.NOT_STARTED, 0)
 
     def unhealthy_reason(self) -> str | None:
         return self.unhealthy
@@ -89,11 +89,11 @@ async def test_whether_pods_are_admitted_is_a_question_of_its_own(
 
 
 CONVERGE = [
-    (http_site.NOT_STARTED, 0, "STARTUP_CONVERGE_NOT_STARTED\n"),
-    (http_site.STARTING, 3, "STARTUP_CONVERGE_IN_PROGRESS: 3 tasks\n"),
-    (http_site.DONE, 0, "STARTUP_CONVERGE_DONE\nCONVERGE_WAIT_TASK\n"),
-    (http_site.WAITING, 0, "STARTUP_CONVERGE_DONE\nCONVERGE_WAIT_TASK\n"),
-    (http_site.RUNNING, 2, "STARTUP_CONVERGE_DONE\nCONVERGE_IN_PROGRESS: 2 tasks\n"),
+    (health.NOT_STARTED, 0, "STARTUP_CONVERGE_NOT_STARTED\n"),
+    (health.STARTING, 3, "STARTUP_CONVERGE_IN_PROGRESS: 3 tasks\n"),
+    (health.DONE, 0, "STARTUP_CONVERGE_DONE\nCONVERGE_WAIT_TASK\n"),
+    (health.WAITING, 0, "STARTUP_CONVERGE_DONE\nCONVERGE_WAIT_TASK\n"),
+    (health.RUNNING, 2, "STARTUP_CONVERGE_DONE\nCONVERGE_IN_PROGRESS: 2 tasks\n"),
 ]
 
 
@@ -108,17 +108,17 @@ async def test_the_converge_is_told_in_the_words_of_the_go_operator(
 
 
 NOTHING: dict[str, bool | int | None] = {
-    http_site.NOT_STARTED: False,
-    http_site.STARTING: None,
-    http_site.DONE: False,
-    http_site.RUNNING: None,
-    http_site.WAITING: False,
+    health.NOT_STARTED: False,
+    health.STARTING: None,
+    health.DONE: False,
+    health.RUNNING: None,
+    health.WAITING: False,
 }
 CONVERGE_AS_JSON: list[tuple[str, int, dict[str, bool | int | None]]] = [
-    (http_site.NOT_STARTED, 0, NOTHING | {http_site.NOT_STARTED: True}),
-    (http_site.STARTING, 3, NOTHING | {http_site.STARTING: 3}),
-    (http_site.DONE, 0, NOTHING | {http_site.DONE: True, http_site.WAITING: True}),
-    (http_site.RUNNING, 0, NOTHING | {http_site.DONE: True, http_site.RUNNING: 0}),
+    (health.NOT_STARTED, 0, NOTHING | {health.NOT_STARTED: True}),
+    (health.STARTING, 3, NOTHING | {health.STARTING: 3}),
+    (health.DONE, 0, NOTHING | {health.DONE: True, health.WAITING: True}),
+    (health.RUNNING, 0, NOTHING | {health.DONE: True, health.RUNNING: 0}),
 ]
 
 
@@ -147,13 +147,14 @@ async def test_metrics_are_negotiated(session: aiohttp.ClientSession) -> None:
         assert gzip.decompress(await answer.read()).endswith(b"# EOF\n")
 
 
-class Threads:
+class Threads(metrics.Metrics):
     """Remembers in which thread it was asked."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.names: list[str] = []
 
-    def render(self, form: metrics.Form) -> metrics.Exposition:
+    def render(self, form: metrics.Form | None = None) -> metrics.Exposition:
         self.names.append(threading.current_thread().name)
         return metrics.Exposition(b"", "text/plain", gzipped=False)
 
@@ -177,7 +178,7 @@ class Held(Threads):
         self.begun = threading.Event()
         self.go = threading.Event()
 
-    def render(self, form: metrics.Form) -> metrics.Exposition:
+    def render(self, form: metrics.Form | None = None) -> metrics.Exposition:
         found = super().render(form)
         self.begun.set()
         self.go.wait(10)
@@ -249,7 +250,7 @@ async def test_a_taken_port_is_one_sentence_with_address_port_and_settings(told:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        with pytest.raises(http_site.ListenError) as refused:
+        with pytest.raises(http_site.SiteListenError) as refused:
             async with http_site.serving(settings_for(port=port), metrics.Metrics(), told):
                 pytest.fail("it must not serve")
     text = str(refused.value)
@@ -259,7 +260,7 @@ async def test_a_taken_port_is_one_sentence_with_address_port_and_settings(told:
 
 
 async def test_an_address_of_another_machine_is_one_sentence(told: Told) -> None:
-    with pytest.raises(http_site.ListenError, match="this machine has no such address"):
+    with pytest.raises(http_site.SiteListenError, match="this machine has no such address"):
         async with http_site.serving(settings_for("192.0.2.1"), metrics.Metrics(), told):
             pytest.fail("it must not serve")
 

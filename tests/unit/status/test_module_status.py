@@ -10,12 +10,12 @@ from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import clock, names
 from addon_operator.modules import model
 from addon_operator.status import module_status
-from addon_operator.status.module_status import Moment, Phase
+from addon_operator.status.module_status import ModulePhase, Moment
 
 NOW = 1_700_000_000.0
 LATER = NOW + 60
 ERROR = "helm upgrade: no such chart"
-RELEASE = module_status.Release(revision=3, checksum="abc")
+RELEASE = module_status.ShownRelease(revision=3, checksum="abc")
 Status = state.ModuleStatus
 
 
@@ -136,17 +136,17 @@ def test_any_difference_is_seen(change: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("of", "phase"),
     [
-        (module(Status.PENDING), Phase.ENABLED),
+        (module(Status.PENDING), ModulePhase.ENABLED),
         (module(Status.RUNNING), None),
-        (module(Status.READY), Phase.READY),
-        (module(Status.FAILED, ERROR), Phase.FAILED),
+        (module(Status.READY), ModulePhase.READY),
+        (module(Status.FAILED, ERROR), ModulePhase.FAILED),
         (module(Status.DELETING), None),
-        (module(Status.DELETING, ERROR), Phase.DELETE_FAILED),
-        (module(Status.DISABLED), Phase.DISABLED),
+        (module(Status.DELETING, ERROR), ModulePhase.DELETE_FAILED),
+        (module(Status.DISABLED), ModulePhase.DISABLED),
     ],
     ids=["pending", "running", "ready", "failed", "deleting", "stuck", "disabled"],
 )
-def test_a_state_is_a_phase_or_on_the_way_to_one(of: state.ModuleState, phase: Phase | None) -> None:
+def test_a_state_is_a_phase_or_on_the_way_to_one(of: state.ModuleState, phase: ModulePhase | None) -> None:
     found = module_status.moment(of)
     assert (found.phase if found else None) is phase
 
@@ -170,8 +170,16 @@ def test_an_object_without_status_tells_of_no_phase() -> None:
     assert module_status.stored_moment({}) is None
 
 
-ENABLED, READY, DISABLED = Moment(Phase.ENABLED), Moment(Phase.READY), Moment(Phase.DISABLED)
-FAILED, OTHERWISE, STUCK = Moment(Phase.FAILED, "a"), Moment(Phase.FAILED, "b"), Moment(Phase.DELETE_FAILED)
+ENABLED, READY, DISABLED = (
+    Moment(ModulePhase.ENABLED),
+    Moment(ModulePhase.READY),
+    Moment(ModulePhase.DISABLED),
+)
+FAILED, OTHERWISE, STUCK = (
+    Moment(ModulePhase.FAILED, "a"),
+    Moment(ModulePhase.FAILED, "b"),
+    Moment(ModulePhase.DELETE_FAILED),
+)
 WAYS = {
     "first start": (None, [ENABLED, READY], ["Enabled", "Ready"]),
     "disabled from the beginning": (None, [DISABLED], []),
@@ -196,7 +204,7 @@ def test_events_tell_of_news_alone(before: Moment | None, moments: list[Moment],
 
 
 def test_failures_are_warnings_that_hold_no_error() -> None:
-    (notice,), _ = module_status.notices(READY, [Moment(Phase.FAILED, "password 1234 is too short")])
+    (notice,), _ = module_status.notices(READY, [Moment(ModulePhase.FAILED, "password 1234 is too short")])
     assert notice.type == "Warning"
     assert "1234" not in notice.message
 

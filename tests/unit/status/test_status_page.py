@@ -76,7 +76,7 @@ async def test_no_message_that_may_hold_values_is_shown() -> None:
 def test_objects_that_modules_share_stand_with_the_other_modules() -> None:
     world = inspected.make()
     assert "Shared objects" not in shown(world)
-    views, found = world.inspected.views, health.Status()
+    views, found = world.inspected.views, health.OperatorStatus()
     found.show(views, lambda name: {"ConfigMap x/<a>": [names.ModuleName("db")]} if name == "web" else {})
     rows = Cells(found.page()).rows
     assert ["module", "object", "also of"] in rows

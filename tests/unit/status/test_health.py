@@ -34,19 +34,19 @@ class Engine:
         return ["module web"]
 
 
-def serving(*, done: bool) -> health.Status:
-    found = health.Status()
+def serving(*, done: bool) -> health.OperatorStatus:
+    found = health.OperatorStatus()
     # The status asks nothing else of an engine.
     found.serve(cast("engine.Engine", Engine(Converger(Done(done)))), lambda: True)
     return found
 
 
 def test_an_operator_without_an_engine_is_starting() -> None:
-    assert health.Status().unready_reason() == "the operator is starting"
+    assert health.OperatorStatus().unready_reason() == "the operator is starting"
 
 
 def test_what_the_start_waits_for_is_the_reason_and_keeps_no_pods_from_being_admitted() -> None:
-    found = health.Status()
+    found = health.OperatorStatus()
     waits_for: list[str | None] = ["ConfigMap x/y is wrong"]
     found.begin_when(lambda: waits_for[0])
     found.admit()
@@ -92,14 +92,14 @@ def test_a_stopping_operator_is_not_ready_and_not_unhealthy() -> None:
 
 
 def test_pods_are_admitted_long_before_the_first_converge_is_done() -> None:
-    found = health.Status()
+    found = health.OperatorStatus()
     assert found.admission_unready_reason() == "the operator is starting"
     found.admit()
     assert found.admission_unready_reason() is None
 
 
 def test_pods_are_not_admitted_before_the_presets_are_known() -> None:
-    found = health.Status()
+    found = health.OperatorStatus()
     found.require(lambda: "the PodPresets have not been listed yet")
     found.admit()
     assert found.admission_unready_reason() == "the PodPresets have not been listed yet"
@@ -123,13 +123,13 @@ def test_each_part_that_has_to_live_can_be_the_reason_of_a_restart() -> None:
 
 
 def test_a_dead_watch_of_the_config_map_is_a_reason_of_a_restart() -> None:
-    found = health.Status()
+    found = health.OperatorStatus()
     found.serve(cast("engine.Engine", Engine(Converger(Done(True)))), lambda: False)
     assert found.unhealthy_reason() == "the watch of the values ConfigMap has ended"
 
 
 def test_an_operator_without_an_engine_says_what_it_does() -> None:
-    found = health.Status()
+    found = health.OperatorStatus()
     assert found.absent_reason() == "the operator is starting; ask again in a moment"
     found.stand_by(lambda: "pod-1")
     assert found.absent_reason() == "this replica stands by; ask pod-1, which leads"
@@ -140,7 +140,7 @@ def test_an_operator_without_an_engine_says_what_it_does() -> None:
 
 
 def test_the_page_of_a_starting_operator_has_its_state() -> None:
-    assert "not ready, STARTUP_CONVERGE_NOT_STARTED" in health.Status().page()
+    assert "not ready, STARTUP_CONVERGE_NOT_STARTED" in health.OperatorStatus().page()
 
 
 def test_the_page_shows_the_engine() -> None:
@@ -152,7 +152,7 @@ def test_the_page_shows_the_engine() -> None:
 
 
 def test_a_process_that_only_admits_is_ready_when_it_can() -> None:
-    found = health.Status()
+    found = health.OperatorStatus()
     found.only_admit()
     assert found.unready_reason() == "the operator is starting"
     reasons = ["the PodPresets have not been listed yet"]

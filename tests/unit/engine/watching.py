@@ -80,6 +80,8 @@ class Cluster:
         self.shares: list[tuple[tuple[str, ...], tuple[str, ...]]] = []
         self.behind: set[str] = set()
         """Names that the API server has although no watch has told of them yet."""
+        self.is_late = False
+        """Whether watches are behind with everything that is written here."""
         self.may_get = True
         self.error: errors.AddonOperatorError | None = None
         self.probed: list[str] = []
@@ -150,7 +152,10 @@ class Cluster:
         self.written.append((way, body))
         namespace = body["metadata"].get("namespace", "addons")
         resource = next(each for each in self.kinds if each.kind == body["kind"])
-        self.put(body["metadata"]["name"], resource=resource, namespace=namespace)
+        if self.is_late:
+            self.behind.add(body["metadata"]["name"])
+        else:
+            self.put(body["metadata"]["name"], resource=resource, namespace=namespace)
         return body
 
     @property

@@ -84,6 +84,8 @@ class Healing:
         self._blocked: collections.Counter[names.ModuleName] = collections.Counter()
         self._told_postponed: set[names.ModuleName] = set()
         self._for_helm: dict[names.ModuleName, dict[watched_resources.Watched, float]] = {}
+        self._untold: dict[watched_resources.Watched, float] = {}
+        """What was restored and no watch has told of yet, and until when one has time to."""
         self._wake = asyncio.Event()
         resources.listen(self)
 
@@ -95,6 +97,7 @@ class Healing:
     def returned(self, resource: watched_resources.Watched) -> None:
         """A watch tells that a resource is there (again): its next end is another matter."""
         self._on_purpose = {pair for pair in self._on_purpose if pair[1] != resource}
+        self._untold.pop(resource, None)
         for until in self._for_helm.values():
             until.pop(resource, None)
 
@@ -134,7 +137,7 @@ class Healing:
         if not absent:
             return ()
         outcome = await self._restorer.restore(module, absent)
-        self._note_healed(module, tuple(map(str, outcome.done)), by_helm=False)
+        self._note_restored(module, outcome.done)
         self._leave_to_helm(module, outcome.for_helm)
         return tuple(map(str, outcome.left + outcome.for_helm))
 
@@ -193,7 +196,7 @@ class Healing:
         if not tried:
             return
         outcome = await self._restorer.restore(module, tried, insist_on=waiting)
-        self._note_healed(module, tuple(map(str, outcome.done)), by_helm=False)
+        self._note_restored(module, outcome.done)
         if outcome.for_helm:
             self._leave_to_helm(module, outcome.for_helm)
             for_helm = tuple(map(str, outcome.for_helm))
@@ -229,6 +232,14 @@ class Healing:
     def _stop_counting(self, module: names.ModuleName) -> None:
         self._tries.pop(module, None)
         self._blocked.pop(module, None)
+
+    def _note_restored(
+        self, module: names.ModuleName, resources: Sequence[watched_resources.Watched]
+    ) -> None:
+        self._note_healed(module, tuple(map(str, resources)), by_helm=False)
+        if untold := set(resources).intersection(self._resources.missing_of(module)):
+            self._untold.update(dict.fromkeys(untold, self._clock.monotonic() + LAG))
+            self._look_in(module, LAG)
 
     def _note_healed(self, module: names.ModuleName, resources: Sequence[str], *, by_helm: bool) -> None:
         if resources:
@@ -275,8 +286,11 @@ class Healing:
         return [each for each, absent in zip(unknown, answers, strict=True) if absent]
 
     def _candidates(self, module: names.ModuleName) -> Iterator[watched_resources.Watched]:
+        # What was just restored is not asked for: it would stand for others that are absent.
+        now = self._clock.monotonic()
+        self._untold = {resource: until for resource, until in self._untold.items() if until > now}
         for resource in self._resources.missing_of(module):
-            if not self._is_on_purpose(module, resource):
+            if resource not in self._untold and not self._is_on_purpose(module, resource):
                 yield resource
 
     def _is_on_purpose(self, module: names.ModuleName, resource: watched_resources.Watched) -> bool:

@@ -563,3 +563,20 @@ async def test_many_objects_are_restored_side_by_side_in_waves_and_with_few_ques
     assert bench.cluster.most_at_once == restoring.AT_ONCE
     assert bench.cluster.written[-1][1]["kind"] == "Deployment", "what uses others comes last"
     assert (len(bench.cluster.probed), bench.cluster.records_read) == (5, 1)
+
+
+async def test_what_disappears_next_does_not_wait_for_watches_to_tell_of_what_was_restored(
+    bench: Bench,
+) -> None:
+    maps = [f"a{number:02}" for number in range(20)]
+    bench.cluster.record = release_types.Deployed(3, many("ConfigMap", "v1", *maps))
+    bench.cluster.is_late = True
+    await bench.have(WEB, *maps)
+    bench.cluster.remove(*maps[:7])
+    assert await bench.after(drift.SETTLE) == []
+    bench.cluster.remove(*maps[7:])
+    assert await bench.after(drift.SETTLE) == []
+    assert [body["metadata"]["name"] for _, body in bench.cluster.written] == maps
+    bench.cluster.behind.clear()
+    await bench.after(drift.LAG)
+    assert len(bench.cluster.written) == 40, "what watches never tell of is looked at again"

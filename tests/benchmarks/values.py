@@ -8,9 +8,10 @@ import statistics
 import time
 import tracemalloc
 from collections.abc import Callable
-from typing import Final
+from typing import Final, cast
 
 from addon_operator.documents import json_documents, json_schemas, yaml_writing
+from addon_operator.engine import intents
 from addon_operator.engine.sources import config_sync
 from addon_operator.kernel import names
 from addon_operator.kernel.json_types import JsonObject
@@ -102,19 +103,6 @@ def _verdict() -> measures.Row:
     return measures.Row("values", case, "µs of CPU", quick, "jsonschema", thorough, aim, is_met)
 
 
-class _Told:
-    """Counts the modules that changed."""
-
-    def __init__(self) -> None:
-        self.changed = 0
-
-    def config_changed(self, change: store.ConfigChange) -> None:
-        self.changed += len(change.sections_changed)
-
-    def config_invalid(self, error: sources.ConfigMapError, uid: str) -> None:
-        raise error
-
-
 class _Kept:
     """A ConfigMap that nobody writes."""
 
@@ -140,9 +128,9 @@ async def _edit() -> measures.Row:
 
 async def _edited(data: dict[str, str], inspector: inspection.Inspector) -> float:
     """The median of edits in ms; they wait for another process, so CPU time says little."""
-    told = _Told()
-    state = config_sync.ConfigState(
-        _store(inspector), _Kept(data), told, modules=_NAMES, source="ConfigMap", warn=lambda _: None
+    inbox = intents.Inbox()
+    state = config_sync.ConfigSync(
+        _store(inspector), cast("config_maps.ConfigMap", _Kept(data)), inbox, _ignore, source="ConfigMap"
     )
     await state.load()
     edits = []
@@ -156,9 +144,13 @@ async def _edited(data: dict[str, str], inspector: inspection.Inspector) -> floa
         state.received(edit)
         await state.settled()
         found.append(time.perf_counter() - began)
-    if told.changed != _ROUNDS:
+    if inbox.qsize() != _ROUNDS:
         raise RuntimeError("the edits must change modules")
     return statistics.median(found) * 1000
+
+
+def _ignore(_event: object) -> None:
+    """Nobody listens."""
 
 
 def _memory() -> measures.Row:

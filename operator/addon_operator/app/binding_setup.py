@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Callable
 
-from addon_operator.engine import events
+from addon_operator.engine import events, intents
 from addon_operator.engine.bindings import (
     hook_bindings,
     hook_rates,
@@ -30,13 +30,14 @@ def bind(
     executor: hook_run.HookExecutor,
     subscribe: kubernetes_binding.Subscribe,
     tell: events.Listener,
+    inbox: intents.Inbox,
     warn: Callable[[str], None],
     clock: clocks.Clock,
 ) -> BindingParts:
     """Make them; ``subscribe`` follows the objects of a binding."""
     bound = hook_bindings.Bound()
     rates = hook_rates.HookRates(clock)
-    tasks = hook_tasks.HookTasks(queues, executor, bound, rates)
+    tasks = hook_tasks.HookTasks(queues, executor, bound, rates, inbox)
     ticks = schedules.Schedules(clock)
     sources = hook_bindings.BindingSources(subscribe, ticks, tell)
     return BindingParts(hook_bindings.HookBindings(bound, tasks, queues, rates, sources, warn), tasks, ticks)

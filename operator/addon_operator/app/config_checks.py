@@ -20,7 +20,7 @@ _BEFORE_SECONDS: Final = 1.0
 
 
 class Running(Protocol):
-    """The engine's state of the ConfigMap; see :class:`.ConfigState`."""
+    """The engine's state of the ConfigMap; see :class:`.ConfigSync`."""
 
     def violations(self, data: config_check.Data) -> tuple[str, ...]:
         """All that is wrong with it."""

@@ -4,7 +4,7 @@ import asyncio
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 
-from addon_operator.engine import events
+from addon_operator.engine import events, intents
 from addon_operator.engine.drift import (
     crd_guard,
     drift,
@@ -34,18 +34,6 @@ class Cluster:
     """That of the releases."""
 
 
-class LateRuns:
-    """Breaks a circle: healing asks the engine for runs, which is made later."""
-
-    def __init__(self) -> None:
-        self.target: drift.RunRequest | None = None
-
-    def request(self, module: names.ModuleName, activation: str, *, at_once: bool = False) -> None:
-        """Ask for a run of the module."""
-        if self.target is not None:
-            self.target(module, activation, at_once=at_once)
-
-
 @dataclasses.dataclass(frozen=True, slots=True)
 class HealingParts:
     """What the rest of the operator sees of healing."""
@@ -54,7 +42,6 @@ class HealingParts:
     resources: watched_resources.WatchedResources
     """For ``module resource-monitor``."""
     heal: drift.Healing
-    runs: LateRuns
     definitions: crd_guard.CrdGuard
 
     def resources_of(self, module: names.ModuleName) -> list[dict[str, json_types.JsonValue]] | None:
@@ -115,11 +102,12 @@ def heal(
     definitions: module_crds.ModuleCrds,
     values: store.ValuesStore,
     tell: events.Listener,
+    inbox: intents.Inbox,
     warn: Callable[[str], None],
     clock: clocks.Clock,
 ) -> HealingParts:
     """Make them."""
-    probe, runs = presence.ObjectProbe(cluster.kube), LateRuns()
+    probe = presence.ObjectProbe(cluster.kube)
     resources = watched_resources.WatchedResources(
         _Watches(cluster.informers), cluster.kinds, probe, tell, namespace=cluster.namespace
     )
@@ -129,7 +117,7 @@ def heal(
         namespace=cluster.namespace,
         is_brought=lambda crd: bool(definitions.owners(crd)) or resources.has_definition(crd),
     )
-    healer = drift.Healing(resources, probe, restorer, cluster.deletions, tell, runs.request, clock)
+    healer = drift.Healing(resources, probe, restorer, cluster.deletions, tell, inbox, clock)
     watched = watched_releases.WatchedReleases(
         releases,
         resources,
@@ -146,4 +134,4 @@ def heal(
         warn=warn,
         clock=clock,
     )
-    return HealingParts(watched, resources, healer, runs, guard)
+    return HealingParts(watched, resources, healer, guard)

@@ -26,6 +26,8 @@ class EventLog:
     def __call__(self, event: events.Event) -> None:
         """Find out what the event belongs to."""
         match event:
+            case events.Warned():
+                self._log.warning(event.text)
             case events.BindingEvent():
                 self._of_bindings(event)
             case events.TaskStarted() | events.TaskFailed():

@@ -16,7 +16,7 @@ from addon_operator.app import (
     observers,
 )
 from addon_operator.debug import debug_api, debug_render
-from addon_operator.engine import engine, events, introspection, state
+from addon_operator.engine import engine, events, intents, introspection, state
 from addon_operator.engine.bindings import binding_selections
 from addon_operator.engine.converge import converge, module_discovery, task_factory
 from addon_operator.engine.hooks import global_hooks, hook_outputs, hook_run, hook_runner
@@ -41,7 +41,7 @@ from addon_operator.process.children import children
 from addon_operator.process.jq import jq_filters, jq_workers
 from addon_operator.settings import settings as settings_module
 from addon_operator.telemetry import hook_metrics, metrics
-from addon_operator.values import inspection, sources, store
+from addon_operator.values import inspection
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class Operator:
 
     engine: engine.Engine
     watches: informers.Informers
-    config: config_sync.ConfigState
+    config: config_sync.ConfigSync
     source: config_map_source.ConfigMapSource
     healing: drift_setup.HealingParts
     modules: module_watch.ModuleWatch | None
@@ -86,21 +86,6 @@ class Operator:
     def unhealthy_reason(self) -> str | None:
         """Why the operator should be restarted, or ``None``."""
         return None if self.watches.alive else "a watch of objects has broken down, and begins anew"
-
-
-class _LateEngine:
-    """Breaks the one circle of the graph: the ConfigMap's state tells the engine, which is made later."""
-
-    def __init__(self) -> None:
-        self.target: config_sync.ConfigObserver | None = None
-
-    def config_changed(self, change: store.ConfigChange) -> None:
-        if self.target is not None:
-            self.target.config_changed(change)
-
-    def config_invalid(self, error: sources.ConfigMapError, uid: str) -> None:
-        if self.target is not None:
-            self.target.config_invalid(error, uid)
 
 
 class Graph:
@@ -117,8 +102,8 @@ class Graph:
         self._states = state.ModuleStates([files.module for files in parts.modules.modules], tell)
         self._tell = observers.all_of(observers.module_states(self._states, self._clock), tell)
         self._runner = self._hook_runner()
-        self._late_engine = _LateEngine()
-        self._config = self._config_state()
+        self._inbox = intents.Inbox()
+        self._config = self._config_sync()
         self._executor = self._hook_executor()
         self._queues = queue_set.QueueSet(
             self._tell,
@@ -130,6 +115,7 @@ class Graph:
             self._executor,
             binding_selections.InformerBindings(self._watches, jq_filters.JqFilters(parts.jq)),
             self._tell,
+            self._inbox,
             parts.warn,
             self._clock,
         )
@@ -139,7 +125,7 @@ class Graph:
         self._module_runner = self._make_module_runner()
 
     @property
-    def config(self) -> config_sync.ConfigState:
+    def config(self) -> config_sync.ConfigSync:
         """The state of the ConfigMap, which :meth:`build` may wait for."""
         return self._config
 
@@ -152,14 +138,12 @@ class Graph:
         """
         hooks = await global_hooks.load(self._settings.global_hooks_dir, self._runner, self._parts.warn)
         self._tell(events.HooksRegistered(None, hooks))
-        await self._config.load_when_mended(self._refused_at_start)
+        await self._config.load_when_mended()
         bound, made_of = self._bound, self._steps(hooks)
         on_failure = converge.OnFailure(self._settings.converge_on_failure)
         converger = converge.Converger(self._queues.main, made_of, self._tell, on_failure=on_failure)
         sources = engine.Sources(hooks, bound.bindings, bound.schedules)
-        running = engine.Engine(self._queues, sources, converger, made_of, self._states, self._tell)
-        self._late_engine.target = bound.tasks.reactor = running
-        self._healing.runs.target = running.run_module
+        running = engine.Engine(self._inbox, self._queues, sources, converger, self._states, self._tell)
         return Operator(
             running,
             self._watches,
@@ -169,9 +153,6 @@ class Graph:
             self._module_watch(running),
             self._inspected(running, hooks),
         )
-
-    def _refused_at_start(self, error: sources.ConfigMapError, uid: str) -> None:
-        self._tell(events.ConfigRefused(error, uid, at_start=True))
 
     def _module_watch(self, running: engine.Engine) -> module_watch.ModuleWatch | None:
         reload = module_reload.ModuleReload(
@@ -212,14 +193,13 @@ class Graph:
             run_child=self._parts.run_child,
         )
 
-    def _config_state(self) -> config_sync.ConfigState:
-        made = config_sync.ConfigState(
+    def _config_sync(self) -> config_sync.ConfigSync:
+        made = config_sync.ConfigSync(
             self._values,
             config_maps.ConfigMap(self._parts.kube, self._settings.namespace, self._settings.config_map),
-            self._late_engine,
-            modules=self._values.modules,
+            self._inbox,
+            self._tell,
             source=f"ConfigMap {self._settings.namespace}/{self._settings.config_map}",
-            warn=self._parts.warn,
         )
         self._parts.meters.modules.config_values_invalid.set_function(lambda: made.is_refused)
         return made
@@ -252,8 +232,8 @@ class Graph:
             clock=self._clock,
         )
 
-    def _steps(self, hooks: tuple[state.Hook, ...]) -> task_factory.EngineSteps:
-        return task_factory.EngineSteps(
+    def _steps(self, hooks: tuple[state.Hook, ...]) -> task_factory.TaskFactory:
+        return task_factory.TaskFactory(
             self._states,
             self._values,
             global_hooks.GlobalHooks(hooks, self._executor, self._bound.bindings.snapshots),
@@ -278,6 +258,7 @@ class Graph:
             self._definitions,
             self._values,
             self._tell,
+            self._inbox,
             parts.warn,
             self._clock,
         )

@@ -6,12 +6,12 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Final
 
 from addon_operator.aio import waiting
-from addon_operator.engine import events, reactions, state
+from addon_operator.engine import events, intents, reactions, state
 from addon_operator.engine.bindings import hook_bindings, schedules
-from addon_operator.engine.converge import converge, task_factory
+from addon_operator.engine.converge import converge
 from addon_operator.engine.queues import queue_set, task_queue, tasks
 from addon_operator.kernel import names
-from addon_operator.values import sources, store
+from addon_operator.values import store
 
 ACTIVATION_STARTUP = "onStartup"
 ACTIVATION_MODULES = "ModulesChanged"
@@ -32,26 +32,23 @@ class Sources:
 
 
 class Engine:
-    """Runs until cancelled.
-
-    Implements :class:`.ConfigObserver` and
-    :class:`.ChangeObserver`.
-    """
+    """Takes intents out of its inbox and turns them into tasks, until cancelled."""
 
     def __init__(
         self,
+        inbox: intents.Inbox,
         queues: queue_set.QueueSet,
         sources: Sources,
         converger: converge.Converger,
-        made_of: task_factory.EngineSteps,
         states: state.ModuleStates,
         tell: events.Listener,
     ) -> None:
+        self._inbox = inbox
         self._queues = queues
         self._queue = queues.main
         self._sources = sources
         self._converger = converger
-        self._steps = made_of
+        self._make = converger.make
         self._states = states
         self._tell = tell
 
@@ -77,13 +74,23 @@ class Engine:
             group.create_task(self._sources.schedules.work(), name="schedules")
             group.create_task(self._converger.work(), name="converge")
             group.create_task(self._start(), name="startup")
+            group.create_task(self._react(), name="reactions")
 
     async def drain(self, grace: float) -> None:
         """Begin nothing more, and wait up to ``grace`` seconds for what runs."""
         await self._queues.drain(grace)
 
-    def config_changed(self, change: store.ConfigChange) -> None:
-        """React to an edit; the store has the new values already."""
+    async def _react(self) -> None:
+        while True:
+            match await self._inbox.get():
+                case intents.ConfigEdited(change=change):
+                    self._config_edited(change)
+                case intents.ValuesChanged(hook=hook):
+                    self._values_changed(hook)
+                case intents.RunWanted(module=module, activation=activation, at_once=at_once):
+                    self._run_module(module, activation, at_once=at_once)
+
+    def _config_edited(self, change: store.ConfigChange) -> None:
         reaction = reactions.to_config_change(
             change,
             state=self._converger.state,
@@ -95,11 +102,10 @@ class Engine:
             self._converger.request(ACTIVATION_CONFIG_MAP)
         for module in reaction.runs:
             self._drop_run(module)
-            self.run_module(module, ACTIVATION_CONFIG_MAP)
+            self._run_module(module, ACTIVATION_CONFIG_MAP)
         self._queue.hasten()
 
-    def hook_changed(self, hook: state.Hook) -> None:
-        """React to values or flags that a hook changed on an event or a tick."""
+    def _values_changed(self, hook: state.Hook) -> None:
         reaction = reactions.to_hook_effects(
             hook.module,
             state=self._converger.state,
@@ -110,7 +116,7 @@ class Engine:
             activation = ACTIVATION_MODULE_VALUES if hook.module else ACTIVATION_GLOBAL_VALUES
             self._converger.request_for_hook(activation)
         for module in reaction.runs:
-            self.run_module(module, ACTIVATION_MODULE_VALUES)
+            self._run_module(module, ACTIVATION_MODULE_VALUES)
 
     async def reload(self, take: Callable[[], Awaitable[reactions.Reaction]]) -> None:
         """Take changed modules in while nothing else runs in ``main``, and do what follows from that."""
@@ -138,13 +144,9 @@ class Engine:
             return
         for module in reaction.runs:
             self._drop_run(module)
-            self.run_module(module, ACTIVATION_MODULES)
+            self._run_module(module, ACTIVATION_MODULES)
 
-    def config_invalid(self, error: sources.ConfigMapError, uid: str) -> None:
-        """Tell of a wrong edit."""
-        self._tell(events.ConfigRefused(error, uid))
-
-    def run_module(self, module: names.ModuleName, activation: str, *, at_once: bool = False) -> None:
+    def _run_module(self, module: names.ModuleName, activation: str, *, at_once: bool = False) -> None:
         """Queue a run of the module, unless one that will see the same values is on its way.
 
         ``at_once`` ends the wait for the next try of a failed one.
@@ -152,7 +154,7 @@ class Engine:
         if at_once:
             self._queue.hasten(lambda task: task.owner == module)
         if not self._converger.will_run(module):
-            self._queue.add(self._steps.run(module, activation))
+            self._queue.add(self._make.run(module, activation))
 
     def _drop_run(self, module: names.ModuleName) -> None:
         """A failing run does not wait for its next try, and one under way stops at its next step."""
@@ -169,7 +171,7 @@ class Engine:
                 yield f"{subject} failed {times}: {task.last_error_without_values}"
 
     async def _start(self) -> None:
-        for task in self._steps.on_startup():
+        for task in self._make.on_startup():
             await self._queue.add(task).done
         await self._bind_global_hooks()
         self._converger.request(ACTIVATION_STARTUP)

@@ -111,6 +111,20 @@ class HooksRegistered:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Warned:
+    """Something is odd, in a sentence for the log."""
+
+    text: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ModuleEvent:
+    """Something that happened to a module."""
+
+    module: names.ModuleName
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class ModuleDecided:
     """A discovery found a module enabled or disabled."""
 
@@ -118,27 +132,23 @@ class ModuleDecided:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class ModuleRan:
+class ModuleRan(ModuleEvent):
     """A run of a module, or its failed try, ended."""
 
-    module: names.ModuleName
     activation: str
     seconds: float
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class ModuleFailed:
+class ModuleFailed(ModuleEvent):
     """A try of a run failed, or of a delete."""
 
-    module: names.ModuleName
     deleting: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class ModuleGone:
+class ModuleGone(ModuleEvent):
     """The directory of a module is gone."""
-
-    module: names.ModuleName
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -179,10 +189,9 @@ class RemovalDue:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class ReleaseEnsured:
+class ReleaseEnsured(ModuleEvent):
     """The release of a module is as it should be."""
 
-    module: names.ModuleName
     activation: str
     outcome: release_types.ReleaseOutcome
 
@@ -195,10 +204,9 @@ class ReleaseRemoved:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class CrdApplied:
+class CrdApplied(ModuleEvent):
     """A CustomResourceDefinition of a module was written."""
 
-    module: names.ModuleName
     crd: str
 
 
@@ -306,29 +314,26 @@ class BindingGone(BindingEvent):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class AbsentFound:
+class AbsentFound(ModuleEvent):
     """Resources of a module are absent and cannot be restored; a run is on its way."""
 
-    module: names.ModuleName
     resources: Sequence[str]
     reason: str
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class ResourcesHealed:
+class ResourcesHealed(ModuleEvent):
     """Absent resources are back."""
 
-    module: names.ModuleName
     resources: Sequence[str]
     by_helm: bool
     """By Helm, and not restored from the record of the release."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class HealPostponed:
+class HealPostponed(ModuleEvent):
     """Something removes resources again and again; the next healing is so far away."""
 
-    module: names.ModuleName
     resources: Sequence[str]
     seconds: float
 
@@ -351,10 +356,9 @@ class ResourcesShared:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class MaintenanceChanged:
+class MaintenanceChanged(ModuleEvent):
     """Helm and healing leave the module alone from now on; with an empty mode no longer."""
 
-    module: names.ModuleName
     mode: str
 
 
@@ -370,29 +374,22 @@ Event = (
     | HooksRegistered
     | state.ModuleChanged
     | ModuleDecided
-    | ModuleRan
-    | ModuleFailed
-    | ModuleGone
+    | ModuleEvent
+    | Warned
     | ModulesDiscovered
     | ModulesReloaded
     | ReloadRefused
     | DiscoveryFailed
     | RemovalDue
-    | ReleaseEnsured
     | ReleaseRemoved
-    | CrdApplied
     | ConvergeStarted
     | ConvergeEnded
     | ConvergeUnsettled
     | ConfigTaken
     | ConfigRefused
     | BindingEvent
-    | AbsentFound
-    | ResourcesHealed
-    | HealPostponed
     | KindNotWatched
     | ResourcesShared
-    | MaintenanceChanged
 )
 """Everything that is reported."""
 

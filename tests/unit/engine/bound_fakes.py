@@ -121,11 +121,12 @@ def bound_with_tasks(
     clock: clocks.Clock,
     warn: Callable[[str], None] = print,
     tell: events.Listener = fakes.ignore,
+    inbox: fakes.Inbox | None = None,
 ) -> Bound:
     """Everything around bindings but the hooks' processes and the cluster."""
     queues = queue_set.QueueSet(tell, clock=clock)
     registry, rates, ticks = hook_bindings.Bound(), hook_rates.HookRates(clock), schedules.Schedules(clock)
-    tasks = hook_tasks.HookTasks(queues, executor, registry, rates)
+    tasks = hook_tasks.HookTasks(queues, executor, registry, rates, inbox or fakes.Inbox())
     sources = hook_bindings.BindingSources(cluster.follow, ticks, tell)
     made = hook_bindings.HookBindings(registry, tasks, queues, rates, sources, warn)
     return queues, made, ticks, tasks

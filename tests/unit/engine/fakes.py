@@ -5,7 +5,7 @@ import pathlib
 from collections.abc import Sequence
 from typing import TypeVar
 
-from addon_operator.engine import events
+from addon_operator.engine import events, intents
 from addon_operator.engine.queues import task_queue
 from addon_operator.hook_contract.outputs import object_operations
 from addon_operator.kernel import errors
@@ -52,6 +52,22 @@ class Heard(list[events.Event]):
     def failures(self) -> list[tuple[str, str, float | None]]:
         """Owner, error and delay of each failed task."""
         return [(each.task.owner, str(each.error), each.delay) for each in self.of(events.TaskFailed)]
+
+
+class Inbox(asyncio.Queue[intents.Intent]):
+    """Remembers what was put into it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.put_in: list[intents.Intent] = []
+
+    def put_nowait(self, item: intents.Intent) -> None:
+        self.put_in.append(item)
+        super().put_nowait(item)
+
+    @property
+    def runs(self) -> list[intents.RunWanted]:
+        return [intent for intent in self.put_in if isinstance(intent, intents.RunWanted)]
 
 
 def ignore(event: object) -> None:

@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 
-from addon_operator.engine import engine, reactions, state
+from addon_operator.engine import engine, intents, reactions, state
 from addon_operator.engine.converge import converge, task_factory
 from addon_operator.engine.hooks import hook_outputs
 from addon_operator.engine.queues import tasks
@@ -36,27 +36,29 @@ class Bench:
     def __init__(self, *hooks: state.Hook) -> None:
         self.clock = fakes.Clock()
         self.hooks = bound_fakes.Hooks()
+        self.inbox = fakes.Inbox()
         self.cluster = bound_fakes.Cluster()
         queues, bindings, ticks, self.tasks = bound_fakes.bound_with_tasks(
-            self.hooks, self.cluster, self.clock
+            self.hooks, self.cluster, self.clock, inbox=self.inbox
         )
         self.queues, self.ticks = queues, ticks
         self.steps = Steps()
         self.steps.plan = test_converge.make_plan((10, [WEB, SCRIPTED]))
-        self.converger = converge.Converger(queues.main, self.steps, fakes.ignore)
+        self.converger = converge.Converger(
+            queues.main, cast("task_factory.TaskFactory", self.steps), fakes.ignore
+        )
         modules = [module(WEB), module(SCRIPTED, pathlib.Path("enabled")), module(OFF)]
         states = state.ModuleStates(modules, fakes.ignore)
         states.enabled = (WEB, SCRIPTED)
         parts = engine.Sources(hooks, bindings, ticks)
         self.engine = engine.Engine(
+            self.inbox,
             queues,
             parts,
             self.converger,
-            cast("task_factory.EngineSteps", self.steps),
             states,
             fakes.ignore,
         )
-        self.tasks.reactor = self.engine
         self.working: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -124,7 +126,8 @@ async def test_an_edit_lets_what_failed_be_tried_at_once(benches: list[Bench]) -
     await bench.start()
     bench.steps.broken.clear()
     assert bench.story == ["onStartup"]
-    bench.engine.config_changed(store.ConfigChange(True, frozenset(), frozenset(), frozenset()))
+    change = store.ConfigChange(True, frozenset(), frozenset(), frozenset())
+    bench.inbox.put_nowait(intents.ConfigEdited(change))
     await fakes.settle()
     assert bench.story == ["onStartup", *CONVERGE]
 
@@ -133,12 +136,12 @@ async def test_a_run_that_is_wanted_at_once_does_not_wait_for_the_next_try(bench
     bench = await started(benches)
     assert bench.story == ["onStartup", *CONVERGE]
     bench.steps.broken.add("run web")
-    bench.engine.run_module(WEB, "x")
+    bench.inbox.put_nowait(intents.RunWanted(WEB, "x"))
     await fakes.settle()
-    bench.engine.run_module(WEB, "x")
+    bench.inbox.put_nowait(intents.RunWanted(WEB, "x"))
     await fakes.settle()
     assert bench.story == ["run web"]
-    bench.engine.run_module(WEB, "x", at_once=True)
+    bench.inbox.put_nowait(intents.RunWanted(WEB, "x", at_once=True))
     await fakes.settle()
     assert bench.story == ["run web"]
 
@@ -230,7 +233,8 @@ async def test_a_module_hook_that_changes_values_makes_its_module_run(
 ) -> None:
     bench = await started(benches)
     bench.story  # noqa: B018 - forgets the start
-    bench.engine.hook_changed(bound_fakes.hook("a.sh", {"schedule": EVERY_MINUTE}, module=owner))
+    changed = bound_fakes.hook("a.sh", {"schedule": EVERY_MINUTE}, module=owner)
+    bench.inbox.put_nowait(intents.ValuesChanged(changed))
     await fakes.settle()
     assert bench.story == follows
 

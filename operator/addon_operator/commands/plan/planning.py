@@ -16,7 +16,7 @@ import structlog
 
 from addon_operator.app import child_environment, release_setup, run
 from addon_operator.commands.plan import cluster_lookup, plan_report
-from addon_operator.engine import state
+from addon_operator.engine import events, intents, state
 from addon_operator.engine.converge import module_discovery
 from addon_operator.engine.hooks import hook_files, hook_runner
 from addon_operator.engine.modules import module_files, module_releases
@@ -31,7 +31,7 @@ from addon_operator.modules import manifests, model, plan, release
 from addon_operator.process.children import children, launcher
 from addon_operator.settings import preflight
 from addon_operator.settings import settings as settings_module
-from addon_operator.values import sources, store
+from addon_operator.values import store
 
 _STEPS: Final = {
     release_types.PlannedAction.INSTALL: plan_report.Step.INSTALL,
@@ -107,14 +107,17 @@ async def _values(
     kube: client.KubeClient,
     notes: list[str],
 ) -> store.ValuesStore:
+    def note(event: events.Event) -> None:
+        if isinstance(event, events.Warned):
+            notes.append(event.text)
+
     values = loaded.store()
-    config = config_sync.ConfigState(
+    config = config_sync.ConfigSync(
         values,
         config_maps.ConfigMap(kube, settings.namespace, settings.config_map),
-        _Nobody(),
-        modules=values.modules,
+        intents.Inbox(),
+        note,
         source=f"ConfigMap {settings.namespace}/{settings.config_map}",
-        warn=notes.append,
     )
     await config.load()
     return values
@@ -122,16 +125,6 @@ async def _values(
 
 def _ignore(_event: object) -> None:
     """Nobody listens, as nothing runs."""
-
-
-class _Nobody:
-    """Who is told of edits: nobody, as nothing runs."""
-
-    def config_changed(self, change: store.ConfigChange) -> None:
-        pass
-
-    def config_invalid(self, error: sources.ConfigMapError, uid: str) -> None:
-        pass
 
 
 class _Planner:

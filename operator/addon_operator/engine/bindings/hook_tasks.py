@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 from typing import Final, Protocol
 
-from addon_operator.engine import events, state
+from addon_operator.engine import events, intents, state
 from addon_operator.engine.bindings import hook_rates, triggers
 from addon_operator.engine.hooks import hook_outputs
 from addon_operator.engine.queues import queue_set, tasks
@@ -25,14 +25,6 @@ class HookTask(tasks.Task):
 
     subject: state.Hook | None = None
     told: list[triggers.Cause] = dataclasses.field(default_factory=list)
-
-
-class ChangeObserver(Protocol):
-    """Who reacts when a run for an event or a tick changed values."""
-
-    def hook_changed(self, hook: state.Hook) -> None:
-        """Values or flags are different now."""
-        ...
 
 
 class Executor(Protocol):
@@ -59,13 +51,13 @@ class HookTasks:
         executor: Executor,
         objects: triggers.Objects,
         rates: hook_rates.HookRates,
+        inbox: intents.Inbox,
     ) -> None:
         self._queues = queues
         self._executor = executor
         self._objects = objects
         self._rates = rates
-        self.reactor: ChangeObserver | None = None
-        """Set once, before the first task runs."""
+        self._inbox = inbox
 
     def add(self, hook: state.Hook, cause: triggers.Cause, activation: str = "") -> HookTask:
         """Queue a run, or let the cause join one that waits; the task that will tell it."""
@@ -140,8 +132,8 @@ class HookTasks:
             raise tasks.PostponedError(wait)
         queue = told[0].binding.queue
         effects = await self.run(hook, told, task.activation, queue=queue, allow_failure=task.allow_failure)
-        if self.reactor is not None and _reacts(told) and effects != hook_outputs.HookEffects():
-            self.reactor.hook_changed(hook)
+        if _reacts(told) and effects != hook_outputs.HookEffects():
+            self._inbox.put_nowait(intents.ValuesChanged(hook))
 
 
 def _telling(waiting: Sequence[HookTask], tick: triggers.Tick) -> HookTask | None:

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Final, Protocol
 
 from addon_operator.engine import events
-from addon_operator.engine.converge import converge_backoff
+from addon_operator.engine.converge import converge_backoff, task_factory
 from addon_operator.engine.queues import tasks
 from addon_operator.engine.queues.task_queue import TaskQueue
 from addon_operator.engine.state import ConvergeState
@@ -28,46 +28,6 @@ class OnFailure(enum.StrEnum):
 
     WAIT = "wait"
     CONTINUE = "continue"
-
-
-class Steps(Protocol):
-    """What a converge is made of; each gives tasks that are not yet queued."""
-
-    def before_all(self, activation: str) -> Sequence[tasks.Task]:
-        """One task per global hook with ``beforeAll``, in order."""
-        ...
-
-    def discover(self, activation: str, found: Callable[[plan.ConvergePlan], None]) -> tasks.Task:
-        """Discovery of modules; ``found`` gets the plan."""
-        ...
-
-    def ensure_crds(self, enabled: Sequence[names.ModuleName], activation: str) -> Sequence[tasks.Task]:
-        """One task per enabled module whose CustomResourceDefinitions are to be applied."""
-        ...
-
-    def delete(self, module: names.ModuleName, activation: str) -> tasks.Task:
-        """Removal of a disabled module."""
-        ...
-
-    def run(self, module: names.ModuleName, activation: str) -> tasks.Task:
-        """A module run."""
-        ...
-
-    def purge(self, release: str, activation: str) -> tasks.Task:
-        """Removal of a release without a module."""
-        ...
-
-    def after_all(self, activation: str) -> Sequence[tasks.Task]:
-        """One task per global hook with ``afterAll``, in order."""
-        ...
-
-    def end_unwanted(self) -> None:
-        """End Helm calls of modules that are disabled meanwhile."""
-        ...
-
-    def global_values(self) -> object:
-        """Something that is equal as long as global values and Enabled flags are the same."""
-        ...
 
 
 class Timers(Protocol):
@@ -98,14 +58,15 @@ class Converger:
     def __init__(
         self,
         queue: TaskQueue,
-        steps: Steps,
+        make: task_factory.TaskFactory,
         tell: events.Listener,
         *,
         on_failure: OnFailure = OnFailure.WAIT,
         timers: Timers | None = None,
     ) -> None:
         self._queue = queue
-        self._steps = steps
+        self.make = make
+        """Makes the tasks."""
         self._tell = tell
         self._on_failure = on_failure
         self._timers = timers
@@ -154,7 +115,7 @@ class Converger:
         self._put_off = None
         self._wanted = activation
         self._queue.drop(lambda task: task.converge is not None or task.kind is tasks.TaskKind.MODULE_RUN)
-        self._steps.end_unwanted()
+        self.make.end_unwanted()
         self._wake.set()
 
     def request_for_hook(self, activation: str) -> None:
@@ -217,16 +178,16 @@ class Converger:
             self.request(self._put_off or activation)
 
     async def _converge(self, progress: _Progress) -> None:
-        await self._each(progress, self._steps.before_all(progress.activation))
+        await self._each(progress, self.make.before_all(progress.activation))
         made = await self._discover(progress)
-        crds = self._steps.ensure_crds(made.enabled, progress.activation)
+        crds = self.make.ensure_crds(made.enabled, progress.activation)
         await self._together(progress, crds, wait=_first_try)
-        deletes = [self._steps.delete(module, progress.activation) for module in made.deletes]
+        deletes = [self.make.delete(module, progress.activation) for module in made.deletes]
         await self._together(progress, deletes, wait=_first_try)
         held = frozenset(task.owner for task in crds if not task.done.done())
         for stage in made.stages:
             await self._stage(progress, stage, held)
-        purges = [self._steps.purge(release, progress.activation) for release in made.purges]
+        purges = [self.make.purge(release, progress.activation) for release in made.purges]
         await self._together(progress, purges, wait=_first_try)
         changing = await self._after_all(progress)
         if not changing:
@@ -236,13 +197,13 @@ class Converger:
 
     async def _after_all(self, progress: _Progress) -> Sequence[str]:
         """Run the hooks; those that changed global values if these differ in the end."""
-        before, changing = self._steps.global_values(), []
-        for task in self._steps.after_all(progress.activation):
-            earlier = self._steps.global_values()
+        before, changing = self.make.global_values(), []
+        for task in self.make.after_all(progress.activation):
+            earlier = self.make.global_values()
             await self._together(progress, [task], wait=_success)
-            if self._steps.global_values() != earlier:
+            if self.make.global_values() != earlier:
                 changing.append(task.hook)
-        return changing if self._steps.global_values() != before else ()
+        return changing if self.make.global_values() != before else ()
 
     def _once_more(self, changing: Sequence[str]) -> bool:
         """Whether the next converge follows at once."""
@@ -262,14 +223,14 @@ class Converger:
 
     async def _discover(self, progress: _Progress) -> plan.ConvergePlan:
         found: list[plan.ConvergePlan] = []
-        await self._each(progress, [self._steps.discover(progress.activation, found.append)])
+        await self._each(progress, [self.make.discover(progress.activation, found.append)])
         made = found[-1]
         progress.planned = {module for stage in made.stages for module in stage.modules}
         return made
 
     async def _stage(self, progress: _Progress, stage: plan.Stage, held: frozenset[str]) -> None:
         """Run the modules; nothing waits for those that are ``held`` up by their definitions."""
-        runs = [self._steps.run(module, progress.activation) for module in stage.modules]
+        runs = [self.make.run(module, progress.activation) for module in stage.modules]
         for run in runs:
             run.lane = stage.order
             if run.owner in held:

@@ -19,8 +19,8 @@ DISCOVERY_RETRY = 5.0
 """Seconds between tries of a failing discovery."""
 
 
-class EngineSteps:
-    """Makes tasks; implements :class:`.Steps`."""
+class TaskFactory:
+    """Makes tasks that are not queued yet."""
 
     def __init__(
         self,

@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from typing import Final, Protocol
 
 from addon_operator.aio import waiting
-from addon_operator.engine import events
+from addon_operator.engine import events, intents
 from addon_operator.engine.drift import drift_backoff, restoring, watched_resources
 from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import errors, names
@@ -47,14 +47,6 @@ class Probe(Protocol):
         ...
 
 
-class RunRequest(Protocol):
-    """Asks for runs of modules."""
-
-    def __call__(self, module: names.ModuleName, activation: str, *, at_once: bool = False) -> None:
-        """Queue a run; ``at_once`` also ends the wait for the next try of one that failed."""
-        ...
-
-
 class Healing:
     """Finds out what has to be healed, and when."""
 
@@ -65,7 +57,7 @@ class Healing:
         restorer: restoring.Restorer,
         deletions: own_deletions.OwnDeletions,
         tell: events.Listener,
-        request_run: RunRequest,
+        inbox: intents.Inbox,
         clock: clocks.Clock,
     ) -> None:
         self._resources = resources
@@ -73,7 +65,7 @@ class Healing:
         self._restorer = restorer
         self._deletions = deletions
         self._tell = tell
-        self._request_run = request_run
+        self._inbox = inbox
         self._clock = clock
         self._at_work: collections.Counter[names.ModuleName] = collections.Counter()
         self._alone: dict[names.ModuleName, asyncio.Lock] = collections.defaultdict(asyncio.Lock)
@@ -201,7 +193,7 @@ class Healing:
             self._leave_to_helm(module, outcome.for_helm)
             for_helm = tuple(map(str, outcome.for_helm))
             self._tell(events.AbsentFound(module, for_helm, _UNCHANGEABLE))
-            self._request_run(module, ACTIVATION, at_once=True)
+            self._inbox.put_nowait(intents.RunWanted(module, ACTIVATION, at_once=True))
             self._look_in(module, PATIENCE)
         if outcome.left:
             self._wait_or_run(module, outcome)
@@ -225,7 +217,7 @@ class Healing:
             return
         self._stop_counting(module)
         self._tell(events.AbsentFound(module, tuple(map(str, outcome.left)), outcome.reason))
-        self._request_run(module, ACTIVATION)
+        self._inbox.put_nowait(intents.RunWanted(module, ACTIVATION))
         # The run may be dropped for a newer intent, or end before it came to Helm.
         self._look_in(module, RECHECK)
 

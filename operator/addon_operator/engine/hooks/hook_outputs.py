@@ -54,7 +54,7 @@ class HookOutputs:
     def __init__(
         self,
         objects: object_patches.ObjectPatcher,
-        config: config_sync.ConfigState,
+        config: config_sync.ConfigSync,
         values: store.ValuesStore,
         metrics: hook_metrics.HookMetrics,
         load_large: object_operations.LoadDocuments = document_stream.load_stream,

@@ -6,17 +6,10 @@ from typing import Protocol
 
 from addon_operator.engine import events, reactions, state
 from addon_operator.engine.modules import module_files, module_loader
+from addon_operator.engine.sources import config_sync
 from addon_operator.kernel import errors, names
 from addon_operator.modules import model
 from addon_operator.values import store
-
-
-class Configuration(Protocol):
-    """The values ConfigMap; see :class:`.ConfigState`."""
-
-    async def set_modules(self, modules: Collection[names.ModuleName]) -> None:
-        """Read the ConfigMap again for these modules, whose files the store has already."""
-        ...
 
 
 class HookReader(Protocol):
@@ -44,7 +37,7 @@ class ModuleReload:
         self,
         values: store.ValuesStore,
         states: state.ModuleStates,
-        configuration: Configuration,
+        configuration: config_sync.ConfigSync,
         hooks: HookReader,
         tell: events.Listener,
         *,
@@ -69,7 +62,7 @@ class ModuleReload:
             self._end(gone)
             self._tell(events.ModuleGone(gone))
         if set(before.modules) != set(self._values.modules):
-            await self._configuration.set_modules(self._values.modules)
+            await self._configuration.set_modules()
         for name in sorted(loading.touched):
             await self._renew_hooks(name)
         if loading.touched:

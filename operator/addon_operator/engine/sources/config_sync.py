@@ -3,10 +3,11 @@
 import asyncio
 import dataclasses
 from collections import deque
-from collections.abc import Callable, Collection, Mapping
-from typing import Final, Protocol
+from collections.abc import Callable, Mapping
+from typing import Final
 
 from addon_operator.aio import waiting
+from addon_operator.engine import events, intents
 from addon_operator.kernel import errors, names
 from addon_operator.kube.client import config_maps
 from addon_operator.values import config_map, sources, store
@@ -21,55 +22,24 @@ MENDING_SECONDS: Final = 2.0
 """Between two looks at a ConfigMap that was wrong at the start: nothing watches it yet."""
 
 
-class ConfigMapClient(Protocol):
-    """The ConfigMap in the cluster."""
-
-    async def read(self) -> config_maps.Snapshot | None:
-        """What it holds now, or ``None`` when it does not exist."""
-        ...
-
-    async def update(self, change: config_maps.Change) -> config_maps.Snapshot:
-        """Write ``change(data)`` with the resourceVersion as precondition, again on a conflict.
-
-        A missing ConfigMap is created.
-        """
-        ...
-
-
-class ConfigObserver(Protocol):
-    """Who is told of edits."""
-
-    def config_changed(self, change: store.ConfigChange) -> None:
-        """Somebody's edit changed values or flags; the store has them already."""
-        ...
-
-    def config_invalid(self, error: sources.ConfigMapError, uid: str) -> None:
-        """An edit of the ConfigMap with that uid was wrong; the last good values stay in force.
-
-        Told once per edit.
-        """
-        ...
-
-
-class ConfigState:
+class ConfigSync:
     """Keeps the store's config values in step with the ConfigMap."""
 
     def __init__(
         self,
         values: store.ValuesStore,
-        client: ConfigMapClient,
-        observer: ConfigObserver,
+        client: config_maps.ConfigMap,
+        inbox: intents.Inbox,
+        tell: events.Listener,
         *,
-        modules: Collection[names.ModuleName],
         source: str,
-        warn: Callable[[str], None],
     ) -> None:
+        """``source`` is the ConfigMap's name in messages."""
         self._values = values
         self._client = client
-        self._observer = observer
-        self._modules = modules
+        self._inbox = inbox
+        self._tell = tell
         self._source = source
-        self._warn = warn
         self._reader, self._reviewer = self._new_reader(), self._new_reader()
         self._warned: frozenset[str] = frozenset()
         self._seen = config_maps.ABSENT
@@ -93,22 +63,19 @@ class ConfigState:
             raise look.error(self._source)
         self._begin_with(look)
 
-    async def load_when_mended(
-        self,
-        refused: Callable[[sources.ConfigMapError, str], None],
-        sleep: waiting.Sleep = asyncio.sleep,
-    ) -> None:
+    async def load_when_mended(self, sleep: waiting.Sleep = asyncio.sleep) -> None:
         """Like :meth:`load`, but a ConfigMap that is wrong is waited for until somebody has mended it.
 
-        ``refused`` is told of each wrong state once, with the ConfigMap's uid. Raises what :meth:`load`
-        raises when the files are wrong by themselves, or when the first look cannot be taken.
+        Each wrong state is reported once. Raises what :meth:`load` raises when the files are wrong by
+        themselves, or when the first look cannot be taken.
         """
         look = await self._look(await self._client.read() or config_maps.ABSENT)
         if look.is_wrong and await asyncio.to_thread(self._are_files_wrong, look):
             raise look.error(self._source)
         while look.is_wrong:
             self.is_refused, self.waits_for = True, look.without_values(self._source)
-            refused(sources.ConfigMapError(self._source, look.sentences), look.snapshot.uid)
+            error = sources.ConfigMapError(self._source, look.sentences)
+            self._tell(events.ConfigRefused(error, look.snapshot.uid, at_start=True))
             look = await self._look(await self._changed_since(look.snapshot, sleep))
         self.is_refused, self.waits_for = False, None
         self._begin_with(look)
@@ -153,11 +120,10 @@ class ConfigState:
 
     def _new_reader(self) -> sources.ConfigMapReader:
         parse = self._values.inspector.parse_section
-        return sources.ConfigMapReader(self._modules, self._source, parse)
+        return sources.ConfigMapReader(self._values.modules, self._source, parse)
 
-    async def set_modules(self, modules: Collection[names.ModuleName]) -> None:
-        """Read the ConfigMap again for these modules, whose files the store has already."""
-        self._modules = modules
+    async def set_modules(self) -> None:
+        """Read the ConfigMap again for the modules that the store has now."""
         self._reader, self._reviewer = self._new_reader(), self._new_reader()
         async with self._busy:
             reading = await asyncio.to_thread(self._read, self._seen)
@@ -168,7 +134,7 @@ class ConfigState:
         self.is_refused = bool(reading.violations)
         if self.is_refused:
             error = sources.ConfigMapError(self._source, reading.violations)
-            self._observer.config_invalid(error, self._seen.uid)
+            self._tell(events.ConfigRefused(error, self._seen.uid))
             return
         self._warn_of(reading.reading)
         self._values.set_config(reading.reading.values)
@@ -267,12 +233,13 @@ class ConfigState:
         reading = await asyncio.to_thread(self._read, now)
         self.is_refused = bool(reading.violations)
         if self.is_refused:
-            self._observer.config_invalid(sources.ConfigMapError(self._source, reading.violations), now.uid)
+            error = sources.ConfigMapError(self._source, reading.violations)
+            self._tell(events.ConfigRefused(error, now.uid))
             return
         self._warn_of(reading.reading)
         change = self._values.set_config(reading.reading.values)
         if change:
-            self._observer.config_changed(change)
+            self._inbox.put_nowait(intents.ConfigEdited(change))
 
     def _read(self, snapshot: config_maps.Snapshot) -> "_Reading":
         with self._values.inspector.within(LOOK_SECONDS):
@@ -308,6 +275,9 @@ class ConfigState:
         config = self._values.config
         sections = {**config.sections, result.key: result.section}
         self._values.set_config(dataclasses.replace(config, sections=sections))
+
+    def _warn(self, text: str) -> None:
+        self._tell(events.Warned(text))
 
     def _warn_of(self, reading: sources.ConfigMapReading) -> None:
         """Each thing is told when it is new, not with every edit."""

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
-from addon_operator.engine import events, state
+from addon_operator.engine import events, intents, state
 from addon_operator.engine.bindings import hook_rates, hook_tasks, triggers
 from addon_operator.engine.hooks import hook_outputs
 from addon_operator.engine.queues import queue_set
@@ -39,12 +39,13 @@ class Bench:
         self.hooks = bound_fakes.Hooks()
         self.objects = Objects()
         self.rates = hook_rates.HookRates(self.clock)
-        self.tasks = hook_tasks.HookTasks(self.queues, self.hooks, self.objects, self.rates)
-        self.tasks.reactor = self
-        self.changed: list[str] = []
+        self.inbox = fakes.Inbox()
+        self.tasks = hook_tasks.HookTasks(self.queues, self.hooks, self.objects, self.rates, self.inbox)
 
-    def hook_changed(self, hook: state.Hook) -> None:
-        self.changed.append(hook.name)
+    @property
+    def changed(self) -> list[str]:
+        """Hooks whose changes the engine is to react to."""
+        return [intent.hook.name for intent in self.inbox.put_in if isinstance(intent, intents.ValuesChanged)]
 
     def hold(self, hook: state.Hook) -> None:
         """Let the hook run until it is released."""
@@ -536,7 +537,7 @@ async def test_two_bindings_without_names_keep_their_own_objects(bench: Bench) -
         def entries(self, hook: state.Hook, binding: bindings.KubernetesBinding) -> binding_contexts.Entries:
             return held[binding.kind]
 
-    tasks = hook_tasks.HookTasks(bench.queues, bench.hooks, ByKind(), bench.rates)
+    tasks = hook_tasks.HookTasks(bench.queues, bench.hooks, ByKind(), bench.rates, bench.inbox)
     for index in (0, 1):
         tasks.add(one, triggers.Synchronization(Bound(one, index)))
     await fakes.settle()

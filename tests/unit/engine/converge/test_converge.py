@@ -2,11 +2,12 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
+from typing import cast
 
 import pytest
 
 from addon_operator.engine import events, state
-from addon_operator.engine.converge import converge, converge_backoff
+from addon_operator.engine.converge import converge, converge_backoff, task_factory
 from addon_operator.engine.queues import task_queue, tasks
 from addon_operator.kernel import errors
 from addon_operator.kernel.names import ModuleName
@@ -136,7 +137,11 @@ class Bench:
         self.told = Told()
         self.timers = Timers()
         self.converger = converge.Converger(
-            self.queue, self.steps, self.told.append, on_failure=on_failure, timers=self.timers
+            self.queue,
+            cast("task_factory.TaskFactory", self.steps),
+            self.told.append,
+            on_failure=on_failure,
+            timers=self.timers,
         )
 
     @property

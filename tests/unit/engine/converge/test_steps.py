@@ -38,7 +38,7 @@ async def test_a_failed_discovery_is_counted_and_shown_at_its_module(
 ) -> None:
     states = state.ModuleStates([model.Module(WEB, 10, pathlib.Path("010-web"))], fakes.ignore)
     heard = fakes.Heard()
-    made = task_factory.EngineSteps(
+    made = task_factory.TaskFactory(
         states,
         cast("store.ValuesStore", None),
         cast("global_hooks.GlobalHooks", None),

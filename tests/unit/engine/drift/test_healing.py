@@ -27,9 +27,7 @@ class Bench:
         self.cluster = watching.Cluster()
         self.resources = watching.resources_of(self.cluster)
         self.deletions = own_deletions.OwnDeletions()
-        self.runs: list[tuple[str, str]] = []
-        self.hastened: list[str] = []
-        """Modules whose failed runs are not to wait."""
+        self.inbox = fakes.Inbox()
         self.told: list[tuple[str, str, tuple[str, ...]]] = []
         self.reasons: list[str] = []
         self.brought: set[str] = set()
@@ -38,12 +36,17 @@ class Bench:
             self.cluster, self.cluster, namespace="addons", is_brought=lambda crd: crd in self.brought
         )
         self.healing = drift.Healing(
-            self.resources, self.cluster, restorer, self.deletions, self._tell, self._run, self.clock
+            self.resources, self.cluster, restorer, self.deletions, self._tell, self.inbox, self.clock
         )
 
-    def _run(self, module: ModuleName, activation: str, *, at_once: bool = False) -> None:
-        self.runs.append((module, activation))
-        self.hastened += [module] if at_once else []
+    @property
+    def runs(self) -> list[tuple[str, str]]:
+        return [(run.module, run.activation) for run in self.inbox.runs]
+
+    @property
+    def hastened(self) -> list[str]:
+        """Modules whose failed runs are not to wait."""
+        return [run.module for run in self.inbox.runs if run.at_once]
 
     def _tell(self, event: events.Event) -> None:
         match event:

@@ -94,7 +94,7 @@ class Bench:
         self.clock = fakes.Clock()
         self.cluster = watching.Cluster()
         self.resources = watching.resources_of(self.cluster)
-        self.runs: list[str] = []
+        self.inbox = fakes.Inbox()
         self.told: list[tuple[str, ...]] = []
         self.warnings: list[str] = []
         self.mode = ""
@@ -106,7 +106,7 @@ class Bench:
             self.restorer,
             own_deletions.OwnDeletions(),
             self._tell,
-            self._run,
+            self.inbox,
             self.clock,
         )
         self.releases = watched_releases.WatchedReleases(
@@ -119,8 +119,9 @@ class Bench:
             clock=self.clock,
         )
 
-    def _run(self, module: ModuleName, activation: str, *, at_once: bool = False) -> None:
-        self.runs.append(module)
+    @property
+    def runs(self) -> list[str]:
+        return [run.module for run in self.inbox.runs]
 
     def _tell(self, event: events.Event) -> None:
         match event:

@@ -112,7 +112,7 @@ class Bench:
         )
         outputs = hook_outputs.HookOutputs(
             cast("object_patches.ObjectPatcher", self.objects),
-            cast("config_sync.ConfigState", self.config_map),
+            cast("config_sync.ConfigSync", self.config_map),
             self.values,
             hook_metrics.HookMetrics(self.registry),
             self._load_large,

@@ -3,6 +3,7 @@
 import asyncio
 import pathlib
 from collections.abc import Collection
+from typing import cast
 
 import pytest
 
@@ -14,6 +15,7 @@ from addon_operator.engine.modules import (
     module_scan,
     module_watch,
 )
+from addon_operator.engine.sources import config_sync
 from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import errors
 from addon_operator.kernel.names import ModuleName, values_key
@@ -46,7 +48,12 @@ class Bench:
         first = module_scan.scan([root])
         loader = module_loader.ModuleLoader([root], 1, loaded, first, module_reload.config_check(self.values))
         self.reload = module_reload.ModuleReload(
-            self.values, self.states, self, self, self._tell, end=self.ended.append
+            self.values,
+            self.states,
+            cast("config_sync.ConfigSync", self),
+            self,
+            self._tell,
+            end=self.ended.append,
         )
         self.watch = module_watch.ModuleWatch(
             [root], loader, first, take=self._take, refused=self.refusals.append
@@ -55,8 +62,8 @@ class Bench:
     async def _take(self, loading: module_loader.Loading) -> None:
         self.reactions.append(await self.reload.take(loading))
 
-    async def set_modules(self, modules: Collection[ModuleName]) -> None:
-        self.known.append(tuple(modules))
+    async def set_modules(self) -> None:
+        self.known.append(tuple(self.values.modules))
 
     async def renew_hooks(self, name: ModuleName) -> None:
         if self.broken_hooks:

@@ -118,7 +118,7 @@ class Bench:
         (root / "tmp").mkdir()
         outputs = hook_outputs.HookOutputs(
             cast("object_patches.ObjectPatcher", fakes.Objects()),
-            cast("config_sync.ConfigState", NoConfigMap()),
+            cast("config_sync.ConfigSync", NoConfigMap()),
             self.values,
             hook_metrics.HookMetrics(series.Registry()),
         )

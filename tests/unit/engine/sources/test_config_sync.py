@@ -2,9 +2,11 @@
 
 import asyncio
 from collections.abc import Callable
+from typing import cast
 
 import pytest
 
+from addon_operator.engine import events, intents
 from addon_operator.engine.sources import config_sync
 from addon_operator.kernel import errors
 from addon_operator.kernel.names import ModuleName
@@ -12,6 +14,7 @@ from addon_operator.kube.client import config_maps
 from addon_operator.values import sources, store
 from addon_operator.values.patches import patches
 from addon_operator.values.schema import schemas
+from tests.unit.engine import fakes
 
 WEB, DB = ModuleName("web"), ModuleName("db")
 
@@ -50,16 +53,19 @@ class FakeConfigMap:
         return written
 
 
-class Told:
-    def __init__(self) -> None:
-        self.changes: list[store.ConfigChange] = []
-        self.invalid: list[str] = []
+class Heard(fakes.Heard):
+    @property
+    def warnings(self) -> list[str]:
+        return [event.text for event in self.of(events.Warned)]
 
-    def config_changed(self, change: store.ConfigChange) -> None:
-        self.changes.append(change)
+    @property
+    def invalid(self) -> list[str]:
+        return [str(event.error) for event in self.of(events.ConfigRefused) if not event.at_start]
 
-    def config_invalid(self, error: sources.ConfigMapError, uid: str) -> None:
-        self.invalid.append(str(error))
+    @property
+    def refused(self) -> list[tuple[str, str]]:
+        """At the start, with the ConfigMap's uid."""
+        return [(str(event.error), event.uid) for event in self.of(events.ConfigRefused) if event.at_start]
 
 
 SCHEMA = """
@@ -79,16 +85,19 @@ class Bench:
         self.values = store.ValuesStore(
             [store.ModuleValues(WEB, files, schemas=checked), store.ModuleValues(DB)]
         )
-        self.told = Told()
-        self.warnings: list[str] = []
-        self.state = config_sync.ConfigState(
+        self.heard, self.inbox = Heard(), fakes.Inbox()
+        self.state = config_sync.ConfigSync(
             self.values,
-            self.cluster,
-            self.told,
-            modules=[WEB, DB],
+            cast("config_maps.ConfigMap", self.cluster),
+            self.inbox,
+            self.heard.append,
             source="ConfigMap",
-            warn=self.warnings.append,
         )
+
+    @property
+    def changes(self) -> list[store.ConfigChange]:
+        """Edits that the engine is to react to."""
+        return [intent.change for intent in self.inbox.put_in if isinstance(intent, intents.ConfigEdited)]
 
 
 async def loaded(data: dict[str, str] | None) -> Bench:
@@ -125,19 +134,19 @@ async def test_an_edit_is_taken_in_and_told_by_what_it_changed() -> None:
     bench = await loaded({"web": "a: 1"})
     await receive(bench, bench.cluster.edit(web="a: 2"))
     assert bench.values.config_values(WEB)["web"] == {"a": 2}
-    assert [change.sections_changed for change in bench.told.changes] == [{WEB}]
+    assert [change.sections_changed for change in bench.changes] == [{WEB}]
 
 
 async def test_an_edit_that_changes_only_the_writing_is_not_told() -> None:
     bench = await loaded({"web": "a: 1"})
     await receive(bench, bench.cluster.edit(web="# a comment\na:   1\n"))
-    assert bench.told.changes == []
+    assert bench.changes == []
 
 
 async def test_the_same_version_delivered_again_is_not_told() -> None:
     bench = await loaded({"web": "a: 1"})
     await receive(bench, bench.cluster.snapshot())
-    assert bench.told.changes == []
+    assert bench.changes == []
 
 
 async def test_a_bad_edit_is_told_once_and_leaves_the_last_good_values() -> None:
@@ -145,11 +154,11 @@ async def test_a_bad_edit_is_told_once_and_leaves_the_last_good_values() -> None
     bad = bench.cluster.edit(web="a: [")
     await receive(bench, bad)
     await receive(bench, bad)
-    assert len(bench.told.invalid) == 1
+    assert len(bench.heard.invalid) == 1
     assert bench.values.config_values(WEB)["web"] == {"a": 1}
     await receive(bench, bench.cluster.edit(web="a: 3"))
     assert bench.values.config_values(WEB)["web"] == {"a": 3}
-    assert len(bench.told.changes) == 1
+    assert len(bench.changes) == 1
 
 
 async def test_it_shows_whether_the_config_map_is_wrong_now() -> None:
@@ -173,10 +182,10 @@ async def test_deleting_the_config_map_falls_back_to_the_sources_below() -> None
     bench = await loaded({"web": "a: 1"})
     await receive(bench, None)
     assert bench.values.config_values(WEB)["web"] == {}
-    assert bench.told.changes[0].sections_changed == {WEB}
+    assert bench.changes[0].sections_changed == {WEB}
     bench.cluster.version = 9
     await receive(bench, bench.cluster.edit(web="a: 1"))
-    assert len(bench.told.changes) == 2, "and created again it is back"
+    assert len(bench.changes) == 2, "and created again it is back"
 
 
 async def test_a_hooks_write_reaches_cluster_and_store_and_is_no_edit() -> None:
@@ -187,7 +196,7 @@ async def test_a_hooks_write_reaches_cluster_and_store_and_is_no_edit() -> None:
     assert bench.cluster.data is not None
     assert bench.cluster.data["db"] == "b:   1 # theirs"
     await receive(bench, bench.cluster.snapshot())
-    assert bench.told.changes == [], "whether the watch is faster or slower than the answer"
+    assert bench.changes == [], "whether the watch is faster or slower than the answer"
 
 
 async def test_a_write_that_changes_nothing_says_so() -> None:
@@ -200,7 +209,7 @@ async def test_somebodys_edit_that_a_write_brings_along_is_told() -> None:
     bench.cluster.edit(db="b: 2")
     await bench.state.write(WEB, patch("/web/c", 2))
     await bench.state.settled()
-    assert [change.sections_changed for change in bench.told.changes] == [{DB}]
+    assert [change.sections_changed for change in bench.changes] == [{DB}]
 
 
 async def test_a_bad_edit_of_another_section_does_not_stop_a_hooks_write() -> None:
@@ -209,7 +218,7 @@ async def test_a_bad_edit_of_another_section_does_not_stop_a_hooks_write() -> No
     assert await bench.state.write(WEB, patch("/web/c", 2)) is True
     assert bench.values.config_values(WEB)["web"] == {"a": 1, "c": 2}
     await bench.state.settled()
-    assert len(bench.told.invalid) == 1
+    assert len(bench.heard.invalid) == 1
 
 
 async def test_a_patch_outside_the_modules_section_is_refused_before_anything_is_written() -> None:
@@ -220,17 +229,17 @@ async def test_a_patch_outside_the_modules_section_is_refused_before_anything_is
 
 async def test_an_unknown_key_is_a_warning() -> None:
     bench = await loaded({"wbe": "a: 1"})
-    assert any("wbe" in warning for warning in bench.warnings)
+    assert any("wbe" in warning for warning in bench.heard.warnings)
 
 
 async def test_a_warning_is_told_once_and_again_after_it_was_gone() -> None:
     bench = await loaded({"wbe": "a: 1"})
     await receive(bench, bench.cluster.edit(db="b: 1"))
-    assert len(bench.warnings) == 1
+    assert len(bench.heard.warnings) == 1
     bench.cluster.delete()
     await receive(bench, None)
     await receive(bench, bench.cluster.edit(wbe="a: 2"))
-    assert len(bench.warnings) == 2
+    assert len(bench.heard.warnings) == 2
 
 
 async def test_at_the_start_all_that_is_wrong_is_told_whatever_its_kind() -> None:
@@ -251,7 +260,6 @@ class Waiting:
 
     def __init__(self, data: dict[str, str] | None, *edits: Callable[[FakeConfigMap], object]) -> None:
         self.bench = Bench(data)
-        self.refused: list[tuple[str, str]] = []
         self.waited_for: list[str | None] = []
         self._edits = iter(edits)
 
@@ -261,9 +269,7 @@ class Waiting:
         next(self._edits)(self.bench.cluster)
 
     async def start(self) -> None:
-        await self.bench.state.load_when_mended(
-            lambda error, uid: self.refused.append((str(error), uid)), self.sleep
-        )
+        await self.bench.state.load_when_mended(self.sleep)
 
 
 async def test_a_config_map_that_is_wrong_at_the_start_is_waited_for() -> None:
@@ -274,7 +280,7 @@ async def test_a_config_map_that_is_wrong_at_the_start_is_waited_for() -> None:
         lambda cluster: cluster.edit(web="size: 9"),
     )
     await waiting.start()
-    assert ["web.size: must be at most 9" in text for text, _ in waiting.refused] == [True, True]
+    assert ["web.size: must be at most 9" in text for text, _ in waiting.bench.heard.refused] == [True, True]
     assert waiting.waited_for[0] == waiting.waited_for[1] != waiting.waited_for[2]
     assert all("web.size: must be at most 9" in (text or "") for text in waiting.waited_for)
     assert "key 'db'" in (waiting.waited_for[0] or "")
@@ -283,7 +289,7 @@ async def test_a_config_map_that_is_wrong_at_the_start_is_waited_for() -> None:
     state = waiting.bench.state
     assert (state.is_refused, state.waits_for) == (False, None)
     assert waiting.bench.values.config_values(WEB)["web"] == {"size": 9}
-    assert waiting.bench.told.changes == [], "the first values are no edit"
+    assert waiting.bench.changes == [], "the first values are no edit"
 
 
 async def test_an_api_server_that_is_away_meanwhile_is_waited_for_too() -> None:
@@ -296,7 +302,7 @@ async def test_an_api_server_that_is_away_meanwhile_is_waited_for_too() -> None:
 
     waiting = Waiting({"web": "size: 10"}, away, lambda cluster: cluster.delete())
     await waiting.start()
-    assert waiting.bench.warnings == ["ConfigMap cannot be read: nobody answers; next try in 2 s"]
+    assert waiting.bench.heard.warnings == ["ConfigMap cannot be read: nobody answers; next try in 2 s"]
 
 
 def with_files(waiting: Waiting, text: str) -> None:
@@ -323,7 +329,7 @@ async def test_what_is_wrong_in_files_is_an_error(files: str, data: dict[str, st
     with_files(waiting, files)
     with pytest.raises(errors.AddonOperatorError):
         await waiting.start()
-    assert waiting.refused == []
+    assert waiting.bench.heard.refused == []
 
 
 @pytest.mark.parametrize(
@@ -340,17 +346,17 @@ async def test_a_config_map_can_keep_nobody_from_starting(files: str, data: dict
     waiting = Waiting(data, lambda cluster: cluster.edit(web="{a: 1, size: 2}"))
     with_files(waiting, files)
     await waiting.start()
-    assert len(waiting.refused) == 1
+    assert len(waiting.bench.heard.refused) == 1
 
 
 async def test_an_edit_that_breaks_a_schema_is_refused_whole_with_all_violations() -> None:
     bench = await loaded({"web": "size: 1", "db": "b: 1"})
     await receive(bench, bench.cluster.edit(web="{size: 10, nosuch: 1}", db="b: 2"))
-    (told,) = bench.told.invalid
+    (told,) = bench.heard.invalid
     assert "web.size" in told
     assert "web.nosuch" in told
     assert bench.values.config_values(DB)["db"] == {"b": 1}
-    assert bench.told.changes == []
+    assert bench.changes == []
     await receive(bench, bench.cluster.edit(web="size: 9"))
     assert bench.values.config_values(DB)["db"] == {"b": 2}
 
@@ -363,7 +369,7 @@ async def test_a_section_that_cannot_be_read_is_not_checked_as_if_it_were_empty(
 async def test_values_of_a_disabled_module_are_checked_when_it_is_enabled() -> None:
     bench = await loaded({"webEnabled": "false", "web": "size: 10"})
     await receive(bench, bench.cluster.edit(webEnabled="true"))
-    assert len(bench.told.invalid) == 1
+    assert len(bench.heard.invalid) == 1
 
 
 async def test_a_proposed_state_is_checked_and_changes_nothing() -> None:
@@ -394,7 +400,7 @@ async def test_a_hooks_write_beside_a_bad_edit_does_not_count_it_again() -> None
     await receive(bench, bench.cluster.edit(db="b: ["))
     await bench.state.write(WEB, patch("/web/c", 2))
     await receive(bench, bench.cluster.snapshot())
-    assert len(bench.told.invalid) == 1
+    assert len(bench.heard.invalid) == 1
 
 
 async def until(condition: Callable[[], object]) -> None:
@@ -411,9 +417,9 @@ async def test_an_edit_is_read_beside_the_loop_and_what_follows_waits_for_it() -
     bench = await loaded({"db": "b: 1"})
     bench.state.received(bench.cluster.edit(db=LARGE))
     bench.state.received(bench.cluster.edit(web="a: 5"))
-    assert bench.told.changes == [], "nothing was read in the call itself"
-    await until(lambda: len(bench.told.changes) == 2)
-    assert [change.sections_changed for change in bench.told.changes] == [{DB}, {WEB}]
+    assert bench.changes == [], "nothing was read in the call itself"
+    await until(lambda: len(bench.changes) == 2)
+    assert [change.sections_changed for change in bench.changes] == [{DB}, {WEB}]
     assert len(bench.values.config_values(DB)["db"]) == 1000  # type: ignore[arg-type] # it is a mapping
 
 
@@ -421,8 +427,8 @@ async def test_a_large_bad_edit_is_told_once_and_a_hook_may_write_at_the_same_ti
     bench = await loaded({"db": "b: 1"})
     bench.state.received(bench.cluster.edit(db=LARGE + "key0: twice"))
     assert await bench.state.write(WEB, patch("/web/c", 2)) is True
-    await until(lambda: bench.told.invalid)
-    assert len(bench.told.invalid) == 1
+    await until(lambda: bench.heard.invalid)
+    assert len(bench.heard.invalid) == 1
     assert bench.values.config_values(WEB)["web"] == {"c": 2}
 
 
@@ -430,7 +436,7 @@ async def test_a_deletion_that_no_watch_told_of_is_noticed() -> None:
     bench = await loaded({"web": "a: 1"})
     bench.cluster.delete()
     await reread(bench)
-    assert [change.sections_changed for change in bench.told.changes] == [{WEB}]
+    assert [change.sections_changed for change in bench.changes] == [{WEB}]
 
 
 async def test_a_creation_during_the_look_is_not_taken_for_a_deletion() -> None:
@@ -458,7 +464,7 @@ async def test_the_config_map_is_looked_at_again_and_again_even_after_an_error()
         await bench.state.keep_in_step(sleep)
     await bench.state.settled()
     assert slept == [config_sync.REREAD_SECONDS] * 3
-    assert "no connection" in bench.warnings[0]
+    assert "no connection" in bench.heard.warnings[0]
     assert bench.values.config_values(WEB)["web"] == {}
 
 
@@ -468,12 +474,12 @@ def fail(reason: str) -> None:
 
 async def test_other_modules_on_disk_are_read_from_the_same_config_map() -> None:
     bench = await loaded({"db": "a: 1", "newModule": "b: 2"})
-    assert len(bench.warnings) == 1
+    assert len(bench.heard.warnings) == 1
     new = ModuleName("new-module")
     bench.values.set_files([store.ModuleValues(DB), store.ModuleValues(new)], ())
-    await bench.state.set_modules([DB, new])
+    await bench.state.set_modules()
     assert bench.values.config_values(new) == {"global": {}, "newModule": {"b": 2}}
-    assert bench.told.changes == []
+    assert bench.changes == []
     assert bench.state.violations({"newModule": "b: ["})
 
 
@@ -481,7 +487,7 @@ async def test_a_config_map_that_is_wrong_for_other_modules_is_told() -> None:
     bench = await loaded({"db": "a: 1", "newModule": "b: ["})
     new = ModuleName("new-module")
     bench.values.set_files([store.ModuleValues(DB), store.ModuleValues(new)], ())
-    await bench.state.set_modules([DB, new])
-    [told] = bench.told.invalid
+    await bench.state.set_modules()
+    [told] = bench.heard.invalid
     assert "newModule" in told
     assert bench.values.config_values(DB) == {"global": {}, "db": {"a": 1}}

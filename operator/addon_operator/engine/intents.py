@@ -1,0 +1,36 @@
+"""What others want of the engine: they put intents into its inbox, and it takes one after another."""
+
+import asyncio
+import dataclasses
+
+from addon_operator.engine import state
+from addon_operator.kernel import names
+from addon_operator.values import store
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ConfigEdited:
+    """Somebody's edit of the values ConfigMap changed values or flags; the store has them already."""
+
+    change: store.ConfigChange
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ValuesChanged:
+    """A hook changed values or flags on an event or a tick."""
+
+    hook: state.Hook
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class RunWanted:
+    """A module is to be run."""
+
+    module: names.ModuleName
+    activation: str
+    at_once: bool = False
+    """The next try of a run that failed is not waited for, either."""
+
+
+Intent = ConfigEdited | ValuesChanged | RunWanted
+Inbox = asyncio.Queue[Intent]

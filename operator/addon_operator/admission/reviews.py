@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, Protocol
 import msgspec
 import orjson
 
-from addon_operator.documents import typed_json
+from addon_operator.documents import json_documents
 from addon_operator.kernel import errors
 
 API_VERSION: Final = "admission.k8s.io/v1"
@@ -151,7 +151,7 @@ def parse(body: bytes) -> Review:
     """
     try:
         document = _DOCUMENT.decode(body)
-    except typed_json.BROKEN as error:
+    except json_documents.BROKEN as error:
         raise MalformedReviewError(f"the body is not an {KIND}: {error}") from error
     if (document.api_version, document.kind) != (API_VERSION, KIND):
         raise MalformedReviewError(

@@ -2,13 +2,12 @@
 
 import json
 import math
-import re
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final, cast
 
 import yaml
 
-from addon_operator.documents import bounded_yaml
+from addon_operator.documents import yaml_loader, yaml_scalars
 from addon_operator.kernel import errors
 from addon_operator.kernel.json_types import JsonObject, JsonValue
 
@@ -42,7 +41,7 @@ def load(text: str) -> JsonValue:
         except json.JSONDecodeError as error:
             document = _yaml(text, json_error=error)
         except RecursionError as error:
-            raise DocumentError(bounded_yaml.TOO_DEEP) from error
+            raise DocumentError(yaml_loader.TOO_DEEP) from error
     else:
         document = _yaml(text)
     _check(document)
@@ -55,20 +54,17 @@ def load_json_stream(text: str) -> list[JsonValue]:
     Raises :class:`StreamError` with the document's index, and line and column in the whole text.
     """
     found: list[JsonValue] = []
-    position = _skip_space(text, 0)
-    while position < len(text):
-        try:
-            value, end = _JSON.raw_decode(text, position)
+    try:
+        for value, _, _ in json_stream(text, _JSON):
             _check(value)
-        except json.JSONDecodeError as error:
-            place = f"line {error.lineno}, column {error.colno}"
-            raise StreamError(len(found), f"invalid JSON in {place}: {error.msg}") from error
-        except RecursionError as error:
-            raise StreamError(len(found), bounded_yaml.TOO_DEEP) from error
-        except DocumentError as error:
-            raise StreamError(len(found), str(error)) from error
-        found.append(value)
-        position = _skip_space(text, end)
+            found.append(value)
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno}, column {error.colno}"
+        raise StreamError(len(found), f"invalid JSON in {place}: {error.msg}") from error
+    except RecursionError as error:
+        raise StreamError(len(found), yaml_loader.TOO_DEEP) from error
+    except DocumentError as error:
+        raise StreamError(len(found), str(error)) from error
     return found
 
 
@@ -90,6 +86,18 @@ def load_stream(text: str) -> list[JsonValue]:
             raise json_error from None
 
 
+def json_stream(text: str, decoder: json.JSONDecoder) -> Iterator[tuple[Any, int, int]]:
+    """Each JSON document of a text, with where it begins and where it ends; white space may stand between.
+
+    Raises :class:`json.JSONDecodeError` with the place in the whole text, and what the decoder raises.
+    """
+    position = _skip_space(text, 0)
+    while position < len(text):
+        value, end = decoder.raw_decode(text, position)
+        yield value, position, end
+        position = _skip_space(text, end)
+
+
 def _skip_space(text: str, position: int) -> int:
     while position < len(text) and text[position] in _SPACE:
         position += 1
@@ -109,15 +117,15 @@ def _yaml_stream(text: str) -> Iterator[JsonValue]:
     except (DocumentError, ValueError) as error:
         raise StreamError(index, str(error)) from error
     except RecursionError as error:
-        raise StreamError(index, bounded_yaml.TOO_DEEP) from error
+        raise StreamError(index, yaml_loader.TOO_DEEP) from error
 
 
 def _check(document: object) -> None:
     """Refuse what JSON cannot say, and what nests too deep."""
     level, depth = [document], 0
     while level:
-        if depth > bounded_yaml.MAX_DEPTH + 1:
-            raise DocumentError(bounded_yaml.TOO_DEEP)
+        if depth > yaml_loader.MAX_DEPTH + 1:
+            raise DocumentError(yaml_loader.TOO_DEEP)
         for value in level:
             _check_scalar(value)
         level = [item for value in level for item in _inner(value)]
@@ -142,7 +150,7 @@ def _unique(pairs: list[tuple[str, JsonValue]]) -> JsonObject:
     for key, value in pairs:
         if key in mapping and (type(mapping[key]), mapping[key]) != (type(value), value):
             raise DocumentError(
-                f"the key {bounded_yaml.shown(key)} stands twice in one mapping, with different values"
+                f"the key {yaml_loader.shown(key)} stands twice in one mapping, with different values"
             )
         mapping[key] = value
     return mapping
@@ -153,8 +161,8 @@ def _no_constant(name: str) -> JsonValue:
 
 
 def _integer(digits: str) -> int:
-    if len(digits) > bounded_yaml.MAX_DIGITS:
-        raise DocumentError(f"a number has more than {bounded_yaml.MAX_DIGITS} digits; quote it")
+    if len(digits) > yaml_loader.MAX_DIGITS:
+        raise DocumentError(f"a number has more than {yaml_loader.MAX_DIGITS} digits; quote it")
     return int(digits)
 
 
@@ -165,7 +173,7 @@ def _yaml(text: str, json_error: json.JSONDecodeError | None = None) -> JsonValu
     try:
         return cast("JsonValue", yaml.load(text, Loader=_Loader))  # noqa: S506 - a subclass of the safe loader
     except yaml.YAMLError as error:
-        if json_error is not None and not isinstance(error, bounded_yaml.BoundError):
+        if json_error is not None and not isinstance(error, yaml_loader.BoundError):
             raise DocumentError(f"{_NEITHER}: {json_error}") from error
         raise DocumentError(_reason(error)) from error
     except (RecursionError, ValueError) as error:
@@ -176,7 +184,7 @@ _NEITHER: Final = "it is neither JSON nor YAML"
 
 
 def _reason(error: yaml.YAMLError) -> str:
-    is_yaml = isinstance(error, bounded_yaml.BoundError)
+    is_yaml = isinstance(error, yaml_loader.BoundError)
     return _one_line(error) if is_yaml else f"{_NEITHER}: {_one_line(error)}"
 
 
@@ -189,58 +197,42 @@ def _one_line(error: yaml.YAMLError) -> str:
     return f"line {mark.line + 1}, column {mark.column + 1}: {error.problem}"
 
 
-class _Loader(bounded_yaml.Loader):
-    """The bounded loader without dates; a key with two values, or one that is no text, is an error."""
+_LETTERS: Final = frozenset("yYnN")
 
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+
+class _Loader(yaml_loader.Loader):
+    """The reader of hooks' files: a key with two values, or one that is not a text, is an error."""
+
+    def resolve(self, kind: type[yaml.Node], value: Any, implicit: Any) -> str:  # noqa: ANN401  # PyYAML's
+        """Leave single letters texts, unlike Helm: coordinates have keys such as ``y``."""
+        tag = super().resolve(kind, value, implicit)
+        return yaml_loader.STRING if tag == yaml_loader.PLAIN and value in _LETTERS else tag
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen: dict[str, yaml.Node] = {}
         for key_node, value_node in node.value:
             key = self._key(key_node)
             if not _same(seen.setdefault(key, value_node), value_node):
                 line = key_node.start_mark.line + 1
                 raise DocumentError(
-                    f"line {line}: the key {bounded_yaml.shown(key)} stands twice, with different values"
+                    f"line {line}: the key {yaml_loader.shown(key)} stands twice, with different values"
                 )
         return super().construct_mapping(node, deep=deep)
 
     def _key(self, node: yaml.Node) -> str:
-        if node.tag in {_TEXT, _MERGE}:
+        is_plain_text = node.tag == yaml_loader.PLAIN and isinstance(yaml_scalars.plain(node.value), str)
+        if is_plain_text or node.tag in {yaml_loader.STRING, yaml_loader.MERGE}:
             return str(node.value)
         raise DocumentError(
-            f"line {node.start_mark.line + 1}: the key {_shown_key(node)} is no text; quote it"
+            f"line {node.start_mark.line + 1}: the key {_shown_key(node)} is not a text; quote it"
         )
 
 
 def _shown_key(node: yaml.Node) -> str:
-    return bounded_yaml.shown(node.value) if isinstance(node, yaml.ScalarNode) else "of a collection"
+    return yaml_loader.shown(node.value) if isinstance(node, yaml.ScalarNode) else "of a collection"
 
 
 def _same(one: yaml.Node, other: yaml.Node) -> bool:
     """Whether two nodes are one, or scalars of the same value."""
     is_scalar = isinstance(one, yaml.ScalarNode)
     return one is other or (is_scalar and (one.tag, one.value) == (other.tag, other.value))
-
-
-_TEXT: Final = "tag:yaml.org,2002:str"
-_MERGE: Final = "tag:yaml.org,2002:merge"
-_INTEGER: Final = "tag:yaml.org,2002:int"
-_FLOAT: Final = "tag:yaml.org,2002:float"
-# Dates stay text, and so does "=", an operator of field selectors.
-_UNWANTED: Final = frozenset(
-    {"tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:value", _INTEGER, _FLOAT},
-)
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag not in _UNWANTED]
-    for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
-}
-# Numbers as kubectl reads them: 12:30 is a text and 1e3 a number, against PyYAML; 0755 stays octal.
-_Loader.add_implicit_resolver(
-    _INTEGER, re.compile(r"[-+]?(0b[01]+|0o?[0-7]+|0x[0-9a-fA-F]+|0|[1-9][0-9_]*)$"), list("-+0123456789")
-)
-_Loader.add_implicit_resolver(
-    _FLOAT,
-    re.compile(
-        r"([-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN))$"
-    ),
-    list("-+0123456789."),
-)

@@ -2,7 +2,9 @@
 
 import re
 from collections.abc import Iterable
-from typing import Final
+from typing import Any, Final
+
+import jsonpointer
 
 Tokens = tuple[str, ...]
 
@@ -19,12 +21,18 @@ def parse(pointer: str) -> Tokens:
         raise ValueError("a path must begin with '/'")
     if _BAD_ESCAPE.search(pointer):
         raise ValueError("'~' in a path must be written '~0' (and '/' in a key '~1')")
-    return tuple(token.replace("~1", "/").replace("~0", "~") for token in pointer.split("/")[1:])
+    return tuple(map(jsonpointer.unescape, pointer.split("/")[1:]))
 
 
 def render(tokens: Iterable[str]) -> str:
     """The pointer of the tokens."""
-    return "".join("/" + token.replace("~", "~0").replace("/", "~1") for token in tokens)
+    return "".join("/" + jsonpointer.escape(token) for token in tokens)
+
+
+def find(document: object, tokens: Iterable[str], otherwise: object = None) -> Any:  # noqa: ANN401  # any JSON
+    """What the document has at that place."""
+    found = jsonpointer.JsonPointer.from_parts(tokens).resolve(document, otherwise)
+    return otherwise if isinstance(found, jsonpointer.EndOfList) else found
 
 
 def is_index(token: str) -> bool:

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias
 
 import yaml
 
-from addon_operator.documents import bounded_yaml, json_documents, yaml_scalars
+from addon_operator.documents import json_documents, yaml_loader
 
 _SEPARATOR: Final = re.compile(r"^---(?=\s|$)", re.MULTILINE)
 _SOURCE: Final = re.compile(r"^# Source: (?P<path>.+)$", re.MULTILINE)
@@ -24,49 +24,11 @@ _HIDDEN_BEFORE: Final = "*** (before)"
 _HIDDEN_AFTER: Final = "*** (after)"
 _HOOK: Final = "helm.sh/hook"
 _TEST_EVENTS: Final = frozenset({"test", "test-success", "test-failure"})
-_CORE: Final = "tag:yaml.org,2002:"
-_PLAIN_TAG: Final = "plain"
-_MERGE: Final = "<<"
 _A_NAME: Final = "*"
 """Stands for a name that is another one in each render."""
 
 Object: TypeAlias = dict[str, Any]
 Redact: TypeAlias = Callable[[str], str]
-
-
-class _Loader(bounded_yaml.Loader):
-    """YAML as Helm reads it: scalars and keys as in values; of duplicate keys the last one counts."""
-
-    def resolve(self, kind: type[yaml.Node], value: Any, implicit: Any) -> str:  # noqa: ANN401  # PyYAML's
-        """Leave plain scalars to the rules that values have."""
-        if kind is not yaml.ScalarNode:
-            return _CORE + ("map" if kind is yaml.MappingNode else "seq")
-        if not implicit[0]:
-            return _CORE + "str"
-        return _CORE + "merge" if value == _MERGE else _PLAIN_TAG
-
-
-def _plain(_: _Loader, node: yaml.ScalarNode) -> yaml_scalars.Scalar:
-    return yaml_scalars.plain(node.value)
-
-
-def _mapping(loader: _Loader, node: yaml.MappingNode) -> Iterator[Object]:
-    found: Object = {}
-    yield found
-    loader.flatten_mapping(node)
-    for key_node, value_node in node.value:
-        found[_key_of(key_node)] = loader.construct_object(value_node)
-
-
-def _key_of(node: yaml.Node) -> str:
-    key = yaml_scalars.key(node.value) if node.tag == _PLAIN_TAG else node.value
-    if not isinstance(key, str):
-        raise yaml.constructor.ConstructorError(None, None, "a key is no text", node.start_mark)
-    return key
-
-
-_Loader.add_constructor(_PLAIN_TAG, _plain)
-_Loader.add_constructor(_CORE + "map", _mapping)
 
 
 class _Dumper(yaml.CSafeDumper):
@@ -118,7 +80,7 @@ def parse(manifest: str) -> tuple[Document, ...]:
 
 def _document(text: str) -> Document | None:
     try:
-        body = yaml.load(f"{text}\n", Loader=_Loader)  # noqa: S506 - derived from the safe loader
+        body = yaml_loader.load(f"{text}\n")
     except (yaml.YAMLError, ValueError):
         body = text
     if body is None:

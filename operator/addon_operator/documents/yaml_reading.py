@@ -11,18 +11,15 @@ import contextlib
 import dataclasses
 import math
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, NoReturn, cast
+from typing import Final, NoReturn, cast
 
 import yaml
 
-from addon_operator.documents import bounded_yaml, yaml_scalars
+from addon_operator.documents import yaml_loader, yaml_scalars
 from addon_operator.kernel import errors, json_types
 
-_CORE: Final = "tag:yaml.org,2002:"
-_PLAIN_TAG: Final = "plain"
-_STRING_TAG: Final = _CORE + "str"
+_CORE: Final = yaml_loader.CORE
 _BINARY_TAG: Final = _CORE + "binary"
-_MERGE: Final = "<<"
 _SHOWN_PATH: Final = 500
 
 Path = tuple[str | int, ...]
@@ -84,7 +81,7 @@ def load_document(text: str, source: str, *, last_wins: bool = False) -> Documen
     if not last_wins:
         return _document(_compose(text, source), source)
     with _telling(text, source):
-        nodes = list(yaml.compose_all(text, Loader=_Loader))
+        nodes = list(yaml.compose_all(text, Loader=yaml_loader.Loader))
     document = _document(nodes[0] if nodes else None, source, last_wins=True)
     if nodes[1:]:
         more = ((), "another document follows, which is not read; write one document")
@@ -98,7 +95,7 @@ def load_documents(text: str, source: str) -> list[Document]:
     Raises :class:`YamlError`.
     """
     with _telling(text, source):
-        nodes = list(yaml.compose_all(text, Loader=_Loader))
+        nodes = list(yaml.compose_all(text, Loader=yaml_loader.Loader))
     return [_document(node, f"{source}, document {number}") for number, node in enumerate(nodes, start=1)]
 
 
@@ -132,7 +129,7 @@ def _unusual(root: yaml.Node) -> list[yaml.ScalarNode]:
             continue
         seen.add(id(node))
         if isinstance(node, yaml.ScalarNode):
-            if node.tag == _PLAIN_TAG and yaml_scalars.is_unusual_boolean(node.value):
+            if node.tag == yaml_loader.PLAIN and yaml_scalars.is_unusual_boolean(node.value):
                 found.append(node)
         else:
             pending.extend(_children(node))
@@ -145,18 +142,9 @@ def _children(node: yaml.Node) -> list[yaml.Node]:
     return list(node.value)
 
 
-class _Loader(bounded_yaml.Loader):
-    """The C parser, told to leave plain scalars to us."""
-
-    def resolve(self, kind: type[yaml.Node], value: Any, implicit: Any) -> str:  # noqa: ANN401, ARG002  # PyYAML's
-        if kind is yaml.ScalarNode:
-            return _PLAIN_TAG if implicit[0] else _STRING_TAG
-        return _CORE + ("map" if kind is yaml.MappingNode else "seq")
-
-
 def _compose(text: str, source: str) -> yaml.Node | None:
     with _telling(text, source):
-        return yaml.compose(text, Loader=_Loader)
+        return yaml.compose(text, Loader=yaml_loader.Loader)
 
 
 def _document(node: yaml.Node | None, source: str, *, last_wins: bool = False) -> Document:
@@ -175,7 +163,7 @@ def _telling(text: str, source: str) -> Iterator[None]:
         raise YamlError(f"{source}: character {error.start + 1} is half of a surrogate pair") from None
     except yaml.reader.ReaderError as error:
         raise YamlError(f"{source}, {_reader_position(text, error)}: {error.reason}; remove it") from None
-    except bounded_yaml.BoundError as error:
+    except yaml_loader.BoundError as error:
         raise YamlError(f"{source}{_mark_text(error)}{_key_text(error.path)}: {error.problem}") from None
     except yaml.MarkedYAMLError as error:
         raise YamlError(f"{source}{_mark_text(error)}: {_problem(error)}") from None
@@ -244,7 +232,7 @@ class _Builder:
         result: json_types.JsonObject = {}
         written: dict[str, yaml.Node] = {}
         for key_node, value_node in node.value:
-            if key_node.tag == _PLAIN_TAG and key_node.value == _MERGE:
+            if key_node.tag == yaml_loader.MERGE:
                 self._merge(result, value_node, path)
                 continue
             key = self._key(key_node, path)
@@ -283,7 +271,7 @@ class _Builder:
         if key is not None:
             return key
         written = (
-            f"{bounded_yaml.shown(node.value)} ({_kind(value)})"
+            f"{yaml_loader.shown(node.value)} ({_kind(value)})"
             if isinstance(node, yaml.ScalarNode)
             else "a collection"
         )
@@ -293,7 +281,7 @@ class _Builder:
 
     def _scalar(self, node: yaml.ScalarNode, path: Path) -> json_types.JsonValue:
         text: str = node.value
-        if node.tag == _PLAIN_TAG:
+        if node.tag == yaml_loader.PLAIN:
             value = yaml_scalars.plain(text)
         elif node.tag in _TAGGED:
             value = self._tagged(node, path)
@@ -311,7 +299,7 @@ class _Builder:
             isinstance(value, bool) and node.tag != _CORE + "bool"
         ):
             name = node.tag.removeprefix(_CORE)
-            self._fail(node, path, f"{bounded_yaml.shown(node.value)} is no !!{name}")
+            self._fail(node, path, f"{yaml_loader.shown(node.value)} is no !!{name}")
         return value
 
     def _binary(self, node: yaml.ScalarNode, path: Path) -> str:

@@ -13,7 +13,7 @@ from typing import Final, Protocol, TypeAlias
 
 import orjson
 
-from addon_operator.documents import packed_entries
+from addon_operator.documents import json_documents
 from addon_operator.hook_contract.configuration import bindings
 from addon_operator.kernel.json_types import JsonObject, JsonValue
 
@@ -50,7 +50,7 @@ class PackedEntry:
 
     def __init__(self, entry: bytes) -> None:
         """``entry`` may be packed already: then it is not copied."""
-        self._data = packed_entries.pack(entry)
+        self._data = json_documents.pack(entry)
 
     @property
     def size(self) -> int:
@@ -59,7 +59,7 @@ class PackedEntry:
 
     def unpack(self) -> bytes:
         """The entry."""
-        return packed_entries.unpack(self._data)
+        return json_documents.unpack(self._data)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from typing import Any, Final, NoReturn, Self, TypeAlias, TypedDict, cast
 import msgspec
 import orjson
 
-from addon_operator.documents import typed_json
+from addon_operator.documents import json_documents
 from addon_operator.kernel.json_types import JsonValue
 
 _TOKEN: Final = re.compile(
@@ -99,7 +99,7 @@ class PlainFilter:
         try:
             result = self._expression.of(self._decoder.decode(document))
             _check(result, _DEEPEST)
-        except (_NotPlainError, *typed_json.BROKEN):
+        except (_NotPlainError, *json_documents.BROKEN):
             return None
         return orjson.dumps(result)
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import jsonschema
 
-from addon_operator.documents import json_schemas
+from addon_operator.documents import json_pointers, json_schemas
 from addon_operator.hook_contract import jq_programs
 from addon_operator.hook_contract.configuration import crontab
 from addon_operator.kernel import durations, errors, object_names, suggestions
@@ -27,7 +27,6 @@ _API_VERSION: Final = re.compile(rf"({object_names.SUBDOMAIN}/)?[a-z]([-a-z0-9]*
 _OBJECT_NAME: Final = re.compile(r"(?!\.{1,2}$)[^/%]+")
 _METRIC_NAME: Final = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
 _METRIC_LABEL: Final = re.compile(r"(?!__)[a-zA-Z_][a-zA-Z0-9_]*")
-_BAD_ESCAPE: Final = re.compile(r"~(?![01])")
 _SHOWN_CHARS: Final = 60
 
 
@@ -162,10 +161,10 @@ def _matches(fits: Callable[[str], object], what: str) -> Callable[[str], None]:
 
 
 def _check_pointer(text: str) -> None:
-    if text and not text.startswith("/"):
-        raise _FormatError(f"{text!r} is no JSON pointer; it begins with '/'")
-    if _BAD_ESCAPE.search(text):
-        raise _FormatError(f"{text!r} is no JSON pointer; write '~' in a key as '~0' and '/' as '~1'")
+    try:
+        json_pointers.parse(text)
+    except ValueError as error:
+        raise _FormatError(f"{text!r} is not a JSON pointer: {error}") from None
 
 
 def _check_jq(text: str) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import yaml
 
-from addon_operator.documents import bounded_yaml
+from addon_operator.documents import yaml_loader
 
 _HOOK: Final = "helm.sh/hook"
 _DOCUMENT_START: Final = re.compile(r"^---(?:[ \t].*)?$", re.MULTILINE)
@@ -19,7 +19,6 @@ _TOP_KEY: Final = re.compile(r"^([A-Za-z][A-Za-z0-9]*):(?:[ \t\r].*)?$", re.MULT
 _UNUSUAL: Final = re.compile(r"^[^\sA-Za-z#\-.]", re.MULTILINE)
 _WANTED: Final = ("apiVersion", "kind", "metadata")
 _LIST: Final = "List"
-_KEPT_TAGS: Final = frozenset({"tag:yaml.org,2002:null", "tag:yaml.org,2002:merge"})
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -122,16 +121,17 @@ def _wanted_parts(text: str) -> dict[Any, Any] | None:
 
 def _parse(text: str) -> object:
     try:
-        return yaml.load(text, Loader=_Loader)  # noqa: S506 - a safe loader
+        return yaml.load(text, Loader=_Loader)  # noqa: S506 - derived from the safe loader
     except yaml.YAMLError:
         return None
 
 
-class _Loader(bounded_yaml.Loader):
-    """Scalars stay texts: names that look like numbers or dates keep their spelling."""
+class _Loader(yaml_loader.Loader):
+    """Keeps the spelling of names that look like numbers, dates or booleans."""
+
+    def resolve(self, kind: type[yaml.Node], value: Any, implicit: Any) -> str:  # noqa: ANN401  # PyYAML's
+        tag = super().resolve(kind, value, implicit)
+        return yaml_loader.STRING if tag == yaml_loader.PLAIN and value not in _NULL else tag
 
 
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag in _KEPT_TAGS]
-    for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
-}
+_NULL: Final = frozenset({"", "~", "null", "Null", "NULL"})

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias, TypedDict
 
+from addon_operator.documents import json_pointers
 from addon_operator.kernel import json_types
 from addon_operator.podpreset import annotations, cost, defaults, env_sources, model
 
@@ -310,7 +311,7 @@ def _annotation_patch(
         yield _add("/metadata/annotations", missing)
     else:
         for key, version in missing.items():
-            yield _add(f"/metadata/annotations/{key.replace('~', '~0').replace('/', '~1')}", version)
+            yield _add(json_pointers.render(("metadata", "annotations", key)), version)
 
 
 def _add(path: str, value: object) -> PatchOperation:

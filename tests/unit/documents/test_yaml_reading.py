@@ -2,7 +2,7 @@
 
 import pytest
 
-from addon_operator.documents import bounded_yaml, yaml_reading
+from addon_operator.documents import yaml_loader, yaml_reading
 from addon_operator.kernel import errors
 
 
@@ -153,7 +153,7 @@ def test_nesting_up_to_the_limit_is_read() -> None:
 
 @pytest.mark.parametrize("unit", ["x", "x" * 10_000], ids=["many nodes", "long text"])
 def test_a_bomb_of_aliases_is_refused(unit: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bounded_yaml, "MAX_EXPANSION", 10_000)
+    monkeypatch.setattr(yaml_loader, "MAX_EXPANSION", 10_000)
     lines = [f"a0: &a0 [{', '.join([unit] * 10)}]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 8)]
     with pytest.raises(yaml_reading.YamlError, match="aliases expand to more than 10000 nodes"):

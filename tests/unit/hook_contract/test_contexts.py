@@ -5,7 +5,7 @@ import pathlib
 
 import pytest
 
-from addon_operator.documents import packed_entries
+from addon_operator.documents import json_documents
 from addon_operator.hook_contract import binding_contexts
 from addon_operator.hook_contract.configuration import bindings
 from addon_operator.kernel.json_types import JsonValue
@@ -145,7 +145,7 @@ def test_a_packed_entry_is_small_and_comes_back_as_it_was() -> None:
 
 def test_an_entry_that_is_kept_packed_waits_as_it_is() -> None:
     entry = binding_contexts.entry(b'{"data":{"text":"%b"}}' % (b"x" * 10_000))
-    kept = packed_entries.pack(entry)
+    kept = json_documents.pack(entry)
     waiting = binding_contexts.PackedEntry(kept)
     assert waiting.size == len(kept)
     assert waiting.unpack() == entry

@@ -290,7 +290,7 @@ def test_a_number_that_the_api_server_cannot_read_is_told(worker: values_worker.
     with pytest.raises(
         document_stream.StreamError, match=r"document \[1\]: the API server cannot read it as JSON"
     ):
-        worker.load_stream("a: 1\n---\na: " + "1" * 40)
+        worker.load_stream('{"a": 1}\n{"a": ' + "1" * 40 + "}")
 
 
 @pytest.mark.slow  # it burns its whole time, as the rule above does

@@ -8,6 +8,7 @@ import yaml
 
 from addon_operator.devcluster import errors, layout
 from addon_operator.devcluster.controlplane import certificates
+from addon_operator.documents import yaml_loader
 from addon_operator.kernel import json_types
 
 
@@ -88,7 +89,7 @@ def remove_export(path: pathlib.Path, cluster: layout.ClusterName) -> None:
 
 def _contexts(text: str) -> list[str]:
     try:
-        return [str(context["name"]) for context in yaml.safe_load(text)["contexts"]]
+        return [str(context["name"]) for context in yaml_loader.load(text)["contexts"]]
     except (yaml.YAMLError, json.JSONDecodeError, KeyError, TypeError):
         return []
 

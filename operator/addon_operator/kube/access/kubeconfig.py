@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import yaml
 
+from addon_operator.documents import yaml_loader
 from addon_operator.kube.client import api_errors
 
 Entry = Mapping[str, Any]
@@ -135,7 +136,7 @@ def _read(path: pathlib.Path) -> Entry:
     except OSError as error:
         raise api_errors.AccessError(f"the kubeconfig {path} cannot be read: {error.strerror}") from error
     try:
-        document = yaml.load(text, Loader=yaml.CSafeLoader)
+        document = yaml_loader.load(text.decode())
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise api_errors.AccessError(f"{path} is no valid kubeconfig: {_one_line(error)}") from error
     if not isinstance(document, dict):

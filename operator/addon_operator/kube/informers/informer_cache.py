@@ -7,7 +7,7 @@ import logging
 from collections.abc import Iterator, Sequence
 from typing import Final, Protocol
 
-from addon_operator.documents import packed_entries
+from addon_operator.documents import json_documents
 from addon_operator.kube.informers import projections, wire
 from addon_operator.kube.informers.object_changes import Change, ChangeType, ObjectKey
 
@@ -179,7 +179,7 @@ class InformerCache:
         self._failing.pop(event.key, None)
         if reduced is None:
             return []
-        new = (packed_entries.pack(reduced.entry), reduced.digest, hash(event.uid), event.version)
+        new = (json_documents.pack(reduced.entry), reduced.digest, hash(event.uid), event.version)
         return self._put(event.key, new)
 
     def _put(self, key: Key, new: Kept) -> list[Difference]:
@@ -188,9 +188,9 @@ class InformerCache:
             # Deleted and created again while nobody watched.
             return [*self._remove(key), *self._put(key, new)]
         self._kept[key] = new
-        self._size += packed_entries.size_of(new[0])
+        self._size += json_documents.size_of(new[0])
         if old is not None:
-            self._size -= packed_entries.size_of(old[0])
+            self._size -= json_documents.size_of(old[0])
         if old is None:
             bisect.insort(self._order, key)
             return [(ChangeType.ADDED, key, new)]
@@ -203,7 +203,7 @@ class InformerCache:
         old = self._kept.pop(key, None)
         if old is None:
             return []
-        self._size -= packed_entries.size_of(old[0])
+        self._size -= json_documents.size_of(old[0])
         del self._order[bisect.bisect_left(self._order, key)]
         entry = old[0] if last is None else last.entry
         return [(ChangeType.DELETED, key, (entry, old[1], old[2], version or old[3]))]

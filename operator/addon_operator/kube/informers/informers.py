@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from addon_operator.aio import waiting
-from addon_operator.documents import packed_entries
+from addon_operator.documents import json_documents
 from addon_operator.kube.client import api_errors, client
 from addon_operator.kube.discovery import api_resources, discovery
 from addon_operator.kube.informers import (
@@ -132,11 +132,11 @@ class Subscription:
         Entries that are kept compressed are unpacked here, 25 microseconds each for a Pod: with thousands of
         whole objects :meth:`lazy_snapshot` leaves that to when each is read.
         """
-        return [packed_entries.unpack(entry) for _, entry in self._rows()]
+        return [json_documents.unpack(entry) for _, entry in self._rows()]
 
     def lazy_snapshot(self) -> Sequence[bytes]:
         """The same as an immutable sequence that unpacks an entry when it is read; safe in a thread."""
-        return packed_entries.LazyEntries([entry for _, entry in self._rows()])
+        return json_documents.LazyEntries([entry for _, entry in self._rows()])
 
     @property
     def size(self) -> int:

@@ -5,7 +5,7 @@ import enum
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from addon_operator.documents import packed_entries
+from addon_operator.documents import json_documents
 
 
 class ObjectKey(NamedTuple):
@@ -31,7 +31,7 @@ class Change:
     type: ChangeType
     key: ObjectKey
     kept: bytes = dataclasses.field(repr=False)
-    """The entry as :mod:`.packed_entries` keeps it."""
+    """The entry as :mod:`.json_documents` keeps it."""
     resource_version: str
     """Of the object in that state."""
 
@@ -41,7 +41,7 @@ class Change:
 
         Of a deleted one the last that is known.
         """
-        return packed_entries.unpack(self.kept)
+        return json_documents.unpack(self.kept)
 
 
 class Listener(Protocol):

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple, Protocol
 
 import orjson
 
-from addon_operator.documents import packed_entries
+from addon_operator.documents import json_documents
 from addon_operator.hook_contract import jq_programs
 from addon_operator.kernel import errors
 
@@ -32,7 +32,7 @@ class Reduced(NamedTuple):
     """What is kept of an object."""
 
     entry: bytes
-    """A JSON document, as it is or packed by :mod:`.packed_entries`."""
+    """A JSON document, as it is or packed by :mod:`.json_documents`."""
     digest: bytes
     """Equal digests mean that nothing changed for this subscriber."""
 
@@ -79,7 +79,7 @@ class FullObject:
         return [Reduced(self._entry(data), _digest_of_object(data)) for data in objects]
 
     def _entry(self, data: bytes) -> bytes:
-        return packed_entries.pack(b'{"object":%b}' % data) if self.keep else b"{}"
+        return json_documents.pack(b'{"object":%b}' % data) if self.keep else b"{}"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ class JqFiltered:
             return ProjectionError(f"jqFilter: {result}", f"jqFilter: {result.discreet}")
         value = filter_result(result)
         if self.keep_full:
-            entry = packed_entries.pack(b'{"object":%b,"filterResult":%b}' % (data, value))
+            entry = json_documents.pack(b'{"object":%b,"filterResult":%b}' % (data, value))
         else:
             entry = b'{"filterResult":%b}' % value
         return Reduced(entry, _digest(value))

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 import orjson
 
-from addon_operator.documents import typed_json
+from addon_operator.documents import json_documents
 from addon_operator.kube.client import api_errors, paths
 
 DELETED: Final = "DELETED"
@@ -161,7 +161,7 @@ def read_line(line: bytes) -> ObjectEvent | Bookmark:
             place = _MARK.decode(event.object).metadata
             return Bookmark(place.resource_version, (place.annotations or {}).get(_INITIAL_END) == "true")
         status = _STATUS.decode(event.object) if event.type == "ERROR" else None
-    except typed_json.BROKEN as error:
+    except json_documents.BROKEN as error:
         raise api_errors.BrokenAnswer(f"a line of a watch is not an event: {error}") from error
     if status is not None:
         raise WatchFailed(status.code or 0, status.message or "no explanation was given")
@@ -175,7 +175,7 @@ def object_event(data: bytes, *, deleted: bool = False, missing: bytes = b"") ->
     """
     try:
         found = _OBJECT.decode(data)
-    except typed_json.BROKEN as error:
+    except json_documents.BROKEN as error:
         # Nothing of it is quoted: it may be a Secret.
         raise api_errors.BrokenAnswer(f"the API server sent an object without metadata: {error}") from error
     if missing and found.kind is None:
@@ -189,7 +189,7 @@ def read_page(target: paths.Target, body: bytes) -> ListPage:
     """The answer to a list; 8 MiB take 4 ms. Raises ``BrokenAnswer`` when it is not a list."""
     try:
         page = _LIST.decode(body)
-    except typed_json.BROKEN as error:
+    except json_documents.BROKEN as error:
         text = f"the answer of the API server to list {target} is not a list: {error}"
         raise api_errors.BrokenAnswer(text) from error
     return ListPage(

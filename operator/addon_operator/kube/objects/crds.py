@@ -15,9 +15,8 @@ import urllib.parse
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
-import yaml
-
 from addon_operator.aio import waiting
+from addon_operator.documents import yaml_loader
 from addon_operator.kernel import errors as kernel_errors
 from addon_operator.kube.client import api_errors, client, paths
 from addon_operator.kube.discovery import discovery
@@ -64,7 +63,7 @@ async def apply_own(kube: client.KubeClient, name: str) -> None:
     Raises :class:`.KubernetesError`: ``Forbidden`` without the right to do so.
     """
     text = await asyncio.to_thread(own_file(name).read_text, encoding="utf-8")
-    await _apply(kube, yaml.load(text, Loader=yaml.CSafeLoader))
+    await _apply(kube, yaml_loader.load(text))
 
 
 async def _apply(kube: client.KubeClient, definition: Mapping[str, Any]) -> None:

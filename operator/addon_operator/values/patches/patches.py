@@ -11,7 +11,7 @@ from typing import Any, Final
 import jsonpatch
 import jsonpointer
 
-from addon_operator.documents import json_documents, json_pointers
+from addon_operator.documents import document_stream, json_documents, json_pointers
 from addon_operator.kernel import errors, json_types, names
 
 Operation = Mapping[str, json_types.JsonValue]
@@ -108,27 +108,19 @@ def parse_patch(text: str, source: str) -> ValuesPatch:
 
 
 def _documents(text: str, source: str) -> Iterator[Any]:
-    decoder = json.JSONDecoder()
-    position = _skip_space(text, 0)
-    while position < len(text):
-        try:
-            end = decoder.raw_decode(text, position)[1]
-            yield json_documents.decode(text[position:end])
-        except json.JSONDecodeError as error:
-            line, column = _line_and_column(text, error, position)
-            raise PatchError(f"{source}, line {line}, column {column}: invalid JSON: {error.msg}") from None
-        except (RecursionError, UnicodeEncodeError):
-            raise PatchError(f"{source}: the JSON nests too deep or is no valid Unicode") from None
-        except ValueError:
-            # Python's own limit; numbers of a few hundred digits become floating point.
-            raise PatchError(f"{source}: a number has thousands of digits; quote it") from None
-        position = _skip_space(text, end)
-
-
-def _skip_space(text: str, position: int) -> int:
-    while position < len(text) and text[position] in " \t\r\n\ufeff":
-        position += 1
-    return position
+    start = 0
+    try:
+        for _, start, end in document_stream.json_stream(text, json.JSONDecoder()):
+            # The strict decoder knows neither NaN nor halves of surrogate pairs.
+            yield json_documents.decode(text[start:end])
+    except json.JSONDecodeError as error:
+        line, column = _line_and_column(text, error, start)
+        raise PatchError(f"{source}, line {line}, column {column}: invalid JSON: {error.msg}") from None
+    except (RecursionError, UnicodeEncodeError):
+        raise PatchError(f"{source}: the JSON nests too deep or is not valid Unicode") from None
+    except ValueError:
+        # Python's own limit; numbers of a few hundred digits become floating point.
+        raise PatchError(f"{source}: a number has thousands of digits; quote it") from None
 
 
 def _line_and_column(text: str, error: json.JSONDecodeError, start: int) -> tuple[int, int]:
@@ -239,11 +231,7 @@ def _copied_bytes(document: json_types.JsonObject, item: Step) -> int:
         return 0
     # A move keeps a copy of the sections that it concerns, for the case that it does not apply.
     pointers = [item.origin] if item.kind == "copy" else [(root,) for root in {p[0] for p in item.pointers}]
-    found = [
-        jsonpointer.resolve_pointer(document, json_pointers.render(pointer), None)
-        for pointer in pointers
-        if exists(document, pointer)
-    ]
+    found = [json_pointers.find(document, pointer) for pointer in pointers if exists(document, pointer)]
     return sum(len(json_documents.encode([value])) for value in found)
 
 
@@ -322,8 +310,7 @@ def _first_missing(
 
 def exists(document: json_types.JsonValue, pointer: json_pointers.Tokens) -> bool:
     """Whether the document has a value at that place."""
-    found = jsonpointer.resolve_pointer(document, json_pointers.render(pointer), _ABSENT)
-    return found is not _ABSENT and not isinstance(found, jsonpointer.EndOfList)
+    return json_pointers.find(document, pointer, _ABSENT) is not _ABSENT
 
 
 _ABSENT: Final = object()
@@ -334,7 +321,7 @@ def _split(document: json_types.JsonObject, item: Step) -> Iterable[Step]:
         return [item]
     if not exists(document, item.origin):
         raise StepError(f"there is nothing at {json_pointers.render(item.origin)!r}")
-    value = jsonpointer.resolve_pointer(document, json_pointers.render(item.origin))
+    value = json_pointers.find(document, item.origin)
     add: Operation = {"op": "add", "path": json_pointers.render(item.path), "value": value}
     remove: Operation = {"op": "remove", "path": json_pointers.render(item.origin)}
     return [step(remove), step(add)] if item.kind == "move" else [step(add)]

@@ -6,7 +6,7 @@ The original's loader passes over some wrong shapes and refuses others; what it 
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
-from addon_operator.documents import bounded_yaml
+from addon_operator.documents import yaml_loader
 from addon_operator.kernel import suggestions
 from addon_operator.values.schema import schema_keywords
 
@@ -41,7 +41,7 @@ def read(keyword: str, value: object) -> Shape | None:
 
 
 def _shown(value: object) -> str:
-    return bounded_yaml.shown(value) if isinstance(value, str) else "this"
+    return yaml_loader.shown(value) if isinstance(value, str) else "this"
 
 
 def _type(keyword: str, value: object) -> Shape | None:
@@ -64,7 +64,7 @@ def _no_type(name: str, *, is_only: bool) -> str:
     near = nearest_type(name)
     hint = f"did you mean {near}" if near else f"write one of {', '.join(schema_keywords.TYPES)}"
     effect = f"; {_NO_VALUE}" if is_only else ""
-    return f"there is no type {bounded_yaml.shown(name)}{effect}; {hint}{'?' if near else ''}"
+    return f"there is no type {yaml_loader.shown(name)}{effect}; {hint}{'?' if near else ''}"
 
 
 def nearest_type(name: str) -> str | None:

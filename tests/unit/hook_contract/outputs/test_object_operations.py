@@ -242,11 +242,11 @@ REFUSED = {
     ),
     "no-pointer": (
         {"operation": "JSONPatch", **POD, "jsonPatch": [{"op": "remove", "path": "a"}]},
-        " (JSONPatch), jsonPatch[0].path: 'a' is no JSON pointer; it begins with '/'",
+        " (JSONPatch), jsonPatch[0].path: 'a' is not a JSON pointer: a path must begin with '/'",
     ),
     "bad-escape": (
         {"operation": "JSONPatch", **POD, "jsonPatch": [{"op": "remove", "path": "/a~b"}]},
-        " (JSONPatch), jsonPatch[0].path: '/a~b' is no JSON pointer; write '~' in a key as '~0'",
+        " (JSONPatch), jsonPatch[0].path: '/a~b' is not a JSON pointer: '~' in a path must be written '~0'",
     ),
     "no-jq": (
         {"operation": "JQPatch", **POD, "jqFilter": ".a["},
@@ -289,7 +289,7 @@ def test_a_document_that_is_no_mapping_is_refused(text: str) -> None:
         ("a: 1\n---\nb: [", "document [1]: it is neither JSON nor YAML: line 4, column 1"),
         ('{"a": 1, "a": 2}', "document [0]: the key 'a' stands twice"),
         ("a: 1\n---\nb: 1\nb: 2", "document [1]: line 4: the key 'b' stands twice"),
-        ("1: x", "document [0]: line 1: the key '1' is no text; quote it"),
+        ("1: x", "document [0]: line 1: the key '1' is not a text; quote it"),
         ("a: .inf", "document [0]: inf has no JSON form"),
         ("a: !!binary aGVsbG8=", "document [0]: a bytes has no JSON form"),
         ("a: &x [*x]", "document [0]: line 1, column 4: an anchor contains an alias to itself"),

@@ -3,7 +3,7 @@
 import orjson
 import pytest
 
-from addon_operator.documents import packed_entries
+from addon_operator.documents import json_documents
 from addon_operator.kube.informers import informer_cache, projections, wire
 from tests.unit.kube import informing
 
@@ -11,9 +11,9 @@ from tests.unit.kube import informing
 @pytest.mark.parametrize("size", [2, 1023, 1024, 70_000])
 def test_the_size_of_an_entry_is_known_whether_or_not_it_is_compressed(size: int) -> None:
     entry = b'"' + b"x" * (size - 2) + b'"'
-    kept = packed_entries.pack(entry)
-    assert packed_entries.size_of(kept) == size
-    assert packed_entries.unpack(kept) == entry
+    kept = json_documents.pack(entry)
+    assert json_documents.size_of(kept) == size
+    assert json_documents.unpack(kept) == entry
 
 
 def event(name: str, text: str, version: int, *, uid: str = "", deleted: bool = False) -> wire.ObjectEvent:
@@ -27,7 +27,7 @@ async def take(cache: informer_cache.InformerCache, *events: wire.ObjectEvent) -
 
 
 def size_of(cache: informer_cache.InformerCache) -> int:
-    return sum(len(packed_entries.unpack(kept)) for _, kept in cache.rows())
+    return sum(len(json_documents.unpack(kept)) for _, kept in cache.rows())
 
 
 async def test_a_cache_knows_the_size_of_its_entries_at_any_time() -> None:

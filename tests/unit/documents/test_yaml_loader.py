@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from addon_operator.documents import bounded_yaml, document_stream, manifest_diff, yaml_reading
+from addon_operator.documents import document_stream, manifest_diff, yaml_loader, yaml_reading
 from addon_operator.kernel import errors
 from addon_operator.modules import manifests
 
@@ -82,7 +82,7 @@ BOMBS = {
 def test_no_bomb_takes_more_than_a_bounded_number_of_steps(
     reader: str, bomb: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bounded_yaml, "MAX_EXPANSION", 5_000)
+    monkeypatch.setattr(yaml_loader, "MAX_EXPANSION", 5_000)
     text = BOMBS[bomb]
     assert steps(READERS[reader], text) < 20 * (len(text) + 5_000)
 
@@ -108,7 +108,7 @@ def texts(draw: st.DrawFn) -> str:
 @given(texts())
 def test_whatever_refers_to_whatever_the_steps_are_linear_in_the_size(text: str) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bounded_yaml, "MAX_EXPANSION", 500)
+        patch.setattr(yaml_loader, "MAX_EXPANSION", 500)
         counted = [steps(read, text) for read in READERS.values()]
     assert max(counted) < 20 * (len(text) + 500) + 2_000
 
@@ -169,7 +169,7 @@ def test_numbers_of_any_length_mean_what_helm_makes_of_them() -> None:
 
 
 def test_what_aliases_add_counts_over_all_documents_of_a_stream(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bounded_yaml, "MAX_EXPANSION", 100)
+    monkeypatch.setattr(yaml_loader, "MAX_EXPANSION", 100)
     document = "a: &a [x, x, x]\nb: [*a, *a, *a]\n"
     assert len(document_stream.load_stream("---\n".join([document] * 2))) == 2
     with pytest.raises(

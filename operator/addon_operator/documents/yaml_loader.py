@@ -1,8 +1,9 @@
-"""YAML whose reading costs no more than its size says, whoever wrote it.
+"""Read YAML as Helm does, at a cost in proportion to its size, whoever wrote it.
 
-The parser is PyYAML's in C, with four bounds: how deep a document nests, what its aliases and merge keys
-write out, its directives, and the digits of its numbers. What is beyond a bound is an error before any value
-is made. The measuring itself visits each node of the text once.
+Scalars and keys mean what Helm makes of them (:mod:`.yaml_scalars`); of equal keys the last one counts. The
+parser is PyYAML's in C, with four bounds: how deep a document nests, what its aliases and merge keys write
+out, its directives, and the digits of its numbers. What is beyond a bound is an error before any value is
+made. The measuring itself visits each node of the text once.
 """
 
 import re
@@ -10,6 +11,8 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import yaml
+
+from addon_operator.documents import yaml_scalars
 
 MAX_DEPTH: Final = 100
 """How deep mappings and lists may nest; the parser and every later JSON writer recurse."""
@@ -23,6 +26,12 @@ MAX_DIGITS: Final = 1000
 """How many characters a number may have; Python's own arithmetic on more takes quadratic time."""
 TOO_DEEP: Final = f"mappings and lists nest deeper than {MAX_DEPTH} levels"
 
+CORE: Final = "tag:yaml.org,2002:"
+STRING: Final = CORE + "str"
+PLAIN: Final = "plain"
+"""The tag of scalars without quotes and tags; :mod:`.yaml_scalars` says what they mean."""
+MERGE: Final = CORE + "merge"
+
 Path = tuple[str | int, ...]
 _SHOWN_CHARS: Final = 60
 
@@ -33,6 +42,14 @@ class BoundError(yaml.MarkedYAMLError):
     def __init__(self, problem: str, mark: yaml.Mark | None = None, path: Path = ()) -> None:
         super().__init__(problem=problem, problem_mark=mark)
         self.path = path
+
+
+def load(text: str) -> Any:  # noqa: ANN401  # YAML of any shape; callers check
+    """The value of the one document of a text.
+
+    Raises :class:`yaml.YAMLError`.
+    """
+    return yaml.load(text, Loader=Loader)  # noqa: S506 - derived from the safe loader
 
 
 class Loader(yaml.CSafeLoader):
@@ -54,6 +71,19 @@ class Loader(yaml.CSafeLoader):
         """The node of the next document."""
         node: yaml.Node | None = super().get_node()
         return node if self._measure is None else self._measure.checked(node)
+
+    def resolve(self, kind: type[yaml.Node], value: Any, implicit: Any) -> str:  # noqa: ANN401  # PyYAML's
+        """Leave plain scalars to the rules of Helm."""
+        if kind is not yaml.ScalarNode:
+            return CORE + ("map" if kind is yaml.MappingNode else "seq")
+        if not implicit[0]:
+            return STRING
+        return MERGE if value == "<<" else PLAIN
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """Make keys texts; of equal ones the last counts."""
+        self.flatten_mapping(node)
+        return {_key_of(key): self.construct_object(value, deep=deep) for key, value in node.value}
 
     def descend_resolver(self, current_node: yaml.Node | None, current_index: Any) -> None:  # noqa: ANN401, ARG002  # PyYAML's
         """Stop at absurd nesting: the parser in C recurses without a guard."""
@@ -154,10 +184,8 @@ _OPEN: Final = (-1, -1)
 _TOO_LARGE: Final = "aliases expand to more than {} nodes; use fewer"
 
 
-_COLLECTIONS: Final = frozenset(
-    f"tag:yaml.org,2002:{name}" for name in ("map", "seq", "omap", "pairs", "set")
-)
-_NUMBERS: Final = frozenset({"tag:yaml.org,2002:int", "tag:yaml.org,2002:float"})
+_COLLECTIONS: Final = frozenset(CORE + name for name in ("map", "seq", "omap", "pairs", "set"))
+_NUMBERS: Final = frozenset({CORE + "int", CORE + "float"})
 
 
 def _plain_errors(construct: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
@@ -185,3 +213,14 @@ Loader.yaml_constructors = {
     tag: construct if tag is None or tag in _COLLECTIONS else _plain_errors(construct)
     for tag, construct in yaml.CSafeLoader.yaml_constructors.items()
 }
+
+
+def _key_of(node: yaml.Node) -> str:
+    key = yaml_scalars.key(node.value) if node.tag == PLAIN else node.value
+    if not isinstance(key, str):
+        raise yaml.constructor.ConstructorError(None, None, "a key is not a text", node.start_mark)
+    return key
+
+
+Loader.add_constructor(PLAIN, lambda _, node: yaml_scalars.plain(node.value))
+Loader.add_constructor(MERGE, lambda _, node: str(node.value))

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Gives the cluster an identity, once.
+"""Generate an identity for the cluster, once.
 
-VALUES patches live in the operator's memory and are gone when it ends. What must outlive it is written to
-CONFIG_VALUES_JSON_PATCH_PATH: it goes into the operator's ConfigMap, beside what people write there.
+Patches of VALUES_JSON_PATCH_PATH are kept in memory and lost when the operator stops. To keep a value,
+write it to CONFIG_VALUES_JSON_PATCH_PATH: the operator stores it in its ConfigMap, beside the values that
+people write there.
 """
 
 import json

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Finds out, before any module runs, what kind of processor the operator's node has.
+# Detects the processor architecture of the operator's node, before any module runs.
 #
-# A global hook shares what it finds with all modules by a patch of "global". A patch that changes nothing
-# causes nothing, so the hook may write the same one every time.
+# A global hook shares a value with all modules by a patch of "global". A patch that changes nothing triggers nothing,
+# so the hook may write the same one every time.
 set -euo pipefail
 
 if [[ "${1:-}" == "--config" ]]; then

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Says in the log that all enabled modules are as they should be.
+# Logs that all enabled modules are up to date.
 set -euo pipefail
 
 if [[ "${1:-}" == "--config" ]]; then

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Says once, when the module starts, what it is for.
+# Logs once, when the module starts, what the module is for.
 #
-# A hook is any executable file. The operator first calls it with --config and reads from its output when it
-# wants to be called; all other calls are work. What it prints then goes to the operator's log.
+# A hook is any executable file. The operator first calls it with --config, and the hook prints when it wants to
+# run. All other calls are runs. Their output goes to the operator's log.
 set -euo pipefail
 
 if [[ "${1:-}" == "--config" ]]; then

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Looks the names up whenever the module runs.
+"""Look the names up whenever the module runs.
 
-Values come as JSON in the file that VALUES_PATH names. A hook that ends with another exit code than 0 has
-failed: its module is tried again, later and later, and modules with higher numbers wait for it.
+VALUES_PATH names a file with the values as JSON. A hook fails if it exits with a code other than 0: the
+operator retries its module with growing pauses, and modules with higher numbers wait for it.
 """
 
 import json

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Decides, before Helm is called, how many copies of the server there are.
+"""Set the number of replicas before Helm runs.
 
-A hook changes values by writing a JSON patch (RFC 6902) to the file that VALUES_JSON_PATCH_PATH names. A hook
-of a module may only write below the module's own key. The operator keeps the patch in memory and puts it on
-top of the values files and the ConfigMap; a patch that changes nothing causes nothing.
+To change values, a hook writes a JSON patch (RFC 6902) to the file that VALUES_JSON_PATCH_PATH names. A
+hook of a module may only write below the module's own key. The operator keeps the patch in memory and
+applies it on top of the values files and the ConfigMap. A patch that changes nothing triggers nothing.
 """
 
 import json

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Says in the log, after Helm was called, how the page is reached.
+# Logs, after Helm has run, how to open the page.
 set -euo pipefail
 
 if [[ "${1:-}" == "--config" ]]; then

@@ -8,7 +8,6 @@ import structlog
 
 from addon_operator.aio import waiting
 from addon_operator.app import (
-    binding_setup,
     child_environment,
     drift_setup,
     kopf_login,
@@ -17,7 +16,7 @@ from addon_operator.app import (
 )
 from addon_operator.debug import debug_api, debug_render
 from addon_operator.engine import engine, events, intents, introspection, state
-from addon_operator.engine.bindings import binding_selections
+from addon_operator.engine.bindings import hook_bindings, hook_tasks, schedules, triggers
 from addon_operator.engine.converge import converge, module_discovery, task_factory
 from addon_operator.engine.hooks import global_hooks, hook_outputs, hook_run, hook_runner
 from addon_operator.engine.modules import (
@@ -110,14 +109,17 @@ class Graph:
             clock=self._clock,
             parallelism=self._settings.modules_parallelism,
         )
-        self._bound = binding_setup.bind(
-            self._queues,
-            self._executor,
-            binding_selections.InformerBindings(self._watches, jq_filters.JqFilters(parts.jq)),
+        self._schedules = schedules.Schedules(self._clock)
+        self._hook_tasks = hook_tasks.HookTasks(
+            self._queues, self._executor, triggers.FollowedObjects(), self._inbox, self._clock
+        )
+        self._bindings = hook_bindings.HookBindings(
+            self._hook_tasks,
+            self._watches,
+            jq_filters.JqFilters(parts.jq),
+            self._schedules,
             self._tell,
-            self._inbox,
             parts.warn,
-            self._clock,
         )
         self._definitions = self._module_crds()
         self._healing = self._healing_parts()
@@ -139,10 +141,10 @@ class Graph:
         hooks = await global_hooks.load(self._settings.global_hooks_dir, self._runner, self._parts.warn)
         self._tell(events.HooksRegistered(None, hooks))
         await self._config.load_when_mended()
-        bound, made_of = self._bound, self._steps(hooks)
+        made_of = self._steps(hooks)
         on_failure = converge.OnFailure(self._settings.converge_on_failure)
         converger = converge.Converger(self._queues.main, made_of, self._tell, on_failure=on_failure)
-        sources = engine.Sources(hooks, bound.bindings, bound.schedules)
+        sources = engine.Sources(hooks, self._bindings, self._schedules)
         running = engine.Engine(self._inbox, self._queues, sources, converger, self._states, self._tell)
         return Operator(
             running,
@@ -169,12 +171,12 @@ class Graph:
         )
         return debug_api.Inspected(
             introspection.Introspection(
-                self._states, lambda: running.queues, hooks, self._clock, self._bound.bindings.waiting
+                self._states, lambda: running.queues, hooks, self._clock, self._bindings.waiting
             ),
             self._values,
             state.ModulesByName(self._states),
             renderer,
-            snapshots=self._bound.bindings,
+            snapshots=self._bindings,
             monitor=self._healing,
         )
 
@@ -224,7 +226,7 @@ class Graph:
     def _make_module_runner(self) -> module_run.ModuleRunner:
         return module_run.ModuleRunner(
             self._states,
-            module_run.Hooks(self._runner, self._executor, self._bound.bindings),
+            module_run.Hooks(self._runner, self._executor, self._bindings),
             self._releases,
             self._tell,
             drop_values=self._values.drop_patches,
@@ -236,7 +238,7 @@ class Graph:
         return task_factory.TaskFactory(
             self._states,
             self._values,
-            global_hooks.GlobalHooks(hooks, self._executor, self._bound.bindings.snapshots),
+            global_hooks.GlobalHooks(hooks, self._executor, self._bindings.snapshots),
             self._discovery(),
             self._module_runner,
             self._releases,

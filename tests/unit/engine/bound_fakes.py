@@ -7,15 +7,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from addon_operator.engine import events, state
-from addon_operator.engine.bindings import hook_bindings, hook_rates, hook_tasks, schedules
-from addon_operator.engine.hooks import hook_outputs
+from addon_operator.engine.bindings import hook_bindings, hook_tasks, schedules, triggers
+from addon_operator.engine.hooks import hook_outputs, hook_run
 from addon_operator.engine.queues import queue_set
-from addon_operator.hook_contract import binding_contexts
-from addon_operator.hook_contract.configuration import bindings, hook_config
+from addon_operator.hook_contract import binding_contexts, jq_programs
+from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import errors
 from addon_operator.kernel.names import ModuleName
-from addon_operator.kube.informers import informers, object_changes
+from addon_operator.kube.informers import informers, object_changes, object_selections, projections
 from tests.unit.engine import fakes
 
 ADDED, MODIFIED, DELETED = object_changes.ChangeType
@@ -67,16 +67,19 @@ class Cluster:
         self.slow: set[str] = set()
         self.unknown: dict[str, str] = {}
 
-    def follow(
-        self, binding: bindings.KubernetesBinding, listener: object_changes.Listener
+    def subscribe(
+        self,
+        selection: object_selections.ObjectSelection,
+        projection: projections.Projection,
+        listener: object_changes.Listener,
     ) -> informers.Subscription:
-        made = Subscription(self, binding.kind, listener)
+        made = Subscription(self, selection.kind, listener)
         self.subscriptions.append(made)
         self.followed.set()
-        if binding.kind in self.unknown:
-            made.reason = self.unknown[binding.kind]
+        if selection.kind in self.unknown:
+            made.reason = self.unknown[selection.kind]
             asyncio.get_running_loop().call_soon(listener.trouble, made.reason)
-        elif binding.kind not in self.slow:
+        elif selection.kind not in self.slow:
             asyncio.get_running_loop().call_soon(self._list, made)
         return cast("informers.Subscription", made)
 
@@ -112,11 +115,20 @@ class Cluster:
         return [found for found in self.subscriptions if found.kind == kind]
 
 
+class NoJq:
+    """Nothing is filtered."""
+
+    async def run(
+        self, program: str, documents: Sequence[bytes], timeout: float
+    ) -> list[bytes | jq_programs.JqError]:
+        raise AssertionError("nothing is filtered here")
+
+
 Bound = tuple[queue_set.QueueSet, hook_bindings.HookBindings, schedules.Schedules, hook_tasks.HookTasks]
 
 
 def bound_with_tasks(
-    executor: hook_tasks.Executor,
+    executor: "Hooks | hook_run.HookExecutor",
     cluster: Cluster,
     clock: clocks.Clock,
     warn: Callable[[str], None] = print,
@@ -125,15 +137,21 @@ def bound_with_tasks(
 ) -> Bound:
     """Everything around bindings but the hooks' processes and the cluster."""
     queues = queue_set.QueueSet(tell, clock=clock)
-    registry, rates, ticks = hook_bindings.Bound(), hook_rates.HookRates(clock), schedules.Schedules(clock)
-    tasks = hook_tasks.HookTasks(queues, executor, registry, rates, inbox or fakes.Inbox())
-    sources = hook_bindings.BindingSources(cluster.follow, ticks, tell)
-    made = hook_bindings.HookBindings(registry, tasks, queues, rates, sources, warn)
+    ticks = schedules.Schedules(clock)
+    tasks = hook_tasks.HookTasks(
+        queues,
+        cast("hook_run.HookExecutor", executor),
+        triggers.FollowedObjects(),
+        inbox or fakes.Inbox(),
+        clock,
+    )
+    watches = cast("informers.Informers", cluster)
+    made = hook_bindings.HookBindings(tasks, watches, NoJq(), ticks, tell, warn)
     return queues, made, ticks, tasks
 
 
 def bound(
-    executor: hook_tasks.Executor,
+    executor: "Hooks | hook_run.HookExecutor",
     cluster: Cluster,
     clock: clocks.Clock,
     warn: Callable[[str], None],

@@ -5,15 +5,13 @@ import dataclasses
 import functools
 import itertools
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from addon_operator.engine import events, introspection, state
 from addon_operator.engine.bindings import (
-    hook_rates,
     hook_tasks,
     kubernetes_binding,
     schedules,
-    timetable,
     triggers,
 )
 from addon_operator.engine.queues import queue_set, tasks
@@ -21,17 +19,18 @@ from addon_operator.hook_contract import binding_contexts
 from addon_operator.hook_contract.configuration import bindings
 from addon_operator.kernel import errors
 from addon_operator.kernel.json_types import JsonObject
+from addon_operator.kube.informers import informers, projections
 
 
 class BindingError(errors.AddonOperatorError):
     """A Synchronization run for which a start has to wait has failed."""
 
-    def __init__(self, bound: kubernetes_binding.BoundKubernetes) -> None:
+    def __init__(self, one: kubernetes_binding.FollowedBinding) -> None:
         self._what = (
-            f"hook {bound.hook.name}: the Synchronization run of binding {bound.binding.name} "
-            f"in queue {bound.binding.queue} has failed"
+            f"hook {one.hook.name}: the Synchronization run of binding {one.binding.name} "
+            f"in queue {one.binding.queue} has failed"
         )
-        super().__init__(f"{self._what}: {bound.error}")
+        super().__init__(f"{self._what}: {one.error}")
 
     @property
     def without_values(self) -> str:
@@ -39,60 +38,22 @@ class BindingError(errors.AddonOperatorError):
         return f"{self._what}; the operator's log says why"
 
 
-class Bound:
-    """All kubernetes bindings that are begun; implements :class:`.Objects`."""
-
-    def __init__(self) -> None:
-        self._by_owner: dict[str, list[kubernetes_binding.BoundKubernetes]] = {}
-
-    def of(self, owner: str) -> Sequence[kubernetes_binding.BoundKubernetes]:
-        """Those of a module, or of all global hooks, in the order of their hooks."""
-        return self._by_owner.get(owner, ())
-
-    def __iter__(self) -> Iterator[kubernetes_binding.BoundKubernetes]:
-        return itertools.chain.from_iterable(self._by_owner.values())
-
-    def put(self, owner: str, begun: Iterable[kubernetes_binding.BoundKubernetes]) -> None:
-        """Remember them."""
-        self._by_owner[owner] = list(begun)
-
-    def remove(self, owner: str) -> None:
-        """Forget them."""
-        self._by_owner.pop(owner, None)
-
-    def entries(self, hook: state.Hook, binding: bindings.KubernetesBinding) -> binding_contexts.Entries:
-        """The objects of a binding now; none as long as it does not follow them."""
-        for found in self.of(hook.module or tasks.GLOBAL_OWNER):
-            if found.hook.name == hook.name and found.binding == binding:
-                return found.entries
-        return ()
-
-
 @dataclasses.dataclass(frozen=True, slots=True)
-class Batch:
+class SynchronizationRun:
     """Bindings of one hook whose Synchronization is one run in ``main``."""
 
     hook: state.Hook
-    bound: tuple[kubernetes_binding.BoundKubernetes, ...]
+    followed: tuple[kubernetes_binding.FollowedBinding, ...]
 
     @property
-    def told(self) -> list[triggers.Cause]:
-        """What the run tells the hook."""
-        return [triggers.Synchronization(one, is_awaited=True) for one in self.bound]
+    def run_for(self) -> list[triggers.Trigger]:
+        """What the hook runs for."""
+        return [triggers.Synchronization(one, is_awaited=True) for one in self.followed]
 
     @property
     def allow_failure(self) -> bool:
         """Whether the run may fail."""
-        return all(one.binding.allow_failure for one in self.bound)
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class BindingSources:
-    """What bindings learn of the world through, and whom they tell."""
-
-    subscribe: kubernetes_binding.Subscribe
-    ticks: schedules.Schedules
-    tell: events.Listener
+        return all(one.binding.allow_failure for one in self.followed)
 
 
 class HookBindings:
@@ -100,34 +61,33 @@ class HookBindings:
 
     def __init__(
         self,
-        bound: Bound,
         hook_tasks: hook_tasks.HookTasks,
-        queues: queue_set.QueueSet,
-        rates: hook_rates.HookRates,
-        sources: BindingSources,
+        watches: informers.Informers,
+        jq: projections.JqRunner,
+        ticks: schedules.Schedules,
+        tell: events.Listener,
         warn: Callable[[str], None],
     ) -> None:
-        self._bound = bound
         self._tasks = hook_tasks
-        self._queues = queues
-        self._rates = rates
-        self._ticks = sources.ticks
-        self._subscribe = sources.subscribe
-        self._tell = sources.tell
+        self._watches = watches
+        self._jq = jq
+        self._ticks = ticks
+        self._tell = tell
         self._warn = warn
+        self._followed: dict[str, list[kubernetes_binding.FollowedBinding]] = {}
         self._hooks: dict[str, tuple[state.Hook, ...]] = {}
         self._ticking: set[str] = set()
 
     async def start(
         self, owner: str, hooks: Sequence[state.Hook], stopping: asyncio.Event
-    ) -> Sequence[Batch]:
+    ) -> Sequence[SynchronizationRun]:
         """Begin all kubernetes bindings; the Synchronization runs in ``main`` that are still to be made.
 
         Those in named queues are queued here. Waits for the objects, unless they cannot be followed for now:
         such a binding catches up on its own. Returns at once when ``stopping`` is set.
         """
         self._begin(owner, tuple(hooks))
-        due = [one for one in self._bound.of(owner) if _is_due(one)]
+        due = [one for one in self._followed.get(owner, ()) if _is_due(one)]
         for one in due:
             await _watch(one, stopping, _is_listed_or_late)
             if not one.is_listed:
@@ -138,34 +98,34 @@ class HookBindings:
                 one.request_synchronization()
         in_main = [one for one in due if one.binding.queue == queue_set.MAIN]
         grouped = itertools.groupby(in_main, key=lambda one: one.hook)
-        return [Batch(hook, tuple(one)) for hook, one in grouped]
+        return [SynchronizationRun(hook, tuple(one)) for hook, one in grouped]
 
-    async def run(self, batch: Batch, activation: str) -> None:
+    async def run(self, due: SynchronizationRun, activation: str) -> None:
         """Make a Synchronization run now.
 
         Raises what the run raises, unless it may fail.
         """
-        allowed = batch.allow_failure
+        allowed = due.allow_failure
         try:
-            await self._tasks.run(batch.hook, batch.told, activation, allow_failure=allowed)
+            await self._tasks.run(due.hook, due.run_for, activation, allow_failure=allowed)
         except errors.AddonOperatorError as error:
             if not allowed:
                 raise
             self._warn(f"{error}; failure is allowed")
 
-    def queue(self, batch: Batch, activation: str) -> tasks.Task:
+    def queue(self, due: SynchronizationRun, activation: str) -> tasks.Task:
         """Queue a Synchronization run in ``main``."""
-        queued = [self._tasks.add(batch.hook, cause, activation) for cause in batch.told]
-        for one in batch.bound:
+        queued = [self._tasks.add(due.hook, trigger, activation) for trigger in due.run_for]
+        for one in due.followed:
             one.is_queued = True
         return queued[-1]
 
     async def wait(self, owner: str, stopping: asyncio.Event, *, patient: bool = False) -> None:
-        """Wait for the Synchronization runs in named queues on which the next step of life depends.
+        """Wait for the Synchronization runs in named queues on which the start of the owner depends.
 
         Raises :class:`BindingError` when one has failed, unless ``patient``: it is tried again in its queue.
         """
-        for one in self._bound.of(owner):
+        for one in self._followed.get(owner, ()):
             await _watch(one, stopping, _is_synchronized if patient else _has_been_tried)
             if one.error and _is_due(one) and not stopping.is_set():
                 raise BindingError(one)
@@ -182,7 +142,7 @@ class HookBindings:
 
     def begin_again(self, owner: str) -> None:
         """The next start makes all Synchronization runs anew."""
-        for one in self._bound.of(owner):
+        for one in self._followed.get(owner, ()):
             one.begin_again()
 
     def mute(self, owner: str) -> None:
@@ -190,25 +150,24 @@ class HookBindings:
 
         A :meth:`start` after that makes all Synchronization runs anew.
         """
-        self._stop_ticks(owner)
-        for one in self._bound.of(owner):
+        self._ticking.discard(owner)
+        self._ticks.remove(owner)
+        for one in self._followed.get(owner, ()):
             one.mute()
         self._tasks.drop(owner)
 
     def end(self, owner: str) -> None:
         """End the owner's watches, schedules and waiting runs, and queues that nobody else uses."""
         self.mute(owner)
-        for one in self._bound.of(owner):
+        for one in self._followed.get(owner, ()):
             one.close()
-        self._bound.remove(owner)
+        self._followed.pop(owner, None)
         for hook in self._hooks.pop(owner, ()):
-            self._rates.forget(hook)
-            for name in _queues_of(hook):
-                self._queues.leave(name)
+            self._tasks.forget(hook)
 
     def snapshots(self, hook: state.Hook) -> binding_contexts.Snapshots:
-        """The snapshots of all kubernetes bindings of a hook, as its steps of life see them."""
-        return triggers.lifecycle_snapshots(hook, self._bound)
+        """The snapshots of all kubernetes bindings of a hook, as its lifecycle steps see them."""
+        return self._tasks.objects.snapshots(hook)
 
     def snapshots_of(self, hook: state.Hook) -> Mapping[str, Sequence[JsonObject]]:
         """The same as documents, for people who look at them."""
@@ -225,7 +184,7 @@ class HookBindings:
                 "kind": one.binding.kind,
                 "reason": one.reason,
             }
-            for one in self._bound.of(owner)
+            for one in self._followed.get(owner, ())
             if one.reason is not None
         ]
 
@@ -233,65 +192,47 @@ class HookBindings:
         if self._hooks.get(owner, hooks) != hooks:
             self.end(owner)
         if owner in self._hooks:
-            for one in self._bound.of(owner):
-                if one.phase is kubernetes_binding.Phase.MUTED:
+            for one in self._followed.get(owner, ()):
+                if one.phase is kubernetes_binding.BindingPhase.MUTED:
                     one.begin_again()
             return
         self._hooks[owner] = hooks
         for hook in hooks:
-            for name in _queues_of(hook):
-                self._queues.use(name)
-        self._bound.put(owner, [self._bind(hook, each) for hook in hooks for each in hook.config.kubernetes])
-        for one in self._bound.of(owner):
-            one.start(self._subscribe)
+            self._tasks.attach(hook)
+        self._followed[owner] = [self._bind(hook, each) for hook in hooks for each in hook.config.kubernetes]
+        for one in self._followed[owner]:
+            one.start(self._watches, self._jq)
 
     def _bind(
         self, hook: state.Hook, binding: bindings.KubernetesBinding
-    ) -> kubernetes_binding.BoundKubernetes:
-        return kubernetes_binding.BoundKubernetes(hook, binding, self._tasks.add, self._went_live, self._tell)
-
-    def _went_live(self, one: kubernetes_binding.BoundKubernetes) -> None:
-        period = one.binding.resynchronization_period
-        if period:
-            self._ticks.remove(one)
-            self._ticks.add(one, timetable.Period(period), one.resynchronize)
-
-    def _stop_ticks(self, owner: str) -> None:
-        self._ticking.discard(owner)
-        self._ticks.remove(owner)
-        for one in self._bound.of(owner):
-            self._ticks.remove(one)
+    ) -> kubernetes_binding.FollowedBinding:
+        return kubernetes_binding.FollowedBinding(hook, binding, self._tasks, self._ticks, self._tell)
 
 
-def _is_due(one: kubernetes_binding.BoundKubernetes) -> bool:
+def _is_due(one: kubernetes_binding.FollowedBinding) -> bool:
     """Whether a start waits for its Synchronization run, or for its objects alone."""
     return one.is_awaited and one.phase in (
-        kubernetes_binding.Phase.WAITING,
-        kubernetes_binding.Phase.SYNCHRONIZING,
+        kubernetes_binding.BindingPhase.WAITING,
+        kubernetes_binding.BindingPhase.SYNCHRONIZING,
     )
 
 
-def _is_listed_or_late(one: kubernetes_binding.BoundKubernetes) -> bool:
+def _is_listed_or_late(one: kubernetes_binding.FollowedBinding) -> bool:
     return one.is_listed or one.reason is not None or not _is_due(one)
 
 
-def _is_synchronized(one: kubernetes_binding.BoundKubernetes) -> bool:
+def _is_synchronized(one: kubernetes_binding.FollowedBinding) -> bool:
     return not _is_due(one)
 
 
-def _has_been_tried(one: kubernetes_binding.BoundKubernetes) -> bool:
+def _has_been_tried(one: kubernetes_binding.FollowedBinding) -> bool:
     return not _is_due(one) or bool(one.error)
 
 
-def _queues_of(hook: state.Hook) -> list[str]:
-    kubernetes = [each.queue for each in hook.config.kubernetes]
-    return kubernetes + [each.queue for each in hook.config.schedules]
-
-
 async def _watch(
-    one: kubernetes_binding.BoundKubernetes,
+    one: kubernetes_binding.FollowedBinding,
     stopping: asyncio.Event,
-    seen: Callable[[kubernetes_binding.BoundKubernetes], bool],
+    seen: Callable[[kubernetes_binding.FollowedBinding], bool],
 ) -> None:
     """Wait until ``seen``, looking whenever there is news, or until ``stopping`` is set."""
     stopped = asyncio.ensure_future(stopping.wait())

@@ -1,18 +1,29 @@
-"""Runs of hooks for ``schedule`` and ``kubernetes`` bindings: how causes become tasks, and tasks runs."""
+"""Runs of hooks for ``schedule`` and ``kubernetes`` bindings: how triggers become tasks, and tasks runs.
+
+``executionMinInterval`` and ``executionBurst`` of a hook limit how often it runs: a token bucket as in the Go
+operator. It begins with ``executionBurst`` tokens (1 unless given) and gets one more every
+``executionMinInterval``. Runs for schedules and events wait for a token, while more events join them. A
+Synchronization takes a token if there is one and does not wait, and lifecycle steps know of no limit, so that
+one hook's interval does not hold up its module.
+"""
 
 import dataclasses
-from collections.abc import Iterable, Sequence
-from typing import Final, Protocol
+from collections.abc import Sequence
+from typing import Final
 
 from addon_operator.engine import events, intents, state
-from addon_operator.engine.bindings import hook_rates, triggers
-from addon_operator.engine.hooks import hook_outputs
+from addon_operator.engine.bindings import triggers
+from addon_operator.engine.hooks import hook_outputs, hook_run
 from addon_operator.engine.queues import queue_set, tasks
-from addon_operator.hook_contract import binding_contexts
+from addon_operator.hook_contract.configuration import hook_config
+from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import errors
 
 CROWDED: Final = 100
-"""Waiting tasks of one queue beyond which causes join a run that waits further ahead, past other hooks."""
+"""Waiting tasks of one queue beyond which triggers join a run that waits further ahead, past other hooks."""
+
+_TOLERANCE: Final = 1e-6
+"""Seconds by which a timer may be early because of rounding."""
 
 _ACTIVATIONS: Final = {triggers.Tick: "Schedule", triggers.Event: "Kubernetes"}
 SYNCHRONIZATION: Final = "Synchronization"
@@ -21,57 +32,110 @@ SYNCHRONIZATION: Final = "Synchronization"
 
 @dataclasses.dataclass(eq=False, slots=True)
 class HookTask(tasks.Task):
-    """A run that waits, and all that has happened until it begins."""
+    """A run that waits, and all that triggered it until it begins."""
 
     subject: state.Hook | None = None
-    told: list[triggers.Cause] = dataclasses.field(default_factory=list)
+    run_for: list[triggers.Trigger] = dataclasses.field(default_factory=list)
 
 
-class Executor(Protocol):
-    """Who runs hooks; see :class:`.HookExecutor`."""
+@dataclasses.dataclass(slots=True)
+class _TokenBucket:
+    interval: float
+    size: int
+    tokens: float
+    filled_at: float
 
-    async def run(
-        self,
-        hook: state.Hook,
-        contexts: Iterable[binding_contexts.Context],
-        labels: events.HookLabels,
-        *,
-        allow_failure: bool = False,
-    ) -> hook_outputs.HookEffects:
-        """Run a hook; raises when it fails or one of its outputs is wrong."""
-        ...
+    def wait(self, now: float) -> float:
+        self.tokens = min(self.size, self.tokens + (now - self.filled_at) / self.interval)
+        self.filled_at = now
+        missing = (1 - self.tokens) * self.interval
+        return missing if missing > _TOLERANCE else 0.0
+
+    def take(self) -> None:
+        self.tokens = max(0.0, self.tokens - 1)
+
+
+class HookRates:
+    """The buckets of all hooks."""
+
+    def __init__(self, clock: clocks.Clock) -> None:
+        self._clock = clock
+        self._by_hook: dict[tuple[str, str], tuple[hook_config.HookSettings, _TokenBucket]] = {}
+
+    def wait(self, hook: state.Hook) -> float:
+        """Seconds until the hook may run for an event, 0 if it may now."""
+        bucket = self._bucket(hook)
+        return 0.0 if bucket is None else bucket.wait(self._clock.monotonic())
+
+    def ran(self, hook: state.Hook) -> None:
+        """A run of the hook begins."""
+        if (bucket := self._bucket(hook)) is not None:
+            bucket.wait(self._clock.monotonic())
+            bucket.take()
+
+    def forget(self, hook: state.Hook) -> None:
+        """The hook is gone."""
+        self._by_hook.pop(_key(hook), None)
+
+    def _bucket(self, hook: state.Hook) -> _TokenBucket | None:
+        settings = hook.config.settings
+        if not settings.execution_min_interval:
+            return None
+        known = self._by_hook.get(_key(hook))
+        if known is None or known[0] != settings:
+            size = settings.execution_burst or 1
+            bucket = _TokenBucket(settings.execution_min_interval, size, size, self._clock.monotonic())
+            known = self._by_hook[_key(hook)] = settings, bucket
+        return known[1]
+
+
+def _key(hook: state.Hook) -> tuple[str, str]:
+    return (hook.module or "", hook.name)
 
 
 class HookTasks:
-    """Puts causes into queues, merged with what waits there, and runs them."""
+    """Puts triggers into queues, merged with what waits there, and runs hooks for them."""
 
     def __init__(
         self,
         queues: queue_set.QueueSet,
-        executor: Executor,
-        objects: triggers.Objects,
-        rates: hook_rates.HookRates,
+        executor: hook_run.HookExecutor,
+        objects: triggers.FollowedObjects,
         inbox: intents.Inbox,
+        clock: clocks.Clock,
     ) -> None:
         self._queues = queues
         self._executor = executor
-        self._objects = objects
-        self._rates = rates
+        self._rates = HookRates(clock)
+        self.objects: Final = objects
+        """What runs see of the cluster."""
         self._inbox = inbox
 
-    def add(self, hook: state.Hook, cause: triggers.Cause, activation: str = "") -> HookTask:
-        """Queue a run, or let the cause join one that waits; the task that will tell it."""
-        queue = self._queues[cause.binding.queue]
+    def add(self, hook: state.Hook, trigger: triggers.Trigger, activation: str = "") -> HookTask:
+        """Queue a run, or let the trigger join one that waits; the task that will run for it."""
+        queue = self._queues[trigger.binding.queue]
         waiting = [task for task in queue.pending if isinstance(task, HookTask) and task.subject is hook]
-        if waiting and self._may_join(waiting[-1], cause, queue.pending):
-            triggers.joined(waiting[-1].told, cause)
-            waiting[-1].allow_failure &= cause.binding.allow_failure
+        if waiting and self._may_join(waiting[-1], trigger, queue.pending):
+            triggers.joined(waiting[-1].run_for, trigger)
+            waiting[-1].allow_failure &= trigger.binding.allow_failure
             return waiting[-1]
-        if isinstance(cause, triggers.Tick) and (told := _telling(waiting, cause)):
-            return told
-        task = self._task(hook, cause, activation)
+        if isinstance(trigger, triggers.Tick) and (known := _waiting_with(waiting, trigger)):
+            return known
+        task = self._task(hook, trigger, activation)
         queue.add(task)
         return task
+
+    def attach(self, hook: state.Hook) -> None:
+        """The bindings of the hook use their queues from now on."""
+        for name in _queues_of(hook):
+            self._queues.use(name)
+
+    def forget(self, hook: state.Hook) -> None:
+        """The hook is gone, and with it the queues that nobody else uses."""
+        self._rates.forget(hook)
+        self.objects.remove(hook)
+        for name in _queues_of(hook):
+            self._queues.leave(name)
 
     def drop(self, owner: str) -> None:
         """Forget all runs of a module's hooks that wait."""
@@ -80,72 +144,81 @@ class HookTasks:
     async def run(
         self,
         hook: state.Hook,
-        caused_by: Sequence[triggers.Cause],
+        run_for: Sequence[triggers.Trigger],
         activation: str,
         *,
         queue: str = queue_set.MAIN,
         allow_failure: bool = False,
     ) -> hook_outputs.HookEffects:
-        """Run a hook now and tell Synchronizations of its end.
+        """Run a hook now; bindings follow how their Synchronization goes.
 
         Raises what :meth:`.HookExecutor.run` raises.
         """
         self._rates.ran(hook)
-        labels = events.HookLabels(hook.name, caused_by[0].binding.name, queue, activation, hook.module)
-        starting = [cause.bound for cause in caused_by if isinstance(cause, triggers.Synchronization)]
-        for bound in starting:
-            bound.synchronization_begins()
-        contexts = triggers.RunContexts(hook, caused_by, self._objects)
+        labels = events.HookLabels(hook.name, run_for[0].binding.name, queue, activation, hook.module)
+        starting = [trigger.followed for trigger in run_for if isinstance(trigger, triggers.Synchronization)]
+        for one in starting:
+            one.synchronization_begins()
+        contexts = triggers.RunContexts(hook, run_for, self.objects)
         try:
             effects = await self._executor.run(hook, contexts, labels, allow_failure=allow_failure)
         except BaseException as error:
-            for bound in starting:
-                _end(bound, error, is_fine=allow_failure and isinstance(error, errors.AddonOperatorError))
+            for one in starting:
+                _end(one, error, is_fine=allow_failure and isinstance(error, errors.AddonOperatorError))
             raise
-        for bound in starting:
-            bound.synchronization_ended()
+        for one in starting:
+            one.synchronization_ended()
         return effects
 
-    def _may_join(self, task: HookTask, cause: triggers.Cause, pending: Sequence[tasks.Task]) -> bool:
+    def _may_join(self, task: HookTask, trigger: triggers.Trigger, pending: Sequence[tasks.Task]) -> bool:
         is_near = task is pending[-1] or len(pending) > CROWDED
-        return is_near and triggers.may_join(task.told, cause)
+        return is_near and triggers.may_join(task.run_for, trigger)
 
-    def _task(self, hook: state.Hook, cause: triggers.Cause, activation: str) -> HookTask:
+    def _task(self, hook: state.Hook, trigger: triggers.Trigger, activation: str) -> HookTask:
         kind = tasks.TaskKind.GLOBAL_HOOK_RUN if hook.module is None else tasks.TaskKind.MODULE_HOOK_RUN
         return HookTask(
             kind,
             self._run_task,
             owner=hook.module or tasks.GLOBAL_OWNER,
             hook=hook.name,
-            binding=cause.binding.name,
-            activation=activation or _ACTIVATIONS.get(type(cause), SYNCHRONIZATION),
-            allow_failure=cause.binding.allow_failure,
+            binding=trigger.binding.name,
+            activation=activation or _ACTIVATIONS.get(type(trigger), SYNCHRONIZATION),
+            allow_failure=trigger.binding.allow_failure,
             is_distinct=True,
             subject=hook,
-            told=[cause],
+            run_for=[trigger],
         )
 
     async def _run_task(self, task: tasks.Task) -> None:
         assert isinstance(task, HookTask) and task.subject is not None  # noqa: PT018, S101 - made above
-        hook, told = task.subject, tuple(task.told)
-        if not isinstance(told[0], triggers.Synchronization) and (wait := self._rates.wait(hook)):
+        hook, run_for = task.subject, tuple(task.run_for)
+        if not isinstance(run_for[0], triggers.Synchronization) and (wait := self._rates.wait(hook)):
             raise tasks.PostponedError(wait)
-        queue = told[0].binding.queue
-        effects = await self.run(hook, told, task.activation, queue=queue, allow_failure=task.allow_failure)
-        if _reacts(told) and effects != hook_outputs.HookEffects():
+        queue = run_for[0].binding.queue
+        effects = await self.run(
+            hook, run_for, task.activation, queue=queue, allow_failure=task.allow_failure
+        )
+        if _reacts(run_for) and effects != hook_outputs.HookEffects():
             self._inbox.put_nowait(intents.ValuesChanged(hook))
 
 
-def _telling(waiting: Sequence[HookTask], tick: triggers.Tick) -> HookTask | None:
-    return next((task for task in waiting if tick in task.told), None)
+def _waiting_with(waiting: Sequence[HookTask], tick: triggers.Tick) -> HookTask | None:
+    return next((task for task in waiting if tick in task.run_for), None)
 
 
-def _reacts(told: Sequence[triggers.Cause]) -> bool:
-    return any(cause.reacts if isinstance(cause, triggers.Synchronization) else True for cause in told)
+def _reacts(run_for: Sequence[triggers.Trigger]) -> bool:
+    return any(
+        trigger.reacts if isinstance(trigger, triggers.Synchronization) else True for trigger in run_for
+    )
 
 
-def _end(bound: triggers.SynchronizedBinding, error: BaseException, *, is_fine: bool) -> None:
+def _end(one: triggers.SynchronizedBinding, error: BaseException, *, is_fine: bool) -> None:
     if is_fine:
-        bound.synchronization_ended()
+        one.synchronization_ended()
     else:
-        bound.synchronization_failed(str(error))
+        one.synchronization_failed(str(error))
+
+
+def _queues_of(hook: state.Hook) -> list[str]:
+    kubernetes = [each.queue for each in hook.config.kubernetes]
+    return kubernetes + [each.queue for each in hook.config.schedules]

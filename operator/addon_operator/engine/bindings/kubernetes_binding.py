@@ -9,13 +9,13 @@ import asyncio
 import enum
 import time
 from collections.abc import Callable, Sequence
-from typing import Final, Protocol
+from typing import Final
 
 from addon_operator.engine import events, state
-from addon_operator.engine.bindings import triggers
+from addon_operator.engine.bindings import hook_tasks, schedules, triggers
 from addon_operator.hook_contract import binding_contexts
 from addon_operator.hook_contract.configuration import bindings
-from addon_operator.kube.informers import informers, object_changes
+from addon_operator.kube.informers import informers, object_changes, object_selections, projections
 
 _GROWTH: Final = {
     object_changes.ChangeType.ADDED: 1,
@@ -24,25 +24,7 @@ _GROWTH: Final = {
 }
 
 
-class BindingListener(object_changes.Listener, Protocol):
-    """Who is told of the objects of a binding, and of the work that its filter makes."""
-
-    def filtered(self, count: int, seconds: float) -> None:
-        """The jqFilter was applied to so many objects in so much time."""
-        ...
-
-
-class Subscribe(Protocol):
-    """Follows the objects of a binding; see :class:`.Informers`."""
-
-    def __call__(
-        self, binding: bindings.KubernetesBinding, listener: BindingListener
-    ) -> informers.Subscription:
-        """Begin to follow."""
-        ...
-
-
-class Phase(enum.Enum):
+class BindingPhase(enum.Enum):
     """How far a binding is."""
 
     WAITING = "waiting"
@@ -55,23 +37,20 @@ class Phase(enum.Enum):
     """Its module is being disabled: nothing makes a run, but the snapshot is kept."""
 
 
-class BoundKubernetes:
-    """A binding that follows its objects from :meth:`start` to :meth:`close`.
-
-    Implements :class:`BindingListener` and :class:`.SynchronizedBinding`.
-    """
+class FollowedBinding:
+    """Follows the objects of a kubernetes binding from :meth:`start` to :meth:`close`."""
 
     def __init__(
         self,
         hook: state.Hook,
         binding: bindings.KubernetesBinding,
-        enqueue: triggers.Enqueue,
-        went_live: Callable[["BoundKubernetes"], None],
+        tasks: hook_tasks.HookTasks,
+        ticks: schedules.Schedules,
         tell: events.Listener,
     ) -> None:
         self.hook = hook
         self.binding = binding
-        self.phase = Phase.WAITING
+        self.phase = BindingPhase.WAITING
         self.news = asyncio.Event()
         """Set whenever somebody who waits for this binding should look at it again."""
         self.is_awaited = binding.wait_for_synchronization
@@ -80,11 +59,11 @@ class BoundKubernetes:
         """Whether a Synchronization run waits in a queue."""
         self.error = ""
         """Why the last try of its Synchronization run failed."""
-        self._enqueue = enqueue
-        self._went_live = went_live
+        self._tasks = tasks
+        self._ticks = ticks
         self._tell = tell
         self._subscription: informers.Subscription | None = None
-        self._kept: list[triggers.Cause] = []
+        self._kept: list[triggers.Trigger] = []
         self._count = 0
         self._reason: str | None = None
 
@@ -98,14 +77,11 @@ class BoundKubernetes:
         """Whether its snapshot is complete."""
         return self._subscription is not None and self._subscription.synced
 
-    @property
-    def entries(self) -> binding_contexts.Entries:
-        """The snapshot."""
-        return self._subscription.lazy_snapshot() if self._subscription is not None else ()
-
-    def start(self, subscribe: Subscribe) -> None:
-        """Follow the objects."""
-        self._subscription = subscribe(self.binding, self)
+    def start(self, watches: informers.Informers, jq: projections.JqRunner) -> None:
+        """Follow the objects; where several bindings share a filter, the first reports its work."""
+        projection = projection_of(self.binding, jq, self._filtered)
+        self._subscription = watches.subscribe(selection_of(self.binding), projection, self)
+        self._tasks.objects.add(self.hook, self.binding, self._subscription)
         if self._subscription.synced:
             self.synced()
         elif self._subscription.reason is not None:
@@ -121,27 +97,28 @@ class BoundKubernetes:
 
     def mute(self) -> None:
         """Make no runs any more."""
-        self.phase = Phase.MUTED
+        self._ticks.remove(self)
+        self.phase = BindingPhase.MUTED
         self.is_queued = False
         self._kept.clear()
         self.news.set()
 
     def begin_again(self) -> None:
         """Start over with a Synchronization run."""
-        self.phase = Phase.WAITING
+        self.phase = BindingPhase.WAITING
         self.is_awaited = self.binding.wait_for_synchronization
         self.error = ""
         self._settle()
 
     def request_synchronization(self, *, reacts: bool = False) -> None:
         """Queue a Synchronization run, unless one waits."""
-        if self.phase is not Phase.MUTED and not self.is_queued:
+        if self.phase is not BindingPhase.MUTED and not self.is_queued:
             self.is_queued = True
-            self._enqueue(self.hook, triggers.Synchronization(self, self.is_awaited, reacts))
+            self._tasks.add(self.hook, triggers.Synchronization(self, self.is_awaited, reacts))
 
     def resynchronize(self) -> None:
         """Queue a further Synchronization run."""
-        if self.phase is Phase.LIVE:
+        if self.phase is BindingPhase.LIVE:
             self.is_awaited = False
             self.request_synchronization(reacts=True)
 
@@ -160,7 +137,7 @@ class BoundKubernetes:
     def changed(self, changes: Sequence[object_changes.Change]) -> None:
         """Make events of what the hook wants to know."""
         self._counted(self._count + sum(_GROWTH[change.type] for change in changes))
-        if self.phase in (Phase.WAITING, Phase.MUTED):
+        if self.phase in (BindingPhase.WAITING, BindingPhase.MUTED):
             # The snapshot of the Synchronization run will show it.
             return
         began = time.perf_counter()
@@ -171,13 +148,13 @@ class BoundKubernetes:
         seconds = time.perf_counter() - began
         self._tell(events.ChangesHandled(self.hook, self.binding, len(changes), seconds))
 
-    def filtered(self, count: int, seconds: float) -> None:
-        """Tell of it, unless the binding has ended and only those that share its filter go on."""
+    def _filtered(self, count: int, seconds: float) -> None:
+        """Report it, unless the binding has ended and only those that share its filter go on."""
         if self._subscription is not None:
             self._tell(events.ObjectsFiltered(self.hook, self.binding, count, seconds))
 
     def trouble(self, reason: str | None) -> None:
-        """Tell of it once."""
+        """Report it once."""
         if reason == self._reason:
             return
         self._reason = reason
@@ -189,27 +166,27 @@ class BoundKubernetes:
 
     def synchronization_begins(self) -> None:
         """The snapshot is taken now."""
-        if self.phase is Phase.WAITING:
-            self.phase = Phase.SYNCHRONIZING
+        if self.phase is BindingPhase.WAITING:
+            self.phase = BindingPhase.SYNCHRONIZING
             self._kept.clear()
 
     def synchronization_ended(self) -> None:
         """The hook has seen the snapshot: what changed since then becomes events."""
         self.is_queued, self.error = False, ""
-        if self.phase is Phase.SYNCHRONIZING:
+        if self.phase is BindingPhase.SYNCHRONIZING:
             self._go_live()
         self.news.set()
 
     def synchronization_failed(self, error: str) -> None:
         """The next try takes a new snapshot."""
         self.error = error
-        if self.phase is Phase.SYNCHRONIZING:
-            self.phase = Phase.WAITING
+        if self.phase is BindingPhase.SYNCHRONIZING:
+            self.phase = BindingPhase.WAITING
             self._kept.clear()
         self.news.set()
 
     def _settle(self) -> None:
-        if self.phase is not Phase.WAITING or not self.is_listed:
+        if self.phase is not BindingPhase.WAITING or not self.is_listed:
             return
         if not self.binding.execute_on_synchronization:
             self._go_live()
@@ -217,15 +194,17 @@ class BoundKubernetes:
             self.request_synchronization(reacts=self.binding.wait_for_synchronization)
 
     def _go_live(self) -> None:
-        self.phase = Phase.LIVE
+        self.phase = BindingPhase.LIVE
         kept, self._kept = self._kept, []
         for event in kept:
-            self._enqueue(self.hook, event)
-        self._went_live(self)
+            self._tasks.add(self.hook, event)
+        if period := self.binding.resynchronization_period:
+            self._ticks.remove(self)
+            self._ticks.add(self, schedules.Period(period), self.resynchronize)
 
     def _take(self, event: triggers.Event) -> None:
-        if self.phase is Phase.LIVE:
-            self._enqueue(self.hook, event)
+        if self.phase is BindingPhase.LIVE:
+            self._tasks.add(self.hook, event)
         elif self._kept:
             triggers.joined(self._kept, event)
         else:
@@ -235,3 +214,32 @@ class BoundKubernetes:
         self._count = count
         size = None if self._subscription is None else self._subscription.size
         self._tell(events.SnapshotChanged(self.hook, self.binding, count, size))
+
+
+def selection_of(binding: bindings.KubernetesBinding) -> object_selections.ObjectSelection:
+    """The objects of a binding; equal for bindings that can share a watch."""
+    chosen = binding.namespaces or bindings.NamespaceSelector()
+    names = chosen.names or None
+    return object_selections.ObjectSelection(
+        kind=binding.kind,
+        api_version=binding.api_version,
+        names=binding.names,
+        label_selector=binding.labels.to_query() if binding.labels else "",
+        field_selector=",".join(requirement.to_query() for requirement in binding.fields),
+        namespaces=names,
+        namespace_labels=chosen.labels.to_query() if chosen.labels else None,
+    ).canonical
+
+
+def projection_of(
+    binding: bindings.KubernetesBinding,
+    jq: projections.JqRunner,
+    measured: Callable[[int, float], None] = lambda _count, _seconds: None,
+) -> projections.Projection:
+    """What is kept of the objects of a binding; equal for bindings that can share it.
+
+    ``measured`` is called with how many objects a jqFilter was applied to, and the seconds.
+    """
+    if binding.jq_filter is not None:
+        return projections.JqFiltered(binding.jq_filter, binding.keep_full_objects, jq, measured=measured)
+    return projections.FullObject(keep=binding.keep_full_objects)

@@ -1,16 +1,17 @@
 """Why a hook runs because of a ``schedule`` or ``kubernetes`` binding, and the contexts that follow from it.
 
-Causes wait in queues; contexts are made of them when a try begins, so that each try sees the snapshots of its
-own time and still all events that made the task.
+Triggers wait in queues; contexts are made of them when a try begins, so that each try sees the snapshots of
+its own time and still all events that made the task.
 """
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol, TypeAlias
 
 from addon_operator.engine import state
 from addon_operator.hook_contract import binding_contexts
 from addon_operator.hook_contract.configuration import bindings, hook_config
+from addon_operator.kube.informers import informers
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -30,7 +31,10 @@ class Event:
 
 
 class SynchronizedBinding(Protocol):
-    """A kubernetes binding that is told how its Synchronization run goes."""
+    """Follows how its Synchronization run goes.
+
+    :class:`.FollowedBinding` does; a Protocol, since that puts triggers into queues and so lies above them.
+    """
 
     @property
     def binding(self) -> bindings.KubernetesBinding:
@@ -54,32 +58,45 @@ class SynchronizedBinding(Protocol):
 class Synchronization:
     """A kubernetes binding starts, or its ``resynchronizationPeriod`` is over."""
 
-    bound: SynchronizedBinding
+    followed: SynchronizedBinding
     is_awaited: bool = False
-    """Whether the next step of life waits for it."""
+    """Whether the start of its module waits for it."""
     reacts: bool = False
-    """Whether values that it changes make the module run: no step of life follows that would use them."""
+    """Whether values that it changes make the module run: no lifecycle step follows that would use them."""
 
     @property
     def binding(self) -> bindings.KubernetesBinding:
         """The binding itself."""
-        return self.bound.binding
+        return self.followed.binding
 
 
-Cause: TypeAlias = Tick | Event | Synchronization
+Trigger: TypeAlias = Tick | Event | Synchronization
 
 
-class Objects(Protocol):
-    """Where the objects of kubernetes bindings are."""
+class FollowedObjects:
+    """The objects of all kubernetes bindings that are followed now."""
+
+    def __init__(self) -> None:
+        self._by_hook: dict[tuple[str, str], dict[bindings.KubernetesBinding, informers.Subscription]] = {}
+
+    def add(
+        self, hook: state.Hook, binding: bindings.KubernetesBinding, subscription: informers.Subscription
+    ) -> None:
+        """The objects of a binding are followed from now on."""
+        self._by_hook.setdefault((hook.module or "", hook.name), {})[binding] = subscription
+
+    def remove(self, hook: state.Hook) -> None:
+        """The objects of a hook's bindings are not followed any more."""
+        self._by_hook.pop((hook.module or "", hook.name), None)
 
     def entries(self, hook: state.Hook, binding: bindings.KubernetesBinding) -> binding_contexts.Entries:
         """The objects of a binding now; none as long as it does not follow them."""
-        ...
+        found = self._by_hook.get((hook.module or "", hook.name), {}).get(binding)
+        return () if found is None else found.lazy_snapshot()
 
-
-def lifecycle_snapshots(hook: state.Hook, objects: Objects) -> binding_contexts.Snapshots:
-    """The snapshots of all kubernetes bindings of a hook."""
-    return _Snapshots(hook, objects).named(binding.name for binding in hook.config.kubernetes)
+    def snapshots(self, hook: state.Hook) -> binding_contexts.Snapshots:
+        """The snapshots of all kubernetes bindings of a hook."""
+        return _Snapshots(hook, self).named(binding.name for binding in hook.config.kubernetes)
 
 
 class RunContexts:
@@ -89,49 +106,49 @@ class RunContexts:
     where it does not hold up the event loop.
     """
 
-    def __init__(self, hook: state.Hook, caused_by: Iterable[Cause], objects: Objects) -> None:
-        self._causes = tuple(caused_by)
+    def __init__(self, hook: state.Hook, run_for: Iterable[Trigger], objects: FollowedObjects) -> None:
+        self._triggers = tuple(run_for)
         self._make = _legacy
         if hook.config.version != hook_config.LEGACY_VERSION:
             seen = _Seen(_Snapshots(hook, objects))
-            # Many causes have few bindings, and an identity is looked up faster than an equal one.
-            for cause in {id(cause.binding): cause for cause in self._causes}.values():
-                seen.look_at(cause)
+            # Many triggers have few bindings, and an identity is looked up faster than an equal one.
+            for trigger in {id(trigger.binding): trigger for trigger in self._triggers}.values():
+                seen.look_at(trigger)
             self._make = seen.context
 
     def __iter__(self) -> Iterator[binding_contexts.Context]:
-        return iter(binding_contexts.collapse_groups(map(self._make, self._causes)))
+        return iter(binding_contexts.collapse_groups(map(self._make, self._triggers)))
 
 
-def may_join(causes: Sequence[Cause], other: Cause) -> bool:
-    """Whether ``other`` can be told in the same run: Synchronizations only with their like."""
-    return _company(causes[0]) == _company(other)
+def may_join(triggers: Sequence[Trigger], other: Trigger) -> bool:
+    """Whether one run can have both: Synchronizations run only with their like."""
+    return _company(triggers[0]) == _company(other)
 
 
-def joined(causes: list[Cause], other: Cause) -> None:
-    """Add ``other`` to the causes of a run that waits.
+def joined(triggers: list[Trigger], other: Trigger) -> None:
+    """Add ``other`` to the triggers of a run that waits.
 
-    A tick that is told already is not told twice. Of one group only the last cause counts.
+    A tick that waits already is not added twice. Of one group only the last trigger counts.
     """
-    if isinstance(other, Tick) and other in causes:
+    if isinstance(other, Tick) and other in triggers:
         return
-    last, group = causes[-1], other.binding.group
+    last, group = triggers[-1], other.binding.group
     is_plain = not isinstance(last, Synchronization) and not isinstance(other, Synchronization)
     if is_plain and group is not None and last.binding.group == group:
-        causes.pop()
-    causes.append(other)
+        triggers.pop()
+    triggers.append(other)
 
 
-def _company(cause: Cause) -> tuple[bool, bool, bool]:
-    if isinstance(cause, Synchronization):
-        return (True, cause.is_awaited, cause.reacts)
+def _company(trigger: Trigger) -> tuple[bool, bool, bool]:
+    if isinstance(trigger, Synchronization):
+        return (True, trigger.is_awaited, trigger.reacts)
     return (False, False, True)
 
 
 class _Snapshots:
     """Takes each snapshot once."""
 
-    def __init__(self, hook: state.Hook, objects: Objects) -> None:
+    def __init__(self, hook: state.Hook, objects: FollowedObjects) -> None:
         self._hook = hook
         self._objects = objects
         self._taken: dict[bindings.KubernetesBinding, binding_contexts.Entries] = {}
@@ -157,19 +174,19 @@ class _Seen:
         self._snapshots: dict[int, binding_contexts.Snapshots | None] = {}
         self._objects: dict[int, binding_contexts.Entries] = {}
 
-    def look_at(self, cause: Cause) -> None:
-        binding = cause.binding
+    def look_at(self, trigger: Trigger) -> None:
+        binding = trigger.binding
         names = binding.include_snapshots_from
         self._snapshots[id(binding)] = self._taken.named(names) if names else None
-        if isinstance(cause, Synchronization):
-            self._objects[id(binding)] = self._taken.of(cause.binding)
+        if isinstance(trigger, Synchronization):
+            self._objects[id(binding)] = self._taken.of(trigger.binding)
 
-    def context(self, cause: Cause) -> binding_contexts.Context:
-        binding, key = cause.binding, id(cause.binding)
+    def context(self, trigger: Trigger) -> binding_contexts.Context:
+        binding, key = trigger.binding, id(trigger.binding)
         snapshots = self._snapshots[key]
         if binding.group is not None:
             return binding_contexts.group(binding.name, binding.group, snapshots)
-        match cause:
+        match trigger:
             case Tick():
                 return binding_contexts.schedule(binding.name, snapshots)
             case Event(change=change, entry=entry):
@@ -185,15 +202,11 @@ def _together(lists: Sequence[binding_contexts.Entries]) -> binding_contexts.Ent
     return [entry for entries in lists for entry in entries]
 
 
-def _legacy(cause: Cause) -> binding_contexts.Context:
-    match cause:
+def _legacy(trigger: Trigger) -> binding_contexts.Context:
+    match trigger:
         case Event(binding=binding, change=change, entry=entry):
             return binding_contexts.legacy_event(change, binding.name, entry)
         case Tick(binding=tick):
             return binding_contexts.legacy_schedule(tick.name)
         case Synchronization():
             raise AssertionError("a configuration without configVersion has no Synchronization")
-
-
-Enqueue: TypeAlias = Callable[[state.Hook, Cause], object]
-"""Puts a cause into the queue of its binding."""

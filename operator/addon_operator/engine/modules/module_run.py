@@ -3,10 +3,9 @@
 Source: steps 5 and 6 of "Steps of addon-operator lifecycle" in the documentation.
 """
 
-import asyncio
 import dataclasses
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Final, Protocol
 
 from addon_operator.engine import events, state
@@ -60,51 +59,13 @@ class Releases(Protocol):
         ...
 
 
-class Bindings(Protocol):
-    """The ``schedule`` and ``kubernetes`` bindings; see :mod:`.hook_bindings`."""
-
-    async def start(
-        self, owner: str, hooks: Sequence[state.Hook], stopping: asyncio.Event
-    ) -> Sequence[hook_bindings.Batch]:
-        """Begin all of them; the Synchronization runs in ``main`` that are still to be made."""
-        ...
-
-    async def run(self, batch: hook_bindings.Batch, activation: str) -> None:
-        """Make one of these."""
-        ...
-
-    async def wait(self, owner: str, stopping: asyncio.Event) -> None:
-        """Wait for those in other queues."""
-        ...
-
-    def tick(self, owner: str) -> None:
-        """Switch the schedules on."""
-        ...
-
-    def begin_again(self, owner: str) -> None:
-        """The next start makes all Synchronization runs anew."""
-        ...
-
-    def mute(self, owner: str) -> None:
-        """Make no more runs for events and ticks."""
-        ...
-
-    def end(self, owner: str) -> None:
-        """End all of them."""
-        ...
-
-    def snapshots(self, hook: state.Hook) -> binding_contexts.Snapshots:
-        """The snapshots of all kubernetes bindings of a hook."""
-        ...
-
-
 @dataclasses.dataclass(frozen=True, slots=True)
 class Hooks:
     """How hooks are asked, run and bound."""
 
     runner: hook_runner.HookRunner
     executor: hook_run.HookExecutor
-    bindings: Bindings
+    bindings: hook_bindings.HookBindings
 
 
 class ModuleRunner:

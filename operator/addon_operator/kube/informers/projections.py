@@ -3,7 +3,8 @@
 import asyncio
 import dataclasses
 import hashlib
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, Protocol
 
 import orjson
@@ -82,6 +83,10 @@ class FullObject:
         return json_documents.pack(b'{"object":%b}' % data) if self.keep else b"{}"
 
 
+def _unmeasured(_count: int, _seconds: float) -> None:
+    pass
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class JqFiltered:
     """Keeps ``{"filterResult": …}``, with the object before it if wanted; a change is one of the result.
@@ -93,10 +98,14 @@ class JqFiltered:
     keep_full: bool
     pool: JqRunner = dataclasses.field(compare=False, repr=False)
     timeout: float = dataclasses.field(default=JQ_SECONDS, compare=False)
+    measured: Callable[[int, float], None] = dataclasses.field(default=_unmeasured, compare=False, repr=False)
+    """Is called with how many objects were filtered, and the seconds that it took."""
 
     async def reduce(self, objects: Sequence[bytes]) -> Sequence[Reduced | ProjectionError]:
         """See :class:`Projection`."""
+        began = time.perf_counter()
         results = await self.pool.run(self.program, objects, self.timeout)
+        self.measured(len(objects), time.perf_counter() - began)
         if self.keep_full and sum(map(len, objects)) >= _INLINE_BYTES:
             return await asyncio.to_thread(self._entries, objects, results)
         return self._entries(objects, results)

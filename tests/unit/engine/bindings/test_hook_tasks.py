@@ -4,12 +4,13 @@ import asyncio
 import gc
 import tracemalloc
 from collections.abc import AsyncIterator, Sequence
+from typing import cast
 
 import pytest
 
 from addon_operator.engine import events, intents, state
-from addon_operator.engine.bindings import hook_rates, hook_tasks, triggers
-from addon_operator.engine.hooks import hook_outputs
+from addon_operator.engine.bindings import hook_tasks, triggers
+from addon_operator.engine.hooks import hook_outputs, hook_run
 from addon_operator.engine.queues import queue_set
 from addon_operator.hook_contract import binding_contexts
 from addon_operator.hook_contract.configuration import bindings
@@ -19,10 +20,11 @@ from tests.unit.engine import bound_fakes, fakes
 ADDED = bindings.WatchEvent.ADDED
 
 
-class Objects:
+class Objects(triggers.FollowedObjects):
     """Snapshots by the binding's name."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.held: dict[str, list[bytes]] = {}
         self.asked = 0
 
@@ -38,9 +40,9 @@ class Bench:
         self.queues = queue_set.QueueSet(self.log.append, clock=self.clock)
         self.hooks = bound_fakes.Hooks()
         self.objects = Objects()
-        self.rates = hook_rates.HookRates(self.clock)
+        executor = cast("hook_run.HookExecutor", self.hooks)
         self.inbox = fakes.Inbox()
-        self.tasks = hook_tasks.HookTasks(self.queues, self.hooks, self.objects, self.rates, self.inbox)
+        self.tasks = hook_tasks.HookTasks(self.queues, executor, self.objects, self.inbox, self.clock)
 
     @property
     def changed(self) -> list[str]:
@@ -230,7 +232,7 @@ async def test_of_one_group_only_the_last_cause_is_told_with_the_snapshots(bench
     bench.tasks.add(one, event(one, "a"))
     bench.tasks.add(one, event(one, "b", binding=1))
     task = bench.tasks.add(one, tick(one))
-    assert len(task.told) == 1, "a group takes no memory however many events come"
+    assert len(task.run_for) == 1, "a group takes no memory however many events come"
     await bench.release(one)
     expected = {
         "binding": "tick",
@@ -503,8 +505,11 @@ async def test_limits_are_forgotten_with_their_hook(bench: Bench) -> None:
     one = limited()
     bench.tasks.add(one, event(one, "a"))
     await fakes.settle()
-    bench.rates.forget(one)
-    assert bench.rates.wait(one) == 0
+    bench.tasks.attach(one)
+    bench.tasks.forget(one)
+    bench.tasks.add(one, event(one, "b"))
+    await fakes.settle()
+    assert bench.hooks.told == ["a.sh: pods Added a", "a.sh: pods Added b"]
 
 
 async def test_a_configuration_without_version_is_told_in_its_own_words(bench: Bench) -> None:
@@ -533,15 +538,17 @@ async def test_two_bindings_without_names_keep_their_own_objects(bench: Bench) -
     one = bound_fakes.hook("a.sh", {"kubernetes": [{"kind": "Pod"}, {"kind": "Node"}], "beforeAll": 1})
     held = {"Pod": [bound_fakes.entry("p")], "Node": [bound_fakes.entry("x")]}
 
-    class ByKind:
+    class ByKind(triggers.FollowedObjects):
         def entries(self, hook: state.Hook, binding: bindings.KubernetesBinding) -> binding_contexts.Entries:
             return held[binding.kind]
 
-    tasks = hook_tasks.HookTasks(bench.queues, bench.hooks, ByKind(), bench.rates, bench.inbox)
+    tasks = hook_tasks.HookTasks(
+        bench.queues, cast("hook_run.HookExecutor", bench.hooks), ByKind(), bench.inbox, bench.clock
+    )
     for index in (0, 1):
         tasks.add(one, triggers.Synchronization(Bound(one, index)))
     await fakes.settle()
     assert bench.hooks.told == ["a.sh: kubernetes Synchronization p, kubernetes Synchronization x"]
-    assert {name: list(found) for name, found in triggers.lifecycle_snapshots(one, ByKind()).items()} == {
+    assert {name: list(found) for name, found in ByKind().snapshots(one).items()} == {
         "kubernetes": [*held["Pod"], *held["Node"]]
     }

@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from addon_operator.engine.bindings import schedules, timetable
+from addon_operator.engine.bindings import schedules
 from tests.unit.engine import fakes
 
-TEN = timetable.Period(10.0)
+TEN = schedules.Period(10.0)
 
 
 class Bench:
@@ -18,7 +18,7 @@ class Bench:
         self.schedules = schedules.Schedules(self.clock)
         self.called: list[str] = []
 
-    def add(self, name: str, rhythm: timetable.Rhythm = TEN) -> None:
+    def add(self, name: str, rhythm: schedules.Rhythm = TEN) -> None:
         self.schedules.add(name, rhythm, lambda: self.called.append(name))
 
     def at(self, seconds: float) -> list[str]:

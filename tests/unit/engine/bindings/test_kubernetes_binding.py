@@ -5,11 +5,11 @@ from typing import cast
 
 import pytest
 
-from addon_operator.engine.bindings import binding_selections
+from addon_operator.engine.bindings import kubernetes_binding
 from addon_operator.hook_contract import jq_programs
 from addon_operator.hook_contract.configuration import bindings
-from addon_operator.kube.informers import informers, object_selections, projections
-from tests.unit.engine import bound_fakes
+from addon_operator.kube.informers import informers, object_changes, object_selections, projections
+from tests.unit.engine import bound_fakes, fakes
 
 
 class Jq:
@@ -48,13 +48,13 @@ def selected(**fields: object) -> object_selections.ObjectSelection:
     ids=["all", "version", "names", "labels", "fields", "namespaces", "namespace labels", "expressions"],
 )
 def test_every_selector_is_one_of_the_api_server(more: dict[str, object], fields: dict[str, object]) -> None:
-    assert binding_selections.selection_of(binding(**more)) == selected(**fields)
+    assert kubernetes_binding.selection_of(binding(**more)) == selected(**fields)
 
 
 def test_bindings_that_differ_in_other_things_share_a_watch() -> None:
     first = binding(name="a", queue="q", namespace={"nameSelector": {"matchNames": ["x", "y"]}})
     second = binding(name="b", group="g", namespace={"nameSelector": {"matchNames": ["y", "x"]}})
-    assert binding_selections.selection_of(first) == binding_selections.selection_of(second)
+    assert kubernetes_binding.selection_of(first) == kubernetes_binding.selection_of(second)
 
 
 @pytest.mark.parametrize(
@@ -70,32 +70,50 @@ def test_bindings_that_differ_in_other_things_share_a_watch() -> None:
 def test_no_more_is_kept_than_a_binding_needs(
     more: dict[str, object], expected: projections.Projection
 ) -> None:
-    assert binding_selections.projection_of(binding(**more), Jq()) == expected
+    assert kubernetes_binding.projection_of(binding(**more), Jq()) == expected
 
 
 class Informers:
     def __init__(self) -> None:
         self.asked: list[tuple[object, object, object]] = []
 
-    def subscribe(self, selection: object, projection: object, listener: object) -> informers.Subscription:
+    def subscribe(
+        self,
+        selection: object_selections.ObjectSelection,
+        projection: projections.Projection,
+        listener: object_changes.Listener,
+    ) -> bound_fakes.Subscription:
         self.asked.append((selection, projection, listener))
-        return cast("informers.Subscription", None)
-
-
-class Listener:
-    def filtered(self, count: int, seconds: float) -> None:
-        raise AssertionError("nothing is filtered here")
+        return bound_fakes.Subscription(bound_fakes.Cluster(), "Pod", listener)
 
 
 def test_a_binding_is_followed_with_its_selection_and_its_projection() -> None:
-    watches, listener = Informers(), Listener()
-    follow = binding_selections.InformerBindings(watches, Jq())
-    follow(binding(jqFilter=".a"), listener)  # type: ignore[arg-type] # only passed on
-    assert watches.asked == [(selected(), projections.JqFiltered(".a", True, Jq()), listener)]
+    hook = bound_fakes.hook("a.sh", {"kubernetes": [{"kind": "Pod", "jqFilter": ".a"}]})
+    *_, ticks, tasks = bound_fakes.bound_with_tasks(bound_fakes.Hooks(), bound_fakes.Cluster(), fakes.Clock())
+    followed = kubernetes_binding.FollowedBinding(hook, hook.config.kubernetes[0], tasks, ticks, fakes.ignore)
+    watches = Informers()
+    followed.start(cast("informers.Informers", watches), Jq())
+    assert watches.asked == [(selected(), projections.JqFiltered(".a", True, Jq()), followed)]
+
+
+class Echo:
+    async def run(
+        self, program: str, documents: Sequence[bytes], timeout: float
+    ) -> list[bytes | jq_programs.JqError]:
+        return [b"[%b]" % document for document in documents]
+
+
+async def test_the_work_of_a_filter_is_measured() -> None:
+    measured: list[int] = []
+    kept = kubernetes_binding.projection_of(
+        binding(jqFilter="."), Echo(), lambda count, _seconds: measured.append(count)
+    )
+    await kept.reduce([b"{}", b"{}"])
+    assert measured == [2]
 
 
 async def test_an_object_that_is_not_kept_still_counts_as_changed() -> None:
-    kept = binding_selections.projection_of(binding(keepFullObjectsInMemory=False), Jq())
+    kept = kubernetes_binding.projection_of(binding(keepFullObjectsInMemory=False), Jq())
     first, touched, changed = await kept.reduce(
         [
             b'{"metadata":{"name":"a","resourceVersion":"1","managedFields":[]},"x":1}',

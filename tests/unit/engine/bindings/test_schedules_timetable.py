@@ -4,7 +4,7 @@ import datetime as dt
 
 import pytest
 
-from addon_operator.engine.bindings import timetable
+from addon_operator.engine.bindings import schedules
 from addon_operator.hook_contract.configuration import crontab
 
 NOON = dt.datetime(2024, 5, 1, 12, 0, tzinfo=dt.UTC)
@@ -12,10 +12,10 @@ NOON = dt.datetime(2024, 5, 1, 12, 0, tzinfo=dt.UTC)
 
 class Bench:
     def __init__(self) -> None:
-        self.table = timetable.Timetable()
+        self.table = schedules.Timetable()
         self.called: list[str] = []
 
-    def add(self, name: str, rhythm: timetable.Rhythm, owner: str = "web") -> None:
+    def add(self, name: str, rhythm: schedules.Rhythm, owner: str = "web") -> None:
         self.table.add(owner, rhythm, lambda: self.called.append(name), NOON)
 
     def at(self, seconds: float) -> list[str]:
@@ -60,9 +60,9 @@ def test_missed_moments_are_made_up_for_by_one(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize(
-    "rhythm", [crontab.parse("@every 10s"), timetable.Period(10.0)], ids=["cron", "period"]
+    "rhythm", [crontab.parse("@every 10s"), schedules.Period(10.0)], ids=["cron", "period"]
 )
-def test_equal_steps_do_not_drift(bench: Bench, rhythm: timetable.Rhythm) -> None:
+def test_equal_steps_do_not_drift(bench: Bench, rhythm: schedules.Rhythm) -> None:
     bench.add("ten", rhythm)
     assert bench.at(10.4) == ["ten"]
     assert bench.at(19.9) == []
@@ -88,7 +88,7 @@ def test_an_empty_table_has_no_next_moment(bench: Bench) -> None:
 
 
 def test_a_restart_forgets_what_was_missed(bench: Bench) -> None:
-    bench.add("ten", timetable.Period(10.0))
+    bench.add("ten", schedules.Period(10.0))
     bench.table.restart(NOON + dt.timedelta(seconds=25))
     assert bench.at(34) == []
     assert bench.at(35) == ["ten"]
@@ -101,7 +101,7 @@ AUTUMN = dt.datetime(2024, 10, 26, 12, 0, tzinfo=dt.UTC)
 
 def ticks(text: str, start: dt.datetime, hours: int) -> list[str]:
     """The moments within so many hours, in UTC."""
-    table = timetable.Timetable()
+    table = schedules.Timetable()
     table.add("web", crontab.parse(text, "Europe/Berlin"), lambda: None, start)
     found = []
     while (moment := table.next) is not None and moment <= start + dt.timedelta(hours=hours):

@@ -5,6 +5,8 @@ import os
 
 import hypothesis
 
+pytest_plugins = ["tests.fakes.fixtures"]
+
 # Enough to find a slip at once; HYPOTHESIS_PROFILE=thorough looks longer, after a change of what is tested.
 hypothesis.settings.register_profile("quick", max_examples=15, deadline=None, derandomize=True)
 hypothesis.settings.register_profile("thorough", max_examples=2000, deadline=None)

@@ -19,7 +19,7 @@ from addon_operator.kube.access import auth
 from addon_operator.kube.client import api_errors, client, paths
 from addon_operator.process import daemons
 from tests.integration import operator_process
-from tests.integration.test_admission_server import configuration, replica
+from tests.integration.admission_replicas import configuration, replica
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 

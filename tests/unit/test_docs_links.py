@@ -5,19 +5,12 @@ import pathlib
 import re
 from collections.abc import Iterator
 
-ROOT = pathlib.Path(__file__).parents[2]
-PAGES = sorted(
-    [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "modules" / "README.md"],
-    key=lambda page: page.as_posix(),
-)
+from tests.unit.pages import PAGES, ROOT, name
+
 LINK = re.compile(r"(?<!!)\[(?:[^\]\[]|\[[^\]]*\])*\]\((?P<target>[^)\s]+)\)")
 HEADING = re.compile(r"^#{1,6} +(?P<text>.+?) *#*$", re.MULTILINE)
 ELSEWHERE = ("https://", "http://", "mailto:")
 FENCE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
-
-
-def name(page: pathlib.Path) -> str:
-    return page.relative_to(ROOT).as_posix()
 
 
 @functools.cache

@@ -13,11 +13,7 @@ import yaml
 from addon_operator.cli import main
 from addon_operator.settings import setting_names, settings
 from addon_operator.telemetry import metrics
-from tests.unit import test_docs_links
-
-ROOT = test_docs_links.ROOT
-PAGES = test_docs_links.PAGES
-name = test_docs_links.name
+from tests.unit.pages import PAGES, ROOT, name
 
 IN_CAPITALS = re.compile(r"\b[A-Z][A-Z0-9]+(?:_[A-Z0-9]+)+\b")
 PLACEHOLDER = re.compile(r"(ADDON|SHELL)_OPERATOR_X")

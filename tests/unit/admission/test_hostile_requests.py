@@ -12,21 +12,10 @@ from addon_operator.admission import reviews
 from addon_operator.admission.pods import pod_handler
 from tests.fakes.api_server import Pauses
 from tests.unit.admission import tls_clients
+from tests.unit.admission.json_documents import JSON
 from tests.unit.admission.objects import pod, preset
-from tests.unit.admission.pods import test_pod_handler
+from tests.unit.admission.pods import pod_fakes
 
-LEAVES = (
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(max_size=8)
-)
-JSON = st.recursive(
-    LEAVES,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
-    max_leaves=8,
-)
 SPEC_KEYS = st.sampled_from(["containers", "initContainers", "volumes", "ephemeralContainers"])
 CONTAINER_KEYS = st.sampled_from(["name", "env", "envFrom", "volumeMounts"])
 BROKEN_CONTAINER = st.dictionaries(CONTAINER_KEYS, JSON | st.just([{"name": "A"}]), max_size=4)
@@ -46,9 +35,9 @@ def encoded(value: object) -> bytes:
 
 def presetting() -> reviews.Handler:
     """The handler of pods with a preset that matches every pod here."""
-    presets = test_pod_handler.Presets(preset())
-    merger = pod_handler.Merger(presets, test_pod_handler.Sources())
-    return pod_handler.PodHandler(merger, test_pod_handler.Observer(), Pauses())
+    presets = pod_fakes.Presets(preset())
+    merger = pod_handler.Merger(presets, pod_fakes.Sources())
+    return pod_handler.PodHandler(merger, pod_fakes.Observer(), Pauses())
 
 
 @hypothesis.given(st.binary(max_size=200) | JSON.map(encoded))

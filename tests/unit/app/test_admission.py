@@ -22,8 +22,7 @@ from addon_operator.kube.client import api_errors, client
 from addon_operator.kube.objects import events
 from addon_operator.settings import settings
 from addon_operator.telemetry import metrics
-from tests.fakes import api_server
-from tests.unit.admission import logs
+from tests.fakes import api_server, logs
 
 CRD = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/podpresets.settings.k8s.io"
 

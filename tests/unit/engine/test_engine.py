@@ -16,12 +16,12 @@ from addon_operator.kernel.names import ModuleName
 from addon_operator.modules import model
 from addon_operator.values import store
 from tests.unit.engine import bound_fakes, fakes
-from tests.unit.engine.converge import test_converge
+from tests.unit.engine.converge import fake_steps
 
 WEB, SCRIPTED, OFF = ModuleName("web"), ModuleName("scripted"), ModuleName("off")
 
 
-class Steps(test_converge.FakeSteps):
+class Steps(fake_steps.FakeSteps):
     def on_startup(self) -> Sequence[tasks.Task]:
         return [self.task("onStartup", tasks.TaskKind.GLOBAL_HOOK_RUN)]
 
@@ -43,7 +43,7 @@ class Bench:
         )
         self.queues, self.ticks = queues, ticks
         self.steps = Steps()
-        self.steps.plan = test_converge.make_plan((10, [WEB, SCRIPTED]))
+        self.steps.plan = fake_steps.make_plan((10, [WEB, SCRIPTED]))
         self.converger = converge.Converger(
             queues.main, cast("task_factory.TaskFactory", self.steps), fakes.ignore
         )

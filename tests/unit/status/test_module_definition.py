@@ -4,11 +4,10 @@ from typing import Any
 
 import pytest
 
-from addon_operator.kube.client import api_errors
+from addon_operator.kube.client import api_errors, client
 from addon_operator.status import module_definition
-from tests.fakes import api_server
+from tests.fakes import api_server, logs
 from tests.fakes.api_server import Answer, Asked
-from tests.unit.admission import logs
 
 CRD = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/modules.addon-operator.io"
 KIND = "/apis/addon-operator.io/v1alpha1"
@@ -67,24 +66,14 @@ class Cluster:
 
 
 @pytest.fixture
-def server() -> api_server.ApiServer:
-    return api_server.ApiServer()
-
-
-@pytest.fixture
 def cluster(server: api_server.ApiServer) -> Cluster:
     return Cluster(server)
 
 
 @pytest.fixture
-def log() -> logs.Lines:
-    return logs.Lines()
-
-
-@pytest.fixture
-def definition(server: api_server.ApiServer, log: logs.Lines) -> module_definition.ModuleDefinition:
-    pauses = api_server.Pauses()
-    kube = api_server.client_of(server, pauses)
+def definition(
+    kube: client.KubeClient, pauses: api_server.Pauses, log: logs.Lines
+) -> module_definition.ModuleDefinition:
     return module_definition.ModuleDefinition(kube, log, sleep=pauses.sleep)
 
 

@@ -14,9 +14,8 @@ from addon_operator.kube.client import client
 from addon_operator.kube.objects import events
 from addon_operator.modules import model, release
 from addon_operator.status import module_status_writer as writing
-from tests.fakes import api_server
+from tests.fakes import api_server, logs
 from tests.fakes.api_server import Answer, Asked
-from tests.unit.admission import logs
 
 COLLECTION = "/apis/addon-operator.io/v1alpha1/namespaces/addons/modules"
 KIND = "/apis/addon-operator.io/v1alpha1"
@@ -99,28 +98,8 @@ class Cluster:
 
 
 @pytest.fixture
-def pauses() -> api_server.Pauses:
-    return api_server.Pauses()
-
-
-@pytest.fixture
-def log() -> logs.Lines:
-    return logs.Lines()
-
-
-@pytest.fixture
-def server() -> api_server.ApiServer:
-    return api_server.ApiServer()
-
-
-@pytest.fixture
 def cluster(server: api_server.ApiServer) -> Cluster:
     return Cluster(server)
-
-
-@pytest.fixture
-def kube(server: api_server.ApiServer, pauses: api_server.Pauses) -> client.KubeClient:
-    return api_server.client_of(server, pauses)
 
 
 @pytest.fixture

@@ -18,8 +18,7 @@ from addon_operator.admission.certificates import (
 from addon_operator.admission.server import tls
 from addon_operator.kernel import errors as kernel_errors
 from addon_operator.kube.client import api_errors, client
-from tests.fakes import api_server
-from tests.unit.admission import logs
+from tests.fakes import api_server, logs
 
 LIFE = dt.timedelta(days=30)
 SECRETS = "/api/v1/namespaces/system/secrets"
@@ -235,11 +234,6 @@ class Secrets:
         self._store(asked.body)
         self.writes += 1
         return api_server.Answer(self.stored)
-
-
-@pytest.fixture
-def server() -> api_server.ApiServer:
-    return api_server.ApiServer()
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from addon_operator.kube.objects import events
 from addon_operator.podpreset import cost, model
 from tests.fakes.api_server import Answer, ApiServer, Asked, Pauses, status
 from tests.unit.admission.objects import EVENTS, PODS, Gate, Object, container, pod, preset, review, settled
-from tests.unit.admission.pods.test_pod_handler import Presets, Sources
+from tests.unit.admission.pods.pod_fakes import Presets, Sources
 
 CONFLICTING = pod(container(env=[{"name": "A", "value": "2"}]))
 STORED = {"metadata": {"name": "web-1", "uid": "u1"}}

@@ -10,8 +10,7 @@ import pytest
 from addon_operator.admission.registration import registration
 from addon_operator.admission.registration import registration_specs as specs
 from addon_operator.kube.client import api_errors, client
-from tests.fakes import api_server
-from tests.unit.admission import logs
+from tests.fakes import api_server, logs
 
 COLLECTION = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
 OBJECT = f"{COLLECTION}/addon-operator"
@@ -93,11 +92,6 @@ class Stored:
             return api_server.status(404, "NotFound")
         self.body = None
         return api_server.Answer({})
-
-
-@pytest.fixture
-def server() -> api_server.ApiServer:
-    return api_server.ApiServer()
 
 
 @pytest.fixture

@@ -11,7 +11,8 @@ from cryptography.x509 import oid
 from addon_operator.admission.certificates import certificates
 from addon_operator.admission.server import client_authority, tls
 from addon_operator.kernel import x509
-from tests.unit.admission import logs, tls_clients
+from tests.fakes import logs
+from tests.unit.admission import tls_clients
 from tests.unit.admission.objects import Gate
 
 LIFE = x509.Life(tls_clients.NOW, tls_clients.NOW + tls_clients.LIFE)

@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from addon_operator.admission.server import site_load
-from tests.unit.admission.test_hostile_requests import JSON
+from tests.unit.admission.json_documents import JSON
 
 SHAPES = {
     "lists": b"[" + b",".join([b"[]"] * 50_000) + b"]",

@@ -7,8 +7,8 @@ import pytest
 from addon_operator.engine.drift import crd_guard, drift_backoff, kind_watch
 from addon_operator.kube.discovery import api_resources
 from tests.unit.engine import fakes, watching
-from tests.unit.engine.modules.test_module_crds import CRD
-from tests.unit.engine.modules.test_module_crds import Bench as Definitions
+from tests.unit.engine.modules.crd_bench import CRD
+from tests.unit.engine.modules.crd_bench import Bench as Definitions
 
 CRDS = api_resources.Resource(
     "apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions", False, watching.ALL

@@ -7,6 +7,7 @@ from typing import cast
 
 import pytest
 
+from addon_operator.aio import waiting
 from addon_operator.engine import events, reactions, state
 from addon_operator.engine.modules import (
     module_files,
@@ -45,6 +46,8 @@ class Bench:
         self.broken_hooks = False
         self.known: list[Collection[str]] = []
         self.reactions: list[reactions.Reaction] = []
+        self.sleep: waiting.Sleep = asyncio.sleep
+        """A test may put its own in its place."""
         first = module_scan.scan([root])
         loader = module_loader.ModuleLoader([root], 1, loaded, first, module_reload.config_check(self.values))
         self.reload = module_reload.ModuleReload(
@@ -56,8 +59,11 @@ class Bench:
             end=self.ended.append,
         )
         self.watch = module_watch.ModuleWatch(
-            [root], loader, first, take=self._take, refused=self.refusals.append
+            [root], loader, first, take=self._take, refused=self.refusals.append, sleep=self._pause
         )
+
+    async def _pause(self, seconds: float) -> None:
+        await self.sleep(seconds)
 
     async def _take(self, loading: module_loader.Loading) -> None:
         self.reactions.append(await self.reload.take(loading))
@@ -275,7 +281,7 @@ async def test_the_watch_looks_again_and_again(bench: Bench) -> None:
             done.set()
             await asyncio.Event().wait()
 
-    bench.watch._sleep = sleep
+    bench.sleep = sleep
     bench.write("010-web/values.yaml", "webEnabled: true\nweb: {size: 3}")
     worker = asyncio.create_task(bench.watch.work())
     await done.wait()

@@ -1,0 +1,135 @@
+"""Replicas of an admission server that mark ConfigMaps, in the test's own process."""
+
+import asyncio
+import contextlib
+import dataclasses
+import datetime as dt
+from collections.abc import AsyncIterator
+
+from addon_operator.admission import reviews
+from addon_operator.admission.certificates import (
+    certificate_rotation,
+    certificate_store,
+    certificate_store_secret,
+)
+from addon_operator.admission.registration import registration
+from addon_operator.admission.registration import registration_specs as specs
+from addon_operator.admission.server import site, tls
+from addon_operator.kernel import clock
+from addon_operator.kube.client import client, paths
+
+PATH = "/mutate-config-maps"
+SECRET = "webhook-certificates"
+LIVES = certificate_rotation.Lives(authority=dt.timedelta(days=100), server=dt.timedelta(days=90))
+
+
+class ShiftedClock(clock.SystemClock):
+    """The machine's clock, so far back that all rotations of a test lie in the API server's past."""
+
+    def __init__(self) -> None:
+        self.ahead = dt.timedelta(days=-70)
+
+    def time(self) -> float:
+        return super().time() + self.ahead.total_seconds()
+
+
+class Observer:
+    """Remembers what went wrong, and what was logged."""
+
+    def __init__(self) -> None:
+        self.wrong: list[str] = []
+        self.lines: list[str] = []
+
+    def answered(self, path: str, status: int, seconds: float) -> None:
+        """Seen from the other side by the test."""
+
+    def refused(self, path: str, status: int, reason: str) -> None:
+        self.wrong.append(reason)
+
+    def failed(self, path: str, error: Exception) -> None:
+        self.wrong.append(repr(error))
+
+    def connection_closed(self, reason: str, details: str) -> None:
+        """Seen from the other side by the test."""
+
+    def info(self, event: str, *args: object, **kw: object) -> None:
+        self.lines.append(event)
+
+    def warning(self, event: str, *args: object, **kw: object) -> None:
+        self.lines.append(event)
+
+
+class Marking:
+    """Adds a key to ConfigMaps, and remembers the reviews."""
+
+    def __init__(self) -> None:
+        self.reviews: list[reviews.Review] = []
+
+    async def __call__(self, review: reviews.Review) -> reviews.Verdict:
+        self.reviews.append(review)
+        return reviews.Verdict(patch=({"op": "add", "path": "/data/marked", "value": "yes"},))
+
+
+@dataclasses.dataclass
+class Replica:
+    """One replica of an operator that does nothing but admission."""
+
+    kube: client.KubeClient
+    namespace: str
+    clock: ShiftedClock
+    handler: Marking
+    observer: Observer
+    store: certificate_store.CertificateStore
+    tls: tls.LiveTls
+    site: site.AdmissionSite
+    configuration: specs.Configuration
+    registrar: registration.Registrar
+
+    async def stored(self) -> client.Object:
+        webhook: client.Object = (await self.kube.get(self.configuration.path))["webhooks"][0]
+        return webhook
+
+    async def create(self, name: str, value: str = "b") -> client.Object:
+        body = {"metadata": {"name": name}, "data": {"a": value}}
+        return await self.kube.create(paths.of("v1", "configmaps", namespace=self.namespace), body)
+
+
+def configuration(namespace: str) -> specs.Configuration:
+    webhook = specs.WebhookSpec(
+        name="config-maps.addon-operator.io",
+        path=PATH,
+        rules=(specs.Rule(("CREATE",), ("",), ("v1",), ("configmaps",), "Namespaced"),),
+        failure_policy="Fail",
+        side_effects="NoneOnDryRun",
+        reinvocation_policy="IfNeeded",
+        namespace_selector={"matchLabels": {"kubernetes.io/metadata.name": namespace}},
+        match_conditions=(specs.MatchCondition("not-left-out", "object.metadata.name != 'left-out'"),),
+    )
+    return specs.Configuration(specs.Kind.MUTATING, f"test-{namespace}", (webhook,))
+
+
+@contextlib.asynccontextmanager
+async def replica(
+    kube: client.KubeClient, namespace: str, wanted: specs.Configuration | None = None
+) -> AsyncIterator[Replica]:
+    time, live, observer, handler = ShiftedClock(), tls.LiveTls(), Observer(), Marking()
+    source = certificate_store_secret.SecretSource(
+        kube, namespace, SECRET, {"127.0.0.1"}, time=time, lives=LIVES
+    )
+    store = certificate_store.CertificateStore(source, live, observer, time=time)
+    await store.refresh()
+    served = site.AdmissionSite({PATH: site.Route(handler, "deny")}, live, "127.0.0.1", 0, observer)
+    await served.start()
+    wanted = wanted or configuration(namespace)
+    # Replicas behind a Service have one address; here each has its own, and the first one's is registered.
+    address = specs.url_address(f"https://127.0.0.1:{served.port}")
+    registrar = registration.Registrar(kube, [wanted], address, store, observer, time=time)
+    await registrar.ensure()
+    keeping = asyncio.create_task(registrar.keep())
+    running = Replica(kube, namespace, time, handler, observer, store, live, served, wanted, registrar)
+    try:
+        yield running
+    finally:
+        keeping.cancel()
+        await asyncio.gather(keeping, return_exceptions=True)
+        await served.stop()

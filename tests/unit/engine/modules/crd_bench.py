@@ -1,0 +1,67 @@
+"""CRDs of a module in a directory, and a cluster in memory that gets them."""
+
+import pathlib
+from collections.abc import Mapping
+
+from addon_operator.engine import events
+from addon_operator.engine.modules import module_crds
+from addon_operator.kernel import errors, json_types
+from addon_operator.kernel.names import ModuleName
+from addon_operator.modules import crd_files, model
+
+WEB = ModuleName("web")
+CRD = """\
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: %s.example.com}
+spec: {group: example.com, versions: [{name: v1}]}
+"""
+
+
+class Cluster:
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.written: list[tuple[str, str]] = []
+        self.refuses = ""
+        self.there: dict[str, str] = {}
+        self.lists = 0
+
+    async def ensure(self, crd: crd_files.Crd, text: str = "") -> bool:
+        self.asked.append(crd.name)
+        if crd.name == self.refuses:
+            raise errors.AddonOperatorError("no right")
+        self.there[crd.name] = self.digest(text)
+        return crd.name.startswith("new")
+
+    async def applied(self) -> Mapping[str, str]:
+        self.lists += 1
+        return dict(self.there)
+
+    def digest(self, text: str) -> str:
+        return text.strip()
+
+    def tell(self, event: events.Event) -> None:
+        assert isinstance(event, events.CrdApplied)
+        self.written.append((event.module, event.crd))
+
+
+class Bench:
+    def __init__(self, root: pathlib.Path) -> None:
+        self.crds = root / "web" / "crds"
+        self.crds.mkdir(parents=True)
+        self.module = model.Module(WEB, 1, root / "web")
+        self.cluster = Cluster()
+        self.values: json_types.JsonObject = {}
+        self.definitions = self.restarted()
+
+    def restarted(self) -> module_crds.ModuleCrds:
+        """As the next process has it."""
+        return module_crds.ModuleCrds(self.cluster, self.cluster.tell, ("doc-", "_"), lambda _: self.values)
+
+    def write(self, name: str, text: str) -> None:
+        path = self.crds / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+
+    def due(self) -> bool:
+        return self.definitions.due([self.module]) == [WEB]

@@ -21,7 +21,7 @@ from typing import IO, Final
 import pytest
 import unit_queue
 
-from addon_operator.app import libraries
+from addon_operator.kernel import optional_imports
 
 _UNIT: Final = pathlib.Path(__file__).parents[1] / "tests" / "unit"
 _NOTHING_SELECTED: Final = 5
@@ -71,7 +71,7 @@ def main(arguments: Sequence[str]) -> int:
     """Run all processes side by side: the first one is seen at work, the others when they have ended."""
     # Some wait for programs: one more than there are cores keeps these busy.
     count = len(os.sched_getaffinity(0)) + 1
-    with libraries.quick_imports():
+    with optional_imports.quick_imports():
         # What most tests import, once for all processes.
         for name in _IMPORTS:
             importlib.import_module(name)

@@ -3,10 +3,10 @@
 import gc
 
 import tests.integration.operator_forks
-from addon_operator.app import libraries
 from addon_operator.cli import start
+from addon_operator.kernel import optional_imports
 
-with libraries.quick_imports():
+with optional_imports.quick_imports():
     from addon_operator.app import run
 
 __all__ = ["run", "start", "tests"]

@@ -84,8 +84,8 @@ def test_the_installed_operator_has_its_definitions_and_pins(python: pathlib.Pat
 
 def test_the_installed_operator_has_its_library_for_hooks_in_bash(python: pathlib.Path) -> None:
     look = (
-        "from addon_operator.app import hook_libraries; "
-        "found = hook_libraries.SHELL_LIBRARY; "
+        "from addon_operator.app import hook_environment; "
+        "found = hook_environment.SHELL_LIBRARY; "
         "print(found.is_file(), *sorted(path.name for path in found.parent.rglob('*.sh')))"
     )
     assert run(python, "-c", look).split() == [

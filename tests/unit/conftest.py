@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from addon_operator.app import libraries
 from addon_operator.documents import json_schemas
+from addon_operator.kernel import optional_imports
 
 # A third of a second for each process, as for the operator itself.
-with libraries.quick_imports():
+with optional_imports.quick_imports():
     pass
 
 

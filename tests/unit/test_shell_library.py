@@ -12,12 +12,12 @@ from typing import Any, cast
 import jsonpatch
 import pytest
 
-from addon_operator.app import hook_libraries
+from addon_operator.app import hook_environment
 from addon_operator.hook_contract.outputs import metric_operations, object_operations
 from addon_operator.kernel.json_types import JsonObject
 from addon_operator.values.patches import patches
 
-LIBRARY = hook_libraries.SHELL_LIBRARY
+LIBRARY = hook_environment.SHELL_LIBRARY
 BASH = shutil.which("bash") or "bash"
 BEFORE_HELM = {"binding": "beforeHelm", "snapshots": {}}
 VALUES: dict[str, Any] = {

@@ -34,7 +34,6 @@ from addon_operator.app import (
     admission_observers,
     admission_routes,
     admission_webhooks,
-    kopf_login,
 )
 from addon_operator.engine.sources import podpreset_source
 from addon_operator.kernel import clock, errors
@@ -230,7 +229,7 @@ class Admission:
 
     def _make_watch(self) -> podpreset_source.PodPresetSource:
         self._watch = podpreset_source.PodPresetSource(
-            kopf_login.KopfLogin(self._kube), self._cache.watched, self._watch_ended, self._watch_health
+            self._kube, self._cache.watched, self._watch_ended, self._watch_health
         )
         return self._watch
 

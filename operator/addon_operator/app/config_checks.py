@@ -5,10 +5,11 @@ the files and their schemas.
 """
 
 import asyncio
-from typing import Final, Protocol
+from typing import Final
 
 from addon_operator.admission import config_check
 from addon_operator.engine.modules import module_files
+from addon_operator.engine.sources import config_sync
 from addon_operator.settings import settings as settings_module
 from addon_operator.values import inspection, sources
 from addon_operator.values import store as values_store
@@ -17,14 +18,6 @@ EDIT_SECONDS: Final = 3.5
 """For all of an edit: the API server waits for 5 s."""
 _BEFORE_SECONDS: Final = 1.0
 """Of these, for what the edit would replace."""
-
-
-class Running(Protocol):
-    """The engine's state of the ConfigMap; see :class:`.ConfigSync`."""
-
-    def violations(self, data: config_check.Data) -> tuple[str, ...]:
-        """All that is wrong with it."""
-        ...
 
 
 class ConfigChecks:
@@ -41,9 +34,9 @@ class ConfigChecks:
         self._inspector = inspector
         self._names = [files.module.name for files in modules.modules]
         self._source = f"ConfigMap {settings.namespace}/{settings.config_map}"
-        self._running: Running | None = None
+        self._running: config_sync.ConfigSync | None = None
 
-    def serve(self, running: Running) -> None:
+    def serve(self, running: config_sync.ConfigSync) -> None:
         """The engine is there now."""
         self._running = running
 

@@ -1,6 +1,7 @@
 """The objects of a running operator, and how they know each other."""
 
 import dataclasses
+import functools
 import pathlib
 from collections.abc import Mapping
 
@@ -8,10 +9,8 @@ import structlog
 
 from addon_operator.aio import waiting
 from addon_operator.app import (
-    child_environment,
     drift_setup,
-    kopf_login,
-    module_watching,
+    hook_environment,
     observers,
 )
 from addon_operator.debug import debug_api, debug_render
@@ -22,9 +21,11 @@ from addon_operator.engine.hooks import global_hooks, hook_outputs, hook_run, ho
 from addon_operator.engine.modules import (
     module_crds,
     module_files,
+    module_loader,
     module_releases,
     module_reload,
     module_run,
+    module_scan,
     module_watch,
 )
 from addon_operator.engine.queues import queue_set
@@ -160,9 +161,25 @@ class Graph:
         reload = module_reload.ModuleReload(
             self._values, self._states, self._config, self._module_runner, self._tell, end=running.forget
         )
-        return module_watching.watch(
-            self._settings, self._parts.modules, self._values, reload, running, self._tell
+        if not self._settings.watch_modules:
+            return None
+        directories = self._settings.modules_dirs
+        first = module_scan.scan(directories)
+        loader = module_loader.ModuleLoader(
+            directories,
+            self._settings.unnumbered_module_order,
+            self._parts.modules,
+            first,
+            module_reload.config_check(self._values),
         )
+
+        async def take(loading: module_loader.Loading) -> None:
+            await running.reload(functools.partial(reload.take, loading))
+
+        def refuse(problem: str) -> None:
+            self._tell(events.ReloadRefused(problem))
+
+        return module_watch.ModuleWatch(directories, loader, first, take=take, refused=refuse)
 
     def _inspected(self, running: engine.Engine, hooks: tuple[state.Hook, ...]) -> debug_api.Inspected:
         parts = self._parts
@@ -183,7 +200,7 @@ class Graph:
     def _hook_runner(self) -> hook_runner.HookRunner:
         return hook_runner.HookRunner(
             tmp_dir=self._parts.workspace,
-            environment=child_environment.of_hooks(
+            environment=hook_environment.of_hooks(
                 self._parts.environ,
                 self._parts.kube.access,
                 self._parts.workspace,
@@ -278,7 +295,6 @@ class Graph:
             self._states,
             self._values,
             self._runner,
-            self._releases,
             purge=plan.PurgePolicy(self._settings.helm_purge),
             ignored_releases=self._parts.ignored_releases,
             allow_empty=self._settings.allow_empty_modules,
@@ -287,9 +303,10 @@ class Graph:
 
     def _source(self) -> config_map_source.ConfigMapSource:
         return config_map_source.ConfigMapSource(
-            config_map_source.ConfigMapName(self._settings.namespace, self._settings.config_map),
-            kopf_login.KopfLogin(self._parts.kube),
-            self._config.received,
+            self._parts.kube,
+            self._settings.namespace,
+            self._settings.config_map,
+            self._config,
             self._log_restart,
         )
 

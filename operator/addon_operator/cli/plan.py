@@ -11,8 +11,8 @@ import orjson
 import rich.console
 import rich.syntax
 
-from addon_operator.app import libraries
 from addon_operator.cli import settings, tables
+from addon_operator.kernel import optional_imports
 from addon_operator.settings import settings as app_settings
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def plan(modules: Sequence[str], output: str, flags: Mapping[str, str | None]) -
     something would, and 1 after an error.
     """
     loaded = app_settings.load(flags, os.environ)
-    with libraries.quick_imports():
+    with optional_imports.quick_imports():
         from addon_operator.commands.plan import planning
         from addon_operator.telemetry import logs
 

@@ -9,9 +9,8 @@ from typing import Final
 import click
 import structlog
 
-from addon_operator.app import libraries
 from addon_operator.cli import settings
-from addon_operator.kernel import errors
+from addon_operator.kernel import errors, optional_imports
 from addon_operator.settings import settings as app_settings
 from addon_operator.telemetry import logs
 
@@ -35,7 +34,7 @@ def start(flags: Mapping[str, str | None]) -> None:
         raise
     # As the first process of a container this one would ignore SIGTERM until it has a handler.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    with libraries.quick_imports():
+    with optional_imports.quick_imports():
         from addon_operator.app import run
 
     try:

@@ -2,12 +2,14 @@
 
 import textwrap
 from collections.abc import Callable
+from typing import cast
 
 import pytest
 
 from addon_operator.admission import config_check
 from addon_operator.app import config_checks
 from addon_operator.engine.modules import module_files
+from addon_operator.engine.sources import config_sync
 from addon_operator.process import values_worker
 from addon_operator.settings import settings
 
@@ -86,7 +88,7 @@ async def test_an_unknown_key_is_a_warning_when_it_is_new(checks: config_checks.
 
 
 async def test_the_running_engine_knows_better(checks: config_checks.ConfigChecks) -> None:
-    checks.serve(Engine("web.port: a hook wants another one"))
+    checks.serve(cast("config_sync.ConfigSync", Engine("web.port: a hook wants another one")))
     assert (await checks.findings({"web": "port: 1"}, {})).violations == (
         "web.port: a hook wants another one",
     )

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from addon_operator import hook
-from addon_operator.app import hook_libraries
+from addon_operator.app import hook_environment
 from addon_operator.hook import objects
 from addon_operator.hook_contract.configuration import bindings, hook_config
 
@@ -24,7 +24,7 @@ PYTHON_EXAMPLE, TEST_EXAMPLE = re.findall(r"```python\n(.*?)```", PYTHON_PART, r
 FUNCTION = re.compile(r"^([a-z]+(?:::[a-z_]+)+)\(\)", re.MULTILINE)
 FUNCTIONS = {
     name
-    for file in hook_libraries.SHELL_LIBRARY.parent.rglob("*.sh")
+    for file in hook_environment.SHELL_LIBRARY.parent.rglob("*.sh")
     for name in FUNCTION.findall(file.read_text())
     if "::_" not in name
 }
@@ -98,7 +98,7 @@ def test_the_example_in_bash_does_the_same(tmp_path: pathlib.Path) -> None:
     contexts.write_text('[{"binding": "beforeHelm", "snapshots": {}}]')
     environ = {
         "PATH": os.environ["PATH"],
-        "ADDON_OPERATOR_SHELL_LIBRARY": str(hook_libraries.SHELL_LIBRARY),
+        "ADDON_OPERATOR_SHELL_LIBRARY": str(hook_environment.SHELL_LIBRARY),
         "BINDING_CONTEXT_PATH": str(contexts),
         "VALUES_PATH": str(values),
         "VALUES_JSON_PATCH_PATH": str(patch),

@@ -1,8 +1,10 @@
-"""Libraries that are hidden from those that import them because they are installed."""
+"""Libraries that are hidden from those that import them, and imports that are quick."""
 
+import gc
 import importlib
 import pathlib
 import sys
+from collections.abc import Iterator
 
 import pytest
 
@@ -41,3 +43,40 @@ def test_what_is_imported_already_stays(package: str) -> None:
     with optional_imports.without(package):
         assert importlib.import_module(package) is imported
     assert sys.modules[package] is imported
+
+
+@pytest.fixture
+def collecting() -> Iterator[None]:
+    """Leave the garbage collector on; what is frozen stays so, like the tests themselves."""
+    yield
+    gc.enable()
+
+
+@pytest.mark.usefixtures("collecting")
+def test_no_garbage_is_looked_for_during_imports() -> None:
+    with optional_imports.quick_imports():
+        assert not gc.isenabled()
+    assert gc.isenabled()
+
+
+@pytest.mark.usefixtures("collecting")
+def test_what_was_imported_is_never_looked_at_again() -> None:
+    with optional_imports.quick_imports():
+        imported: list[object] = []
+    assert gc.is_tracked(imported)
+    assert not any(seen is imported for seen in gc.get_objects())
+
+
+@pytest.mark.usefixtures("collecting")
+def test_a_collector_that_was_off_stays_off() -> None:
+    gc.disable()
+    with optional_imports.quick_imports():
+        pass
+    assert not gc.isenabled()
+
+
+@pytest.mark.usefixtures("collecting")
+def test_a_failing_import_leaves_the_collector_on() -> None:
+    with pytest.raises(ImportError), optional_imports.quick_imports():
+        raise ImportError
+    assert gc.isenabled()

@@ -12,7 +12,7 @@ from typing import Final
 
 import structlog
 
-from addon_operator.app import child_environment, hook_libraries
+from addon_operator.app import hook_environment
 from addon_operator.commands.checks import hook_places
 from addon_operator.engine.hooks import hook_files, hook_runner
 from addon_operator.hook_contract.configuration import bindings, hook_config, overview
@@ -23,7 +23,7 @@ _AT_ONCE_PER_CPU: Final = 2
 _AT_MOST_AT_ONCE: Final = 16
 _NO_LIBRARY: Final = "/shell_lib.sh: No such file"
 _LIBRARY_HINT: Final = (
-    f"; the library is there in the image only: source ${{{hook_libraries.SHELL_VARIABLE}:-/shell_lib.sh}}"
+    f"; the library is there in the image only: source ${{{hook_environment.SHELL_VARIABLE}:-/shell_lib.sh}}"
 )
 ENABLED: Final = "enabled"
 """What stands in the place of a binding for ``enabled`` scripts."""
@@ -61,8 +61,8 @@ def check(
 ) -> Report:
     """Ask all hooks for their configuration, several at once; ``hook_env`` is the setting of that name."""
     with tempfile.TemporaryDirectory(prefix="addon-operator-hooks-") as directory:
-        inherited = child_environment.inherited(environ, hook_env)
-        offered = hook_libraries.offered(inherited, pathlib.Path(directory))
+        inherited = hook_environment.inherited(environ, hook_env)
+        offered = hook_environment.offered(inherited, pathlib.Path(directory))
         return asyncio.run(_Check(pathlib.Path(directory), offered).run(places))
 
 

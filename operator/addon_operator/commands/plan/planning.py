@@ -14,7 +14,7 @@ from typing import Final
 
 import structlog
 
-from addon_operator.app import child_environment, release_setup, run
+from addon_operator.app import hook_environment, release_setup, run
 from addon_operator.commands.plan import cluster_lookup, plan_report
 from addon_operator.engine import events, intents, state
 from addon_operator.engine.converge import module_discovery
@@ -85,7 +85,7 @@ async def _tools(
     manager = release_setup.release_manager(settings, helm, kube, workspace, environ, run_child, log)
     runner = hook_runner.HookRunner(
         tmp_dir=workspace,
-        environment=child_environment.of_hooks(environ, access, workspace, settings.hook_env),
+        environment=hook_environment.of_hooks(environ, access, workspace, settings.hook_env),
         default_timeout=settings.hook_timeout,
         log=hook_runner.HookLog(log),
         run_child=run_child,
@@ -181,18 +181,13 @@ class _Planner:
             state.ModuleStates(list(self._modules.values()), _ignore),
             self._values,
             self._runner,
-            self,
             purge=plan.PurgePolicy(self._settings.helm_purge),
             ignored_releases=self._ignored,
             allow_empty=self._settings.allow_empty_modules,
             tell=_ignore,
         )
-        return await found.observe()
-
-    async def observe_all(self) -> Mapping[str, bool]:
-        """As :class:`.ReleaseLister`."""
         revisions = await self._manager.observe_all()
-        return {name: revision.ours for name, revision in revisions.items()}
+        return await found.observe({name: revision.ours for name, revision in revisions.items()})
 
     async def _module(self, module: model.Module, made: plan.ConvergePlan) -> plan_report.ModuleReport:
         verdict = made.verdicts[module.name]

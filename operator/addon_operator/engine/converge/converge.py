@@ -8,19 +8,25 @@ import asyncio
 import dataclasses
 import enum
 import functools
+import random
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Final, Protocol
 
 from addon_operator.engine import events
-from addon_operator.engine.converge import converge_backoff, task_factory
-from addon_operator.engine.queues import tasks
-from addon_operator.engine.queues.task_queue import TaskQueue
+from addon_operator.engine.converge import task_factory
+from addon_operator.engine.queues import task_queue, tasks
 from addon_operator.engine.state import ConvergeState
 from addon_operator.kernel import names
 from addon_operator.modules import plan
 
 ACTIVATION_AFTER_ALL: Final = "AfterAllHooksChangeGlobalValues"
+AT_ONCE: Final = 5
+"""Rounds in a row that follow without a delay."""
+GIVE_WAY: Final = 3
+"""Converges in a row that give way to what hooks change on events and ticks."""
+LOOK_AGAIN: Final = 1.0
+"""Seconds between two looks at whether a converge that does not give way is stalled."""
 
 
 class OnFailure(enum.StrEnum):
@@ -28,6 +34,30 @@ class OnFailure(enum.StrEnum):
 
     WAIT = "wait"
     CONTINUE = "continue"
+
+
+class ConvergeBackoff:
+    """Counts the rounds since global values were last left alone, or something else asked for a converge.
+
+    The documents converge again whenever an ``afterAll`` hook changed global values. Hooks that never agree
+    would keep every module running and could upgrade every release again and again; so only some rounds
+    follow at once, and later ones with the delays of a failing task.
+    """
+
+    def __init__(self, rng: random.Random | None = None) -> None:
+        self._rng = rng or random.Random()  # noqa: S311 # jitter
+        self.rounds = 0
+        """Converges in a row whose ``afterAll`` hooks changed global values."""
+
+    def reset(self) -> None:
+        """Begin to count anew."""
+        self.rounds = 0
+
+    def changed(self) -> float:
+        """Count a round; seconds until the next one may begin, 0 for at once."""
+        self.rounds += 1
+        late = self.rounds - AT_ONCE
+        return task_queue.retry_delay(late, self._rng) if late > 0 else 0.0
 
 
 class Timers(Protocol):
@@ -57,7 +87,7 @@ class Converger:
 
     def __init__(
         self,
-        queue: TaskQueue,
+        queue: task_queue.TaskQueue,
         make: task_factory.TaskFactory,
         tell: events.Listener,
         *,
@@ -70,7 +100,7 @@ class Converger:
         self._tell = tell
         self._on_failure = on_failure
         self._timers = timers
-        self._settling = converge_backoff.Settling()
+        self._backoff = ConvergeBackoff()
         self._later: asyncio.TimerHandle | None = None
         self._gave_way = 0
         self._put_off: str | None = None
@@ -111,7 +141,7 @@ class Converger:
             self._later.cancel()
             self._later = None
         if activation != ACTIVATION_AFTER_ALL:
-            self._settling.reset()
+            self._backoff.reset()
         self._put_off = None
         self._wanted = activation
         self._queue.drop(lambda task: task.converge is not None or task.kind is tasks.TaskKind.MODULE_RUN)
@@ -126,7 +156,7 @@ class Converger:
         """
         if self._progress is None or self._wanted is not None:
             self.request(activation)
-        elif self._gave_way < converge_backoff.GIVE_WAY or self.is_stalled:
+        elif self._gave_way < GIVE_WAY or self.is_stalled:
             self._gave_way += 1
             self.request(activation)
         elif self._put_off is None:
@@ -139,7 +169,7 @@ class Converger:
             self.request(self._put_off)
         elif self._put_off is not None:
             timers = self._timers or asyncio.get_running_loop()
-            self._later = timers.call_later(converge_backoff.LOOK_AGAIN, self._take_up)
+            self._later = timers.call_later(LOOK_AGAIN, self._take_up)
 
     def will_run(self, module: names.ModuleName) -> bool:
         """Whether a converge that is wanted or under way has yet to begin a run of the module."""
@@ -191,7 +221,7 @@ class Converger:
         await self._together(progress, purges, wait=_first_try)
         changing = await self._after_all(progress)
         if not changing:
-            self._settling.reset()
+            self._backoff.reset()
         if not changing or not self._once_more(changing):
             await self._stragglers(progress)
 
@@ -207,11 +237,11 @@ class Converger:
 
     def _once_more(self, changing: Sequence[str]) -> bool:
         """Whether the next converge follows at once."""
-        delay = self._settling.changed()
+        delay = self._backoff.changed()
         if not delay:
             self.request(ACTIVATION_AFTER_ALL)
             return True
-        self._tell(events.ConvergeUnsettled(self._settling.rounds, changing, delay))
+        self._tell(events.ConvergeUnsettled(self._backoff.rounds, changing, delay))
         timers = self._timers or asyncio.get_running_loop()
         self._later = timers.call_later(delay, functools.partial(self.request, ACTIVATION_AFTER_ALL))
         return False

@@ -1,39 +1,16 @@
 """Discovery of modules: observe flags, ``enabled`` scripts and releases; the plan is decided elsewhere."""
 
 import os
-import pathlib
 from collections.abc import Mapping, Sequence
-from typing import Final, Protocol
+from typing import Final
 
 from addon_operator.engine import events, state
 from addon_operator.engine.hooks import hook_runner
-from addon_operator.kernel import errors, json_types, names
+from addon_operator.kernel import errors, names
 from addon_operator.modules import model, plan
 from addon_operator.values import store
 
 _SHOWN: Final = 5
-
-
-class ReleaseLister(Protocol):
-    """Where releases are looked up."""
-
-    async def observe_all(self) -> Mapping[str, bool]:
-        """Name of each release in the operator's namespace, and whether an addon-operator made it."""
-        ...
-
-
-class EnabledScripts(Protocol):
-    """Where ``enabled`` scripts are run; see :class:`.HookRunner`."""
-
-    async def enabled(
-        self,
-        script: pathlib.Path,
-        module: names.ModuleName,
-        config_values: json_types.JsonObject,
-        values: json_types.JsonObject,
-    ) -> hook_runner.EnabledResult:
-        """Ask a module's ``enabled`` script whether the module is enabled."""
-        ...
 
 
 class NoModulesError(errors.AddonOperatorError):
@@ -57,8 +34,7 @@ class Discovery:
         self,
         states: state.ModuleStates,
         values: store.ValuesStore,
-        runner: EnabledScripts,
-        releases: ReleaseLister,
+        runner: hook_runner.HookRunner,
         *,
         purge: plan.PurgePolicy,
         ignored_releases: frozenset[str],
@@ -68,19 +44,17 @@ class Discovery:
         self._states = states
         self._values = values
         self._runner = runner
-        self._releases = releases
         self._purge = purge
         self._ignored_releases = ignored_releases
         self._allow_empty = allow_empty
         self._tell = tell
 
-    async def observe(self) -> plan.Observed:
-        """Look at everything once.
+    async def observe(self, releases: Mapping[str, bool]) -> plan.Observed:
+        """Look at everything once; ``releases`` are those that there are, and whether they are ours.
 
         Raises an :class:`.AddonOperatorError` that names the module when its
         ``enabled`` script fails, or tells what the API server refused, and :class:`NoModulesError`.
         """
-        releases = await self._releases.observe_all()
         observed = plan.Observed(
             modules=self._states.modules,
             verdicts=await self._verdicts(),

@@ -60,7 +60,7 @@ class TaskFactory:
 
         async def run(task: tasks.Task) -> None:
             try:
-                observed = await self._discovery.observe()
+                observed = await self._discovery.observe(await self._releases.observe_all())
                 made = plan.plan_converge(observed)
             except Exception as error:
                 self._tell(events.DiscoveryFailed())

@@ -5,7 +5,7 @@ Source: steps 5 and 6 of "Steps of addon-operator lifecycle" in the documentatio
 
 import dataclasses
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, Protocol
 
 from addon_operator.engine import events, state
@@ -26,6 +26,10 @@ MAIN_QUEUE: Final = "main"
 
 class Releases(Protocol):
     """The Helm side of a module."""
+
+    async def observe_all(self) -> Mapping[str, bool]:
+        """Name of each release in the operator's namespace, and whether an addon-operator made it."""
+        ...
 
     async def ensure(self, module: model.Module, activation: str, *, fresh: bool) -> None:
         """Install or upgrade the module's release if that is needed.

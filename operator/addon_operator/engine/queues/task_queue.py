@@ -10,10 +10,10 @@ import contextlib
 import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final
 
 from addon_operator.aio import waiting
 from addon_operator.engine import events
-from addon_operator.engine.queues import retry_delays
 from addon_operator.engine.queues.tasks import (
     GLOBAL_OWNER,
     Outcome,
@@ -23,6 +23,15 @@ from addon_operator.engine.queues.tasks import (
 )
 from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import errors
+
+RETRIES: Final = waiting.Backoff(5.0, 30.0, growth=1.5)
+"""Seconds between the tries of a failing task. Source: "Task queues" of the addon-operator documentation."""
+_JITTER: Final = 0.1
+
+
+def retry_delay(attempt: int, rng: random.Random) -> float:
+    """Seconds to wait after failed try number ``attempt`` (1, 2, …): 5 growing to 30, with jitter."""
+    return min(RETRIES.longest, RETRIES.after(attempt) * (1 + rng.random() * _JITTER))
 
 
 def pick(
@@ -230,7 +239,7 @@ class TaskQueue:
             self._tell(events.TaskFailed(self.name, task, error, None))
             self._finish(task, Outcome.DROPPED if task.superseded else Outcome.DONE)
             return
-        wait = task.fixed_delay or retry_delays.delay(task.attempts, self._rng)
+        wait = task.fixed_delay or retry_delay(task.attempts, self._rng)
         self._tell(events.TaskFailed(self.name, task, error, wait))
         if not task.tried.done():
             task.tried.set_result(None)

@@ -11,7 +11,7 @@ import datetime as dt
 import itertools
 import random
 import threading
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import kopf
@@ -19,7 +19,7 @@ import kopf
 from addon_operator.aio import waiting
 from addon_operator.kernel import errors
 from addon_operator.kube.access import credentials
-from addon_operator.kube.client import watching_sessions
+from addon_operator.kube.client import client, watching_sessions
 from addon_operator.kube.informers import watch_health
 
 _RESTARTS: Final = waiting.Backoff(1.0, 30.0)
@@ -30,8 +30,6 @@ _STOP_TIMEOUT: Final = 10.0
 # For Kopf's peering, which is off. Without one Kopf asks for the user's name, and a pod's uid often has none.
 _IDENTITY: Final[Any] = "addon-operator"
 
-Login = Callable[[], Awaitable[credentials.Credentials]]
-"""Gives fresh credentials; runs in the loop that started the thread."""
 LogRestart = Callable[[str, float], None]
 """Told why Kopf ended, and in how many seconds it is started again; called from the thread."""
 
@@ -55,14 +53,15 @@ class KopfThread:
         self,
         name: str,
         scope: Scope,
-        login: Login,
+        kube: client.KubeClient,
         log_restart: LogRestart,
         health: watch_health.WatchHealth,
     ) -> None:
-        """``health`` is told whether the watch stands."""
+        """Kopf gets the credentials of ``kube``; ``health`` is told whether the watch stands."""
         self._name = name
         self._scope = scope
-        self._login = login
+        self._kube = kube
+        self._has_logged_in = False
         self._log_restart = log_restart
         self.health = health
         """Whether the watch stands."""
@@ -160,7 +159,9 @@ class KopfThread:
             raise RuntimeError("the thread was not started")
 
         async def call() -> credentials.Credentials:
-            return await self._login()
+            # A second login means that the credentials were refused.
+            renew, self._has_logged_in = self._has_logged_in, True
+            return await self._kube.current_credentials(renew=renew)
 
         try:
             current = await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(call(), self._home))

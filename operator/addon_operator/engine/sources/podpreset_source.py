@@ -7,6 +7,7 @@ from typing import Any, Literal
 import kopf
 
 from addon_operator.engine.sources import kopf_thread
+from addon_operator.kube.client import client
 from addon_operator.kube.informers import watch_health
 from addon_operator.podpreset import model
 
@@ -20,14 +21,14 @@ class PodPresetSource(kopf_thread.KopfThread):
 
     def __init__(
         self,
-        login: kopf_thread.Login,
+        kube: client.KubeClient,
         deliver: Deliver,
         log_restart: kopf_thread.LogRestart,
         health: watch_health.WatchHealth,
     ) -> None:
         """``deliver`` is called in the loop that starts the source, ``log_restart`` in its thread."""
         self._deliver = deliver
-        super().__init__("podpresets", kopf_thread.Scope(self._register), login, log_restart, health)
+        super().__init__("podpresets", kopf_thread.Scope(self._register), kube, log_restart, health)
 
     def _register(self, registry: kopf.OperatorRegistry) -> None:
         @kopf.on.event(model.GROUP, model.VERSION, model.PLURAL, registry=registry)

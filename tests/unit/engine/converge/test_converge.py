@@ -7,7 +7,7 @@ from typing import cast
 import pytest
 
 from addon_operator.engine import events, state
-from addon_operator.engine.converge import converge, converge_backoff, task_factory
+from addon_operator.engine.converge import converge, task_factory
 from addon_operator.engine.queues import task_queue
 from addon_operator.kernel.names import ModuleName
 from tests.unit.engine import fakes
@@ -331,11 +331,11 @@ async def test_after_all_hooks_that_never_agree_let_converges_follow_with_a_grow
     bench.converger.request("onStartup")
     await bench.converger.first_done.wait()
     await fakes.settle()
-    assert bench.ran.count("afterAll") == converge_backoff.AT_ONCE + 1
+    assert bench.ran.count("afterAll") == converge.AT_ONCE + 1
     assert bench.converger.state is state.ConvergeState.IDLE
     bench.timers.fire()
     await fakes.settle()
-    assert bench.ran.count("afterAll") == converge_backoff.AT_ONCE + 2
+    assert bench.ran.count("afterAll") == converge.AT_ONCE + 2
     (first, second) = bench.told.unsettled
     assert [(each.rounds, each.hooks) for each in (first, second)] == [(6, ["afterAll"]), (7, ["afterAll"])]
     assert 5 <= first.delay < second.delay
@@ -359,7 +359,7 @@ async def gives_way(bench: Bench) -> None:
     """A converge that has as often as it may given way to hooks, and waits for the module ``a``."""
     bench.steps.plan = make_plan((10, ["a"]), (20, ["b"]))
     bench.converger.request("onStartup")
-    for _ in range(converge_backoff.GIVE_WAY):
+    for _ in range(converge.GIVE_WAY):
         gate = bench.steps.gates["run a"] = asyncio.Event()
         await fakes.settle()
         bench.converger.request_for_hook("GlobalValuesChanged")
@@ -377,7 +377,7 @@ async def test_hooks_that_change_values_all_the_time_let_a_converge_end_now_and_
     await fakes.settle()
     assert bench.ran.count("run b") == 2, "one of the converge that went on, one of the one that was put off"
     changed = "GlobalValuesChanged"
-    gave_way = [("onStartup", True), *[(changed, True)] * (converge_backoff.GIVE_WAY - 1)]
+    gave_way = [("onStartup", True), *[(changed, True)] * (converge.GIVE_WAY - 1)]
     assert bench.told.ended == [*gave_way, (changed, False), (changed, False)]
 
 

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import pathlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import cast
 
 import pytest
@@ -60,6 +60,9 @@ class Releases:
         self.noted: list[str] = []
         self.error: errors.AddonOperatorError | None = None
         self.fresh: list[bool] = []
+
+    async def observe_all(self) -> Mapping[str, bool]:
+        raise AssertionError("the discovery does that")
 
     async def ensure(self, module: model.Module, activation: str, *, fresh: bool) -> None:
         self.log.append("helm")

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
-from addon_operator.engine.queues import retry_delays, task_queue, tasks
+from addon_operator.engine.queues import task_queue, tasks
 from addon_operator.kernel import errors
 from tests.unit.engine import fakes
 
@@ -310,7 +310,7 @@ async def test_draining_starts_nothing_more_and_waits_for_the_step_that_runs(wor
 
 def test_the_backoff_grows_from_5_to_30_seconds() -> None:
     waits = {
-        attempt: [retry_delays.delay(attempt, random.Random(seed)) for seed in range(20)]
+        attempt: [task_queue.retry_delay(attempt, random.Random(seed)) for seed in range(20)]
         for attempt in range(1, 40)
     }
     assert all(5 <= wait <= 30 for each in waits.values() for wait in each)

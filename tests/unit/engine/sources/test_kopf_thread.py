@@ -6,13 +6,14 @@ import itertools
 import os
 import threading
 from collections.abc import Iterable, Sized
+from typing import cast
 
 import kopf
 import pytest
 from kopf._cogs.aiokits import aioadapters
 
 from addon_operator.engine.sources import kopf_thread
-from addon_operator.kube.access import credentials
+from addon_operator.kube.client import client
 from addon_operator.kube.informers import watch_health
 
 
@@ -20,8 +21,8 @@ def health() -> watch_health.WatchHealth:
     return watch_health.WatchHealth("the watch")
 
 
-async def no_login() -> credentials.Credentials:
-    raise AssertionError("nobody logs in here")
+NOBODY = cast("client.KubeClient", None)
+"""Nobody logs in here."""
 
 
 def fails(_: kopf.OperatorRegistry) -> None:
@@ -37,7 +38,7 @@ async def test_a_thread_that_is_gone_has_ended() -> None:
         gone.set()
         raise SystemExit
 
-    watch = kopf_thread.KopfThread("test", kopf_thread.Scope(fails), no_login, end_thread, health())
+    watch = kopf_thread.KopfThread("test", kopf_thread.Scope(fails), NOBODY, end_thread, health())
     ended_before = watch.ended
     assert not ended_before, "it has not begun"
     watch.start()
@@ -63,7 +64,7 @@ async def test_a_watch_begins_under_a_uid_without_a_name(monkeypatch: pytest.Mon
             await watch.stop()
             await asyncio.Event().wait()
 
-    watch = kopf_thread.KopfThread("test", kopf_thread.Scope(register), no_login, lambda *_: None, health())
+    watch = kopf_thread.KopfThread("test", kopf_thread.Scope(register), NOBODY, lambda *_: None, health())
     reason, _ = await asyncio.to_thread(watch._once)
     assert (begun, reason) == (["its handlers"], "Kopf ended")
 
@@ -78,7 +79,7 @@ async def test_kopf_is_started_again_after_an_error_of_its_own(monkeypatch: pyte
     monkeypatch.setattr(kopf, "operator", fail)
     told = threading.Event()
     watch = kopf_thread.KopfThread(
-        "test", kopf_thread.Scope(lambda _: None), no_login, lambda *_: told.set(), health()
+        "test", kopf_thread.Scope(lambda _: None), NOBODY, lambda *_: told.set(), health()
     )
     watch.start()
     started_again = told.wait(5)
@@ -98,9 +99,7 @@ def test_a_request_is_tried_without_end_and_with_bounded_pauses() -> None:
 
 async def test_a_watch_that_was_stopped_has_not_ended_by_itself() -> None:
     told = threading.Event()
-    watch = kopf_thread.KopfThread(
-        "test", kopf_thread.Scope(fails), no_login, lambda *_: told.set(), health()
-    )
+    watch = kopf_thread.KopfThread("test", kopf_thread.Scope(fails), NOBODY, lambda *_: told.set(), health())
     watch.start()
     assert told.wait(10)
     assert not watch.ended

@@ -4,7 +4,7 @@ import pathlib
 
 import pytest
 
-from addon_operator.app import child_environment
+from addon_operator.app import hook_environment
 from addon_operator.kube.access import auth
 
 CREDENTIALS = {
@@ -37,7 +37,7 @@ OPERATORS = {"PATH": "/bin", "HOME": "/h", "HELM_DRIVER": "secret", "MY_TOKEN": 
     ],
 )
 def test_hooks_inherit_what_is_allowed(wanted: tuple[str, ...], names: set[str]) -> None:
-    assert set(child_environment.inherited(CREDENTIALS | OPERATORS, wanted)) == names
+    assert set(hook_environment.inherited(CREDENTIALS | OPERATORS, wanted)) == names
 
 
 def test_every_name_of_a_setting_that_leads_to_a_credential_is_one() -> None:
@@ -45,13 +45,13 @@ def test_every_name_of_a_setting_that_leads_to_a_credential_is_one() -> None:
         *CREDENTIALS,
         "SHELL_OPERATOR_DEBUG_UNIX_SOCKET",
         "ADDON_OPERATOR_ADMISSION_SERVER_CERTS_DIR",
-    } <= (child_environment.CREDENTIALS | {"HELM_KUBETOKEN"})
+    } <= (hook_environment.CREDENTIALS | {"HELM_KUBETOKEN"})
 
 
 def test_what_the_operator_gives_hooks_need_not_be_allowed(tmp_path: pathlib.Path) -> None:
     kubeconfig = tmp_path / "kubeconfig"
     kubeconfig.write_text(KUBECONFIG)
     access = auth.load_access(kubeconfig, None, None, {})
-    made = child_environment.of_hooks({"KUBECONFIG": "/other", "A": "a"}, access, tmp_path, ())
+    made = hook_environment.of_hooks({"KUBECONFIG": "/other", "A": "a"}, access, tmp_path, ())
     assert set(made) == {"KUBECONFIG", "PYTHONPATH", "ADDON_OPERATOR_SHELL_LIBRARY"}
     assert made["KUBECONFIG"] == str(kubeconfig)

@@ -3,6 +3,7 @@
 import dataclasses
 import pathlib
 from collections.abc import Mapping
+from typing import cast
 
 import pytest
 
@@ -39,21 +40,10 @@ class Scripts:
         return answer
 
 
-class Releases:
-    def __init__(self) -> None:
-        self.error: errors.AddonOperatorError | None = None
-
-    async def observe_all(self) -> Mapping[str, bool]:
-        if self.error is not None:
-            raise self.error
-        return {"web": True, "foreign": False}
-
-
 @dataclasses.dataclass
 class Bench:
     root: pathlib.Path
     scripts: Scripts = dataclasses.field(default_factory=Scripts)
-    releases: Releases = dataclasses.field(default_factory=Releases)
     heard: fakes.Heard = dataclasses.field(default_factory=fakes.Heard)
     modules: list[model.Module] = dataclasses.field(default_factory=list)
     allow_empty: bool = False
@@ -75,14 +65,13 @@ class Bench:
         found = module_discovery.Discovery(
             state.ModuleStates(self.modules, fakes.ignore),
             values,
-            self.scripts,
-            self.releases,
+            cast("hook_runner.HookRunner", self.scripts),
             purge=self.purge,
             ignored_releases=frozenset({"kept"}),
             allow_empty=self.allow_empty,
             tell=self.heard.append,
         )
-        return await found.observe()
+        return await found.observe({"web": True, "foreign": False})
 
 
 @pytest.fixture
@@ -161,14 +150,6 @@ async def test_an_error_of_a_script_names_the_module_once(bench: Bench) -> None:
     bench.scripts.answers["web"] = hook_runner.EnabledScriptError(ModuleName("web"), "failed")
     with pytest.raises(errors.ModuleError, match=r"^module web: its enabled script failed$"):
         await bench.observe()
-
-
-async def test_releases_that_cannot_be_listed_are_an_error_before_any_script_runs(bench: Bench) -> None:
-    bench.module("web", script_mode=0o755)
-    bench.releases.error = errors.AddonOperatorError("the API server is away")
-    with pytest.raises(errors.AddonOperatorError, match="away"):
-        await bench.observe()
-    assert bench.scripts.seen == {}
 
 
 async def test_what_was_observed_is_all_that_the_plan_needs(bench: Bench) -> None:

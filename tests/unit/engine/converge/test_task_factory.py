@@ -1,0 +1,82 @@
+"""The tasks that a converge is made of."""
+
+import pathlib
+from collections.abc import Mapping
+from typing import cast
+
+import pytest
+
+from addon_operator.engine import events, state
+from addon_operator.engine.converge import module_discovery, task_factory
+from addon_operator.engine.hooks import global_hooks
+from addon_operator.engine.modules import module_crds, module_run
+from addon_operator.kernel import errors, names
+from addon_operator.modules import model, plan
+from addon_operator.values import store
+from tests.unit.engine import fakes
+
+WEB = names.ModuleName("web")
+
+
+class Discovery:
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+        self.asked = 0
+
+    async def observe(self, releases: Mapping[str, bool]) -> plan.Observed:
+        self.asked += 1
+        raise self._error
+
+
+class Releases:
+    def __init__(self, error: errors.AddonOperatorError | None = None) -> None:
+        self._error = error
+
+    async def observe_all(self) -> Mapping[str, bool]:
+        if self._error is not None:
+            raise self._error
+        return {}
+
+
+def factory(
+    states: state.ModuleStates, discovery: Discovery, releases: Releases, heard: fakes.Heard
+) -> task_factory.TaskFactory:
+    return task_factory.TaskFactory(
+        states,
+        cast("store.ValuesStore", None),
+        cast("global_hooks.GlobalHooks", None),
+        cast("module_discovery.Discovery", discovery),
+        cast("module_run.ModuleRunner", None),
+        cast("module_run.Releases", releases),
+        cast("module_crds.ModuleCrds", None),
+        heard.append,
+    )
+
+
+@pytest.mark.parametrize(
+    ("error", "shown"),
+    [
+        (errors.ModuleError(WEB, "its enabled script failed"), "module web: its enabled script failed"),
+        (errors.AddonOperatorError("the API server does not answer"), ""),
+    ],
+    ids=["of a module", "of all"],
+)
+async def test_a_failed_discovery_is_counted_and_shown_at_its_module(
+    error: errors.AddonOperatorError, shown: str
+) -> None:
+    states = state.ModuleStates([model.Module(WEB, 10, pathlib.Path("010-web"))], fakes.ignore)
+    heard = fakes.Heard()
+    made = factory(states, Discovery(error), Releases(), heard)
+    task = made.discover("onStartup", lambda _plan: None)
+    with pytest.raises(type(error)):
+        await task.run(task)
+    assert (len(heard.of(events.DiscoveryFailed)), states[WEB].last_error) == (1, shown)
+
+
+async def test_releases_that_cannot_be_listed_are_an_error_before_any_script_runs() -> None:
+    states = state.ModuleStates([model.Module(WEB, 10, pathlib.Path("010-web"))], fakes.ignore)
+    discovery, away = Discovery(AssertionError()), errors.AddonOperatorError("the API server is away")
+    task = factory(states, discovery, Releases(away), fakes.Heard()).discover("onStartup", lambda _plan: None)
+    with pytest.raises(errors.AddonOperatorError, match="away"):
+        await task.run(task)
+    assert discovery.asked == 0

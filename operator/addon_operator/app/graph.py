@@ -21,8 +21,8 @@ from addon_operator.engine.hooks import global_hooks, hook_outputs, hook_run, ho
 from addon_operator.engine.modules import (
     module_crds,
     module_files,
+    module_hooks,
     module_loader,
-    module_releases,
     module_reload,
     module_run,
     module_scan,
@@ -78,7 +78,7 @@ class Operator:
     watches: informers.Informers
     config: config_sync.ConfigSync
     source: config_map_source.ConfigMapSource
-    healing: drift_setup.HealingParts
+    drift: drift_setup.DriftParts
     modules: module_watch.ModuleWatch | None
     """Who watches the modules directories, if somebody shall."""
     inspected: debug_api.Inspected
@@ -123,9 +123,19 @@ class Graph:
             parts.warn,
         )
         self._definitions = self._module_crds()
-        self._healing = self._healing_parts()
-        self._releases = self._healing.releases
-        self._module_runner = self._make_module_runner()
+        self._drift = self._drift_parts()
+        self._releases = self._drift.releases
+        self._module_hooks = module_hooks.ModuleHooks(
+            self._states, self._values, self._runner, self._tell, parts.warn
+        )
+        self._module_runner = module_run.ModuleRunner(
+            self._states,
+            self._module_hooks,
+            self._executor,
+            self._bindings,
+            self._releases,
+            self._tell,
+        )
 
     @property
     def config(self) -> config_sync.ConfigSync:
@@ -152,14 +162,14 @@ class Graph:
             self._watches,
             self._config,
             self._source(),
-            self._healing,
+            self._drift,
             self._module_watch(running),
             self._inspected(running, hooks),
         )
 
     def _module_watch(self, running: engine.Engine) -> module_watch.ModuleWatch | None:
         reload = module_reload.ModuleReload(
-            self._values, self._states, self._config, self._module_runner, self._tell, end=running.forget
+            self._values, self._states, self._config, self._module_hooks, self._tell, end=running.forget
         )
         if not self._settings.watch_modules:
             return None
@@ -194,7 +204,7 @@ class Graph:
             state.ModulesByName(self._states),
             renderer,
             snapshots=self._bindings,
-            monitor=self._healing,
+            monitor=self._drift,
         )
 
     def _hook_runner(self) -> hook_runner.HookRunner:
@@ -240,17 +250,6 @@ class Graph:
             self._parts.kube, self._kinds, self._own_deletions, self._parts.jq, self._clock
         )
 
-    def _make_module_runner(self) -> module_run.ModuleRunner:
-        return module_run.ModuleRunner(
-            self._states,
-            module_run.Hooks(self._runner, self._executor, self._bindings),
-            self._releases,
-            self._tell,
-            drop_values=self._values.drop_patches,
-            warn=self._parts.warn,
-            clock=self._clock,
-        )
-
     def _steps(self, hooks: tuple[state.Hook, ...]) -> task_factory.TaskFactory:
         return task_factory.TaskFactory(
             self._states,
@@ -263,17 +262,19 @@ class Graph:
             self._tell,
         )
 
-    def _healing_parts(self) -> drift_setup.HealingParts:
+    def _drift_parts(self) -> drift_setup.DriftParts:
         parts = self._parts
         cluster = drift_setup.Cluster(
-            parts.kube, self._kinds, self._watches, self._own_deletions, self._settings.namespace
+            parts.kube,
+            self._kinds,
+            self._watches,
+            self._own_deletions,
+            parts.releases,
+            self._settings.namespace,
+            parts.ignored_releases,
         )
-        releases = module_releases.ModuleReleases(
-            parts.releases, self._values, self._tell, ignored=parts.ignored_releases
-        )
-        return drift_setup.heal(
+        return drift_setup.drift_parts(
             cluster,
-            releases,
             self._definitions,
             self._values,
             self._tell,

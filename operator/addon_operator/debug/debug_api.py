@@ -234,7 +234,7 @@ def _shared(monitor: ResourceMonitor | None, module: str) -> list[json_types.Jso
 
 def _absent(monitor: ResourceMonitor | None, module: names.ModuleName) -> list[json_types.JsonValue]:
     rows = (monitor.resources_of(module) if monitor else None) or ()
-    return [row["resource"] for row in rows if row["state"] == watched_resources.Presence.ABSENT]
+    return [row["resource"] for row in rows if row["state"] == watched_resources.ResourceState.ABSENT]
 
 
 def _watched(monitor: ResourceMonitor | None, module: names.ModuleName) -> object:

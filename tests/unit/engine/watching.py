@@ -2,16 +2,17 @@
 
 import asyncio
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from addon_operator.engine import events
-from addon_operator.engine.drift import kind_watch, watched_resources
-from addon_operator.helm.releases import release_types
+from addon_operator.engine.drift import restoring, watched_resources
+from addon_operator.helm.releases import release_types, releases
 from addon_operator.kernel import errors
 from addon_operator.kernel.names import ModuleName
-from addon_operator.kube.discovery import api_resources, discovery
-from addon_operator.kube.informers import informers, object_changes, object_selections
+from addon_operator.kube.client import client
+from addon_operator.kube.discovery import api_resources, discovery, presence
+from addon_operator.kube.informers import informers, object_changes, object_selections, projections
 from addon_operator.modules import manifests
 
 ALL = frozenset({"get", "list", "watch"})
@@ -95,8 +96,12 @@ class Cluster:
         """Writes that are under way."""
 
     def subscribe(
-        self, selection: object_selections.ObjectSelection, listener: object_changes.Listener
+        self,
+        selection: object_selections.ObjectSelection,
+        projection: projections.Projection,
+        listener: object_changes.Listener,
     ) -> informers.Subscription:
+        assert isinstance(projection, projections.Presence)
         self.subscriptions.append(Subscription(selection, listener, self))
         return cast("informers.Subscription", self.subscriptions[-1])
 
@@ -196,5 +201,23 @@ class Cluster:
 
 
 def resources_of(cluster: Cluster) -> watched_resources.WatchedResources:
-    watches: kind_watch.Watches = cluster
-    return watched_resources.WatchedResources(watches, cluster, cluster, cluster.tell, namespace="addons")
+    return watched_resources.WatchedResources(
+        cast("informers.Informers", cluster),
+        cast("discovery.Catalog", cluster),
+        cast("presence.ObjectProbe", cluster),
+        cluster.tell,
+        namespace="addons",
+    )
+
+
+def restorer_of(cluster: Cluster, is_brought: Callable[[str], bool] = lambda _: False) -> restoring.Restorer:
+    return restoring.Restorer(
+        cast("releases.ReleaseManager", cluster),
+        cast("client.KubeClient", cluster),
+        namespace="addons",
+        is_brought=is_brought,
+    )
+
+
+def probe_of(cluster: Cluster) -> presence.ObjectProbe:
+    return cast("presence.ObjectProbe", cluster)

@@ -6,7 +6,7 @@ from typing import Final
 from addon_operator.engine import events, state
 from addon_operator.engine.converge import module_discovery
 from addon_operator.engine.hooks import global_hooks
-from addon_operator.engine.modules import module_crds, module_run
+from addon_operator.engine.modules import module_crds, module_releases, module_run
 from addon_operator.engine.queues import tasks
 from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import errors, names
@@ -29,7 +29,7 @@ class TaskFactory:
         hooks: global_hooks.GlobalHooks,
         discover: module_discovery.Discovery,
         runner: module_run.ModuleRunner,
-        releases: module_run.Releases,
+        releases: module_releases.ModuleReleases,
         definitions: module_crds.ModuleCrds,
         tell: events.Listener,
     ) -> None:

@@ -1,4 +1,4 @@
-"""Healing: a resource of a release that disappears is restored from the record of the release.
+"""Drift: a resource of a release that disappears is restored from the record of the release.
 
 The resources of all releases are followed by their metadata, with one watch for each kind, which all modules
 share. A deletion is no reason when the module's own hook asked for it, and while Helm works on the release.
@@ -11,14 +11,14 @@ import asyncio
 import collections
 import contextlib
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
-from typing import Final, Protocol
+from typing import Final
 
 from addon_operator.aio import waiting
 from addon_operator.engine import events, intents
 from addon_operator.engine.drift import drift_backoff, restoring, watched_resources
 from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import errors, names
-from addon_operator.kube.discovery import api_resources
+from addon_operator.kube.discovery import presence
 from addon_operator.kube.objects import own_deletions
 
 ACTIVATION: Final = "DetectAbsentHelmResources"
@@ -39,21 +39,13 @@ _CONFIRMED: Final = 5
 """So many absent resources are asked for one by one; if these are absent, the others are believed to be."""
 
 
-class Probe(Protocol):
-    """Asks for single objects; see :mod:`.presence`."""
-
-    async def exists(self, resource: api_resources.Resource, namespace: str, name: str) -> bool | None:
-        """Whether the object is there; ``None`` without the right to ask."""
-        ...
-
-
-class Healing:
-    """Finds out what has to be healed, and when."""
+class Drift:
+    """Finds out what has to be restored, and when."""
 
     def __init__(
         self,
         resources: watched_resources.WatchedResources,
-        probe: Probe,
+        probe: presence.ObjectProbe,
         restorer: restoring.Restorer,
         deletions: own_deletions.OwnDeletions,
         tell: events.Listener,
@@ -70,7 +62,7 @@ class Healing:
         self._at_work: collections.Counter[names.ModuleName] = collections.Counter()
         self._alone: dict[names.ModuleName, asyncio.Lock] = collections.defaultdict(asyncio.Lock)
         self._on_purpose: set[tuple[names.ModuleName, watched_resources.Watched]] = set()
-        self._backoffs: dict[names.ModuleName, drift_backoff.HealBackoffs] = {}
+        self._backoffs: dict[names.ModuleName, drift_backoff.DriftBackoffs] = {}
         self._due: dict[names.ModuleName, float] = {}
         self._tries: collections.Counter[names.ModuleName] = collections.Counter()
         self._blocked: collections.Counter[names.ModuleName] = collections.Counter()
@@ -133,9 +125,9 @@ class Healing:
         self._leave_to_helm(module, outcome.for_helm)
         return tuple(map(str, outcome.left + outcome.for_helm))
 
-    def healed(self, module: names.ModuleName, resources: Sequence[str]) -> None:
+    def restored_by_helm(self, module: names.ModuleName, resources: Sequence[str]) -> None:
         """A run brought back these resources."""
-        self._note_healed(module, resources, by_helm=True)
+        self._note_back(module, resources, by_helm=True)
 
     def recent(self, module: names.ModuleName) -> dict[str, int]:
         """The module's resources that were brought back lately, and how often in a row."""
@@ -167,20 +159,20 @@ class Healing:
             absent = await self._absent(module)
             ready = self._ready(module, absent)
             if ready:
-                await self._heal(module, ready)
+                await self._restore(module, ready)
 
     def _ready(
         self, module: names.ModuleName, absent: Sequence[watched_resources.Watched]
     ) -> list[watched_resources.Watched]:
         """Those that may be brought back at once; the others are looked at again."""
-        now, backoffs = self._clock.monotonic(), self._healed_of(module)
+        now, backoffs = self._clock.monotonic(), self._backoffs_of(module)
         waits = {watched: backoffs.wait(str(watched), now) for watched in absent}
         late = [watched for watched, seconds in waits.items() if seconds > 0]
         if late:
             self._postpone(module, tuple(map(str, late)), min(waits[watched] for watched in late))
         return [watched for watched, seconds in waits.items() if seconds <= 0]
 
-    async def _heal(self, module: names.ModuleName, absent: Sequence[watched_resources.Watched]) -> None:
+    async def _restore(self, module: names.ModuleName, absent: Sequence[watched_resources.Watched]) -> None:
         waiting, now = self._for_helm.get(module, {}), self._clock.monotonic()
         tried = [each for each in absent if waiting.get(each, now) <= now]
         if len(tried) < len(absent):
@@ -228,19 +220,19 @@ class Healing:
     def _note_restored(
         self, module: names.ModuleName, resources: Sequence[watched_resources.Watched]
     ) -> None:
-        self._note_healed(module, tuple(map(str, resources)), by_helm=False)
+        self._note_back(module, tuple(map(str, resources)), by_helm=False)
         if untold := set(resources).intersection(self._resources.missing_of(module)):
             self._untold.update(dict.fromkeys(untold, self._clock.monotonic() + LAG))
             self._look_in(module, LAG)
 
-    def _note_healed(self, module: names.ModuleName, resources: Sequence[str], *, by_helm: bool) -> None:
+    def _note_back(self, module: names.ModuleName, resources: Sequence[str], *, by_helm: bool) -> None:
         if resources:
             self._tell(events.ResourcesHealed(module, resources, by_helm))
-            self._healed_of(module).healed(resources, self._clock.monotonic())
+            self._backoffs_of(module).restored(resources, self._clock.monotonic())
             self._told_postponed.discard(module)
 
-    def _healed_of(self, module: names.ModuleName) -> drift_backoff.HealBackoffs:
-        return self._backoffs.setdefault(module, drift_backoff.HealBackoffs())
+    def _backoffs_of(self, module: names.ModuleName) -> drift_backoff.DriftBackoffs:
+        return self._backoffs.setdefault(module, drift_backoff.DriftBackoffs())
 
     def _postpone(self, module: names.ModuleName, absent: Sequence[str], wait: float) -> None:
         if module not in self._told_postponed:

@@ -12,27 +12,27 @@ FIRST_PAUSE: Final = 5.0
 MAX_PAUSE: Final = 300.0
 _BACKOFF: Final = waiting.Backoff(FIRST_PAUSE, MAX_PAUSE)
 CALM: Final = 60.0
-"""Seconds without healing after which the count begins anew; with pauses it takes some of them."""
+"""Seconds without a restoration after which the count begins anew; with pauses it takes some of them."""
 _CALM_PAUSES: Final = 3
 
 
 @dataclasses.dataclass(slots=True)
-class HealBackoff:
-    """The healings of one resource; times are monotonic seconds."""
+class DriftBackoff:
+    """The restorations of one resource; times are monotonic seconds."""
 
     count: int = 0
-    """Healings in a row."""
+    """Restorations in a row."""
     last: float = float("-inf")
 
     @property
     def pause(self) -> float:
-        """Seconds between the last healing and the next."""
+        """Seconds between the last restoration and the next."""
         if self.count < FREE:
             return 0.0
         return _BACKOFF.after(self.count - FREE + 1)
 
     def wait(self, now: float) -> float:
-        """Seconds to wait from ``now`` on; 0 when the module may be healed at once."""
+        """Seconds to wait from ``now`` on; 0 when it may be restored at once."""
         if self.is_calm(now):
             self.count = 0
         return max(0.0, self.last + self.pause - now)
@@ -41,17 +41,17 @@ class HealBackoff:
         """Whether nothing is left of what happened before."""
         return now - self.last > max(CALM, _CALM_PAUSES * self.pause)
 
-    def healed(self, now: float) -> None:
+    def restored(self, now: float) -> None:
         """The resource was brought back."""
         self.count += 1
         self.last = now
 
 
-class HealBackoffs:
-    """The healings of a module's resources, by their names."""
+class DriftBackoffs:
+    """The restorations of a module's resources, by their names."""
 
     def __init__(self) -> None:
-        self._known: dict[str, HealBackoff] = {}
+        self._known: dict[str, DriftBackoff] = {}
 
     def wait(self, resource: str, now: float) -> float:
         """Seconds to wait from ``now`` on; 0 when the resource may be brought back at once."""
@@ -62,8 +62,8 @@ class HealBackoffs:
         """What was brought back lately, and how often in a row."""
         return {name: known.count for name, known in self._known.items() if not known.is_calm(now)}
 
-    def healed(self, resources: Iterable[str], now: float) -> None:
+    def restored(self, resources: Iterable[str], now: float) -> None:
         """These were brought back."""
         self._known = {name: known for name, known in self._known.items() if not known.is_calm(now)}
         for resource in resources:
-            self._known.setdefault(resource, HealBackoff()).healed(now)
+            self._known.setdefault(resource, DriftBackoff()).restored(now)

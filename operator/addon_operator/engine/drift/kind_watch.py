@@ -3,11 +3,16 @@
 import asyncio
 import dataclasses
 from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol
 
 from addon_operator.kernel import names
 from addon_operator.kube.discovery import api_resources
-from addon_operator.kube.informers import informers, object_changes, object_selections, watch_health
+from addon_operator.kube.informers import (
+    informers,
+    object_changes,
+    object_selections,
+    projections,
+    watch_health,
+)
 
 ObjectKey = object_changes.ObjectKey
 
@@ -29,16 +34,6 @@ class Scope:
             namespaces=None if self.namespace is None else (self.namespace,),
             metadata_only=True,
         )
-
-
-class Watches(Protocol):
-    """Where objects are followed; see :mod:`.informers`."""
-
-    def subscribe(
-        self, selection: object_selections.ObjectSelection, listener: object_changes.Listener
-    ) -> informers.Subscription:
-        """Follow the objects, of which nothing but their names is wanted."""
-        ...
 
 
 class KindWatch:
@@ -76,9 +71,9 @@ class KindWatch:
         self._present: set[ObjectKey] = set()
         self._subscription: informers.Subscription | None = None
 
-    def open(self, watches: Watches) -> None:
+    def open(self, watches: informers.Informers) -> None:
         """Begin to follow the objects."""
-        self._subscription = watches.subscribe(self.scope.selection, self)
+        self._subscription = watches.subscribe(self.scope.selection, projections.Presence(), self)
 
     def close(self) -> None:
         """Let go of the objects."""

@@ -7,13 +7,13 @@ What Helm failed to change because nobody may change it is Helm's: it makes it a
 import asyncio
 import dataclasses
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Final, TypeAlias
 
 from addon_operator.engine.drift import watched_resources
 from addon_operator.helm import helm_errors, messages
-from addon_operator.helm.releases import release_types
+from addon_operator.helm.releases import release_types, releases
 from addon_operator.kernel import names
-from addon_operator.kube.client import api_errors
+from addon_operator.kube.client import api_errors, client
 from addon_operator.kube.discovery import api_resources
 from addon_operator.modules import manifests, release_objects
 
@@ -30,30 +30,6 @@ _NO_NAMESPACE: Final = 'namespaces "'
 _PASSING: Final = frozenset({404, 405, 409, 429})
 _TERMINATING: Final = "because it is being terminated"
 _DEFINITION_TERMINATING: Final = "while custom resource definition is terminating"
-
-
-class Records(Protocol):
-    """What releases consist of; see :class:`.ReleaseManager`."""
-
-    async def deployed(self, module: names.ModuleName) -> release_types.Deployed | None:
-        """What the deployed revision consists of; ``None`` if there is none."""
-        ...
-
-
-class Writer(Protocol):
-    """What is needed of :class:`.KubeClient`."""
-
-    async def create(
-        self, path: str, body: Mapping[str, Any], *, query: Mapping[str, str]
-    ) -> Mapping[str, Any]:
-        """Create an object in a collection."""
-        ...
-
-    async def apply(
-        self, path: str, body: Mapping[str, Any], *, field_manager: str, force: bool
-    ) -> Mapping[str, Any]:
-        """Server-side apply."""
-        ...
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -80,8 +56,8 @@ class Restorer:
 
     def __init__(
         self,
-        records: Records,
-        writer: Writer,
+        manager: releases.ReleaseManager,
+        kube: client.KubeClient,
         *,
         namespace: str,
         is_brought: Callable[[str], bool] = lambda _: False,
@@ -90,8 +66,8 @@ class Restorer:
         the CustomResourceDefinition of that name comes back.
         """
         self._is_brought = is_brought
-        self._records = records
-        self._writer = writer
+        self._manager = manager
+        self._kube = kube
         self._namespace = namespace
 
     async def restore(
@@ -106,7 +82,7 @@ class Restorer:
         Neither is what Helm failed to change because it never changes, unless it is in ``insist_on``.
         """
         try:
-            deployed = await self._records.deployed(module)
+            deployed = await self._manager.deployed(module)
         except helm_errors.ReleaseRecordError as error:
             return Restored(left=tuple(absent), reason=str(error))
         except api_errors.KubernetesError as error:
@@ -196,10 +172,10 @@ class Restorer:
         namespace = watched.key.namespace or None
         if is_server_side:
             path = watched.resource.path(namespace=namespace, name=watched.key.name)
-            await self._writer.apply(path, body, field_manager=_FIELD_MANAGER, force=True)
+            await self._kube.apply(path, body, field_manager=_FIELD_MANAGER, force=True)
         else:
             path = watched.resource.path(namespace=namespace)
-            await self._writer.create(path, body, query={"fieldManager": _FIELD_MANAGER})
+            await self._kube.create(path, body, query={"fieldManager": _FIELD_MANAGER})
 
 
 def _may_pass(error: api_errors.KubernetesError) -> bool:

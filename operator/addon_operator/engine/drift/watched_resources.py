@@ -10,13 +10,13 @@ from typing import Protocol
 from addon_operator.engine import events
 from addon_operator.engine.drift import kind_watch
 from addon_operator.kernel import names
-from addon_operator.kube.discovery import api_resources
-from addon_operator.kube.discovery import discovery as discovery_of_kinds
+from addon_operator.kube.discovery import api_resources, discovery, presence
+from addon_operator.kube.informers import informers
 from addon_operator.kube.objects import own_deletions
 from addon_operator.modules import crd_files, manifests
 
 
-class Presence(enum.StrEnum):
+class ResourceState(enum.StrEnum):
     """What is known of a resource."""
 
     PRESENT = "present"
@@ -55,7 +55,7 @@ class ResourceView:
     namespace: str
     """Empty for an object of the cluster."""
     name: str
-    state: Presence
+    state: ResourceState
     reason: str = ""
     """Why it is not watched."""
 
@@ -64,8 +64,8 @@ class ResourceView:
         return f"{self.kind} {'/'.join(filter(None, (self.namespace, self.name)))}"
 
 
-class Listener(Protocol):
-    """Who is told what the watches tell."""
+class PresenceListener(Protocol):
+    """Hears what the watches report; a seam, since drift is made after the watches."""
 
     def missing(self, modules: Iterable[names.ModuleName]) -> None:
         """Resources of these modules are not there."""
@@ -73,22 +73,6 @@ class Listener(Protocol):
 
     def returned(self, resource: Watched) -> None:
         """A resource is there (again)."""
-        ...
-
-
-class Kinds(Protocol):
-    """What the API server offers; see :class:`.Catalog`."""
-
-    async def find(self, kind: str, api_version: str | None = None) -> api_resources.Resource:
-        """The resource of that kind; raises :class:`.NoSuchKind`."""
-        ...
-
-
-class Rights(Protocol):
-    """What the operator may do; see :mod:`.presence`."""
-
-    async def may_follow_everywhere(self, resource: api_resources.Resource) -> bool:
-        """Whether the operator has the rights to list and watch the objects of all namespaces."""
         ...
 
 
@@ -104,9 +88,9 @@ class WatchedResources:
 
     def __init__(
         self,
-        watches: kind_watch.Watches,
-        kinds: Kinds,
-        rights: Rights,
+        watches: informers.Informers,
+        kinds: discovery.Catalog,
+        probe: presence.ObjectProbe,
         tell: events.Listener,
         *,
         namespace: str,
@@ -114,10 +98,10 @@ class WatchedResources:
         """``namespace`` is that of the releases, where resources are whose manifest names none."""
         self._watches = watches
         self._kinds = kinds
-        self._rights = rights
+        self._probe = probe
         self._tell = tell
         self._namespace = namespace
-        self._listener: Listener | None = None
+        self._listener: PresenceListener | None = None
         self._followed: dict[names.ModuleName, _Followed] = {}
         self._open: dict[kind_watch.Scope, kind_watch.KindWatch] = {}
         self._may_follow: dict[api_resources.Resource, bool] = {}
@@ -125,7 +109,7 @@ class WatchedResources:
         self._shared: dict[tuple[names.ModuleName, ...], tuple[str, ...]] = {}
         self._busy = asyncio.Lock()
 
-    def listen(self, listener: Listener) -> None:
+    def listen(self, listener: PresenceListener) -> None:
         """Tell this one from now on."""
         self._listener = listener
 
@@ -185,7 +169,7 @@ class WatchedResources:
         rows = [self._row(watched) for watched in followed.watched]
         rows += [
             ResourceView(
-                res.api_version, res.kind, res.namespace or "", res.name, Presence.NOT_WATCHED, reason
+                res.api_version, res.kind, res.namespace or "", res.name, ResourceState.NOT_WATCHED, reason
             )
             for res, reason in followed.unwatched.items()
         ]
@@ -202,9 +186,9 @@ class WatchedResources:
 
     def _row(self, watched: Watched) -> ResourceView:
         watch = self._open[self._scope(watched)]
-        state = Presence.ABSENT if watch.is_missing(watched.key) else Presence.PRESENT
+        state = ResourceState.ABSENT if watch.is_missing(watched.key) else ResourceState.PRESENT
         if not watch.is_synced:
-            state = Presence.NOT_WATCHED if watch.reason else Presence.UNKNOWN
+            state = ResourceState.NOT_WATCHED if watch.reason else ResourceState.UNKNOWN
         resource, key = watched.resource, watched.key
         return ResourceView(
             resource.api_version, resource.kind, key.namespace, key.name, state, watch.reason or ""
@@ -219,7 +203,7 @@ class WatchedResources:
         for resource in resources:
             try:
                 kind = await self._kinds.find(resource.kind, resource.api_version)
-            except discovery_of_kinds.NoSuchKind as error:
+            except discovery.NoSuchKind as error:
                 unwatched[resource] = str(error)
                 complete = False
                 continue
@@ -246,7 +230,7 @@ class WatchedResources:
     async def _find_rights(self, watched: Iterable[Watched]) -> None:
         for resource in {each.resource for each in watched if each.resource.namespaced}:
             if resource not in self._may_follow:
-                self._may_follow[resource] = await self._rights.may_follow_everywhere(resource)
+                self._may_follow[resource] = await self._probe.may_follow_everywhere(resource)
 
     def _replace(self, module: names.ModuleName, now: _Followed | None) -> None:
         before = self._followed.pop(module, _Followed())

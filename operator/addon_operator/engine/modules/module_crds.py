@@ -8,12 +8,13 @@ import asyncio
 import os
 import pathlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Final, Protocol, TypeAlias
+from typing import Final, TypeAlias
 
 from addon_operator.engine import events
 from addon_operator.engine.modules import module_files
 from addon_operator.helm.charts import chart_files, subcharts
 from addon_operator.kernel import errors, json_types, names
+from addon_operator.kube.objects import crds
 from addon_operator.modules import crd_files, model
 
 _Signature: TypeAlias = tuple[tuple[str, int, int, int, int], ...]
@@ -22,31 +23,12 @@ _RECENT: Final = 5.0
 _CHART: Final = ("Chart.yaml", "requirements.yaml")
 
 
-class Installer(Protocol):
-    """Brings definitions to the cluster; see :mod:`.crds`."""
-
-    async def ensure(self, crd: crd_files.Crd, text: str = "") -> bool:
-        """Apply the definition if it differs, and wait until it is served; whether it was written.
-
-        ``text`` is noted down with it.
-        """
-        ...
-
-    async def applied(self) -> Mapping[str, str]:
-        """A digest of what was noted down with each definition that nobody changed since, by its name."""
-        ...
-
-    def digest(self, text: str) -> str:
-        """The digest of a text that is noted down."""
-        ...
-
-
 class ModuleCrds:
     """Knows of which modules the definitions are as the files say."""
 
     def __init__(
         self,
-        installer: Installer,
+        installer: crds.CrdInstaller,
         tell: events.Listener,
         filter_prefixes: Sequence[str],
         values: Callable[[names.ModuleName], json_types.JsonObject],
@@ -102,7 +84,9 @@ class ModuleCrds:
     def owners(self, crd: str) -> list[model.Module]:
         """The enabled modules that define this."""
         return [
-            self._modules[name] for name, crds in self._names.items() if crd in crds and name in self._modules
+            self._modules[name]
+            for name, known in self._names.items()
+            if crd in known and name in self._modules
         ]
 
     async def restore(self, module: model.Module) -> None:

@@ -1,65 +1,25 @@
-"""The releases of modules, as the engine sees them."""
+"""The releases of modules: made, removed, and remembered; nothing is done for a module in maintenance."""
 
 import asyncio
 import contextlib
 import dataclasses
-from collections.abc import Awaitable, Callable, Collection, Mapping
-from typing import Protocol
+import functools
+from collections.abc import Iterable, Mapping
 
 from addon_operator.engine import events
+from addon_operator.engine.drift import drift, followed_releases
 from addon_operator.engine.queues import tasks
-from addon_operator.helm.releases import release_types
+from addon_operator.helm.releases import release_types, releases
 from addon_operator.kernel import names
-from addon_operator.modules import manifests, model, release
+from addon_operator.modules import model
 from addon_operator.values import redaction, store
 
 
-class HelmReleases(Protocol):
-    """Helm, one release at a time; see :class:`.ReleaseManager`."""
-
-    async def observe_all(self) -> Mapping[str, release.Revision]:
-        """The last revision of every release that there is or whose removal is unfinished, by name."""
-        ...
-
-    async def ensure(self, request: release_types.ReleaseRequest) -> release_types.ReleaseOutcome:
-        """Install or upgrade the module's release if that is necessary; cancelling it ends Helm first."""
-        ...
-
-    async def deployed(self, module: names.ModuleName) -> release_types.Deployed | None:
-        """What the deployed revision consists of; ``None`` if there is none."""
-        ...
-
-    async def remove(
-        self,
-        module: names.ModuleName,
-        *,
-        keep_record: bool = False,
-        sparing: Collection[manifests.ManifestResource] = (),
-    ) -> bool:
-        """Uninstall the release but for some objects; ``False`` if there is none."""
-        ...
-
-
-def request_of(
-    values: store.ValuesStore,
-    module: model.Module,
-    *,
-    fresh: bool = False,
-    absent: tuple[str, ...] = (),
-    give_up: release_types.GiveUp = release_types.give_up_nothing,
-) -> release_types.ReleaseRequest:
+def request_of(values: store.ValuesStore, module: model.Module) -> release_types.ReleaseRequest:
     """The module's release as its values ask for it; what schemas call sensitive stays out of messages."""
     given = values.helm_values(module.name)
     hidden = redaction.sensitive_texts(given, values.masked_values(module.name))
-    return release_types.ReleaseRequest(
-        module.name,
-        module.path,
-        given,
-        absent=absent,
-        fresh=fresh,
-        redact=redaction.redactor(hidden),
-        give_up=give_up,
-    )
+    return release_types.ReleaseRequest(module.name, module.path, given, redact=redaction.redactor(hidden))
 
 
 class ModuleReleases:
@@ -67,8 +27,10 @@ class ModuleReleases:
 
     def __init__(
         self,
-        manager: HelmReleases,
+        manager: releases.ReleaseManager,
         values: store.ValuesStore,
+        restoring: drift.Drift,
+        followed: followed_releases.FollowedReleases,
         tell: events.Listener,
         *,
         ignored: frozenset[str] = frozenset(),
@@ -76,8 +38,11 @@ class ModuleReleases:
         """``ignored``: releases that are never removed."""
         self._manager = manager
         self._values = values
+        self._drift = restoring
+        self._followed = followed
         self._tell = tell
         self._ignored = ignored
+        self._modes: dict[names.ModuleName, str] = {}
         self._known: dict[str, int] = {}
         self._half_removed: set[str] = set()
         self._working: dict[names.ModuleName, asyncio.Task[release_types.ReleaseOutcome]] = {}
@@ -100,38 +65,41 @@ class ModuleReleases:
         """Number of the last revision when it was last looked at; ``None`` without a release."""
         return self._known.get(release)
 
-    async def renew(
-        self,
-        module: model.Module,
-        activation: str,
-        *,
-        fresh: bool,
-        absent: tuple[str, ...] = (),
-        before_change: Callable[[], Awaitable[None]] = release_types.nothing,
-        give_up: release_types.GiveUp = release_types.give_up_nothing,
-    ) -> release_types.ReleaseOutcome:
-        """Install or upgrade the module's release if that is needed, as it is when resources are ``absent``.
+    def follow(self, modules: Iterable[names.ModuleName]) -> None:
+        """Watch over the releases that these enabled modules have already, whatever becomes of their runs."""
+        for module in modules:
+            revision = self._known.get(module)
+            if revision is not None and not self._values.maintenance(module):
+                self._followed.begin(module, revision)
 
-        ``before_change`` is called before Helm has anything to do with a release that is there;
-        ``give_up`` says what of the release is left to others that have it, too.
-        Raises :class:`.InvalidValuesError` for values that the schemas do not
-        allow, and what :meth:`.ReleaseManager.ensure` raises.
+    async def ensure(self, module: model.Module, activation: str, *, fresh: bool) -> None:
+        """Install or upgrade the module's release if that is needed or resources of it are absent.
+
+        ``fresh``: look at the release in the cluster first, instead of trusting the last discovery.
+        Raises :class:`.InvalidValuesError` for values that the schemas do not allow, and what
+        :meth:`.ReleaseManager.ensure` raises.
         """
-        # What is checked is what is asked for, whatever hooks change meanwhile.
-        request = request_of(self._values, module, fresh=fresh, absent=absent, give_up=give_up)
-        request = dataclasses.replace(request, before_change=before_change)
-        await asyncio.to_thread(self._values.checking_helm_values(module.name))
-        outcome = await self._interruptible(request)
-        self._known[module.name] = outcome.revision
-        self._tell(events.ReleaseEnsured(module.name, activation, outcome))
-        return outcome
-
-    async def deployed(self, release: names.ModuleName) -> release_types.Deployed | None:
-        """What the deployed revision consists of; ``None`` if there is none.
-
-        Raises what :meth:`.ReleaseManager.deployed` raises.
-        """
-        return await self._manager.deployed(release)
+        name = module.name
+        if self._is_in_maintenance(name):
+            self._leave(name)
+            return
+        async with self._drift.helm_at_work(name):
+            absent = await self._drift.restore(name)
+            # What is checked is what is asked for, whatever hooks change meanwhile.
+            request = dataclasses.replace(
+                request_of(self._values, module),
+                absent=absent,
+                fresh=fresh or bool(absent),
+                before_change=functools.partial(self._restore_before_change, name),
+                give_up=functools.partial(self._followed.give_up, name),
+            )
+            await asyncio.to_thread(self._values.checking_helm_values(name))
+            outcome = await self._interruptible(request)
+        self._known[name] = outcome.revision
+        self._tell(events.ReleaseEnsured(name, activation, outcome))
+        if absent:
+            self._drift.restored_by_helm(name, absent)
+        self._followed.follow(name, outcome.revision)
 
     def stop(self, module: names.ModuleName) -> None:
         """End a running :meth:`ensure` of the module: Helm's processes are ended, and then it raises
@@ -139,6 +107,34 @@ class ModuleReleases:
         """
         if (work := self._working.get(module)) is not None:
             work.cancel()
+
+    async def remove(self, release: str, *, keep_record: bool = False) -> None:
+        """Uninstall the release; one that is not there is fine, and one that is ignored stays.
+
+        With ``keep_record`` its record stays until :meth:`forget`: however this process ends, the next
+        one will know that hooks have yet to run.
+        """
+        name = names.ModuleName(release)
+        self._leave(name)
+        if release in self._ignored:
+            return
+        async with self._drift.helm_at_work(name):
+            sparing = await self._followed.of_others(name)
+            if await self._manager.remove(name, keep_record=keep_record, sparing=sparing):
+                self._tell(events.ReleaseRemoved(release))
+        self._known.pop(release, None)
+        if keep_record:
+            self._half_removed.add(release)
+
+    async def forget(self, release: str) -> None:
+        """Remove the record that a removal kept, if there is one: the removal is finished."""
+        if release in self._half_removed:
+            await self._manager.remove(names.ModuleName(release))
+            self._half_removed.discard(release)
+
+    async def _restore_before_change(self, module: names.ModuleName) -> None:
+        self.follow([module])
+        await self._followed.restore_all(module)
 
     async def _interruptible(self, request: release_types.ReleaseRequest) -> release_types.ReleaseOutcome:
         work = asyncio.create_task(self._manager.ensure(request), name=f"release {request.module}")
@@ -154,32 +150,16 @@ class ModuleReleases:
             raise tasks.SupersededError(f"the work on release {request.module} was ended: it is disabled")
         return work.result()
 
-    async def remove(
-        self,
-        release: str,
-        *,
-        keep_record: bool = False,
-        sparing: Collection[manifests.ManifestResource] = (),
-    ) -> None:
-        """Uninstall the release; one that is not there is fine, and one that is ignored stays.
+    def _leave(self, module: names.ModuleName) -> None:
+        self._followed.leave(module)
+        self._drift.forget(module)
 
-        With ``keep_record`` its record stays until :meth:`forget`: however this process ends, the next
-        one will know that hooks have yet to run.
-        """
-        if release in self._ignored:
-            return
-        name = names.ModuleName(release)
-        if await self._manager.remove(name, keep_record=keep_record, sparing=sparing):
-            self._tell(events.ReleaseRemoved(release))
-        self._known.pop(release, None)
-        if keep_record:
-            self._half_removed.add(release)
-
-    async def forget(self, release: str) -> None:
-        """Remove the record that a removal kept, if there is one."""
-        if release in self._half_removed:
-            await self._manager.remove(names.ModuleName(release))
-            self._half_removed.discard(release)
+    def _is_in_maintenance(self, module: names.ModuleName) -> bool:
+        mode = self._values.maintenance(module)
+        if mode != self._modes.get(module, ""):
+            self._modes[module] = mode
+            self._tell(events.MaintenanceChanged(module, mode))
+        return bool(mode)
 
 
 async def _end(work: "asyncio.Task[release_types.ReleaseOutcome]") -> None:

@@ -2,22 +2,13 @@
 
 import dataclasses
 from collections.abc import Callable, Collection
-from typing import Protocol
 
 from addon_operator.engine import events, reactions, state
-from addon_operator.engine.modules import module_files, module_loader
+from addon_operator.engine.modules import module_files, module_hooks, module_loader
 from addon_operator.engine.sources import config_sync
 from addon_operator.kernel import errors, names
 from addon_operator.modules import model
 from addon_operator.values import store
-
-
-class HookReader(Protocol):
-    """Asks hooks for their configuration; see :class:`.ModuleRunner`."""
-
-    async def renew_hooks(self, name: names.ModuleName) -> None:
-        """Ask the hooks of a started module anew; after an error those before stay."""
-        ...
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -38,7 +29,7 @@ class ModuleReload:
         values: store.ValuesStore,
         states: state.ModuleStates,
         configuration: config_sync.ConfigSync,
-        hooks: HookReader,
+        hooks: module_hooks.ModuleHooks,
         tell: events.Listener,
         *,
         end: Callable[[names.ModuleName], None],
@@ -71,7 +62,7 @@ class ModuleReload:
 
     async def _renew_hooks(self, name: names.ModuleName) -> None:
         try:
-            await self._hooks.renew_hooks(name)
+            await self._hooks.renew(name)
         except errors.AddonOperatorError as error:
             self._tell(events.ReloadRefused(f"module {name}: its hooks stay as they were: {error}"))
 

@@ -9,7 +9,7 @@ import pytest
 from addon_operator.engine import events, state
 from addon_operator.engine.converge import module_discovery, task_factory
 from addon_operator.engine.hooks import global_hooks
-from addon_operator.engine.modules import module_crds, module_run
+from addon_operator.engine.modules import module_crds, module_releases, module_run
 from addon_operator.kernel import errors, names
 from addon_operator.modules import model, plan
 from addon_operator.values import store
@@ -47,7 +47,7 @@ def factory(
         cast("global_hooks.GlobalHooks", None),
         cast("module_discovery.Discovery", discovery),
         cast("module_run.ModuleRunner", None),
-        cast("module_run.Releases", releases),
+        cast("module_releases.ModuleReleases", releases),
         cast("module_crds.ModuleCrds", None),
         heard.append,
     )

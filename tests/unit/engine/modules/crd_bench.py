@@ -1,12 +1,14 @@
-"""CRDs of a module in a directory, and a cluster in memory that gets them."""
+"""A module whose definitions are applied to a cluster in memory."""
 
 import pathlib
 from collections.abc import Mapping
+from typing import cast
 
 from addon_operator.engine import events
 from addon_operator.engine.modules import module_crds
 from addon_operator.kernel import errors, json_types
 from addon_operator.kernel.names import ModuleName
+from addon_operator.kube.objects import crds
 from addon_operator.modules import crd_files, model
 
 WEB = ModuleName("web")
@@ -56,7 +58,9 @@ class Bench:
 
     def restarted(self) -> module_crds.ModuleCrds:
         """As the next process has it."""
-        return module_crds.ModuleCrds(self.cluster, self.cluster.tell, ("doc-", "_"), lambda _: self.values)
+        return module_crds.ModuleCrds(
+            cast("crds.CrdInstaller", self.cluster), self.cluster.tell, ("doc-", "_"), lambda _: self.values
+        )
 
     def write(self, name: str, text: str) -> None:
         path = self.crds / name

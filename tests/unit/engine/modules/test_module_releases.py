@@ -3,19 +3,23 @@
 import asyncio
 import pathlib
 from collections.abc import Collection, Mapping
+from typing import cast
 
 import pytest
 
 from addon_operator.engine import events
+from addon_operator.engine.drift import drift, followed_releases
 from addon_operator.engine.modules import module_releases
 from addon_operator.engine.queues import tasks
 from addon_operator.helm.releases import release_types
+from addon_operator.helm.releases import releases as helm_releases
 from addon_operator.kernel import errors
 from addon_operator.kernel.names import ModuleName
+from addon_operator.kube.objects import own_deletions
 from addon_operator.modules import manifests, model, release
 from addon_operator.values import sources, store
 from addon_operator.values.schema import cel_rules, schemas
-from tests.unit.engine import fakes
+from tests.unit.engine import fakes, watching
 
 WEB = ModuleName("web")
 MODULE = model.Module(WEB, 1, pathlib.Path("010-web"), has_chart=True)
@@ -78,6 +82,25 @@ class Told(fakes.Heard):
         return [event.release for event in self.of(events.ReleaseRemoved)]
 
 
+def releases_of(
+    manager: Manager, values: store.ValuesStore, told: Told, ignored: frozenset[str] = frozenset()
+) -> module_releases.ModuleReleases:
+    cluster, clock = watching.Cluster(), fakes.Clock()
+    resources, deletions = watching.resources_of(cluster), own_deletions.OwnDeletions()
+    drifted = drift.Drift(
+        resources,
+        watching.probe_of(cluster),
+        watching.restorer_of(cluster),
+        deletions,
+        told.append,
+        fakes.Inbox(),
+        clock,
+    )
+    helm = cast("helm_releases.ReleaseManager", manager)
+    followed = followed_releases.FollowedReleases(helm, resources, drifted, lambda _: None, clock)
+    return module_releases.ModuleReleases(helm, values, drifted, followed, told.append, ignored=ignored)
+
+
 @pytest.fixture
 def manager() -> Manager:
     return Manager()
@@ -91,14 +114,14 @@ def told() -> Told:
 @pytest.fixture
 def releases(manager: Manager, told: Told) -> module_releases.ModuleReleases:
     values = store.ValuesStore([store.ModuleValues(WEB)])
-    return module_releases.ModuleReleases(manager, values, told.append)
+    return releases_of(manager, values, told)
 
 
 async def test_a_release_exists_once_it_was_seen_or_made(
     releases: module_releases.ModuleReleases, manager: Manager, told: Told
 ) -> None:
     manager.gate.set()
-    await releases.renew(MODULE, "onStartup", fresh=False)
+    await releases.ensure(MODULE, "onStartup", fresh=False)
     assert releases.exists("web")
     await releases.remove("web")
     assert not releases.exists("web")
@@ -130,7 +153,7 @@ async def test_the_record_of_a_removal_is_kept_until_it_is_forgotten(
 async def test_a_stopped_call_is_ended_and_gives_way(
     releases: module_releases.ModuleReleases, manager: Manager, told: Told
 ) -> None:
-    work = asyncio.create_task(releases.renew(MODULE, "onStartup", fresh=False))
+    work = asyncio.create_task(releases.ensure(MODULE, "onStartup", fresh=False))
     await fakes.settle()
     releases.stop(WEB)
     with pytest.raises(tasks.SupersededError, match="release web"):
@@ -144,7 +167,7 @@ async def test_stopping_what_does_not_run_changes_nothing(
 ) -> None:
     releases.stop(WEB)
     manager.gate.set()
-    await releases.renew(MODULE, "onStartup", fresh=False)
+    await releases.ensure(MODULE, "onStartup", fresh=False)
     assert told.ensured == ["web"]
 
 
@@ -153,7 +176,7 @@ async def test_a_cancelled_run_has_no_helm_left_when_it_ends(
     releases: module_releases.ModuleReleases, manager: Manager, cancellations: int
 ) -> None:
     manager.last_breath = 10
-    work = asyncio.create_task(releases.renew(MODULE, "onStartup", fresh=False))
+    work = asyncio.create_task(releases.ensure(MODULE, "onStartup", fresh=False))
     await fakes.settle()
     for _ in range(cancellations):
         work.cancel()
@@ -169,15 +192,13 @@ async def test_an_error_of_helm_is_passed_on(
     manager.gate.set()
     manager.error = errors.ModuleError("web", "helm says no")
     with pytest.raises(errors.ModuleError, match="helm says no"):
-        await releases.renew(MODULE, "onStartup", fresh=False)
+        await releases.ensure(MODULE, "onStartup", fresh=False)
     releases.stop(WEB)
 
 
 async def test_an_ignored_release_is_never_removed(manager: Manager, told: Told) -> None:
     values = store.ValuesStore([store.ModuleValues(WEB)])
-    releases = module_releases.ModuleReleases(
-        manager, values, told.append, ignored=frozenset({"web", "half"})
-    )
+    releases = releases_of(manager, values, told, frozenset({"web", "half"}))
     await releases.observe_all()
     assert not releases.exists("web"), "its module is deleted without Helm"
     await releases.remove("web", keep_record=True)

@@ -11,6 +11,7 @@ from addon_operator.aio import waiting
 from addon_operator.engine import events, reactions, state
 from addon_operator.engine.modules import (
     module_files,
+    module_hooks,
     module_loader,
     module_reload,
     module_scan,
@@ -54,7 +55,7 @@ class Bench:
             self.values,
             self.states,
             cast("config_sync.ConfigSync", self),
-            self,
+            cast("module_hooks.ModuleHooks", self),
             self._tell,
             end=self.ended.append,
         )
@@ -71,7 +72,7 @@ class Bench:
     async def set_modules(self) -> None:
         self.known.append(tuple(self.values.modules))
 
-    async def renew_hooks(self, name: ModuleName) -> None:
+    async def renew(self, name: ModuleName) -> None:
         if self.broken_hooks:
             raise errors.AddonOperatorError("no configuration")
         self.renewed.append(name)

@@ -11,7 +11,7 @@ import structlog
 
 from addon_operator.engine import events, state
 from addon_operator.engine.hooks import hook_outputs, hook_run, hook_runner
-from addon_operator.engine.modules import module_run
+from addon_operator.engine.modules import module_hooks, module_releases, module_run
 from addon_operator.engine.queues import tasks
 from addon_operator.engine.sources import config_sync
 from addon_operator.kernel import clock, errors
@@ -135,14 +135,16 @@ class Bench:
         self.queues, self.bindings, self.ticks = bound_fakes.bound(
             executor, self.cluster, clock.SystemClock(), self.write
         )
+        self.hooks = module_hooks.ModuleHooks(
+            self.states, self.values, runner, self.observer.tell, self.write
+        )
         self.runner = module_run.ModuleRunner(
             self.states,
-            module_run.Hooks(runner, executor, self.bindings),
-            self.releases,
+            self.hooks,
+            executor,
+            self.bindings,
+            cast("module_releases.ModuleReleases", self.releases),
             self.observer.tell,
-            drop_values=self.values.drop_patches,
-            warn=self.write,
-            clock=clock.SystemClock(),
         )
 
     def write(self, text: str) -> None:
@@ -555,7 +557,7 @@ async def test_hooks_whose_configuration_changed_start_the_module_up_again(bench
     bench.hook("a", config(beforeHelm=1))
     await bench.run()
     bench.hook("a", config(beforeHelm=1, onStartup=1))
-    await bench.runner.renew_hooks(WEB)
+    await bench.hooks.renew(WEB)
     await bench.run()
     assert bench.runs("onStartup") == ["a"]
 
@@ -564,7 +566,7 @@ async def test_hooks_of_which_only_the_text_changed_start_nothing_up(bench: Benc
     bench.hook("a", config(beforeHelm=1, onStartup=1))
     await bench.run()
     bench.hook("a", config(beforeHelm=1, onStartup=1), "true")
-    await bench.runner.renew_hooks(WEB)
+    await bench.hooks.renew(WEB)
     await bench.run()
     assert bench.runs("onStartup") == ["a"]
 
@@ -574,12 +576,12 @@ async def test_hooks_that_tell_no_configuration_any_more_stay_as_they_were(bench
     await bench.run()
     bench.hook("a", "nonsense: true")
     with pytest.raises(errors.AddonOperatorError, match="nonsense"):
-        await bench.runner.renew_hooks(WEB)
+        await bench.hooks.renew(WEB)
     await bench.run()
     assert len(bench.runs("beforeHelm")) == 2
 
 
 async def test_hooks_that_were_never_asked_are_left_to_the_first_run(bench: Bench) -> None:
     bench.hook("a", "nonsense: true")
-    await bench.runner.renew_hooks(WEB)
+    await bench.hooks.renew(WEB)
     assert bench.states[WEB].hooks is None

@@ -5,11 +5,11 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from addon_operator.aio import waiting
-from addon_operator.engine.drift import drift_backoff, kind_watch
+from addon_operator.engine.drift import drift_backoff
 from addon_operator.engine.modules import module_crds
 from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import errors, names
-from addon_operator.kube.informers import object_changes, object_selections
+from addon_operator.kube.informers import informers, object_changes, object_selections, projections
 from addon_operator.modules import crd_files
 
 RETRY: Final = 5.0
@@ -25,8 +25,7 @@ class CrdGuard:
     def __init__(
         self,
         definitions: module_crds.ModuleCrds,
-        watches: kind_watch.Watches,
-        *,
+        watches: informers.Informers,
         maintenance: Callable[[names.ModuleName], str],
         warn: Callable[[str], None],
         clock: clocks.Clock,
@@ -36,7 +35,7 @@ class CrdGuard:
         self._maintenance = maintenance
         self._warn = warn
         self._clock = clock
-        self._backoffs = drift_backoff.HealBackoffs()
+        self._backoffs = drift_backoff.DriftBackoffs()
         self._due: dict[str, float] = {}
         self._is_following = False
         self._wake = asyncio.Event()
@@ -84,7 +83,7 @@ class CrdGuard:
             except errors.AddonOperatorError as error:
                 self._warn(f"{error}; it is tried again")
                 self._due.update(dict.fromkeys(due, self._clock.monotonic() + RETRY))
-        self._backoffs.healed(due, self._clock.monotonic())
+        self._backoffs.restored(due, self._clock.monotonic())
 
     def _follow(self) -> None:
         if not self._is_following:
@@ -92,4 +91,4 @@ class CrdGuard:
             selection = object_selections.ObjectSelection(
                 crd_files.KIND, crd_files.API_VERSION, metadata_only=True
             )
-            self._watches.subscribe(selection, self)
+            self._watches.subscribe(selection, projections.Presence(), self)

@@ -4,31 +4,31 @@ from addon_operator.engine.drift import drift_backoff
 
 
 def test_the_first_healings_come_at_once() -> None:
-    backoff = drift_backoff.HealBackoff()
+    backoff = drift_backoff.DriftBackoff()
     for _ in range(drift_backoff.FREE):
         assert backoff.wait(100.0) == 0
-        backoff.healed(100.0)
+        backoff.restored(100.0)
     assert backoff.wait(100.0) == drift_backoff.FIRST_PAUSE
 
 
 def test_the_pause_doubles_up_to_a_limit() -> None:
-    backoff, pauses = drift_backoff.HealBackoff(count=drift_backoff.FREE, last=0.0), []
+    backoff, pauses = drift_backoff.DriftBackoff(count=drift_backoff.FREE, last=0.0), []
     now = 0.0
     for _ in range(8):
         pauses.append(backoff.wait(now))
         now += pauses[-1]
-        backoff.healed(now)
+        backoff.restored(now)
     assert pauses == [5, 10, 20, 40, 80, 160, 300, 300]
 
 
 def test_time_that_passed_counts() -> None:
-    backoff = drift_backoff.HealBackoff(count=drift_backoff.FREE, last=100.0)
+    backoff = drift_backoff.DriftBackoff(count=drift_backoff.FREE, last=100.0)
     assert backoff.wait(103.0) == 2
     assert backoff.wait(106.0) == 0
 
 
 def test_after_a_calm_time_the_count_begins_anew() -> None:
-    backoff = drift_backoff.HealBackoff(count=drift_backoff.FREE - 1, last=0.0)
+    backoff = drift_backoff.DriftBackoff(count=drift_backoff.FREE - 1, last=0.0)
     assert backoff.wait(drift_backoff.CALM - 1) == 0
     assert backoff.count == drift_backoff.FREE - 1
     assert backoff.wait(drift_backoff.CALM + 1) == 0
@@ -36,7 +36,7 @@ def test_after_a_calm_time_the_count_begins_anew() -> None:
 
 
 def test_a_pause_is_no_calm_time() -> None:
-    backoff = drift_backoff.HealBackoff(count=50, last=0.0)
+    backoff = drift_backoff.DriftBackoff(count=50, last=0.0)
     assert backoff.wait(2 * drift_backoff.MAX_PAUSE) == 0
     assert backoff.count == 50
     assert backoff.wait(4 * drift_backoff.MAX_PAUSE) == 0
@@ -44,8 +44,8 @@ def test_a_pause_is_no_calm_time() -> None:
 
 
 def test_what_was_brought_back_lately_is_counted_until_it_is_calm() -> None:
-    backoffs = drift_backoff.HealBackoffs()
-    backoffs.healed(["a"], 10.0)
-    backoffs.healed(["a", "b"], 20.0)
+    backoffs = drift_backoff.DriftBackoffs()
+    backoffs.restored(["a"], 10.0)
+    backoffs.restored(["a", "b"], 20.0)
     assert backoffs.recent(21.0) == {"a": 2, "b": 1}
     assert backoffs.recent(21.0 + drift_backoff.CALM) == {}

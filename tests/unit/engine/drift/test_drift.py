@@ -32,11 +32,14 @@ class Bench:
         self.reasons: list[str] = []
         self.brought: set[str] = set()
         """Definitions that come back by themselves."""
-        restorer = restoring.Restorer(
-            self.cluster, self.cluster, namespace="addons", is_brought=lambda crd: crd in self.brought
-        )
-        self.healing = drift.Healing(
-            self.resources, self.cluster, restorer, self.deletions, self._tell, self.inbox, self.clock
+        self.drift = drift.Drift(
+            self.resources,
+            watching.probe_of(self.cluster),
+            watching.restorer_of(self.cluster, lambda crd: crd in self.brought),
+            self.deletions,
+            self._tell,
+            self.inbox,
+            self.clock,
         )
 
     @property
@@ -74,7 +77,7 @@ class Bench:
         """The modules that runs are asked for by then."""
         before = len(self.runs)
         self.clock.now += seconds
-        await self.healing.look()
+        await self.drift.look()
         return [module for module, _ in self.runs[before:]]
 
 
@@ -126,7 +129,7 @@ async def test_a_watch_that_is_behind_is_not_believed(bench: Bench) -> None:
     await bench.resources.follow(WEB, watching.wanted("a"))
     bench.cluster.sync()
     assert await bench.after(1) == []
-    assert await bench.healing.restore(WEB) == ()
+    assert await bench.drift.restore(WEB) == ()
     bench.cluster.behind = set()
     assert await bench.after(drift.LAG) == [WEB]
 
@@ -151,7 +154,7 @@ async def test_of_many_absent_resources_only_the_first_are_asked_for(bench: Benc
     names = [f"a{number:03}" for number in range(100)]
     await bench.have(WEB, *names)
     bench.cluster.remove(*names)
-    assert len(await bench.healing.restore(WEB)) == 100
+    assert len(await bench.drift.restore(WEB)) == 100
     assert len(bench.cluster.probed) < 10
 
 
@@ -160,7 +163,7 @@ async def test_of_many_that_a_watch_is_behind_with_only_the_first_are_asked_for(
     bench.cluster.behind = set(names)
     await bench.resources.follow(WEB, watching.wanted(*names))
     bench.cluster.sync()
-    assert await bench.healing.restore(WEB) == ()
+    assert await bench.drift.restore(WEB) == ()
     assert len(bench.cluster.probed) < 10
 
 
@@ -168,7 +171,7 @@ async def test_a_deletion_by_the_modules_own_hook_is_no_reason(bench: Bench) -> 
     await bench.have(WEB, "a")
     bench.hook_deletes(WEB, "a")
     assert await bench.after(1) == []
-    assert await bench.healing.restore(WEB) == ()
+    assert await bench.drift.restore(WEB) == ()
 
 
 async def test_a_hooks_deletion_counts_once(bench: Bench) -> None:
@@ -196,7 +199,7 @@ async def test_a_hooks_deletion_before_the_first_list_is_no_reason_either(bench:
 
 async def test_while_helm_works_on_a_release_its_deletions_are_no_reason(bench: Bench) -> None:
     await bench.have(WEB, "a", "b")
-    async with bench.healing.helm_at_work(WEB):
+    async with bench.drift.helm_at_work(WEB):
         bench.cluster.remove("a", "b")
         assert await bench.after(1) == []
         bench.cluster.put("a")
@@ -206,7 +209,7 @@ async def test_while_helm_works_on_a_release_its_deletions_are_no_reason(bench: 
 
 async def test_what_is_absent_after_helm_worked_is_healed(bench: Bench) -> None:
     await bench.have(WEB, "a")
-    async with bench.healing.helm_at_work(WEB):
+    async with bench.drift.helm_at_work(WEB):
         bench.cluster.remove("a")
     assert await bench.after(drift.LAG) == [WEB]
 
@@ -228,7 +231,7 @@ async def test_a_resource_that_is_removed_again_and_again_is_healed_more_and_mor
         bench.cluster.remove("a")
         assert await bench.after(0.5) == [WEB]
         bench.cluster.put("a")
-        bench.healing.healed(WEB, ["ConfigMap addons/a"])
+        bench.drift.restored_by_helm(WEB, ["ConfigMap addons/a"])
     bench.cluster.remove("a")
     assert await bench.after(0.5) == []
     assert bench.told[-1] == ("postponed 4.5", WEB, ("ConfigMap addons/a",))
@@ -241,7 +244,7 @@ async def test_nothing_of_a_forgotten_module_is_healed(bench: Bench) -> None:
     await bench.have(WEB, "a")
     bench.cluster.remove("a")
     bench.resources.unfollow(WEB)
-    bench.healing.forget(WEB)
+    bench.drift.forget(WEB)
     assert await bench.after(100) == []
 
 
@@ -250,7 +253,7 @@ async def test_the_worker_looks_as_soon_as_a_watch_tells(
 ) -> None:
     monkeypatch.setattr(drift, "SETTLE", 0.0)
     await bench.have(WEB, "a")
-    worker = asyncio.create_task(bench.healing.work())
+    worker = asyncio.create_task(bench.drift.work())
     await fakes.settle()
     bench.cluster.remove("a")
     await fakes.settle()
@@ -433,8 +436,8 @@ async def test_before_helm_begins_what_is_absent_is_restored(bench: Bench) -> No
     bench.cluster.record = release_types.Deployed(3, MANIFEST)
     await bench.have(WEB, "a")
     bench.cluster.remove("a")
-    async with bench.healing.helm_at_work(WEB):
-        assert await bench.healing.restore(WEB) == ()
+    async with bench.drift.helm_at_work(WEB):
+        assert await bench.drift.restore(WEB) == ()
     assert len(bench.cluster.written) == 1
     assert await bench.after(10) == []
 
@@ -452,11 +455,11 @@ async def test_a_restoration_and_helm_never_work_on_one_release_together(bench: 
         return await write(path, body, query=query)
 
     bench.cluster.create = slowly  # type: ignore[method-assign] # the fake's
-    looking = asyncio.create_task(bench.healing.look())
+    looking = asyncio.create_task(bench.drift.look())
     order: list[int] = []
 
     async def helm() -> None:
-        async with bench.healing.helm_at_work(WEB):
+        async with bench.drift.helm_at_work(WEB):
             order.append(len(bench.cluster.written))
 
     await fakes.settle()
@@ -483,8 +486,8 @@ async def test_what_helm_could_not_change_is_left_to_a_run_at_once_and_all_else_
     assert await bench.after(1) == [WEB]
     assert bench.hastened == [WEB]
     assert [body["metadata"]["name"] for _, body in bench.cluster.written] == ["b"]
-    async with bench.healing.helm_at_work(WEB):
-        assert await bench.healing.restore(WEB) == ("ConfigMap addons/a",)
+    async with bench.drift.helm_at_work(WEB):
+        assert await bench.drift.restore(WEB) == ("ConfigMap addons/a",)
         bench.cluster.put("a")
     assert await bench.after(100) == []
     # The next deletion is another matter.
@@ -497,8 +500,8 @@ async def test_what_helm_did_not_make_anew_when_it_had_its_turn_comes_back_as_it
     await bench.have(WEB, "a")
     bench.cluster.remove("a")
     assert await bench.after(1) == [WEB]
-    async with bench.healing.helm_at_work(WEB):
-        assert await bench.healing.restore(WEB) == ("ConfigMap addons/a",)
+    async with bench.drift.helm_at_work(WEB):
+        assert await bench.drift.restore(WEB) == ("ConfigMap addons/a",)
     assert bench.cluster.written == []
     assert await bench.after(drift.LAG) == []
     assert len(bench.cluster.written) == 1

@@ -2,26 +2,30 @@
 
 import asyncio
 import pathlib
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Collection
+from typing import cast
 
 import pytest
 
 from addon_operator.engine import events
-from addon_operator.engine.drift import drift, restoring, watched_releases
+from addon_operator.engine.drift import drift, followed_releases
+from addon_operator.engine.modules import module_releases
 from addon_operator.helm import helm_errors
 from addon_operator.helm.releases import release_types
+from addon_operator.helm.releases import releases as helm_releases
 from addon_operator.kernel import errors
 from addon_operator.kernel.names import ModuleName
 from addon_operator.kube.objects import own_deletions
 from addon_operator.modules import manifests, model, release
+from addon_operator.values import store
 from tests.unit.engine import fakes, watching
 
 WEB = watching.WEB
 MODULE = model.Module(WEB, 1, pathlib.Path("web"), has_chart=True)
 
 
-class Releases:
-    """Helm as far as the wrapper sees it."""
+class Manager:
+    """Helm as far as releases see it."""
 
     def __init__(self, cluster: watching.Cluster) -> None:
         self.cluster = cluster
@@ -36,37 +40,22 @@ class Releases:
         self.given_up: tuple[str, ...] = ()
         self.error: errors.AddonOperatorError | None = None
 
-    async def observe_all(self) -> dict[str, bool]:
-        return {WEB: True}
+    async def observe_all(self) -> dict[str, release.Revision]:
+        if self.revision_seen is None:
+            return {}
+        revisions = (release.Revision(name, self.revision_seen, "deployed") for name in (WEB, watching.DB))
+        return {revision.release: revision for revision in revisions}
 
-    def exists(self, release: str) -> bool:
-        return release == WEB
-
-    def revision(self, release: str) -> int | None:
-        return self.revision_seen
-
-    def stop(self, module: ModuleName) -> None:
-        self.calls.append(("stop", False, ()))
-
-    async def renew(
-        self,
-        module: model.Module,
-        activation: str,
-        *,
-        fresh: bool,
-        absent: tuple[str, ...] = (),
-        before_change: Callable[[], Awaitable[None]],
-        give_up: release_types.GiveUp,
-    ) -> release_types.ReleaseOutcome:
+    async def ensure(self, request: release_types.ReleaseRequest) -> release_types.ReleaseOutcome:
         if self.changes:
-            await before_change()
+            await request.before_change()
         if self.dropped:
-            self.given_up = tuple(map(str, await give_up(self.dropped)))
-        self.calls.append((activation, fresh, absent))
-        if absent:
+            self.given_up = tuple(map(str, await request.give_up(self.dropped)))
+        self.calls.append(("ensure", request.fresh, request.absent))
+        if request.absent:
             self.number += 1
             self.cluster.put(*self.names)
-        action = release_types.Action.UPGRADED if absent else release_types.Action.SKIPPED
+        action = release_types.Action.UPGRADED if request.absent else release_types.Action.SKIPPED
         return release_types.ReleaseOutcome(action, "because", self.number, release.Checksum("x"))
 
     async def deployed(self, release: ModuleName) -> release_types.Deployed | None:
@@ -82,11 +71,18 @@ class Releases:
         *,
         keep_record: bool = False,
         sparing: Collection[manifests.ManifestResource] = (),
-    ) -> None:
+    ) -> bool:
         self.calls.append(("remove", keep_record, tuple(map(str, sparing))))
+        return True
 
-    async def forget(self, release: str) -> None:
-        self.calls.append(("forget", False, ()))
+
+class Values(store.ValuesStore):
+    """Values with a maintenance mode that is set by hand."""
+
+    mode = ""
+
+    def maintenance(self, module: ModuleName) -> str:
+        return self.mode
 
 
 class Bench:
@@ -97,27 +93,29 @@ class Bench:
         self.inbox = fakes.Inbox()
         self.told: list[tuple[str, ...]] = []
         self.warnings: list[str] = []
-        self.mode = ""
-        self.helm = Releases(self.cluster)
-        self.restorer = restoring.Restorer(self.cluster, self.cluster, namespace="addons")
-        self.healing = drift.Healing(
+        self.helm = Manager(self.cluster)
+        manager = cast("helm_releases.ReleaseManager", self.helm)
+        self.drift = drift.Drift(
             self.resources,
-            self.cluster,
-            self.restorer,
+            watching.probe_of(self.cluster),
+            watching.restorer_of(self.cluster),
             own_deletions.OwnDeletions(),
             self._tell,
             self.inbox,
             self.clock,
         )
-        self.releases = watched_releases.WatchedReleases(
-            self.helm,
-            self.resources,
-            self.healing,
-            self._tell,
-            maintenance=lambda module: self.mode,
-            warn=self.warnings.append,
-            clock=self.clock,
+        self.followed = followed_releases.FollowedReleases(
+            manager, self.resources, self.drift, self.warnings.append, self.clock
         )
+        self.values = Values([store.ModuleValues(WEB), store.ModuleValues(watching.DB)])
+        self.releases = module_releases.ModuleReleases(
+            manager, self.values, self.drift, self.followed, self._tell
+        )
+
+    async def see(self, revision: int) -> None:
+        """The discovery finds the releases with this revision."""
+        self.helm.revision_seen = revision
+        await self.releases.observe_all()
 
     @property
     def runs(self) -> list[str]:
@@ -132,14 +130,14 @@ class Bench:
 
     async def run(self) -> None:
         await self.releases.ensure(MODULE, "x", fresh=False)
-        await self.releases.follow_new()
+        await self.followed.follow_new()
         self.cluster.sync()
 
     async def after(self, seconds: float) -> None:
         self.clock.now += seconds
-        await self.releases.follow_new()
+        await self.followed.follow_new()
         self.cluster.sync()
-        await self.healing.look()
+        await self.drift.look()
 
     @property
     def watched(self) -> list[str]:
@@ -178,7 +176,7 @@ async def test_a_run_tells_helm_what_cannot_be_restored_and_counts_it_as_healed(
     await bench.after(1)
     assert bench.runs == [WEB]
     await bench.run()
-    assert bench.helm.calls[-1] == ("x", True, ("ConfigMap addons/a",))
+    assert bench.helm.calls[-1] == ("ensure", True, ("ConfigMap addons/a",))
     assert bench.told == [("healed", "ConfigMap addons/a")]
     await bench.after(100)
     assert bench.runs == [WEB]
@@ -189,9 +187,9 @@ async def test_a_manifest_that_cannot_be_read_is_read_again_later(bench: Bench) 
     await bench.run()
     assert bench.warnings == ["module web: resources are not watched yet: no answer"]
     bench.helm.error = None
-    await bench.after(watched_releases.RETRY / 2)
+    await bench.after(followed_releases.RETRY / 2)
     assert bench.watched == []
-    await bench.after(watched_releases.RETRY)
+    await bench.after(followed_releases.RETRY)
     assert bench.watched == ["a"]
 
 
@@ -201,7 +199,7 @@ async def test_unknown_kinds_are_looked_up_again_later(bench: Bench) -> None:
     await bench.after(1)
     assert bench.cluster.open == []
     bench.cluster.kinds = list(watching.KINDS)
-    await bench.after(watched_releases.UNKNOWN_KIND_RETRY)
+    await bench.after(followed_releases.UNKNOWN_KIND_RETRY)
     assert len(bench.cluster.open) == 1
 
 
@@ -211,7 +209,7 @@ async def test_a_removed_release_is_followed_no_more(bench: Bench) -> None:
     await bench.releases.remove(WEB, keep_record=True)
     assert bench.cluster.open == []
     await bench.releases.forget(WEB)
-    assert bench.helm.calls[-2:] == [("remove", True, ()), ("forget", False, ())]
+    assert bench.helm.calls[-2:] == [("remove", True, ()), ("remove", False, ())]
     bench.cluster.remove("a")
     await bench.after(10)
     assert bench.runs == []
@@ -229,14 +227,14 @@ async def test_a_release_that_is_removed_while_its_manifest_is_read_is_not_follo
         return await original(release)
 
     bench.helm.deployed = removed_meanwhile  # type: ignore[method-assign] # the fake's
-    await bench.releases.follow_new()
+    await bench.followed.follow_new()
     assert bench.cluster.subscriptions == []
 
 
 async def test_in_maintenance_neither_helm_nor_healing_does_anything(bench: Bench) -> None:
     bench.cluster.put("a")
     await bench.run()
-    bench.mode = "NoResourceReconciliation"
+    bench.values.mode = "NoResourceReconciliation"
     for _ in range(2):
         await bench.run()
     bench.cluster.remove("a")
@@ -246,26 +244,19 @@ async def test_in_maintenance_neither_helm_nor_healing_does_anything(bench: Benc
 
 
 async def test_after_maintenance_what_disappeared_meanwhile_is_healed(bench: Bench) -> None:
-    bench.mode = "NoResourceReconciliation"
+    bench.values.mode = "NoResourceReconciliation"
     await bench.run()
-    bench.mode = ""
+    bench.values.mode = ""
     await bench.run()
     await bench.after(1)
     assert bench.told == [("maintenance", "NoResourceReconciliation"), ("maintenance", "")]
     assert bench.runs == [WEB]
 
 
-async def test_everything_else_is_helms(bench: Bench) -> None:
-    assert await bench.releases.observe_all() == {WEB: True}
-    assert bench.releases.exists(WEB)
-    bench.releases.stop(WEB)
-    assert bench.helm.calls == [("stop", False, ())]
-
-
 async def test_a_release_is_followed_before_its_modules_run_and_whatever_becomes_of_that(
     bench: Bench,
 ) -> None:
-    bench.helm.revision_seen = 1
+    await bench.see(1)
     bench.cluster.record = await bench.helm.deployed(WEB)
     bench.releases.follow([WEB])
     await bench.after(1)
@@ -279,8 +270,8 @@ async def test_a_release_is_followed_before_its_modules_run_and_whatever_becomes
 
 
 async def test_in_maintenance_a_release_is_not_followed(bench: Bench) -> None:
-    bench.helm.revision_seen = 1
-    bench.mode = "NoResourceReconciliation"
+    await bench.see(1)
+    bench.values.mode = "NoResourceReconciliation"
     bench.releases.follow([WEB])
     await bench.after(1)
     assert bench.cluster.subscriptions == []
@@ -302,7 +293,7 @@ async def test_a_record_that_cannot_be_read_spares_nothing_and_that_is_told(benc
 
 
 async def test_what_another_module_has_too_is_left_to_it_when_the_chart_drops_it(bench: Bench) -> None:
-    bench.helm.revision_seen = 1
+    await bench.see(1)
     # After a start: nobody asked for the other release's resources yet.
     bench.releases.follow([watching.DB])
     bench.helm.dropped = tuple(watching.wanted("a", "b"))
@@ -314,8 +305,9 @@ async def test_what_another_module_has_too_is_left_to_it_when_the_chart_drops_it
 async def test_before_helm_changes_a_release_after_a_start_what_is_absent_is_restored(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, *, answers: bool
 ) -> None:
-    monkeypatch.setattr(watched_releases, "SETTLE", 10.0 if answers else 0.0)
-    bench.helm.revision_seen, bench.helm.changes, bench.helm.names = 1, True, ("a", "b")
+    monkeypatch.setattr(followed_releases, "SETTLE", 10.0 if answers else 0.0)
+    await bench.see(1)
+    bench.helm.changes, bench.helm.names = True, ("a", "b")
     bench.cluster.record = await bench.helm.deployed(WEB)
     bench.cluster.put("b")
     running = asyncio.create_task(bench.releases.ensure(MODULE, "x", fresh=False))
@@ -325,11 +317,11 @@ async def test_before_helm_changes_a_release_after_a_start_what_is_absent_is_res
         bench.cluster.sync()
     await running
     assert [body["metadata"]["name"] for _, body in bench.cluster.written] == ["a"]
-    assert bench.helm.calls == [("x", False, ())]
+    assert bench.helm.calls == [("ensure", False, ())]
 
 
 async def test_a_start_without_a_change_reads_no_record_before_helm_is_asked(bench: Bench) -> None:
-    bench.helm.revision_seen = 1
+    await bench.see(1)
     await bench.releases.ensure(MODULE, "x", fresh=False)
     assert (bench.helm.manifests_read, bench.cluster.subscriptions, bench.cluster.probed) == (0, [], [])
 
@@ -344,17 +336,19 @@ async def test_a_change_of_a_release_that_is_followed_costs_no_question(bench: B
 
 
 async def test_without_a_usable_record_helm_goes_on_and_that_is_told(bench: Bench) -> None:
-    bench.helm.revision_seen, bench.helm.changes = 1, True
+    await bench.see(1)
+    bench.helm.changes = True
     bench.helm.error = helm_errors.ReleaseRecordError("it cannot be decoded")
     await bench.releases.ensure(MODULE, "x", fresh=False)
-    assert bench.helm.calls == [("x", False, ())]
+    assert bench.helm.calls == [("ensure", False, ())]
     assert bench.warnings == [
         "module web: what is absent cannot be restored before Helm begins: it cannot be decoded"
     ]
 
 
 async def test_while_it_is_not_known_what_is_absent_helm_does_not_begin(bench: Bench) -> None:
-    bench.helm.revision_seen, bench.helm.changes = 1, True
+    await bench.see(1)
+    bench.helm.changes = True
     bench.helm.error = errors.AddonOperatorError("no answer")
     with pytest.raises(errors.AddonOperatorError, match="no answer"):
         await bench.releases.ensure(MODULE, "x", fresh=False)

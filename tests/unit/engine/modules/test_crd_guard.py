@@ -1,11 +1,14 @@
 """Deleted definitions of modules come back."""
 
 import pathlib
+from typing import cast
 
 import pytest
 
-from addon_operator.engine.drift import crd_guard, drift_backoff, kind_watch
+from addon_operator.engine.drift import drift_backoff
+from addon_operator.engine.modules import crd_guard
 from addon_operator.kube.discovery import api_resources
+from addon_operator.kube.informers import informers
 from tests.unit.engine import fakes, watching
 from tests.unit.engine.modules.crd_bench import CRD
 from tests.unit.engine.modules.crd_bench import Bench as Definitions
@@ -23,13 +26,12 @@ class Bench(Definitions):
         self.objects = watching.Cluster()
         self.mode = ""
         self.warnings: list[str] = []
-        watches: kind_watch.Watches = self.objects
         self.guard = crd_guard.CrdGuard(
             self.definitions,
-            watches,
-            maintenance=lambda _: self.mode,
-            warn=self.warnings.append,
-            clock=self.clock,
+            cast("informers.Informers", self.objects),
+            lambda _: self.mode,
+            self.warnings.append,
+            self.clock,
         )
 
     async def begin(self) -> None:

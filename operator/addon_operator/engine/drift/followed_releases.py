@@ -1,0 +1,139 @@
+"""Follows the resources of modules' releases: reads the manifest of each revision, watches what it holds."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from addon_operator.engine.drift import drift, watched_resources
+from addon_operator.helm import helm_errors
+from addon_operator.helm.releases import releases
+from addon_operator.kernel import clock as clocks
+from addon_operator.kernel import errors, names
+from addon_operator.modules import manifests
+
+RETRY: Final = 10.0
+"""Seconds until a manifest that could not be read is read again."""
+SETTLE: Final = 5.0
+"""Seconds that the first lists have before single objects are asked for."""
+UNKNOWN_KIND_RETRY: Final = 60.0
+"""Seconds until kinds that the API server does not have are looked up again."""
+
+
+class FollowedReleases:
+    """Knows which revision of each release is followed, and which is to be."""
+
+    def __init__(
+        self,
+        manager: releases.ReleaseManager,
+        resources: watched_resources.WatchedResources,
+        restoring: drift.Drift,
+        warn: Callable[[str], None],
+        clock: clocks.Clock,
+    ) -> None:
+        self._manager = manager
+        self._resources = resources
+        self._drift = restoring
+        self._warn = warn
+        self._clock = clock
+        self._wanted: dict[names.ModuleName, int] = {}
+        self._followed: dict[names.ModuleName, int] = {}
+        self._not_before: dict[names.ModuleName, float] = {}
+        self._wake = asyncio.Event()
+
+    def begin(self, module: names.ModuleName, revision: int) -> None:
+        """Follow the resources of this revision, unless one of the release is followed already."""
+        self._wanted.setdefault(module, revision)
+        self._wake.set()
+
+    def follow(self, module: names.ModuleName, revision: int) -> None:
+        """Follow the resources of this revision from now on."""
+        self._wanted[module] = revision
+        self._wake.set()
+
+    def leave(self, module: names.ModuleName) -> None:
+        """Follow nothing of the module's release any more."""
+        self._wanted.pop(module, None)
+        self._followed.pop(module, None)
+        self._not_before.pop(module, None)
+        self._resources.unfollow(module)
+
+    async def restore_all(self, module: names.ModuleName) -> None:
+        """Restore what of a release is absent, whether a watch has reported it yet or not.
+
+        After a start nothing is known: Helm would make a Secret anew, with another password.
+        Raises what the client raises when the API server does not answer.
+        """
+        if self._wanted.get(module) == self._followed.get(module) and self._resources.is_settled(module):
+            return
+        try:
+            await self._follow(module)
+        except helm_errors.ReleaseRecordError as error:
+            self._warn(f"module {module}: what is absent cannot be restored before Helm begins: {error}")
+            return
+        unknown = await self._resources.settle(module, SETTLE)
+        await self._drift.restore(module, unknown)
+
+    async def give_up(
+        self, module: names.ModuleName, dropped: Sequence[manifests.ManifestResource]
+    ) -> tuple[manifests.ManifestResource, ...]:
+        """Leave to other modules what they have, too, of what an upgrade drops."""
+        # After a start not everything is followed yet.
+        await self.follow_new()
+        return self._resources.give_up(module, dropped)
+
+    async def of_others(self, module: names.ModuleName) -> tuple[manifests.ManifestResource, ...]:
+        """What of a release other modules have, too: it stays when this one goes."""
+        # After a start not everything is followed yet.
+        await self.follow_new()
+        try:
+            found = await self._read(module)
+        except errors.AddonOperatorError as error:
+            self._warn(f"what release {module} shares with other modules is not known: {error}")
+            return ()
+        return self._resources.of_others(module, found)
+
+    async def work(self) -> None:
+        """Read the manifests of new revisions and follow their resources, until cancelled."""
+        while True:
+            self._wake.clear()
+            await self.follow_new()
+            await self._sleep()
+
+    async def follow_new(self) -> None:
+        """Follow the resources of every release whose revision is another one than before."""
+        now = self._clock.monotonic()
+        for module in [name for name in self._pending() if self._not_before.get(name, now) <= now]:
+            try:
+                await self._follow(module)
+            except errors.AddonOperatorError as error:
+                self._warn(f"module {module}: resources are not watched yet: {error}")
+                self._not_before[module] = self._clock.monotonic() + RETRY
+
+    async def _follow(self, module: names.ModuleName) -> None:
+        revision = self._wanted.get(module)
+        resources = await self._read(module)
+        if module not in self._wanted:
+            return
+        complete = await self._resources.follow(module, resources)
+        if module not in self._wanted:
+            self._resources.unfollow(module)
+        elif complete and revision is not None:
+            self._followed[module] = revision
+            self._not_before.pop(module, None)
+        else:
+            self._not_before[module] = self._clock.monotonic() + UNKNOWN_KIND_RETRY
+
+    async def _read(self, module: names.ModuleName) -> tuple[manifests.ManifestResource, ...]:
+        deployed = await self._manager.deployed(module)
+        return await asyncio.to_thread(manifests.resources, deployed.manifest if deployed else "")
+
+    def _pending(self) -> list[names.ModuleName]:
+        return [name for name, number in self._wanted.items() if self._followed.get(name) != number]
+
+    async def _sleep(self) -> None:
+        soonest = min((self._not_before.get(name, 0.0) for name in self._pending()), default=None)
+        timeout = None if soonest is None else max(0.0, soonest - self._clock.monotonic())
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout):
+                await self._wake.wait()

@@ -1,0 +1,70 @@
+"""The hooks of modules: found in their directories, and asked for their configuration."""
+
+from collections.abc import Callable
+
+from addon_operator.engine import events, state
+from addon_operator.engine.hooks import hook_files, hook_runner
+from addon_operator.hook_contract.configuration import hook_config
+from addon_operator.kernel import errors, names
+from addon_operator.modules import model
+from addon_operator.values import store
+
+
+class ModuleHooks:
+    """Asks the hooks of modules for their configuration, and forgets what they set."""
+
+    def __init__(
+        self,
+        states: state.ModuleStates,
+        values: store.ValuesStore,
+        runner: hook_runner.HookRunner,
+        tell: events.Listener,
+        warn: Callable[[str], None],
+    ) -> None:
+        self._states = states
+        self._values = values
+        self._runner = runner
+        self._tell = tell
+        self._warn = warn
+
+    async def load(self, module: state.ModuleState) -> None:
+        """Ask the module's hooks, unless that is done; raises what a wrong configuration raises."""
+        if module.hooks is not None:
+            return
+        try:
+            module.hooks = await self._ask(module.module)
+        except errors.AddonOperatorError:
+            self._tell(events.DiscoveryFailed())
+            raise
+        self._tell(events.HooksRegistered(module.module.name, module.hooks))
+
+    async def renew(self, name: names.ModuleName) -> None:
+        """Ask the hooks of a started module anew, whose files changed; after an error those before stay.
+
+        When their configurations are not what they were, the next run starts the module up again.
+        Raises what a hook without a valid configuration raises.
+        """
+        module = self._states[name]
+        if module.hooks is None:
+            return
+        hooks = await self._ask(module.module)
+        if hooks != module.hooks:
+            module.hooks, module.started = hooks, False
+            self._tell(events.HooksRegistered(name, hooks))
+
+    def forget(self, name: names.ModuleName) -> None:
+        """Drop the values that the hooks of the module set: it is deleted."""
+        self._values.drop_patches(name)
+
+    async def _ask(self, module: model.Module) -> tuple[state.Hook, ...]:
+        files = hook_files.discover(module.path / "hooks")
+        self._states[module.name].go_hooks = files.go_hooks
+        for warning in files.warnings:
+            self._warn(f"module {module.name}: {warning}")
+        hooks = []
+        for file in files.executables:
+            read = await self._runner.config(file.path, hook_config.HookKind.MODULE)
+            for warning in read.warnings:
+                self._warn(f"module {module.name}: {warning}")
+            hooks.append(state.Hook(file.name, file.path, read, module.name))
+        return tuple(hooks)

@@ -8,17 +8,17 @@ import json
 import sys
 import time
 from collections.abc import Collection, Mapping, Sequence
-from typing import Final
+from typing import Any, Final, cast
 
-from addon_operator.admission import reviews
+from addon_operator.admission import events, reviews
 from addon_operator.admission.certificates import certificates
 from addon_operator.admission.pods import env_sources_reader, pod_handler
 from addon_operator.admission.presets import preset_cache, preset_notices
-from addon_operator.admission.server import site, tls
+from addon_operator.admission.server import site, site_load, tls
 from addon_operator.kernel import clock
 from addon_operator.kube.access import auth, credentials
 from addon_operator.kube.client import client
-from addon_operator.podpreset import defaults, model
+from addon_operator.podpreset import defaults
 from tests.benchmarks import load, measures, pods
 
 PRESETS: Final = "/mutate-pods"
@@ -46,7 +46,20 @@ class _Observer:
         self.results: collections.Counter[str] = collections.Counter()
         self._last = ("", 0.0)
 
-    def answered(self, path: str, status: int, seconds: float) -> None:
+    def __call__(self, event: events.Event) -> None:
+        match event:
+            case events.ReviewAnswered():
+                self._answered(event.path, event.seconds)
+            case events.ReviewRefused():
+                self.results[event.reason] += 1
+            case events.HandlerFailed():
+                self.results[repr(event.error)] += 1
+            case events.ConnectionClosed():
+                self.results[f"{event.reason} {event.details}"] += 1
+            case events.PodAdmitted():
+                self.results[event.result] += 1
+
+    def _answered(self, path: str, seconds: float) -> None:
         self.seconds[path].append(seconds)
         # Since the answer before: reading, TLS and writing are in it, and other processes are not.
         now = time.process_time()
@@ -54,31 +67,13 @@ class _Observer:
             self.processor_seconds[path].append(now - self._last[1])
         self._last = (path, now)
 
-    def refused(self, path: str, status: int, reason: str) -> None:
-        self.results[reason] += 1
-
-    def failed(self, path: str, error: Exception) -> None:
-        self.results[repr(error)] += 1
-
-    def connection_closed(self, reason: str, details: str) -> None:
-        self.results[f"{reason} {details}"] += 1
-
-    def pod_admitted(self, namespace: str, result: pod_handler.Result, seconds: float) -> None:
-        self.results[result] += 1
-
-    def presets_injected(self, namespace: str, presets: Sequence[model.PresetName]) -> None: ...
-
-    def preset_stored(self, stored: preset_cache.Stored, parsed: preset_cache.Parsed) -> None: ...
-
-    def preset_gone(self, namespace: str, name: model.PresetName) -> None: ...
-
 
 class _NoSources:
     """The presets of the benchmark name no ConfigMap or Secret with envFrom."""
 
     async def read(
         self, namespace: str, wanted: Collection[defaults.SourceRef], budget: float
-    ) -> Mapping[defaults.SourceRef, env_sources_reader.Source]:
+    ) -> Mapping[defaults.SourceRef, env_sources_reader.EnvSource]:
         raise AssertionError("a source was read")
 
 
@@ -102,13 +97,17 @@ def _server() -> _Server:
     nowhere = "http://127.0.0.1:9"
     kube = client.KubeClient(auth.ClusterAccess("none", nowhere, credentials.AnonymousSource(nowhere, {})))
     notices = preset_notices.PresetNotices(cache, preset_notices.FreshLists(kube, cache))
-    handler = pod_handler.PodHandler(pod_handler.Merger(notices, _NoSources()), observer, clock.SystemClock())
+    handler = pod_handler.PodHandler(
+        pod_handler.Merger(notices, cast("Any", _NoSources())), observer, clock.SystemClock()
+    )
     now = dt.datetime.now(dt.UTC)
     authority = certificates.make_authority(now, _DAY)
     live = tls.LiveTls()
     live.use(certificates.make_server(authority, ["127.0.0.1"], now, _DAY))
     routes = {PRESETS: site.Route(handler, "allow"), EMPTY: site.Route(_empty, "allow")}
-    served = site.AdmissionSite(routes, live, "127.0.0.1", 0, observer)
+    served = site.AdmissionSite(
+        routes, live, site.Place("127.0.0.1", 0), observer, site_load.Account(site_load.Limits())
+    )
     return _Server(served, handler, observer, authority.certificate.decode())
 
 

@@ -10,7 +10,7 @@ import os
 import sys
 from typing import Final
 
-from addon_operator.admission import reviews
+from addon_operator.admission import events, reviews
 from addon_operator.admission.certificates import certificates
 from addon_operator.admission.presets import preset_cache
 from addon_operator.admission.server import site, site_load, tls
@@ -27,18 +27,9 @@ class _Observer:
     def __init__(self) -> None:
         self.refused_by_status: dict[int, int] = {}
 
-    def answered(self, path: str, status: int, seconds: float) -> None: ...
-
-    def refused(self, path: str, status: int, reason: str) -> None:
-        self.refused_by_status[status] = self.refused_by_status.get(status, 0) + 1
-
-    def failed(self, path: str, error: Exception) -> None: ...
-
-    def connection_closed(self, reason: str, details: str) -> None: ...
-
-    def preset_stored(self, stored: preset_cache.Stored, parsed: preset_cache.Parsed) -> None: ...
-
-    def preset_gone(self, namespace: str, name: str) -> None: ...
+    def __call__(self, event: events.Event) -> None:
+        if isinstance(event, events.ReviewRefused):
+            self.refused_by_status[event.status] = self.refused_by_status.get(event.status, 0) + 1
 
 
 async def main() -> None:
@@ -59,7 +50,7 @@ async def main() -> None:
     live.use(certificates.make_server(authority, ["127.0.0.1"], now, _DAY))
     account = site_load.Account(site_load.Limits())
     routes = {PATH: site.Route(holding, "allow", timeout=300)}
-    served = site.AdmissionSite(routes, live, "127.0.0.1", 0, observer, account=account)
+    served = site.AdmissionSite(routes, live, site.Place("127.0.0.1", 0), observer, account)
     await served.start()
     _say({"port": served.port, "authority": authority.certificate.decode()})
     while line := await asyncio.to_thread(sys.stdin.readline):

@@ -4,7 +4,7 @@ import json
 import uuid
 from typing import Any, Final
 
-from addon_operator.admission.presets import preset_cache
+from addon_operator.admission import events
 
 FEW: Final = "few"
 """A namespace with ten presets, all of which match."""
@@ -91,7 +91,7 @@ def review(namespace: str) -> bytes:
     ).encode()
 
 
-def presets() -> list[preset_cache.Stored]:
+def presets() -> list[events.Stored]:
     """The presets of both namespaces, as the API server lists them."""
     matching = [
         _preset(name, number, {"role": "frontend"}) for name in (FEW, MANY) for number in range(_MATCHING)
@@ -104,12 +104,12 @@ def presets() -> list[preset_cache.Stored]:
     return [*matching, *others]
 
 
-def many_presets(number: int) -> list[preset_cache.Stored]:
+def many_presets(number: int) -> list[events.Stored]:
     """So many presets in namespaces of ten."""
     return [_preset(f"n{each // 10}", each, {"app": f"app-{each}"}) for each in range(number)]
 
 
-def _preset(namespace: str, number: int, labels: dict[str, str]) -> preset_cache.Stored:
+def _preset(namespace: str, number: int, labels: dict[str, str]) -> events.Stored:
     volume = f"cache-{number}"
     return {
         "metadata": {

@@ -6,7 +6,7 @@ import dataclasses
 import datetime as dt
 from collections.abc import AsyncIterator
 
-from addon_operator.admission import reviews
+from addon_operator.admission import events, reviews
 from addon_operator.admission.certificates import (
     certificate_rotation,
     certificate_store,
@@ -14,16 +14,16 @@ from addon_operator.admission.certificates import (
 )
 from addon_operator.admission.registration import registration
 from addon_operator.admission.registration import registration_specs as specs
-from addon_operator.admission.server import site, tls
-from addon_operator.kernel import clock
-from addon_operator.kube.client import client, paths
+from addon_operator.admission.server import site, site_load, tls
+from addon_operator.aio import waiting
+from addon_operator.kube.client import api_errors, client, paths
 
 PATH = "/mutate-config-maps"
 SECRET = "webhook-certificates"
 LIVES = certificate_rotation.Lives(authority=dt.timedelta(days=100), server=dt.timedelta(days=90))
 
 
-class ShiftedClock(clock.SystemClock):
+class ShiftedClock(waiting.SystemTime):
     """The machine's clock, so far back that all rotations of a test lie in the API server's past."""
 
     def __init__(self) -> None:
@@ -40,17 +40,11 @@ class Observer:
         self.wrong: list[str] = []
         self.lines: list[str] = []
 
-    def answered(self, path: str, status: int, seconds: float) -> None:
-        """Seen from the other side by the test."""
-
-    def refused(self, path: str, status: int, reason: str) -> None:
-        self.wrong.append(reason)
-
-    def failed(self, path: str, error: Exception) -> None:
-        self.wrong.append(repr(error))
-
-    def connection_closed(self, reason: str, details: str) -> None:
-        """Seen from the other side by the test."""
+    def note(self, event: events.Event) -> None:
+        if isinstance(event, events.ReviewRefused):
+            self.wrong.append(event.reason)
+        elif isinstance(event, events.HandlerFailed):
+            self.wrong.append(repr(event.error))
 
     def info(self, event: str, *args: object, **kw: object) -> None:
         self.lines.append(event)
@@ -82,7 +76,7 @@ class Replica:
     store: certificate_store.CertificateStore
     tls: tls.LiveTls
     site: site.AdmissionSite
-    configuration: specs.Configuration
+    configuration: specs.WebhookConfiguration
     registrar: registration.Registrar
 
     async def stored(self) -> client.Object:
@@ -94,36 +88,45 @@ class Replica:
         return await self.kube.create(paths.of("v1", "configmaps", namespace=self.namespace), body)
 
 
-def configuration(namespace: str) -> specs.Configuration:
+def configuration(namespace: str) -> specs.WebhookConfiguration:
     webhook = specs.WebhookSpec(
         name="config-maps.addon-operator.io",
         path=PATH,
-        rules=(specs.Rule(("CREATE",), ("",), ("v1",), ("configmaps",), "Namespaced"),),
+        rules=(specs.WebhookRule(("CREATE",), ("",), ("v1",), ("configmaps",), "Namespaced"),),
         failure_policy="Fail",
         side_effects="NoneOnDryRun",
         reinvocation_policy="IfNeeded",
         namespace_selector={"matchLabels": {"kubernetes.io/metadata.name": namespace}},
         match_conditions=(specs.MatchCondition("not-left-out", "object.metadata.name != 'left-out'"),),
     )
-    return specs.Configuration(specs.Kind.MUTATING, f"test-{namespace}", (webhook,))
+    return specs.WebhookConfiguration(specs.ConfigurationKind.MUTATING, f"test-{namespace}", (webhook,))
+
+
+async def withdraw(kube: client.KubeClient, configuration: specs.WebhookConfiguration) -> None:
+    with contextlib.suppress(api_errors.NotFound):
+        await kube.delete(configuration.path)
 
 
 @contextlib.asynccontextmanager
 async def replica(
-    kube: client.KubeClient, namespace: str, wanted: specs.Configuration | None = None
+    kube: client.KubeClient, namespace: str, wanted: specs.WebhookConfiguration | None = None
 ) -> AsyncIterator[Replica]:
     time, live, observer, handler = ShiftedClock(), tls.LiveTls(), Observer(), Marking()
-    source = certificate_store_secret.SecretSource(
-        kube, namespace, SECRET, {"127.0.0.1"}, time=time, lives=LIVES
-    )
-    store = certificate_store.CertificateStore(source, live, observer, time=time)
+    source = certificate_store_secret.SecretSource(kube, namespace, SECRET, {"127.0.0.1"}, time, LIVES)
+    store = certificate_store.CertificateStore(source, live, observer, time)
     await store.refresh()
-    served = site.AdmissionSite({PATH: site.Route(handler, "deny")}, live, "127.0.0.1", 0, observer)
+    served = site.AdmissionSite(
+        {PATH: site.Route(handler, "deny")},
+        live,
+        site.Place("127.0.0.1", 0),
+        observer.note,
+        site_load.Account(site_load.Limits()),
+    )
     await served.start()
     wanted = wanted or configuration(namespace)
     # Replicas behind a Service have one address; here each has its own, and the first one's is registered.
     address = specs.url_address(f"https://127.0.0.1:{served.port}")
-    registrar = registration.Registrar(kube, [wanted], address, store, observer, time=time)
+    registrar = registration.Registrar(kube, [wanted], address, store, observer, time)
     await registrar.ensure()
     keeping = asyncio.create_task(registrar.keep())
     running = Replica(kube, namespace, time, handler, observer, store, live, served, wanted, registrar)

@@ -15,8 +15,8 @@ import yaml
 from addon_operator.admission import reviews
 from addon_operator.admission.registration import registration
 from addon_operator.admission.registration import registration_specs as specs
+from addon_operator.aio import waiting
 from addon_operator.devcluster.pytest_plugin import DevCluster
-from addon_operator.kernel import clock
 from addon_operator.kube.access import auth
 from addon_operator.kube.client import api_errors, client, paths
 from tests.integration.admission_replicas import (
@@ -25,6 +25,7 @@ from tests.integration.admission_replicas import (
     Replica,
     configuration,
     replica,
+    withdraw,
 )
 
 pytestmark = pytest.mark.integration
@@ -43,7 +44,7 @@ async def running(kube: client.KubeClient, namespace: str) -> AsyncIterator[Repl
             await until(lambda: marked(started))
             yield started
     finally:
-        await registration.withdraw(kube, [configuration(namespace)])
+        await withdraw(kube, configuration(namespace))
 
 
 async def marked(running: Replica) -> bool:
@@ -125,14 +126,14 @@ async def test_the_end_of_a_replica_leaves_the_registration(running: Replica) ->
         pass
     assert (await running.kube.get(other.path))["webhooks"]
     assert await running.stored() == before
-    await registration.withdraw(running.kube, [other])
+    await withdraw(running.kube, other)
 
 
 async def test_replicas_share_one_authority(running: Replica) -> None:
     other = dataclasses.replace(configuration(running.namespace), name=f"other-{running.namespace}")
     async with replica(running.kube, running.namespace, other) as second:
         assert second.store.ca_bundle == running.store.ca_bundle
-    await registration.withdraw(running.kube, [other])
+    await withdraw(running.kube, other)
 
 
 async def test_all_certificates_change_without_one_failed_request(running: Replica) -> None:
@@ -159,7 +160,7 @@ async def test_all_certificates_change_without_one_failed_request(running: Repli
         for days in (61, 67, 67.1, 69):
             running.clock.ahead = dt.timedelta(days=days - 70)
             await running.store.refresh()
-            running.registrar.poke()
+            running.store.bundle_changed.set()
             await until(registered)
             before = count
             # The API server needs a moment to take notice; the old bundle holds until then.
@@ -197,12 +198,12 @@ async def test_missing_rights_are_one_warning_with_the_rule(
             specs.ServiceAddress("a", "b"),
             running.store,
             observer,
-            time=clock.SystemClock(),
+            waiting.SystemTime(),
         )
         task = asyncio.create_task(registrar.keep())
 
         async def warned() -> bool:
-            registrar.poke()
+            running.store.bundle_changed.set()
             return bool(observer.lines)
 
         await until(warned)

@@ -10,8 +10,7 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 from cryptography.x509 import oid
 
-from addon_operator.admission.registration import registration
-from addon_operator.admission.server import client_authority
+from addon_operator.admission.server import tls
 from addon_operator.devcluster import api, layout, state
 from addon_operator.devcluster.pytest_plugin import DevCluster
 from addon_operator.kernel import x509
@@ -19,7 +18,7 @@ from addon_operator.kube.access import auth
 from addon_operator.kube.client import api_errors, client, paths
 from addon_operator.process import daemons
 from tests.integration import operator_process
-from tests.integration.admission_replicas import configuration, replica
+from tests.integration.admission_replicas import configuration, replica, withdraw
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
@@ -100,7 +99,7 @@ async def test_the_api_server_with_the_certificate_is_answered_and_the_one_witho
     collection = paths.of("v1", "configmaps", namespace=namespace)
     try:
         async with replica(kube, namespace) as running:
-            asking = client_authority.ClientAuthority(tmp_path / "ca.crt", running.tls, running.observer)
+            asking = tls.ClientAuthority(tmp_path / "ca.crt", running.tls, running.observer)
             await asking.load()
             with another_api_server(devcluster, config, tmp_path) as url:
                 access = auth.load_access(devcluster.kubeconfig, None, url, {})
@@ -112,4 +111,4 @@ async def test_the_api_server_with_the_certificate_is_answered_and_the_one_witho
             with pytest.raises(api_errors.ApiError, match="failed calling webhook"):
                 await running.create("b")
     finally:
-        await registration.withdraw(kube, [configuration(namespace)])
+        await withdraw(kube, configuration(namespace))

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from addon_operator.admission import reviews
 from addon_operator.kube.client import client
@@ -25,31 +25,27 @@ class Findings:
     """What is allowed and hardly meant."""
 
 
-class Checker(Protocol):
-    """Who knows the schemas of values."""
-
-    async def findings(self, data: Data, before: Data) -> Findings:
-        """What is to be said of ``data``, which would take the place of ``before``."""
-        ...
+Check = Callable[[Data, Data], Awaitable[Findings]]
+"""What is to be said of the first state of the ConfigMap, which would take the place of the second."""
 
 
 class ConfigCheck:
     """A handler of reviews of ConfigMaps."""
 
-    def __init__(self, namespace: str, name: str, checker: Checker, writer: Writer) -> None:
+    def __init__(self, namespace: str, name: str, check: Check, writer: Writer) -> None:
         self._place = (namespace, name)
-        self._checker = checker
+        self._check = check
         self._writer = writer
 
     async def __call__(self, review: reviews.Review) -> reviews.Verdict:
-        """Refuse an edit of the values ConfigMap that is wrong; everything else is no concern of ours."""
+        """Refuse an edit of the values ConfigMap that is wrong; everything else is allowed."""
         if not self._is_edit(review) or await self._is_of_a_hook(review):
             return reviews.ALLOWED
         data, before = _data(review.object), _data(review.old_object)
         if review.operation == "UPDATE" and data == before:
             # Labels and finalizers may change, however wrong the values are.
             return reviews.ALLOWED
-        found = await self._checker.findings(data, before)
+        found = await self._check(data, before)
         warnings = [text[:_WARNING_MAX] for text in found.warnings]
         if not found.violations:
             return reviews.Verdict(warnings=warnings)

@@ -5,8 +5,8 @@ Source: ``admission.k8s.io/v1`` of the Kubernetes API and "Dynamic Admission Con
 
 import base64
 import dataclasses
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Final, Protocol
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Annotated, Any, Final
 
 import msgspec
 import orjson
@@ -133,14 +133,8 @@ class Verdict:
     """Sentences that ``kubectl`` shows; the API server cuts those over 256 characters."""
 
 
-class Handler(Protocol):
-    """Who decides about reviews of one path."""
-
-    async def __call__(self, review: Review) -> Verdict:
-        """The verdict; what it raises is answered as the path's route says."""
-        ...
-
-
+Handler = Callable[[Review], Awaitable[Verdict]]
+"""Decides about reviews of one path; what it raises is answered as the path's route says."""
 ALLOWED: Final = Verdict()
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import structlog
 
-from addon_operator.admission import config_check
+from addon_operator.admission import config_check, events
 from addon_operator.admission.certificates import (
     certificate_store,
     certificate_store_files,
@@ -21,14 +21,13 @@ from addon_operator.admission.certificates import (
 from addon_operator.admission.pods import env_sources_reader, expansion_check, pod_check, pod_handler
 from addon_operator.admission.presets import (
     preset_cache,
-    preset_check,
     preset_feed,
     preset_notices,
     preset_status,
 )
 from addon_operator.admission.registration import registration
-from addon_operator.admission.server import client_authority, site, site_load, tls
-from addon_operator.aio import warn_once
+from addon_operator.admission.server import site, site_load, tls
+from addon_operator.aio import waiting, warn_once
 from addon_operator.app import (
     admission_crd,
     admission_observers,
@@ -36,11 +35,11 @@ from addon_operator.app import (
     admission_webhooks,
 )
 from addon_operator.engine.sources import podpreset_source
-from addon_operator.kernel import clock, errors
+from addon_operator.kernel import errors
 from addon_operator.kube.access import own_user
 from addon_operator.kube.client import api_errors, client
 from addon_operator.kube.informers import watch_health
-from addon_operator.kube.objects import events
+from addon_operator.kube.objects import events as kube_events
 from addon_operator.settings import settings as settings_module
 from addon_operator.telemetry import metrics
 
@@ -62,7 +61,7 @@ class Admission:
         self,
         settings: settings_module.Settings,
         kube: client.KubeClient,
-        checker: config_check.Checker,
+        check: config_check.Check,
         meters: metrics.Metrics,
         log: Logger,
         instance: str = "",
@@ -70,32 +69,28 @@ class Admission:
         """``kube`` should have no limit of requests; ``instance`` is the pod's name."""
         self._settings = settings
         self._config = config_check.ConfigCheck(
-            settings.namespace, settings.config_map, checker, self._config_writer
+            settings.namespace, settings.config_map, check, self._config_writer
         )
         self._own_user = own_user.OwnUser(kube)
         self._kube = kube
         self._log = log
-        self._clock = clock.SystemClock()
-        self._recorder = events.EventRecorder(
+        self._clock = waiting.SystemTime()
+        self._recorder = kube_events.EventRecorder(
             kube, self._clock, instance=instance, waiting_max=_EVENTS_WAITING_MAX
         )
         self._statuses = preset_status.PresetStatuses(kube, self._recorder, self._clock)
-        self._cache = preset_cache.PresetCache(self._statuses, settings.podpreset_volume_types)
+        self._cache = preset_cache.PresetCache(self._statuses.note, settings.podpreset_volume_types)
         self._feed = preset_feed.PresetFeed(kube, self._cache, self._make_watch)
         lists = preset_notices.FreshLists(kube, self._cache)
         self._notices = preset_notices.PresetNotices(self._cache, lists)
-        self._observer = admission_observers.AdmissionObserver(meters, self._statuses, log, self._clock)
+        self._show_event = admission_observers.AdmissionLog(meters, log, self._clock)
         self._account = site_load.Account(site_load.Limits())
         self._check, handler = self._handlers()
         self._tls = tls.LiveTls()
-        self._store = certificate_store.CertificateStore(
-            self._certificates(), self._tls, log, time=self._clock, changed=self._bundle_changed
-        )
+        self._store = certificate_store.CertificateStore(self._certificates(), self._tls, log, self._clock)
         self._registrar = self._make_registrar()
         authority = settings.webhook_client_ca
-        self._clients = (
-            None if authority is None else client_authority.ClientAuthority(authority, self._tls, log)
-        )
+        self._clients = None if authority is None else tls.ClientAuthority(authority, self._tls, log)
         self._site = self._make_site(handler)
         self._watch_health = watch_health.WatchHealth("the watch of PodPresets")
         self._tasks: list[asyncio.Task[None]] = []
@@ -109,8 +104,12 @@ class Admission:
             admission_webhooks.client_address(self._settings),
             self._store,
             self._log,
-            time=self._clock,
+            self._clock,
         )
+
+    def _tell(self, event: events.Event) -> None:
+        self._statuses.note(event)
+        self._show_event(event)
 
     def _show(self, meters: metrics.Metrics) -> None:
         meters.show_watch("podpresets", lambda: self._watch_health.is_up)
@@ -186,46 +185,39 @@ class Admission:
         self._tasks.append(asyncio.create_task(work, name=f"admission-{name}"))
 
     def _handlers(self) -> tuple[pod_check.PodCheck, pod_handler.PodHandler]:
-        warned = warn_once.WarnOnce(self._log)
         sources = env_sources_reader.EnvSources(
-            self._kube,
-            self._clock,
-            warned.warn,
-            self._observer.sources_dropped,
-            kinds=self._settings.envfrom_sources,
+            self._kube, self._clock, self._tell, self._settings.envfrom_sources
         )
         merger = pod_handler.Merger(self._notices, sources)
         expansions = expansion_check.ExpansionCheck(sources) if self._settings.expansion_events else None
-        check = pod_check.PodCheck(
-            merger, expansions, self._kube, self._recorder, self._observer, account=self._account
-        )
-        return check, pod_handler.PodHandler(merger, self._observer, self._clock)
+        findings = pod_check.PodFindings(merger, expansions)
+        check = pod_check.PodCheck(findings, self._kube, self._recorder, self._tell, self._account)
+        return check, pod_handler.PodHandler(merger, self._tell, self._clock)
 
     def _make_site(self, handler: pod_handler.PodHandler) -> site.AdmissionSite:
-        presets = preset_check.PresetCheck(self._settings.podpreset_volume_types, self._notices)
+        presets = preset_notices.PresetCheck(self._settings.podpreset_volume_types, self._notices)
         handlers = admission_routes.Handlers(handler, self._check, presets, self._config)
         return site.AdmissionSite(
             admission_routes.routes(self._settings, handlers),
             self._tls,
-            self._settings.admission_server_listen_address,
-            self._settings.admission_server_listen_port,
-            self._observer,
+            site.Place(
+                self._settings.admission_server_listen_address,
+                self._settings.admission_server_listen_port,
+                site.GRADUALLY,
+            ),
+            self._tell,
+            self._account,
             ready=lambda: self._cache.filled,
-            account=self._account,
-            leaving=site.GRADUALLY,
         )
 
-    def _certificates(self) -> certificate_store.Source:
+    def _certificates(self) -> certificate_store.CertificateSource:
         directory = self._settings.admission_server_certs_dir
         if directory is not None:
             return certificate_store_files.FileSource(directory)
         names = admission_webhooks.client_address(self._settings).server_names()
         return certificate_store_secret.SecretSource(
-            self._kube, self._settings.namespace, SECRET, names, time=self._clock
+            self._kube, self._settings.namespace, SECRET, names, self._clock
         )
-
-    def _bundle_changed(self) -> None:
-        self._registrar.poke()
 
     def _make_watch(self) -> podpreset_source.PodPresetSource:
         self._watch = podpreset_source.PodPresetSource(

@@ -1,15 +1,12 @@
-"""What happens in admission, as metrics, log records and the status of presets."""
+"""What happens in admission, as metrics and log records."""
 
-from collections.abc import Sequence
 from typing import Final
 
-from addon_operator.admission.pods import pod_handler
-from addon_operator.admission.presets import preset_status
-from addon_operator.admission.server import connections, site
+from addon_operator.admission import events
+from addon_operator.admission.server import site
 from addon_operator.aio import warn_once
 from addon_operator.app import admission_webhooks
 from addon_operator.kernel import clock
-from addon_operator.podpreset import model
 from addon_operator.telemetry import metrics
 
 NAMESPACES_MAX: Final = 500
@@ -23,68 +20,59 @@ _UNKNOWN_NAMESPACE: Final = ""
 _NO_CERTIFICATE: Final = frozenset({"PEER_DID_NOT_RETURN_A_CERTIFICATE", "CERTIFICATE_VERIFY_FAILED"})
 
 
-class AdmissionObserver:
-    """Implements the observers of the handlers and of the site."""
+class AdmissionLog:
+    """Shows what happens in admission as metrics and log records."""
 
-    def __init__(
-        self,
-        meters: metrics.Metrics,
-        statuses: preset_status.PresetStatuses,
-        log: warn_once.Log,
-        time: clock.Clock,
-    ) -> None:
+    def __init__(self, meters: metrics.Metrics, log: warn_once.Log, time: clock.Clock) -> None:
         self._all_meters = meters
         self._meters = meters.admission
-        self._statuses = statuses
         self._log = log
         self._clock = time
         self._told_refusal: float | None = None
         self._told_early = False
         self._strangers = warn_once.WarnOnce(log)
         self._failures = warn_once.WarnOnce(log)
+        self._sources = warn_once.WarnOnce(log)
         self._namespaces = metrics.BoundedLabels(
             NAMESPACES_MAX, NAMESPACE_SECONDS, self._forget_namespace, time.monotonic
         )
 
-    def pod_admitted(self, namespace: str, result: pod_handler.Result, seconds: float) -> None:
-        """Count and measure an answer."""
-        label = self._namespaces.label(namespace)
-        self._meters.podpreset_admissions_total.labels(namespace=label, result=result).inc()
-        self._meters.podpreset_admission_seconds.observe(seconds)
+    def __call__(self, event: events.Event) -> None:
+        """Show the event."""
+        match event:
+            case events.PodAdmitted():
+                label = self._namespaces.label(event.namespace)
+                labels = {"namespace": label, "result": event.result}
+                self._meters.podpreset_admissions_total.labels(**labels).inc()
+                self._meters.podpreset_admission_seconds.observe(event.seconds)
+            case events.ReferencesUnresolved():
+                self._meters.expansion_unresolved_total.inc(event.count)
+            case events.CheckDropped():
+                self._meters.pod_checks_dropped_total.inc()
+            case events.SourcesDropped():
+                self._meters.env_sources_dropped_total.inc()
+            case events.SourceUnreadable():
+                self._sources.warn(
+                    f"a source of variables cannot be read and counts as empty: {event.problem}"
+                )
+            case events.ReviewRefused():
+                self._refused(event)
+            case events.HandlerFailed():
+                self._failed(event.path, event.error)
+            case events.ConnectionClosed():
+                self._connection_closed(event)
 
-    def presets_injected(self, namespace: str, presets: Sequence[model.PresetName]) -> None:
-        """Show it in the status of the presets."""
-        self._statuses.presets_injected(namespace, presets)
-
-    def presets_conflicted(self, namespace: str, presets: Sequence[model.PresetName]) -> None:
-        """Show it in the status of the presets."""
-        self._statuses.presets_conflicted(namespace, presets)
-
-    def references_unresolved(self, count: int) -> None:
-        """Count them."""
-        self._meters.expansion_unresolved_total.inc(count)
-
-    def check_dropped(self) -> None:
-        """Count it."""
-        self._meters.pod_checks_dropped_total.inc()
-
-    def sources_dropped(self) -> None:
-        """Count it."""
-        self._meters.env_sources_dropped_total.inc()
-
-    def answered(self, path: str, status: int, seconds: float) -> None:
-        """Measured by the handlers."""
-
-    def refused(self, path: str, status: int, reason: str) -> None:
-        """Count requests that are no reviews, and warn of one now and then: anybody may send any number."""
-        self._meters.requests_refused_total.labels(webhook=path, status=str(status)).inc()
-        if reason == site.NOT_READY:
+    def _refused(self, event: events.ReviewRefused) -> None:
+        """Count requests that are not reviews, and warn of one now and then: anybody may send any number."""
+        path, status = event.path, str(event.status)
+        self._meters.requests_refused_total.labels(webhook=path, status=status).inc()
+        if event.reason == site.NOT_READY:
             self._tell_early()
             return
         now = self._clock.monotonic()
         if self._told_refusal is None or now - self._told_refusal >= REFUSALS_SECONDS:
             self._told_refusal = now
-            text = f"a request to {path} of the admission server got {status}: {shown(reason)}"
+            text = f"a request to {path} of the admission server got {status}: {shown(event.reason)}"
             self._log.warning(f"{text} (told once a minute; admission_requests_refused_total counts all)")
 
     def _tell_early(self) -> None:
@@ -94,16 +82,16 @@ class AdmissionObserver:
                 "reviews that come before the PodPresets are read get 503, and WEBHOOK_FAILURE_POLICY decides"
             )
 
-    def connection_closed(self, reason: connections.Reason, details: str) -> None:
-        """Count it, and tell who may have forgotten to give the API server a certificate."""
-        self._all_meters.connection_closed("admission", reason)
-        if details in _NO_CERTIFICATE:
+    def _connection_closed(self, event: events.ConnectionClosed) -> None:
+        """Count it, and warn whoever may have forgotten to give the API server a certificate."""
+        self._all_meters.connection_closed("admission", event.reason)
+        if event.details in _NO_CERTIFICATE:
             self._strangers.warn(
                 "a client without a certificate of WEBHOOK_CLIENT_CA was turned away; if that was the API "
                 "server, its webhooks fail: have it present one (docs/explanation/admission.md)"
             )
 
-    def failed(self, path: str, error: Exception) -> None:
+    def _failed(self, path: str, error: Exception) -> None:
         """Warn of a handler that raised or took too long."""
         if path == admission_webhooks.MUTATE_PODS:
             labels = {"namespace": _UNKNOWN_NAMESPACE, "result": "error"}

@@ -54,7 +54,7 @@ async def serving(
     from addon_operator.app import admission
 
     async with client.KubeClient(access, done=meters.request_done) as kube:
-        part = admission.Admission(settings, kube, checker, meters, log, environ.get("HOSTNAME", ""))
+        part = admission.Admission(settings, kube, checker.findings, meters, log, environ.get("HOSTNAME", ""))
         await part.start()
         try:
             yield part

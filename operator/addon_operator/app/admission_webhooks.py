@@ -16,7 +16,7 @@ _SYSTEM_NAMESPACE: Final = "kube-system"
 _DOMAIN: Final = "admission.addon-operator.io"
 _NOTICE_TIMEOUT: Final = 2
 _TIMEOUT: Final = 5
-_PODS: Final = registration_specs.Rule(("CREATE",), ("",), ("v1",), ("pods",), "Namespaced")
+_PODS: Final = registration_specs.WebhookRule(("CREATE",), ("",), ("v1",), ("pods",), "Namespaced")
 _ANNOTATIONS: Final = "object.metadata.annotations"
 _NOT_A_MIRROR: Final = registration_specs.MatchCondition(
     "not-a-mirror-pod",
@@ -36,11 +36,11 @@ def client_address(settings: settings_module.Settings) -> registration_specs.Cli
     return registration_specs.ServiceAddress(settings.namespace, settings.webhook_service)
 
 
-def configurations(settings: settings_module.Settings) -> tuple[registration_specs.Configuration, ...]:
+def configurations(settings: settings_module.Settings) -> tuple[registration_specs.WebhookConfiguration, ...]:
     """The configurations of this operator; their name has its namespace, so that several get along."""
     given = settings.webhook_configuration
     return tuple(
-        registration_specs.Configuration(
+        registration_specs.WebhookConfiguration(
             kind,
             given or f"addon-operator-{settings.namespace}",
             tuple(webhooks),
@@ -48,8 +48,8 @@ def configurations(settings: settings_module.Settings) -> tuple[registration_spe
             namespace=settings.namespace,
         )
         for kind, webhooks in (
-            (registration_specs.Kind.MUTATING, [_mutate_pods(settings)]),
-            (registration_specs.Kind.VALIDATING, _validating(settings)),
+            (registration_specs.ConfigurationKind.MUTATING, [_mutate_pods(settings)]),
+            (registration_specs.ConfigurationKind.VALIDATING, _validating(settings)),
         )
     )
 
@@ -91,7 +91,7 @@ def _check_pods(settings: settings_module.Settings) -> registration_specs.Webhoo
 
 
 def _notice_presets(settings: settings_module.Settings) -> registration_specs.WebhookSpec:
-    rule = registration_specs.Rule(
+    rule = registration_specs.WebhookRule(
         ("CREATE", "DELETE"), (model.GROUP,), (model.VERSION,), (model.PLURAL,), "Namespaced"
     )
     return registration_specs.WebhookSpec(
@@ -109,7 +109,7 @@ def _check_config(settings: settings_module.Settings) -> registration_specs.Webh
     A condition here could not tell it from what somebody else writes by the same field manager: the
     operator's user may change, and is another one in each cluster.
     """
-    rule = registration_specs.Rule(("CREATE", "UPDATE"), ("",), ("v1",), ("configmaps",), "Namespaced")
+    rule = registration_specs.WebhookRule(("CREATE", "UPDATE"), ("",), ("v1",), ("configmaps",), "Namespaced")
     return registration_specs.WebhookSpec(
         name=f"config.{_DOMAIN}",
         path=CHECK_CONFIG,

@@ -21,7 +21,7 @@ _BEFORE_SECONDS: Final = 1.0
 
 
 class ConfigChecks:
-    """Implements :class:`.Checker`."""
+    """Checks edits of the ConfigMap for the admission webhook."""
 
     def __init__(
         self,

@@ -3,9 +3,7 @@
 import asyncio
 from typing import Any, Final
 
-from addon_operator.admission import reviews
-from addon_operator.admission.presets import preset_cache
-from addon_operator.podpreset import model
+from addon_operator.admission import events, reviews
 
 PRESETS: Final = "/apis/settings.k8s.io/v1alpha1/podpresets"
 IN_SHOP: Final = "/apis/settings.k8s.io/v1alpha1/namespaces/shop/podpresets"
@@ -87,11 +85,12 @@ class Seen:
         self.stored: list[tuple[str, type]] = []
         self.gone: list[str] = []
 
-    def preset_stored(self, stored: preset_cache.Stored, parsed: preset_cache.Parsed) -> None:
-        self.stored.append((parsed.name, type(parsed)))
-
-    def preset_gone(self, namespace: str, name: model.PresetName) -> None:
-        self.gone.append(f"{namespace}/{name}")
+    def __call__(self, event: events.Event) -> None:
+        match event:
+            case events.PresetStored():
+                self.stored.append((event.parsed.name, type(event.parsed)))
+            case events.PresetGone():
+                self.gone.append(f"{event.namespace}/{event.name}")
 
 
 class Gate:

@@ -52,7 +52,7 @@ async def verdict(
     writer: config_check.Writer = operator,
     **changes: Any,  # noqa: ANN401 - of any field
 ) -> reviews.Verdict:
-    check = config_check.ConfigCheck("addons", "values", checker, writer)
+    check = config_check.ConfigCheck("addons", "values", checker.findings, writer)
     return await check(dataclasses.replace(EDIT, **changes))
 
 

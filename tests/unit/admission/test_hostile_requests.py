@@ -36,7 +36,7 @@ def encoded(value: object) -> bytes:
 def presetting() -> reviews.Handler:
     """The handler of pods with a preset that matches every pod here."""
     presets = pod_fakes.Presets(preset())
-    merger = pod_handler.Merger(presets, pod_fakes.Sources())
+    merger = pod_fakes.merger(presets)
     return pod_handler.PodHandler(merger, pod_fakes.Observer(), Pauses())
 
 

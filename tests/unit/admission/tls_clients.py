@@ -13,7 +13,7 @@ from typing import Any
 import aiohttp
 import orjson
 
-from addon_operator.admission import reviews
+from addon_operator.admission import events, reviews
 from addon_operator.admission.certificates import certificates
 from addon_operator.admission.server import site, site_load, tls
 
@@ -76,18 +76,16 @@ class Watcher:
         self.failures: list[Exception] = []
         self.closed: list[tuple[str, str]] = []
 
-    def answered(self, path: str, status: int, seconds: float) -> None:
-        assert seconds >= 0
-        self.statuses.append(status)
-
-    def refused(self, path: str, status: int, reason: str) -> None:
-        self.reasons.append(reason)
-
-    def failed(self, path: str, error: Exception) -> None:
-        self.failures.append(error)
-
-    def connection_closed(self, reason: str, details: str) -> None:
-        self.closed.append((reason, details))
+    def __call__(self, event: events.Event) -> None:
+        match event:
+            case events.ReviewAnswered():
+                self.statuses.append(event.status)
+            case events.ReviewRefused():
+                self.reasons.append(event.reason)
+            case events.HandlerFailed():
+                self.failures.append(event.error)
+            case events.ConnectionClosed():
+                self.closed.append((event.reason, event.details))
 
 
 class Gate:
@@ -143,12 +141,10 @@ async def running(
     served = site.AdmissionSite(
         routes or {PATH: site.Route(allowing, "allow")},
         live,
-        "127.0.0.1",
-        0,
+        site.Place("127.0.0.1", 0, leaving or site.AT_ONCE),
         watcher,
+        site_load.Account(limits or site_load.Limits()),
         ready=lambda: ready,
-        account=site_load.Account(limits or site_load.Limits()),
-        leaving=leaving,
     )
     await served.start()
     connector = aiohttp.TCPConnector(ssl=trusting_authority(), limit=0)

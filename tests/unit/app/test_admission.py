@@ -4,9 +4,8 @@ import pathlib
 
 import pytest
 
+from addon_operator.admission import events as admission_events
 from addon_operator.admission import reviews
-from addon_operator.admission.pods import pod_handler
-from addon_operator.admission.presets import preset_status
 from addon_operator.admission.registration import registration_specs
 from addon_operator.admission.server import site
 from addon_operator.app import (
@@ -16,10 +15,9 @@ from addon_operator.app import (
     admission_routes,
     admission_webhooks,
 )
-from addon_operator.kernel import clock, errors
+from addon_operator.kernel import errors
 from addon_operator.kube.access import auth, credentials
-from addon_operator.kube.client import api_errors, client
-from addon_operator.kube.objects import events
+from addon_operator.kube.client import api_errors
 from addon_operator.settings import settings
 from addon_operator.telemetry import metrics
 from tests.fakes import api_server, logs
@@ -218,11 +216,8 @@ def log() -> logs.Lines:
 @pytest.fixture
 async def observer(
     meters: metrics.Metrics, log: logs.Lines, pauses: api_server.Pauses
-) -> admission_observers.AdmissionObserver:
-    kube = client.KubeClient(api_server.access_to("http://127.0.0.1:1"))
-    recorder = events.EventRecorder(kube, clock.SystemClock())
-    statuses = preset_status.PresetStatuses(kube, recorder, clock.SystemClock())
-    return admission_observers.AdmissionObserver(meters, statuses, log, pauses)
+) -> admission_observers.AdmissionLog:
+    return admission_observers.AdmissionLog(meters, log, pauses)
 
 
 def series(meters: metrics.Metrics) -> list[str]:
@@ -232,20 +227,20 @@ def series(meters: metrics.Metrics) -> list[str]:
 
 @pytest.mark.parametrize("result", ["injected", "unchanged", "conflict", "error"])
 async def test_each_answer_is_counted_and_measured(
-    observer: admission_observers.AdmissionObserver, meters: metrics.Metrics, result: pod_handler.Result
+    observer: admission_observers.AdmissionLog, meters: metrics.Metrics, result: admission_events.Result
 ) -> None:
-    observer.pod_admitted("shop", result, 0.002)
+    observer(admission_events.PodAdmitted("shop", result, 0.002))
     found = series(meters)
     assert f'podpreset_admissions_total{{namespace="shop",result="{result}"}} 1.0' in found
     assert "podpreset_admission_seconds_sum 0.002" in found
 
 
 async def test_findings_are_counted(
-    observer: admission_observers.AdmissionObserver, meters: metrics.Metrics
+    observer: admission_observers.AdmissionLog, meters: metrics.Metrics
 ) -> None:
-    observer.references_unresolved(3)
-    observer.check_dropped()
-    observer.sources_dropped()
+    observer(admission_events.ReferencesUnresolved(3))
+    observer(admission_events.CheckDropped())
+    observer(admission_events.SourcesDropped())
     assert {
         "expansion_unresolved_total 3.0",
         "pod_checks_dropped_total 1.0",
@@ -257,36 +252,38 @@ async def test_findings_are_counted(
     ("path", "counted"), [(admission_webhooks.MUTATE_PODS, True), (admission_webhooks.CHECK_PODS, False)]
 )
 async def test_a_pod_that_took_too_long_counts_as_an_error(
-    observer: admission_observers.AdmissionObserver,
+    observer: admission_observers.AdmissionLog,
     meters: metrics.Metrics,
     log: logs.Lines,
     path: str,
     counted: bool,
 ) -> None:
-    observer.failed(path, TimeoutError())
+    observer(admission_events.HandlerFailed(path, TimeoutError()))
     assert ('podpreset_admissions_total{namespace="",result="error"} 1.0' in series(meters)) is counted
     assert "took too long" in log.warnings[0]
 
 
 async def test_requests_that_are_no_reviews_are_counted_and_warned_of_once_a_minute(
-    observer: admission_observers.AdmissionObserver,
+    observer: admission_observers.AdmissionLog,
     meters: metrics.Metrics,
     log: logs.Lines,
     pauses: api_server.Pauses,
 ) -> None:
     for number in range(100):
-        observer.refused("/mutate-pods", 415, f"the {number}. is no JSON")
+        observer(admission_events.ReviewRefused("/mutate-pods", 415, f"the {number}. is no JSON"))
     assert len(log.warnings) == 1
     assert 'admission_requests_refused_total{status="415",webhook="/mutate-pods"} 100.0' in series(meters)
     pauses.now += admission_observers.REFUSALS_SECONDS
-    observer.refused("/mutate-pods", 415, "it is no JSON")
+    observer(admission_events.ReviewRefused("/mutate-pods", 415, "it is no JSON"))
     assert len(log.warnings) == 2
 
 
 async def test_what_others_wrote_is_cut_and_cleaned_before_it_is_logged(
-    observer: admission_observers.AdmissionObserver, log: logs.Lines
+    observer: admission_observers.AdmissionLog, log: logs.Lines
 ) -> None:
-    observer.refused("/mutate-pods", 400, "a\n\x1b[31mforged line\u202e" + "x" * 10_000)
+    observer(
+        admission_events.ReviewRefused("/mutate-pods", 400, "a\n\x1b[31mforged line\u202e" + "x" * 10_000)
+    )
     (line,) = log.warnings
     assert line.isprintable()
     assert "a\N{REPLACEMENT CHARACTER}\N{REPLACEMENT CHARACTER}[31mforged line" in line
@@ -294,16 +291,16 @@ async def test_what_others_wrote_is_cut_and_cleaned_before_it_is_logged(
 
 
 async def test_namespaces_of_requests_make_a_bounded_number_of_series(
-    observer: admission_observers.AdmissionObserver, meters: metrics.Metrics, pauses: api_server.Pauses
+    observer: admission_observers.AdmissionLog, meters: metrics.Metrics, pauses: api_server.Pauses
 ) -> None:
     most = admission_observers.NAMESPACES_MAX
     for number in range(most + 2):
-        observer.pod_admitted(f"n{number}", "unchanged", 0.0)
+        observer(admission_events.PodAdmitted(f"n{number}", "unchanged", 0.0))
     found = [line for line in series(meters) if line.startswith("podpreset_admissions_total")]
     assert len(found) == most + 1
     assert 'podpreset_admissions_total{namespace="(others)",result="unchanged"} 2.0' in found
     pauses.now += admission_observers.NAMESPACE_SECONDS + 1
-    observer.pod_admitted("new", "unchanged", 0.0)
+    observer(admission_events.PodAdmitted("new", "unchanged", 0.0))
     found = [line for line in series(meters) if line.startswith("podpreset_admissions_total")]
     assert found == [
         'podpreset_admissions_total{namespace="(others)",result="unchanged"} 2.0',
@@ -312,21 +309,21 @@ async def test_namespaces_of_requests_make_a_bounded_number_of_series(
 
 
 async def test_a_client_without_a_certificate_is_told_once_with_what_to_do(
-    observer: admission_observers.AdmissionObserver, meters: metrics.Metrics, log: logs.Lines
+    observer: admission_observers.AdmissionLog, meters: metrics.Metrics, log: logs.Lines
 ) -> None:
     for _ in range(3):
-        observer.connection_closed("handshake", "PEER_DID_NOT_RETURN_A_CERTIFICATE")
-    observer.connection_closed("handshake", "HTTP_REQUEST")
+        observer(admission_events.ConnectionClosed("handshake", "PEER_DID_NOT_RETURN_A_CERTIFICATE"))
+    observer(admission_events.ConnectionClosed("handshake", "HTTP_REQUEST"))
     (line,) = log.warnings
     assert "WEBHOOK_CLIENT_CA" in line
     assert 'connections_closed_total{reason="handshake",site="admission"} 4.0' in series(meters)
 
 
 async def test_reviews_that_come_too_early_are_told_once_and_not_as_a_warning(
-    observer: admission_observers.AdmissionObserver, log: logs.Lines
+    observer: admission_observers.AdmissionLog, log: logs.Lines
 ) -> None:
     for _ in range(15):
-        observer.refused("/mutate-pods", 503, site.NOT_READY)
+        observer(admission_events.ReviewRefused("/mutate-pods", 503, site.NOT_READY))
     assert [level for level, _ in log.lines] == ["info"]
-    observer.refused("/mutate-pods", 503, "too many reviews are being answered")
+    observer(admission_events.ReviewRefused("/mutate-pods", 503, "too many reviews are being answered"))
     assert len(log.warnings) == 1

@@ -3,7 +3,6 @@
 import asyncio
 import dataclasses
 import datetime as dt
-from collections.abc import Callable
 from typing import Final, Protocol
 
 from addon_operator.admission.certificates import certificates
@@ -23,8 +22,8 @@ class Material:
     """Authorities that the API server should trust, PEM; ``None`` leaves that to others."""
 
 
-class Source(Protocol):
-    """Where certificates come from: a Secret or files."""
+class CertificateSource(Protocol):
+    """Where certificates come from; a seam, since there are two: a Secret and files."""
 
     @property
     def interval(self) -> float:
@@ -44,20 +43,16 @@ class CertificateStore:
 
     def __init__(
         self,
-        source: Source,
+        source: CertificateSource,
         tls_: tls.LiveTls,
         log: warn_once.Log,
-        *,
-        time: clock.Clock,
-        sleep: waiting.Sleep = asyncio.sleep,
-        changed: Callable[[], None] = lambda: None,
+        time: waiting.Time,
     ) -> None:
-        """``changed`` is called when the bundle has changed: the registration has to follow."""
         self._source = source
         self._tls = tls_
-        self._clock = time
-        self._sleep = sleep
-        self._changed = changed
+        self._time = time
+        self.bundle_changed = asyncio.Event()
+        """Set when the bundle has changed: the registration has to follow."""
         self._trouble = warn_once.WarnOnce(log)
         self._lock = asyncio.Lock()
         self._material: Material | None = None
@@ -70,7 +65,7 @@ class CertificateStore:
 
     def seconds_left(self) -> float:
         """Until the served certificate expires; for ``webhook_certificate_expiry_seconds``."""
-        return self._expires - self._clock.time()
+        return self._expires - self._time.time()
 
     async def refresh(self) -> bytes | None:
         """Look at the source now; the bundle then.
@@ -90,7 +85,7 @@ class CertificateStore:
         self._material = material
         self._expires = expires.timestamp()
         if bundle_changed:
-            self._changed()
+            self.bundle_changed.set()
 
     async def keep(self) -> None:
         """Look at the source again and again, until cancelled; :meth:`refresh` comes first.
@@ -99,7 +94,7 @@ class CertificateStore:
         """
         pause = self._source.interval
         while True:
-            await self._sleep(pause)
+            await self._time.sleep(pause)
             try:
                 await self.refresh()
             except errors.AddonOperatorError as error:

@@ -13,7 +13,6 @@ from typing import Any, Final
 
 from addon_operator.admission.certificates import certificate_rotation, certificate_store, certificates
 from addon_operator.aio import waiting
-from addon_operator.kernel import clock
 from addon_operator.kube.client import api_errors, client, paths
 
 _ATTEMPTS: Final = 8
@@ -38,19 +37,16 @@ class SecretSource:
         namespace: str,
         name: str,
         server_names: Collection[str],
-        *,
-        time: clock.Clock,
+        time: waiting.Time,
         lives: certificate_rotation.Lives | None = None,
-        sleep: waiting.Sleep = asyncio.sleep,
     ) -> None:
         """``server_names`` are the DNS names and addresses that the API server calls."""
         self._kube = kube
         self._namespace = namespace
         self._name = name
         self._names = frozenset(server_names)
-        self._clock = time
+        self._time = time
         self._lives = lives or certificate_rotation.Lives()
-        self._sleep = sleep
         self._path = paths.of("v1", "secrets", namespace=namespace, name=name)
         self._known: certificate_rotation.State | None = None
 
@@ -68,13 +64,13 @@ class SecretSource:
             except (api_errors.Conflict, api_errors.NotFound):
                 if attempt == _ATTEMPTS:
                     raise
-            await self._sleep(_PAUSE_SECONDS * attempt)
+            await self._time.sleep(_PAUSE_SECONDS * attempt)
         raise AssertionError("the last attempt returns or raises")
 
     async def _settle(self) -> certificate_store.Material:
         stored = await self._read()
         data = _decoded(stored)
-        now = certificate_store.utc(self._clock)
+        now = certificate_store.utc(self._time)
         if (foreign := _foreign(data, now)) is not None:
             return foreign
         found = self._start(_state_of(data), now)

@@ -7,10 +7,11 @@ of a Secret stays in memory. What one pod can have read is bounded: see below.
 import asyncio
 import contextlib
 import dataclasses
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 
 from addon_operator import expansion
+from addon_operator.admission import events
 from addon_operator.aio import short_cache
 from addon_operator.kernel import clock
 from addon_operator.kube.client import api_errors, client, paths
@@ -40,7 +41,7 @@ _MASTER: Final = "kubernetes"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Source:
+class EnvSource:
     """What came of reading a ConfigMap or Secret."""
 
     keys: frozenset[str] | None
@@ -49,8 +50,8 @@ class Source:
     """Whether that is known; ``False`` for a kind that is not read, without the right, and out of time."""
 
 
-MISSING: Final = Source(None)
-UNREADABLE: Final = Source(None, readable=False)
+MISSING: Final = EnvSource(None)
+UNREADABLE: Final = EnvSource(None, readable=False)
 
 _Key = tuple[str, defaults.SourceRef]
 
@@ -62,7 +63,7 @@ class _Account:
         self._left = KEYS_WEIGHT_MAX
         self.is_overdrawn = False
 
-    def admit(self, source: Source) -> Source:
+    def admit(self, source: EnvSource) -> EnvSource:
         """The source, or nothing of it when there is no room."""
         self._left -= _weight(source)
         self.is_overdrawn = self._left < 0
@@ -76,21 +77,16 @@ class EnvSources:
         self,
         kube: client.KubeClient,
         time: clock.Clock,
-        warn_once: Callable[[str], None] = lambda _: None,
-        dropped: Callable[[], None] = lambda: None,
+        tell: events.Listener,
         kinds: Collection[str] = KINDS,
     ) -> None:
-        """``warn_once`` is told of rights that are missing, ``dropped`` of each pod with too much to read.
-
-        What is not of ``kinds`` is not asked for.
-        """
+        """What is not of ``kinds`` is not asked for."""
         self._kube = kube
         self._kinds = kinds
-        self._warn_once = warn_once
-        self._dropped = dropped
+        self._tell = tell
         self._at_once = asyncio.Semaphore(AT_ONCE)
         # What is missing may be there with the next pod, and what could not be read may be readable.
-        self._sources: short_cache.ShortCache[_Key, Source] = short_cache.ShortCache(
+        self._sources: short_cache.ShortCache[_Key, EnvSource] = short_cache.ShortCache(
             self._load, time, SOURCE_SECONDS, keep=lambda source: source.keys is not None, weight=_weight
         )
         self._services: short_cache.ShortCache[str, frozenset[str]] = short_cache.ShortCache(
@@ -99,7 +95,7 @@ class EnvSources:
 
     async def read(
         self, namespace: str, wanted: Iterable[defaults.SourceRef], budget: float
-    ) -> dict[defaults.SourceRef, Source]:
+    ) -> dict[defaults.SourceRef, EnvSource]:
         """The sources of a namespace; what has not come after ``budget`` seconds is unreadable.
 
         So are kinds that are not read, all of them when there are too many, and those for whose keys there is
@@ -110,18 +106,18 @@ class EnvSources:
         if not asked:
             return dict.fromkeys(named, UNREADABLE)
         if len(asked) > SOURCES_MAX or self._sources.running + len(asked) > WAITING_MAX:
-            self._dropped()
+            self._tell(events.SourcesDropped())
             return dict.fromkeys(named, UNREADABLE)
         account = _Account()
         found = await self._within(budget, namespace, asked, account)
         if account.is_overdrawn:
-            self._dropped()
+            self._tell(events.SourcesDropped())
         return dict.fromkeys(named, UNREADABLE) | found
 
     async def _within(
         self, budget: float, namespace: str, named: Collection[defaults.SourceRef], account: _Account
-    ) -> dict[defaults.SourceRef, Source]:
-        async def one(reference: defaults.SourceRef) -> Source:
+    ) -> dict[defaults.SourceRef, EnvSource]:
+        async def one(reference: defaults.SourceRef) -> EnvSource:
             return account.admit(await self._sources.get((namespace, reference)))
 
         reads = {asyncio.ensure_future(one(reference)): reference for reference in named}
@@ -143,7 +139,7 @@ class EnvSources:
         """The same of the API server's Service; raises as :meth:`service_variables` does."""
         return await self._services.get(f"{_MASTER_NAMESPACE}/{_MASTER}")
 
-    async def _load(self, key: _Key) -> Source:
+    async def _load(self, key: _Key) -> EnvSource:
         namespace, reference = key
         try:
             path = paths.of("v1", _PLURALS[reference.kind], namespace=namespace, name=reference.name)
@@ -152,9 +148,9 @@ class EnvSources:
         except (api_errors.NotFound, ValueError):
             return MISSING
         except api_errors.KubernetesError as error:
-            self._warn_once(f"a source of variables cannot be read and counts as empty: {error}")
+            self._tell(events.SourceUnreadable(str(error)))
             return UNREADABLE
-        return Source(frozenset(found.get("data") or ()))
+        return EnvSource(frozenset(found.get("data") or ()))
 
     async def _load_services(self, where: str) -> frozenset[str]:
         namespace, _, name = where.partition("/")
@@ -168,7 +164,7 @@ class EnvSources:
         return frozenset(expansion.service_environment(found))
 
 
-def _weight(source: Source) -> int:
+def _weight(source: EnvSource) -> int:
     return _weight_of_names(source.keys or ())
 
 

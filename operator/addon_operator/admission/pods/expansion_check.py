@@ -36,10 +36,10 @@ class Unresolved:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class _Surroundings:
+class _KnownVariables:
     """What is known of everything that a pod takes variables from."""
 
-    sources: Mapping[defaults.SourceRef, env_sources_reader.Source]
+    sources: Mapping[defaults.SourceRef, env_sources_reader.EnvSource]
     service_variables: Collection[Collection[str]]
 
 
@@ -62,7 +62,7 @@ class ExpansionCheck:
         containers = [each for each in env_sources.containers(pod) if has_references(each)]
         if given.get(IGNORE) == "true" or not containers:
             return []
-        around = await self._surroundings(namespace, pod, containers)
+        around = await self._known_variables(namespace, pod, containers)
         found = []
         for container in containers:
             found.append(_unresolved(container, around))
@@ -70,15 +70,15 @@ class ExpansionCheck:
             await asyncio.sleep(0)
         return [each for each in found if each is not None]
 
-    async def _surroundings(
+    async def _known_variables(
         self, namespace: str, pod: json_types.KubernetesObject, containers: Iterable[Mapping[str, Any]]
-    ) -> _Surroundings:
+    ) -> _KnownVariables:
         references = {reference for each in containers for reference in _sources_of(each)}
         reading = asyncio.create_task(self._sources.read(namespace, references, SECONDS))
         try:
             async with asyncio.timeout(SECONDS):
                 variables = await self._service_variables(namespace, pod)
-            return _Surroundings(await reading, variables)
+            return _KnownVariables(await reading, variables)
         except TimeoutError:
             raise api_errors.Unreachable("the Services of its namespace were not read in time") from None
         finally:
@@ -91,7 +91,7 @@ class ExpansionCheck:
         return expansion_services.visible_names(own, await self._sources.master_variables())
 
 
-def _unresolved(container: Mapping[str, Any], around: _Surroundings) -> Unresolved | None:
+def _unresolved(container: Mapping[str, Any], around: _KnownVariables) -> Unresolved | None:
     sources = {reference: around.sources[reference] for reference in _sources_of(container) if reference.name}
     unreadable = {reference for reference, source in sources.items() if not source.readable}
     if not unreadable.isdisjoint(_wholly_used(container)):
@@ -100,7 +100,9 @@ def _unresolved(container: Mapping[str, Any], around: _Surroundings) -> Unresolv
     for reference, key in _single_keys(container):
         if reference in assumed:
             assumed[reference].add(key)
-    sources |= {reference: env_sources_reader.Source(frozenset(keys)) for reference, keys in assumed.items()}
+    sources |= {
+        reference: env_sources_reader.EnvSource(frozenset(keys)) for reference, keys in assumed.items()
+    }
     unresolved = expansion.unresolved_references(
         container,
         config_maps=_keys("ConfigMap", sources),
@@ -148,7 +150,7 @@ def _references(
 
 
 def _keys(
-    kind: str, sources: Mapping[defaults.SourceRef, env_sources_reader.Source]
+    kind: str, sources: Mapping[defaults.SourceRef, env_sources_reader.EnvSource]
 ) -> dict[str, Collection[str]]:
     return {
         reference.name: source.keys

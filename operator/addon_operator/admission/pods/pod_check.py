@@ -9,9 +9,9 @@ An Event is told only when the pod is stored indeed: others may refuse it yet.
 import asyncio
 import dataclasses
 import logging
-from collections.abc import Sequence
-from typing import Final, Protocol
+from typing import Final
 
+from addon_operator.admission import events as admission_events
 from addon_operator.admission import reviews
 from addon_operator.admission.pods import expansion_check, pod_handler
 from addon_operator.admission.server import site_load
@@ -20,7 +20,7 @@ from addon_operator.kernel import errors as kernel_errors
 from addon_operator.kernel import json_types
 from addon_operator.kube.client import api_errors, client, paths
 from addon_operator.kube.objects import events
-from addon_operator.podpreset import annotations, cost, merge, model
+from addon_operator.podpreset import annotations, cost, merge
 
 CONFLICT: Final = "conflict"
 UNRESOLVED: Final = "UnresolvedVariable"
@@ -64,20 +64,25 @@ class _Finding:
         ]
 
 
-class CheckObserver(Protocol):
-    """Who wants to know what was found: metrics and the status of presets."""
+class PodFindings:
+    """Finds what there is to tell of a pod."""
 
-    def presets_conflicted(self, namespace: str, presets: Sequence[model.PresetName]) -> None:
-        """These presets were not injected into a pod that is stored."""
-        ...
+    def __init__(self, merger: pod_handler.Merger, expansions: expansion_check.ExpansionCheck | None) -> None:
+        """Without ``expansions`` references are not checked."""
+        self._merger = merger
+        self._expansions = expansions
 
-    def references_unresolved(self, count: int) -> None:
-        """A stored pod has this many references that nothing resolves."""
-        ...
-
-    def check_dropped(self) -> None:
-        """A pod was passed over because too many wait, or those that wait take too much memory."""
-        ...
+    async def find(self, namespace: str, pod: json_types.KubernetesObject) -> _Finding:
+        """All findings; raises :class:`.AddonOperatorError` when something needed cannot be read."""
+        conflicts: tuple[merge.Conflict, ...] = ()
+        too_much: tuple[str, ...] = ()
+        try:
+            merged = await self._merger.merge(namespace, pod)
+            conflicts = merged.conflicts if isinstance(merged, merge.Conflicted) else ()
+        except cost.MergeCostError as error:
+            too_much = (str(error),)
+        unresolved = await self._expansions.check(namespace, pod) if self._expansions else ()
+        return _Finding(conflicts, tuple(unresolved), too_much)
 
 
 class PodCheck:
@@ -85,22 +90,20 @@ class PodCheck:
 
     def __init__(
         self,
-        merger: pod_handler.Merger,
-        expansions: expansion_check.ExpansionCheck | None,
+        findings: PodFindings,
         kube: client.KubeClient,
         recorder: events.EventRecorder,
-        observer: CheckObserver,
+        tell: admission_events.Listener,
+        account: site_load.Account,
         sleep: waiting.Sleep = asyncio.sleep,
-        account: site_load.Account | None = None,
     ) -> None:
-        """Without ``expansions`` references are not checked; pods that wait are held on the account."""
-        self._merger = merger
-        self._expansions = expansions
+        """Pods that wait are held on the account."""
+        self._findings = findings
         self._kube = kube
         self._recorder = recorder
-        self._observer = observer
+        self._tell = tell
         self._sleep = sleep
-        self._account = account or site_load.Account(site_load.Limits())
+        self._account = account
         self._at_once = asyncio.Semaphore(_AT_ONCE)
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -134,7 +137,7 @@ class PodCheck:
                 raise site_load.OverloadedError
             held = self._account.hold(review.memory)
         except site_load.OverloadedError:
-            self._observer.check_dropped()
+            self._tell(admission_events.CheckDropped())
             return
         about = _reference(review.namespace, pod)
         task = asyncio.create_task(self._look(about, [pod], held))
@@ -150,26 +153,15 @@ class PodCheck:
         namespace = about.namespace or ""
         try:
             async with self._at_once:
-                finding = await self._find(namespace, pods.pop())
+                finding = await self._findings.find(namespace, pods.pop())
             held.release()
             notes = finding.notes()
             if notes and await self._is_stored(about):
-                self._tell(about, finding, notes)
+                self._record(about, finding, notes)
         except kernel_errors.AddonOperatorError as error:
             _log.warning("pod %s/%s was not checked: %s", namespace, about.name, error)
         except Exception:  # noqa: BLE001 - of a background task nobody would hear otherwise
             _log.exception("pod %s/%s was not checked", namespace, about.name)
-
-    async def _find(self, namespace: str, pod: json_types.KubernetesObject) -> _Finding:
-        conflicts: tuple[merge.Conflict, ...] = ()
-        too_much: tuple[str, ...] = ()
-        try:
-            merged = await self._merger.merge(namespace, pod)
-            conflicts = merged.conflicts if isinstance(merged, merge.Conflicted) else ()
-        except cost.MergeCostError as error:
-            too_much = (str(error),)
-        unresolved = await self._expansions.check(namespace, pod) if self._expansions else ()
-        return _Finding(conflicts, tuple(unresolved), too_much)
 
     async def _is_stored(self, about: events.ObjectReference) -> bool:
         path = paths.of("v1", "pods", namespace=about.namespace, name=about.name)
@@ -187,15 +179,15 @@ class PodCheck:
                 return True
         return False
 
-    def _tell(self, about: events.ObjectReference, finding: _Finding, notes: list[_Note]) -> None:
+    def _record(self, about: events.ObjectReference, finding: _Finding, notes: list[_Note]) -> None:
         for note in notes:
             self._recorder.record(about, "Warning", note.reason, note.message, component=note.component)
         if finding.conflicts:
-            self._observer.presets_conflicted(
-                about.namespace or "", [each.preset for each in finding.conflicts]
-            )
+            presets = [each.preset for each in finding.conflicts]
+            self._tell(admission_events.PresetsConflicted(about.namespace or "", presets))
         if finding.unresolved:
-            self._observer.references_unresolved(sum(each.count for each in finding.unresolved))
+            count = sum(each.count for each in finding.unresolved)
+            self._tell(admission_events.ReferencesUnresolved(count))
 
 
 def _reference(namespace: str, pod: json_types.KubernetesObject) -> events.ObjectReference:

@@ -2,55 +2,24 @@
 
 import logging
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final
 
-from addon_operator.admission import reviews
+from addon_operator.admission import events, reviews
 from addon_operator.admission.pods import env_sources_reader
+from addon_operator.admission.presets import preset_notices
 from addon_operator.kernel import clock, json_types
 from addon_operator.podpreset import cost, defaults, env_sources, merge, model, selection
 
 SOURCES_SECONDS: Final = 1.0
 """How long ConfigMaps and Secrets are waited for while a pod is admitted."""
 
-Result = Literal["injected", "unchanged", "conflict", "error"]
-
 _log = logging.getLogger(__name__)
-
-
-class Presets(Protocol):
-    """Where presets come from; see :class:`.PresetNotices`."""
-
-    async def match(self, namespace: str, labels: Mapping[str, str]) -> tuple[model.Preset, ...]:
-        """The presets that apply to a pod with these labels, in their order."""
-        ...
-
-
-class Sources(Protocol):
-    """Where the keys of envFrom come from; see :class:`.env_sources_reader.EnvSources`."""
-
-    async def read(
-        self, namespace: str, wanted: Collection[defaults.SourceRef], budget: float
-    ) -> Mapping[defaults.SourceRef, env_sources_reader.Source]:
-        """The sources of a namespace that came in time."""
-        ...
-
-
-class AdmissionObserver(Protocol):
-    """Who wants to know what became of pods: metrics and the status of presets."""
-
-    def pod_admitted(self, namespace: str, result: Result, seconds: float) -> None:
-        """A pod was answered; never about a dry run's effects, but those are counted too."""
-        ...
-
-    def presets_injected(self, namespace: str, presets: Sequence[model.PresetName]) -> None:
-        """These presets are new in a pod that is not a dry run's."""
-        ...
 
 
 class Merger:
     """Finds out what presets do to a pod."""
 
-    def __init__(self, presets: Presets, sources: Sources) -> None:
+    def __init__(self, presets: preset_notices.PresetNotices, sources: env_sources_reader.EnvSources) -> None:
         self._presets = presets
         self._sources = sources
 
@@ -80,9 +49,9 @@ class Merger:
 class PodHandler:
     """Answers reviews of pods; an error of ours never refuses one."""
 
-    def __init__(self, merger: Merger, observer: AdmissionObserver, time: clock.Clock) -> None:
+    def __init__(self, merger: Merger, tell: events.Listener, time: clock.Clock) -> None:
         self._merger = merger
-        self._observer = observer
+        self._tell = tell
         self._clock = time
 
     async def __call__(self, review: reviews.Review) -> reviews.Verdict:
@@ -92,12 +61,12 @@ class PodHandler:
             return reviews.Verdict()
         started = self._clock.monotonic()
         result, patch = await self._result(review, pod)
-        self._observer.pod_admitted(review.namespace, result, self._clock.monotonic() - started)
+        self._tell(events.PodAdmitted(review.namespace, result, self._clock.monotonic() - started))
         return reviews.Verdict(patch=patch)
 
     async def _result(
         self, review: reviews.Review, pod: json_types.KubernetesObject
-    ) -> tuple[Result, Sequence[Mapping[str, Any]]]:
+    ) -> tuple[events.Result, Sequence[Mapping[str, Any]]]:
         try:
             merged = await self._merger.merge(review.namespace, pod)
         except cost.MergeCostError as error:
@@ -112,7 +81,7 @@ class PodHandler:
             return "unchanged", ()
         new = _new(pod, merged.applied)
         if new and not review.dry_run:
-            self._observer.presets_injected(review.namespace, new)
+            self._tell(events.PresetsInjected(review.namespace, new))
         return "injected", [dict(operation) for operation in merged.patch]
 
 

@@ -8,29 +8,15 @@ compared.
 import asyncio
 import dataclasses
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any, Final, Literal, Protocol
+from typing import Final, Literal
 
+from addon_operator.admission import events
 from addon_operator.podpreset import index, model, volume_types
 
 AT_ONCE: Final = 16
 """How many presets are read before whoever waits for the event loop has a turn; they take some 3 ms."""
 
-Stored = Mapping[str, Any]
-"""A PodPreset as the API server gives it."""
-Parsed = model.Preset | model.InvalidPreset
 _Key = tuple[str, model.PresetName]
-
-
-class PresetObserver(Protocol):
-    """Who wants to know which presets there are."""
-
-    def preset_stored(self, stored: Stored, parsed: Parsed) -> None:
-        """A preset is new or was changed."""
-        ...
-
-    def preset_gone(self, namespace: str, name: model.PresetName) -> None:
-        """A preset was deleted."""
-        ...
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -44,10 +30,10 @@ class PresetCache:
     """The presets of all namespaces; to be used in one event loop."""
 
     def __init__(
-        self, observer: PresetObserver, allowed_volumes: Collection[str] = volume_types.SOURCE_NAMES
+        self, tell: events.Listener, allowed_volumes: Collection[str] = volume_types.SOURCE_NAMES
     ) -> None:
         """Presets with volumes of other types than those allowed are invalid."""
-        self._observer = observer
+        self._tell = tell
         self._allowed_volumes = allowed_volumes
         self._index = index.PresetIndex()
         self._known: dict[_Key, _Known] = {}
@@ -68,7 +54,7 @@ class PresetCache:
         """The valid presets that apply to a pod with these labels, in their order."""
         return self._index.match(namespace, labels)
 
-    def watched(self, type_: Literal["ADDED", "MODIFIED", "DELETED"] | None, stored: Stored) -> None:
+    def watched(self, type_: Literal["ADDED", "MODIFIED", "DELETED"] | None, stored: events.Stored) -> None:
         """Take over an event of the watch; ``None`` is the type of what is listed before it."""
         key, version = _key(stored), _version(stored)
         if type_ != "DELETED":
@@ -77,7 +63,7 @@ class PresetCache:
             self._deleted[key] = version
             self._remove(key)
 
-    async def fill(self, items: Iterable[Stored], resource_version: str) -> None:
+    async def fill(self, items: Iterable[events.Stored], resource_version: str) -> None:
         """Take over a list of all namespaces, a few presets at a time, so that pods need not wait for it.
 
         What the watch tells meanwhile is newer, or known already.
@@ -89,7 +75,7 @@ class PresetCache:
                 await asyncio.sleep(0)
         self.listed(None, found, resource_version)
 
-    def listed(self, namespace: str | None, items: Iterable[Stored], resource_version: str) -> None:
+    def listed(self, namespace: str | None, items: Iterable[events.Stored], resource_version: str) -> None:
         """Take over a list of one namespace, or of all: what is not in it is gone."""
         found = {_key(item): item for item in items}
         for key, item in found.items():
@@ -112,7 +98,7 @@ class PresetCache:
         """Whether the preset of that uid is known and not being deleted, valid or not."""
         return uid in self._uids
 
-    def _put(self, key: _Key, version: int, stored: Stored) -> None:
+    def _put(self, key: _Key, version: int, stored: events.Stored) -> None:
         known = self._known.get(key)
         if self._is_older(key, version) or (known is not None and version and known.version == version):
             return
@@ -122,7 +108,7 @@ class PresetCache:
             self._index.put(parsed)
         else:
             self._index.remove(*key)
-        self._observer.preset_stored(stored, parsed)
+        self._tell(events.PresetStored(stored, parsed))
 
     def _remember(self, key: _Key, now: _Known) -> None:
         before = self._known.get(key)
@@ -137,7 +123,7 @@ class PresetCache:
         if known is not None:
             self._uids.discard(known.uid)
             self._index.remove(*key)
-            self._observer.preset_gone(*key)
+            self._tell(events.PresetGone(*key))
 
     def _is_older(self, key: _Key, version: int) -> bool:
         known = self._known.get(key)
@@ -146,17 +132,17 @@ class PresetCache:
         return bool(version) and version < newest
 
 
-def _key(stored: Stored) -> _Key:
+def _key(stored: events.Stored) -> _Key:
     metadata = stored.get("metadata") or {}
     return str(metadata.get("namespace") or ""), model.PresetName(str(metadata.get("name") or ""))
 
 
-def _live_uid(stored: Stored) -> str:
+def _live_uid(stored: events.Stored) -> str:
     metadata = stored.get("metadata") or {}
     return "" if metadata.get("deletionTimestamp") else str(metadata.get("uid") or "")
 
 
-def _version(stored: Stored) -> int:
+def _version(stored: events.Stored) -> int:
     return _number((stored.get("metadata") or {}).get("resourceVersion"))
 
 

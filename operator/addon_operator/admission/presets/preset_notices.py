@@ -1,4 +1,4 @@
-"""Early notice of presets that are about to be created or deleted.
+"""Reviews of presets: what a setting does not allow is refused, and of changes there is early notice.
 
 The watch tells of a change a moment after whoever made it has its answer, and a pod may be created in
 between. The API server asks about the change before it stores it, so until the watch has told of it, pods of
@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import dataclasses
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 from addon_operator.admission import reviews
@@ -155,3 +155,32 @@ class PresetNotices:
 def _retrieve(task: "asyncio.Task[Any]") -> None:
     if not task.cancelled():
         task.exception()
+
+
+class PresetCheck:
+    """Refuses PodPresets with what a setting of the operator does not allow, which no CRD can know.
+
+    A handler of reviews: what it does not refuse goes on to the next one.
+
+    While no operator answers, the API server stores what would be refused here: it is invalid all the same.
+    """
+
+    def __init__(self, allowed_volumes: Collection[str], then: reviews.Handler) -> None:
+        self._allowed_volumes = allowed_volumes
+        self._then = then
+
+    async def __call__(self, review: reviews.Review) -> reviews.Verdict:
+        """Refuse a new preset that is in order but for what the setting says."""
+        if review.operation == "CREATE" and not review.sub_resource and review.object is not None:
+            parsed = model.parse(review.object, self._allowed_volumes)
+            if isinstance(parsed, model.InvalidPreset) and isinstance(
+                model.parse(review.object), model.Preset
+            ):
+                return _refusal(parsed.reasons)
+        return await self._then(review)
+
+
+def _refusal(reasons: Sequence[str]) -> reviews.Verdict:
+    parts = [reason.partition(": ") for reason in reasons]
+    causes = [reviews.Cause(field, message) for field, _, message in parts]
+    return reviews.Verdict(allowed=False, message="; ".join(reasons), causes=causes)

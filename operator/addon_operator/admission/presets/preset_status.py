@@ -11,7 +11,7 @@ import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from addon_operator.admission.presets import preset_cache
+from addon_operator.admission import events as admission_events
 from addon_operator.aio import waiting
 from addon_operator.kernel import clock
 from addon_operator.kube.client import api_errors, client, paths
@@ -55,47 +55,45 @@ class PresetStatuses:
         self,
         kube: client.KubeClient,
         recorder: events.EventRecorder,
-        time: clock.Clock,
-        sleep: waiting.Sleep = asyncio.sleep,
+        time: waiting.Time,
     ) -> None:
         self._kube = kube
         self._recorder = recorder
-        self._clock = time
-        self._sleep = sleep
+        self._time = time
         self._changes: collections.defaultdict[_Key, _Change] = collections.defaultdict(_Change)
         self._changed = asyncio.Event()
         self._warned = False
 
-    def preset_stored(self, stored: preset_cache.Stored, parsed: preset_cache.Parsed) -> None:
-        """A preset is there: its status shall say whether it is valid."""
+    def note(self, event: admission_events.Event) -> None:
+        """Note what becomes of presets; other events do not matter here."""
+        match event:
+            case admission_events.PresetStored():
+                self._stored(event.stored, event.parsed)
+            case admission_events.PresetGone():
+                self._changes.pop((event.namespace, event.name), None)
+            case admission_events.PresetsInjected():
+                for name in event.presets:
+                    self._changes[event.namespace, name].injected += 1
+                self._changed.set()
+            case admission_events.PresetsConflicted():
+                for name in event.presets:
+                    self._changes[event.namespace, name].conflicts += 1
+                self._changed.set()
+
+    def _stored(self, stored: admission_events.Stored, parsed: admission_events.Parsed) -> None:
+        """Have the status say whether the preset is valid."""
         reasons = parsed.reasons if isinstance(parsed, model.InvalidPreset) else ()
         if not _says(stored, reasons):
             self._changes[parsed.namespace, parsed.name].reasons = reasons
             self._changed.set()
 
-    def preset_gone(self, namespace: str, name: model.PresetName) -> None:
-        """A preset is gone: nothing is written any more."""
-        self._changes.pop((namespace, name), None)
-
-    def presets_injected(self, namespace: str, presets: Sequence[model.PresetName]) -> None:
-        """Presets were injected into one pod."""
-        for name in presets:
-            self._changes[namespace, name].injected += 1
-        self._changed.set()
-
-    def presets_conflicted(self, namespace: str, presets: Sequence[model.PresetName]) -> None:
-        """Presets were not injected into one pod."""
-        for name in presets:
-            self._changes[namespace, name].conflicts += 1
-        self._changed.set()
-
     async def run(self) -> None:
         """Write batches, until cancelled."""
         while True:
             await self._changed.wait()
-            await self._sleep(FIRST_SECONDS)
+            await self._time.sleep(FIRST_SECONDS)
             await self.flush()
-            await self._sleep(PAUSE_SECONDS)
+            await self._time.sleep(PAUSE_SECONDS)
 
     async def flush(self) -> None:
         """Write everything that waits now; what cannot be written waits for the next time."""
@@ -145,7 +143,7 @@ class PresetStatuses:
                 self._tell(stored, change)
                 return
 
-    def _patch(self, stored: preset_cache.Stored, change: _Change) -> dict[str, Any] | None:
+    def _patch(self, stored: admission_events.Stored, change: _Change) -> dict[str, Any] | None:
         status = stored.get("status") or {}
         new: dict[str, Any] = {}
         if change.injected or "injected" not in status:
@@ -159,9 +157,9 @@ class PresetStatuses:
             return None
         return {"metadata": {"resourceVersion": stored["metadata"]["resourceVersion"]}, "status": new}
 
-    def _conditions(self, stored: preset_cache.Stored, reasons: Iterable[str]) -> list[Mapping[str, Any]]:
+    def _conditions(self, stored: admission_events.Stored, reasons: Iterable[str]) -> list[Mapping[str, Any]]:
         others = [each for each in _conditions(stored) if each.get("type") != _VALID]
-        now = clock.rfc3339(self._clock.time())
+        now = clock.rfc3339(self._time.time())
         text = "; ".join(reasons)
         condition = {
             "type": _VALID,
@@ -173,7 +171,7 @@ class PresetStatuses:
         }
         return [*others, condition]
 
-    def _tell(self, stored: preset_cache.Stored, change: _Change) -> None:
+    def _tell(self, stored: admission_events.Stored, change: _Change) -> None:
         """Warn of an invalid preset; only whoever wrote the condition does."""
         if not change.reasons or _says(stored, change.reasons):
             return
@@ -189,7 +187,7 @@ class PresetStatuses:
         self._recorder.record(about, "Warning", "InvalidSpec", text)
 
 
-def _says(stored: preset_cache.Stored, reasons: Sequence[str]) -> bool:
+def _says(stored: admission_events.Stored, reasons: Sequence[str]) -> bool:
     """Whether the stored status says so already, about this generation."""
     text = "; ".join(reasons)
     return any(
@@ -205,16 +203,16 @@ def _message(text: str) -> str:
     return (text or "The preset is used.")[:_MESSAGE_MAX]
 
 
-def _since(stored: preset_cache.Stored, text: str) -> str | None:
+def _since(stored: admission_events.Stored, text: str) -> str | None:
     """When the condition took its status, if that is not now."""
     wanted = "False" if text else "True"
     same = (each for each in _conditions(stored) if each.get("type") == _VALID and each["status"] == wanted)
     return next((each.get("lastTransitionTime") for each in same), None)
 
 
-def _conditions(stored: preset_cache.Stored) -> list[Mapping[str, Any]]:
+def _conditions(stored: admission_events.Stored) -> list[Mapping[str, Any]]:
     return list((stored.get("status") or {}).get("conditions") or ())
 
 
-def _generation(stored: preset_cache.Stored) -> int:
+def _generation(stored: admission_events.Stored) -> int:
     return int((stored.get("metadata") or {}).get("generation") or 0)

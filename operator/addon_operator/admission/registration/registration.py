@@ -6,15 +6,14 @@ it is probably the newer one, and the older will be gone by then. Nothing is rem
 """
 
 import asyncio
-import contextlib
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
+from addon_operator.admission.certificates import certificate_store
 from addon_operator.admission.registration import registration_specs as specs
 from addon_operator.admission.registration import registration_watch
 from addon_operator.aio import waiting, warn_once
-from addon_operator.kernel import clock
 from addon_operator.kernel import errors as kernel_errors
 from addon_operator.kube.client import api_errors, client, paths
 from addon_operator.kube.informers import watch_health
@@ -33,16 +32,8 @@ _REPAIR: Final = waiting.Backoff(1.0, 60.0)
 _REPAIRS_AT_ONCE: Final = 2
 
 
-class MissingError(kernel_errors.AddonOperatorError):
+class ConfigurationMissingError(kernel_errors.AddonOperatorError):
     """A configuration that others make is not there."""
-
-
-class Trust(Protocol):
-    """Who knows the authorities that the API server should trust; the certificate store does."""
-
-    async def refresh(self) -> bytes | None:
-        """The bundle now, PEM; ``None`` if others put it into the registration."""
-        ...
 
 
 class Registrar:
@@ -51,29 +42,24 @@ class Registrar:
     def __init__(
         self,
         kube: client.KubeClient,
-        configurations: Sequence[specs.Configuration],
+        configurations: Sequence[specs.WebhookConfiguration],
         address: specs.ClientAddress,
-        trust: Trust,
+        certificates: certificate_store.CertificateStore,
         log: warn_once.Log,
-        *,
-        time: clock.Clock,
+        time: waiting.Time,
     ) -> None:
         self._kube = kube
-        self._keepers = [_Keeper(kube, one, address, trust, log, time) for one in configurations]
-        self._watch = registration_watch.RegistrationWatch(kube, configurations, self.poke)
+        self._keepers = [_Keeper(kube, one, address, certificates, log, time) for one in configurations]
+        self._poked = certificates.bundle_changed
+        self._watch = registration_watch.RegistrationWatch(kube, configurations, self._poked, time)
         self._trouble = warn_once.WarnOnce(log)
         self.health = watch_health.WatchHealth("the registration of webhooks")
         """Whether the configurations are looked after."""
-        self._poked = asyncio.Event()
-
-    def poke(self) -> None:
-        """Look at the configurations soon: they, or the certificates, may have changed."""
-        self._poked.set()
 
     async def ensure(self) -> None:
         """Bring all configurations to what they should be, once; trouble with one holds up no other.
 
-        Raises :class:`MissingError` for one that others should have made,
+        Raises :class:`ConfigurationMissingError` for one that others should have made,
         :class:`.Forbidden` with the right that is missing, or another
         :class:`.AddonOperatorError`.
         """
@@ -115,16 +101,6 @@ class Registrar:
         self.health.stands()
         self._trouble.over("the admission webhooks are registered")
         return min((keeper.pause() for keeper in self._keepers), default=_CHECK_SECONDS)
-
-
-async def withdraw(kube: client.KubeClient, configurations: Sequence[specs.Configuration]) -> None:
-    """Remove the configurations, for an operator that is told to serve admission no longer.
-
-    Raises :class:`.AddonOperatorError`.
-    """
-    for configuration in configurations:
-        with contextlib.suppress(api_errors.NotFound):
-            await kube.delete(configuration.path)
 
 
 @dataclasses.dataclass(slots=True)
@@ -173,17 +149,17 @@ class _Keeper:
     def __init__(
         self,
         kube: client.KubeClient,
-        configuration: specs.Configuration,
+        configuration: specs.WebhookConfiguration,
         address: specs.ClientAddress,
-        trust: Trust,
+        certificates: certificate_store.CertificateStore,
         log: warn_once.Log,
-        time: clock.Clock,
+        time: waiting.Time,
     ) -> None:
         self._kube = kube
         self._owner = _Owner(kube, configuration.namespace)
         self._configuration = configuration
         self._address = address
-        self._trust = trust
+        self._certificates = certificates
         self._log = log
         self._clock = time
         self._digest = specs.digest(configuration, address)
@@ -208,7 +184,7 @@ class _Keeper:
         raise AssertionError("the last attempt returns or raises")
 
     async def _settle(self) -> None:
-        bundle = await self._trust.refresh()
+        bundle = await self._certificates.refresh()
         live = await self._read()
         wanted = specs.webhooks_of(self._configuration, self._address, bundle)
         stored = (live or {}).get("webhooks") or []
@@ -267,7 +243,7 @@ class _Keeper:
         configuration = self._configuration
         kind = configuration.kind.name_in_api
         if live is None and configuration.made_by_others:
-            raise MissingError(
+            raise ConfigurationMissingError(
                 f"{kind} {configuration.name} does not exist: make it, for example by 'helm upgrade', or "
                 "leave WEBHOOK_CONFIGURATION out, so that the operator makes its own"
             )

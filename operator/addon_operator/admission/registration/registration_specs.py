@@ -28,7 +28,7 @@ class AddressError(errors.ConfigurationError):
     """The API server could not call this address."""
 
 
-class Kind(enum.Enum):
+class ConfigurationKind(enum.Enum):
     """What a configuration's webhooks may do; the value is the plural of its resource."""
 
     MUTATING = "mutatingwebhookconfigurations"
@@ -37,11 +37,15 @@ class Kind(enum.Enum):
     @property
     def name_in_api(self) -> str:
         """Kind of the object."""
-        return "MutatingWebhookConfiguration" if self is Kind.MUTATING else "ValidatingWebhookConfiguration"
+        return (
+            "MutatingWebhookConfiguration"
+            if self is ConfigurationKind.MUTATING
+            else "ValidatingWebhookConfiguration"
+        )
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Rule:
+class WebhookRule:
     """Requests that go to a webhook."""
 
     operations: tuple[Operation, ...]
@@ -68,7 +72,7 @@ class WebhookSpec:
     """A domain name of at least three parts."""
     path: str
     """Path on the admission site, with the slash."""
-    rules: tuple[Rule, ...]
+    rules: tuple[WebhookRule, ...]
     failure_policy: Literal["Ignore", "Fail"] = "Ignore"
     timeout_seconds: int = 5
     side_effects: Literal["None", "NoneOnDryRun"] = "None"
@@ -82,10 +86,10 @@ class WebhookSpec:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Configuration:
+class WebhookConfiguration:
     """One webhook configuration object."""
 
-    kind: Kind
+    kind: ConfigurationKind
     name: str
     webhooks: tuple[WebhookSpec, ...]
     labels: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -174,14 +178,14 @@ def _is_host(host: str) -> bool:
 
 
 def webhooks_of(
-    configuration: Configuration, address: ClientAddress, bundle: bytes | None
+    configuration: WebhookConfiguration, address: ClientAddress, bundle: bytes | None
 ) -> list[dict[str, Any]]:
     """The ``webhooks`` of the object; without ``caBundle`` if ``bundle`` is ``None``."""
     return [_webhook(configuration.kind, webhook, address, bundle) for webhook in configuration.webhooks]
 
 
 def _webhook(
-    kind: Kind, webhook: WebhookSpec, address: ClientAddress, bundle: bytes | None
+    kind: ConfigurationKind, webhook: WebhookSpec, address: ClientAddress, bundle: bytes | None
 ) -> dict[str, Any]:
     client_config = address.client_config(webhook.path)
     if bundle is not None:
@@ -199,12 +203,12 @@ def _webhook(
         "timeoutSeconds": webhook.timeout_seconds,
         "matchConditions": [dataclasses.asdict(condition) for condition in webhook.match_conditions],
     }
-    if kind is Kind.MUTATING:
+    if kind is ConfigurationKind.MUTATING:
         written["reinvocationPolicy"] = webhook.reinvocation_policy
     return written
 
 
-def _rule(rule: Rule) -> dict[str, Any]:
+def _rule(rule: WebhookRule) -> dict[str, Any]:
     return {
         "operations": list(rule.operations),
         "apiGroups": list(rule.api_groups),
@@ -231,7 +235,7 @@ def with_owner(owners: Sequence[Mapping[str, Any]], wanted: Mapping[str, Any]) -
     return [*(one for one in owners if (one.get("kind"), one.get("name")) != key), wanted]
 
 
-def digest(configuration: Configuration, address: ClientAddress) -> str:
+def digest(configuration: WebhookConfiguration, address: ClientAddress) -> str:
     """Identifies what is wanted, whatever the certificates."""
     text = orjson.dumps(webhooks_of(configuration, address, None), option=orjson.OPT_SORT_KEYS)
     return hashlib.sha256(text).hexdigest()[:16]

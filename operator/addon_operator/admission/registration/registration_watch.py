@@ -1,8 +1,7 @@
 """Notices at once that somebody touches a webhook configuration."""
 
 import asyncio
-import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from addon_operator.admission.registration import registration_specs as specs
@@ -26,18 +25,15 @@ class RegistrationWatch:
     def __init__(
         self,
         kube: client.KubeClient,
-        configurations: Sequence[specs.Configuration],
-        changed: Callable[[], None],
-        *,
-        sleep: waiting.Sleep = asyncio.sleep,
-        jitter: Callable[[], float] = random.random,
+        configurations: Sequence[specs.WebhookConfiguration],
+        changed: asyncio.Event,
+        time: waiting.Time,
     ) -> None:
-        """``changed`` is called when a configuration may have changed."""
+        """``changed`` is set when a configuration may have changed."""
         self._kube = kube
         self._configurations = configurations
         self._changed = changed
-        self._sleep = sleep
-        self._jitter = jitter
+        self._time = time
 
     async def keep(self) -> None:
         """Watch until cancelled."""
@@ -45,30 +41,30 @@ class RegistrationWatch:
             for configuration in self._configurations:
                 tasks.create_task(self._keep(configuration))
 
-    async def _keep(self, configuration: specs.Configuration) -> None:
+    async def _keep(self, configuration: specs.WebhookConfiguration) -> None:
         failures = 0
         while True:
             try:
                 await self._watch(configuration)
             except api_errors.Forbidden:
                 failures += 1
-                await self._sleep(_NO_RIGHT_SECONDS)
+                await self._time.sleep(_NO_RIGHT_SECONDS)
                 continue
             except api_errors.KubernetesError:
                 failures += 1
             else:
                 failures = 0
-            await self._sleep(_BACKOFF.after(failures + 1, self._jitter()))
+            await self._time.sleep(_BACKOFF.after(failures + 1, self._time.jitter()))
 
-    async def _watch(self, configuration: specs.Configuration) -> None:
+    async def _watch(self, configuration: specs.WebhookConfiguration) -> None:
         async with self._kube.stream(_request(configuration)) as content:
             # It may have been removed while nobody watched, of which the watch says nothing.
-            self._changed()
+            self._changed.set()
             async for _ in wire.batches(content.iter_any(), _SILENCE_SECONDS):
-                self._changed()
+                self._changed.set()
 
 
-def _request(configuration: specs.Configuration) -> connection.Request:
+def _request(configuration: specs.WebhookConfiguration) -> connection.Request:
     # Without a resourceVersion the present state comes first, so that nothing is missed between two watches.
     query = {
         "watch": "1",

@@ -14,9 +14,11 @@ import logging
 import socket
 import ssl
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from aiohttp import http_exceptions, web
+
+from addon_operator.admission import events
 
 _LOG: Final = logging.getLogger(__name__)
 _SWEEP_SECONDS: Final = 1.0
@@ -24,7 +26,6 @@ _NO_RESOURCES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, err
 _ABSENT: Final = frozenset({errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT})
 _HEADERS_MAX: Final = 32
 
-Reason = Literal["no room", "made room", "slow", "handshake"]
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -49,7 +50,7 @@ class Bounds:
     backlog: int = 1024
 
 
-class Stage(enum.Enum):
+class ConnectionStage(enum.Enum):
     """What a connection is doing."""
 
     WAITING = enum.auto()
@@ -65,13 +66,13 @@ class _Member:
 
     since: float
     """When its stage began."""
-    stage: Stage = Stage.WAITING
+    stage: ConnectionStage = ConnectionStage.WAITING
     useful: bool = False
     """Whether it has had a good answer."""
     transport: asyncio.Transport | None = None
     opening: asyncio.Task[None] | None = None
 
-    def enter(self, stage: Stage, now: float) -> None:
+    def enter(self, stage: ConnectionStage, now: float) -> None:
         self.stage, self.since = stage, now
 
     @property
@@ -82,7 +83,7 @@ class _Member:
     @property
     def may_go(self) -> bool:
         """Whether nothing good is cut off if it is closed now."""
-        return self.stage is not Stage.ANSWERING and not self.is_writing
+        return self.stage is not ConnectionStage.ANSWERING and not self.is_writing
 
     def abort(self) -> None:
         if self.transport is not None:
@@ -91,7 +92,7 @@ class _Member:
             self.opening.cancel()
 
 
-class _Connection(web.RequestHandler):
+class _SiteConnection(web.RequestHandler):
     """The library's protocol, which also tells where the connection stands."""
 
     __slots__ = ("context", "member", "sites")
@@ -121,8 +122,8 @@ class _Connection(web.RequestHandler):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        if self.member.stage is Stage.WAITING:
-            self.member.enter(Stage.READING, self.sites.now())
+        if self.member.stage is ConnectionStage.WAITING:
+            self.member.enter(ConnectionStage.READING, self.sites.now())
         super().data_received(data)
 
     def handle_error(
@@ -167,7 +168,7 @@ class Connections:
         bounds: Bounds,
         *,
         shutdown_seconds: float,
-        closed: Callable[[Reason, str], None] = lambda *_: None,
+        closed: Callable[[events.Closing, str], None] = lambda *_: None,
         tls: Callable[[], ssl.SSLContext] | None = None,
         now: Callable[[], float] | None = None,
     ) -> None:
@@ -243,16 +244,16 @@ class Connections:
             self.sweep()
 
     def _longest(self, member: _Member) -> float:
-        if member.stage is Stage.READING:
+        if member.stage is ConnectionStage.READING:
             return self.bounds.header
-        if member.stage is Stage.ANSWERING or member.is_writing:
+        if member.stage is ConnectionStage.ANSWERING or member.is_writing:
             return self.bounds.request
         return self.bounds.idle
 
     def _longest_when_crowded(self, member: _Member) -> float:
         return self.bounds.idle_when_crowded if member.useful else self.bounds.unused_when_crowded
 
-    def _end(self, member: _Member, reason: Reason) -> None:
+    def _end(self, member: _Member, reason: events.Closing) -> None:
         self.forget(member)
         member.abort()
         self._closed(reason, "")
@@ -300,7 +301,7 @@ class Connections:
     async def _open(self, accepted: socket.socket, member: _Member) -> None:
         loop = asyncio.get_running_loop()
         context = self._tls() if self._tls else None
-        connection = _Connection(self, member, context)
+        connection = _SiteConnection(self, member, context)
         seconds = self.bounds.handshake
         try:
             if context is None:
@@ -359,22 +360,22 @@ def _listener(family: int, where: Any, backlog: int) -> socket.socket:  # noqa: 
 def context_of(request: web.Request) -> ssl.SSLContext | None:
     """With which context the handshake of a request's connection was made."""
     protocol = request.protocol
-    return protocol.context if isinstance(protocol, _Connection) else None
+    return protocol.context if isinstance(protocol, _SiteConnection) else None
 
 
 @contextlib.contextmanager
-def _answering(connection: _Connection) -> Iterator[None]:
-    connection.member.enter(Stage.ANSWERING, connection.sites.now())
+def _answering(connection: _SiteConnection) -> Iterator[None]:
+    connection.member.enter(ConnectionStage.ANSWERING, connection.sites.now())
     try:
         yield
     finally:
-        connection.member.enter(Stage.WAITING, connection.sites.now())
+        connection.member.enter(ConnectionStage.WAITING, connection.sites.now())
 
 
 @web.middleware
 async def _followed(request: web.Request, handler: Handler) -> web.StreamResponse:
     connection = request.protocol
-    if not isinstance(connection, _Connection):
+    if not isinstance(connection, _SiteConnection):
         return await handler(request)
     with _answering(connection):
         response = await handler(request)

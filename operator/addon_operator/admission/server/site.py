@@ -10,11 +10,11 @@ import asyncio
 import dataclasses
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Final, Literal, Protocol
+from typing import Final, Literal
 
 from aiohttp import web
 
-from addon_operator.admission import review_shapes, reviews
+from addon_operator.admission import events, review_shapes, reviews
 from addon_operator.admission.server import connections, site_load, tls
 from addon_operator.aio import waiting
 from addon_operator.kernel import durations, errors, listening
@@ -61,10 +61,11 @@ class Leaving:
     sleep: waiting.Sleep = asyncio.sleep
 
 
+AT_ONCE: Final = Leaving()
 GRADUALLY: Final = Leaving(accepting=2.0, answering=0.5)
 
 
-class ListenError(errors.ConfigurationError):
+class AdmissionListenError(errors.ConfigurationError):
     """The address and port of the admission server cannot be listened on."""
 
 
@@ -82,24 +83,14 @@ class Route:
     max_body: int = MAX_BODY_BYTES
 
 
-class SiteObserver(Protocol):
-    """Who wants to know what the site does: metrics and logs."""
+@dataclasses.dataclass(frozen=True, slots=True)
+class Place:
+    """Where a site listens, and how it leaves."""
 
-    def answered(self, path: str, status: int, seconds: float) -> None:
-        """A request was answered with this HTTP status; ``path`` is that of a route."""
-        ...
-
-    def refused(self, path: str, status: int, reason: str) -> None:
-        """A request was no proper review, or came at the wrong time; ``reason`` is a sentence."""
-        ...
-
-    def failed(self, path: str, error: Exception) -> None:
-        """The handler of the path raised, or took too long (``TimeoutError``)."""
-        ...
-
-    def connection_closed(self, reason: connections.Reason, details: str) -> None:
-        """A connection was closed for one of the site's bounds, or its handshake failed."""
-        ...
+    address: str
+    port: int
+    """0 takes any free port."""
+    leaving: Leaving = AT_ONCE
 
 
 class _RefusedError(Exception):
@@ -116,24 +107,23 @@ class AdmissionSite:
         self,
         routes: Mapping[str, Route],
         tls_: tls.LiveTls,
-        address: str,
-        port: int,
-        observer: SiteObserver,
-        *,
+        place: Place,
+        tell: events.Listener,
+        account: site_load.Account,
         ready: Callable[[], bool] = lambda: True,
-        account: site_load.Account | None = None,
-        leaving: Leaving | None = None,
     ) -> None:
-        """Until ``ready`` says yes, reviews are answered 503: for the API server a call that failed."""
+        """Until ``ready`` says yes, reviews are answered 503: for the API server a call that failed.
+
+        What is in work is held on the ``account``.
+        """
         self._routes = routes
         self._tls = tls_
-        self._address = address
-        self._port = port
-        self._observer = observer
+        self._place = place
+        self._port = place.port
+        self._tell = tell
         self._ready = ready
-        self._account = account or site_load.Account(site_load.Limits())
+        self._account = account
         self._connections: connections.Connections | None = None
-        self._leaving = leaving or Leaving()
         self._was_asked = False
         self._stopping = False
 
@@ -148,16 +138,16 @@ class AdmissionSite:
         return self._connections is not None and not self._stopping and self._ready()
 
     async def start(self) -> None:
-        """Listen; raises :class:`ListenError` when the address cannot be had."""
+        """Listen; raises :class:`AdmissionListenError` when the address cannot be had."""
         try:
-            listeners = await connections.bind(self._address, self._port, CONNECTIONS.backlog)
+            listeners = await connections.bind(self._place.address, self._port, CONNECTIONS.backlog)
         except OSError as error:
             raise self._listen_error(error) from error
         self._connections = connections.Connections(
             self._application(),
             CONNECTIONS,
             shutdown_seconds=_SHUTDOWN_SECONDS,
-            closed=self._observer.connection_closed,
+            closed=lambda *closed: self._tell(events.ConnectionClosed(*closed)),
             tls=lambda: self._tls.context,
         )
         await self._connections.start(listeners)
@@ -168,17 +158,17 @@ class AdmissionSite:
         leaves = self._was_asked and not self._stopping
         self._stopping = True
         if leaves:
-            await self._leaving.sleep(self._leaving.accepting)
+            await self._place.leaving.sleep(self._place.leaving.accepting)
         if self._connections is not None:
             self._connections.close_listeners()
         if leaves:
-            await self._leaving.sleep(self._leaving.answering)
+            await self._place.leaving.sleep(self._place.leaving.answering)
         if self._connections is not None:
             await self._connections.stop()
 
-    def _listen_error(self, error: OSError) -> ListenError:
-        return ListenError(
-            f"the admission server cannot listen on {self._address} port {self._port}: "
+    def _listen_error(self, error: OSError) -> AdmissionListenError:
+        return AdmissionListenError(
+            f"the admission server cannot listen on {self._place.address} port {self._port}: "
             f"{listening.reason(error)}; {_HOW_TO_MOVE}"
         )
 
@@ -195,7 +185,7 @@ class AdmissionSite:
             response = await self._respond(path, route, request)
             if self._stopping or connections.context_of(request) is not self._tls.context:
                 response.force_close()
-            self._observer.answered(path, response.status, time.perf_counter() - began)
+            self._tell(events.ReviewAnswered(path, response.status, time.perf_counter() - began))
             return response
 
         return respond
@@ -204,7 +194,7 @@ class AdmissionSite:
         try:
             body = await self._answer(path, route, request)
         except _RefusedError as error:
-            self._observer.refused(path, error.status, error.reason)
+            self._tell(events.ReviewRefused(path, error.status, error.reason))
             response = web.Response(status=error.status, text=f"{error.reason}\n")
             # The rest of a body that was not read must not be taken for the next request.
             response.force_close()
@@ -236,7 +226,7 @@ class AdmissionSite:
                 verdict = await route.handler(review)
             return reviews.answer(review, verdict)
         except Exception as error:  # noqa: BLE001 - whatever it is, the API server gets its answer
-            self._observer.failed(path, error)
+            self._tell(events.HandlerFailed(path, error))
         return reviews.answer(review, _AFTER_ERROR[route.on_error])
 
 

@@ -71,29 +71,26 @@ def material(clock: Clock) -> certificate_store.Material:
 
 async def kept(
     clock: Clock, source: Source, log: logs.Lines
-) -> tuple[certificate_store.CertificateStore, int]:
-    changes: list[None] = []
-    store = certificate_store.CertificateStore(
-        source, tls.LiveTls(), log, time=clock, sleep=clock.sleep, changed=lambda: changes.append(None)
-    )
+) -> tuple[certificate_store.CertificateStore, bool]:
+    store = certificate_store.CertificateStore(source, tls.LiveTls(), log, clock)
     await store.refresh()
     with pytest.raises(EndOfTestError):
         await store.keep()
-    return store, len(changes)
+    return store, store.bundle_changed.is_set()
 
 
-async def test_a_new_bundle_is_told_once() -> None:
+async def test_a_new_bundle_is_told() -> None:
     clock, log = Clock(3), logs.Lines()
     first, second = material(clock), material(clock)
     store, changes = await kept(clock, Source(first, first, second), log)
-    assert (store.ca_bundle, changes) == (second.bundle, 1)
+    assert (store.ca_bundle, changes) == (second.bundle, True)
     assert clock.seconds == [60.0] * 4
     assert log.lines == []
 
 
 async def test_the_first_bundle_is_no_change() -> None:
     clock = Clock(1)
-    assert (await kept(clock, Source(material(clock)), logs.Lines()))[1] == 0
+    assert (await kept(clock, Source(material(clock)), logs.Lines()))[1] is False
 
 
 async def test_trouble_is_told_once_and_tried_again_sooner() -> None:
@@ -124,7 +121,7 @@ async def test_material_that_cannot_be_served_is_no_material() -> None:
     good = material(clock)
     wrong = certificate_store.Material(certificates.KeyPair(good.server.certificate, b"no key"), b"bundle")
     store, changes = await kept(clock, Source(good, wrong), logs.Lines())
-    assert (store.ca_bundle, changes) == (good.bundle, 0)
+    assert (store.ca_bundle, changes) == (good.bundle, False)
 
 
 # Files
@@ -252,9 +249,7 @@ def kube(server: api_server.ApiServer, clock: Clock) -> client.KubeClient:
 
 
 def source(kube: client.KubeClient, clock: Clock) -> certificate_store_secret.SecretSource:
-    return certificate_store_secret.SecretSource(
-        kube, "system", "webhook", NAMES, time=clock, sleep=clock.sleep
-    )
+    return certificate_store_secret.SecretSource(kube, "system", "webhook", NAMES, clock)
 
 
 async def test_a_missing_secret_is_made(kube: client.KubeClient, clock: Clock, stored: Secrets) -> None:

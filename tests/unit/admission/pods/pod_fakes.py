@@ -1,7 +1,9 @@
-"""What the webhook for pods stands on, in memory."""
+"""Where pods get presets and variables from, and somebody who is told what becomes of them."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
+from typing import Any, cast
 
+from addon_operator.admission import events
 from addon_operator.admission.pods import env_sources_reader, pod_handler
 from addon_operator.admission.presets import preset_cache
 from addon_operator.podpreset import defaults, model
@@ -23,24 +25,43 @@ class Presets:
 
 
 class Sources:
-    def __init__(self, **data: env_sources_reader.Source) -> None:
+    """ConfigMaps and Secrets that are there at once."""
+
+    def __init__(self, **data: env_sources_reader.EnvSource) -> None:
         self.asked: list[tuple[str, list[str]]] = []
         self._data = data
 
     async def read(
         self, namespace: str, wanted: Collection[defaults.SourceRef], budget: float
-    ) -> Mapping[defaults.SourceRef, env_sources_reader.Source]:
+    ) -> Mapping[defaults.SourceRef, env_sources_reader.EnvSource]:
         self.asked.append((namespace, sorted(map(str, wanted))))
         return {each: self._data[each.name] for each in wanted if each.name in self._data}
 
 
 class Observer:
+    """Remembers what happens to pods."""
+
     def __init__(self) -> None:
         self.results: list[tuple[str, str]] = []
         self.injected: list[str] = []
 
-    def pod_admitted(self, namespace: str, result: pod_handler.Result, seconds: float) -> None:
-        self.results.append((namespace, result))
+        self.conflicted: list[str] = []
+        self.unresolved = 0
+        self.dropped = 0
 
-    def presets_injected(self, namespace: str, presets: Sequence[model.PresetName]) -> None:
-        self.injected += [f"{namespace}/{name}" for name in presets]
+    def __call__(self, event: events.Event) -> None:
+        match event:
+            case events.PodAdmitted():
+                self.results.append((event.namespace, event.result))
+            case events.PresetsInjected():
+                self.injected += [f"{event.namespace}/{name}" for name in event.presets]
+            case events.PresetsConflicted():
+                self.conflicted += [f"{event.namespace}/{name}" for name in event.presets]
+            case events.ReferencesUnresolved():
+                self.unresolved += event.count
+            case events.CheckDropped():
+                self.dropped += 1
+
+
+def merger(presets: Presets, sources: Sources | None = None) -> pod_handler.Merger:
+    return pod_handler.Merger(cast("Any", presets), cast("Any", sources or Sources()))

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 import pytest
 
+from addon_operator.admission import events
 from addon_operator.admission.pods import env_sources_reader
 from addon_operator.kube.client import api_errors, client
 from addon_operator.podpreset import defaults
@@ -24,7 +25,15 @@ def warnings() -> list[str]:
 
 @pytest.fixture
 def sources(kube: client.KubeClient, pauses: Pauses, warnings: list[str]) -> env_sources_reader.EnvSources:
-    return env_sources_reader.EnvSources(kube, pauses, warnings.append)
+    return env_sources_reader.EnvSources(kube, pauses, noting(warnings))
+
+
+def noting(warnings: list[str]) -> events.Listener:
+    def tell(event: events.Event) -> None:
+        assert isinstance(event, events.SourceUnreadable)
+        warnings.append(event.problem)
+
+    return tell
 
 
 def service(name: str) -> Object:
@@ -79,7 +88,7 @@ async def test_a_kind_that_is_not_to_be_read_is_not_asked_for(
 ) -> None:
     server.on("GET", CONFIG_PATH, {"data": {"A": "1"}})
     warnings: list[str] = []
-    sources = env_sources_reader.EnvSources(kube, pauses, warnings.append, kinds=("configmaps",))
+    sources = env_sources_reader.EnvSources(kube, pauses, noting(warnings), kinds=("configmaps",))
     found = await sources.read("shop", [CONFIG, SECRET], 1.0)
     assert (found[CONFIG].keys, found[SECRET]) == (frozenset({"A"}), env_sources_reader.UNREADABLE)
     assert (server.requests, warnings) == ([f"GET {CONFIG_PATH}"], [])
@@ -117,9 +126,10 @@ class Crowd(client.KubeClient):
         self.dropped = 0
         self._here = 0
         self._answer = {"data": {f"k{number}": "x" for number in range(keys)}}
-        self._reader = env_sources_reader.EnvSources(self, Pauses(), dropped=self._drop)
+        self._reader = env_sources_reader.EnvSources(self, Pauses(), self._tell)
 
-    def _drop(self) -> None:
+    def _tell(self, event: events.Event) -> None:
+        assert isinstance(event, events.SourcesDropped)
         self.dropped += 1
 
     async def get(
@@ -132,7 +142,7 @@ class Crowd(client.KubeClient):
         self._here -= 1
         return self._answer
 
-    async def read(self, *span: int, budget: float = 5.0) -> list[env_sources_reader.Source]:
+    async def read(self, *span: int, budget: float = 5.0) -> list[env_sources_reader.EnvSource]:
         wanted = self.references[slice(*span)] if span else self.references
         found = await self._reader.read("shop", wanted, budget)
         assert found.keys() == set(wanted)

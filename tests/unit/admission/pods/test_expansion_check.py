@@ -24,7 +24,7 @@ def service(name: str) -> Object:
 def check(kube: client.KubeClient, pauses: Pauses, server: ApiServer) -> expansion_check.ExpansionCheck:
     server.on("GET", SERVICES, {"items": [service("db")]})
     server.on("GET", MASTER, service("kubernetes"))
-    return expansion_check.ExpansionCheck(env_sources_reader.EnvSources(kube, pauses))
+    return expansion_check.ExpansionCheck(env_sources_reader.EnvSources(kube, pauses, lambda _: None))
 
 
 async def messages(check: expansion_check.ExpansionCheck, given: Object) -> list[str]:
@@ -164,7 +164,10 @@ async def test_services_that_do_not_come_in_time_are_one_sentence(
 
     monkeypatch.setattr(expansion_check, "SECONDS", 0.01)
     with pytest.raises(api_errors.Unreachable, match="not read in time"):
-        await messages(expansion_check.ExpansionCheck(Silent(kube, pauses)), pod(container(args=["$(X)"])))
+        await messages(
+            expansion_check.ExpansionCheck(Silent(kube, pauses, lambda _: None)),
+            pod(container(args=["$(X)"])),
+        )
 
 
 async def test_others_have_their_turns_between_the_containers_of_a_pod(

@@ -2,40 +2,23 @@
 
 import asyncio
 import dataclasses
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
-from addon_operator.admission.pods import env_sources_reader, expansion_check, pod_check, pod_handler
+from addon_operator.admission.pods import env_sources_reader, expansion_check, pod_check
 from addon_operator.admission.server import site_load
 from addon_operator.kube.client import client
 from addon_operator.kube.objects import events
-from addon_operator.podpreset import cost, model
+from addon_operator.podpreset import cost
 from tests.fakes.api_server import Answer, ApiServer, Asked, Pauses, status
 from tests.unit.admission.objects import EVENTS, PODS, Gate, Object, container, pod, preset, review, settled
-from tests.unit.admission.pods.pod_fakes import Presets, Sources
+from tests.unit.admission.pods.pod_fakes import Observer, Presets, merger
 
 CONFLICTING = pod(container(env=[{"name": "A", "value": "2"}]))
 STORED = {"metadata": {"name": "web-1", "uid": "u1"}}
 OTHER = {"metadata": {"name": "web-1", "uid": "of another pod"}}
 WEB = f"{PODS}/web-1"
-
-
-class Observer:
-    def __init__(self) -> None:
-        self.conflicted: list[str] = []
-        self.unresolved = 0
-        self.dropped = 0
-
-    def presets_conflicted(self, namespace: str, presets: Sequence[model.PresetName]) -> None:
-        self.conflicted += [f"{namespace}/{name}" for name in presets]
-
-    def references_unresolved(self, count: int) -> None:
-        self.unresolved += count
-
-    def check_dropped(self) -> None:
-        self.dropped += 1
 
 
 class World:
@@ -62,15 +45,14 @@ class World:
         sleep: Any = None,  # noqa: ANN401 - a sleep of any kind
         account: site_load.Account | None = None,
     ) -> pod_check.PodCheck:
-        sources = env_sources_reader.EnvSources(self._kube, self._pauses)
+        sources = env_sources_reader.EnvSources(self._kube, self._pauses, self.observer)
         return pod_check.PodCheck(
-            pod_handler.Merger(self.presets, Sources()),
-            expansion_check.ExpansionCheck(sources),
+            pod_check.PodFindings(merger(self.presets), expansion_check.ExpansionCheck(sources)),
             self._kube,
             self._recorder,
             self.observer,
+            account or site_load.Account(site_load.Limits()),
             sleep or self._pauses.sleep,
-            account,
         )
 
     async def tell(self, *given: Object, dry_run: bool = False) -> list[tuple[str, str, str]]:

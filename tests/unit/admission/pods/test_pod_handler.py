@@ -10,7 +10,7 @@ from addon_operator.admission.pods import env_sources_reader, pod_handler
 from addon_operator.podpreset import cost
 from tests.fakes.api_server import Pauses
 from tests.unit.admission.objects import Object, container, pod, preset, review
-from tests.unit.admission.pods.pod_fakes import Observer, Presets, Sources
+from tests.unit.admission.pods.pod_fakes import Observer, Presets, Sources, merger
 
 APPLIED = "podpreset.admission.kubernetes.io/podpreset-p"
 
@@ -21,7 +21,7 @@ def observer() -> Observer:
 
 
 def handler(observer: Observer, presets: Presets, sources: Sources | None = None) -> pod_handler.PodHandler:
-    return pod_handler.PodHandler(pod_handler.Merger(presets, sources or Sources()), observer, Pauses())
+    return pod_handler.PodHandler(merger(presets, sources), observer, Pauses())
 
 
 def patched(given: Object, patch: Sequence[Mapping[str, Any]]) -> Object:
@@ -88,15 +88,15 @@ async def test_a_conflict_leaves_the_pod_as_it_is(observer: Observer) -> None:
 @pytest.mark.parametrize(
     ("source", "result"),
     [
-        (env_sources_reader.Source(frozenset("A")), "conflict"),
-        (env_sources_reader.Source(frozenset("B")), "injected"),
+        (env_sources_reader.EnvSource(frozenset("A")), "conflict"),
+        (env_sources_reader.EnvSource(frozenset("B")), "injected"),
         (env_sources_reader.MISSING, "injected"),
         (env_sources_reader.UNREADABLE, "injected"),
     ],
     ids=["defines it", "defines another", "missing", "unreadable"],
 )
 async def test_a_variable_is_compared_with_the_sources_of_the_pod(
-    observer: Observer, source: env_sources_reader.Source, result: str
+    observer: Observer, source: env_sources_reader.EnvSource, result: str
 ) -> None:
     given = pod(container(envFrom=[{"configMapRef": {"name": "c"}}]))
     sources = Sources(c=source)

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from addon_operator.admission import events as admission_events
 from addon_operator.admission.presets import preset_status
 from addon_operator.kube.client import client
 from addon_operator.kube.objects import events
@@ -75,11 +76,11 @@ def recorder(kube: client.KubeClient, pauses: Pauses) -> events.EventRecorder:
 def statuses(
     kube: client.KubeClient, recorder: events.EventRecorder, pauses: Pauses
 ) -> preset_status.PresetStatuses:
-    return preset_status.PresetStatuses(kube, recorder, pauses, pauses.sleep)
+    return preset_status.PresetStatuses(kube, recorder, pauses)
 
 
 def see(statuses: preset_status.PresetStatuses, stored: Object) -> None:
-    statuses.preset_stored(stored, model.parse(stored))
+    statuses.note(admission_events.PresetStored(stored, model.parse(stored)))
 
 
 async def test_a_new_preset_becomes_valid_with_counts(
@@ -165,9 +166,9 @@ async def test_a_burst_of_pods_is_one_write(
 ) -> None:
     store = Store(server, preset(status={**VALID, "injected": 5}))
     for _ in range(600):
-        statuses.presets_injected("shop", [P])
+        statuses.note(admission_events.PresetsInjected("shop", [P]))
     for _ in range(400):
-        statuses.presets_conflicted("shop", [P])
+        statuses.note(admission_events.PresetsConflicted("shop", [P]))
     await statuses.flush()
     assert (store.status["injected"], store.status["conflicts"]) == (605, 400)
     assert server.requests == [f"GET {IN_SHOP}/p", f"PATCH {IN_SHOP}/p/status"]
@@ -178,7 +179,7 @@ async def test_counts_of_another_replica_are_added_to(
 ) -> None:
     store = Store(server, preset(status=VALID))
     store.conflicts = 2
-    statuses.presets_injected("shop", [P])
+    statuses.note(admission_events.PresetsInjected("shop", [P]))
     await statuses.flush()
     assert store.status["injected"] == 201
 
@@ -188,10 +189,10 @@ async def test_counts_that_cannot_be_written_wait_for_the_next_time(
 ) -> None:
     store = Store(server, preset(status=VALID))
     store.conflicts = 5
-    statuses.presets_injected("shop", [P])
+    statuses.note(admission_events.PresetsInjected("shop", [P]))
     await statuses.flush()
     assert store.patches == []
-    statuses.presets_injected("shop", [P])
+    statuses.note(admission_events.PresetsInjected("shop", [P]))
     await statuses.flush()
     assert store.status["injected"] == 502
 
@@ -199,11 +200,11 @@ async def test_counts_that_cannot_be_written_wait_for_the_next_time(
 async def test_a_preset_that_is_gone_is_not_written(
     statuses: preset_status.PresetStatuses, server: ApiServer
 ) -> None:
-    statuses.presets_injected("shop", [P])
-    statuses.preset_gone("shop", P)
+    statuses.note(admission_events.PresetsInjected("shop", [P]))
+    statuses.note(admission_events.PresetGone("shop", P))
     await statuses.flush()
     assert server.asked == []
-    statuses.presets_injected("shop", [P])
+    statuses.note(admission_events.PresetsInjected("shop", [P]))
     await statuses.flush()
     await statuses.flush()
     assert server.requests == [f"GET {IN_SHOP}/p"]
@@ -215,23 +216,28 @@ async def test_a_missing_right_is_one_warning(
     server.on("GET", f"{IN_SHOP}/p", preset(status=VALID))
     server.on("PATCH", f"{IN_SHOP}/p/status", status(403, "Forbidden"))
     for _ in range(3):
-        statuses.presets_injected("shop", [P])
+        statuses.note(admission_events.PresetsInjected("shop", [P]))
         await statuses.flush()
     assert len([each for each in caplog.records if each.levelname == "WARNING"]) == 1
     assert "podpresets/status" in caplog.text
 
 
 async def test_batches_are_written_with_pauses_in_between(
-    kube: client.KubeClient, recorder: events.EventRecorder, pauses: Pauses, server: ApiServer
+    kube: client.KubeClient,
+    recorder: events.EventRecorder,
+    pauses: Pauses,
+    server: ApiServer,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     gate = Gate()
-    statuses = preset_status.PresetStatuses(kube, recorder, pauses, gate.sleep)
+    monkeypatch.setattr(pauses, "sleep", gate.sleep)
+    statuses = preset_status.PresetStatuses(kube, recorder, pauses)
     running = asyncio.create_task(statuses.run())
     await settled()
     assert gate.asked == []
-    statuses.presets_injected("shop", [P])
+    statuses.note(admission_events.PresetsInjected("shop", [P]))
     await settled()
-    statuses.presets_injected("shop", [P])
+    statuses.note(admission_events.PresetsInjected("shop", [P]))
     await settled()
     assert gate.asked == [preset_status.FIRST_SECONDS]
     assert server.asked == []

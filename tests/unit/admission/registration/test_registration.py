@@ -3,21 +3,22 @@
 import asyncio
 import base64
 import dataclasses
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from addon_operator.admission.registration import registration
 from addon_operator.admission.registration import registration_specs as specs
+from addon_operator.aio import waiting
 from addon_operator.kube.client import api_errors, client
 from tests.fakes import api_server, logs
 
 COLLECTION = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
 OBJECT = f"{COLLECTION}/addon-operator"
 SPEC = specs.WebhookSpec(
-    "pods.addon-operator.io", "/mutate-pods", (specs.Rule(("CREATE",), ("",), ("v1",), ("pods",)),)
+    "pods.addon-operator.io", "/mutate-pods", (specs.WebhookRule(("CREATE",), ("",), ("v1",), ("pods",)),)
 )
-WANTED = specs.Configuration(specs.Kind.MUTATING, "addon-operator", (SPEC,), {"app": "x"})
+WANTED = specs.WebhookConfiguration(specs.ConfigurationKind.MUTATING, "addon-operator", (SPEC,), {"app": "x"})
 NEWER = dataclasses.replace(WANTED, webhooks=(dataclasses.replace(SPEC, timeout_seconds=9),))
 ADDRESS = specs.ServiceAddress("system", "addon-operator")
 
@@ -27,6 +28,7 @@ class Bundle:
 
     def __init__(self, text: bytes | None = b"one") -> None:
         self.text = text
+        self.bundle_changed = asyncio.Event()
 
     async def refresh(self) -> bytes | None:
         return self.text
@@ -114,6 +116,19 @@ def log() -> logs.Lines:
     return logs.Lines()
 
 
+class Resting(waiting.SystemTime):
+    """The clock of a test; the watch, which finds no server, rests after its first try."""
+
+    def __init__(self, clock: api_server.Pauses) -> None:
+        self._clock = clock
+
+    def monotonic(self) -> float:
+        return self._clock.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.Event().wait()
+
+
 @dataclasses.dataclass
 class Replicas:
     kube: client.KubeClient
@@ -121,10 +136,10 @@ class Replicas:
     log: logs.Lines
 
     def start(
-        self, configuration: specs.Configuration = WANTED, trust: Bundle | None = None
+        self, configuration: specs.WebhookConfiguration = WANTED, trust: Bundle | None = None
     ) -> registration.Registrar:
         return registration.Registrar(
-            self.kube, [configuration], ADDRESS, trust or Bundle(), self.log, time=self.clock
+            self.kube, [configuration], ADDRESS, cast("Any", trust or Bundle()), self.log, Resting(self.clock)
         )
 
 
@@ -272,12 +287,11 @@ async def test_a_missing_right_is_raised_by_name(replicas: Replicas, server: api
 class Rounds:
     """Ends a keeping registrar after some looks."""
 
-    def __init__(
-        self, registrar: registration.Registrar, server: api_server.ApiServer, stored: Stored
-    ) -> None:
+    def __init__(self, replicas: "Replicas", server: api_server.ApiServer, stored: Stored) -> None:
+        self._bundle = Bundle()
         self.left = 0
         self.done = asyncio.Event()
-        self.registrar = registrar
+        self.registrar = replicas.start(trust=self._bundle)
         self._answer: api_server.Answer | None = None
         self._stored = stored
         server.on("GET", OBJECT, self._get)
@@ -296,7 +310,7 @@ class Rounds:
         if self.left < 0:
             self.done.set()
         else:
-            self.registrar.poke()
+            self._bundle.bundle_changed.set()
         if self._answer is not None:
             return self._answer
         return (
@@ -304,10 +318,10 @@ class Rounds:
         )
 
 
-async def test_a_poke_makes_it_look_at_once(
+async def test_a_new_bundle_makes_it_look_at_once(
     replicas: Replicas, server: api_server.ApiServer, stored: Stored
 ) -> None:
-    rounds = Rounds(replicas.start(), server, stored)
+    rounds = Rounds(replicas, server, stored)
     await rounds.keep(3)
     assert stored.writes == 1
 
@@ -335,7 +349,9 @@ async def test_what_the_chart_has_removed_is_not_made_again(
     registrar = replicas.start(CHARTS)
     await registrar.ensure()
     stored.body = None
-    with pytest.raises(registration.MissingError, match=r"addon-operator does not exist.*helm upgrade"):
+    with pytest.raises(
+        registration.ConfigurationMissingError, match=r"addon-operator does not exist.*helm upgrade"
+    ):
         await registrar.ensure()
     assert stored.body is None
     assert not [asked for asked in server.asked if asked.method == "POST"]
@@ -345,8 +361,10 @@ async def test_one_that_is_missing_does_not_hold_up_the_others(
     kube: client.KubeClient, stored: Stored, log: logs.Lines, clock: api_server.Pauses
 ) -> None:
     missing = dataclasses.replace(CHARTS, name="missing")
-    registrar = registration.Registrar(kube, [missing, WANTED], ADDRESS, Bundle(), log, time=clock)
-    with pytest.raises(registration.MissingError, match="missing"):
+    registrar = registration.Registrar(
+        kube, [missing, WANTED], ADDRESS, cast("Any", Bundle()), log, Resting(clock)
+    )
+    with pytest.raises(registration.ConfigurationMissingError, match="missing"):
         await registrar.ensure()
     assert stored.bundle == b"one"
 
@@ -407,7 +425,7 @@ async def test_without_the_right_to_read_its_namespace_it_has_no_owner(
 async def test_trouble_is_one_warning_and_its_end_one_line(
     replicas: Replicas, server: api_server.ApiServer, stored: Stored, answer: api_server.Answer, says: str
 ) -> None:
-    rounds = Rounds(replicas.start(), server, stored)
+    rounds = Rounds(replicas, server, stored)
     await rounds.keep(3, answer)
     assert len(replicas.log.warnings) == 1
     assert replicas.log.warnings[0].startswith(says)
@@ -416,12 +434,3 @@ async def test_trouble_is_one_warning_and_its_end_one_line(
     await rounds.keep(2)
     assert rounds.registrar.health.is_up
     assert replicas.log.lines[-1] == ("info", "the admission webhooks are registered")
-
-
-async def test_what_is_withdrawn_is_gone_and_may_be_gone_before(
-    kube: client.KubeClient, replicas: Replicas, stored: Stored
-) -> None:
-    await replicas.start().ensure()
-    await registration.withdraw(kube, [WANTED])
-    assert stored.body is None
-    await registration.withdraw(kube, [WANTED])

@@ -14,7 +14,7 @@ SERVICE = specs.ServiceAddress("system", "addon-operator")
 PODS = specs.WebhookSpec(
     name="pods.podpreset.addon-operator.io",
     path="/mutate-pods",
-    rules=(specs.Rule(("CREATE",), ("",), ("v1",), ("pods",), "Namespaced"),),
+    rules=(specs.WebhookRule(("CREATE",), ("",), ("v1",), ("pods",), "Namespaced"),),
     side_effects="NoneOnDryRun",
     reinvocation_policy="IfNeeded",
     namespace_selector={"matchExpressions": [{"key": "a", "operator": "NotIn", "values": ["b"]}]},
@@ -23,10 +23,10 @@ PODS = specs.WebhookSpec(
 PRESETS = specs.WebhookSpec(
     "presets.addon-operator.io",
     "/presets",
-    (specs.Rule(("CREATE", "DELETE"), ("settings.k8s.io",), ("v1alpha1",), ("podpresets",)),),
+    (specs.WebhookRule(("CREATE", "DELETE"), ("settings.k8s.io",), ("v1alpha1",), ("podpresets",)),),
 )
-MUTATING = specs.Configuration(specs.Kind.MUTATING, "addon-operator", (PODS,))
-VALIDATING = specs.Configuration(specs.Kind.VALIDATING, "addon-operator", (PRESETS,))
+MUTATING = specs.WebhookConfiguration(specs.ConfigurationKind.MUTATING, "addon-operator", (PODS,))
+VALIDATING = specs.WebhookConfiguration(specs.ConfigurationKind.VALIDATING, "addon-operator", (PRESETS,))
 
 
 def webhooks(**changes: object) -> list[dict[str, Any]]:

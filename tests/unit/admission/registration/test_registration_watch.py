@@ -11,7 +11,7 @@ from addon_operator.admission.registration import registration_watch
 from addon_operator.kube.client import client
 from tests.fakes import api_server
 
-CONFIGURATION = specs.Configuration(specs.Kind.VALIDATING, "addon-operator", ())
+CONFIGURATION = specs.WebhookConfiguration(specs.ConfigurationKind.VALIDATING, "addon-operator", ())
 
 
 class EndOfTestError(Exception):
@@ -58,23 +58,40 @@ class Run:
         self.pauses: list[float] = []
 
 
+class Changes(asyncio.Event):
+    """Counts how often it is set."""
+
+    def __init__(self, run: Run) -> None:
+        super().__init__()
+        self._run = run
+
+    def set(self) -> None:
+        self._run.changes += 1
+
+
+class Pausing(api_server.Pauses):
+    """Ends the test when the server has no answers left."""
+
+    def __init__(self, run: Run, server: Server) -> None:
+        super().__init__()
+        self._run = run
+        self._server = server
+
+    async def sleep(self, seconds: float) -> None:
+        self._run.pauses.append(seconds)
+        await asyncio.sleep(0)
+        if not self._server.answers:
+            raise EndOfTestError
+
+
 async def watch(server: Server, *answers: int | list[bytes]) -> Run:
     run = Run()
     server.answers = list(answers)
     tokens = api_server.Tokens(server.url)
 
-    def changed() -> None:
-        run.changes += 1
-
-    async def sleep(seconds: float) -> None:
-        run.pauses.append(seconds)
-        await asyncio.sleep(0)
-        if not server.answers:
-            raise EndOfTestError
-
     async with client.KubeClient(api_server.access_to(server.url, tokens)) as kube:
         watcher = registration_watch.RegistrationWatch(
-            kube, [CONFIGURATION], changed, sleep=sleep, jitter=lambda: 0.5
+            kube, [CONFIGURATION], Changes(run), Pausing(run, server)
         )
         with pytest.raises(ExceptionGroup):
             await watcher.keep()

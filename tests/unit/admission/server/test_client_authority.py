@@ -9,7 +9,7 @@ import pytest
 from cryptography.x509 import oid
 
 from addon_operator.admission.certificates import certificates
-from addon_operator.admission.server import client_authority, tls
+from addon_operator.admission.server import tls
 from addon_operator.kernel import x509
 from tests.fakes import logs
 from tests.unit.admission import tls_clients
@@ -92,7 +92,7 @@ def log() -> logs.Lines:
 async def test_a_file_that_is_replaced_is_read_again(tmp_path: pathlib.Path, log: logs.Lines) -> None:
     live, gate, path = tls_clients.serving(tls_clients.server_pair()), Gate(), tmp_path / "ca.crt"
     path.write_bytes(OURS.certificate_pem())
-    followed = client_authority.ClientAuthority(path, live, log, gate.sleep)
+    followed = tls.ClientAuthority(path, live, log, gate.sleep)
     await followed.load()
     first = live.context
     await followed.load()
@@ -117,7 +117,7 @@ async def test_a_file_that_becomes_useless_changes_nothing_and_is_told_once(
 
     live, path = tls_clients.serving(tls_clients.server_pair()), tmp_path / "ca.crt"
     path.write_bytes(OURS.certificate_pem())
-    followed = client_authority.ClientAuthority(path, live, log, three_times)
+    followed = tls.ClientAuthority(path, live, log, three_times)
     await followed.load()
     before = live.context
     path.unlink()
@@ -138,7 +138,7 @@ async def test_a_file_without_a_certificate_is_one_sentence(
     path = tmp_path / "ca.crt"
     path.write_bytes(content)
     with pytest.raises(certificates.CertificateError) as refused:
-        await client_authority.ClientAuthority(path, tls.LiveTls(), log).load()
+        await tls.ClientAuthority(path, tls.LiveTls(), log).load()
     assert str(refused.value) == (
         f"WEBHOOK_CLIENT_CA names {path}, which has no certificate in PEM form; it has to hold the "
         "certificate of the authority that signed the API server's client certificate, or of several, as PEM"

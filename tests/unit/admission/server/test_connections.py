@@ -80,7 +80,7 @@ async def ask(streams: Streams) -> bytes:
 
 
 def is_reading(site: Site) -> bool:
-    return any(each.stage is connections.Stage.READING for each in site.served.members.values())
+    return any(each.stage is connections.ConnectionStage.READING for each in site.served.members.values())
 
 
 async def is_closed(streams: Streams) -> bool:

@@ -254,8 +254,14 @@ async def test_a_site_that_nobody_asked_leaves_at_once() -> None:
 
 async def test_a_port_that_is_taken_is_told() -> None:
     async with tls_clients.running() as run:
-        other = site.AdmissionSite({}, run.tls, "127.0.0.1", run.site.port, run.watcher)
-        with pytest.raises(site.ListenError) as told:
+        other = site.AdmissionSite(
+            {},
+            run.tls,
+            site.Place("127.0.0.1", run.site.port),
+            run.watcher,
+            site_load.Account(site_load.Limits()),
+        )
+        with pytest.raises(site.AdmissionListenError) as told:
             await other.start()
     assert str(told.value) == (
         f"the admission server cannot listen on 127.0.0.1 port {other.port}: another process listens there; "

@@ -19,7 +19,7 @@ from addon_operator.kube.client import config_maps
 from addon_operator.process import values_worker
 from addon_operator.values import inspection, sources, store
 from addon_operator.values.patches import patches
-from addon_operator.values.schema import schema_formats, schema_prepass, schemas
+from addon_operator.values.schema import schema_keywords, schemas
 from tests.benchmarks import measures
 
 _MODULES: Final = 100
@@ -93,7 +93,7 @@ def _merging() -> measures.Row:
 
 def _verdict() -> measures.Row:
     definition = schemas.load_schema(_SCHEMA, "config-values.yaml").definition
-    validator = json_schemas.Validator(schema_prepass.prepare(definition), schema_formats.checker())
+    validator = json_schemas.Validator(schema_keywords.prepare(definition), schema_keywords.checker())
     section = _section()
     quick = _median_ms(lambda: list(validator.errors(section))) * 1000
     thorough = _median_ms(lambda: list(validator.reasons(section))) * 1000

@@ -10,7 +10,7 @@ from typing import Final, Protocol
 
 from addon_operator.documents import json_documents
 from addon_operator.kernel import json_types, names
-from addon_operator.values import merge, sources
+from addon_operator.values import sources
 from addon_operator.values.schema import schemas
 
 MAX_VALUES_BYTES: Final = 16 << 20
@@ -71,7 +71,7 @@ def configured(
     files: json_types.JsonObject, config: json_types.JsonObject, section_schemas: schemas.SectionSchemas
 ) -> json_types.JsonObject:
     """The files and a state of the ConfigMap, with the defaults of the config schema: what it checks."""
-    value = merge.merge(files, config)
+    value = sources.merge(files, config)
     if section_schemas.config is not None:
         section_schemas.config.fill(value)
     return value

@@ -11,15 +11,7 @@ import orjson
 
 from addon_operator.documents import json_documents
 from addon_operator.kernel import errors, json_types, names
-from addon_operator.values import (
-    config_map,
-    inspection,
-    merge,
-    origins,
-    section,
-    sources,
-    switches,
-)
+from addon_operator.values import config_map, inspection, origins, section, sources, switches
 from addon_operator.values.patches import patches as json_patches
 from addon_operator.values.schema import schemas as values_schemas
 
@@ -113,7 +105,7 @@ class ValuesStore:
 
         The ConfigMap must then be read again with the new modules and given to :meth:`set_config`.
         """
-        files = merge.merge(*(_section_of(file, names.GLOBAL_KEY) for file in common))
+        files = sources.merge(*(_section_of(file, names.GLOBAL_KEY) for file in common))
         self._global.set_files(files, global_schemas)
         self._modules = {module.module: self._module_section(module) for module in modules}
         self._files = {module.module: (module.common, module.own) for module in modules}
@@ -122,7 +114,7 @@ class ValuesStore:
     def _module_section(self, module: ModuleValues) -> section.Section:
         key = names.values_key(module.module)
         kept = self._modules.get(module.module) or section.Section(module.module, self.inspector)
-        files = merge.merge(_section_of(module.common, key), _section_of(module.own, key))
+        files = sources.merge(_section_of(module.common, key), _section_of(module.own, key))
         kept.set_files(files, module.schemas)
         kept.set_config(self._config.sections.get(key, {}))
         return kept

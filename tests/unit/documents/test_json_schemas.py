@@ -10,14 +10,14 @@ import pytest
 from hypothesis import strategies as st
 
 from addon_operator.documents import json_schemas
-from addon_operator.values.schema import schema_formats, schema_prepass
+from addon_operator.values.schema import schema_keywords
 
-_FORMATS = schema_formats.checker()
+_FORMATS = schema_keywords.checker()
 _ITSELF = "#/$defs/a"
 
 
 def prepared(schema: dict[str, Any]) -> json_schemas.Validator:
-    return json_schemas.Validator(schema_prepass.prepare(schema), _FORMATS)
+    return json_schemas.Validator(schema_keywords.prepare(schema), _FORMATS)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from addon_operator.documents import json_documents, patterns
 from addon_operator.kernel import json_types
-from addon_operator.values.schema import schema_formats
+from addon_operator.values.schema import schema_keywords
 
 if TYPE_CHECKING:
     from cel_expr_python import cel
@@ -85,7 +85,7 @@ class _Declarations:
         text, url = self._string, self._map
         parts = ("Scheme", "Host", "Hostname", "Port", "EscapedPath")
         return [
-            self._function("isURL", self._bool, schema_formats.parses(_url), text),
+            self._function("isURL", self._bool, schema_keywords.parses(_url), text),
             self._function("url", url, _url, text),
             *(self._method(f"get{part}", text, operator.itemgetter(part), url) for part in parts),
             self._method("getQuery", self._map, operator.itemgetter("Query"), url),
@@ -95,7 +95,7 @@ class _Declarations:
         text, quantity, truth = self._string, self._map, self._bool
         numbers = (quantity, self._int)
         return [
-            self._function("isQuantity", truth, schema_formats.parses(_quantity), text),
+            self._function("isQuantity", truth, schema_keywords.parses(_quantity), text),
             self._function("quantity", quantity, _quantity, text),
             self._method("isInteger", truth, _is_integer, quantity),
             self._method("asInteger", self._int, _as_integer, quantity),
@@ -119,12 +119,12 @@ class _Declarations:
         text, address, truth, number = self._string, self._map, self._bool, self._int
         kinds = ("Unspecified", "Loopback", "LinkLocalMulticast", "LinkLocalUnicast", "GlobalUnicast")
         return [
-            self._function("isIP", truth, schema_formats.parses(_ip), text),
+            self._function("isIP", truth, schema_keywords.parses(_ip), text),
             self._overloaded("ip", address, [((text,), _ip)], methods=[((address,), _ip_of)]),
             self._function("ip.isCanonical", truth, _is_canonical, text),
             self._method("family", number, operator.itemgetter("family"), address),
             *(self._method(f"is{kind}", truth, operator.itemgetter(kind), address) for kind in kinds),
-            self._function("isCIDR", truth, schema_formats.parses(_cidr), text),
+            self._function("isCIDR", truth, schema_keywords.parses(_cidr), text),
             self._function("cidr", address, _cidr, text),
             *(
                 self._overloaded(

@@ -1,7 +1,7 @@
 """Rules of schemas in CEL, evaluated by the CEL project's own runtime.
 
 Source: "Validation rules" of the Kubernetes documentation on CustomResourceDefinitions.
-:mod:`.cel_values` makes the values that rules see, and
+:mod:`.schema_rules` makes the values that rules see, and
 :mod:`.cel_functions` has the functions that Kubernetes adds to the language.
 """
 

@@ -1,10 +1,23 @@
-"""The keywords of schemas, and what each of them may say."""
+"""The keywords of schemas: what each may say, how formats are checked, and what JSON Schema makes of them.
 
-from collections.abc import Mapping
+Formats are checked as the Kubernetes API server checks them; unknown ones are ignored. The dialect is OpenAPI
+3.0 as Kubernetes uses it; :func:`.prepare` makes the JSON Schema (2020-12) of it that a library checks.
+"""
+
+import base64
+import binascii
+import datetime as dt
+import ipaddress
+import re
+import urllib.parse
+import uuid
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+import jsonschema
+
 from addon_operator.kernel import suggestions
-from addon_operator.values.schema import schema_rules
+from addon_operator.values.schema import schema_rules, schema_walk
 
 CONFIG_SCHEMA_FILE: Final = "config-values.yaml"
 EXTEND: Final = "x-extend"
@@ -123,3 +136,206 @@ _HOLDING_SCHEMAS: Final = frozenset(
 
 def _is_schema(value: object) -> bool:
     return isinstance(value, Mapping) and any(keyword in KEYWORDS for keyword in value)
+
+
+_HOSTNAME: Final = re.compile(
+    r"(?=.{1,253}\Z)[a-zA-Z0-9]([-a-zA-Z0-9]{0,61}[a-zA-Z0-9])?(\.[a-zA-Z0-9]([-a-zA-Z0-9]{0,61}[a-zA-Z0-9])?)*\.?"
+)
+_EMAIL: Final = re.compile(r"[^@\s]+@[^@\s]+")
+_MAC: Final = re.compile(
+    r"[0-9a-fA-F]{2}(([:-])[0-9a-fA-F]{2})(\2[0-9a-fA-F]{2}){4}|([0-9a-fA-F]{4}\.){2}[0-9a-fA-F]{4}"
+)
+_DURATION: Final = re.compile(
+    r"[-+]?(0|([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h|d|w)(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h|d|w))*)"
+)
+_DATE_TIME: Final = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?([Zz]|[-+][0-9]{2}:[0-9]{2})"
+)
+
+
+def _matches(pattern: re.Pattern[str]) -> Callable[[str], object]:
+    def check(text: str) -> object:
+        return pattern.fullmatch(text)
+
+    return check
+
+
+def parses(parse: Callable[[str], object]) -> Callable[[str], bool]:
+    """Whether a text is one that ``parse`` takes, which raises :class:`ValueError` for others."""
+
+    def check(text: str) -> bool:
+        try:
+            parse(text)
+        except ValueError:
+            return False
+        return True
+
+    return check
+
+
+def _base64(text: str) -> None:
+    try:
+        base64.b64decode(text, validate=True)
+    except binascii.Error as error:
+        raise ValueError(str(error)) from None
+
+
+def _date(text: str) -> None:
+    dt.datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=dt.UTC)
+
+
+def _date_time(text: str) -> None:
+    if not _DATE_TIME.fullmatch(text):
+        raise ValueError(text)
+    _date(text[:10])
+
+
+def _uri(text: str) -> None:
+    if not urllib.parse.urlsplit(text).scheme or " " in text:
+        raise ValueError(text)
+
+
+def _cidr(text: str) -> None:
+    if "/" not in text:
+        raise ValueError(text)
+    ipaddress.ip_interface(text)
+
+
+_TEXT_FORMATS: Final[Mapping[str, Callable[[str], object]]] = {
+    "byte": parses(_base64),
+    "cidr": parses(_cidr),
+    "date": parses(_date),
+    "date-time": parses(_date_time),
+    "datetime": parses(_date_time),
+    "duration": _matches(_DURATION),
+    "email": _matches(_EMAIL),
+    "hostname": _matches(_HOSTNAME),
+    "ip": parses(ipaddress.ip_address),
+    "ipv4": parses(ipaddress.IPv4Address),
+    "ipv6": parses(ipaddress.IPv6Address),
+    "mac": _matches(_MAC),
+    "uri": parses(_uri),
+    "uuid": parses(uuid.UUID),
+}
+_INTEGER_BITS: Final = {"int32": 31, "int64": 63}
+
+
+def checker() -> jsonschema.FormatChecker:
+    """A checker of all known formats; each applies only to values of its type."""
+    formats = jsonschema.FormatChecker(formats=())
+    for name, check in _TEXT_FORMATS.items():
+        formats.checks(name)(_only_text(check))
+    for name, bits in _INTEGER_BITS.items():
+        formats.checks(name)(_only_integer(bits))
+    return formats
+
+
+def _only_text(check: Callable[[str], object]) -> Callable[[object], bool]:
+    return lambda value: not isinstance(value, str) or bool(check(value))
+
+
+def _only_integer(bits: int) -> Callable[[object], bool]:
+    return lambda value: not isinstance(value, int) or -(2**bits) <= value < 2**bits
+
+
+_DROPPED: Final = frozenset(
+    {
+        *("nullable", "default", "definitions", "example", "examples", "externalDocs"),
+        *("title", "description", "discriminator", "xml", "$schema"),
+    }
+)
+_EXCLUSIVE: Final = (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum"))
+
+
+def prepare(schema: Mapping[str, Any], *, for_helm: bool = False) -> dict[str, Any]:
+    """The JSON Schema of an OpenAPI schema.
+
+    Where an object schema with ``properties`` leaves ``additionalProperties`` unset, it becomes ``false``,
+    but not inside the branches of ``oneOf``, ``anyOf``, ``allOf`` and ``not``, which only add to others, nor
+    below an object that sets it. ``for_helm`` adds ``x-required-for-helm`` to ``required`` at every depth.
+    """
+    return _Prepass(schema.get("definitions", {}), for_helm=for_helm).whole(schema)
+
+
+class _Prepass:
+    """Where a definition is referred to decides whether it is closed, so that there are two forms of it."""
+
+    def __init__(self, definitions: Mapping[str, Any], *, for_helm: bool) -> None:
+        self._definitions = definitions
+        self._numbers = {name: number for number, name in enumerate(definitions)}
+        self._for_helm = for_helm
+        self._wanted: dict[str, tuple[str, bool]] = {}
+
+    def whole(self, schema: Mapping[str, Any]) -> dict[str, Any]:
+        result = self._prepare(schema, closed=True)
+        made: dict[str, Any] = {}
+        while missing := self._wanted.keys() - made.keys():
+            for key in missing:
+                name, closed = self._wanted[key]
+                made[key] = self._prepare(self._definitions[name], closed=closed)
+        return {**result, "$defs": made} if made else result
+
+    def _prepare(self, schema: Mapping[str, Any], *, closed: bool) -> dict[str, Any]:
+        result = {
+            key: value
+            for key, value in schema.items()
+            if key in KEYWORDS and key not in _DROPPED and not key.startswith("x-")
+        }
+        stays_closed = closed and "additionalProperties" not in schema
+        self._prepare_inner(schema, result, closed=stays_closed)
+        _prepare_bounds(result)
+        _prepare_type(schema, result)
+        if stays_closed and "properties" in schema and not schema.get("x-kubernetes-preserve-unknown-fields"):
+            result["additionalProperties"] = False
+        if self._for_helm and REQUIRED_FOR_HELM in schema:
+            required = [*schema.get("required", ()), *schema[REQUIRED_FOR_HELM]]
+            result["required"] = list(dict.fromkeys(required))
+        return _with_null(result) if schema.get("nullable") else result
+
+    def _prepare_inner(self, schema: Mapping[str, Any], result: dict[str, Any], *, closed: bool) -> None:
+        for keyword in ("properties", "patternProperties"):
+            if keyword in schema:
+                result[keyword] = {
+                    name: self._prepare(inner, closed=closed) for name, inner in schema[keyword].items()
+                }
+        for keyword in ("items", "additionalProperties"):
+            if isinstance(schema.get(keyword), Mapping):
+                result[keyword] = self._prepare(schema[keyword], closed=closed)
+        if isinstance(schema.get("items"), list):
+            result["prefixItems"] = [self._prepare(inner, closed=closed) for inner in result.pop("items")]
+        if "not" in schema:
+            result["not"] = self._prepare(schema["not"], closed=False)
+        for keyword in schema_walk.LISTS_OF_SCHEMAS:
+            if keyword in schema:
+                result[keyword] = [self._prepare(inner, closed=False) for inner in schema[keyword]]
+        if "$ref" in schema:
+            result["$ref"] = self._reference(schema["$ref"], closed=closed)
+
+    def _reference(self, reference: str, *, closed: bool) -> str:
+        name = reference.removeprefix(schema_walk.REFERENCE_PREFIX)
+        # Names may hold what a reference would have to escape.
+        key = f"{self._numbers[name]}{'' if closed else '-open'}"
+        self._wanted[key] = name, closed
+        return f"#/$defs/{key}"
+
+
+def _prepare_bounds(result: dict[str, Any]) -> None:
+    for bound, exclusive in _EXCLUSIVE:
+        if result.pop(exclusive, False) and bound in result:
+            result[exclusive] = result.pop(bound)
+
+
+def _prepare_type(schema: Mapping[str, Any], result: dict[str, Any]) -> None:
+    if schema.get("x-kubernetes-int-or-string"):
+        result["type"] = ["integer", "string"]
+
+
+def _with_null(result: dict[str, Any]) -> dict[str, Any]:
+    if "type" in result:
+        types = [result["type"]] if isinstance(result["type"], str) else result["type"]
+        result["type"] = [*types, "null"]
+        if "enum" in result and None not in result["enum"]:
+            result["enum"] = [*result["enum"], None]
+    elif "$ref" in result:
+        return {"anyOf": [{"type": "null"}, result]}
+    return result

@@ -1,22 +1,153 @@
-"""Reading schema files: a wrong one is an error here, with its position, not a surprise later."""
+"""Read schema files and follow their references.
+
+A wrong file is an error here, with its position, not a surprise later. ``$ref`` leads to definitions of the
+same file, and to any place of it or of a file beside it.
+"""
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping
+import urllib.parse
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import jsonschema
 
-from addon_operator.documents import json_schemas, patterns, yaml_reading
+from addon_operator.documents import json_pointers, json_schemas, patterns, yaml_reading
 from addon_operator.kernel import errors
 from addon_operator.values.schema import (
-    schema_defaults,
     schema_keywords,
     schema_leniency,
     schema_messages,
-    schema_references,
     schema_rules,
     schema_walk,
 )
+
+Path = tuple[str | int, ...]
+
+FileReader = Callable[[str, str], tuple[str, str]]
+"""Gives the text and the name of a file, from the name of the file that refers to it and a relative path.
+
+Raises a :class:`.ConfigurationError` for one that may not or cannot be read.
+"""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Remark:
+    """What there is to say of a place in a schema file."""
+
+    document: yaml_reading.Document
+    path: Path
+    text: str
+
+    @property
+    def order(self) -> tuple[str, int, int, str]:
+        """By file, line and column."""
+        position = self.document.position(self.path) or yaml_reading.Position(0, 0)
+        return self.document.source, position.line, position.column, self.text
+
+    def __str__(self) -> str:
+        key = f", {yaml_reading.format_path(self.path)}" if self.path else ""
+        return f"{self.document.where(self.path)}{key}: {self.text}"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Part:
+    """A schema as it stands in a file: a whole file, or what a reference leads to."""
+
+    document: yaml_reading.Document
+    path: Path
+    """Where in the document."""
+    schema: Any
+    """Not to be trusted before it is checked."""
+
+    def remark(self, path: Path, text: str) -> Remark:
+        """What there is to say of a place, by its path below the part."""
+        return Remark(self.document, (*self.path, *path), text)
+
+
+class _NoPlaceError(Exception):
+    """A reference leads nowhere; the text is the reason."""
+
+
+class Linker:
+    """Brings what a file refers to into its own definitions."""
+
+    def __init__(self, check: Callable[[Part], list[Remark]], read: FileReader | None) -> None:
+        """``check`` tells what makes a part unusable; without ``read`` no other file may be referred to."""
+        self._check = check
+        self._read = read
+        self._documents: dict[str, yaml_reading.Document] = {}
+        self.parts: Final[dict[str, Part]] = {}
+        """What was referred to, by the name among the definitions."""
+        self.problems: Final[list[Remark]] = []
+        self.notes: Final[list[Remark]] = []
+
+    def link(self, part: Part, *, is_main: bool = True) -> None:
+        """Rewrite the references of a checked part, in place, so that all of them lead to definitions."""
+        for path, schema in list(schema_walk.subschemas(part.schema)):
+            reference = schema.get("$ref")
+            if reference is None or (is_main and _is_plain(reference)):
+                continue
+            try:
+                name = self._name(part.document, reference)
+            except (_NoPlaceError, errors.ConfigurationError) as error:
+                self.problems.append(part.remark((*path, "$ref"), str(error)))
+            else:
+                schema["$ref"] = schema_walk.REFERENCE_PREFIX + name
+
+    def _name(self, document: yaml_reading.Document, reference: str) -> str:
+        file, _, fragment = reference.partition("#")
+        target = self._document(document, urllib.parse.unquote(file)) if file else document
+        name = f"{target.source}#{fragment}"
+        if name not in self.parts:
+            self._take(name, target, urllib.parse.unquote(fragment), reference)
+        return name
+
+    def _document(self, document: yaml_reading.Document, file: str) -> yaml_reading.Document:
+        if self._read is None:
+            raise _NoPlaceError(f"{file!r} is another file, and there is none here")
+        text, source = self._read(document.source, file)
+        if source not in self._documents:
+            self._documents[source] = loaded = yaml_reading.load_document(text, source, last_wins=True)
+            self.notes.extend(Remark(loaded, *note) for note in loaded.repeated)
+        return self._documents[source]
+
+    def _take(self, name: str, document: yaml_reading.Document, fragment: str, reference: str) -> None:
+        path, found = _find(document.value, fragment, reference)
+        reader = schema_leniency.LenientReader()
+        part = Part(document, path, reader.read(found))
+        self.parts[name] = part
+        self.notes.extend(part.remark(*note) for note in reader.notes)
+        problems = self._check(part)
+        self.problems.extend(problems)
+        if not problems:
+            self.link(part, is_main=False)
+
+
+def _is_plain(reference: str) -> bool:
+    """Whether a reference names one of the definitions of its own file."""
+    prefix = schema_walk.REFERENCE_PREFIX
+    return reference.startswith(prefix) and "/" not in reference.removeprefix(prefix)
+
+
+def _find(value: Any, fragment: str, reference: str) -> tuple[Path, Any]:  # noqa: ANN401  # any YAML
+    path: list[str | int] = []
+    for token in _tokens(fragment, reference):
+        key = int(token) if isinstance(value, list) and json_pointers.is_index(token) else token
+        try:
+            value = value[key]
+        except (KeyError, IndexError, TypeError):
+            raise _NoPlaceError(f"there is nothing at {reference!r}") from None
+        path.append(key)
+    return tuple(path), value
+
+
+def _tokens(fragment: str, reference: str) -> json_pointers.Tokens:
+    try:
+        return json_pointers.parse(fragment)
+    except ValueError:
+        form = "#/definitions/NAME or FILE#/definitions/NAME"
+        raise _NoPlaceError(f"{reference!r} does not have the form {form}") from None
+
 
 _META: Final = json_schemas.Validator(schema_keywords.META, jsonschema.FormatChecker(formats=()))
 _INHERITED_MAPS: Final = ("definitions", "properties", "patternProperties")
@@ -47,7 +178,7 @@ def load(
     source: str,
     parent: Mapping[str, Any] | None = None,
     evaluator: schema_rules.RuleEvaluator | None = None,
-    read: schema_references.FileReader | None = None,
+    read: FileReader | None = None,
 ) -> LoadedSchema:
     """The schema of a file, joined with ``parent`` if it says ``x-extend``; an empty file allows everything.
 
@@ -56,10 +187,10 @@ def load(
     """
     document = yaml_reading.load_document(text, source, last_wins=True)
     reader = schema_leniency.LenientReader()
-    main = schema_references.Part(document, (), reader.read(document.value))
+    main = Part(document, (), reader.read(document.value))
     notes = [main.remark(*note) for note in (*document.repeated, *reader.notes)]
     _raise_all(_meta_problems(main))
-    linker = schema_references.Linker(_meta_problems, read)
+    linker = Linker(_meta_problems, read)
     linker.link(main)
     _raise_all(linker.problems)
     if schema_keywords.EXTEND in main.schema and parent is None:
@@ -72,16 +203,16 @@ def load(
     return LoadedSchema(extended, tuple(_sentences([*notes, *linker.notes])))
 
 
-def _sentences(remarks: Iterable[schema_references.Remark]) -> list[str]:
+def _sentences(remarks: Iterable[Remark]) -> list[str]:
     return list(dict.fromkeys(map(str, sorted(remarks, key=lambda remark: remark.order))))
 
 
-def _raise_all(problems: Iterable[schema_references.Remark]) -> None:
+def _raise_all(problems: Iterable[Remark]) -> None:
     if found := _sentences(problems):
         raise SchemaError(tuple(found))
 
 
-def _meta_problems(part: schema_references.Part) -> list[schema_references.Remark]:
+def _meta_problems(part: Part) -> list[Remark]:
     told = (one for error in _META.errors(part.schema) for one in schema_messages.explain(error))
     return [part.remark(one.path, one.rule) for one in told]
 
@@ -90,8 +221,8 @@ _Problem = tuple[tuple[str | int, ...], str]
 
 
 def _details(
-    part: schema_references.Part, whole: Mapping[str, Any], evaluator: schema_rules.RuleEvaluator | None
-) -> Iterator[schema_references.Remark]:
+    part: Part, whole: Mapping[str, Any], evaluator: schema_rules.RuleEvaluator | None
+) -> Iterator[Remark]:
     definitions = whole.get("definitions", {})
     for path, inner in schema_walk.subschemas(part.schema):
         found = (
@@ -133,16 +264,14 @@ def _rule_problems(
                 yield (*path, keyword, index), f"the rule cannot be read: {error}"
 
 
-def _recursion_problems(
-    part: schema_references.Part, schema: Mapping[str, Any]
-) -> Iterator[schema_references.Remark]:
+def _recursion_problems(part: Part, schema: Mapping[str, Any]) -> Iterator[Remark]:
     try:
-        schema_defaults.fill([schema], {}, schema.get("definitions", {}))
+        schema_walk.fill([schema], {}, schema.get("definitions", {}))
     except RecursionError:
         yield part.remark((), "a definition holds itself without end, in allOf or through its default")
 
 
-def _with_parts(parts: Mapping[str, schema_references.Part]) -> dict[str, Any]:
+def _with_parts(parts: Mapping[str, Part]) -> dict[str, Any]:
     """What was referred to, as definitions; the definitions within it are among them already."""
     return {
         name: {key: value for key, value in part.schema.items() if key != "definitions"}

@@ -1,9 +1,14 @@
-"""Finding one's way in OpenAPI schemas: references, and the parts that speak of a place in the values."""
+"""Find the parts of an OpenAPI schema that speak of a place in the values, and fill in the defaults there.
+
+As in Kubernetes, only a missing key is filled (an explicit ``null`` is a value), and only inside mappings and
+lists that exist or were themselves filled.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from addon_operator.documents import patterns
+from addon_operator.documents import json_documents, patterns
+from addon_operator.kernel import json_types
 
 SchemaObject = Mapping[str, Any]
 
@@ -83,3 +88,41 @@ def children(facet: SchemaObject, key: str | int) -> Iterator[SchemaObject]:
     ]
     others = facet.get("additionalProperties")
     yield from named or ([others] if isinstance(others, Mapping) else [])
+
+
+def fill(schemas: Sequence[SchemaObject], value: json_types.JsonValue, definitions: SchemaObject) -> None:
+    """Fill missing keys at any depth, in place.
+
+    Raises :class:`RecursionError` for a schema whose defaults hold themselves.
+    """
+    parts = [part for schema in schemas for part in facets(schema, definitions)]
+    if isinstance(value, dict):
+        _fill_keys(parts, value, definitions)
+        for key, inner in value.items():
+            _fill_inner(parts, key, inner, definitions)
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            _fill_inner(parts, index, inner, definitions)
+
+
+def _fill_inner(
+    parts: Sequence[SchemaObject], key: str | int, value: json_types.JsonValue, definitions: SchemaObject
+) -> None:
+    if isinstance(value, dict | list):
+        fill([child for facet in parts for child in children(facet, key)], value, definitions)
+
+
+def _fill_keys(
+    parts: Sequence[SchemaObject], value: json_types.JsonObject, definitions: SchemaObject
+) -> None:
+    for facet in parts:
+        for key, schema in facet.get("properties", {}).items():
+            if key not in value:
+                _fill_key(value, key, dereference(schema, definitions))
+
+
+def _fill_key(value: json_types.JsonObject, key: str, schema: SchemaObject) -> None:
+    default: Any = schema.get("default")
+    # A null that the schema does not allow would be refused as if somebody had set it.
+    if default is not None or ("default" in schema and schema.get("nullable")):
+        value[key] = json_documents.copy_value(default)

@@ -16,13 +16,9 @@ from addon_operator.kernel import errors, json_types
 from addon_operator.values import origins
 from addon_operator.values.schema import (
     cel_rules,
-    schema_defaults,
-    schema_formats,
     schema_keywords,
     schema_loading,
     schema_messages,
-    schema_prepass,
-    schema_references,
     schema_rules,
     schema_walk,
 )
@@ -30,7 +26,7 @@ from addon_operator.values.schema import (
 HIDDEN: Final = "***"
 """What is shown of a value that the schema marks ``x-sensitive``."""
 _SHOWN: Final = 80
-_FORMATS: Final = schema_formats.checker()
+_FORMATS: Final = schema_keywords.checker()
 
 Path = tuple[str | int, ...]
 
@@ -127,11 +123,11 @@ class Schema:
 
     @functools.cached_property
     def _checks(self) -> json_schemas.Validator:
-        return json_schemas.Validator(schema_prepass.prepare(self.definition), _FORMATS)
+        return json_schemas.Validator(schema_keywords.prepare(self.definition), _FORMATS)
 
     @functools.cached_property
     def _helm_checks(self) -> json_schemas.Validator:
-        return json_schemas.Validator(schema_prepass.prepare(self.definition, for_helm=True), _FORMATS)
+        return json_schemas.Validator(schema_keywords.prepare(self.definition, for_helm=True), _FORMATS)
 
     def passed_over(self, root: str, value: json_types.JsonObject) -> list[Violation]:
         """Rules that count as held, because they cannot be evaluated over a section."""
@@ -166,7 +162,7 @@ class Schema:
 
     def fill(self, value: json_types.JsonObject) -> None:
         """Fill missing keys with the schema's defaults, at any depth, in place."""
-        schema_defaults.fill([self.definition], value, self._definitions)
+        schema_walk.fill([self.definition], value, self._definitions)
 
     def fill_at(self, path: Sequence[str], value: json_types.JsonValue) -> None:
         """Fill what would stand at ``path`` (tokens of a JSON Pointer below the section), in place."""
@@ -178,7 +174,7 @@ class Schema:
                 for facet in schema_walk.facets(schema, self._definitions)
                 for child in schema_walk.children(facet, _key_or_index(facet, token))
             ]
-        schema_defaults.fill(schemas, value, self._definitions)
+        schema_walk.fill(schemas, value, self._definitions)
 
     def masked(self, value: json_types.JsonObject) -> json_types.JsonObject:
         """A copy of a section that shows :data:`HIDDEN` for each sensitive value."""
@@ -251,7 +247,7 @@ def load_schemas(
     config: tuple[str, str] | None = None,
     values: tuple[str, str] | None = None,
     evaluator: schema_rules.RuleEvaluator | None = None,
-    read: schema_references.FileReader | None = None,
+    read: schema_loading.FileReader | None = None,
 ) -> SectionSchemas:
     """The schemas of a section from the texts and names of its files, ``None`` for a file that is missing.
 
@@ -273,7 +269,7 @@ def load_schema(
     source: str,
     parent: Mapping[str, Any] | None = None,
     evaluator: schema_rules.RuleEvaluator | None = None,
-    read: schema_references.FileReader | None = None,
+    read: schema_loading.FileReader | None = None,
 ) -> Schema:
     """One schema; ``parent`` is the definition that ``x-extend`` means, ``read`` gives other files.
 

@@ -5,7 +5,7 @@ from hypothesis import given
 
 from addon_operator.documents import json_documents
 from addon_operator.kernel import json_types
-from addon_operator.values import merge
+from addon_operator.values import sources
 from tests.unit.values.json_strategies import OBJECTS
 
 
@@ -35,11 +35,11 @@ from tests.unit.values.json_strategies import OBJECTS
     ],
 )
 def test_layers_merge(layers: list[json_types.JsonObject], expected: json_types.JsonObject) -> None:
-    assert merge.merge(*layers) == expected
+    assert sources.merge(*layers) == expected
 
 
 def test_keys_keep_the_order_in_which_they_first_appear() -> None:
-    merged = merge.merge({"z": 1, "a": {"q": 1, "b": 2}}, {"m": 3, "a": {"x": 0, "b": 3}, "z": 2})
+    merged = sources.merge({"z": 1, "a": {"q": 1, "b": 2}}, {"m": 3, "a": {"x": 0, "b": 3}, "z": 2})
     assert list(merged) == ["z", "a", "m"]
     inner = merged["a"]
     assert isinstance(inner, dict)
@@ -51,7 +51,7 @@ def test_the_result_shares_nothing_with_the_layers(
     below: json_types.JsonObject, above: json_types.JsonObject
 ) -> None:
     before = json_documents.encode([below, above])
-    _scribble(merge.merge(below, above))
+    _scribble(sources.merge(below, above))
     assert json_documents.encode([below, above]) == before
 
 
@@ -70,4 +70,4 @@ def _scribble(value: json_types.JsonValue) -> None:
 def test_merging_one_after_another_is_merging_all_at_once(
     first: json_types.JsonObject, second: json_types.JsonObject, third: json_types.JsonObject
 ) -> None:
-    assert merge.merge(merge.merge(first, second), third) == merge.merge(first, second, third)
+    assert sources.merge(sources.merge(first, second), third) == sources.merge(first, second, third)

@@ -18,7 +18,7 @@ from addon_operator.admission.server import site, site_load, tls
 from addon_operator.kernel import clock
 from addon_operator.kube.access import auth, credentials
 from addon_operator.kube.client import client
-from addon_operator.podpreset import defaults
+from addon_operator.podpreset import model
 from tests.benchmarks import load, measures, pods
 
 PRESETS: Final = "/mutate-pods"
@@ -72,8 +72,8 @@ class _NoSources:
     """The presets of the benchmark name no ConfigMap or Secret with envFrom."""
 
     async def read(
-        self, namespace: str, wanted: Collection[defaults.SourceRef], budget: float
-    ) -> Mapping[defaults.SourceRef, env_sources_reader.EnvSource]:
+        self, namespace: str, wanted: Collection[model.SourceRef], budget: float
+    ) -> Mapping[model.SourceRef, env_sources_reader.EnvSource]:
         raise AssertionError("a source was read")
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final, Literal
 
 from addon_operator.admission.registration import registration_specs
-from addon_operator.podpreset import annotations, model
+from addon_operator.podpreset import model, selection
 from addon_operator.settings import settings as settings_module
 
 MUTATE_PODS: Final = "/mutate-pods"
@@ -20,12 +20,12 @@ _PODS: Final = registration_specs.WebhookRule(("CREATE",), ("",), ("v1",), ("pod
 _ANNOTATIONS: Final = "object.metadata.annotations"
 _NOT_A_MIRROR: Final = registration_specs.MatchCondition(
     "not-a-mirror-pod",
-    f"!has({_ANNOTATIONS}) || !('{annotations.MIRROR}' in {_ANNOTATIONS})",
+    f"!has({_ANNOTATIONS}) || !('{selection.MIRROR}' in {_ANNOTATIONS})",
 )
 _NOT_EXCLUDED: Final = registration_specs.MatchCondition(
     "not-excluded",
-    f"!has({_ANNOTATIONS}) || !('{annotations.EXCLUDE}' in {_ANNOTATIONS}) "
-    f"|| {_ANNOTATIONS}['{annotations.EXCLUDE}'] != 'true'",
+    f"!has({_ANNOTATIONS}) || !('{selection.EXCLUDE}' in {_ANNOTATIONS}) "
+    f"|| {_ANNOTATIONS}['{selection.EXCLUDE}'] != 'true'",
 )
 
 

@@ -4,13 +4,16 @@ Usable as a library without a cluster; ``docs/reference/expansion.md`` has the r
 """
 
 from addon_operator.expansion.environment import container_environment
-from addon_operator.expansion.errors import EXPANDED_MAX, ExpansionSizeError, MalformedObjectError
-from addon_operator.expansion.references import EventRecorder, MappingFunc, expand, mapping_func_for
-from addon_operator.expansion.results import (
+from addon_operator.expansion.fields import EXPANDED_MAX, ExpansionSizeError, MalformedObjectError
+from addon_operator.expansion.references import (
     ContainerEnvironment,
+    EventRecorder,
+    MappingFunc,
     MissingSource,
     SkippedKey,
     UnresolvedReference,
+    expand,
+    mapping_func_for,
     unresolved_message,
 )
 from addon_operator.expansion.services import service_environment

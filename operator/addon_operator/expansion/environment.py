@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from addon_operator.expansion import downward, errors, fields, references, results, services, shells
+from addon_operator.expansion import downward, fields, references, services, shells
 from addon_operator.kernel.json_types import KubernetesObject
 
 Contents = Mapping[str, Mapping[str, str]]
@@ -27,8 +27,8 @@ def container_environment(
     config_maps: Contents,
     secrets: Contents,
     master_services: Iterable[KubernetesObject],
-    limit: int = errors.EXPANDED_MAX,
-) -> results.ContainerEnvironment:
+    limit: int = fields.EXPANDED_MAX,
+) -> references.ContainerEnvironment:
     """The environment, command and args that a container of a pod gets.
 
     ``services`` are those of the pod's namespace, ``master_services`` those of ``default`` (only the one
@@ -89,17 +89,17 @@ class _Builder:
         self._env: dict[str, str] = {}
         self._awaited: set[str] = set()
         self._awaited_prefixes: list[str] = []
-        self._unresolved: dict[results.UnresolvedReference, None] = {}
-        self._missing: list[results.MissingSource] = []
-        self._skipped: list[results.SkippedKey] = []
+        self._unresolved: dict[references.UnresolvedReference, None] = {}
+        self._missing: list[references.MissingSource] = []
+        self._skipped: list[references.SkippedKey] = []
 
-    def build(self) -> results.ContainerEnvironment:
+    def build(self) -> references.ContainerEnvironment:
         for position, entry in enumerate(self._container.children("envFrom")):
             self._add_source(entry, f"envFrom[{position}]")
         for entry in self._container.children("env"):
             self._add_variable(entry)
         left = {name: value for name, value in self._service_env.items() if name not in self._env}
-        return results.ContainerEnvironment(
+        return references.ContainerEnvironment(
             env=self._env | left,
             command=self._expanded("command"),
             args=self._expanded("args"),
@@ -115,7 +115,7 @@ class _Builder:
         if source.data is not None:
             self._add_keys(source.label, prefix, source.data)
         elif not source.optional:
-            self._missing.append(results.MissingSource(source.label, None, where))
+            self._missing.append(references.MissingSource(source.label, None, where))
             self._awaited_prefixes.append(prefix)
 
     def _add_keys(self, label: str, prefix: str, data: fields.Node) -> None:
@@ -124,7 +124,7 @@ class _Builder:
             if PASSED_ON.fullmatch(name):
                 self._set(name, value)
             else:
-                self._skipped.append(results.SkippedKey(label, key, name))
+                self._skipped.append(references.SkippedKey(label, key, name))
 
     def _add_variable(self, entry: fields.Node) -> None:
         name = entry.required_text("name")
@@ -146,9 +146,9 @@ class _Builder:
         if self._room < 0:
             raise self._too_large()
 
-    def _too_large(self) -> errors.ExpansionSizeError:
+    def _too_large(self) -> fields.ExpansionSizeError:
         subject = f"{self._container.subject}: the environment with command and args"
-        return errors.ExpansionSizeError(subject, self._limit)
+        return fields.ExpansionSizeError(subject, self._limit)
 
     def _value_from(self, name: str, source: fields.Node) -> str | None:
         if source.has("fieldRef"):
@@ -166,7 +166,7 @@ class _Builder:
             return source.data.text(key)
         if not source.optional:
             lacking = None if source.data is None else key
-            self._missing.append(results.MissingSource(source.label, lacking, f"env {name}"))
+            self._missing.append(references.MissingSource(source.label, lacking, f"env {name}"))
             self._await(name)
         return None
 
@@ -198,13 +198,15 @@ class _Builder:
         mapping = references.mapping_func_for(recorder, self._env, self._service_env)
         try:
             return references.expand(text, mapping, limit=self._room)
-        except errors.ExpansionSizeError:
+        except fields.ExpansionSizeError:
             raise self._too_large() from None
 
     def note_unresolved(self, name: str, where: str) -> None:
         """Called for each reference that nothing resolves so far."""
         pending = name in self._awaited or any(name.startswith(prefix) for prefix in self._awaited_prefixes)
-        self._unresolved.setdefault(results.UnresolvedReference(name, where, pending, where == self._script))
+        self._unresolved.setdefault(
+            references.UnresolvedReference(name, where, pending, where == self._script)
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Reading decoded JSON that may have been written by hand: every surprise names its field."""
+"""Read decoded JSON that may have been written by hand: every surprise names its object and field."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,8 +6,38 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Final, TypeVar
 
-from addon_operator.expansion import errors
-from addon_operator.kernel import quantities
+from addon_operator.kernel import errors, quantities
+
+EXPANDED_MAX: Final = 8 << 20
+"""Most characters that references may make of one text, and of a container's environment, command and args.
+
+Linux starts no process with more than 6 MiB of both. A few references to references would make gigabytes.
+"""
+
+
+class MalformedObjectError(errors.AddonOperatorError):
+    """An object is not of the form that the Kubernetes API takes; the text names the object and the field."""
+
+    def __init__(self, subject: str, field: str, problem: str) -> None:
+        super().__init__(f"{subject}: {field} {problem}" if field else f"{subject} {problem}")
+        self.subject = subject
+        """The object, as in ``container web``."""
+        self.field = field
+        """Path of the field in it, as in ``env[0].valueFrom``; empty for the object itself."""
+
+
+class ExpansionSizeError(errors.AddonOperatorError):
+    """References make more text than a process can be given; raised before that text is made."""
+
+    def __init__(self, subject: str, limit: int) -> None:
+        super().__init__(
+            f"{subject} would have more than {limit} characters: let fewer variables refer to long ones"
+        )
+        self.subject = subject
+        """What is too long, as in ``container web: the environment with command and args``."""
+        self.limit = limit
+        """How many characters are allowed."""
+
 
 _T = TypeVar("_T")
 _SHOWN: Final = 40
@@ -28,9 +58,9 @@ class Node:
         """Whether the field is there."""
         return self.value.get(key) is not None
 
-    def problem(self, key: str, text: str) -> errors.MalformedObjectError:
+    def problem(self, key: str, text: str) -> MalformedObjectError:
         """The error that says what is wrong with a field."""
-        return errors.MalformedObjectError(self.subject, self._path(key), text)
+        return MalformedObjectError(self.subject, self._path(key), text)
 
     def text(self, key: str) -> str:
         """A string; empty when absent."""
@@ -102,7 +132,7 @@ class Node:
             raise self._mismatch(key, _KINDS[kind], value)
         return value
 
-    def _mismatch(self, key: str, expected: str, value: object) -> errors.MalformedObjectError:
+    def _mismatch(self, key: str, expected: str, value: object) -> MalformedObjectError:
         return self.problem(key, f"must be {expected}, not {_kind_of(value)}{_advice(expected, value)}")
 
     def _path(self, key: str) -> str:
@@ -126,7 +156,7 @@ def root(subject: str, value: object) -> Node:
     Raises :class:`MalformedObjectError` when it is no object at all.
     """
     if not isinstance(value, Mapping):
-        raise errors.MalformedObjectError(subject, "", f"must be an object, not {_kind_of(value)}")
+        raise MalformedObjectError(subject, "", f"must be an object, not {_kind_of(value)}")
     return Node(subject, "", value)
 
 

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
-from addon_operator.expansion import environment, fields, references, results, shells
+from addon_operator.expansion import environment, fields, references, shells
 from addon_operator.kernel.json_types import KubernetesObject
 
 Keys = Mapping[str, Collection[str]]
@@ -27,7 +27,7 @@ def unresolved_references(
     secrets: Keys,
     service_variables: Iterable[Collection[str]],
     most: int | None = None,
-) -> list[results.UnresolvedReference]:
+) -> list[references.UnresolvedReference]:
     """What :func:`container_environment` calls ``unresolved``, in linear time and without any value.
 
     ``config_maps`` and ``secrets`` hold what is in the pod's namespace, ``service_variables`` the names of
@@ -104,9 +104,9 @@ class _Finder:
         self._known: dict[str, bool] = {}
         self._script: str | None = None
         self._most = sys.maxsize
-        self._unresolved: dict[results.UnresolvedReference, None] = {}
+        self._unresolved: dict[references.UnresolvedReference, None] = {}
 
-    def find(self, most: int | None) -> list[results.UnresolvedReference]:
+    def find(self, most: int | None) -> list[references.UnresolvedReference]:
         self._most = sys.maxsize if most is None else most
         for entry in self._container.children("env"):
             self._add_variable(entry)
@@ -144,7 +144,7 @@ class _Finder:
         for name in references.names(text):
             if not self._is_resolved(name):
                 pending = name in self._awaited or self._env_from.may_define(name)
-                found = results.UnresolvedReference(name, where, pending, where == self._script)
+                found = references.UnresolvedReference(name, where, pending, where == self._script)
                 self._unresolved.setdefault(found)
                 if len(self._unresolved) >= self._most:
                     return

@@ -19,7 +19,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 from addon_operator.kernel import json_types
 from addon_operator.podpreset import model
-from addon_operator.podpreset.defaults import EnvFromKey, SourceRef, env_from_key
+from addon_operator.podpreset.model import EnvFromKey, SourceRef, env_from_key
 
 EnvFromKeys: TypeAlias = Callable[[SourceRef], Collection[str] | None]
 """Gives the keys of a source's ``data``; ``None`` for one that is missing or unreadable."""

@@ -9,8 +9,44 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias, TypedDict
 
 from addon_operator.documents import json_pointers
-from addon_operator.kernel import json_types
-from addon_operator.podpreset import annotations, cost, defaults, env_sources, model
+from addon_operator.kernel import errors, json_types
+from addon_operator.podpreset import env_sources, model, selection
+
+PRESETS_MAX: Final = 1000
+"""How many presets may match one pod."""
+ENTRIES_MAX: Final = 50_000
+"""How many entries they may have, counted once for each container."""
+CHARACTERS_MAX: Final = 8 << 20
+"""How many characters these entries may have; the API server takes no pod of more than 3 MiB."""
+
+
+class MergeCostError(errors.AddonOperatorError):
+    """The presets that match a pod are too many or too large: nothing is injected from any of them."""
+
+
+def check_cost(pod: json_types.KubernetesObject, presets: Collection[model.Preset]) -> None:
+    """Raises :class:`MergeCostError` if these presets are more than may be merged into the pod."""
+    containers = len(env_sources.containers(pod))
+    if len(presets) > PRESETS_MAX:
+        raise _too_costly(f"{len(presets)} presets match the pod, and {PRESETS_MAX} may")
+    entries = sum(_entries(preset, containers) for preset in presets)
+    if entries > ENTRIES_MAX:
+        raise _too_costly(
+            f"the presets that match the pod have {entries} entries for its containers, "
+            f"and {ENTRIES_MAX} may be"
+        )
+    if sum(preset.characters(containers) for preset in presets) > CHARACTERS_MAX:
+        raise _too_costly(f"the presets that match the pod add more than {CHARACTERS_MAX} characters to it")
+
+
+def _entries(preset: model.Preset, containers: int) -> int:
+    for_each = len(preset.env) + len(preset.env_from) + len(preset.volume_mounts)
+    return containers * for_each + len(preset.volumes)
+
+
+def _too_costly(problem: str) -> MergeCostError:
+    return MergeCostError(f"No preset was injected: {problem}.")
+
 
 _SUMMARY: Final = "Conflict on pod preset."
 
@@ -76,7 +112,7 @@ def inject(
     Raises :class:`.MergeCostError` when that would cost more than it may.
     """
     ordered = sorted(presets, key=lambda preset: preset.order)
-    cost.check(pod, ordered)
+    check_cost(pod, ordered)
     target = _Pod(pod, ordered, env_from_keys)
     conflicts, applied = [], []
     for number, preset in enumerate(ordered):
@@ -91,7 +127,7 @@ def inject(
     return Injection((*target.patch(), *_annotation_patch(pod, applied)), tuple(applied))
 
 
-_Canonical: TypeAlias = Callable[[defaults.Entry], defaults.Entry]
+_Canonical: TypeAlias = Callable[[model.Entry], model.Entry]
 
 
 class _Entries:
@@ -102,17 +138,17 @@ class _Entries:
     def __init__(
         self,
         path: str,
-        entries: Collection[defaults.Entry],
-        key: Callable[[defaults.Entry], Hashable],
+        entries: Collection[model.Entry],
+        key: Callable[[model.Entry], Hashable],
         canonical: _Canonical,
     ) -> None:
         self._path = path
         self._canonical = canonical
         self._last = {key(entry): entry for entry in entries}
         # Entries that were compared, in the form for it: many presets may be compared with one large entry.
-        self._compared: dict[Hashable, defaults.Entry] = {}
+        self._compared: dict[Hashable, model.Entry] = {}
         self._started = bool(entries)
-        self.added: list[defaults.Entry] = []
+        self.added: list[model.Entry] = []
 
     def put(self, addition: model.Addition) -> bool:
         """Take an entry over unless it is there already; ``False`` when another one is."""
@@ -136,17 +172,17 @@ class _Mounts:
 
     __slots__ = ("_compared", "_here", "_path", "_paths", "_started", "added")
 
-    def __init__(self, path: str, mounts: Collection[defaults.Entry]) -> None:
+    def __init__(self, path: str, mounts: Collection[model.Entry]) -> None:
         self._path = path
-        self._here: dict[object, list[defaults.Entry]] = {}
+        self._here: dict[object, list[model.Entry]] = {}
         self._paths: dict[object, set[object]] = {}
         self._compared: dict[object, set[Hashable]] = {}
         self._started = bool(mounts)
-        self.added: list[defaults.Entry] = []
+        self.added: list[model.Entry] = []
         for mount in mounts:
             self._note(mount)
 
-    def _note(self, mount: defaults.Entry) -> None:
+    def _note(self, mount: model.Entry) -> None:
         path = mount.get("mountPath")
         self._here.setdefault(path, []).append(mount)
         self._paths.setdefault(mount.get("name"), set()).add(path)
@@ -169,7 +205,7 @@ class _Mounts:
     def _mounted(self, path: object) -> set[Hashable]:
         """What is mounted at a path, in the form in which it is compared."""
         if path not in self._compared:
-            self._compared[path] = {_frozen(defaults.canonical_mount(mount)) for mount in self._here[path]}
+            self._compared[path] = {_frozen(model.canonical_mount(mount)) for mount in self._here[path]}
         return self._compared[path]
 
     def patch(self) -> Iterator[PatchOperation]:
@@ -188,12 +224,12 @@ class _Container:
         sides: Sequence[env_sources.Side],
         known: env_sources.KnownKeys,
     ) -> None:
-        self._env = _Entries(f"{path}/env", container.get("env") or (), _name_of, defaults.canonical_env)
+        self._env = _Entries(f"{path}/env", container.get("env") or (), _name_of, model.canonical_env)
         self._env_from = _Entries(
             f"{path}/envFrom",
             container.get("envFrom") or (),
-            defaults.env_from_key,
-            defaults.canonical_env_from,
+            model.env_from_key,
+            model.canonical_env_from,
         )
         self._mounts = _Mounts(f"{path}/volumeMounts", container.get("volumeMounts") or ())
         self._clashes = env_sources.Sides(env_sources.container_side(container), sides).clashes(known)
@@ -204,7 +240,7 @@ class _Container:
                 yield f"Duplicate env {addition.key}."
         for addition in preset.env_from:
             if not self._env_from.put(addition):
-                yield f"Duplicate envFrom {defaults.env_from_key(addition.entry).source}."
+                yield f"Duplicate envFrom {model.env_from_key(addition.entry).source}."
         for clash in self._clashes[number]:
             yield f"Env {clash.name} is also set by envFrom {clash.source}."
         for addition in preset.volume_mounts:
@@ -239,9 +275,7 @@ class _Pod:
             for field in env_sources.CONTAINER_LISTS
             for index, container in enumerate(spec.get(field) or ())
         ]
-        self._volumes = _Entries(
-            "/spec/volumes", spec.get("volumes") or (), _name_of, defaults.canonical_volume
-        )
+        self._volumes = _Entries("/spec/volumes", spec.get("volumes") or (), _name_of, model.canonical_volume)
 
     def merge(self, number: int, preset: model.Preset) -> Iterator[str]:
         """Add what fits of a preset, the one of this number, and tell what does not."""
@@ -262,7 +296,7 @@ class _Pod:
         yield from self._volumes.patch()
 
 
-def _name_of(entry: defaults.Entry) -> Hashable:
+def _name_of(entry: model.Entry) -> Hashable:
     return entry.get("name")
 
 
@@ -273,7 +307,7 @@ def _frozen(value: object) -> Hashable:
     return tuple(map(_frozen, value)) if isinstance(value, list) else value
 
 
-def _append(path: str, entries: Sequence[defaults.Entry], *, started: bool) -> Iterator[PatchOperation]:
+def _append(path: str, entries: Sequence[model.Entry], *, started: bool) -> Iterator[PatchOperation]:
     if not started and entries:
         yield _add(path, list(entries))
         return
@@ -287,7 +321,7 @@ def is_new(one: AppliedPreset, given: Mapping[str, str]) -> bool:
     A pod may bring an annotation along, as a copy of another pod does, and a second admission may serve one
     more container: only the first of the two has another version to write.
     """
-    version = given.get(annotations.applied_key(one.name))
+    version = given.get(selection.applied_key(one.name))
     return version is None or (one.adds and version != one.resource_version)
 
 
@@ -300,9 +334,7 @@ def _annotation_patch(
     """
     metadata = pod.get("metadata")
     given = (metadata or {}).get("annotations") or {}
-    missing = {
-        annotations.applied_key(one.name): one.resource_version for one in applied if is_new(one, given)
-    }
+    missing = {selection.applied_key(one.name): one.resource_version for one in applied if is_new(one, given)}
     if not missing:
         return
     if metadata is None:

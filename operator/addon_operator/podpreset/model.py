@@ -1,13 +1,71 @@
-"""A PodPreset, parsed once per stored object."""
+"""A PodPreset, parsed once per stored object, with its entries in the form in which equal ones are equal.
+
+The pod of an admission request has the API server's defaults filled in, a preset has not: without that form
+an identical Secret volume would look like a conflict. Nothing of it is ever written to a pod.
+"""
 
 import datetime as dt
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, NewType
+from typing import Any, Final, NamedTuple, NewType, TypeAlias
 
 from addon_operator.kernel import json_types
-from addon_operator.podpreset import core_types, defaults, label_selectors, scalars, schema, volume_types
+from addon_operator.podpreset import core_types, label_selectors, schema, volume_types
 from addon_operator.podpreset.schema import Field, ListOf, Struct
+
+Entry: TypeAlias = Mapping[str, Any]
+"""A variable, an envFrom source, a volume or a mount as decoded JSON."""
+
+
+class SourceRef(NamedTuple):
+    """A ConfigMap or Secret that envFrom reads."""
+
+    kind: str
+    """``ConfigMap`` or ``Secret``."""
+    name: str
+
+    def __str__(self) -> str:
+        """How messages name it: ``ConfigMap c``."""
+        return f"{self.kind} {self.name}"
+
+
+class EnvFromKey(NamedTuple):
+    """What two envFrom entries must share to be about the same thing."""
+
+    prefix: str
+    source: SourceRef | None
+    """``None`` for an entry without a source, which the API server refuses."""
+
+
+def canonical_env(entry: Entry) -> Entry:
+    """A variable, comparable."""
+    return schema.canonical(core_types.ENV_VAR, entry)
+
+
+def canonical_env_from(entry: Entry) -> Entry:
+    """An envFrom entry, comparable."""
+    return schema.canonical(core_types.ENV_FROM_SOURCE, entry)
+
+
+def canonical_volume(entry: Entry) -> Entry:
+    """A volume, comparable."""
+    return schema.canonical(volume_types.VOLUME, entry)
+
+
+def canonical_mount(entry: Entry) -> Entry:
+    """A mount, comparable."""
+    return schema.canonical(core_types.VOLUME_MOUNT, entry)
+
+
+def env_from_key(entry: Entry) -> EnvFromKey:
+    """Prefix and source of an envFrom entry."""
+    prefix = entry.get("prefix") or ""
+    for field, kind in (("configMapRef", "ConfigMap"), ("secretRef", "Secret")):
+        reference = entry.get(field)
+        if reference:
+            return EnvFromKey(prefix, SourceRef(kind, reference.get("name") or ""))
+    return EnvFromKey(prefix, None)
+
 
 GROUP: Final = "settings.k8s.io"
 VERSION: Final = "v1alpha1"
@@ -31,9 +89,9 @@ class Addition:
 
     key: Hashable
     """What makes two entries be about the same thing: name, mount path, or prefix and source."""
-    entry: defaults.Entry
+    entry: Entry
     """What is written to the pod."""
-    canonical: defaults.Entry
+    canonical: Entry
     """What is compared with the pod's own entries."""
     size: int
     """How many characters the entry has, about."""
@@ -122,19 +180,17 @@ def _preset(metadata: Mapping[str, Any], spec: Mapping[str, Any]) -> Preset:
         created=_time(metadata.get("creationTimestamp")),
         deleting=metadata.get("deletionTimestamp") is not None,
         selector=label_selectors.compile_selector(spec["selector"]),
-        env=_additions(
-            [_text_value(one) for one in spec.get("env", ())], _entry_name, defaults.canonical_env
-        ),
-        env_from=_additions(spec.get("envFrom", ()), defaults.env_from_key, defaults.canonical_env_from),
-        volumes=_additions(spec.get("volumes", ()), _entry_name, defaults.canonical_volume),
-        volume_mounts=_additions(spec.get("volumeMounts", ()), _mount_path, defaults.canonical_mount),
+        env=_additions([_text_value(one) for one in spec.get("env", ())], _entry_name, canonical_env),
+        env_from=_additions(spec.get("envFrom", ()), env_from_key, canonical_env_from),
+        volumes=_additions(spec.get("volumes", ()), _entry_name, canonical_volume),
+        volume_mounts=_additions(spec.get("volumeMounts", ()), _mount_path, canonical_mount),
     )
 
 
 def _additions(
     entries: "list[dict[str, Any]] | tuple[()]",
-    key: Callable[[defaults.Entry], Hashable],
-    canonical: Callable[[defaults.Entry], defaults.Entry],
+    key: Callable[[Entry], Hashable],
+    canonical: Callable[[Entry], Entry],
 ) -> tuple[Addition, ...]:
     return tuple(Addition(key(entry), entry, canonical(entry), _size(entry)) for entry in entries)
 
@@ -147,18 +203,18 @@ def _size(value: object) -> int:
     return 2 + len(value) if isinstance(value, str) else 8
 
 
-def _entry_name(entry: defaults.Entry) -> str:
+def _entry_name(entry: Entry) -> str:
     return str(entry["name"])
 
 
-def _mount_path(entry: defaults.Entry) -> str:
+def _mount_path(entry: Entry) -> str:
     return str(entry["mountPath"])
 
 
 def _text_value(variable: dict[str, Any]) -> dict[str, Any]:
     if isinstance(variable.get("value", ""), str):
         return variable
-    return {**variable, "value": scalars.text(variable["value"])}
+    return {**variable, "value": schema.text_of(variable["value"])}
 
 
 def _name(metadata: Mapping[str, Any]) -> PresetName:

@@ -5,7 +5,7 @@ Source: the core/v1 API of Kubernetes 1.37; "pointer" and "default" are those of
 
 from typing import Any, Final
 
-from addon_operator.podpreset import formats, label_selectors, rules
+from addon_operator.podpreset import core_types, formats, label_selectors
 from addon_operator.podpreset.core_types import (
     BOOLEAN,
     OPTIONAL,
@@ -43,7 +43,7 @@ _DOWNWARD_API_FILE: Final = Struct(
         "mode": _MODE,
         "user": _USER,
     },
-    rules=(rules.exactly_one("fieldRef", "resourceFieldRef"),),
+    rules=(core_types.exactly_one("fieldRef", "resourceFieldRef"),),
 )
 _KEYS: Final = Field(ListOf(_KEY_TO_PATH))
 _FILES: Final = Field(ListOf(_DOWNWARD_API_FILE))
@@ -69,7 +69,7 @@ _PROJECTIONS: Final = {
             "path": named(formats.FILE_PATH),
             "user": _USER,
         },
-        rules=(rules.exactly_one("name", "signerName"),),
+        rules=(core_types.exactly_one("name", "signerName"),),
     ),
     "podCertificate": Struct(
         {
@@ -86,12 +86,12 @@ _PROJECTIONS: Final = {
             "userAnnotations": _TEXT_MAP,
             "user": _USER,
         },
-        rules=(rules.at_least_one("credentialBundlePath", "keyPath", "certificateChainPath"),),
+        rules=(core_types.at_least_one("credentialBundlePath", "keyPath", "certificateChainPath"),),
     ),
 }
 _PROJECTION: Final = Struct(
     {name: reference(shape) for name, shape in _PROJECTIONS.items()},
-    rules=(rules.one_volume_type(tuple(_PROJECTIONS)),),
+    rules=(core_types.one_volume_type(tuple(_PROJECTIONS)),),
 )
 
 _OBJECT_REFERENCE_FIELDS: Final = {
@@ -236,7 +236,8 @@ _SOURCES: Final = {
         }
     ),
     "flocker": Struct(
-        {"datasetName": TEXT, "datasetUUID": TEXT}, rules=(rules.exactly_one("datasetName", "datasetUUID"),)
+        {"datasetName": TEXT, "datasetUUID": TEXT},
+        rules=(core_types.exactly_one("datasetName", "datasetUUID"),),
     ),
     "downwardAPI": Struct({"items": _FILES, "defaultMode": _DEFAULT_MODE, "defaultUser": _USER}),
     "fc": Struct(
@@ -247,7 +248,7 @@ _SOURCES: Final = {
             "readOnly": BOOLEAN,
             "wwids": TEXTS,
         },
-        rules=(rules.exactly_one("targetWWNs", "wwids"),),
+        rules=(core_types.exactly_one("targetWWNs", "wwids"),),
     ),
     "azureFile": Struct({"secretName": REQUIRED_TEXT, "shareName": REQUIRED_TEXT, "readOnly": BOOLEAN}),
     "configMap": Struct(
@@ -351,6 +352,6 @@ def _complete_volume(volume: dict[str, Any]) -> None:
 
 VOLUME: Final = Struct(
     {"name": named(formats.DNS_LABEL), **{name: reference(shape) for name, shape in _SOURCES.items()}},
-    rules=(rules.one_volume_type(tuple(_SOURCES)),),
+    rules=(core_types.one_volume_type(tuple(_SOURCES)),),
     complete=_complete_volume,
 )

@@ -6,7 +6,7 @@ from typing import Any
 
 import jsonpatch
 
-from addon_operator.podpreset import defaults, merge, model
+from addon_operator.podpreset import merge, model
 
 Pod = dict[str, Any]
 SELECTOR = {"matchLabels": {"role": "frontend"}}
@@ -65,7 +65,7 @@ def pod(*containers: dict[str, Any], annotations: object = None, **spec: object)
 
 
 def inject(given: Pod, *presets: model.Preset, keys: Keys = NO_SOURCES) -> merge.Injection | merge.Conflicted:
-    def env_from_keys(source: defaults.SourceRef) -> list[str] | None:
+    def env_from_keys(source: model.SourceRef) -> list[str] | None:
         return keys.get((source.kind, source.name))
 
     return merge.inject(given, presets, env_from_keys)

@@ -6,9 +6,9 @@ Slow, and short enough to be seen to be right: what the operator does has to com
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from addon_operator.podpreset import defaults, env_sources, model
+from addon_operator.podpreset import env_sources, model
 
-Keys = Mapping[defaults.SourceRef, Sequence[str]]
+Keys = Mapping[model.SourceRef, Sequence[str]]
 
 
 def conflicts(pod: Mapping[str, Any], presets: Sequence[model.Preset], keys: Keys) -> dict[str, list[str]]:
@@ -26,22 +26,22 @@ def conflicts(pod: Mapping[str, Any], presets: Sequence[model.Preset], keys: Key
     volumes = list(pod["spec"].get("volumes") or ())
     for preset in ordered:
         for addition in preset.volumes:
-            if not _put(volumes, addition, _name, defaults.canonical_volume):
+            if not _put(volumes, addition, _name, model.canonical_volume):
                 found[preset.name].add(f"Duplicate volume {addition.key}.")
     return {name: sorted(problems) for name, problems in found.items() if problems}
 
 
-def _name(entry: defaults.Entry) -> object:
+def _name(entry: model.Entry) -> object:
     return entry.get("name")
 
 
 def _lists(lists: dict[str, list[Any]], preset: model.Preset) -> Iterator[str]:
     for addition in preset.env:
-        if not _put(lists["env"], addition, _name, defaults.canonical_env):
+        if not _put(lists["env"], addition, _name, model.canonical_env):
             yield f"Duplicate env {addition.key}."
     for addition in preset.env_from:
-        if not _put(lists["envFrom"], addition, defaults.env_from_key, defaults.canonical_env_from):
-            yield f"Duplicate envFrom {defaults.env_from_key(addition.entry).source}."
+        if not _put(lists["envFrom"], addition, model.env_from_key, model.canonical_env_from):
+            yield f"Duplicate envFrom {model.env_from_key(addition.entry).source}."
     for addition in preset.volume_mounts:
         yield from put_mount(lists["volumeMounts"], addition)
 
@@ -58,7 +58,7 @@ def put_mount(mounts: list[Any], addition: model.Addition) -> Iterator[str]:
     """Take a mount over unless it is there already, or tell what stands in the way."""
     path, volume = addition.entry["mountPath"], addition.entry["name"]
     here = [mount for mount in mounts if mount.get("mountPath") == path]
-    if any(defaults.canonical_mount(mount) == addition.canonical for mount in here):
+    if any(model.canonical_mount(mount) == addition.canonical for mount in here):
         return
     elsewhere = any(mount.get("name") == volume and mount.get("mountPath") != path for mount in mounts)
     if here:
@@ -77,13 +77,13 @@ def _between(sides: Sequence[env_sources.Side], one: int, other: int, keys: Keys
                     yield f"Env {name} is also set by envFrom {source.source}."
 
 
-def _defines(source: defaults.EnvFromKey, name: str, keys: Keys) -> bool:
+def _defines(source: model.EnvFromKey, name: str, keys: Keys) -> bool:
     held = keys.get(source.source, ()) if source.source else ()
     return any(source.prefix + key == name for key in held)
 
 
 def _is_conflict(
-    sides: Sequence[env_sources.Side], setter: int, reader: int, name: str, source: defaults.EnvFromKey
+    sides: Sequence[env_sources.Side], setter: int, reader: int, name: str, source: model.EnvFromKey
 ) -> bool:
     if name in sides[0].names:
         # It is the container's, whoever repeats it.

@@ -6,7 +6,7 @@ import re
 
 import yaml
 
-from addon_operator.podpreset import annotations, model
+from addon_operator.podpreset import model, selection
 
 PAGE = pathlib.Path(__file__).parents[3] / "docs" / "reference" / "podpreset.md"
 TEXT = PAGE.read_text()
@@ -25,5 +25,5 @@ def test_the_session_runs_as_it_is_printed() -> None:
 
 
 def test_the_annotations_are_the_ones_in_use() -> None:
-    assert f"\n{annotations.EXCLUDE}: " in TEXT
-    assert f"\n{annotations.applied_key('allow-database')}: " in TEXT
+    assert f"\n{selection.EXCLUDE}: " in TEXT
+    assert f"\n{selection.applied_key('allow-database')}: " in TEXT

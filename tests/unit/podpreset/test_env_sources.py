@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from addon_operator.podpreset import env_sources, merge, model
-from addon_operator.podpreset.defaults import SourceRef
+from addon_operator.podpreset.model import SourceRef
 from tests.unit.podpreset.builders import (
     config_map,
     container,

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from addon_operator.podpreset import annotations, merge
+from addon_operator.podpreset import merge, selection
 from tests.unit.podpreset import builders
 from tests.unit.podpreset.builders import (
     config_map,
@@ -342,7 +342,7 @@ def test_a_second_pass_leaves_the_versions_of_the_first() -> None:
 def test_a_version_that_the_pod_brought_along_stays_only_if_the_preset_adds_nothing(
     own: dict[str, Any], version: str
 ) -> None:
-    key = annotations.applied_key("p")
+    key = selection.applied_key("p")
     copied = pod(container(**own), annotations={key: "1", "other": "stays"})
     changed = injected(copied, preset(version="2", env=[env("A")]))
     assert changed["metadata"]["annotations"] == {key: version, "other": "stays"}
@@ -391,9 +391,9 @@ def test_lists_that_are_null_or_empty_are_replaced(nothing: object) -> None:
 @pytest.mark.parametrize("given", [None, {}], ids=["null", "empty"])
 def test_annotations_that_are_null_or_empty_are_replaced(given: object) -> None:
     changed = injected({**pod(), "metadata": {"annotations": given}}, preset(env=[env("A")]))
-    assert changed["metadata"] == {"annotations": {annotations.applied_key("p"): "1"}}
+    assert changed["metadata"] == {"annotations": {selection.applied_key("p"): "1"}}
 
 
 def test_a_pod_of_a_file_may_have_no_metadata() -> None:
     changed = injected({"spec": {"containers": [container()]}}, preset(env=[env("A")]))
-    assert changed["metadata"] == {"annotations": {annotations.applied_key("p"): "1"}}
+    assert changed["metadata"] == {"annotations": {selection.applied_key("p"): "1"}}

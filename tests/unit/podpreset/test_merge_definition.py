@@ -11,7 +11,7 @@ from typing import Any
 import jsonpatch
 
 from addon_operator.podpreset import merge, model
-from addon_operator.podpreset.defaults import SourceRef
+from addon_operator.podpreset.model import SourceRef
 from tests.unit.podpreset import builders, definition
 from tests.unit.podpreset.builders import config_map, container, env, pod, preset, secret
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from addon_operator.podpreset import annotations, selection
+from addon_operator.podpreset import selection
 from tests.unit.podpreset.builders import env, pod, preset
 
 MATCHING = preset(env=[env("A")])
@@ -12,21 +12,21 @@ MATCHING = preset(env=[env("A")])
 
 @pytest.mark.parametrize("value", ["x", "", "true"])
 def test_a_mirror_pod_is_left_alone_whatever_the_value(value: str) -> None:
-    assert selection.select(pod(annotations={annotations.MIRROR: value}), [MATCHING]) == ()
+    assert selection.select(pod(annotations={selection.MIRROR: value}), [MATCHING]) == ()
 
 
 def test_a_pod_that_opts_out_is_left_alone() -> None:
-    assert selection.select(pod(annotations={annotations.EXCLUDE: "true"}), [MATCHING]) == ()
+    assert selection.select(pod(annotations={selection.EXCLUDE: "true"}), [MATCHING]) == ()
 
 
 @pytest.mark.parametrize("value", ["True", "TRUE", "1", "yes", "", " true", "false"])
 def test_only_the_exact_text_true_opts_out(value: str) -> None:
-    assert selection.select(pod(annotations={annotations.EXCLUDE: value}), [MATCHING]) == (MATCHING,)
+    assert selection.select(pod(annotations={selection.EXCLUDE: value}), [MATCHING]) == (MATCHING,)
 
 
 def test_a_label_does_not_opt_out() -> None:
     given = pod()
-    given["metadata"]["labels"][annotations.EXCLUDE] = "true"
+    given["metadata"]["labels"][selection.EXCLUDE] = "true"
     assert selection.select(given, [MATCHING]) == (MATCHING,)
 
 

@@ -15,7 +15,7 @@ from addon_operator.admission import events
 from addon_operator.aio import short_cache
 from addon_operator.kernel import clock
 from addon_operator.kube.client import api_errors, client, paths
-from addon_operator.podpreset import defaults
+from addon_operator.podpreset import model
 
 SOURCE_SECONDS: Final = 2.0
 """How long a ConfigMap or Secret that was found is not read again."""
@@ -53,7 +53,7 @@ class EnvSource:
 MISSING: Final = EnvSource(None)
 UNREADABLE: Final = EnvSource(None, readable=False)
 
-_Key = tuple[str, defaults.SourceRef]
+_Key = tuple[str, model.SourceRef]
 
 
 class _Account:
@@ -94,8 +94,8 @@ class EnvSources:
         )
 
     async def read(
-        self, namespace: str, wanted: Iterable[defaults.SourceRef], budget: float
-    ) -> dict[defaults.SourceRef, EnvSource]:
+        self, namespace: str, wanted: Iterable[model.SourceRef], budget: float
+    ) -> dict[model.SourceRef, EnvSource]:
         """The sources of a namespace; what has not come after ``budget`` seconds is unreadable.
 
         So are kinds that are not read, all of them when there are too many, and those for whose keys there is
@@ -115,9 +115,9 @@ class EnvSources:
         return dict.fromkeys(named, UNREADABLE) | found
 
     async def _within(
-        self, budget: float, namespace: str, named: Collection[defaults.SourceRef], account: _Account
-    ) -> dict[defaults.SourceRef, EnvSource]:
-        async def one(reference: defaults.SourceRef) -> EnvSource:
+        self, budget: float, namespace: str, named: Collection[model.SourceRef], account: _Account
+    ) -> dict[model.SourceRef, EnvSource]:
+        async def one(reference: model.SourceRef) -> EnvSource:
             return account.admit(await self._sources.get((namespace, reference)))
 
         reads = {asyncio.ensure_future(one(reference)): reference for reference in named}

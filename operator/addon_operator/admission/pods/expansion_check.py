@@ -10,7 +10,7 @@ from addon_operator.admission.pods import env_sources_reader
 from addon_operator.expansion import services as expansion_services
 from addon_operator.kernel import json_types
 from addon_operator.kube.client import api_errors
-from addon_operator.podpreset import defaults, env_sources
+from addon_operator.podpreset import env_sources, model
 
 IGNORE: Final = "expansion.addon-operator.io/ignore"
 """With the value ``true``, exactly, no references of the pod are checked."""
@@ -39,7 +39,7 @@ class Unresolved:
 class _KnownVariables:
     """What is known of everything that a pod takes variables from."""
 
-    sources: Mapping[defaults.SourceRef, env_sources_reader.EnvSource]
+    sources: Mapping[model.SourceRef, env_sources_reader.EnvSource]
     service_variables: Collection[Collection[str]]
 
 
@@ -96,7 +96,7 @@ def _unresolved(container: Mapping[str, Any], around: _KnownVariables) -> Unreso
     unreadable = {reference for reference, source in sources.items() if not source.readable}
     if not unreadable.isdisjoint(_wholly_used(container)):
         return None
-    assumed: dict[defaults.SourceRef, set[str]] = {reference: set() for reference in unreadable}
+    assumed: dict[model.SourceRef, set[str]] = {reference: set() for reference in unreadable}
     for reference, key in _single_keys(container):
         if reference in assumed:
             assumed[reference].add(key)
@@ -126,31 +126,29 @@ def _links_services(pod: json_types.KubernetesObject) -> bool:
     return (pod.get("spec") or {}).get("enableServiceLinks") is not False
 
 
-def _sources_of(container: Mapping[str, Any]) -> Iterator[defaults.SourceRef]:
+def _sources_of(container: Mapping[str, Any]) -> Iterator[model.SourceRef]:
     yield from _wholly_used(container)
     yield from (reference for reference, _ in _single_keys(container))
 
 
-def _wholly_used(container: Mapping[str, Any]) -> Iterator[defaults.SourceRef]:
+def _wholly_used(container: Mapping[str, Any]) -> Iterator[model.SourceRef]:
     for holder in container.get("envFrom") or ():
         yield from (reference for reference, _ in _references(holder, _ALL_KEYS))
 
 
-def _single_keys(container: Mapping[str, Any]) -> Iterator[tuple[defaults.SourceRef, str]]:
+def _single_keys(container: Mapping[str, Any]) -> Iterator[tuple[model.SourceRef, str]]:
     for entry in container.get("env") or ():
         yield from _references(entry.get("valueFrom") or {}, _ONE_KEY)
 
 
-def _references(
-    holder: Mapping[str, Any], kinds: Mapping[str, str]
-) -> Iterator[tuple[defaults.SourceRef, str]]:
+def _references(holder: Mapping[str, Any], kinds: Mapping[str, str]) -> Iterator[tuple[model.SourceRef, str]]:
     for field, kind in kinds.items():
         if named := holder.get(field):
-            yield defaults.SourceRef(kind, str(named.get("name") or "")), str(named.get("key") or "")
+            yield model.SourceRef(kind, str(named.get("name") or "")), str(named.get("key") or "")
 
 
 def _keys(
-    kind: str, sources: Mapping[defaults.SourceRef, env_sources_reader.EnvSource]
+    kind: str, sources: Mapping[model.SourceRef, env_sources_reader.EnvSource]
 ) -> dict[str, Collection[str]]:
     return {
         reference.name: source.keys

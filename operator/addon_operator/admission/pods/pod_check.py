@@ -20,7 +20,7 @@ from addon_operator.kernel import errors as kernel_errors
 from addon_operator.kernel import json_types
 from addon_operator.kube.client import api_errors, client, paths
 from addon_operator.kube.objects import events
-from addon_operator.podpreset import annotations, cost, merge
+from addon_operator.podpreset import merge, selection
 
 CONFLICT: Final = "conflict"
 UNRESOLVED: Final = "UnresolvedVariable"
@@ -55,10 +55,7 @@ class _Finding:
 
     def notes(self) -> list[_Note]:
         return [
-            *(
-                _Note(CONFLICT, each.message, f"{annotations.DOMAIN}/{each.preset}")
-                for each in self.conflicts
-            ),
+            *(_Note(CONFLICT, each.message, f"{selection.DOMAIN}/{each.preset}") for each in self.conflicts),
             *(_Note(TOO_MUCH, each) for each in self.too_much),
             *(_Note(UNRESOLVED, each.message) for each in self.unresolved),
         ]
@@ -79,7 +76,7 @@ class PodFindings:
         try:
             merged = await self._merger.merge(namespace, pod)
             conflicts = merged.conflicts if isinstance(merged, merge.Conflicted) else ()
-        except cost.MergeCostError as error:
+        except merge.MergeCostError as error:
             too_much = (str(error),)
         unresolved = await self._expansions.check(namespace, pod) if self._expansions else ()
         return _Finding(conflicts, tuple(unresolved), too_much)

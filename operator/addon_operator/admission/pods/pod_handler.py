@@ -8,7 +8,7 @@ from addon_operator.admission import events, reviews
 from addon_operator.admission.pods import env_sources_reader
 from addon_operator.admission.presets import preset_notices
 from addon_operator.kernel import clock, json_types
-from addon_operator.podpreset import cost, defaults, env_sources, merge, model, selection
+from addon_operator.podpreset import env_sources, merge, model, selection
 
 SOURCES_SECONDS: Final = 1.0
 """How long ConfigMaps and Secrets are waited for while a pod is admitted."""
@@ -36,11 +36,11 @@ class Merger:
         matching = await self._presets.match(namespace, labels)
         if not matching:
             return merge.Injection((), ())
-        cost.check(pod, matching)
+        merge.check_cost(pod, matching)
         wanted = env_sources.sources_needed(pod, matching)
         found = await self._sources.read(namespace, wanted, SOURCES_SECONDS) if wanted else {}
 
-        def keys(reference: defaults.SourceRef) -> Collection[str] | None:
+        def keys(reference: model.SourceRef) -> Collection[str] | None:
             return found.get(reference, env_sources_reader.MISSING).keys
 
         return merge.inject(pod, matching, keys)
@@ -69,7 +69,7 @@ class PodHandler:
     ) -> tuple[events.Result, Sequence[Mapping[str, Any]]]:
         try:
             merged = await self._merger.merge(review.namespace, pod)
-        except cost.MergeCostError as error:
+        except merge.MergeCostError as error:
             _log.warning("a pod of namespace %s was admitted without presets: %s", review.namespace, error)
             return "error", ()
         except Exception:  # noqa: BLE001 - whatever it is, the pod is admitted as it came

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Final, Literal
 
 from addon_operator.admission import events
-from addon_operator.podpreset import index, model, volume_types
+from addon_operator.podpreset import model, selection, volume_types
 
 AT_ONCE: Final = 16
 """How many presets are read before whoever waits for the event loop has a turn; they take some 3 ms."""
@@ -35,7 +35,7 @@ class PresetCache:
         """Presets with volumes of other types than those allowed are invalid."""
         self._tell = tell
         self._allowed_volumes = allowed_volumes
-        self._index = index.PresetIndex()
+        self._index = selection.PresetIndex()
         self._known: dict[_Key, _Known] = {}
         self._deleted: dict[_Key, int] = {}
         self._uids: set[str] = set()

@@ -19,12 +19,12 @@ from addon_operator.commands.preview import (
 from addon_operator.kernel import errors, json_types
 from addon_operator.kube.access import auth
 from addon_operator.kube.client import api_errors, client
-from addon_operator.podpreset import cost, model, selection, volume_types
+from addon_operator.podpreset import merge, model, selection, volume_types
 
 DEFAULT_NAMESPACE: Final = "default"
 EXEMPT_NAMESPACE: Final = "kube-system"
 """The webhook is not called for pods of this namespace."""
-_POD_ERRORS: Final = (expansion.MalformedObjectError, expansion.ExpansionSizeError, cost.MergeCostError)
+_POD_ERRORS: Final = (expansion.MalformedObjectError, expansion.ExpansionSizeError, merge.MergeCostError)
 _NO_CLUSTER: Final = "give --presets and --objects, or --no-cluster, to preview from files alone"
 
 

@@ -9,7 +9,7 @@ import jsonpatch
 from addon_operator import expansion
 from addon_operator.commands.preview import preview_objects
 from addon_operator.kernel import json_types
-from addon_operator.podpreset import defaults, env_sources, merge, model
+from addon_operator.podpreset import env_sources, merge, model
 
 _VALUE_SOURCES: Final = {"configMapKeyRef": "ConfigMap", "secretKeyRef": "Secret"}
 
@@ -64,9 +64,9 @@ def admit(
 
 def sources_of(
     pod: json_types.KubernetesObject, presets: Collection[model.Preset]
-) -> frozenset[defaults.SourceRef]:
+) -> frozenset[model.SourceRef]:
     """All ConfigMaps and Secrets from which the pod, or a preset for it, takes variables."""
-    found: set[defaults.SourceRef] = set()
+    found: set[model.SourceRef] = set()
     for container in env_sources.containers(pod):
         found.update(_named(container.get("env") or (), container.get("envFrom") or ()))
     for preset in presets:
@@ -74,17 +74,15 @@ def sources_of(
     return frozenset(found)
 
 
-def _named(
-    env: Collection[defaults.Entry], env_from: Collection[defaults.Entry]
-) -> Iterator[defaults.SourceRef]:
+def _named(env: Collection[model.Entry], env_from: Collection[model.Entry]) -> Iterator[model.SourceRef]:
     for entry in env_from:
-        if source := defaults.env_from_key(entry).source:
+        if source := model.env_from_key(entry).source:
             yield source
     for entry in env:
         value_from: Mapping[str, Any] = entry.get("valueFrom") or {}
         for key, kind in _VALUE_SOURCES.items():
             if name := (value_from.get(key) or {}).get("name"):
-                yield defaults.SourceRef(kind, name)
+                yield model.SourceRef(kind, name)
 
 
 def _containers(

@@ -6,7 +6,7 @@ from typing import Final
 
 from addon_operator.commands.preview import preview_objects
 from addon_operator.kube.client import api_errors, client, paths
-from addon_operator.podpreset import defaults, model
+from addon_operator.podpreset import model
 
 _PLURALS: Final = {"ConfigMap": "configmaps", "Secret": "secrets"}
 
@@ -23,7 +23,7 @@ class ClusterObjects:
         self._allowed_volumes = allowed_volumes
         self._presets: dict[str, tuple[model.Preset, ...]] = {}
         self._services: dict[str, preview_objects.Services] = {}
-        self._texts: dict[tuple[str, defaults.SourceRef], Mapping[str, str] | None] = {}
+        self._texts: dict[tuple[str, model.SourceRef], Mapping[str, str] | None] = {}
         self.notes: list[str] = []
         """What a person should know about the answers."""
 
@@ -39,9 +39,7 @@ class ClusterObjects:
             self._services[namespace] = await self._list_services(namespace)
         return self._services[namespace]
 
-    async def contents(
-        self, namespace: str, wanted: Iterable[defaults.SourceRef]
-    ) -> preview_objects.Contents:
+    async def contents(self, namespace: str, wanted: Iterable[model.SourceRef]) -> preview_objects.Contents:
         """Keys and texts of ConfigMaps and Secrets, of those that are there and may be read."""
         listed = sorted(set(wanted))
         texts = await asyncio.gather(*(self._contents_of(namespace, source) for source in listed))
@@ -70,13 +68,13 @@ class ClusterObjects:
             return {}
         return {one["metadata"]["name"]: one for one in stored.items}
 
-    async def _contents_of(self, namespace: str, source: defaults.SourceRef) -> Mapping[str, str] | None:
+    async def _contents_of(self, namespace: str, source: model.SourceRef) -> Mapping[str, str] | None:
         key = (namespace, source)
         if key not in self._texts:
             self._texts[key] = await self._get_contents(namespace, source)
         return self._texts[key]
 
-    async def _get_contents(self, namespace: str, source: defaults.SourceRef) -> Mapping[str, str] | None:
+    async def _get_contents(self, namespace: str, source: model.SourceRef) -> Mapping[str, str] | None:
         path = paths.of("v1", _PLURALS[source.kind], namespace=namespace, name=source.name)
         try:
             return preview_objects.texts_of_stored(source.kind, await self._kube.get(path))

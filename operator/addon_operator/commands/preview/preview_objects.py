@@ -9,7 +9,7 @@ from typing import Any, Final
 from addon_operator import expansion
 from addon_operator.commands.preview import preview_files
 from addon_operator.kernel import json_types
-from addon_operator.podpreset import defaults, model
+from addon_operator.podpreset import model
 
 MASTER_NAMESPACE: Final = "default"
 """Where the Service of the API server is."""
@@ -19,7 +19,7 @@ UNKNOWN_ADDRESS: Final = "<spec.clusterIP>"
 
 Services = Mapping[str, json_types.KubernetesObject]
 """Services by name."""
-Contents = Mapping[defaults.SourceRef, Mapping[str, str]]
+Contents = Mapping[model.SourceRef, Mapping[str, str]]
 """Keys and texts of ConfigMaps and Secrets."""
 
 
@@ -97,7 +97,7 @@ def read(manifests: Iterable[preview_files.Manifest], namespace: str) -> Objects
     all_of_them = list(manifests)
     here = [one for one in all_of_them if (one.namespace or namespace) == namespace]
     masters = [one for one in all_of_them if one.namespace == MASTER_NAMESPACE]
-    contents: dict[defaults.SourceRef, Mapping[str, str]] = {}
+    contents: dict[model.SourceRef, Mapping[str, str]] = {}
     for manifest in here:
         if manifest.kind == "ConfigMap":
             contents[_reference(manifest)] = _texts(manifest, "data")
@@ -133,10 +133,10 @@ def addressed(
     return {**service, "spec": {**spec, "clusterIP": known or UNKNOWN_ADDRESS}}
 
 
-def _reference(manifest: preview_files.Manifest) -> defaults.SourceRef:
+def _reference(manifest: preview_files.Manifest) -> model.SourceRef:
     if not manifest.name:
         raise manifest.error("metadata.name: is required")
-    return defaults.SourceRef(manifest.kind, manifest.name)
+    return model.SourceRef(manifest.kind, manifest.name)
 
 
 def _texts(manifest: preview_files.Manifest, key: str) -> dict[str, str]:

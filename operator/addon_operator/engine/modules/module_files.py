@@ -139,7 +139,7 @@ def read_schemas(path: pathlib.Path, evaluator: schema_rules.RuleEvaluator) -> s
 
 
 def _referred(root: pathlib.Path, source: str, reference: str) -> tuple[str, str]:
-    """Text and name of the file that a schema of ``root`` refers to; see ``schema_references.FileReader``."""
+    """Text and name of the file that a schema of ``root`` refers to; see ``schema_loading.FileReader``."""
     path = pathlib.Path(os.path.normpath(pathlib.Path(source).parent / reference))
     if "://" in reference or pathlib.PurePath(reference).is_absolute():
         raise errors.ConfigurationError(f"{reference!r} must be a relative path; copy the file into {root}")

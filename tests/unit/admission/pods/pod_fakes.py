@@ -6,7 +6,7 @@ from typing import Any, cast
 from addon_operator.admission import events
 from addon_operator.admission.pods import env_sources_reader, pod_handler
 from addon_operator.admission.presets import preset_cache
-from addon_operator.podpreset import defaults, model
+from addon_operator.podpreset import model
 from tests.unit.admission.objects import Object, Seen
 
 
@@ -32,8 +32,8 @@ class Sources:
         self._data = data
 
     async def read(
-        self, namespace: str, wanted: Collection[defaults.SourceRef], budget: float
-    ) -> Mapping[defaults.SourceRef, env_sources_reader.EnvSource]:
+        self, namespace: str, wanted: Collection[model.SourceRef], budget: float
+    ) -> Mapping[model.SourceRef, env_sources_reader.EnvSource]:
         self.asked.append((namespace, sorted(map(str, wanted))))
         return {each: self._data[each.name] for each in wanted if each.name in self._data}
 

@@ -8,12 +8,12 @@ import pytest
 from addon_operator.admission import events
 from addon_operator.admission.pods import env_sources_reader
 from addon_operator.kube.client import api_errors, client
-from addon_operator.podpreset import defaults
+from addon_operator.podpreset import model
 from tests.fakes.api_server import ApiServer, Pauses, status
 from tests.unit.admission.objects import Object, settled
 
-CONFIG = defaults.SourceRef("ConfigMap", "c")
-SECRET = defaults.SourceRef("Secret", "s")
+CONFIG = model.SourceRef("ConfigMap", "c")
+SECRET = model.SourceRef("Secret", "s")
 CONFIG_PATH = "/api/v1/namespaces/shop/configmaps/c"
 SECRET_PATH = "/api/v1/namespaces/shop/secrets/s"
 
@@ -104,14 +104,14 @@ async def test_a_source_that_does_not_come_in_time_is_unreadable(
 async def test_a_source_without_a_name_is_not_asked_for(
     sources: env_sources_reader.EnvSources, server: ApiServer
 ) -> None:
-    assert await sources.read("shop", [defaults.SourceRef("ConfigMap", "")], 1.0) == {}
+    assert await sources.read("shop", [model.SourceRef("ConfigMap", "")], 1.0) == {}
     assert server.asked == []
 
 
 async def test_a_name_that_no_object_can_have_is_a_missing_source(
     sources: env_sources_reader.EnvSources,
 ) -> None:
-    dots = defaults.SourceRef("ConfigMap", "..")
+    dots = model.SourceRef("ConfigMap", "..")
     assert await sources.read("shop", [dots], 1.0) == {dots: env_sources_reader.MISSING}
 
 
@@ -119,7 +119,7 @@ class Crowd(client.KubeClient):
     """Has any ConfigMap when the test lets it answer, and remembers how many were asked for at once."""
 
     def __init__(self, count: int, keys: int = 0) -> None:
-        self.references = [defaults.SourceRef("ConfigMap", f"c{number}") for number in range(count)]
+        self.references = [model.SourceRef("ConfigMap", f"c{number}") for number in range(count)]
         self.gate = asyncio.Event()
         self.asked = 0
         self.at_once = 0

@@ -10,7 +10,7 @@ from addon_operator.admission.pods import env_sources_reader, expansion_check, p
 from addon_operator.admission.server import site_load
 from addon_operator.kube.client import client
 from addon_operator.kube.objects import events
-from addon_operator.podpreset import cost
+from addon_operator.podpreset import merge
 from tests.fakes.api_server import Answer, ApiServer, Asked, Pauses, status
 from tests.unit.admission.objects import EVENTS, PODS, Gate, Object, container, pod, preset, review, settled
 from tests.unit.admission.pods.pod_fakes import Observer, Presets, merger
@@ -119,7 +119,7 @@ async def test_unresolved_references_are_told_for_each_container(world: World) -
 async def test_presets_that_are_too_many_are_told_beside_what_is_unresolved(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cost, "ENTRIES_MAX", 1)
+    monkeypatch.setattr(merge, "ENTRIES_MAX", 1)
     world.presets = Presets(preset("p"), preset("q"))
     told = await world.tell(pod(container(args=["$(X)"])))
     assert [(reason, message) for reason, _, message in told] == [

@@ -7,7 +7,7 @@ import jsonpatch
 import pytest
 
 from addon_operator.admission.pods import env_sources_reader, pod_handler
-from addon_operator.podpreset import cost
+from addon_operator.podpreset import merge
 from tests.fakes.api_server import Pauses
 from tests.unit.admission.objects import Object, container, pod, preset, review
 from tests.unit.admission.pods.pod_fakes import Observer, Presets, Sources, merger
@@ -141,7 +141,7 @@ async def test_reviews_of_other_things_are_allowed_and_not_counted(
 async def test_more_presets_than_may_be_merged_leave_the_pod_as_it_is(
     observer: Observer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    presets = Presets(*(preset(f"p{number}") for number in range(cost.PRESETS_MAX + 1)))
+    presets = Presets(*(preset(f"p{number}") for number in range(merge.PRESETS_MAX + 1)))
     verdict = await handler(observer, presets)(review(pod()))
     assert (verdict.allowed, verdict.patch) == (True, ())
     assert observer.results == [("shop", "error")]

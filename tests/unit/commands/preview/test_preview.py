@@ -10,7 +10,7 @@ from addon_operator.commands.preview import preview, preview_admission, preview_
 from addon_operator.kernel import errors
 from addon_operator.kube.access import auth
 from addon_operator.kube.client import api_errors
-from addon_operator.podpreset import defaults
+from addon_operator.podpreset import model
 from tests.fakes import api_server
 
 POD = """
@@ -473,5 +473,5 @@ async def test_a_configmap_of_a_cluster_that_does_not_answer_is_an_error(
     async with api_server.client_of(server, api_server.Pauses()) as kube:
         with pytest.raises(api_errors.Unreachable):
             await preview_cluster.ClusterObjects(kube, ()).contents(
-                "shop", [defaults.SourceRef("ConfigMap", "c")]
+                "shop", [model.SourceRef("ConfigMap", "c")]
             )

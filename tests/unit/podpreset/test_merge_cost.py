@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from addon_operator.podpreset import cost, merge, model
-from addon_operator.podpreset.defaults import SourceRef
+from addon_operator.podpreset import merge, model
+from addon_operator.podpreset.model import SourceRef
 from tests.unit.podpreset.builders import config_map, container, env, inject, pod, preset
 
 
@@ -78,7 +78,7 @@ def many(count: int, entries: int, size: int = 1) -> list[model.Preset]:
 
 TOO_MUCH = {
     "too many presets": (
-        [1, cost.PRESETS_MAX + 1, 1],
+        [1, merge.PRESETS_MAX + 1, 1],
         "No preset was injected: 1001 presets match the pod, and 1000 may.",
     ),
     "too many entries": (
@@ -99,13 +99,13 @@ TOO_MUCH = {
 def test_more_than_may_be_merged_is_an_error(numbers: list[int], message: str) -> None:
     containers, *of = numbers
     given = pod(*(container(f"c{number}") for number in range(containers)))
-    with pytest.raises(cost.MergeCostError) as raised:
+    with pytest.raises(merge.MergeCostError) as raised:
         inject(given, *many(*of))
     assert str(raised.value) == message
 
 
 def test_volumes_count_once_for_the_pod() -> None:
     given = pod(*(container(f"c{number}") for number in range(400)))
-    cost.check(given, [mounting(0, 124)])
-    with pytest.raises(cost.MergeCostError):
-        cost.check(given, [mounting(0, 126)])
+    merge.check_cost(given, [mounting(0, 124)])
+    with pytest.raises(merge.MergeCostError):
+        merge.check_cost(given, [mounting(0, 126)])

@@ -1,6 +1,6 @@
 """Numbers and booleans as text."""
 
-from addon_operator.podpreset import scalars
+from addon_operator.podpreset import schema
 
 TEXTS: list[tuple[str | float | None, str]] = [
     ("x", "x"),
@@ -24,4 +24,4 @@ TEXTS: list[tuple[str | float | None, str]] = [
 
 
 def test_a_scalar_has_the_text_that_the_api_server_would_write() -> None:
-    assert [scalars.text(value) for value, _ in TEXTS] == [text for _, text in TEXTS]
+    assert [schema.text_of(value) for value, _ in TEXTS] == [text for _, text in TEXTS]

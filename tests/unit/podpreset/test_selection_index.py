@@ -5,7 +5,7 @@ import itertools
 import hypothesis
 from hypothesis import strategies
 
-from addon_operator.podpreset import index, label_selectors, model, selection
+from addon_operator.podpreset import label_selectors, model, selection
 from tests.unit.podpreset.builders import env, preset
 
 
@@ -22,8 +22,8 @@ def required(operator: str, *values: str) -> dict[str, object]:
     return {"matchExpressions": [one]}
 
 
-def filled(*presets: model.Preset) -> index.PresetIndex:
-    presets_of = index.PresetIndex()
+def filled(*presets: model.Preset) -> selection.PresetIndex:
+    presets_of = selection.PresetIndex()
     for one in presets:
         presets_of.put(one)
     return presets_of
@@ -105,7 +105,7 @@ LABELS = [
 def test_the_index_finds_what_a_look_at_each_preset_finds(
     changes: list[tuple[int, dict[str, object]]],
 ) -> None:
-    held, plain = index.PresetIndex(), dict[str, model.Preset]()
+    held, plain = selection.PresetIndex(), dict[str, model.Preset]()
     for number, selector in changes:
         one = selecting(f"p{number}", selector)
         held.put(one)

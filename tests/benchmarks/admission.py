@@ -77,7 +77,7 @@ class _NoSources:
         raise AssertionError("a source was read")
 
 
-async def _empty(review: reviews.Review) -> reviews.Verdict:
+async def _empty(review: reviews.Review) -> reviews.ReviewVerdict:
     return reviews.ALLOWED
 
 
@@ -106,7 +106,7 @@ def _server() -> _Server:
     live.use(certificates.make_server(authority, ["127.0.0.1"], now, _DAY))
     routes = {PRESETS: site.Route(handler, "allow"), EMPTY: site.Route(_empty, "allow")}
     served = site.AdmissionSite(
-        routes, live, site.Place("127.0.0.1", 0), observer, site_load.Account(site_load.Limits())
+        routes, live, site.ListeningPlace("127.0.0.1", 0), observer, site_load.Account(site_load.Limits())
     )
     return _Server(served, handler, observer, authority.certificate.decode())
 

@@ -36,7 +36,7 @@ async def main() -> None:
     """Serve until nothing more is asked."""
     observer, entered = _Observer(), 0
 
-    async def holding(review: reviews.Review) -> reviews.Verdict:
+    async def holding(review: reviews.Review) -> reviews.ReviewVerdict:
         nonlocal entered
         entered += 1
         await asyncio.Event().wait()
@@ -50,7 +50,7 @@ async def main() -> None:
     live.use(certificates.make_server(authority, ["127.0.0.1"], now, _DAY))
     account = site_load.Account(site_load.Limits())
     routes = {PATH: site.Route(holding, "allow", timeout=300)}
-    served = site.AdmissionSite(routes, live, site.Place("127.0.0.1", 0), observer, account)
+    served = site.AdmissionSite(routes, live, site.ListeningPlace("127.0.0.1", 0), observer, account)
     await served.start()
     _say({"port": served.port, "authority": authority.certificate.decode()})
     while line := await asyncio.to_thread(sys.stdin.readline):

@@ -59,9 +59,9 @@ class Marking:
     def __init__(self) -> None:
         self.reviews: list[reviews.Review] = []
 
-    async def __call__(self, review: reviews.Review) -> reviews.Verdict:
+    async def __call__(self, review: reviews.Review) -> reviews.ReviewVerdict:
         self.reviews.append(review)
-        return reviews.Verdict(patch=({"op": "add", "path": "/data/marked", "value": "yes"},))
+        return reviews.ReviewVerdict(patch=({"op": "add", "path": "/data/marked", "value": "yes"},))
 
 
 @dataclasses.dataclass
@@ -118,7 +118,7 @@ async def replica(
     served = site.AdmissionSite(
         {PATH: site.Route(handler, "deny")},
         live,
-        site.Place("127.0.0.1", 0),
+        site.ListeningPlace("127.0.0.1", 0),
         observer.note,
         site_load.Account(site_load.Limits()),
     )

@@ -17,7 +17,7 @@ Writer = Callable[[], Awaitable[str | None]]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Findings:
-    """What is to be said of a state of the ConfigMap."""
+    """What is wrong with a state of the ConfigMap."""
 
     violations: Sequence[str] = ()
     """All that is wrong, one sentence each, which begins with the place and a colon."""
@@ -26,7 +26,7 @@ class Findings:
 
 
 Check = Callable[[Data, Data], Awaitable[Findings]]
-"""What is to be said of the first state of the ConfigMap, which would take the place of the second."""
+"""Finds what is wrong with the first state of the ConfigMap, which would take the place of the second."""
 
 
 class ConfigCheck:
@@ -37,7 +37,7 @@ class ConfigCheck:
         self._check = check
         self._writer = writer
 
-    async def __call__(self, review: reviews.Review) -> reviews.Verdict:
+    async def __call__(self, review: reviews.Review) -> reviews.ReviewVerdict:
         """Refuse an edit of the values ConfigMap that is wrong; everything else is allowed."""
         if not self._is_edit(review) or await self._is_of_a_hook(review):
             return reviews.ALLOWED
@@ -48,10 +48,10 @@ class ConfigCheck:
         found = await self._check(data, before)
         warnings = [text[:_WARNING_MAX] for text in found.warnings]
         if not found.violations:
-            return reviews.Verdict(warnings=warnings)
+            return reviews.ReviewVerdict(warnings=warnings)
         message = f"the values ConfigMap would not be usable: {'; '.join(found.violations)}"
         causes = [_cause(violation) for violation in found.violations]
-        return reviews.Verdict(allowed=False, message=message, causes=causes, warnings=warnings)
+        return reviews.ReviewVerdict(allowed=False, message=message, causes=causes, warnings=warnings)
 
     def _is_edit(self, review: reviews.Review) -> bool:
         stored = review.object or {}

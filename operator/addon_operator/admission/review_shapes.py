@@ -29,7 +29,7 @@ class _Metadata(msgspec.Struct):
     uid: str | None = None
 
 
-class _Object(msgspec.Struct):
+class _ReviewedObject(msgspec.Struct):
     metadata: _Metadata | None = None
 
 
@@ -38,7 +38,7 @@ class _ConfigMap(msgspec.Struct):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Shape:
+class ReviewShape:
     """What is asked of a review of a namespaced object."""
 
     group: str = ""
@@ -71,7 +71,7 @@ class Shape:
             raise reviews.MalformedReviewError("the AdmissionReview has no request.userInfo.username")
 
 
-ANY: Final = Shape()
+ANY: Final = ReviewShape()
 
 
 def _check_names(review: reviews.Review) -> None:
@@ -86,7 +86,7 @@ def _check_names(review: reviews.Review) -> None:
 
 
 def _check_metadata(field: str, body: Mapping[str, Any] | None, review: reviews.Review) -> None:
-    metadata = _as(_Object, field, body).metadata or _Metadata()
+    metadata = _as(_ReviewedObject, field, body).metadata or _Metadata()
     if metadata.namespace not in (None, "", review.namespace):
         raise reviews.MalformedReviewError(f"request.{field} is of another namespace than the request")
     if metadata.name and not object_names.is_subdomain(metadata.name):

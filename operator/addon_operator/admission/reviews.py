@@ -119,7 +119,7 @@ class Cause:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Verdict:
+class ReviewVerdict:
     """The answer to a review."""
 
     allowed: bool = True
@@ -133,9 +133,9 @@ class Verdict:
     """Sentences that ``kubectl`` shows; the API server cuts those over 256 characters."""
 
 
-Handler = Callable[[Review], Awaitable[Verdict]]
+Handler = Callable[[Review], Awaitable[ReviewVerdict]]
 """Decides about reviews of one path; what it raises is answered as the path's route says."""
-ALLOWED: Final = Verdict()
+ALLOWED: Final = ReviewVerdict()
 
 
 def parse(body: bytes) -> Review:
@@ -190,7 +190,7 @@ def _object(field: str, data: msgspec.Raw) -> Mapping[str, Any] | None:
     return document
 
 
-def answer(review: Review, verdict: Verdict) -> bytes:
+def answer(review: Review, verdict: ReviewVerdict) -> bytes:
     """The body of the answer to a review."""
     response: dict[str, Any] = {"uid": review.uid, "allowed": verdict.allowed}
     if verdict.allowed and verdict.patch:
@@ -203,7 +203,7 @@ def answer(review: Review, verdict: Verdict) -> bytes:
     return orjson.dumps({"apiVersion": API_VERSION, "kind": KIND, "response": response})
 
 
-def _refusal(review: Review, verdict: Verdict) -> dict[str, Any]:
+def _refusal(review: Review, verdict: ReviewVerdict) -> dict[str, Any]:
     if not verdict.causes:
         return {"code": 403, "reason": "Forbidden", "message": verdict.message}
     causes = [

@@ -83,7 +83,7 @@ class ShortCache(Generic[K, V]):
         finally:
             run.waiting -= 1
             if not run.waiting and not run.task.done():
-                # Whoever asks from now on begins anew.
+                # Whoever asks from now on begins again.
                 del self._running[key]
                 run.task.cancel()
 

@@ -200,7 +200,7 @@ class Admission:
         return site.AdmissionSite(
             admission_routes.routes(self._settings, handlers),
             self._tls,
-            site.Place(
+            site.ListeningPlace(
                 self._settings.admission_server_listen_address,
                 self._settings.admission_server_listen_port,
                 site.GRADUALLY,

@@ -30,8 +30,8 @@ class Handlers:
 
 def routes(settings: settings_module.Settings, handlers: Handlers) -> Mapping[str, site.Route]:
     """The paths and their bounds. What has effects beyond its answer takes complete reviews only."""
-    pods = review_shapes.Shape("", "pods")
-    presets = review_shapes.Shape(model.GROUP, model.PLURAL)
+    pods = review_shapes.ReviewShape("", "pods")
+    presets = review_shapes.ReviewShape(model.GROUP, model.PLURAL)
     found = {
         admission_webhooks.MUTATE_PODS: site.Route(handlers.mutate_pods, "allow"),
         admission_webhooks.CHECK_PODS: site.Route(
@@ -45,7 +45,7 @@ def routes(settings: settings_module.Settings, handlers: Handlers) -> Mapping[st
         found[admission_webhooks.CHECK_CONFIG] = site.Route(
             handlers.check_config,
             "allow",
-            shape=review_shapes.Shape(bounds_data=True),
+            shape=review_shapes.ReviewShape(bounds_data=True),
             max_body=_CONFIG_BYTES,
         )
     return found

@@ -51,7 +51,7 @@ async def verdict(
     checker: Checker,
     writer: config_check.Writer = operator,
     **changes: Any,  # noqa: ANN401 - of any field
-) -> reviews.Verdict:
+) -> reviews.ReviewVerdict:
     check = config_check.ConfigCheck("addons", "values", checker.findings, writer)
     return await check(dataclasses.replace(EDIT, **changes))
 

@@ -8,8 +8,8 @@ import pytest
 from addon_operator.admission import review_shapes, reviews
 from tests.unit.admission import tls_clients
 
-PODS = review_shapes.Shape("", "pods")
-CONFIG = review_shapes.Shape(bounds_data=True)
+PODS = review_shapes.ReviewShape("", "pods")
+CONFIG = review_shapes.ReviewShape(bounds_data=True)
 POD = {"metadata": {"name": "web-1", "namespace": "shop", "uid": "u1"}}
 
 

@@ -92,7 +92,7 @@ def test_a_wrong_field_is_named(changes: dict[str, Any], says: str) -> None:
         parse(**changes)
 
 
-def answer(verdict: reviews.Verdict) -> dict[str, Any]:
+def answer(verdict: reviews.ReviewVerdict) -> dict[str, Any]:
     review = parse(uid="some-uid", name="web-1", kind={"group": "", "version": "v1", "kind": "Pod"})
     document = json.loads(reviews.answer(review, verdict))
     assert (document["apiVersion"], document["kind"]) == ("admission.k8s.io/v1", "AdmissionReview")
@@ -107,7 +107,7 @@ def test_an_allowed_object_without_changes_is_just_allowed() -> None:
 
 def test_a_patch_is_sent_encoded() -> None:
     operation = {"op": "add", "path": "/spec/a", "value": types.MappingProxyType({"b": "é"})}
-    response = answer(reviews.Verdict(patch=(operation,)))
+    response = answer(reviews.ReviewVerdict(patch=(operation,)))
     assert (
         response.pop("patch")
         == base64.b64encode('[{"op":"add","path":"/spec/a","value":{"b":"é"}}]'.encode()).decode()
@@ -116,7 +116,9 @@ def test_a_patch_is_sent_encoded() -> None:
 
 
 def test_a_refusal_says_why_and_changes_nothing() -> None:
-    verdict = reviews.Verdict(allowed=False, message="no selector", patch=({"op": "remove", "path": "/a"},))
+    verdict = reviews.ReviewVerdict(
+        allowed=False, message="no selector", patch=({"op": "remove", "path": "/a"},)
+    )
     assert answer(verdict) == {
         "allowed": False,
         "status": {"code": 403, "reason": "Forbidden", "message": "no selector"},
@@ -124,12 +126,12 @@ def test_a_refusal_says_why_and_changes_nothing() -> None:
 
 
 def test_warnings_reach_the_user() -> None:
-    assert answer(reviews.Verdict(warnings=("mind this",)))["warnings"] == ["mind this"]
+    assert answer(reviews.ReviewVerdict(warnings=("mind this",)))["warnings"] == ["mind this"]
 
 
 def test_what_is_invalid_is_listed_for_kubectl_edit() -> None:
     causes = [reviews.Cause("web.port", "must be an integer"), reviews.Cause("web.host", "must be a string")]
-    response = answer(reviews.Verdict(allowed=False, message="two things", causes=causes))
+    response = answer(reviews.ReviewVerdict(allowed=False, message="two things", causes=causes))
     assert response["status"] == {
         "code": 422,
         "reason": "Invalid",

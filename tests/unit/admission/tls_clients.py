@@ -95,13 +95,13 @@ class Gate:
         self.entered = asyncio.Semaphore(0)
         self.open = asyncio.Event()
 
-    async def __call__(self, review: reviews.Review) -> reviews.Verdict:
+    async def __call__(self, review: reviews.Review) -> reviews.ReviewVerdict:
         self.entered.release()
         await self.open.wait()
         return reviews.ALLOWED
 
 
-async def allowing(review: reviews.Review) -> reviews.Verdict:
+async def allowing(review: reviews.Review) -> reviews.ReviewVerdict:
     return reviews.ALLOWED
 
 
@@ -141,7 +141,7 @@ async def running(
     served = site.AdmissionSite(
         routes or {PATH: site.Route(allowing, "allow")},
         live,
-        site.Place("127.0.0.1", 0, leaving or site.AT_ONCE),
+        site.ListeningPlace("127.0.0.1", 0, leaving or site.AT_ONCE),
         watcher,
         site_load.Account(limits or site_load.Limits()),
         ready=lambda: ready,

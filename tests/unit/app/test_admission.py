@@ -157,7 +157,7 @@ def test_edits_of_values_are_not_checked_if_that_is_not_wanted() -> None:
     ids=["all", "no check", "no Events"],
 )
 def test_the_site_answers_the_webhooks_that_are_registered_and_no_others(environ: dict[str, str]) -> None:
-    async def allowing(review: reviews.Review) -> reviews.Verdict:
+    async def allowing(review: reviews.Review) -> reviews.ReviewVerdict:
         return reviews.ALLOWED
 
     handlers = admission_routes.Handlers(allowing, allowing, allowing, allowing)

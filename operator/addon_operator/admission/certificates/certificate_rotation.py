@@ -1,4 +1,4 @@
-"""When which certificate is made anew, as a pure decision.
+"""When which certificate is made again, as a pure decision.
 
 A server's certificate can be replaced at any time, since its authority stays. The authority itself changes in
 steps, each of which every replica and API server can follow in its own time: its successor is made and
@@ -55,7 +55,7 @@ def advance(state: State | None, names: Collection[str], now: dt.datetime, lives
 
 
 def has_usable_authority(state: State, now: dt.datetime) -> bool:
-    """Whether the state can be gone on with; otherwise all is made anew."""
+    """Whether the state can be kept; otherwise all is made again."""
     return _is_usable(state.authority, now)
 
 
@@ -72,7 +72,7 @@ def _with_authority(state: State, now: dt.datetime, lives: Lives) -> State:
         return dataclasses.replace(state, successor=certificates.make_authority(now, lives.authority))
     if now < _made_at(state.successor) + lives.spread:
         return state
-    # The server's certificate is that of the former authority still: the next step signs it anew.
+    # The server's certificate is that of the former authority still: the next step signs it again.
     return State(state.successor, state.server, former=state.authority.certificate)
 
 

@@ -95,7 +95,7 @@ def _certificate(pem: bytes) -> x509.Certificate:
     try:
         return x509.load_pem_x509_certificate(pem)
     except ValueError as error:
-        raise CertificateError(f"the text is no certificate in PEM form: {error}") from error
+        raise CertificateError(f"the text is not a certificate in PEM form: {error}") from error
 
 
 def _issuer_key(authority: KeyPair) -> CertificateIssuerPrivateKeyTypes:

@@ -52,7 +52,7 @@ class ExpansionCheck:
     async def check(self, namespace: str, pod: json_types.KubernetesObject) -> list[Unresolved]:
         """What there is to tell of a pod, one entry for each container concerned.
 
-        A container is passed over if an ``envFrom`` cannot be read: nobody knows which variables it defines.
+        A container is skipped if an ``envFrom`` cannot be read: nobody knows which variables it defines.
         Of a single key of what cannot be read the name is known, and that is all that a reference needs.
 
         Raises :class:`.KubernetesError` when Services cannot be read, and

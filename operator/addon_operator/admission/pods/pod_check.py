@@ -3,7 +3,7 @@
 A mutating webhook sees pods of controllers without a name and without a uid, and before other webhooks are
 done with them. A validating one sees the pod as it will be stored: the name made of ``generateName``, the uid
 and the result of all changes are there. So this handler allows every pod at once, and looks at it afterwards.
-An Event is told only when the pod is stored indeed: others may refuse it yet.
+An Event is written only when the pod is really stored: others may refuse it yet.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ CONFLICT: Final = "conflict"
 UNRESOLVED: Final = "UnresolvedVariable"
 TOO_MUCH: Final = "PresetsTooLarge"
 PENDING_MAX: Final = 5000
-"""How many pods may wait to be looked at; more are passed over and counted."""
+"""How many pods may wait to be looked at; more are skipped and counted."""
 
 _AT_ONCE: Final = 8
 # Other validating webhooks may take up to 30 seconds each, all at the same time.
@@ -104,7 +104,7 @@ class PodCheck:
         self._at_once = asyncio.Semaphore(_AT_ONCE)
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def __call__(self, review: reviews.Review) -> reviews.Verdict:
+    async def __call__(self, review: reviews.Review) -> reviews.ReviewVerdict:
         """Allow the pod, and look at it later."""
         pod = review.object
         if (
@@ -116,7 +116,7 @@ class PodCheck:
             and (pod.get("metadata") or {}).get("uid")
         ):
             self._begin(review, pod)
-        return reviews.Verdict()
+        return reviews.ReviewVerdict()
 
     async def idle(self) -> None:
         """Wait until all pods so far have been looked at."""

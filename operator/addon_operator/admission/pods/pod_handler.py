@@ -54,15 +54,15 @@ class PodHandler:
         self._tell = tell
         self._clock = time
 
-    async def __call__(self, review: reviews.Review) -> reviews.Verdict:
+    async def __call__(self, review: reviews.Review) -> reviews.ReviewVerdict:
         """The patch that the presets make."""
         pod = review.object
         if review.operation != "CREATE" or review.sub_resource or pod is None:
-            return reviews.Verdict()
+            return reviews.ReviewVerdict()
         started = self._clock.monotonic()
         result, patch = await self._result(review, pod)
         self._tell(events.PodAdmitted(review.namespace, result, self._clock.monotonic() - started))
-        return reviews.Verdict(patch=patch)
+        return reviews.ReviewVerdict(patch=patch)
 
     async def _result(
         self, review: reviews.Review, pod: json_types.KubernetesObject

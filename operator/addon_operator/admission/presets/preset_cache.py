@@ -1,6 +1,6 @@
 """The PodPresets of the cluster in memory, kept true by a watch, by lists, and against their disorder.
 
-Events of a watch and answers to lists come side by side; what is older than what is known is passed over.
+Events of a watch and answers to lists come side by side; what is older than what is known is skipped.
 Source: "Resource versions" of the Kubernetes API conventions: those of one resource grow and can be
 compared.
 """

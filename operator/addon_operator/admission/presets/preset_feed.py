@@ -75,7 +75,7 @@ class PresetFeed:
                 await watch.stop()
 
     async def _until_listed(self) -> None:
-        """List until it works; what is wrong is told once."""
+        """List until it works; what is wrong is logged once."""
         told = ""
         for pause in _BACKOFF.pauses():
             try:

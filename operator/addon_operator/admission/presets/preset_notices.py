@@ -80,7 +80,7 @@ class PresetNotices:
         self._pending: dict[str, dict[str, _Notice]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def __call__(self, review: reviews.Review) -> reviews.Verdict:
+    async def __call__(self, review: reviews.Review) -> reviews.ReviewVerdict:
         """A handler of reviews of presets, which are never refused here."""
         if not review.dry_run and review.operation in ("CREATE", "DELETE"):
             creates = review.operation == "CREATE"
@@ -88,7 +88,7 @@ class PresetNotices:
             uid = str(((stored or {}).get("metadata") or {}).get("uid") or "")
             if uid and len(self._tasks) < PENDING_MAX:
                 self._note(review.namespace, uid, _Notice(creates))
-        return reviews.Verdict()
+        return reviews.ReviewVerdict()
 
     async def match(self, namespace: str, labels: Mapping[str, str]) -> tuple[model.Preset, ...]:
         """The presets that apply to a pod with these labels, which is being created now."""
@@ -169,7 +169,7 @@ class PresetCheck:
         self._allowed_volumes = allowed_volumes
         self._then = then
 
-    async def __call__(self, review: reviews.Review) -> reviews.Verdict:
+    async def __call__(self, review: reviews.Review) -> reviews.ReviewVerdict:
         """Refuse a new preset that is in order but for what the setting says."""
         if review.operation == "CREATE" and not review.sub_resource and review.object is not None:
             parsed = model.parse(review.object, self._allowed_volumes)
@@ -180,7 +180,7 @@ class PresetCheck:
         return await self._then(review)
 
 
-def _refusal(reasons: Sequence[str]) -> reviews.Verdict:
+def _refusal(reasons: Sequence[str]) -> reviews.ReviewVerdict:
     parts = [reason.partition(": ") for reason in reasons]
     causes = [reviews.Cause(field, message) for field, _, message in parts]
-    return reviews.Verdict(allowed=False, message="; ".join(reasons), causes=causes)
+    return reviews.ReviewVerdict(allowed=False, message="; ".join(reasons), causes=causes)

@@ -157,7 +157,7 @@ def url_address(url: str) -> UrlAddress:
         parts = urllib.parse.urlsplit(url)
         port_is_usable = parts.port != 0
     except ValueError as error:
-        raise AddressError(f"the webhook URL {url!r} is no URL: {error}") from error
+        raise AddressError(f"the webhook URL {url!r} is not a URL: {error}") from error
     if parts.scheme != "https" or not parts.hostname or not port_is_usable or not _is_host(parts.hostname):
         raise AddressError(
             f"the webhook URL {url!r} cannot be called by the API server: write https://HOST[:PORT][/PREFIX]"

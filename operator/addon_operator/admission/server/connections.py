@@ -139,7 +139,7 @@ class _SiteConnection(web.RequestHandler):
 
 
 class _Nameless(web.Response):
-    """An answer to what is no HTTP: no application is asked about those, so its signals do not help."""
+    """An answer to what is not HTTP: no application is asked about those, so its signals do not help."""
 
     def __init__(self, status: int) -> None:
         super().__init__(status=status, text=f"{status} {http.HTTPStatus(status).phrase}\n")
@@ -172,7 +172,7 @@ class Connections:
         tls: Callable[[], ssl.SSLContext] | None = None,
         now: Callable[[], float] | None = None,
     ) -> None:
-        """``closed`` is told of each connection that was closed for a bound, with details if there are any.
+        """``closed`` is called for each connection that was closed for a bound, with details if any.
 
         ``tls`` gives the context for the next handshake. ``now`` is a clock in seconds.
         """
@@ -321,7 +321,7 @@ class Connections:
 async def bind(address: str, port: int, backlog: int) -> list[socket.socket]:
     """Listen on all addresses of a name; with port 0 on any free port.
 
-    Addresses of the name that the machine does not have are passed over.
+    Addresses of the name that the machine does not have are skipped.
 
     Raises ``OSError`` with the number of the reason.
     """

@@ -42,7 +42,9 @@ _HOW_TO_MOVE: Final = (
 
 _AFTER_ERROR: Final = {
     "allow": reviews.ALLOWED,
-    "deny": reviews.Verdict(allowed=False, message="the operator failed to check this; its log says why"),
+    "deny": reviews.ReviewVerdict(
+        allowed=False, message="the operator failed to check this; its log says why"
+    ),
 }
 
 _Endpoint = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -78,13 +80,13 @@ class Route:
     """The answer when the handler raises or takes too long."""
     timeout: float = 4.5
     """Seconds that the handler may take; fewer if the API server says that it waits less."""
-    shape: review_shapes.Shape = review_shapes.ANY
+    shape: review_shapes.ReviewShape = review_shapes.ANY
     """What the API server can ask at this path; anything else is refused."""
     max_body: int = MAX_BODY_BYTES
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Place:
+class ListeningPlace:
     """Where a site listens, and how it leaves."""
 
     address: str
@@ -107,7 +109,7 @@ class AdmissionSite:
         self,
         routes: Mapping[str, Route],
         tls_: tls.LiveTls,
-        place: Place,
+        place: ListeningPlace,
         tell: events.Listener,
         account: site_load.Account,
         ready: Callable[[], bool] = lambda: True,
@@ -138,7 +140,7 @@ class AdmissionSite:
         return self._connections is not None and not self._stopping and self._ready()
 
     async def start(self) -> None:
-        """Listen; raises :class:`AdmissionListenError` when the address cannot be had."""
+        """Listen; raises :class:`AdmissionListenError` when the address cannot be used."""
         try:
             listeners = await connections.bind(self._place.address, self._port, CONNECTIONS.backlog)
         except OSError as error:
@@ -246,7 +248,7 @@ async def _body(request: web.Request, most: int, held: site_load.Held) -> bytes:
                 if held.amount > MAX_REVIEW_MEMORY:
                     raise _RefusedError(413, "the review would take too much memory")
     except (ConnectionError, web.RequestPayloadError) as error:
-        raise _RefusedError(400, "the body broke off, or is no body of HTTP") from error
+        raise _RefusedError(400, "the body broke off, or is not a body of HTTP") from error
     except TimeoutError as error:
         raise _RefusedError(408, f"the body did not arrive within {_BODY_SECONDS:g} seconds") from error
     return b"".join(parts)
@@ -256,7 +258,7 @@ def _too_large(most: int) -> _RefusedError:
     return _RefusedError(413, f"the body is over {most} bytes")
 
 
-def _parsed(body: bytes, shape: review_shapes.Shape) -> reviews.Review:
+def _parsed(body: bytes, shape: review_shapes.ReviewShape) -> reviews.Review:
     try:
         review = reviews.parse(body)
         shape.check(review)

@@ -91,7 +91,7 @@ class ClientAuthority:
         self._used = content
 
     async def keep(self) -> None:
-        """Look at the file every ten seconds, until cancelled; what cannot be used is told once."""
+        """Look at the file every ten seconds, until cancelled; what cannot be used is logged once."""
         while True:
             await self._sleep(_SECONDS)
             try:

@@ -17,7 +17,7 @@ from addon_operator.kube.access import kubeconfig, proxies
 from addon_operator.kube.client import api_errors
 from addon_operator.process import workspaces
 
-# Tokens in files are rotated by the kubelet; client-go reads them anew each minute as well.
+# Tokens in files are rotated by the kubelet; client-go reads them again each minute as well.
 _TOKEN_FILE_SECONDS: Final = 60.0
 _EXPIRY_MARGIN: Final = 30.0
 _EXEC_TIMEOUT: Final = 60.0
@@ -43,7 +43,7 @@ class Credentials:
     """Name in the server's certificate, if it is not the host of the URL."""
     proxy: str | None = None
     expires: float | None = None
-    """When to read them anew, in seconds since the epoch; ``None``: only when they are refused."""
+    """When to read them again, in seconds since the epoch; ``None``: only when they are refused."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -229,7 +229,7 @@ class KubeconfigSource:
 
 
 def _user_of(config: Mapping[str, Any], context: str) -> dict[str, Any]:
-    """The user's entry in the merged kubeconfig, which may be changed: it is read anew each time."""
+    """The user's entry in the merged kubeconfig, which may be changed: it is read again each time."""
     by_name = {entry.value["name"]: entry.value for entry in reversed(config["users"])}
     contexts = {entry.value["name"]: entry.value["context"] for entry in reversed(config["contexts"])}
     user: dict[str, Any] = by_name.get(contexts[context].get("user"), {}).get("user") or {}

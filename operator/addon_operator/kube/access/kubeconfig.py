@@ -138,9 +138,9 @@ def _read(path: pathlib.Path) -> Entry:
     try:
         document = yaml_loader.load(text.decode())
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise api_errors.AccessError(f"{path} is no valid kubeconfig: {_one_line(error)}") from error
+        raise api_errors.AccessError(f"{path} is not a valid kubeconfig: {_one_line(error)}") from error
     if not isinstance(document, dict):
-        raise api_errors.AccessError(f"{path} is no valid kubeconfig: it holds no mapping")
+        raise api_errors.AccessError(f"{path} is not a valid kubeconfig: it does not hold a mapping")
     return document
 
 
@@ -157,7 +157,7 @@ def _items(documents: Sequence[tuple[pathlib.Path, Entry]], key: str, body_key: 
     for path, document in documents:
         entries = document.get(key) or []
         if not isinstance(entries, list):
-            raise api_errors.AccessError(f"{path} is no valid kubeconfig: '{key}' is no list")
+            raise api_errors.AccessError(f"{path} is not a valid kubeconfig: '{key}' is not a list")
         for index, entry in enumerate(entries):
             name, body = _named(path, f"{key}[{index}]", entry, body_key)
             found.setdefault(name, _Item(body, path))
@@ -166,10 +166,10 @@ def _items(documents: Sequence[tuple[pathlib.Path, Entry]], key: str, body_key: 
 
 def _named(path: pathlib.Path, where: str, entry: object, body_key: str) -> tuple[str, Entry]:
     if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
-        raise api_errors.AccessError(f"{path} is no valid kubeconfig: {where} has no name")
+        raise api_errors.AccessError(f"{path} is not a valid kubeconfig: {where} has no name")
     body = entry.get(body_key) or {}
     if not isinstance(body, dict):
-        raise api_errors.AccessError(f"{path} is no valid kubeconfig: {where}.{body_key} is no mapping")
+        raise api_errors.AccessError(f"{path} is not a valid kubeconfig: {where}.{body_key} is not a mapping")
     return entry["name"], body
 
 
@@ -208,7 +208,7 @@ def _server_problems(cluster: _Item) -> Iterator[str]:
     except ValueError:
         usable = False
     if not usable:
-        yield f"the server of its cluster, {server!r}, is no http or https URL"
+        yield f"the server of its cluster, {server!r}, is not an http or https URL"
 
 
 def _file_problems(item: _Item) -> Iterator[str]:
@@ -220,7 +220,7 @@ def _file_problems(item: _Item) -> Iterator[str]:
             # Relative paths are relative to the kubeconfig.
             full = item.path.parent / str(path)
             if not os.access(full, os.R_OK) or not full.is_file():
-                yield f"{key} {full} is no readable file"
+                yield f"{key} {full} is not a readable file"
 
 
 def _data_problems(key: str, data: object) -> Iterator[str]:

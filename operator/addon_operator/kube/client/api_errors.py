@@ -39,7 +39,7 @@ class BrokenAnswer(KubernetesError):
     """An answer came that is not what the API promises."""
 
 
-class Status(TypedDict, total=False):
+class ApiStatus(TypedDict, total=False):
     """The parts of a ``meta/v1 Status`` that errors are made from."""
 
     reason: str
@@ -77,7 +77,7 @@ class ApiError(KubernetesError):
 
 
 class Unauthorized(ApiError):
-    """401: the credentials are not accepted, not even after they were read anew."""
+    """401: the credentials are not accepted, not even after they were read again."""
 
     def sentence(self, message: str) -> str:
         """The text of the error."""
@@ -154,7 +154,7 @@ def from_answer(target: paths.Target, status: int, body: bytes) -> ApiError:
     return class_(target, status, reason, shown, told if is_known else _SEE_LOG)
 
 
-def _status_of(body: bytes) -> Status:
+def _status_of(body: bytes) -> ApiStatus:
     try:
         document = orjson.loads(body)
     except orjson.JSONDecodeError:
@@ -162,7 +162,7 @@ def _status_of(body: bytes) -> Status:
     if not isinstance(document, dict):
         return {}
     texts = {key: document[key] for key in ("reason", "message") if isinstance(document.get(key), str)}
-    return Status(reason=texts.get("reason", ""), message=texts.get("message", ""))
+    return ApiStatus(reason=texts.get("reason", ""), message=texts.get("message", ""))
 
 
 def _cut(text: str) -> str:

@@ -2,10 +2,10 @@
 
 Objects are plain mappings as the API writes them. All methods raise
 :class:`.ApiError` (by status: ``NotFound``, ``Conflict``, ``Forbidden`` …) when the
-server refuses, ``Unreachable`` when no answer came, ``BrokenAnswer`` for one that is no JSON object,
-``AccessError`` when credentials cannot be had, and ``Fenced`` for a write of a replica that does not lead.
+server refuses, ``Unreachable`` when no answer came, ``BrokenAnswer`` for one that is not a JSON object,
+``AccessError`` when there are no credentials, and ``Fenced`` for a write of a replica that does not lead.
 
-Retries: credentials that are refused (401) are read anew once; an overloaded server (429) is asked again;
+Retries: credentials that are refused (401) are read again once; an overloaded server (429) is asked again;
 reads are repeated after 5xx and broken connections. A create or patch is never sent twice unless the server
 said that it did not take it; a replace or delete may be, by HTTP itself, when a kept connection was closed.
 """
@@ -98,7 +98,7 @@ class KubeClient:
         await self._connection.close()
 
     async def current_credentials(self, *, renew: bool = False) -> credentials.Credentials:
-        """Credentials for another client of the same server, such as Kopf's; ``renew`` reads them anew."""
+        """Credentials for another client of the same server, such as Kopf's; ``renew`` reads them again."""
         current = await self._connection.current()
         return await self._connection.renew(current) if renew else current
 
@@ -118,7 +118,7 @@ class KubeClient:
         metadata_only: bool = False,
         page_size: int = PAGE_SIZE,
     ) -> ObjectList:
-        """All objects of the collection, in pages; begun anew once if the server forgets where it was."""
+        """All objects of the collection, in pages; begun again once if the server forgets where it was."""
         selectors = {"labelSelector": label_selector, "fieldSelector": field_selector}
         query = {key: value for key, value in selectors.items() if value}
         headers = {"Accept": f"{_METADATA_LIST},{_JSON}"} if metadata_only else {}
@@ -241,9 +241,9 @@ class KubeClient:
         try:
             document = orjson.loads(response.body)
         except orjson.JSONDecodeError as error:
-            raise api_errors.BrokenAnswer(f"{_answer_to(request)} is no JSON: {error}") from error
+            raise api_errors.BrokenAnswer(f"{_answer_to(request)} is not JSON: {error}") from error
         if not isinstance(document, dict):
-            raise api_errors.BrokenAnswer(f"{_answer_to(request)} is no JSON object")
+            raise api_errors.BrokenAnswer(f"{_answer_to(request)} is not a JSON object")
         return document
 
     async def _exchange(self, request: connection.Request, *, limited: bool) -> connection.Response:

@@ -57,7 +57,7 @@ class ConfigMap:
         """Write what ``change`` makes of the data, and give what is stored then.
 
         Only keys that ``change`` changes are written, with the resourceVersion as precondition; after a
-        conflict the fresh data is changed anew. A missing ConfigMap is created; without changes nothing is
+        conflict the fresh data is changed again. A missing ConfigMap is created; without changes nothing is
         written.
 
         Raises :class:`.Conflict` if others write faster, every time.

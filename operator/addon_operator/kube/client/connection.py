@@ -56,7 +56,7 @@ class Response:
 class Connection:
     """The sessions to one API server.
 
-    Opened on first use. Credentials are read anew when they expire, when :meth:`renew` is called, and when
+    Opened on first use. Credentials are read again when they expire, when :meth:`renew` is called, and when
     the server's certificate is not trusted and the files with the authorities have changed. A new session is
     made only if what TLS needs has changed: authorities and client certificates are rotated in place.
     """
@@ -88,7 +88,7 @@ class Connection:
         return current
 
     async def renew(self, stale: credentials.Credentials | None) -> credentials.Credentials:
-        """Read credentials anew unless someone has done so since ``stale`` was in use."""
+        """Read credentials again unless someone has done so since ``stale`` was in use."""
         async with self._lock:
             if self._credentials is None or self._credentials is stale:
                 fresh = await self._access.source.load()

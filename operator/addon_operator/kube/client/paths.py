@@ -36,7 +36,7 @@ def of(
 def _quoted(text: str) -> str:
     # A name of "." or ".." would be resolved away by clients and proxies; no valid name is one.
     if text in ("", ".", ".."):
-        raise ValueError(f"{text!r} is no name of a Kubernetes object")
+        raise ValueError(f"{text!r} is not a name of a Kubernetes object")
     return urllib.parse.quote(text, safe=":")
 
 

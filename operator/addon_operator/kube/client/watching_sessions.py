@@ -20,10 +20,10 @@ _ERROR: Final = 400
 async def open_session(
     using: credentials.Credentials, health: watch_health.WatchHealth
 ) -> aiohttp.ClientSession:
-    """A session with these credentials, whose watches ``health`` is told of; who gets it closes it.
+    """A session with these credentials, whose watches are reported to ``health``; who gets it closes it.
 
     It closes itself when the server's certificate is not trusted and the files with the authorities have
-    changed since: its client has to log in anew then.
+    changed since: its client has to log in again then.
 
     Raises :class:`.AccessError` for certificates that cannot be used.
     """

@@ -89,7 +89,7 @@ async def read(kube: client.KubeClient) -> Discovered:
 
 
 class Catalog:
-    """Looks up kinds, and asks the server anew when one is not there: its CRD may be younger."""
+    """Looks up kinds, and asks the server again when one is not there: its CRD may be younger."""
 
     def __init__(self, kube: client.KubeClient, time: clock.Clock) -> None:
         self._kube = kube
@@ -99,7 +99,7 @@ class Catalog:
         self._read_at = 0.0
 
     def forget(self) -> None:
-        """Ask anew at the next look-up: CRDs have changed."""
+        """Ask again at the next look-up: CRDs have changed."""
         self._known = None
 
     async def find(self, kind: str, api_version: str | None = None) -> api_resources.Resource:
@@ -159,8 +159,8 @@ async def _get(kube: client.KubeClient, path: str, accept: str = "application/js
         document = orjson.loads(response.body)
     except orjson.JSONDecodeError as error:
         raise api_errors.BrokenAnswer(
-            f"the answer of the API server to GET {path} is no JSON: {error}"
+            f"the answer of the API server to GET {path} is not JSON: {error}"
         ) from error
     if not isinstance(document, dict):
-        raise api_errors.BrokenAnswer(f"the answer of the API server to GET {path} is no JSON object")
+        raise api_errors.BrokenAnswer(f"the answer of the API server to GET {path} is not a JSON object")
     return document

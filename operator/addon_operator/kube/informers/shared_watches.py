@@ -120,7 +120,7 @@ class SharedWatches:
             try:
                 await kept.run()
             except Exception:  # noqa: BLE001 - a mistake in one watch must not end the others
-                _log.exception("the watch of %s broke down and begins anew", kept.path)
+                _log.exception("the watch of %s broke down and begins again", kept.path)
             self._crashed.add(kept)
             self.failed(kept.path.resource.kind, "crash")
             await self.time.sleep(self.tuning.backoff.longest)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 GRACE_SECONDS: Final = 60.0
-"""How long a watch that stood may be down before that is told: an API server restarts now and then."""
+"""How long a watch that stood may be down before that is reported: an API server restarts now and then."""
 
 
 class WatchHealth:

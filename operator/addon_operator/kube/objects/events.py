@@ -93,7 +93,7 @@ class _Written:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class _Allowed:
+class _AdmittedEvent:
     """An Event that may be written."""
 
     written: _Written
@@ -136,7 +136,7 @@ class EventBudget:
         self._buckets: _Recent[_Tokens] = _Recent()
         self._written: _Recent[_Written] = _Recent()
 
-    def admit(self, about: Hashable, identity: Hashable, message: str) -> _Allowed | None:
+    def admit(self, about: Hashable, identity: Hashable, message: str) -> _AdmittedEvent | None:
         """What to write for an Event, or ``None`` if the object has had too many.
 
         ``identity`` is everything of the Event but its message.
@@ -145,7 +145,9 @@ class EventBudget:
         key = (identity, None if combined else message)
         if not self._take_token(about):
             return None
-        return _Allowed(self._written.get_or(key, _Written()), _COMBINED + message if combined else message)
+        return _AdmittedEvent(
+            self._written.get_or(key, _Written()), _COMBINED + message if combined else message
+        )
 
     def _is_one_of_many(self, identity: Hashable, message: str) -> bool:
         now = self._clock.monotonic()
@@ -227,7 +229,7 @@ class EventRecorder:
                 "an Event about %s %s was not written: %s", event.about.kind, event.about.name, error
             )
 
-    async def _send(self, event: _Waiting, allowed: _Allowed) -> None:
+    async def _send(self, event: _Waiting, allowed: _AdmittedEvent) -> None:
         written = allowed.written
         if written.name:
             patch = {

@@ -156,8 +156,8 @@ async def test_without_an_authority_trust_is_left_to_others(tmp_path: pathlib.Pa
     [
         pytest.param("tls.crt", None, "cannot read .*tls.crt: No such file", id="no certificate"),
         pytest.param("tls.key", None, "cannot read .*tls.key: No such file", id="no key"),
-        pytest.param("tls.crt", b"rubbish", "tls.crt: the text is no certificate", id="rubbish"),
-        pytest.param("ca.crt", b"rubbish", "ca.crt: the text is no certificate", id="a wrong authority"),
+        pytest.param("tls.crt", b"rubbish", "tls.crt: the text is not a certificate", id="rubbish"),
+        pytest.param("ca.crt", b"rubbish", "ca.crt: the text is not a certificate", id="a wrong authority"),
         pytest.param("tls.key", b"rubbish", "tls.key is not the unencrypted PEM key", id="a wrong key"),
     ],
 )

@@ -17,7 +17,7 @@ class Next:
     def __init__(self) -> None:
         self.asked: list[reviews.Review] = []
 
-    async def __call__(self, review: reviews.Review) -> reviews.Verdict:
+    async def __call__(self, review: reviews.Review) -> reviews.ReviewVerdict:
         self.asked.append(review)
         return reviews.ALLOWED
 

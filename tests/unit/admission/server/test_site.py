@@ -17,11 +17,11 @@ PATH = tls_clients.PATH
 
 
 async def test_a_review_is_answered_by_the_handler_of_its_path() -> None:
-    async def patching(review: reviews.Review) -> reviews.Verdict:
-        return reviews.Verdict(patch=({"op": "remove", "path": f"/{review.namespace}"},))
+    async def patching(review: reviews.Review) -> reviews.ReviewVerdict:
+        return reviews.ReviewVerdict(patch=({"op": "remove", "path": f"/{review.namespace}"},))
 
-    async def refusing(review: reviews.Review) -> reviews.Verdict:
-        return reviews.Verdict(allowed=False, message=f"not {review.namespace}")
+    async def refusing(review: reviews.Review) -> reviews.ReviewVerdict:
+        return reviews.ReviewVerdict(allowed=False, message=f"not {review.namespace}")
 
     routes = {"/a": site.Route(patching, "allow"), "/b": site.Route(refusing, "deny")}
     async with tls_clients.running(routes) as run:
@@ -100,17 +100,17 @@ async def test_a_body_over_the_limit_is_refused(announced: bool, limit: int) -> 
     assert run.watcher.statuses == [413, 200]
 
 
-async def failing(review: reviews.Review) -> reviews.Verdict:
+async def failing(review: reviews.Review) -> reviews.ReviewVerdict:
     raise KeyError("a mistake of ours")
 
 
-async def never(review: reviews.Review) -> reviews.Verdict:
+async def never(review: reviews.Review) -> reviews.ReviewVerdict:
     await asyncio.Event().wait()
     return reviews.ALLOWED
 
 
-async def unwritable(review: reviews.Review) -> reviews.Verdict:
-    return reviews.Verdict(patch=({"op": "add", "path": "/a", "value": object()},))
+async def unwritable(review: reviews.Review) -> reviews.ReviewVerdict:
+    return reviews.ReviewVerdict(patch=({"op": "add", "path": "/a", "value": object()},))
 
 
 async def test_an_error_of_ours_refuses_no_pod() -> None:
@@ -257,7 +257,7 @@ async def test_a_port_that_is_taken_is_told() -> None:
         other = site.AdmissionSite(
             {},
             run.tls,
-            site.Place("127.0.0.1", run.site.port),
+            site.ListeningPlace("127.0.0.1", run.site.port),
             run.watcher,
             site_load.Account(site_load.Limits()),
         )
@@ -322,7 +322,7 @@ async def test_no_answer_names_the_server() -> None:
 async def test_a_review_that_the_api_server_would_not_send_reaches_no_handler() -> None:
     routes = {
         "/any": site.Route(failing, "allow"),
-        "/pods": site.Route(failing, "allow", shape=review_shapes.Shape("", "pods")),
+        "/pods": site.Route(failing, "allow", shape=review_shapes.ReviewShape("", "pods")),
     }
     async with tls_clients.running(routes) as run:
         nowhere = await run.ask(tls_clients.review(namespace="."), path="/any")

@@ -310,7 +310,7 @@ async def test_a_jq_patch_of_the_scale_reads_the_scale(bench: Bench) -> None:
         ("empty", "jqFilter gives 0 results for ConfigMap default/x; it has to give one object"),
         ("., .", "jqFilter gives 2 results for ConfigMap default/x"),
         (".data", "the API server did not update"),
-        ("1", "jqFilter gives something that is no object for ConfigMap default/x"),
+        ("1", "jqFilter gives something that is not an object for ConfigMap default/x"),
         ('error("no luck")', "no luck"),
         (".data.n = 100000000000000000000000", "the API server cannot read it as JSON"),
     ],

@@ -84,7 +84,7 @@ class Site:
         self, *, timeout: float = 60.0, kubeconfig: pathlib.Path | None = None, **environ: str
     ) -> AsyncIterator[releases.ReleaseManager]:
         """A new manager, as a started operator has it."""
-        found = await binary.find(str(self.helm), os.environ, children.run_child)
+        found = await binary.find(str(self.helm), os.environ, children.Children())
         access = auth.load_access(kubeconfig or self.cluster.kubeconfig, None, None, os.environ)
         async with client.KubeClient(access) as api:
             target = command.Target(self.namespace, access.kubeconfig, access.context)
@@ -99,7 +99,7 @@ class Site:
                     target,
                     {**os.environ, **environ},
                     pathlib.Path(workspace),
-                    children.run_child,
+                    children.Children(),
                     lambda _, text: self.warnings.append(text),
                 )
                 driver = environ.get("HELM_DRIVER", "")

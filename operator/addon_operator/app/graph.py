@@ -55,7 +55,7 @@ class Parts:
     ignored_releases: frozenset[str]
     """Those that are never removed."""
     workspace: pathlib.Path
-    run_child: children.RunChild
+    programs: children.Children
     jq: jq_workers.JqWorkers
     inspector: inspection.Inspector
     """Who reads and checks what users hand in."""
@@ -219,7 +219,7 @@ class Graph:
             default_timeout=self._settings.hook_timeout,
             log=hook_runner.HookLog(self._parts.log, merge_json=self._settings.log_proxy_hook_json),
             keep_tmp_files=self._settings.debug_keep_tmp_files,
-            run_child=self._parts.run_child,
+            programs=self._parts.programs,
         )
 
     def _config_sync(self) -> config_sync.ConfigSync:

@@ -35,7 +35,7 @@ async def release_manager(
     kube: client.KubeClient,
     tmp_dir: pathlib.Path,
     environ: Mapping[str, str],
-    run_child: children.RunChild,
+    programs: children.Children,
     log: structlog.typing.FilteringBoundLogger,
 ) -> AsyncIterator[releases.ReleaseManager]:
     """Manage the releases of the operator's namespace; Helm has a workspace in ``tmp_dir``."""
@@ -53,7 +53,7 @@ async def release_manager(
         release_types.TakeOwnership(settings.take_ownership),
     )
     with tempfile.TemporaryDirectory(prefix="helm-", dir=tmp_dir, ignore_cleanup_errors=True) as workspace:
-        running = command.Helm(helm, target, environment, pathlib.Path(workspace), run_child, warn)
+        running = command.Helm(helm, target, environment, pathlib.Path(workspace), programs, warn)
         yield releases.release_manager(running, kube, options, settings.helm_driver)
 
 

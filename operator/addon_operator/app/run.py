@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import dataclasses
-import functools
 import os
 import pathlib
 from collections.abc import Coroutine, Mapping
@@ -30,7 +29,7 @@ from addon_operator.kube.access import auth
 from addon_operator.kube.client import api_errors, client, paths, retries
 from addon_operator.kube.objects import events
 from addon_operator.process import values_worker
-from addon_operator.process.children import children, fenced_spawner, launcher, lineage
+from addon_operator.process.children import children, groups, launcher
 from addon_operator.process.jq import jq_workers
 from addon_operator.settings import preflight
 from addon_operator.settings import settings as settings_module
@@ -65,7 +64,7 @@ class _Process:
         self._recorder: events.EventRecorder | None = None
         self._objects: module_objects.ModuleObjects | None = None
         self._debug: debug_api.DebugApi | None = None
-        self._lineage = lineage.Lineage()
+        self._lineage = groups.Lineage()
 
     async def live(self) -> None:
         starting = asyncio.current_task()
@@ -184,20 +183,15 @@ class _Process:
             self._log.warning(warning)
         configured = str(settings.helm_bin_path) if settings.helm_bin_path else None
         spawner = stack.enter_context(launcher.Launcher(self._lineage.started))
-        helm = await binary.find(
-            configured, self._environ, functools.partial(children.run_child, spawner=spawner)
-        )
+        helm = await binary.find(configured, self._environ, children.Children(spawner))
         access = self._access()
         await self._stand(stack, access, spawner)
-        fence = self._leadership.fence
-        run_child = functools.partial(
-            children.run_child, spawner=fenced_spawner.FencedSpawner(spawner, fence)
-        )
+        programs = children.Children(spawner, self._leadership.fence)
         kube = await stack.enter_async_context(self._client(access))
         await check_namespace(kube, settings.namespace)
         workspace = await self._workspace(stack)
         manager = release_setup.release_manager(
-            settings, helm, kube, workspace, self._environ, run_child, self._log
+            settings, helm, kube, workspace, self._environ, programs, self._log
         )
         outputs = stack.enter_context(values_worker.ValuesWorker(values_worker.OUTPUT_SECONDS))
         return graph.Parts(
@@ -207,7 +201,7 @@ class _Process:
             releases=await stack.enter_async_context(manager),
             ignored_releases=await release_setup.ignored_releases(kube, settings, self._environ),
             workspace=workspace,
-            run_child=run_child,
+            programs=programs,
             jq=await stack.enter_async_context(jq_workers.JqWorkers()),
             inspector=stack.enter_context(values_worker.ValuesWorker()),
             # One of its own: outputs of tens of MiB must not hold up the check of an edit.

@@ -40,15 +40,13 @@ class HelmBinary:
     minor: int
 
 
-async def find(
-    configured: str | None, environ: Mapping[str, str], run_child: children.RunChild
-) -> HelmBinary:
+async def find(configured: str | None, environ: Mapping[str, str], programs: children.Children) -> HelmBinary:
     """Find the binary (``configured`` is ``HELM_BIN_PATH``) and learn its version by running it.
 
     Raises :class:`HelmBinaryError` when it is missing, cannot be run, or has a version that is not served.
     """
     path = _locate(configured, environ)
-    version = await _detect(path, environ, run_child)
+    version = await _detect(path, environ, programs)
     match = _VERSION.match(version)
     if match is None:
         raise HelmBinaryError(
@@ -79,10 +77,10 @@ def _locate_configured(configured: str, environ: Mapping[str, str]) -> pathlib.P
     raise HelmBinaryError(f"HELM_BIN_PATH names {configured}, which {kind}; {_WHAT_TO_DO}")
 
 
-async def _detect(path: pathlib.Path, environ: Mapping[str, str], run_child: children.RunChild) -> str:
+async def _detect(path: pathlib.Path, environ: Mapping[str, str], programs: children.Children) -> str:
     argv: list[str | pathlib.Path] = [path, "version", "--template", "{{.Version}}"]
     try:
-        result = await run_child(
+        result = await programs.run(
             argv,
             env=environ,
             timeout=_DETECTION_SECONDS,

@@ -78,7 +78,7 @@ class Helm:
         target: Target,
         environ: Mapping[str, str],
         workspace: pathlib.Path,
-        run_child: children.RunChild,
+        programs: children.Children,
         on_warning: WarningHandler,
     ) -> None:
         self.binary = binary
@@ -87,7 +87,7 @@ class Helm:
         """Of all releases."""
         self._target = target
         self._environ = child_environment(environ, target, self.workspace)
-        self._run_child = run_child
+        self._programs = programs
         self._on_warning = on_warning
         self._told: set[str] = set()
 
@@ -100,7 +100,7 @@ class Helm:
         fails, and :class:`helm_errors.HelmTimeoutError` when it does not end in time.
         """
         warnings = _OncePerCall(lambda text: self._warn(call, text))
-        result = await self._run_child(
+        result = await self._programs.run(
             [self.binary.path, *arguments, *_target_flags(self._target)],
             env=self._environ,
             timeout=timeout,

@@ -160,7 +160,7 @@ class FakeHelm:
     def verbs(self) -> list[str]:
         return [call[0] for call in self.calls]
 
-    async def __call__(
+    async def run(
         self,
         argv: Sequence[str | pathlib.Path],
         *,
@@ -299,7 +299,9 @@ class World:
         major, minor = (int(part) for part in self.version.removeprefix("v").split(".")[:2])
         found = binary.HelmBinary(pathlib.Path("/bin/helm"), self.version, major, minor)
         target = command.Target(NAMESPACE)
-        helm = command.Helm(found, target, {}, self.workspace, self.helm, self._warn)
+        helm = command.Helm(
+            found, target, {}, self.workspace, cast("children.Children", self.helm), self._warn
+        )
         clock = FakeClock()
         capabilities = inputs.CapabilityReader(self._capabilities, clock)
         return release_planning.Tools(

@@ -27,7 +27,7 @@ def helm(
         target or command.Target("addons"),
         {"PATH": "/usr/bin:/bin"},
         directory,
-        children.run_child,
+        children.Children(),
         lambda module, text: told.append((module, text)),
     )
 

@@ -3,6 +3,7 @@
 import dataclasses
 import pathlib
 from collections.abc import Sequence
+from typing import cast
 
 import pytest
 
@@ -37,14 +38,16 @@ class Recorder:
         self.argv: list[str] = []
         self._is_cut = is_cut
 
-    async def __call__(self, argv: Sequence[str | pathlib.Path], **_: object) -> children.ChildResult:
+    async def run(self, argv: Sequence[str | pathlib.Path], **_: object) -> children.ChildResult:
         self.argv = [str(word) for word in argv[1:]]
         return dataclasses.replace(fakes.result(stdout=b"kind: X\n"), stdout_is_cut=self._is_cut)
 
 
 def helm(recorder: Recorder, tmp_path: pathlib.Path, major: int = 3) -> command.Helm:
     found = binary.HelmBinary(pathlib.Path("/helm"), f"v{major}.30.0", major, 30)
-    return command.Helm(found, command.Target("addons"), {}, tmp_path, recorder, lambda *_: None)
+    return command.Helm(
+        found, command.Target("addons"), {}, tmp_path, cast("children.Children", recorder), lambda *_: None
+    )
 
 
 async def test_template_renders_as_an_upgrade_would_without_asking_the_cluster(

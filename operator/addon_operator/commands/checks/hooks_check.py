@@ -82,7 +82,7 @@ class _Check:
             environment=variables,
             default_timeout=None,
             log=hook_runner.HookLog(_silent()),
-            run_child=children.run_child,
+            programs=children.Children(),
         )
         at_once = min(_AT_MOST_AT_ONCE, _AT_ONCE_PER_CPU * (os.cpu_count() or 1))
         self._turns = asyncio.Semaphore(at_once)

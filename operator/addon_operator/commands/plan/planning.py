@@ -7,7 +7,6 @@ over the same observations; hooks are not run, and nothing is changed.
 import asyncio
 import contextlib
 import dataclasses
-import functools
 import pathlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
@@ -74,21 +73,21 @@ async def _tools(
     settings: settings_module.Settings, environ: Mapping[str, str], stack: contextlib.AsyncExitStack
 ) -> _Tools:
     log: structlog.typing.FilteringBoundLogger = structlog.get_logger("addon-operator")
-    run_child = functools.partial(children.run_child, spawner=stack.enter_context(launcher.Launcher()))
+    programs = children.Children(stack.enter_context(launcher.Launcher()))
     configured = str(settings.helm_bin_path) if settings.helm_bin_path else None
-    helm = await binary.find(configured, environ, run_child)
+    helm = await binary.find(configured, environ, programs)
     access = auth.load_access(settings.kube_config, settings.kube_context, settings.kube_server, environ)
     kube = client.KubeClient(access, rate=retries.Rate(settings.kube_client_qps, settings.kube_client_burst))
     await stack.enter_async_context(kube)
     await run.check_namespace(kube, settings.namespace)
     workspace = stack.enter_context(preflight.workspace(settings))
-    manager = release_setup.release_manager(settings, helm, kube, workspace, environ, run_child, log)
+    manager = release_setup.release_manager(settings, helm, kube, workspace, environ, programs, log)
     runner = hook_runner.HookRunner(
         tmp_dir=workspace,
         environment=hook_environment.of_hooks(environ, access, workspace, settings.hook_env),
         default_timeout=settings.hook_timeout,
         log=hook_runner.HookLog(log),
-        run_child=run_child,
+        programs=programs,
     )
     ignored = await release_setup.ignored_releases(kube, settings, environ)
     return _Tools(kube, await stack.enter_async_context(manager), ignored, runner)

@@ -170,14 +170,14 @@ class HookRunner:
         default_timeout: float | None,
         log: HookLog,
         keep_tmp_files: bool = False,
-        run_child: children.RunChild = children.run_child,
+        programs: children.Children,
     ) -> None:
         self._tmp_dir = tmp_dir
         self._environment = dict(environment)
         self._default_timeout = default_timeout
         self._log = log
         self._keep_tmp_files = keep_tmp_files
-        self._run_child = run_child
+        self._programs = programs
 
     async def config(self, hook_path: pathlib.Path, kind: hook_config.HookKind) -> hook_config.HookConfig:
         """Ask a hook for its configuration.
@@ -206,7 +206,7 @@ class HookRunner:
 
     async def _ask_for_config(self, hook_path: pathlib.Path) -> children.ChildResult:
         try:
-            return await self._run_child(
+            return await self._programs.run(
                 [*hook_files.command(hook_path), "--config"],
                 env=self._environment,
                 cwd=hook_path.parent,
@@ -291,7 +291,7 @@ class HookRunner:
         log_fields: Mapping[str, str],
         timeout: float | None,
     ) -> children.ChildResult:
-        return await self._run_child(
+        return await self._programs.run(
             hook_files.command(path),
             env={**self._environment, **files.environment()},
             cwd=path.parent,

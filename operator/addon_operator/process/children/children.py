@@ -1,4 +1,4 @@
-"""Running a program to its end: hooks, ``enabled`` scripts and helm all go through :func:`run_child`."""
+"""Runs programs to their end: hooks, ``enabled`` scripts and helm all go through :class:`Children`."""
 
 import asyncio
 import dataclasses
@@ -7,12 +7,13 @@ import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
-from addon_operator.process.children import drained_pipes, output, spawning
+from addon_operator.kernel import fencing
+from addon_operator.process.children import output, spawning
 from addon_operator.process.start_errors import ChildStartError
 
-__all__ = ["ChildResult", "ChildStartError", "RunChild", "run_child", "KILL_GRACE"]
+__all__ = ["ChildResult", "ChildStartError", "Children", "KILL_GRACE"]
 
 KILL_GRACE: Final = 5.0
 """Seconds between SIGTERM and SIGKILL."""
@@ -49,10 +50,19 @@ class ChildResult:
     """Its standard error from the beginning, if that was to be captured, up to the limit."""
 
 
-class RunChild(Protocol):
-    """The shape of :func:`run_child`, for those that get it injected."""
+class Children:
+    """Starts programs and runs each to its end."""
 
-    async def __call__(  # noqa: PLR0913 - as run_child
+    def __init__(self, spawner: spawning.Spawner | None = None, fence: fencing.Fence = fencing.OPEN) -> None:
+        """Once ``fence`` says no, nothing is started.
+
+        Without a ``spawner`` this process starts children, and their ``max_rss_bytes`` is never less
+        than the peak of this process; with a :class:`.Launcher` it is their own.
+        """
+        self._spawner = spawner or spawning.DirectSpawner()
+        self._fence = fence
+
+    async def run(  # noqa: PLR0913 - one parameter for each thing a caller may want to say
         self,
         argv: Sequence[str | pathlib.Path],
         *,
@@ -65,56 +75,38 @@ class RunChild(Protocol):
         capture_stderr: int = 0,
         kill_grace: float = KILL_GRACE,
     ) -> ChildResult:
-        """Run a program to its end."""
-        ...
+        """Run a program to its end, with nothing on its standard input, in a process group of its own.
 
+        ``env`` is its whole environment. Lines go to the handlers as they come. ``capture_stdout`` and
+        ``capture_stderr`` are how many bytes of the outputs are kept. After ``timeout`` seconds the process
+        group gets SIGTERM and, ``kill_grace`` seconds later, SIGKILL. When the awaiting task is cancelled the
+        group is ended in the same way, and only then does the cancellation go on; a second one kills at once.
 
-async def run_child(  # noqa: PLR0913 - one parameter for each thing a caller may want to say
-    argv: Sequence[str | pathlib.Path],
-    *,
-    env: Mapping[str, str],
-    cwd: pathlib.Path | None = None,
-    timeout: float | None = None,
-    on_stdout_line: Callable[[str], None] | None = None,
-    on_stderr_line: Callable[[str], None] | None = None,
-    capture_stdout: int | None = None,
-    capture_stderr: int = 0,
-    kill_grace: float = KILL_GRACE,
-    spawner: spawning.Spawner | None = None,
-) -> ChildResult:
-    """Run a program to its end, with nothing on its standard input, in a process group of its own.
-
-    ``env`` is its whole environment. Lines go to the handlers as they come. ``capture_stdout`` and
-    ``capture_stderr`` are how many bytes of the outputs are kept. After ``timeout`` seconds the process group
-    gets SIGTERM and, ``kill_grace`` seconds later, SIGKILL. When the awaiting task is cancelled the group
-    is ended in the same way, and only then does the cancellation go on; a second cancellation kills at once.
-
-    Without a ``spawner`` the child is started from this process, and ``max_rss_bytes`` is never less than the
-    peak of this process; with a :class:`.Launcher` it is the child's own.
-
-    Raises :class:`ChildStartError` when the program cannot be started.
-    """
-    capture = output.Capture(capture_stdout) if capture_stdout is not None else None
-    errors = output.Capture(capture_stderr)
-    tail = output.Tail()
-    with (
-        drained_pipes.DrainedPipe(_sinks(capture, on_stdout_line)) as stdout,
-        drained_pipes.DrainedPipe([errors, *_sinks(output.Lines(tail.add), on_stderr_line)]) as stderr,
-    ):
-        started = time.monotonic()
-        child = spawning.spawn(
-            spawner or spawning.DirectSpawner(),
-            argv,
-            env=env,
-            cwd=cwd,
-            stdout=stdout.write_end,
-            stderr=stderr.write_end,
-        )
-        stdout.close_write_end()
-        stderr.close_write_end()
-        ending = _Ending(child, started)
-        await ending.wait(timeout, kill_grace, (stdout, stderr))
-    return dataclasses.replace(_result(ending, capture, tail), stderr=errors.data)
+        Raises :class:`ChildStartError` when the program cannot be started, and
+        :class:`.FencedError` when the fence says no.
+        """
+        capture = output.Capture(capture_stdout) if capture_stdout is not None else None
+        errors = output.Capture(capture_stderr)
+        tail = output.Tail()
+        with (
+            output.DrainedPipe(_sinks(capture, on_stdout_line)) as stdout,
+            output.DrainedPipe([errors, *_sinks(output.Lines(tail.add), on_stderr_line)]) as stderr,
+        ):
+            self._fence.check()
+            started = time.monotonic()
+            child = spawning.spawn(
+                self._spawner,
+                argv,
+                env=env,
+                cwd=cwd,
+                stdout=stdout.write_end,
+                stderr=stderr.write_end,
+            )
+            stdout.close_write_end()
+            stderr.close_write_end()
+            ending = _Ending(child, started)
+            await ending.wait(timeout, kill_grace, (stdout, stderr))
+        return dataclasses.replace(_result(ending, capture, tail), stderr=errors.data)
 
 
 def _sinks(first: output.Sink | None, handler: Callable[[str], None] | None) -> list[output.Sink]:
@@ -132,9 +124,7 @@ class _Ending:
         self.wall_seconds = 0.0
         self.exit: spawning.Exit
 
-    async def wait(
-        self, timeout: float | None, grace: float, streams: Sequence[drained_pipes.DrainedPipe]
-    ) -> None:
+    async def wait(self, timeout: float | None, grace: float, streams: Sequence[output.DrainedPipe]) -> None:
         try:
             await self._wait_for_exit(timeout)
             if self.timed_out:
@@ -190,7 +180,7 @@ class _Ending:
                 return
 
 
-async def _drain(streams: Sequence[drained_pipes.DrainedPipe]) -> None:
+async def _drain(streams: Sequence[output.DrainedPipe]) -> None:
     try:
         async with asyncio.timeout(DRAIN_GRACE):
             for stream in streams:

@@ -1,5 +1,6 @@
-"""The members of a process group, as the kernel lists them."""
+"""Process groups and descendants of this process, as the kernel lists them."""
 
+import collections
 import contextlib
 import os
 import pathlib
@@ -9,6 +10,9 @@ from typing import Final
 
 PROC: Final = pathlib.Path("/proc")
 _DEAD_STATES: Final = frozenset({"Z", "X", "x"})
+_REMEMBERED: Final = 4096
+"""Children; a process that outlives so many later ones and has left its family is not recognised."""
+_GENERATIONS: Final = 1000
 
 
 def living_member(group: int, likely: int | None = None, proc: pathlib.Path = PROC) -> int | None:
@@ -38,6 +42,39 @@ def parent_and_session(pid: int, proc: pathlib.Path = PROC) -> tuple[int, int]:
     """The parent and the session of a process; raises what reading and cutting raise if it has ended."""
     fields = _fields((proc / str(pid) / "stat").read_text(errors="replace"))
     return int(fields[1]), int(fields[3])
+
+
+class Lineage:
+    """Knows the descendants of this process: by their parents, and by the session that each child begins.
+
+    One that began a session of its own, and whose parent has ended, is nobody's descendant any more.
+    """
+
+    def __init__(self, proc: pathlib.Path = PROC) -> None:
+        self._proc = proc
+        self._children: collections.deque[int] = collections.deque(maxlen=_REMEMBERED)
+
+    def started(self, pid: int) -> None:
+        """A child begins, as leader of its own session."""
+        self._children.append(pid)
+
+    def includes(self, pid: int) -> bool:
+        """Whether a process is a descendant; one that has ended meanwhile counts as one.
+
+        A process that is not seen from here, whose number is 0, is none.
+        """
+        sessions = frozenset(self._children)
+        for _ in range(_GENERATIONS):
+            if pid <= 1 or pid == os.getpid():
+                return False
+            try:
+                parent, session = parent_and_session(pid, self._proc)
+            except (OSError, ValueError, IndexError):
+                return True
+            if parent == os.getpid() or session in sessions:
+                return True
+            pid = parent
+        return True
 
 
 def _names(likely: int | None, proc: pathlib.Path) -> Iterator[str]:

@@ -32,7 +32,10 @@ class Exit:
 
 
 class Spawner(Protocol):
-    """Starts and reaps processes. A process id stays its own until it is reaped."""
+    """Starts and reaps processes. A process id stays its own until it is reaped.
+
+    The operator uses the :class:`.Launcher`; what is over in a moment needs none (:class:`DirectSpawner`).
+    """
 
     def start(
         self,

@@ -50,6 +50,7 @@ def make_runner(tmp_path: pathlib.Path, records: Records) -> MakeRunner:
             "environment": {"PATH": os.environ["PATH"], "INHERITED": "yes"},
             "default_timeout": 20.0,
             "log": hook_runner.HookLog(logger, merge_json=merge_json),
+            "programs": children.Children(),
         }
         return hook_runner.HookRunner(**{**defaults, **settings})
 

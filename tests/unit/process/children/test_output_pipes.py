@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from addon_operator.process.children import drained_pipes, output
+from addon_operator.process.children import output
 
 
 class SlowHandler:
@@ -37,8 +37,8 @@ def handler() -> SlowHandler:
     return SlowHandler()
 
 
-def pipe_of(handler: SlowHandler) -> drained_pipes.DrainedPipe:
-    return drained_pipes.DrainedPipe([output.Lines(handler)], handler.seconds)
+def pipe_of(handler: SlowHandler) -> output.DrainedPipe:
+    return output.DrainedPipe([output.Lines(handler)], handler.seconds)
 
 
 async def test_many_lines_are_taken_a_few_at_a_time_and_others_get_their_turn(handler: SlowHandler) -> None:

@@ -5,7 +5,7 @@ import pathlib
 
 import pytest
 
-from addon_operator.process.children import lineage
+from addon_operator.process.children import groups
 
 OWN = os.getpid()
 LAUNCHER, HOOK, CURL, ORPHAN, SHELL, FREE = (4_194_401 + number for number in range(6))
@@ -44,6 +44,6 @@ def proc(tmp_path: pathlib.Path) -> pathlib.Path:
     ],
 )
 def test_descendants_are_known_by_parents_and_sessions(pid: int, is_one: bool, proc: pathlib.Path) -> None:
-    known = lineage.Lineage(proc)
+    known = groups.Lineage(proc)
     known.started(HOOK)
     assert known.includes(pid) is is_one

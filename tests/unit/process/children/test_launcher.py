@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from addon_operator.kernel import clock, fencing
-from addon_operator.process.children import children, fenced_spawner, launcher
+from addon_operator.process.children import children, launcher
 
 ENV = {"PATH": os.environ["PATH"]}
 
@@ -60,7 +60,7 @@ def launcher_of(pid: int) -> int:
 
 async def first_line(spawner: launcher.Launcher, path: pathlib.Path) -> tuple[asyncio.Task[object], int]:
     line = asyncio.get_running_loop().create_future()
-    run = children.run_child([path], env=ENV, on_stdout_line=line.set_result, spawner=spawner)
+    run = children.Children(spawner).run([path], env=ENV, on_stdout_line=line.set_result)
     return asyncio.create_task(run), int(await asyncio.wait_for(line, 10))
 
 
@@ -68,9 +68,9 @@ async def test_a_child_has_its_own_peak_memory_and_not_that_of_this_process(
     spawner: launcher.Launcher,
 ) -> None:
     ours = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    small = await children.run_child(["true"], env=ENV, spawner=spawner)
+    small = await children.Children(spawner).run(["true"], env=ENV)
     grow = "x = bytearray(b'x') * (26 * 1024 * 1024)"
-    large = await children.run_child([sys.executable, "-I", "-S", "-c", grow], env=ENV, spawner=spawner)
+    large = await children.Children(spawner).run([sys.executable, "-I", "-S", "-c", grow], env=ENV)
     assert small.max_rss_bytes < 24 * 1024 * 1024 < 26 * 1024 * 1024 < large.max_rss_bytes < ours
 
 
@@ -78,8 +78,8 @@ async def test_environment_directory_streams_and_exit_code_are_the_childs_own(
     spawner: launcher.Launcher, script: Callable[..., pathlib.Path], tmp_path: pathlib.Path
 ) -> None:
     path = script('echo "$PWD $GREETING ${HOME-none} $(cat | wc -c)"; echo oops >&2; exit 3')
-    result = await children.run_child(
-        [path], env={**ENV, "GREETING": "\udcff ü"}, cwd=tmp_path, capture_stdout=1000, spawner=spawner
+    result = await children.Children(spawner).run(
+        [path], env={**ENV, "GREETING": "\udcff ü"}, cwd=tmp_path, capture_stdout=1000
     )
     assert result.stdout == f"{tmp_path} ".encode() + b"\xff \xc3\xbc none 0\n"
     assert (result.stderr_tail, result.exit_code) == ("oops", 3)
@@ -88,17 +88,17 @@ async def test_environment_directory_streams_and_exit_code_are_the_childs_own(
 async def test_a_directory_that_is_not_given_or_relative_starts_from_ours(
     spawner: launcher.Launcher, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await children.run_child(["true"], env=ENV, spawner=spawner)
+    await children.Children(spawner).run(["true"], env=ENV)
     (tmp_path / "below").mkdir()
     monkeypatch.chdir(tmp_path)
     for cwd, place in ((None, tmp_path), (pathlib.Path("below"), tmp_path / "below")):
-        result = await children.run_child(["pwd"], env=ENV, cwd=cwd, capture_stdout=1000, spawner=spawner)
+        result = await children.Children(spawner).run(["pwd"], env=ENV, cwd=cwd, capture_stdout=1000)
         assert result.stdout == f"{place}\n".encode()
 
 
 async def test_signals_have_their_default_meaning_in_a_child(spawner: launcher.Launcher) -> None:
     script = "grep -E 'Sig(Ign|Blk)' /proc/self/status"
-    result = await children.run_child(["sh", "-c", script], env=ENV, capture_stdout=1000, spawner=spawner)
+    result = await children.Children(spawner).run(["sh", "-c", script], env=ENV, capture_stdout=1000)
     masks = [int(line.split()[1], 16) for line in (result.stdout or b"").splitlines()]
     # Signals 32 and 33 belong to the C library, whose posix_spawn leaves them ignored.
     assert [mask & ~0x180000000 for mask in masks] == [0, 0]
@@ -106,7 +106,7 @@ async def test_signals_have_their_default_meaning_in_a_child(spawner: launcher.L
 
 async def test_a_child_holds_no_descriptor_but_its_streams(spawner: launcher.Launcher) -> None:
     listing = "for fd in /proc/$$/fd/*; do [ -e $fd ] && echo ${fd##*/}; done"
-    result = await children.run_child(["sh", "-c", listing], env=ENV, capture_stdout=1000, spawner=spawner)
+    result = await children.Children(spawner).run(["sh", "-c", listing], env=ENV, capture_stdout=1000)
     assert (result.stdout or b"").split() == [b"0", b"1", b"2"]
 
 
@@ -115,15 +115,15 @@ async def test_a_program_is_looked_for_in_the_path_of_its_own_environment(
 ) -> None:
     path = script("exit 5", head="#!/bin/bash\n")
     for places in (f"/nowhere:{tmp_path}", "/nowhere:"):
-        found = await children.run_child([path.name], env={"PATH": places}, cwd=tmp_path, spawner=spawner)
+        found = await children.Children(spawner).run([path.name], env={"PATH": places}, cwd=tmp_path)
         assert found.exit_code == 5
 
 
 async def test_cpu_time_is_the_childs(spawner: launcher.Launcher) -> None:
     burn = "import time\nwhile time.process_time() < 0.06: pass"
     busy, idle = await asyncio.gather(
-        children.run_child([sys.executable, "-I", "-S", "-c", burn], env=ENV, spawner=spawner),
-        children.run_child(["true"], env=ENV, spawner=spawner),
+        children.Children(spawner).run([sys.executable, "-I", "-S", "-c", burn], env=ENV),
+        children.Children(spawner).run(["true"], env=ENV),
     )
     assert busy.user_cpu_seconds + busy.system_cpu_seconds >= 0.06
     assert idle.user_cpu_seconds + idle.system_cpu_seconds < 0.05
@@ -133,7 +133,7 @@ async def test_a_timeout_ends_the_group(
     spawner: launcher.Launcher, script: Callable[..., pathlib.Path], tmp_path: pathlib.Path
 ) -> None:
     path = script(f"sleep 100 & echo $! > {tmp_path}/pid; wait")
-    result = await children.run_child([path], env=ENV, timeout=0.2, spawner=spawner)
+    result = await children.Children(spawner).run([path], env=ENV, timeout=0.2)
     assert (result.timed_out, result.exit_code) == (True, -signal.SIGTERM)
     wait_for_end(int((tmp_path / "pid").read_text()))
 
@@ -150,7 +150,7 @@ async def test_a_script_that_cannot_be_started_is_explained(
     spawner: launcher.Launcher, script: Callable[..., pathlib.Path], head: str, reason: str
 ) -> None:
     with pytest.raises(children.ChildStartError, match=reason):
-        await children.run_child([script("exit", head=head)], env=ENV, spawner=spawner)
+        await children.Children(spawner).run([script("exit", head=head)], env=ENV)
 
 
 @pytest.mark.parametrize(
@@ -166,18 +166,18 @@ async def test_a_program_that_cannot_be_started_gives_one_sentence(
     spawner: launcher.Launcher, program: str, reason: str
 ) -> None:
     with pytest.raises(children.ChildStartError, match=reason):
-        await children.run_child([program], env=ENV, spawner=spawner)
+        await children.Children(spawner).run([program], env=ENV)
 
 
 async def test_a_missing_directory_is_named(spawner: launcher.Launcher, tmp_path: pathlib.Path) -> None:
     with pytest.raises(children.ChildStartError, match=f"working directory {tmp_path}/gone"):
-        await children.run_child(["true"], env=ENV, cwd=tmp_path / "gone", spawner=spawner)
+        await children.Children(spawner).run(["true"], env=ENV, cwd=tmp_path / "gone")
 
 
 async def test_an_environment_larger_than_a_message_arrives(spawner: launcher.Launcher) -> None:
     environment = {**ENV, **{f"BIG_{number}": "x" * 100_000 for number in range(5)}}
-    result = await children.run_child(
-        ["sh", "-c", "echo ${#BIG_4}"], env=environment, capture_stdout=100, spawner=spawner
+    result = await children.Children(spawner).run(
+        ["sh", "-c", "echo ${#BIG_4}"], env=environment, capture_stdout=100
     )
     assert result.stdout == b"100000\n"
 
@@ -187,7 +187,7 @@ async def test_a_launcher_that_was_killed_is_started_again_and_its_children_coun
 ) -> None:
     run, pid = await first_line(own_spawner, script("echo $$; exec sleep 100"))
     os.kill(launcher_of(pid), signal.SIGKILL)
-    again = await children.run_child(["sh", "-c", "exit 4"], env=ENV, spawner=own_spawner)
+    again = await children.Children(own_spawner).run(["sh", "-c", "exit 4"], env=ENV)
     os.kill(pid, signal.SIGTERM)
     lost = await run
     assert isinstance(lost, children.ChildResult)
@@ -212,8 +212,8 @@ def test_children_do_not_outlive_an_operator_that_is_killed(tmp_path: pathlib.Pa
         written.write_text(line)
         os.kill(os.getpid(), signal.SIGKILL)
 
-    run = children.run_child(
-        ["sh", "-c", "echo $$; sleep 100"], env=ENV, on_stdout_line=die, spawner=launcher.Launcher()
+    run = children.Children(launcher.Launcher()).run(
+        ["sh", "-c", "echo $$; sleep 100"], env=ENV, on_stdout_line=die
     )
     if (operator := os.fork()) == 0:
         try:
@@ -265,11 +265,11 @@ async def test_no_child_is_started_once_the_limit_has_passed_and_it_cannot_be_mo
     own_spawner: launcher.Launcher, script: Callable[..., pathlib.Path]
 ) -> None:
     path = script("exit 0")
-    assert (await children.run_child([path], env=ENV, spawner=own_spawner)).exit_code == 0
+    assert (await children.Children(own_spawner).run([path], env=ENV)).exit_code == 0
     own_spawner.limit(boottime_in(0), boottime_in(0))
     own_spawner.limit(boottime_in(60), boottime_in(60))
     with pytest.raises(children.ChildStartError, match="canceled"):
-        await children.run_child([path], env=ENV, spawner=own_spawner)
+        await children.Children(own_spawner).run([path], env=ENV)
 
 
 async def test_a_limit_holds_for_a_launcher_that_is_started_later(
@@ -277,7 +277,7 @@ async def test_a_limit_holds_for_a_launcher_that_is_started_later(
 ) -> None:
     own_spawner.limit(boottime_in(0), boottime_in(0))
     with pytest.raises(children.ChildStartError):
-        await children.run_child([script("exit 0")], env=ENV, spawner=own_spawner)
+        await children.Children(own_spawner).run([script("exit 0")], env=ENV)
 
 
 class Refusing:
@@ -293,7 +293,6 @@ async def test_a_fence_is_asked_before_each_start(
 ) -> None:
     path = script(f"touch {tmp_path}/started")
     with pytest.raises(fencing.FencedError, match="not now"):
-        await children.run_child([path], env=ENV, spawner=fenced_spawner.FencedSpawner(spawner, Refusing()))
+        await children.Children(spawner, Refusing()).run([path], env=ENV)
     assert not (tmp_path / "started").exists()
-    open_one = fenced_spawner.FencedSpawner(spawner, fencing.OPEN)
-    assert (await children.run_child([path], env=ENV, spawner=open_one)).exit_code == 0
+    assert (await children.Children(spawner, fencing.OPEN).run([path], env=ENV)).exit_code == 0

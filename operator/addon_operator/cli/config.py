@@ -21,7 +21,7 @@ def _complete_name(_: click.Context, __: click.Parameter, incomplete: str) -> li
 
 @click.group()
 def config() -> None:
-    """See and change parameters of a running operator."""
+    """Show and change parameters of a running operator."""
 
 
 @config.command("list")

@@ -23,7 +23,7 @@ SHOW_SENSITIVE: Final = "showSensitive"
 _COMPLETION_SECONDS: Final = 1.0
 
 _UNKNOWN_ANSWER: Final = (
-    "the answer is none of this version of addon-operator; use the command of the operator's own version, "
+    "the answer is not one of this version of addon-operator; use the command of the operator's own version, "
     "or -o json to see it as it is"
 )
 
@@ -33,7 +33,7 @@ Document = Any
 
 
 class UnknownAnswerError(errors.AddonOperatorError):
-    """What answers is an operator of another version, or none at all."""
+    """What answers is an operator of another version, or not an operator."""
 
 
 def socket_option(function: Command) -> Command:
@@ -42,7 +42,7 @@ def socket_option(function: Command) -> Command:
         "--debug-unix-socket",
         "socket",
         metavar="PATH",
-        help="Socket of the operator. [DEBUG_UNIX_SOCKET]",
+        help="Debug socket of the operator. [DEBUG_UNIX_SOCKET]",
     )(function)
 
 
@@ -61,13 +61,13 @@ def output_option(default: str, *more: str) -> Callable[[Command], Command]:
 def sensitive_option(function: Command) -> Command:
     """Option of a command that prints values."""
     return click.option(
-        "--show-sensitive", is_flag=True, help="Show what is marked x-sensitive, and what Secrets hold."
+        "--show-sensitive", is_flag=True, help="Show values marked x-sensitive, and the data of Secrets."
     )(function)
 
 
 def watch_options(function: Command) -> Command:
     """Options of a command that can be watched."""
-    watch = click.option("-w", "--watch", is_flag=True, help="Show it again and again, until Ctrl-C.")
+    watch = click.option("-w", "--watch", is_flag=True, help="Refresh the output until Ctrl-C.")
     interval = click.option(
         "-t",
         "--interval",
@@ -76,7 +76,7 @@ def watch_options(function: Command) -> Command:
         default="1s",
         show_default=True,
         metavar="DURATION",
-        help="Time between two looks.",
+        help="Time between two refreshes.",
     )
     return watch(interval(function))
 
@@ -258,3 +258,13 @@ def shared_text(found: Document) -> str:
 def one_line(text: str) -> str:
     """A text without line breaks; ``-`` for an empty one."""
     return " ".join(text.split()) or "-"
+
+
+@click.command()
+@click.argument("urlpath")
+@socket_option
+def raw(urlpath: str, socket: str | None) -> None:
+    """Print the answer of the debug endpoint at URLPATH, such as /queue/list.yaml; /discovery lists all."""
+    path = urlpath if urlpath.startswith("/") else f"/{urlpath}"
+    text = client(socket, is_slow=True).get_text(path)
+    click.echo(text, nl=not text.endswith("\n"))

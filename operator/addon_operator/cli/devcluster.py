@@ -38,7 +38,7 @@ class _Name(click.ParamType[layout.ClusterName]):
 
 
 _name = click.option(
-    "--name", type=_Name(), default=layout.DEFAULT_NAME, show_default=True, help="Which cluster."
+    "--name", type=_Name(), default=layout.DEFAULT_NAME, show_default=True, help="Name of the cluster."
 )
 
 
@@ -55,7 +55,7 @@ def devcluster() -> None:
 @click.option(
     "--kubeconfig",
     type=click.Path(dir_okay=False, path_type=pathlib.Path),
-    help="Write the kubeconfig to this file, too.",
+    help="Also write the kubeconfig to this file.",
 )
 @click.option(
     "--version",
@@ -91,10 +91,15 @@ def down(name: layout.ClusterName) -> None:
 
 @devcluster.command()
 @click.option(
-    "-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True, help="Format."
+    "-o",
+    "--output",
+    type=click.Choice(["table", "json"]),
+    default="table",
+    show_default=True,
+    help="Format of the output.",
 )
 def status(output: str) -> None:
-    """Show all clusters of this machine."""
+    """List the clusters of this machine."""
     found = _manager(_reporter()).status()
     if output == "json":
         click.echo(json.dumps([dataclasses.asdict(one) for one in found], indent=2))
@@ -137,8 +142,8 @@ def helm(name: layout.ClusterName, arguments: Sequence[str]) -> None:
 
 @devcluster.command()
 @click.argument("names", nargs=-1, metavar="[COMPONENT]...")
-@click.option("--all", "everything", is_flag=True, help="All versions of Kubernetes, too.")
-@click.option("--keep-go-caches", is_flag=True, help="Do not remove Go's caches (several GB) afterwards.")
+@click.option("--all", "everything", is_flag=True, help="Also get the older versions of Kubernetes.")
+@click.option("--keep-go-caches", is_flag=True, help="Keep Go's caches (several GB) afterwards.")
 def build(names: Sequence[str], *, everything: bool, keep_go_caches: bool) -> None:
     """Get the binaries that tests and the demo need, or those of some components, and print their paths."""
     selected = [components.find(name) for name in names] or (

@@ -7,7 +7,7 @@ from addon_operator.cli import debug
 
 @click.group("global")
 def global_() -> None:
-    """Look at global hooks and values of a running operator."""
+    """Show global hooks and values of a running operator."""
 
 
 @global_.command("list")
@@ -23,7 +23,7 @@ def list_(output: str, socket: str | None) -> None:
 @debug.sensitive_option
 @debug.socket_option
 def values(output: str, *, show_sensitive: bool, socket: str | None) -> None:
-    """Dump the current global values."""
+    """Print the current global values."""
     _dump("values", output, socket, show_sensitive=show_sensitive)
 
 
@@ -32,7 +32,7 @@ def values(output: str, *, show_sensitive: bool, socket: str | None) -> None:
 @debug.sensitive_option
 @debug.socket_option
 def config(output: str, *, show_sensitive: bool, socket: str | None) -> None:
-    """Dump what the ConfigMap says of global values."""
+    """Print the global values of the ConfigMap."""
     _dump("config", output, socket, show_sensitive=show_sensitive)
 
 
@@ -41,7 +41,7 @@ def config(output: str, *, show_sensitive: bool, socket: str | None) -> None:
 @debug.sensitive_option
 @debug.socket_option
 def patches(output: str, *, show_sensitive: bool, socket: str | None) -> None:
-    """Dump the JSON patches of global hooks."""
+    """Print the JSON patches of global hooks."""
     _dump("patches", output, socket, show_sensitive=show_sensitive)
 
 
@@ -50,7 +50,7 @@ def patches(output: str, *, show_sensitive: bool, socket: str | None) -> None:
 @debug.sensitive_option
 @debug.socket_option
 def snapshots(output: str, *, show_sensitive: bool, socket: str | None) -> None:
-    """Dump the objects that bindings of global hooks hold."""
+    """Print the snapshots of global hooks: the objects of their bindings."""
     _dump("snapshots", output, socket, show_sensitive=show_sensitive)
 
 

@@ -22,7 +22,7 @@ _STYLES: Final = {"error": "bold red", "warning": "yellow"}
 
 @click.group()
 def hooks() -> None:
-    """Look at hooks, without a cluster."""
+    """Check hooks, without a cluster."""
 
 
 @hooks.command()
@@ -31,7 +31,7 @@ def hooks() -> None:
               help="Directories with modules. [MODULES_DIR, default modules]")  # fmt: skip
 @click.option("--global-hooks-dir", metavar="PATH",
               help="Directory with global hooks. [GLOBAL_HOOKS_DIR, default global-hooks]")  # fmt: skip
-@click.option("--strict", is_flag=True, help="Take warnings for errors: exit with code 1.")
+@click.option("--strict", is_flag=True, help="Treat warnings as errors: exit with code 1.")
 @click.option("-o", "--output", type=click.Choice(["text", "json", "yaml"]), default="text",
               show_default=True, help="Format of the output.")  # fmt: skip
 def check(

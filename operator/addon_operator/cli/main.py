@@ -13,7 +13,6 @@ import addon_operator
 from addon_operator.kernel import errors
 
 COMMANDS: Final[Mapping[str, str]] = {
-    "completion": "addon_operator.cli.completion:completion",
     "config": "addon_operator.cli.config:config",
     "devcluster": "addon_operator.cli.devcluster:devcluster",
     "global": "addon_operator.cli.global_:global_",
@@ -22,17 +21,30 @@ COMMANDS: Final[Mapping[str, str]] = {
     "plan": "addon_operator.cli.plan:plan",
     "preview": "addon_operator.cli.preview:preview",
     "queue": "addon_operator.cli.queue_:queue",
-    "raw": "addon_operator.cli.raw:raw",
+    "raw": "addon_operator.cli.debug:raw",
     "settings": "addon_operator.cli.settings:settings",
     "start": "addon_operator.cli.start:start",
     "values": "addon_operator.cli.values:values",
-    "version": "addon_operator.cli.version:version",
 }
-"""Name of each verb and where its click command is."""
+"""Name of each verb and where its click command is; two small ones are at the end of this file."""
 
 PROGRAM: Final = "addon-operator"
 DEFAULT_COMMAND: Final = "start"
 EXIT_ERROR: Final = 1
+VARIABLE: Final = "_ADDON_OPERATOR_COMPLETE"
+"""The variable by which click learns that it is asked for completions."""
+SHELLS: Final[dict[str, type[shell_completion.ShellComplete]]] = {
+    "bash": shell_completion.BashComplete,
+    "zsh": shell_completion.ZshComplete,
+    "fish": shell_completion.FishComplete,
+}
+_COMPLETION_HELP: Final = """Print the completion script for SHELL.
+
+\b
+bash:  source <(addon-operator completion bash)
+zsh:   source <(addon-operator completion zsh)
+fish:  addon-operator completion fish | source
+"""
 
 
 class LazyGroup(click.Group):
@@ -89,6 +101,22 @@ def cli(ctx: click.Context) -> None:
             raise click.UsageError("name a command")
         with command.make_context(DEFAULT_COMMAND, [], parent=ctx) as started:
             command.invoke(started)
+
+
+@cli.command(help=_COMPLETION_HELP)
+@click.argument("shell", type=click.Choice(list(SHELLS)))
+@click.pass_context
+def completion(ctx: click.Context, shell: str) -> None:
+    """Print the completion script for a shell."""
+    made = SHELLS[shell](ctx.find_root().command, {}, PROGRAM, VARIABLE)
+    # BashComplete.source starts a bash to learn its version; the shell that reads this knows it.
+    click.echo(shell_completion.ShellComplete.source(made))
+
+
+@cli.command()
+def version() -> None:
+    """Print the version of the operator."""
+    click.echo(f"addon-operator {addon_operator.__version__}")
 
 
 def main(args: Sequence[str] | None = None) -> None:

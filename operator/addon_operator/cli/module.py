@@ -6,7 +6,7 @@ from typing import Final
 
 import click
 
-from addon_operator.cli import debug, module_describe, tables
+from addon_operator.cli import debug, tables
 
 _COLUMNS: Final = ("MODULE", "ORDER", "STATE", "LAST RUN", "reason", "last error")
 _WIDE_COLUMNS: Final = (*_COLUMNS[:-1], "shared objects", _COLUMNS[-1])
@@ -15,15 +15,14 @@ _STYLES: Final = {"Ready": "green", "Failed": "red", "Running": "cyan", "Disable
 _RESOURCE_COLUMNS: Final = ("MODULE", "STATE", "resource", "reason")
 
 _module: Final = click.argument("module", shell_complete=debug.complete_module)
-_global: Final = click.option("-g", "--global", "with_global", is_flag=True, help="Show global ones, too.")
+_global: Final = click.option(
+    "-g", "--global", "with_global", is_flag=True, help="Also show the global ones."
+)
 
 
 @click.group()
 def module() -> None:
-    """Look at the modules of a running operator."""
-
-
-module.add_command(module_describe.describe)
+    """Show the modules of a running operator."""
 
 
 @module.command("list")
@@ -51,7 +50,7 @@ def list_(output: str, *, watch: bool, interval: float, socket: str | None) -> N
 @debug.sensitive_option
 @debug.socket_option
 def values(module: str, output: str, *, with_global: bool, show_sensitive: bool, socket: str | None) -> None:
-    """Dump the values of MODULE."""
+    """Print the values of MODULE."""
     _dump(module, "values", output, socket, **{"global": with_global, debug.SHOW_SENSITIVE: show_sensitive})
 
 
@@ -62,7 +61,7 @@ def values(module: str, output: str, *, with_global: bool, show_sensitive: bool,
 @debug.sensitive_option
 @debug.socket_option
 def config(module: str, output: str, *, with_global: bool, show_sensitive: bool, socket: str | None) -> None:
-    """Dump what the ConfigMap says of MODULE."""
+    """Print the values of MODULE in the ConfigMap."""
     _dump(module, "config", output, socket, **{"global": with_global, debug.SHOW_SENSITIVE: show_sensitive})
 
 
@@ -72,7 +71,7 @@ def config(module: str, output: str, *, with_global: bool, show_sensitive: bool,
 @debug.sensitive_option
 @debug.socket_option
 def patches(module: str, output: str, *, show_sensitive: bool, socket: str | None) -> None:
-    """Dump the JSON patches of MODULE's hooks."""
+    """Print the JSON patches of MODULE's hooks."""
     _dump(module, "patches", output, socket, **{debug.SHOW_SENSITIVE: show_sensitive})
 
 
@@ -82,7 +81,7 @@ def patches(module: str, output: str, *, show_sensitive: bool, socket: str | Non
 @debug.sensitive_option
 @debug.socket_option
 def snapshots(module: str, output: str, *, show_sensitive: bool, socket: str | None) -> None:
-    """Dump the objects that bindings of MODULE's hooks hold."""
+    """Print the snapshots of MODULE's hooks: the objects of their bindings."""
     _dump(module, "snapshots", output, socket, **{debug.SHOW_SENSITIVE: show_sensitive})
 
 
@@ -90,14 +89,14 @@ def snapshots(module: str, output: str, *, show_sensitive: bool, socket: str | N
 @debug.output_option("text")
 @debug.socket_option
 def resource_monitor(output: str, socket: str | None) -> None:
-    """Dump the resources of releases that are watched."""
+    """List the watched resources of releases."""
     debug.show(debug.client(socket).get("/module/resource-monitor.json"), output, _resources)
 
 
 @module.command()
 @_module
-@click.option("--diff", is_flag=True, help="Show how the cluster would change, by a dry run.")
-@click.option("--debug", is_flag=True, hidden=True, expose_value=False, help="Understood for old scripts.")
+@click.option("--diff", is_flag=True, help="Show how the cluster would change, found by a dry run.")
+@click.option("--debug", is_flag=True, hidden=True, expose_value=False, help="Accepted for old scripts.")
 @debug.sensitive_option
 @debug.socket_option
 def render(
@@ -166,3 +165,64 @@ def _resource_rows(module: str, found: debug.Document) -> Iterator[tuple[str, ..
         return
     for resource in found:
         yield (module, resource["state"], resource["resource"], resource.get("reason") or "-")
+
+
+@module.command()
+@click.argument("name", metavar="MODULE", shell_complete=debug.complete_module)
+@debug.output_option("text")
+@debug.socket_option
+def describe(name: str, output: str, socket: str | None) -> None:
+    """Describe MODULE: state, reason, the whole last error, release, hooks, shared and absent objects."""
+    path = f"/module/{urllib.parse.quote(name, safe='')}/describe.json"
+    debug.show(debug.client(socket).get(path), output, _description)
+
+
+def _description(found: debug.Document) -> str:
+    return "".join(f"{line}\n" for line in [*_description_head(found), *_sections(found)])
+
+
+def _description_head(found: debug.Document) -> Iterator[str]:
+    release = "-" if found["revision"] is None else f"revision {found['revision']}"
+    for name, value in (
+        ("Name", found["name"]),
+        ("State", found["state"]),
+        ("Reason", found["reason"]),
+        ("Order", found["order"]),
+        ("Release", release),
+        ("Last run", _moment(found["lastRun"])),
+        ("Next try", found["nextTry"] or "-"),
+    ):
+        yield f"{name + ':':<10} {value}"
+
+
+def _moment(moment: str | None) -> str:
+    return "-" if moment is None else f"{moment} ({debug.ago(moment)})"
+
+
+def _sections(found: debug.Document) -> Iterator[str]:
+    yield from _section("Last error", found["lastError"].splitlines())
+    hooks = found["hooks"]
+    lines = ["not known yet"] if hooks is None else [line for hook in hooks for line in _hook(hook)]
+    yield from _section("Hooks", lines)
+    yield from _section("Waiting", debug.waiting_texts(found["waitingBindings"]))
+    yield from _section("Shared objects", [debug.shared_text(each) for each in found["sharedObjects"]])
+    yield from _section("Absent objects", found["absentObjects"])
+    restored = [f"{name} (times: {times})" for name, times in sorted(found["restoredObjects"].items())]
+    yield from _section("Restored lately", restored)
+
+
+def _section(title: str, lines: Sequence[str]) -> Iterator[str]:
+    if not lines:
+        yield f"{title}: -"
+        return
+    yield f"{title}:"
+    yield from (f"  {line}" for line in lines)
+
+
+def _hook(hook: debug.Document) -> Iterator[str]:
+    yield hook["name"]
+    for bound in hook["bindings"]:
+        about = bound.get("crontab") or f"{bound.get('apiVersion', '')} {bound.get('kind', '')}".strip()
+        name = f"{bound['binding']} {bound.get('name', '')}".rstrip() + (f" ({about})" if about else "")
+        order = f", order {bound['order']}" if "order" in bound else ""
+        yield f"  {name}{order}, queue {bound['queue']}"

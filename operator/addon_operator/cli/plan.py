@@ -46,7 +46,7 @@ Document = dict[str, Any]
 
 @click.command()
 @click.option("-m", "--module", "modules", multiple=True, metavar="NAME",
-              help="Look at this module only. May be repeated; purges are left out then.")  # fmt: skip
+              help="Plan this module only, without purges. May be repeated.")  # fmt: skip
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True,
               help="Format of the output.")  # fmt: skip
 @settings.settings_options

@@ -29,7 +29,7 @@ Document = dict[str, Any]
 
 @click.group()
 def preview() -> None:
-    """Show what would become of an object, without changing anything."""
+    """Show what the operator would make of an object, without changing anything."""
 
 
 @preview.command()
@@ -45,7 +45,7 @@ def preview() -> None:
 @click.option("--exit-code", is_flag=True,
               help=f"Exit with {EXIT_FINDINGS} if there are conflicts or unresolved references.")  # fmt: skip
 @click.option("--cluster/--no-cluster", "use_cluster", default=None,
-              help="Ask the cluster for what no file gives, or never. "
+              help="Ask the cluster for what the files lack, or never. "
                    "[default: unless both --presets and --objects are given]")  # fmt: skip
 @click.option("--kube-config", metavar="PATH", help="Path of the kubeconfig. [KUBE_CONFIG]")
 @click.option("--kube-context", metavar="NAME", help="Context of the kubeconfig. [KUBE_CONTEXT]")

@@ -14,16 +14,16 @@ _COLUMNS: Final = ("QUEUE", "#", "TASK", "AGE", "TRIES", "STATE", "last error")
 
 @click.group()
 def queue() -> None:
-    """Look at the tasks of a running operator."""
+    """Show the tasks of a running operator."""
 
 
 @queue.command("list")
 @debug.output_option("text")
-@click.option("-e", "--show-empty", is_flag=True, help="Show empty queues, too.")
+@click.option("-e", "--show-empty", is_flag=True, help="Also show empty queues.")
 @debug.watch_options
 @debug.socket_option
 def list_(output: str, *, show_empty: bool, watch: bool, interval: float, socket: str | None) -> None:
-    """Dump the tasks in all queues."""
+    """List the tasks in all queues."""
     asked = debug.client(socket)
 
     def look() -> str:
@@ -38,7 +38,7 @@ def list_(output: str, *, show_empty: bool, watch: bool, interval: float, socket
 @debug.watch_options
 @debug.socket_option
 def main(output: str, *, watch: bool, interval: float, socket: str | None) -> None:
-    """Dump the tasks in the main queue."""
+    """List the tasks in the main queue."""
     asked = debug.client(socket)
 
     def look() -> str:

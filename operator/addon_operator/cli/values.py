@@ -28,20 +28,20 @@ _modules_dir: Final = click.option(
 _global_hooks_dir: Final = click.option(
     "--global-hooks-dir",
     metavar="PATH",
-    help="Directory whose openapi/ is for global values. [GLOBAL_HOOKS_DIR, default global-hooks]",
+    help="Directory with schemas of global values in openapi/. [GLOBAL_HOOKS_DIR, default global-hooks]",
 )
 _config: Final = click.option(
     "--values",
     "config",
     metavar="FILE",
     type=click.Path(path_type=pathlib.Path, exists=True, dir_okay=False),
-    help="File in the place of the values ConfigMap: its manifest, or written like modules/values.yaml.",
+    help="File to use instead of the values ConfigMap: its manifest, or a file like modules/values.yaml.",
 )
 
 
 @click.group()
 def values() -> None:
-    """Look at the values of modules, without a cluster."""
+    """Check and show the values of modules, without a cluster."""
 
 
 @values.command()
@@ -49,7 +49,7 @@ def values() -> None:
 @_modules_dir
 @_global_hooks_dir
 @_config
-@click.option("--strict", is_flag=True, help="Take unknown keywords of schemas as errors, not as warnings.")
+@click.option("--strict", is_flag=True, help="Treat unknown keywords of schemas as errors, not as warnings.")
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True,
               help="Format of the output.")  # fmt: skip
 def check(
@@ -102,7 +102,7 @@ def _print_table(report: "values_check.Report") -> None:
 @_config
 @click.option("-o", "--output", type=click.Choice(["yaml", "json"]), default="yaml", show_default=True,
               help="Format of the output.")  # fmt: skip
-@click.option("--origin", is_flag=True, help="Show for each value which file or schema it came from.")
+@click.option("--origin", is_flag=True, help="Show which file or schema each value comes from.")
 def show(
     module: str,
     modules_dirs: str | None,

@@ -12,7 +12,7 @@ import pytest
 import yaml
 from click import shell_completion, testing
 
-from addon_operator.cli import completion, debug, main, tables
+from addon_operator.cli import debug, main, tables
 from addon_operator.debug import debug_client
 from addon_operator.kernel import errors
 from tests.unit.cli import debug_server
@@ -339,7 +339,7 @@ def test_ages_are_short(seconds: float, shown: str) -> None:
 def completions(*words: str) -> list[str]:
     """What the shell offers for the last word."""
     *before, incomplete = words
-    completer = shell_completion.ShellComplete(main.cli, {}, main.PROGRAM, completion.VARIABLE)
+    completer = shell_completion.ShellComplete(main.cli, {}, main.PROGRAM, main.VARIABLE)
     return [item.value for item in completer.get_completions(before, incomplete)]
 
 
@@ -370,7 +370,7 @@ def test_without_an_operator_no_module_is_offered(
 
 
 def test_commands_are_offered_without_being_imported() -> None:
-    assert completions("") == sorted(main.COMMANDS)
+    assert completions("") == sorted([*main.COMMANDS, "completion", "version"])
 
 
 @pytest.mark.parametrize(
@@ -383,7 +383,7 @@ def test_commands_are_offered_without_being_imported() -> None:
 )
 def test_a_shell_gets_a_script_that_asks_us(shell: str, words: tuple[str, ...]) -> None:
     script = text("completion", shell)
-    assert f"{completion.VARIABLE}={shell}_complete" in script
+    assert f"{main.VARIABLE}={shell}_complete" in script
     assert all(word in script for word in words)
 
 

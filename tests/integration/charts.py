@@ -150,3 +150,8 @@ def operating(
         yield operator
     finally:
         operator.kill()
+
+
+def env_of(deployment: Object) -> dict[str, str]:
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    return {entry["name"]: entry.get("value", "") for entry in container["env"]}

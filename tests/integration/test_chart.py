@@ -55,11 +55,6 @@ def helm(request: pytest.FixtureRequest, helms: Mapping[str, pathlib.Path]) -> p
     return helms[request.param]
 
 
-def env_of(deployment: charts.Object) -> dict[str, str]:
-    (container,) = deployment["spec"]["template"]["spec"]["containers"]
-    return {entry["name"]: entry.get("value", "") for entry in container["env"]}
-
-
 def rights(objects: list[charts.Object]) -> set[str]:
     rules = [
         rule
@@ -179,7 +174,7 @@ def test_secrets_of_the_cluster_are_out_of_reach_unless_the_value_says_so(
     roles = charts.of_kind(objects, "ClusterRole")
     (role,) = (each for each in roles if each not in charts.user_roles(objects))
     assert ("secrets" in {resource for rule in role["rules"] for resource in rule["resources"]}) is wanted
-    read = env_of(charts.only(objects, "Deployment"))["ENVFROM_SOURCES"]
+    read = charts.env_of(charts.only(objects, "Deployment"))["ENVFROM_SOURCES"]
     assert read == ("configmaps,secrets" if wanted else "configmaps")
 
 
@@ -220,7 +215,7 @@ def test_settings_win_over_what_the_chart_sets_but_its_own_release_stays_out_of_
     devcluster: handle.DevCluster,
 ) -> None:
     settings = {"HELM_IGNORE_RELEASE": "other", "KUBE_CLIENT_QPS": 1000000, "EXPANSION_EVENTS": False}
-    env = env_of(charts.only(charts.render(devcluster.helm, {"settings": settings}), "Deployment"))
+    env = charts.env_of(charts.only(charts.render(devcluster.helm, {"settings": settings}), "Deployment"))
     assert env["HELM_IGNORE_RELEASE"] == "addon-operator,other"
     assert env["KUBE_CLIENT_QPS"] == "1000000"
     assert env["EXPANSION_EVENTS"] == "false"
@@ -238,14 +233,16 @@ def test_settings_win_over_what_the_chart_sets_but_its_own_release_stays_out_of_
 def test_a_setting_under_another_name_takes_the_place_of_what_the_chart_sets(
     devcluster: handle.DevCluster, given: str, replaced: str
 ) -> None:
-    env = env_of(charts.only(charts.render(devcluster.helm, {"settings": {given: "/mine"}}), "Deployment"))
+    env = charts.env_of(
+        charts.only(charts.render(devcluster.helm, {"settings": {given: "/mine"}}), "Deployment")
+    )
     assert env[given] == "/mine"
     assert replaced not in env
 
 
 def test_the_pod_has_more_time_to_end_than_what_runs_in_it(devcluster: handle.DevCluster) -> None:
     deployment = charts.only(charts.render(devcluster.helm, {"shutdownGraceSeconds": 60}), "Deployment")
-    assert env_of(deployment)["SHUTDOWN_GRACE"] == "60s"
+    assert charts.env_of(deployment)["SHUTDOWN_GRACE"] == "60s"
     assert deployment["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] == 75
 
 
@@ -257,7 +254,7 @@ def test_certificates_of_cert_manager_are_mounted_and_no_secret_is_written(
     deployment = charts.only(objects, "Deployment")
     (volume,) = [one for one in deployment["spec"]["template"]["spec"]["volumes"] if "secret" in one]
     assert volume["secret"]["secretName"] == certificate["secretName"]
-    env = env_of(deployment)
+    env = charts.env_of(deployment)
     assert f"{env['WEBHOOK_SERVICE']}.addons.svc" in certificate["dnsNames"]
     assert env["ADMISSION_SERVER_CERTS_DIR"]
     assert charts.only(objects, "Issuer")["metadata"]["name"] == certificate["issuerRef"]["name"]
@@ -268,7 +265,7 @@ def test_without_a_lease_the_old_operator_ends_before_a_new_one_begins(
 ) -> None:
     deployment = charts.only(charts.render(devcluster.helm, OFF), "Deployment")
     assert deployment["spec"]["strategy"] == {"type": "Recreate"}
-    assert env_of(deployment)["ADDON_OPERATOR_HA"] == "false"
+    assert charts.env_of(deployment)["ADDON_OPERATOR_HA"] == "false"
 
 
 def test_edits_of_the_values_configmap_outlive_upgrades_and_the_release(

@@ -5,7 +5,7 @@ import pathlib
 import pytest
 
 from addon_operator.devcluster import handle
-from tests.integration import charts, test_chart
+from tests.integration import charts
 
 pytestmark = pytest.mark.integration
 
@@ -47,7 +47,7 @@ def test_what_the_chart_makes_nobody_needs_to_create(helm: pathlib.Path) -> None
         assert made["metadata"]["name"] == "addon-operator-addons"
         assert "webhooks" not in made
     assert "data" not in named(objects, "Secret", "addon-operator-admission")
-    env = test_chart.env_of(charts.only(objects, "Deployment"))
+    env = charts.env_of(charts.only(objects, "Deployment"))
     assert env["WEBHOOK_CONFIGURATION"] == "addon-operator-addons"
     rules = rules_of(objects, "addon-operator")
     assert creatable(rules) == {"configmaps", "secrets", "events", "leases", "modules"}
@@ -107,7 +107,7 @@ def test_requests_about_pods_reach_those_pods_alone_that_admit(helm: pathlib.Pat
 def test_the_parts_are_told_what_they_are(helm: pathlib.Path) -> None:
     objects = charts.render(helm, SEPARATE | ENGINE_ONLY)
     operator, admission = (
-        test_chart.env_of(named(objects, "Deployment", name))
+        charts.env_of(named(objects, "Deployment", name))
         for name in ("addon-operator", "addon-operator-admission")
     )
     assert (operator["ADMISSION_SERVER_ENABLED"], admission["ADMISSION_SERVER_ENABLED"]) == ("false", "true")
@@ -186,7 +186,7 @@ def test_the_authority_of_the_api_servers_certificate_is_mounted_where_pods_are_
     (volume,) = [one for one in pod["volumes"] if one["name"] == "client-ca"]
     (mount,) = [one for one in pod["containers"][0]["volumeMounts"] if one["name"] == "client-ca"]
     assert volume["configMap"] == {"name": "apiserver"}
-    env = test_chart.env_of(named(objects, "Deployment", "addon-operator-admission"))
+    env = charts.env_of(named(objects, "Deployment", "addon-operator-admission"))
     assert env["WEBHOOK_CLIENT_CA"] == f"{mount['mountPath']}/client.pem"
     assert "client-ca" not in str(named(objects, "Deployment", "addon-operator"))
     both = given | {"webhook.clientCA.secretName": "apiserver"}

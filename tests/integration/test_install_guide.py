@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from tests.integration import operator_process, test_readme
+from tests.integration import operator_process, typing_pages
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
@@ -26,7 +26,7 @@ def test_the_install_guide_can_be_rehearsed_as_typed(tmp_path: pathlib.Path) -> 
     for number, port in ports.items():
         script = script.replace(f"localhost:966{number}", f"localhost:{port}")
     script = script.replace('"966$1"', f'"$([ "$1" = 1 ] && echo {ports["1"]} || echo {ports["2"]})"')
-    printed = test_readme.typed(script, tmp_path, operator_process.free_port(), seconds=400)
+    printed = typing_pages.typed(script, tmp_path, operator_process.free_port(), seconds=400)
     assert re.findall(r"^addon_operator_leader (\S+)", printed, flags=re.MULTILINE) == ["1.0", "0.0", "1.0"]
     assert re.search(r"^web +Ready +True", printed, flags=re.MULTILINE)
     assert re.search(r"Warning +InvalidValues +configmap/addon-operator", printed)

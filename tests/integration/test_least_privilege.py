@@ -8,7 +8,7 @@ import pytest
 
 from addon_operator.devcluster import api, handle, layout
 from addon_operator.process import commands
-from tests.integration import admitting, charts, operator_process, operator_site, test_module_objects
+from tests.integration import admitting, charts, module_objects, operator_process, operator_site
 
 pytestmark = pytest.mark.integration
 
@@ -173,7 +173,7 @@ def test_definitions_that_are_missing_are_created_by_a_right_that_is_held_to_the
 def test_the_definition_of_an_older_version_is_replaced_by_the_same_rights(
     devcluster: handle.DevCluster, site: operator_site.Site
 ) -> None:
-    modules = test_module_objects.Modules(site, devcluster)
+    modules = module_objects.Modules(site, devcluster)
     modules.leave_definition("addon-operator")
     modules.add(10, "web")
     with charts.installed(devcluster, site, {}) as installation, charts.operating(installation) as operator:

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from tests.integration import operator_process, test_readme
+from tests.integration import operator_process, typing_pages
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
@@ -23,7 +23,7 @@ def test_the_tutorial_about_podpresets_works_as_typed(tmp_path: pathlib.Path) ->
         "--webhook-url https://127.0.0.1:9651",
         f"--webhook-url https://127.0.0.1:{admission} --admission-server-listen-port {admission}",
     )
-    printed = test_readme.typed(script, tmp_path, http, seconds=400)
+    printed = typing_pages.typed(script, tmp_path, http, seconds=400)
     for line in "".join(blocks("text")).replace("…\n", "").splitlines():
         assert line in printed, printed
     assert re.search(r"^allow-database .* 1 +0 ", printed, flags=re.MULTILINE), "one injected"

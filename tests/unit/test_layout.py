@@ -1,11 +1,22 @@
 """The source root is called ``operator``: it must never shadow the standard library's module of that name."""
 
+import ast
 import pathlib
 import re
 import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).parents[2]
+PACKAGE = ROOT / "operator" / "addon_operator"
+UNIT = ROOT / "tests" / "unit"
+MOST_FILES = 18
+"""Modules of a room, its ``__init__.py`` not counted."""
+ELSEWHERE = (".", "deploy", "docs", "scripts", "shell")
+"""Folders of unit tests whose subject is a folder of the repository, or no module of Python."""
+TOPICS = ("documentation", "hostile_requests", "malformed_objects")
+"""What a file of any room may be about, beside its modules."""
+LIBRARIES = ("hook", "shell")
+"""Their pages of documentation tell about them."""
 
 
 def test_the_source_root_is_no_package() -> None:
@@ -25,3 +36,52 @@ def test_the_page_about_architecture_tells_of_every_package() -> None:
     told = {package for cell in first_cells for package in re.findall(r"`(\w+)`", cell)}
     sources = (ROOT / "operator" / "addon_operator").iterdir()
     assert told == {path.name for path in sources if path.is_dir() and any(path.glob("*.[ps][yh]"))}
+
+
+def rooms() -> dict[str, pathlib.Path]:
+    """Every folder with modules, by its path in the package."""
+    folders = {path.parent for path in PACKAGE.rglob("*.py")} - {PACKAGE}
+    return {path.relative_to(PACKAGE).as_posix(): path for path in sorted(folders)}
+
+
+def modules(room: pathlib.Path) -> set[str]:
+    return {path.stem for path in room.glob("*.py")} - {"__init__"}
+
+
+def sentence(room: pathlib.Path) -> str:
+    return str(ast.get_docstring(ast.parse((room / "__init__.py").read_text("utf-8")))).splitlines()[0]
+
+
+def test_every_room_has_one_sentence_which_the_page_about_architecture_repeats() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+    told = dict(re.findall(r"^\| (?:&nbsp;| )*`([\w/]+)` \| (.+?) \|", page, flags=re.MULTILINE))
+    own = {name: sentence(room).replace("``", "`") for name, room in rooms().items() if name not in LIBRARIES}
+    assert {name: told.get(name) for name in own} == own
+
+
+def test_no_room_has_more_files_than_one_look_takes_in() -> None:
+    assert {
+        name: len(modules(room)) for name, room in rooms().items() if len(modules(room)) > MOST_FILES
+    } == {}
+
+
+def test_unit_tests_lie_where_their_subject_lies_and_are_named_for_it() -> None:
+    """The first words of a file's name are a module's of the same room; else it is one of some few topics."""
+    lost = []
+    for path in sorted(UNIT.rglob("test_*.py")):
+        where = path.parent.relative_to(UNIT).as_posix()
+        subject = path.stem.removeprefix("test_")
+        if where in ELSEWHERE or subject in TOPICS:
+            continue
+        known = modules(PACKAGE / where)
+        if not any(subject == name or subject.startswith(f"{name}_") for name in known):
+            lost.append(f"{where}/{subject}")
+    assert lost == []
+
+
+def test_no_test_file_is_imported_by_another() -> None:
+    named = re.compile(
+        r"^(?:from tests\S*\.test_|from tests\S* import .*\btest_|import tests\S*\.test_)", re.MULTILINE
+    )
+    tests = (ROOT / "tests").rglob("*.py")
+    assert [path.name for path in tests if named.search(path.read_text("utf-8"))] == []

@@ -1,4 +1,4 @@
-"""``$(VAR)`` expansion as Kubernetes does it in ``env``, ``command`` and ``args`` of a container.
+"""``$(VAR)`` expansion, pure: references, and the environment of a container.
 
 Usable as a library without a cluster; ``docs/reference/expansion.md`` has the rules and examples.
 """

@@ -1,4 +1,4 @@
-"""PodPresets: which pods they match, what they add to a pod, and what stands in the way.
+"""PodPresets, pure: selection, merge and conflicts.
 
 Pure: everything here works on decoded JSON and neither reads nor writes anything.
 """

@@ -247,7 +247,7 @@ def test_an_operator_of_another_version_is_one_sentence(
     monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], answer: str
 ) -> None:
     monkeypatch.setattr(debug_client.DebugClient, "_request", lambda *_: answer)
-    assert error(*arguments).startswith("the answer is none of this version of addon-operator")
+    assert error(*arguments).startswith("the answer is not one of this version of addon-operator")
     assert document(*arguments) == json.loads(answer)
     assert completions("module", "values", "w") == []
 

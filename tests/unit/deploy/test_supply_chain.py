@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.unit import scripts_loaded
 from tests.unit.deploy import dockerfile
+from tests.unit.scripts import scripts_loaded
 
 pin_images: Any = scripts_loaded.load("pin_images")
 

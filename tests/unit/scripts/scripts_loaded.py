@@ -4,7 +4,7 @@ import importlib.util
 import pathlib
 import types
 
-ROOT = pathlib.Path(__file__).parents[2]
+ROOT = pathlib.Path(__file__).parents[3]
 
 
 def load(name: str) -> types.ModuleType:

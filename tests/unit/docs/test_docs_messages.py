@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-ROOT = pathlib.Path(__file__).parents[2]
+ROOT = pathlib.Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "how-to" / "troubleshoot.md"
 ROW = re.compile(r"^\| (?P<first>.*?) \| .* \|$", re.MULTILINE)
 GAP = "…"

@@ -6,9 +6,9 @@ import types
 
 import pytest
 
-from tests.unit import scripts_loaded
+from tests.unit.scripts import scripts_loaded
 
-ROOT = pathlib.Path(__file__).parents[2]
+ROOT = pathlib.Path(__file__).parents[3]
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ import yaml
 from addon_operator.cli import main
 from addon_operator.settings import setting_names, settings
 from addon_operator.telemetry import metrics
-from tests.unit.pages import PAGES, ROOT, name
+from tests.unit.docs.pages import PAGES, ROOT, name
 
 IN_CAPITALS = re.compile(r"\b[A-Z][A-Z0-9]+(?:_[A-Z0-9]+)+\b")
 PLACEHOLDER = re.compile(r"(ADDON|SHELL)_OPERATOR_X")

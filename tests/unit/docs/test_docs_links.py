@@ -5,7 +5,7 @@ import pathlib
 import re
 from collections.abc import Iterator
 
-from tests.unit.pages import PAGES, ROOT, name
+from tests.unit.docs.pages import PAGES, ROOT, name
 
 LINK = re.compile(r"(?<!!)\[(?:[^\]\[]|\[[^\]]*\])*\]\((?P<target>[^)\s]+)\)")
 HEADING = re.compile(r"^#{1,6} +(?P<text>.+?) *#*$", re.MULTILINE)

@@ -1,0 +1,40 @@
+"""Types what a page of the documentation says into a shell."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).parents[2]
+ENVIRONMENT_LINE = "make .venv/bin/addon-operator && source .venv/bin/activate"
+TYPING_SECONDS = 120
+
+
+def environment(directory: pathlib.Path, port: int) -> dict[str, str]:
+    """A newcomer's, but with a control plane and a port of this test's own."""
+    kept = ("HOME", "XDG_CACHE_HOME", "ADDON_OPERATOR_DEVCLUSTER_CACHE")
+    return {name: os.environ[name] for name in kept if name in os.environ} | {
+        "PATH": f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}",
+        "ADDON_OPERATOR_DEVCLUSTER_STATE": str(directory / "clusters"),
+        "ADDON_OPERATOR_LISTEN_PORT": str(port),
+        "ADDON_OPERATOR_TMP_DIR": str(directory / "tmp"),
+    }
+
+
+def typed(script: str, directory: pathlib.Path, port: int, seconds: float = TYPING_SECONDS) -> str:
+    """What a shell prints that gets this script; its processes do not outlive it."""
+    bash = shutil.which("bash") or "bash"
+    ended = 'trap "kill \\$(jobs -p) 2>/dev/null || true; addon-operator devcluster down >/dev/null" EXIT\n'
+    done = subprocess.run(
+        [bash, "-euo", "pipefail", "-c", ended + script],
+        cwd=directory,
+        env=environment(directory, port),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=seconds,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    return done.stdout

@@ -22,10 +22,8 @@ from addon_operator.engine.modules import (
     module_crds,
     module_files,
     module_hooks,
-    module_loader,
     module_reload,
     module_run,
-    module_scan,
     module_watch,
 )
 from addon_operator.engine.queues import queue_set
@@ -174,8 +172,8 @@ class Graph:
         if not self._settings.watch_modules:
             return None
         directories = self._settings.modules_dirs
-        first = module_scan.scan(directories)
-        loader = module_loader.ModuleLoader(
+        first = module_watch.scan(directories)
+        loader = module_watch.ModuleLoader(
             directories,
             self._settings.unnumbered_module_order,
             self._parts.modules,
@@ -183,7 +181,7 @@ class Graph:
             module_reload.config_check(self._values),
         )
 
-        async def take(loading: module_loader.Loading) -> None:
+        async def take(loading: module_watch.Loading) -> None:
             await running.reload(functools.partial(reload.take, loading))
 
         def refuse(problem: str) -> None:

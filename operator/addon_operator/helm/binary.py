@@ -50,7 +50,7 @@ async def find(configured: str | None, environ: Mapping[str, str], programs: chi
     match = _VERSION.match(version)
     if match is None:
         raise HelmBinaryError(
-            f"{path} is no Helm: 'helm version' printed {version[:80]!r} instead of a version; {_WHAT_TO_DO}"
+            f"{path} is not Helm: 'helm version' printed {version[:80]!r} instead of a version; {_WHAT_TO_DO}"
         )
     found = HelmBinary(path, version, int(match["major"]), int(match["minor"]))
     _check_version(found)

@@ -24,7 +24,7 @@ _STDERR_BYTES: Final = 4 * 1024 * 1024
 _LONG_VALUE: Final = 8
 """Shorter values are words that stand everywhere."""
 _ABOUT_THE_KUBECONFIG: Final = "Kubernetes configuration file is "
-"""Begins warnings that no module is the cause of: they are told once, not with each call."""
+"""Begins warnings that no module is the cause of: they are logged once, not with each call."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

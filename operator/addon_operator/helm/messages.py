@@ -75,7 +75,7 @@ class Explanation:
     text: str
     """For the log: without objects, and without any value if it may be one of a Secret."""
     without_values: str | None
-    """For everybody: names only. ``None`` if the text has no form that is known: nothing of it is told."""
+    """For everybody: names only. ``None`` if the form of the text is not known: nothing of it is shown."""
 
 
 def explanation(stderr: str, exit_code: int) -> Explanation:

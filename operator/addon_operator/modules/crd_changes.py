@@ -110,7 +110,7 @@ def progress(live: Mapping[str, Any]) -> Progress:
 
 
 def _conversion(live: JsonObject | None) -> JsonValue:
-    """The live conversion; the strategy ``None``, the default, is no setting that somebody made."""
+    """The live conversion; the strategy ``None``, the default, is not a setting that somebody made."""
     conversion = _part(live or {}, "spec").get("conversion")
     if isinstance(conversion, dict) and conversion.get("strategy") != "None":
         return conversion

@@ -75,8 +75,8 @@ def outline(text: str) -> dict[str, str] | None:
 def parse(text: str, source: str) -> list[Crd]:
     """The definitions of a file; empty documents are passed over.
 
-    Raises :class:`CrdFileError` for a document that is no CustomResourceDefinition, and
-    :class:`.YamlError` for a file that is no YAML; both say file and
+    Raises :class:`CrdFileError` for a document that is not a CustomResourceDefinition, and
+    :class:`.YamlError` for a file that is not YAML; both say file and
     document.
     """
     documents = yaml_reading.load_documents(text, source)

@@ -185,7 +185,7 @@ def decide(state: ReleaseState) -> Decision:
     revision = state.revision
     if revision is None or revision.status == UNINSTALLED:
         # A render as an upgrade would fail for charts that demand then what they make at the install.
-        return Install("there is no release yet")
+        return Install("first revision")
     stuck = _recovery(revision)
     if stuck is not None:
         return stuck

@@ -54,8 +54,8 @@ async def test_the_setting_comes_before_path(tmp_path: pathlib.Path) -> None:
         pytest.param("echo v3.16.4", "is Helm v3.16.4, which is too old", id="too old"),
         pytest.param("echo v2.17.0", "is Helm v2.17.0, which is too old", id="helm 2"),
         pytest.param("echo v5.0.0", "does not know yet", id="too new"),
-        pytest.param("echo hello world", "is no Helm: 'helm version' printed 'hello world'", id="garbage"),
-        pytest.param("true", "is no Helm: 'helm version' printed ''", id="silence"),
+        pytest.param("echo hello world", "is not Helm: 'helm version' printed 'hello world'", id="garbage"),
+        pytest.param("true", "is not Helm: 'helm version' printed ''", id="silence"),
         pytest.param("echo 'Error: broken' >&2; exit 3", "failed with code 3 (Error: broken)", id="failure"),
     ],
 )

@@ -94,7 +94,7 @@ def test_a_stuck_release_is_recovered_whatever_its_checksums_say(
 def test_without_a_release_it_is_installed_before_anything_is_rendered(
     last: release.Revision | None,
 ) -> None:
-    assert release.decide(state(last)) == release.Install("there is no release yet")
+    assert release.decide(state(last)) == release.Install("first revision")
 
 
 def test_no_revision_is_made_when_other_inputs_render_to_the_same_manifest() -> None:

@@ -84,7 +84,7 @@ class ClusterLookup:
             except api_errors.NotFound:
                 return wanted
             except api_errors.KubernetesError as error:
-                self._note(f"whether {kind} {wanted[0].name} is there cannot be told: {error}")
+                self._note(f"{kind} {wanted[0].name} cannot be looked up: {error}")
                 return ()
         return [resource for resource in wanted if resource.name not in present]
 

@@ -172,7 +172,7 @@ class _Planner:
         try:
             manifest = await self._manager.manifest(names.ModuleName(purge.release))
         except errors.AddonOperatorError as error:
-            return (f"what release {purge.release} consists of cannot be told: {error}",)
+            return (f"the manifest of release {purge.release} cannot be read: {error}",)
         return tuple(plan_report.taken_over(purge, manifest or "", modules, self._settings.namespace))
 
     async def _observe(self) -> plan.Observed:

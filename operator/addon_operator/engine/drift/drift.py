@@ -1,7 +1,7 @@
 """Drift: a resource of a release that disappears is restored from the record of the release.
 
 The resources of all releases are followed by their metadata, with one watch for each kind, which all modules
-share. A deletion is no reason when the module's own hook asked for it, and while Helm works on the release.
+share. A deletion does not count when the module's own hook asked for it, and while Helm works on the release.
 What cannot be restored makes a run of its module.
 Sources: "Release auto-healing" of the addon-operator documentation, whose event is called
 ``DetectAbsentHelmResources``.
@@ -69,17 +69,17 @@ class Drift:
         self._told_postponed: set[names.ModuleName] = set()
         self._for_helm: dict[names.ModuleName, dict[watched_resources.Watched, float]] = {}
         self._untold: dict[watched_resources.Watched, float] = {}
-        """What was restored and no watch has told of yet, and until when one has time to."""
+        """What was restored and no watch has reported yet, and until when one has time to."""
         self._wake = asyncio.Event()
         resources.listen(self)
 
     def missing(self, modules: Iterable[names.ModuleName]) -> None:
-        """A watch tells that resources of these modules are not there."""
+        """Take note that resources of these modules are not there."""
         for module in modules:
             self._look_in(module, SETTLE)
 
     def returned(self, resource: watched_resources.Watched) -> None:
-        """A watch tells that a resource is there (again): its next end is another matter."""
+        """Take note that a resource is there (again): its next end is another matter."""
         self._on_purpose = {pair for pair in self._on_purpose if pair[1] != resource}
         self._untold.pop(resource, None)
         for until in self._for_helm.values():
@@ -103,7 +103,7 @@ class Drift:
                 yield
         finally:
             self._at_work[module] -= 1
-            # Helm had its turn: what it did not make comes back as it was.
+            # After Helm's turn: what it did not make comes back as it was.
             for each in (waiting := self._for_helm.get(module, {})):
                 waiting[each] = self._clock.monotonic()
             if any(self._candidates(module)):
@@ -114,8 +114,8 @@ class Drift:
     ) -> tuple[str, ...]:
         """Restore what is absent before Helm begins; what stays absent, as a person calls it.
 
-        No watch tells of ``unknown`` resources yet: the API server is asked for each of them, and what the
-        client raises when there is no answer is raised.
+        No watch has reported ``unknown`` resources yet: the API server is asked for each of them.
+        Raises what the client raises when there is no answer.
         """
         absent = await self._absent(module) + await self._absent_of(unknown)
         if not absent:

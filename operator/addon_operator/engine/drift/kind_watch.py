@@ -50,7 +50,7 @@ class KindWatch:
         returned: Callable[[ObjectKey], None],
         trouble: Callable[["KindWatch"], None],
     ) -> None:
-        """``missing`` is told of the modules that an object is missing of, ``returned`` of every new object
+        """``missing`` gets the modules that an object is missing of, ``returned`` every new object
         that some module wants, and ``trouble`` when the objects cannot be followed.
         """
         self.scope = scope

@@ -62,7 +62,7 @@ class Restorer:
         namespace: str,
         is_brought: Callable[[str], bool] = lambda _: False,
     ) -> None:
-        """``namespace`` is that of the releases; ``is_brought`` tells whether somebody here sees to it that
+        """``namespace`` is that of the releases; ``is_brought`` says whether somebody here sees to it that
         the CustomResourceDefinition of that name comes back.
         """
         self._is_brought = is_brought

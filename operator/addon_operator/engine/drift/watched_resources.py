@@ -1,4 +1,4 @@
-"""Which resources the modules' releases have, and the watches that tell whether they are there."""
+"""Which resources the modules' releases have, and the watches that show whether they are there."""
 
 import asyncio
 import contextlib
@@ -22,7 +22,7 @@ class ResourceState(enum.StrEnum):
     PRESENT = "present"
     ABSENT = "absent"
     UNKNOWN = "unknown"
-    """The watch has not told yet."""
+    """The watch has not reported yet."""
     NOT_WATCHED = "not watched"
 
 
@@ -136,7 +136,7 @@ class WatchedResources:
                 yield watched
 
     async def settle(self, module: names.ModuleName, patience: float) -> tuple[Watched, ...]:
-        """Wait so many seconds for the first lists; the module's resources that they do not tell of then."""
+        """Wait so many seconds for the first lists; gives the module's resources that are still unknown."""
         pending = [watch for watch in self._watches_of(module) if not watch.has_answered.is_set()]
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(patience):
@@ -339,6 +339,6 @@ class WatchedResources:
         return returned
 
     def _in_trouble(self, watch: kind_watch.KindWatch) -> None:
-        # What was followed once comes back by itself; the informers count and tell their retries.
+        # What was followed once comes back by itself; the informers count and report their retries.
         if not watch.is_synced and watch.reason is not None:
             self._tell_not_watched(sorted(watch.modules), watch.scope.resource.kind, watch.reason)

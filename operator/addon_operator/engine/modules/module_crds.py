@@ -1,7 +1,7 @@
 """CustomResourceDefinitions of modules: read from ``crds/`` of the module and of the charts within its chart.
 
 They are applied before anything of the module runs. Each that was applied says so in an annotation, so that
-after a restart one list tells what there is to do, and nothing else is read whole.
+after a restart one list shows what there is to do, and nothing else is read whole.
 """
 
 import asyncio

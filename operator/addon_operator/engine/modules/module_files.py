@@ -80,7 +80,7 @@ def common_values(directory: pathlib.Path) -> sources.ValuesFile:
     Raises a :class:`.ConfigurationError` if it cannot be read.
     """
     if not directory.is_dir():
-        problem = "is no directory" if directory.exists() else "does not exist"
+        problem = "is not a directory" if directory.exists() else "does not exist"
         raise errors.ConfigurationError(
             f"modules directory {directory} {problem}; name it with MODULES_DIR or --modules-dir"
         )
@@ -165,7 +165,7 @@ def read_text(path: pathlib.Path) -> str:
         raise errors.ConfigurationError(f"{path} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:
         raise errors.ConfigurationError(
-            f"{path} is no UTF-8 text (byte {error.start}); save it as UTF-8"
+            f"{path} is not UTF-8 text (byte {error.start}); save it as UTF-8"
         ) from None
 
 
@@ -184,7 +184,7 @@ def check_unique(found: Sequence[ModuleFiles]) -> None:
 def _warnings(found: Sequence[ModuleFiles]) -> tuple[str, ...]:
     scripts = (files.module.enabled_script for files in found)
     not_run = (
-        f"{script} is not executable and is passed over; make it executable with 'chmod +x'"
+        f"{script} is not executable and is ignored; make it executable with 'chmod +x'"
         for script in scripts
         if script is not None and not os.access(script, os.X_OK)
     )

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Callable, Collection
 
 from addon_operator.engine import events, reactions, state
-from addon_operator.engine.modules import module_files, module_hooks, module_loader
+from addon_operator.engine.modules import module_files, module_hooks, module_watch
 from addon_operator.engine.sources import config_sync
 from addon_operator.kernel import errors, names
 from addon_operator.modules import model
@@ -42,8 +42,8 @@ class ModuleReload:
         self._tell = tell
         self._end = end
 
-    async def take(self, loading: module_loader.Loading) -> reactions.Reaction:
-        """Take the modules in, and tell what has to follow."""
+    async def take(self, loading: module_watch.Loading) -> reactions.Reaction:
+        """Take the modules in; the result is what has to follow."""
         before = self._observe()
         loaded = loading.loaded
         self._values.set_files(
@@ -97,7 +97,7 @@ def _places(modules: dict[names.ModuleName, model.Module]) -> dict[names.ModuleN
     }
 
 
-def config_check(values: store.ValuesStore) -> module_loader.Check:
+def config_check(values: store.ValuesStore) -> module_watch.Check:
     """Whether the ConfigMap, as it is in force, is still right with the files of a module."""
 
     def check(shared: module_files.LoadedModules, files: module_files.ModuleFiles) -> str | None:
@@ -105,7 +105,7 @@ def config_check(values: store.ValuesStore) -> module_loader.Check:
         violations = alone.config_violations(values.config)
         if not violations:
             return None
-        told = "; ".join(map(str, violations))
-        return f"module {files.module.name}: the values ConfigMap would not be valid any more: {told}"
+        found = "; ".join(map(str, violations))
+        return f"module {files.module.name}: the values ConfigMap would no longer be valid: {found}"
 
     return check

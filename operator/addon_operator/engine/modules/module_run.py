@@ -41,7 +41,7 @@ class ModuleRunner:
         self._tell = tell
 
     async def run(self, task: tasks.Task) -> None:
-        """One try of a module run. What had succeeded in an earlier try is not repeated.
+        """One try of a module run. What succeeded in an earlier try is not repeated.
 
         Only ``beforeHelm`` hooks run again when the check before Helm, or Helm itself, failed.
 
@@ -72,7 +72,7 @@ class ModuleRunner:
         _begin_try(task, module)
         # Enabled again before this ends, it starts up again.
         module.started = module.settled = False
-        # The error of a run is no reason any more.
+        # The error of a run does not matter any more.
         self._states.mark(name, state.ModuleStatus.DELETING, None if task.attempts else "")
         try:
             await self._remove(task, module)

@@ -1,21 +1,229 @@
-"""Watches the modules directories by looking at them again and again.
+"""Modules that change on disk: noticed by repeated scans, and read again when they have come to rest.
 
-There is no portable way to be told of changes: mounted volumes and network file systems tell nothing.
+There is no portable way to be notified of changes: mounted volumes and network file systems send nothing.
+What is wrong stays as it was.
 """
 
 import asyncio
+import dataclasses
+import hashlib
+import os
 import pathlib
+import stat
 import time
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Final
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from typing import Final, NewType
 
 from addon_operator.aio import waiting
-from addon_operator.engine.modules import module_loader, module_scan
+from addon_operator.engine.modules import module_files
+from addon_operator.kernel import errors, names
+from addon_operator.values import sources
+from addon_operator.values.schema import cel_rules, schema_rules
 
 INTERVAL: Final = 1.0
 """Seconds between two looks; more when a look takes long."""
 _SHARE: Final = 0.05
 """Of the time that looks may take."""
+Fingerprint = NewType("Fingerprint", bytes)
+"""Equal as long as names, sizes, modes and times of change of a file or of all files of a directory are."""
+
+_PASSED: Final = frozenset({"__pycache__", "venv", "node_modules"})
+_PASSED_SUFFIXES: Final = (".pyc", "~", ".swp", ".tmp")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Scan:
+    """The state of all modules directories at one moment."""
+
+    common: Mapping[pathlib.Path, Fingerprint]
+    """``values.yaml`` of each modules directory, by the directory."""
+    modules: Mapping[pathlib.Path, Fingerprint]
+    """Each module's directory."""
+
+    def of(self, directory: pathlib.Path) -> list[pathlib.Path]:
+        """The directories of modules in a modules directory, by name."""
+        return sorted(path for path in self.modules if path.parent == directory)
+
+
+def scan(directories: Sequence[pathlib.Path]) -> Scan:
+    """Look at the directories; files that editors and interpreters leave behind do not count.
+
+    Raises :class:`OSError` when one of them cannot be read.
+    """
+    modules = [path for directory in directories for path in module_files.module_directories(directory)]
+    return Scan(
+        {directory: _of_file(directory / module_files.VALUES_FILE) for directory in directories},
+        {path: _of_directory(path) for path in modules},
+    )
+
+
+def _of_file(path: pathlib.Path) -> Fingerprint:
+    try:
+        return _fingerprint([(path.name, path.stat())])
+    except FileNotFoundError:
+        return Fingerprint(b"")
+
+
+def _of_directory(directory: pathlib.Path) -> Fingerprint:
+    return _fingerprint(sorted(_files(directory), key=lambda entry: entry[0]))
+
+
+def _fingerprint(entries: Sequence[tuple[str, os.stat_result]]) -> Fingerprint:
+    digest = hashlib.blake2b(digest_size=16)
+    for name, status in entries:
+        known = (status.st_mtime_ns, status.st_size, status.st_mode, status.st_ino)
+        digest.update(f"{name}\0{known}\n".encode(errors="surrogateescape"))
+    return Fingerprint(digest.digest())
+
+
+def _files(directory: pathlib.Path) -> Iterator[tuple[str, os.stat_result]]:
+    """All files below a directory, symbolic links followed, each directory once."""
+    pending, seen = [("", str(directory))], set[tuple[int, int]]()
+    while pending:
+        prefix, path = pending.pop()
+        try:
+            with os.scandir(path) as entries:
+                found = [(entry, entry.stat()) for entry in entries if not _is_passed(entry.name)]
+        except FileNotFoundError:
+            # Something goes away just now: the next look tells.
+            continue
+        for entry, status in found:
+            name = f"{prefix}{entry.name}"
+            if not stat.S_ISDIR(status.st_mode):
+                yield name, status
+            elif (status.st_dev, status.st_ino) not in seen:
+                seen.add((status.st_dev, status.st_ino))
+                pending.append((f"{name}/", entry.path))
+
+
+def _is_passed(name: str) -> bool:
+    return name.startswith(".") or name in _PASSED or name.endswith(_PASSED_SUFFIXES)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Loading:
+    """What came of a change on disk."""
+
+    loaded: module_files.LoadedModules
+    """All modules as they are to be from now on."""
+    touched: frozenset[names.ModuleName]
+    """Modules that are new or whose directory changed, and could be read."""
+    problems: tuple[str, ...] = ()
+    """What was wrong and therefore left as it was, one sentence each."""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What checks nothing in the schemas of the touched modules, one sentence each."""
+        touched = (files for files in self.loaded.modules if files.module.name in self.touched)
+        return tuple(warning for files in touched for warning in files.values.schemas.warnings)
+
+
+Check = Callable[[module_files.LoadedModules, module_files.ModuleFiles], str | None]
+"""Why the files of a module cannot be taken in although they can be read; ``None`` if they can."""
+
+
+class ModuleLoader:
+    """Remembers what was loaded last, and reads what changed since."""
+
+    def __init__(
+        self,
+        directories: Sequence[pathlib.Path],
+        unnumbered_order: int,
+        loaded: module_files.LoadedModules,
+        first: Scan,
+        check: Check,
+    ) -> None:
+        """``loaded`` is what ``first`` shows."""
+        self._directories = tuple(directories)
+        self._unnumbered_order = unnumbered_order
+        self._loaded = loaded
+        self._last = first
+        self._check = check
+
+    def load(self, now: Scan) -> Loading:
+        """Read what changed since the last time; to be called in a thread."""
+        reading = _Reading(self._loaded, self._last, now, self._check)
+        try:
+            loading = reading.read(self._directories, self._unnumbered_order)
+        except errors.ConfigurationError as error:
+            loading = Loading(self._loaded, frozenset(), (*reading.problems, str(error)))
+        self._loaded, self._last = loading.loaded, now
+        return loading
+
+
+class _Reading:
+    def __init__(
+        self,
+        before: module_files.LoadedModules,
+        last: Scan,
+        now: Scan,
+        check: Check,
+    ) -> None:
+        self.problems: list[str] = []
+        self._before = before
+        self._last = last
+        self._now = now
+        self._check = check
+        self._kept = {files.module.path: files for files in before.modules}
+        self._evaluator: schema_rules.RuleEvaluator = cel_rules.CelEvaluator()
+        self._touched: set[names.ModuleName] = set()
+
+    def read(self, directories: Sequence[pathlib.Path], unnumbered_order: int) -> Loading:
+        common = tuple(map(self._common, directories, self._before.common))
+        shared = dataclasses.replace(self._before, common=common)
+        found = [
+            files
+            for directory, values in zip(directories, common, strict=True)
+            for path in self._now.of(directory)
+            if (files := self._module(path, values, unnumbered_order, shared)) is not None
+        ]
+        module_files.check_unique(found)
+        found.sort(key=lambda files: files.module.run_order)
+        loaded = dataclasses.replace(shared, modules=tuple(found))
+        return Loading(loaded, frozenset(self._touched), tuple(self.problems))
+
+    def _common(self, directory: pathlib.Path, kept: sources.ValuesFile) -> sources.ValuesFile:
+        if self._now.common[directory] == self._last.common.get(directory):
+            return kept
+        try:
+            return module_files.common_values(directory)
+        except errors.ConfigurationError as error:
+            self.problems.append(str(error))
+            return kept
+
+    def _module(
+        self,
+        path: pathlib.Path,
+        common: sources.ValuesFile,
+        unnumbered_order: int,
+        shared: module_files.LoadedModules,
+    ) -> module_files.ModuleFiles | None:
+        kept = self._kept.get(path)
+        is_same = self._now.modules[path] == self._last.modules.get(path)
+        if is_same and (kept is None or kept.values.common is common):
+            return kept
+        try:
+            files = self._read(path, common, unnumbered_order, kept if is_same else None)
+        except errors.ConfigurationError as error:
+            self.problems.append(str(error))
+            return kept
+        if problem := self._check(shared, files):
+            self.problems.append(problem)
+            return kept
+        if not is_same:
+            self._touched.add(files.module.name)
+        return files
+
+    def _read(
+        self,
+        path: pathlib.Path,
+        common: sources.ValuesFile,
+        unnumbered_order: int,
+        kept: module_files.ModuleFiles | None,
+    ) -> module_files.ModuleFiles:
+        if kept is not None:
+            return dataclasses.replace(kept, values=dataclasses.replace(kept.values, common=common))
+        return module_files.read_module(path, common, unnumbered_order, self._evaluator)
 
 
 class ModuleWatch:
@@ -24,14 +232,14 @@ class ModuleWatch:
     def __init__(
         self,
         directories: Sequence[pathlib.Path],
-        loader: module_loader.ModuleLoader,
-        first: module_scan.Scan,
+        loader: ModuleLoader,
+        first: Scan,
         *,
-        take: Callable[[module_loader.Loading], Awaitable[None]],
+        take: Callable[[Loading], Awaitable[None]],
         refused: Callable[[str], None],
         sleep: waiting.Sleep = asyncio.sleep,
     ) -> None:
-        """``take`` takes in what was loaded; ``refused`` is told what is wrong with what was not."""
+        """``take`` takes in what was loaded; ``refused`` gets what is wrong with what was not."""
         self._directories = tuple(directories)
         self._loader = loader
         self._taken = self._seen = first
@@ -63,16 +271,16 @@ class ModuleWatch:
             self._refused(problem)
         await self._take(loading)
 
-    async def _scan(self) -> module_scan.Scan | None:
+    async def _scan(self) -> Scan | None:
         try:
-            found = await asyncio.to_thread(module_scan.scan, self._directories)
+            found = await asyncio.to_thread(scan, self._directories)
         except OSError as error:
-            self._tell(f"{error.filename} cannot be read: {error.strerror}")
+            self._report(f"{error.filename} cannot be read: {error.strerror}")
             return None
         self._trouble = ""
         return found
 
-    def _tell(self, trouble: str) -> None:
+    def _report(self, trouble: str) -> None:
         if trouble != self._trouble:
             self._refused(trouble)
         self._trouble = trouble

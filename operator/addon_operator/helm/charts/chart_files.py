@@ -39,7 +39,7 @@ class Mention(enum.Flag):
     LOOKUP = enum.auto()
     """Objects in the cluster."""
     FILES = enum.auto()
-    """Files of the chart that are no templates."""
+    """Files of the chart that are not templates."""
     TPL = enum.auto()
     """Templates within the values."""
     VARIATION = enum.auto()

@@ -44,7 +44,7 @@ def decode(stored: str, *, is_secret: bool) -> Content:
     # Helm leaves empty fields out: a chart whose templates are all switched off has no manifest.
     manifest = decoded.get("manifest", "")
     if not isinstance(manifest, str):
-        raise binascii.Error("the manifest is no text")
+        raise binascii.Error("the manifest is not a text")
     return Content(
         manifest,
         tuple(str(hook.get("manifest") or "") for hook in decoded.get("hooks") or ()),
@@ -62,7 +62,7 @@ def _decoded(stored: str, *, is_secret: bool) -> Mapping[str, Any]:
         content = _unpacked(content)
     decoded: Mapping[str, Any] | None = orjson.loads(content)
     if not isinstance(decoded, dict):
-        raise binascii.Error("the release is no object")
+        raise binascii.Error("the release is not an object")
     return decoded
 
 

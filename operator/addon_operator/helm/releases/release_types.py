@@ -58,7 +58,7 @@ class Options:
     go_operator_labels: Mapping[str, str] = dataclasses.field(
         default_factory=lambda: {"heritage": "addon-operator"}
     )
-    """Labels that the Go operator puts on each object (``CRD_EXTRA_LABELS``): they are no difference."""
+    """Labels that the Go operator puts on each object (``CRD_EXTRA_LABELS``): they make no difference."""
     take_ownership: TakeOwnership = TakeOwnership.ALWAYS
 
 
@@ -102,7 +102,7 @@ class ReleaseOutcome:
     by: release.SkippedBy | None = None
     """What showed that nothing was to be done, when nothing was done."""
     recovered: tuple[str, ...] = ()
-    """What had to be repaired first, for a person."""
+    """What was repaired first, for a person."""
     adopted: tuple[str, ...] = ()
     """Objects that existed and became the release's, for a person."""
     seconds: Mapping[Operation, float] = dataclasses.field(default_factory=dict)

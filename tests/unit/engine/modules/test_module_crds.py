@@ -85,7 +85,7 @@ async def test_a_refused_definition_is_told_with_module_file_and_document_and_st
         ("kind: Service", "a.yaml, document 1: not a CustomResourceDefinition"),
         (CRD % "b", "b.yaml, document 1: b.example.com is defined by"),
         ("a: [", "invalid YAML"),
-        ("\udcff", "is no UTF-8 text"),
+        ("\udcff", "is not UTF-8 text"),
     ],
     ids=["other kind", "twice", "broken", "binary"],
 )

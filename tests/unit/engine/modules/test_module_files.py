@@ -71,7 +71,7 @@ def test_a_missing_directory_is_named_with_its_setting(tmp_path: pathlib.Path) -
 
 def test_a_file_in_place_of_a_directory_is_told_as_that(tmp_path: pathlib.Path) -> None:
     (tmp_path / "modules").touch()
-    with pytest.raises(errors.ConfigurationError, match="modules is no directory"):
+    with pytest.raises(errors.ConfigurationError, match="modules is not a directory"):
         module_files.load([tmp_path / "modules"], 1)
 
 

@@ -12,9 +12,7 @@ from addon_operator.engine import events, reactions, state
 from addon_operator.engine.modules import (
     module_files,
     module_hooks,
-    module_loader,
     module_reload,
-    module_scan,
     module_watch,
 )
 from addon_operator.engine.sources import config_sync
@@ -49,8 +47,8 @@ class Bench:
         self.reactions: list[reactions.Reaction] = []
         self.sleep: waiting.Sleep = asyncio.sleep
         """A test may put its own in its place."""
-        first = module_scan.scan([root])
-        loader = module_loader.ModuleLoader([root], 1, loaded, first, module_reload.config_check(self.values))
+        first = module_watch.scan([root])
+        loader = module_watch.ModuleLoader([root], 1, loaded, first, module_reload.config_check(self.values))
         self.reload = module_reload.ModuleReload(
             self.values,
             self.states,
@@ -66,7 +64,7 @@ class Bench:
     async def _pause(self, seconds: float) -> None:
         await self.sleep(seconds)
 
-    async def _take(self, loading: module_loader.Loading) -> None:
+    async def _take(self, loading: module_watch.Loading) -> None:
         self.reactions.append(await self.reload.take(loading))
 
     async def set_modules(self) -> None:
@@ -250,7 +248,7 @@ async def test_a_schema_that_the_config_map_breaks_is_refused(bench: Bench) -> N
     bench.write("010-web/openapi/config-values.yaml", SCHEMA % 5)
     assert await bench.changed() == reactions.Reaction()
     [refusal] = bench.refusals
-    assert refusal.startswith("module web: the values ConfigMap would not be valid any more: ")
+    assert refusal.startswith("module web: the values ConfigMap would no longer be valid: ")
     bench.write("010-web/openapi/config-values.yaml", SCHEMA % 10)
     assert await bench.changed() == reactions.Reaction(runs=(WEB,))
 

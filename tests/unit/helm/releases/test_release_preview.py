@@ -37,7 +37,7 @@ def frozen(world: fakes.World) -> str:
 
 async def test_a_missing_release_would_be_installed(world: fakes.World, module_dir: pathlib.Path) -> None:
     made = await world.manager().preview(asked(module_dir))
-    assert (made.action, made.revision, made.reason) == (INSTALL, None, "there is no release yet")
+    assert (made.action, made.revision, made.reason) == (INSTALL, None, "first revision")
     assert [(change.kind, str(change.key)) for change in made.changes] == [("added", "ConfigMap web")]
     assert world.helm.verbs == ["template"]
     assert world.api.objects == {}

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from addon_operator.engine.modules import module_scan
+from addon_operator.engine.modules import module_watch
 
 
 @pytest.fixture
@@ -48,31 +48,31 @@ def replace_file(modules: pathlib.Path) -> None:
 def test_changes_below_a_module_are_noticed_and_told_apart(
     modules: pathlib.Path, change: Callable[[pathlib.Path], None]
 ) -> None:
-    before = module_scan.scan([modules])
+    before = module_watch.scan([modules])
     change(modules)
-    now = module_scan.scan([modules])
+    now = module_watch.scan([modules])
     assert now.modules[modules / "010-web"] != before.modules[modules / "010-web"]
     assert now.modules[modules / "020-db"] == before.modules[modules / "020-db"]
     assert now.common == before.common
 
 
 def test_a_scan_without_a_change_is_equal(modules: pathlib.Path) -> None:
-    assert module_scan.scan([modules]) == module_scan.scan([modules])
+    assert module_watch.scan([modules]) == module_watch.scan([modules])
 
 
 @pytest.mark.parametrize("name", ["__pycache__/a.pyc", ".git/x", "a.sh~", ".a.sh.swp", "venv/bin/python"])
 def test_what_editors_and_interpreters_leave_behind_is_no_change(modules: pathlib.Path, name: str) -> None:
-    before = module_scan.scan([modules])
+    before = module_watch.scan([modules])
     path = modules / "010-web" / "hooks" / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("x")
-    assert module_scan.scan([modules]) == before
+    assert module_watch.scan([modules]) == before
 
 
 def test_the_common_values_are_their_own_change(modules: pathlib.Path) -> None:
-    before = module_scan.scan([modules])
+    before = module_watch.scan([modules])
     (modules / "values.yaml").unlink()
-    now = module_scan.scan([modules])
+    now = module_watch.scan([modules])
     assert now.modules == before.modules
     assert now.common != before.common
 
@@ -81,17 +81,17 @@ def test_links_are_followed_and_circles_end(modules: pathlib.Path) -> None:
     web = modules / "010-web"
     (web / "circle").symlink_to(web)
     (web / "link").symlink_to(modules / "020-db")
-    before = module_scan.scan([modules])
+    before = module_watch.scan([modules])
     (modules / "020-db" / "x").touch()
-    now = module_scan.scan([modules])
+    now = module_watch.scan([modules])
     assert now.modules[web] != before.modules[web]
 
 
 def test_modules_are_found_by_their_directory(modules: pathlib.Path, tmp_path: pathlib.Path) -> None:
     other = tmp_path / "010-web" / "hooks"
-    assert module_scan.scan([modules, other]).of(modules) == [modules / "010-web", modules / "020-db"]
+    assert module_watch.scan([modules, other]).of(modules) == [modules / "010-web", modules / "020-db"]
 
 
 def test_a_missing_modules_directory_is_an_error(tmp_path: pathlib.Path) -> None:
     with pytest.raises(FileNotFoundError):
-        module_scan.scan([tmp_path / "nowhere"])
+        module_watch.scan([tmp_path / "nowhere"])

@@ -108,7 +108,6 @@ class Graph:
             clock=self._clock,
             parallelism=self._settings.modules_parallelism,
         )
-        self._schedules = schedules.Schedules(self._clock)
         self._hook_tasks = hook_tasks.HookTasks(
             self._queues, self._executor, triggers.FollowedObjects(), self._inbox, self._clock
         )
@@ -116,7 +115,7 @@ class Graph:
             self._hook_tasks,
             self._watches,
             jq_filters.JqFilters(parts.jq),
-            self._schedules,
+            schedules.Schedules(self._clock),
             self._tell,
             parts.warn,
         )
@@ -153,8 +152,9 @@ class Graph:
         made_of = self._steps(hooks)
         on_failure = converge.OnFailure(self._settings.converge_on_failure)
         converger = converge.Converger(self._queues.main, made_of, self._tell, on_failure=on_failure)
-        sources = engine.Sources(hooks, self._bindings, self._schedules)
-        running = engine.Engine(self._inbox, self._queues, sources, converger, self._states, self._tell)
+        running = engine.Engine(
+            self._inbox, self._queues, converger, self._bindings, self._states, self._tell
+        )
         return Operator(
             running,
             self._watches,

@@ -1,13 +1,12 @@
 """The engine: queues, the converger, and the reactions to edits and to hooks."""
 
 import asyncio
-import dataclasses
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Final
 
 from addon_operator.aio import waiting
 from addon_operator.engine import events, intents, reactions, state
-from addon_operator.engine.bindings import hook_bindings, schedules
+from addon_operator.engine.bindings import hook_bindings
 from addon_operator.engine.converge import converge
 from addon_operator.engine.queues import queue_set, task_queue, tasks
 from addon_operator.kernel import names
@@ -22,15 +21,6 @@ _LOOK_AGAIN: Final = 0.5
 """Seconds between two looks at whether the first converge got stuck."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Sources:
-    """What wakes hooks: the bindings of all hooks, and the schedules among them."""
-
-    global_hooks: Sequence[state.Hook]
-    bindings: hook_bindings.HookBindings
-    schedules: schedules.Schedules
-
-
 class Engine:
     """Takes intents out of its inbox and turns them into tasks, until cancelled."""
 
@@ -38,16 +28,16 @@ class Engine:
         self,
         inbox: intents.Inbox,
         queues: queue_set.QueueSet,
-        sources: Sources,
         converger: converge.Converger,
+        bindings: hook_bindings.HookBindings,
         states: state.ModuleStates,
         tell: events.Listener,
     ) -> None:
         self._inbox = inbox
         self._queues = queues
         self._queue = queues.main
-        self._sources = sources
         self._converger = converger
+        self._bindings = bindings
         self._make = converger.make
         self._states = states
         self._tell = tell
@@ -62,16 +52,11 @@ class Engine:
         """All queues."""
         return self._queues.all
 
-    @property
-    def bindings(self) -> hook_bindings.HookBindings:
-        """The bindings of all hooks, for status pages."""
-        return self._sources.bindings
-
     async def work(self) -> None:
         """Run the global ``onStartup`` hooks and Synchronizations, converge, then react, until cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._queues.work(), name="queues")
-            group.create_task(self._sources.schedules.work(), name="schedules")
+            group.create_task(self._bindings.work(), name="schedules")
             group.create_task(self._converger.work(), name="converge")
             group.create_task(self._start(), name="startup")
             group.create_task(self._react(), name="reactions")
@@ -130,7 +115,7 @@ class Engine:
 
     def forget(self, module: names.ModuleName) -> None:
         """End what runs and waits for a module that is gone; a purge of its release is no task of its own."""
-        self._sources.bindings.end(module)
+        self._bindings.end(module)
         kept = tasks.TaskKind.MODULE_PURGE
         self._queue.drop(lambda task: task.owner == module and task.kind is not kept)
 
@@ -176,12 +161,12 @@ class Engine:
         await self._bind_global_hooks()
         self._converger.request(ACTIVATION_STARTUP)
         await self._first_converge()
-        self._sources.bindings.tick(tasks.GLOBAL_OWNER)
-        self._sources.schedules.open()
+        self._bindings.tick(tasks.GLOBAL_OWNER)
+        self._bindings.open()
 
     async def _bind_global_hooks(self) -> None:
-        bindings, never = self._sources.bindings, asyncio.Event()
-        batches = await bindings.start(tasks.GLOBAL_OWNER, self._sources.global_hooks, never)
+        bindings, never = self._bindings, asyncio.Event()
+        batches = await bindings.start(tasks.GLOBAL_OWNER, self._make.global_hooks, never)
         for queued in [bindings.queue(batch, ACTIVATION_STARTUP) for batch in batches]:
             await queued.done
         await bindings.wait(tasks.GLOBAL_OWNER, never, patient=True)

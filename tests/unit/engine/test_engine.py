@@ -22,6 +22,10 @@ WEB, SCRIPTED, OFF = ModuleName("web"), ModuleName("scripted"), ModuleName("off"
 
 
 class Steps(fake_steps.FakeSteps):
+    def __init__(self, global_hooks: Sequence[state.Hook]) -> None:
+        super().__init__()
+        self.global_hooks = global_hooks
+
     def on_startup(self) -> Sequence[tasks.Task]:
         return [self.task("onStartup", tasks.TaskKind.GLOBAL_HOOK_RUN)]
 
@@ -42,7 +46,7 @@ class Bench:
             self.hooks, self.cluster, self.clock, inbox=self.inbox
         )
         self.queues, self.ticks = queues, ticks
-        self.steps = Steps()
+        self.steps = Steps(hooks)
         self.steps.plan = fake_steps.make_plan((10, [WEB, SCRIPTED]))
         self.converger = converge.Converger(
             queues.main, cast("task_factory.TaskFactory", self.steps), fakes.ignore
@@ -50,15 +54,7 @@ class Bench:
         modules = [module(WEB), module(SCRIPTED, pathlib.Path("enabled")), module(OFF)]
         states = state.ModuleStates(modules, fakes.ignore)
         states.enabled = (WEB, SCRIPTED)
-        parts = engine.Sources(hooks, bindings, ticks)
-        self.engine = engine.Engine(
-            self.inbox,
-            queues,
-            parts,
-            self.converger,
-            states,
-            fakes.ignore,
-        )
+        self.engine = engine.Engine(self.inbox, queues, self.converger, bindings, states, fakes.ignore)
         self.working: asyncio.Task[None] | None = None
 
     async def start(self) -> None:

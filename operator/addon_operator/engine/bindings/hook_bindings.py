@@ -78,6 +78,14 @@ class HookBindings:
         self._hooks: dict[str, tuple[state.Hook, ...]] = {}
         self._ticking: set[str] = set()
 
+    async def work(self) -> None:
+        """Let schedules tick, once they are opened, until cancelled."""
+        await self._ticks.work()
+
+    def open(self) -> None:
+        """Begin to tick; moments before are not made up for."""
+        self._ticks.open()
+
     async def start(
         self, owner: str, hooks: Sequence[state.Hook], stopping: asyncio.Event
     ) -> Sequence[SynchronizationRun]:

@@ -43,6 +43,11 @@ class TaskFactory:
         self._tell = tell
         self._removals: frozenset[str] = frozenset()
 
+    @property
+    def global_hooks(self) -> Sequence[state.Hook]:
+        """All global hooks."""
+        return self._hooks.hooks
+
     def on_startup(self) -> Sequence[tasks.Task]:
         """One task per global hook with ``onStartup``, in order."""
         return self._hooks.bound(hook_config.LifecycleBinding.ON_STARTUP, "OperatorStartup")

@@ -41,13 +41,13 @@ class GlobalHooks:
         executor: hook_run.HookExecutor,
         snapshots: Callable[[state.Hook], binding_contexts.Snapshots],
     ) -> None:
-        self._hooks = tuple(hooks)
+        self.hooks = tuple(hooks)
         self._executor = executor
         self._snapshots = snapshots
 
     def bound(self, binding: hook_config.LifecycleBinding, activation: str) -> Sequence[tasks.Task]:
         """One task per hook with that binding, in order."""
-        return [self._task(hook, binding, activation) for hook in state.bound(self._hooks, binding)]
+        return [self._task(hook, binding, activation) for hook in state.bound(self.hooks, binding)]
 
     def _task(self, hook: state.Hook, binding: hook_config.LifecycleBinding, activation: str) -> tasks.Task:
         async def run(_task: tasks.Task) -> None:

@@ -5,8 +5,6 @@ position, because each of them means that a chart would see something else than 
 numbers or booleans become text.
 """
 
-import base64
-import binascii
 import contextlib
 import dataclasses
 import math
@@ -15,7 +13,7 @@ from typing import Final, NoReturn, cast
 
 import yaml
 
-from addon_operator.documents import yaml_loader, yaml_scalars
+from addon_operator.documents import secret_data, yaml_loader, yaml_scalars
 from addon_operator.kernel import errors, json_types
 
 _CORE: Final = yaml_loader.CORE
@@ -304,8 +302,8 @@ class _Builder:
 
     def _binary(self, node: yaml.ScalarNode, path: Path) -> str:
         try:
-            return base64.b64decode("".join(node.value.split()), validate=True).decode()
-        except (binascii.Error, UnicodeDecodeError):
+            return secret_data.decoded(node.value).decode()
+        except ValueError:
             return self._fail(node, path, "!!binary takes the base64 form of a UTF-8 text")
 
     def _fail(self, node: yaml.Node, path: Path, problem: str) -> NoReturn:

@@ -6,13 +6,13 @@ cert-manager's: it is served as it is.
 
 import asyncio
 import base64
-import binascii
 import datetime as dt
 from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from addon_operator.admission.certificates import certificate_rotation, certificate_store, certificates
 from addon_operator.aio import waiting
+from addon_operator.documents import secret_data
 from addon_operator.kube.client import api_errors, client, paths
 
 _ATTEMPTS: Final = 8
@@ -115,8 +115,8 @@ class SecretSource:
 def _decoded(secret: _Object | None) -> dict[str, bytes]:
     data = (secret or {}).get("data") or {}
     try:
-        return {key: base64.b64decode(value) for key, value in data.items()}
-    except (binascii.Error, TypeError):
+        return {key: secret_data.decoded(value) for key, value in data.items()}
+    except (ValueError, AttributeError):
         return {}
 
 

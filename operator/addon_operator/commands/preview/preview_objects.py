@@ -1,13 +1,12 @@
 """What decides about a pod besides the pod itself, as files give it: presets and what variables come from."""
 
-import base64
-import binascii
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from addon_operator import expansion
 from addon_operator.commands.preview import preview_files
+from addon_operator.documents import secret_data
 from addon_operator.kernel import json_types
 from addon_operator.podpreset import model
 
@@ -163,14 +162,11 @@ def _secret(manifest: preview_files.Manifest) -> dict[str, str]:
 
 
 def decoded(encoded: str) -> str:
-    """The text of a Secret's value; what is no UTF-8 in it is replaced.
+    """The text of a Secret's value; what is not UTF-8 in it is replaced.
 
-    Raises :class:`ValueError` for a text that is no base64.
+    Raises :class:`ValueError` for a text that is not base64.
     """
-    try:
-        return base64.b64decode("".join(encoded.split()), validate=True).decode(errors="replace")
-    except binascii.Error as error:
-        raise ValueError(str(error)) from None
+    return secret_data.decoded(encoded).decode(errors="replace")
 
 
 def texts_of_stored(kind: str, content: Mapping[str, Any]) -> dict[str, str]:

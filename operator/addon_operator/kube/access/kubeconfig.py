@@ -4,8 +4,6 @@ The library that reads all others (``kubernetes.aio.config``) has messages for p
 some mistakes in silence: a user that is not there means anonymous requests.
 """
 
-import base64
-import binascii
 import dataclasses
 import os
 import pathlib
@@ -15,7 +13,7 @@ from typing import Any, Final
 
 import yaml
 
-from addon_operator.documents import yaml_loader
+from addon_operator.documents import secret_data, yaml_loader
 from addon_operator.kube.client import api_errors
 
 Entry = Mapping[str, Any]
@@ -125,7 +123,7 @@ def _file_or_data(item: _Item | None, key: str) -> pathlib.Path | bytes | None:
     if item is None:
         return None
     if data := item.body.get(f"{key}-data"):
-        return base64.b64decode(str(data))
+        return secret_data.decoded(str(data))
     path = item.body.get(key)
     return item.path.parent.absolute() / str(path) if path else None
 
@@ -225,8 +223,8 @@ def _file_problems(item: _Item) -> Iterator[str]:
 
 def _data_problems(key: str, data: object) -> Iterator[str]:
     try:
-        base64.b64decode(str(data), validate=True)
-    except (binascii.Error, ValueError):
+        secret_data.decoded(str(data))
+    except ValueError:
         yield f"{key}-data is not base64"
 
 

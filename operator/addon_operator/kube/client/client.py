@@ -107,7 +107,7 @@ class KubeClient:
     ) -> Object:
         """The object, or whatever JSON object stands at the path."""
         headers = {"Accept": f"{_METADATA},{_JSON}"} if metadata_only else {}
-        return await self._json(connection.Request("GET", path, query or {}, headers))
+        return await self.document(connection.Request("GET", path, query or {}, headers))
 
     async def list_all(
         self,
@@ -182,7 +182,32 @@ class KubeClient:
 
         ``limited=False`` keeps it out of the rate limit, as discovery is.
         """
-        return await self._exchange(request, limited=limited)
+        target = paths.target(request.method, request.path, watch="watch" in request.query)
+        number, renewed = 1, False
+        while True:
+            using = await self._connection.current()
+            if limited:
+                await self._limiter.wait()
+            outcome = await self._try(request, target, using)
+            if isinstance(outcome, connection.Response) and outcome.status < 400:
+                return outcome
+            if _status(outcome) == 401 and not renewed:
+                renewed = True
+                await self._connection.renew(using)
+                continue
+            await self._pause_or_raise(request, target, outcome, number)
+            number += 1
+
+    async def document(self, request: connection.Request, *, limited: bool = True) -> Object:
+        """The JSON object in the answer to any request; see :meth:`request`."""
+        response = await self.request(request, limited=limited)
+        try:
+            document = orjson.loads(response.body)
+        except orjson.JSONDecodeError as error:
+            raise api_errors.BrokenAnswer(f"{_answer_to(request)} is not JSON: {error}") from error
+        if not isinstance(document, dict):
+            raise api_errors.BrokenAnswer(f"{_answer_to(request)} is not a JSON object")
+        return document
 
     @contextlib.asynccontextmanager
     async def stream(self, request: connection.Request) -> AsyncIterator[aiohttp.StreamReader]:
@@ -215,7 +240,7 @@ class KubeClient:
         items: list[Object] = []
         query = dict(request.query) | ({"limit": str(page_size)} if page_size else {})
         while True:
-            page = await self._json(dataclasses.replace(request, query=query))
+            page = await self.document(dataclasses.replace(request, query=query))
             items += page.get("items") or []
             metadata = page.get("metadata") or {}
             if not metadata.get("continue"):
@@ -234,34 +259,7 @@ class KubeClient:
         # Mappings of the caller may be any, orjson wants a dict at the top.
         data = orjson.dumps(body if isinstance(body, list) else dict(body))
         headers = {"Content-Type": media_type}
-        return await self._json(connection.Request(method, path, query or {}, headers, data))
-
-    async def _json(self, request: connection.Request) -> Object:
-        response = await self._exchange(request, limited=True)
-        try:
-            document = orjson.loads(response.body)
-        except orjson.JSONDecodeError as error:
-            raise api_errors.BrokenAnswer(f"{_answer_to(request)} is not JSON: {error}") from error
-        if not isinstance(document, dict):
-            raise api_errors.BrokenAnswer(f"{_answer_to(request)} is not a JSON object")
-        return document
-
-    async def _exchange(self, request: connection.Request, *, limited: bool) -> connection.Response:
-        target = paths.target(request.method, request.path, watch="watch" in request.query)
-        number, renewed = 1, False
-        while True:
-            using = await self._connection.current()
-            if limited:
-                await self._limiter.wait()
-            outcome = await self._try(request, target, using)
-            if isinstance(outcome, connection.Response) and outcome.status < 400:
-                return outcome
-            if _status(outcome) == 401 and not renewed:
-                renewed = True
-                await self._connection.renew(using)
-                continue
-            await self._pause_or_raise(request, target, outcome, number)
-            number += 1
+        return await self.document(connection.Request(method, path, query or {}, headers, data))
 
     async def _try(
         self, request: connection.Request, target: paths.Target, using: credentials.Credentials

@@ -10,8 +10,6 @@ import urllib.parse
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-import orjson
-
 from addon_operator.kernel import clock
 from addon_operator.kube.client import api_errors, client, connection
 from addon_operator.kube.discovery import api_resources
@@ -154,13 +152,4 @@ async def _resources(kube: client.KubeClient, name: str) -> Mapping[str, Any] | 
 async def _get(kube: client.KubeClient, path: str, accept: str = "application/json") -> dict[str, Any]:
     # client-go gives discovery a rate limit of its own, far above that of other requests.
     request = connection.Request("GET", path, headers={"Accept": accept})
-    response = await kube.request(request, limited=False)
-    try:
-        document = orjson.loads(response.body)
-    except orjson.JSONDecodeError as error:
-        raise api_errors.BrokenAnswer(
-            f"the answer of the API server to GET {path} is not JSON: {error}"
-        ) from error
-    if not isinstance(document, dict):
-        raise api_errors.BrokenAnswer(f"the answer of the API server to GET {path} is not a JSON object")
-    return document
+    return await kube.document(request, limited=False)

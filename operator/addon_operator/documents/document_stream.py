@@ -15,7 +15,7 @@ _SPACE: Final = " \t\r\n\ufeff"
 
 
 class DocumentError(errors.ConfigurationError):
-    """A text is no JSON and no YAML, or holds something that is ambiguous."""
+    """A text is neither JSON nor YAML, or holds something that is ambiguous."""
 
 
 class StreamError(DocumentError):
@@ -157,7 +157,7 @@ def _unique(pairs: list[tuple[str, JsonValue]]) -> JsonObject:
 
 
 def _no_constant(name: str) -> JsonValue:
-    raise DocumentError(f"{name} is no JSON number")
+    raise DocumentError(f"{name} is not a JSON number")
 
 
 def _integer(digits: str) -> int:

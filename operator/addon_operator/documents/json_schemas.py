@@ -104,7 +104,7 @@ def _matches(pattern: str, value: object) -> bool:
 def _is_multiple(factor: float, value: object) -> bool:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return True
-    # Floating point says that 0.3 is no multiple of 0.1; what people write are decimals.
+    # Floating point says that 0.3 is not a multiple of 0.1; what people write are decimals.
     return factor > 0 and not Fraction(str(value)) % Fraction(str(factor))
 
 

@@ -1,7 +1,7 @@
 """What tells two rendered manifests apart: whether they ask for the same, and what a person sees of it.
 
 Documents are compared, not their text: order, layout and comments make no difference, and Helm's test hooks
-are no part of a release's state.
+are not part of a release's state.
 """
 
 import contextlib
@@ -51,7 +51,7 @@ class ObjectKey:
     """Which object of a cluster a document of a manifest is."""
 
     kind: str
-    """The file of the chart for a document that is no object."""
+    """The file of the chart for a document that is not an object."""
     name: str = ""
     namespace: str = ""
     """Empty if the document names none: that of the release, or none at all."""
@@ -69,7 +69,7 @@ class Document:
     key: ObjectKey
     text: str
     body: Object | None
-    """``None`` when the text is no mapping, or no YAML at all."""
+    """``None`` when the text is not a mapping, or not YAML at all."""
 
 
 def parse(manifest: str) -> tuple[Document, ...]:

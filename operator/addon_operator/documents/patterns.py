@@ -18,11 +18,11 @@ _KEPT: Final = 1024
 
 
 class PatternError(ValueError):
-    """A text is no pattern; the sentence says why."""
+    """A text is not a pattern; the sentence says why."""
 
 
 def check(pattern: str) -> None:
-    """Raise :class:`PatternError` for what is no pattern."""
+    """Raise :class:`PatternError` for what is not a pattern."""
     _compiled(pattern)
 
 
@@ -56,6 +56,6 @@ def _compiled(pattern: str) -> Any:  # noqa: ANN401  # the library has no types
         return re2.compile(pattern, options)
     except re2.error as error:
         reason = error.args[0].decode(errors="replace") if error.args else "it cannot be read"
-        raise PatternError(f"{pattern!r} is no regular expression (RE2): {reason}") from None
+        raise PatternError(f"{pattern!r} is not a regular expression (RE2): {reason}") from None
     except UnicodeEncodeError:
-        raise PatternError("the pattern is no valid Unicode") from None
+        raise PatternError("the pattern is not valid Unicode") from None

@@ -146,7 +146,7 @@ def _printable(character: str) -> str:
 def _selected(pod: fields.Node, container: fields.Node, ref: fields.Node) -> tuple[fields.Node, bool]:
     """The container that is meant, and whether what its node can give stands in for a missing limit.
 
-    The kubelet fills that in for the container itself and for all that are no init containers.
+    The kubelet fills that in for the container itself and for all that are not init containers.
     """
     name = ref.text("containerName")
     if not name:

@@ -118,7 +118,7 @@ class Node:
         """The object as names and strings."""
         for key in self.value:
             if not isinstance(key, str):
-                raise self.problem("", f"has the key {key!r}, which is no string; put it in quotes")
+                raise self.problem("", f"has the key {key!r}, which is not a string; put it in quotes")
         return {key: self.text(key) for key in self.value}
 
     def _list(self, key: str) -> list[Any]:
@@ -153,7 +153,7 @@ _KINDS: dict[type, str] = {
 def root(subject: str, value: object) -> Node:
     """The whole of an object.
 
-    Raises :class:`MalformedObjectError` when it is no object at all.
+    Raises :class:`MalformedObjectError` when it is not an object at all.
     """
     if not isinstance(value, Mapping):
         raise MalformedObjectError(subject, "", f"must be an object, not {_kind_of(value)}")

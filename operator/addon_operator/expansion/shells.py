@@ -50,7 +50,7 @@ def _behind_env(words: Sequence[str], at: int) -> int:
 
 
 def _script(words: Sequence[str], at: int | None) -> int | None:
-    """The place of the first word that is no option, if one of the options is ``-c``."""
+    """The place of the first word that is not an option, if one of the options is ``-c``."""
     if at is None:
         return None
     is_script = False

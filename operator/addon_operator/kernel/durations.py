@@ -29,13 +29,13 @@ _HELP: Final = "write numbers with units ns, us, ms, s, m or h, such as 30s, 1h3
 
 
 class DurationError(errors.ConfigurationError):
-    """A text is no duration."""
+    """A text is not a duration."""
 
 
 def parse(text: str) -> float:
     """Seconds that a Go duration such as ``1h30m`` or ``-1.5s`` stands for.
 
-    Raises :class:`DurationError` when the text is no duration, lacks a unit or is longer than Go can hold.
+    Raises :class:`DurationError` when the text is not a duration, lacks a unit or is longer than Go can hold.
     """
     negative, rest = text.startswith("-"), text[1:] if text[:1] in ("-", "+") else text
     if len(text) > _MAX_LENGTH:
@@ -52,22 +52,22 @@ def _sum_of_parts(text: str, rest: str) -> decimal.Decimal:
         total += decimal.Decimal(match["number"]) * _unit(text, match["unit"])
         position = match.end()
     if position == 0 or position != len(rest):
-        raise DurationError(f"{text!r} is no duration; {_HELP}")
+        raise DurationError(f"invalid duration {text!r}: {_HELP}")
     return total
 
 
 def _unit(text: str, unit: str) -> decimal.Decimal:
     if not unit:
-        raise DurationError(f"{text!r} is no duration: a number has no unit; {_HELP}")
+        raise DurationError(f"invalid duration {text!r}: add a unit; {_HELP}")
     if unit not in _UNITS:
-        raise DurationError(f"{text!r} is no duration: {unit!r} is no unit; {_HELP}")
+        raise DurationError(f"invalid duration {text!r}: {unit!r} is not a unit; {_HELP}")
     return _UNITS[unit]
 
 
 def text_of(seconds: float) -> str:
     """The shortest Go duration for a finite number of seconds: 1200 → ``20m``, 5400.5 → ``1h30m0.5s``."""
     if not math.isfinite(seconds):
-        raise ValueError(f"{seconds} is no duration")
+        raise ValueError(f"{seconds} is not a duration")
     nanoseconds = round(abs(seconds) * 1e9)
     if nanoseconds == 0:
         return "0s"

@@ -26,7 +26,7 @@ _RELEASE_MAX = 53
 
 
 class ModuleNameError(errors.ConfigurationError):
-    """A directory's name is no usable module name."""
+    """A directory's name is not a usable module name."""
 
 
 def values_key(module: ModuleName) -> ValuesKey:

@@ -27,7 +27,7 @@ _MAX_INT64: Final = 2**63 - 1
 
 
 def parse(text: str) -> Fraction | None:
-    """The exact amount that a quantity stands for, ``None`` when the text is no quantity.
+    """The exact amount that a quantity stands for, ``None`` when the text is not a quantity.
 
     >>> parse("1Gi") == parse("1024Mi")
     True
@@ -41,7 +41,7 @@ def parse(text: str) -> Fraction | None:
 def canonical(value: str | int) -> str:
     """One text for all ways to write an amount: ``1Gi``, ``1024Mi`` and ``1073741824`` are equal.
 
-    A text that is no quantity stays as it is, so that it equals only itself.
+    A text that is not a quantity stays as it is, so that it equals only itself.
     """
     text = str(value)
     amount = parse(text)

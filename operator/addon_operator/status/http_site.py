@@ -14,7 +14,8 @@ import orjson
 from aiohttp import web
 
 from addon_operator.admission.server import connections
-from addon_operator.kernel import errors, listening
+from addon_operator.aio import listening
+from addon_operator.kernel import errors
 from addon_operator.settings import settings
 from addon_operator.status import health
 from addon_operator.telemetry import metrics

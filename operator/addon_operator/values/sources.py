@@ -66,7 +66,7 @@ def parse_common_values(text: str, source: str) -> ValuesFile:
     document = yaml_reading.load_document(text, source)
     for key in _root(document):
         if not _is_values_key(key):
-            _fail(document, key, f"this is no values key (camelCase); did you mean {_camel_case(key)!r}?")
+            _fail(document, key, f"this is not a values key (camelCase); did you mean {_camel_case(key)!r}?")
     return _values_file(document)
 
 

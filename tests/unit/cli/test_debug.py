@@ -228,7 +228,7 @@ def test_a_wrong_parameter_is_told() -> None:
 def test_a_wrong_duration_is_a_mistake_in_the_arguments() -> None:
     result = invoke("config", "set", "log.level", "debug", "soon")
     assert result.exit_code == 2
-    assert "'soon' is no duration" in result.stderr
+    assert "invalid duration 'soon'" in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -208,7 +208,7 @@ def test_what_checks_nothing_in_a_schema_is_an_error_for_strict_readers_only(mod
     )
     told = (
         "modules/001-web-shop/openapi/config-values.yaml, line 1, column 33, properties.list.patern: "
-        "this is no keyword of a schema and checks nothing; did you mean 'pattern'?"
+        "this is not a keyword of schemas and checks nothing; did you mean 'pattern'?"
     )
     assert modules.findings() == [("warning", "web-shop", told)]
     assert modules.findings("--strict") == [("error", "web-shop", told)]
@@ -218,7 +218,7 @@ def test_what_checks_nothing_in_a_schema_is_an_error_for_strict_readers_only(mod
     ("written", "place", "problem"),
     [
         ("x-doc: ee\nx-doc: ee", "line 2, column 1, x-doc", "the key is already set on line 1; the last one counts"),
-        ("items: strings", "line 1, column 1, items", "'strings' is no schema and checks nothing"),
+        ("items: strings", "line 1, column 1, items", "'strings' is not a schema and checks nothing"),
         ("additionalProperties: {auth: {type: string}}", "line 1, column 24, additionalProperties.auth", "put it under properties"),
     ],
     ids=["a key twice", "a word for a schema", "a property that is none"],

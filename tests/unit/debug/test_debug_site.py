@@ -275,7 +275,7 @@ WRONG_CHANGES: list[tuple[dict[str, str], str]] = [
     ({"value": "debug"}, "'name' is missing"),
     ({"name": "log.levle", "value": "debug"}, "did you mean 'log.level'?"),
     ({"name": "log.level", "value": "loud"}, "is not a level"),
-    ({"name": "log.level", "value": "debug", "duration": "soon"}, "is no duration"),
+    ({"name": "log.level", "value": "debug", "duration": "soon"}, "invalid duration"),
     ({"name": "log.level", "value": "debug", "duration": "-1s"}, "must be more than 0"),
 ]
 

@@ -64,7 +64,7 @@ def test_a_pattern_finds_what_re2_finds() -> None:
         ("(?=a)", "invalid perl operator"),
         (r"(\pL{1,100}|\pN{1,100}){1,10}", "pattern too large"),
         ("a" * 10_001, "10001 characters, and may have 10000"),
-        ("\ud800", "no valid Unicode"),
+        ("\ud800", "not valid Unicode"),
     ],
 )
 def test_what_is_no_pattern_or_too_large_is_refused_with_the_reason(pattern: str, reason: str) -> None:

@@ -32,20 +32,20 @@ def test_a_go_duration_is_a_number_of_seconds() -> None:
 
 
 REFUSED = [
-    ("", "no duration"),
-    ("-", "no duration"),
-    ("30", "no unit"),
-    ("1h30", "no unit"),
-    ("1d", "'d' is no unit"),
-    ("1H", "'H' is no unit"),
-    ("1 s", "no unit"),
-    ("s", "no duration"),
-    (".s", "no duration"),
-    ("1s ", "no duration"),
-    ("--1s", "no duration"),
-    ("1e3s", "'e' is no unit"),
-    ("٣s", "no duration"),
-    ("inf", "no duration"),
+    ("", "invalid duration"),
+    ("-", "invalid duration"),
+    ("30", "add a unit"),
+    ("1h30", "add a unit"),
+    ("1d", "'d' is not a unit"),
+    ("1H", "'H' is not a unit"),
+    ("1 s", "add a unit"),
+    ("s", "invalid duration"),
+    (".s", "invalid duration"),
+    ("1s ", "invalid duration"),
+    ("--1s", "invalid duration"),
+    ("1e3s", "'e' is not a unit"),
+    ("٣s", "invalid duration"),
+    ("inf", "invalid duration"),
     ("2562048h", "292 years"),
     ("9" * 200 + "s", "too long"),
 ]
@@ -83,7 +83,7 @@ def test_seconds_are_written_as_a_short_go_duration() -> None:
 
 @pytest.mark.parametrize("seconds", [float("nan"), float("inf")])
 def test_what_is_not_finite_has_no_text(seconds: float) -> None:
-    with pytest.raises(ValueError, match="no duration"):
+    with pytest.raises(ValueError, match="not a duration"):
         durations.text_of(seconds)
 
 

@@ -304,7 +304,7 @@ REFUSED_SPECS: dict[str, Refused] = {
         "spec.env[0].valueFrom.resourceFieldRef.resource",
         "must be limits or requests of cpu",
     ),
-    "divisor that is no quantity": Refused(
+    "divisor that is not a quantity": Refused(
         with_source(resourceFieldRef={"resource": "limits.cpu", "divisor": "one"}),
         "spec.env[0].valueFrom.resourceFieldRef.divisor",
         "",

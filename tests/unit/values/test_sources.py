@@ -46,7 +46,7 @@ def test_a_section_without_content_is_empty() -> None:
         ("someModuleEnabled:\n", "a switch must be true or false, not nothing"),
         (
             "some-module: {}\n",
-            "key some-module: this is no values key (camelCase); did you mean 'someModule'?",
+            "key some-module: this is not a values key (camelCase); did you mean 'someModule'?",
         ),
         ("Global: {}\n", "did you mean 'global'?"),
         ("some_module: {}\n", "did you mean 'someModule'?"),

@@ -16,8 +16,8 @@ from aiohttp import web
 
 from addon_operator.admission import events, review_shapes, reviews
 from addon_operator.admission.server import connections, site_load, tls
-from addon_operator.aio import waiting
-from addon_operator.kernel import durations, errors, listening
+from addon_operator.aio import listening, waiting
+from addon_operator.kernel import durations, errors
 
 MAX_BODY_BYTES: Final = 20 << 20
 """Room for a review of the largest request that the API server takes (3 MiB), each byte escaped with six."""

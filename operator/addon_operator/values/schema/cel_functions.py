@@ -219,7 +219,7 @@ def _url(text: str) -> _Map:
     """An absolute URI or an absolute path."""
     parts = urllib.parse.urlsplit(text)
     if not (parts.scheme or text.startswith("/")) or re.search(r"[\s\x00-\x1f]", text):
-        raise ValueError(f"{text!r} is no URL")
+        raise ValueError(f"{text!r} is not a URL")
     host = parts.netloc.rpartition("@")[2]
     return {
         "Scheme": parts.scheme,
@@ -234,7 +234,7 @@ def _url(text: str) -> _Map:
 def _quantity(text: str) -> _Map:
     found = _QUANTITY.fullmatch(text)
     if found is None:
-        raise ValueError(f"{text!r} is no quantity")
+        raise ValueError(f"{text!r} is not a quantity")
     scale = Fraction(1)
     if found["binary"]:
         scale = Fraction(1024) ** _BINARY[found["binary"]]
@@ -258,7 +258,7 @@ def _is_integer(quantity: _Map) -> bool:
 
 def _as_integer(quantity: _Map) -> int:
     if not _is_integer(quantity):
-        raise ValueError("the quantity is no integer")
+        raise ValueError("the quantity is not an integer")
     return int(_exact(quantity))
 
 
@@ -312,7 +312,7 @@ def _is_canonical(text: str) -> bool:
 
 def _cidr(text: str) -> _Map:
     if "/" not in text or "%" in text:
-        raise ValueError(f"{text!r} is no CIDR")
+        raise ValueError(f"{text!r} is not a CIDR")
     interface = ipaddress.ip_interface(text)
     return {
         "address": str(interface.ip),

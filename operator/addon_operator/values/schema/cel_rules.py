@@ -37,7 +37,7 @@ class CelEvaluator:
         self._compile = functools.lru_cache(maxsize=None)(self._compiled)
 
     def check(self, expression: str) -> None:
-        """Raises :class:`.RuleError` if the expression is no rule."""
+        """Raises :class:`.RuleError` if the expression is not a rule."""
         self._compile(expression)
 
     def evaluate(self, expression: str, variables: Mapping[str, json_types.JsonValue]) -> bool:

@@ -123,10 +123,10 @@ def unknown(keyword: str, value: object = None) -> str | None:
     known = [name for name in KEYWORDS if name.startswith(_EXTENSION) is extends]
     near = suggestions.nearest(keyword, known, _MUCH_ALIKE if extends else _ALIKE)
     if not extends and _is_schema(value) and near not in _HOLDING_SCHEMAS:
-        return "this is no keyword of a schema and checks nothing; put it under properties"
+        return "this is not a keyword of schemas and checks nothing; put it under properties"
     if near:
-        return f"this is no keyword of a schema and checks nothing; did you mean {near!r}?"
-    return None if extends else "this is no keyword of a schema and checks nothing; remove it"
+        return f"this is not a keyword of schemas and checks nothing; did you mean {near!r}?"
+    return None if extends else "this is not a keyword of schemas and checks nothing; remove it"
 
 
 _HOLDING_SCHEMAS: Final = frozenset(

@@ -83,7 +83,7 @@ def _items(keyword: str, value: object) -> Shape | None:
         return Shape({keyword: value}, (_BY_POSITION,))
     near = nearest_type(value) if isinstance(value, str) else None
     return Shape(
-        {}, (f"{_shown(value)} is no schema and checks nothing; write {{type: {near or 'string'}}}",)
+        {}, (f"{_shown(value)} is not a schema and checks nothing; write {{type: {near or 'string'}}}",)
     )
 
 
@@ -110,7 +110,7 @@ def _helm_names(keyword: str, value: object) -> Shape | None:
         return Shape({keyword: [value]})
     if isinstance(value, list) and all(isinstance(name, str) for name in value):
         return _names(keyword, value)
-    return Shape({}, ("this is no list of names and checks nothing; write one",))
+    return Shape({}, ("this is not a list of names and checks nothing; write one",))
 
 
 def _number(value: object) -> float | None:
@@ -147,7 +147,7 @@ def _filled_list(_: str, value: object) -> Shape | None:
 def _reference(_: str, value: object) -> Shape | None:
     if isinstance(value, str):
         return None
-    return Shape({}, ("this is no text and refers to nothing; write '#/definitions/NAME'",))
+    return Shape({}, ("this is not a text and refers to nothing; write '#/definitions/NAME'",))
 
 
 def _extend(keyword: str, value: object) -> Shape:
@@ -202,7 +202,7 @@ class LenientReader:
         self.notes: list[tuple[Path, str]] = []
         """Place and sentence of each thing that checks nothing."""
 
-    def read(self, schema: object, path: Path = ()) -> Any:  # noqa: ANN401  # what is no schema stays as it is
+    def read(self, schema: object, path: Path = ()) -> Any:  # noqa: ANN401  # what is not a schema stays as it is
         """The schema with its lists of types, empty parts and single names written out.
 
         A list of types becomes ``type`` and ``nullable``, an empty property or ``properties`` becomes ``{}``,

@@ -26,7 +26,7 @@ def convert(
     """A copy for a rule.
 
     What the schema calls a ``number`` is floating point even if it was written without a fraction. A property
-    whose name is no identifier can be named by its escaped form as well: ``self.my__dash__key``.
+    whose name is not an identifier can be named by its escaped form as well: ``self.my__dash__key``.
     """
     facets = [facet for schema in schemas for facet in schema_walk.facets(schema, definitions)]
     if isinstance(value, dict):

@@ -99,7 +99,7 @@ REFUSED = [
     ("0 0 1 foo *", "is no crontab"),
     ("@reboot", "is no descriptor; known are .*@hourly"),
     ("@every", "needs a period"),
-    ("@every 30", "needs a period .*no unit"),
+    ("@every 30", "needs a period .*add a unit"),
     ("@every 0s", "needs a period longer than 0"),
     ("@every -1m", "needs a period longer than 0"),
     ("TZ=Mars/Olympus * * * * *", "'Mars/Olympus' is no time zone"),

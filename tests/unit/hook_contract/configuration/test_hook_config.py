@@ -125,7 +125,7 @@ def test_every_setting_is_optional() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"executionMinInterval": "5"}, "settings.executionMinInterval: '5' is no duration"),
+        ({"executionMinInterval": "5"}, "settings.executionMinInterval: invalid duration '5'"),
         ({"executionMinInterval": 5}, "settings.executionMinInterval: 5 is not a text; put it in quotes"),
         ({"executionTimeout": "0s"}, "settings.executionTimeout: '0s' is not longer than 0"),
         ({"executionBurst": 0}, "settings.executionBurst: 0 is less than the smallest allowed, 1"),
@@ -319,7 +319,7 @@ WRONG_BINDINGS: list[tuple[JsonObject, str]] = [
     ({"executeHookOnEvent": ["added"]}, '.executeHookOnEvent[0]: "added" is not known here'),
     ({"executeHookOnEvent": "Added"}, '.executeHookOnEvent: "Added" is not a list'),
     ({"executeHookOnSynchronization": "false"}, ".executeHookOnSynchronization: "),
-    ({"resynchronizationPeriod": "x"}, ".resynchronizationPeriod: 'x' is no duration"),
+    ({"resynchronizationPeriod": "x"}, ".resynchronizationPeriod: invalid duration 'x'"),
     ({"nameSelector": ["a"]}, '.nameSelector: ["a"] is not a mapping'),
     ({"nameSelector": {}}, ".nameSelector: the key 'matchNames' is missing"),
     ({"labelSelector": {}}, ".labelSelector: it needs at least 1 key"),

@@ -4,7 +4,7 @@ import errno
 
 import pytest
 
-from addon_operator.kernel import listening
+from addon_operator.aio import listening
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ BAD: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     ),
     "binary": ("head -c 64 /dev/urandom > $METRICS_PATH; printf '\\xff' >> $METRICS_PATH", ("no UTF-8",)),
     "pipe": ("rm $METRICS_PATH; mkfifo $METRICS_PATH", ("no regular file any more",)),
-    "no-operation": ("echo hello > $KUBERNETES_PATCH_PATH", ("document [0]: it is no mapping",)),
+    "no-operation": ("echo hello > $KUBERNETES_PATCH_PATH", ("document [0]: it is not a mapping",)),
     "misspelt": ("echo 'operation: Crate' > $KUBERNETES_PATCH_PATH", ("did you mean 'Create'?",)),
     "exits": ("echo one >&2; echo two >&2; exit 17", ("failed with exit code 17: one | two",)),
     "kills-itself": ("kill -9 $$", ("was ended by SIGKILL",)),

@@ -11,7 +11,7 @@ import rich.text
 import yaml
 
 from addon_operator.cli import tables
-from addon_operator.hook_contract.configuration import overview
+from addon_operator.hook_contract.configuration import hook_config
 
 if TYPE_CHECKING:
     from addon_operator.commands.checks import hooks_check
@@ -64,7 +64,7 @@ def _plain(file: "hooks_check.CheckedFile") -> dict[str, Any]:
     return {
         "file": str(file.path),
         "owner": file.owner,
-        "bindings": [overview.document(bound) for bound in file.bindings],
+        "bindings": [hook_config.row_document(bound) for bound in file.bindings],
         "errors": list(file.errors),
         "warnings": list(file.warnings),
     }
@@ -97,7 +97,7 @@ def _rows(file: "hooks_check.CheckedFile") -> Iterator[tuple[str | rich.text.Tex
         yield path, binding, order, queue, findings
 
 
-def _cells(bound: "overview.Bound") -> tuple[str, str, str]:
+def _cells(bound: "hook_config.BindingRow") -> tuple[str, str, str]:
     about = bound.crontab or f"{bound.api_version} {bound.kind}".strip()
     order = "" if bound.order is None else str(bound.order)
     return f"{bound.binding} {bound.name}".rstrip() + (f" ({about})" if about else ""), order, bound.queue

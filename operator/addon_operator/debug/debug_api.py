@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 from addon_operator.debug import debug_masking, debug_render, runtime_config
 from addon_operator.engine import introspection, state
 from addon_operator.engine.drift import watched_resources
-from addon_operator.hook_contract.configuration import overview
+from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import durations, errors, json_types, names
 from addon_operator.modules import model
 from addon_operator.values import section, store
@@ -224,7 +224,7 @@ def _shown(
 
 
 def _hook(hook: state.Hook) -> json_types.JsonObject:
-    return {"name": hook.name, "bindings": list(map(overview.document, overview.bound(hook.config)))}
+    return {"name": hook.name, "bindings": list(map(hook_config.row_document, hook_config.rows(hook.config)))}
 
 
 def _shared(monitor: ResourceMonitor | None, module: str) -> list[json_types.JsonObject]:

@@ -79,7 +79,7 @@ class Context(Entry):
 
     @property
     def type(self) -> ContextType:
-        """What kind of context it is; empty for a step of life such as ``beforeHelm``."""
+        """What kind of context it is; empty for a lifecycle step such as ``beforeHelm``."""
         return cast("ContextType", self._text("type"))
 
     @property

@@ -26,7 +26,7 @@ def read_json(variable: str, environ: Mapping[str, str]) -> Any:  # noqa: ANN401
     except OSError as error:
         raise failures.HookError(f"{variable}: {path} cannot be read: {error.strerror}") from None
     except ValueError as error:
-        raise failures.HookError(f"{variable}: {path} is no JSON: {error}") from None
+        raise failures.HookError(f"{variable}: {path} is not JSON: {error}") from None
 
 
 class _Output(NamedTuple):

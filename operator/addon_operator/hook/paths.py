@@ -23,7 +23,7 @@ def tokens(path: Path) -> Tokens:
         found = tuple(path.split("."))
         if "" in found:
             raise failures.HookError(
-                f"{path!r} is no path of values; write one such as 'someModule.replicas'"
+                f"{path!r} is not a path of values; write one such as 'someModule.replicas'"
             )
     if not found:
         raise failures.HookError("a path of values needs a key; write one such as 'someModule.replicas'")

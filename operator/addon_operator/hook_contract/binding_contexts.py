@@ -1,4 +1,4 @@
-"""Binding contexts: what a hook is told about the reason of its run, as items of ``BINDING_CONTEXT_PATH``.
+"""Binding contexts: why a hook runs, as items of ``BINDING_CONTEXT_PATH``.
 
 The shapes are those of the Go operator ("Binding context" of its documentation, and its code where that is
 silent). Objects stay the JSON text that the watch made of them: a context is written to a file piece by
@@ -120,7 +120,7 @@ def entry(kubernetes_object: bytes | None = None, filter_result: bytes | None = 
 
 
 def lifecycle(binding: bindings.LifecycleBinding, snapshots: Snapshots | None = None) -> Context:
-    """The context of a step of life; all but ``onStartup`` hold the snapshots of every kubernetes binding."""
+    """The context of a lifecycle step; all but ``onStartup`` hold all snapshots of the hook."""
     head: JsonObject = {"binding": binding.value}
     if binding is bindings.LifecycleBinding.ON_STARTUP:
         return _Parts(head)

@@ -11,7 +11,7 @@ from addon_operator.kernel.json_types import JsonValue
 
 
 class JqError(errors.AddonOperatorError):
-    """An expression is no jq, or fails on a value; the text is what libjq says, on one line."""
+    """An expression is not jq, or fails on a value; the text is what libjq says, on one line."""
 
     @property
     def discreet(self) -> str:
@@ -66,7 +66,7 @@ def _compiled(text: str) -> Any:  # noqa: ANN401 - an extension module without t
 
 
 def check(text: str) -> None:
-    """Raise :class:`JqError` with the place of the mistake if ``text`` is no expression."""
+    """Raise :class:`JqError` with the place of the mistake if ``text`` is not an expression."""
     try:
         jq.compile(text)
     except ValueError as error:

@@ -171,7 +171,7 @@ def _check_jq(text: str) -> None:
     try:
         jq_programs.check(text or ".")
     except jq_programs.JqError as error:
-        raise _FormatError(f"{_shown(text)} is no jq expression: {error}") from None
+        raise _FormatError(f"{_shown(text)} is not a jq expression: {error}") from None
 
 
 _OBJECT_NAME_CHECK: Final = _matches(_OBJECT_NAME.fullmatch, "name that an object of Kubernetes can have")

@@ -24,7 +24,7 @@ class ChildStartError(errors.AddonOperatorError):
 def explain(error: OSError, program: str, cwd: pathlib.Path | None) -> ChildStartError:
     """Turn what the kernel says about a failed start into a sentence that says what to do."""
     if cwd is not None and error.errno in _ABOUT_A_PATH and not cwd.is_dir():
-        return ChildStartError(program, f"its working directory {cwd} is no directory that exists")
+        return ChildStartError(program, f"its working directory {cwd} does not exist or is not a directory")
     return ChildStartError(program, _reason(error, pathlib.Path(program)))
 
 

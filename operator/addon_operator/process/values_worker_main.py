@@ -35,7 +35,7 @@ class Worker:
             return {"bound": "memory"}
         except RecursionError:
             return {"bound": "depth"}
-        except Exception as error:  # noqa: BLE001 - a defect is told, without a text that may hold values
+        except Exception as error:  # noqa: BLE001 - a defect is reported, without a text that may hold values
             return {"defect": _places(error)}
         return answer
 

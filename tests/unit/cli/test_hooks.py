@@ -105,7 +105,7 @@ def test_other_formats_have_all_that_the_table_has(modules: Directory, output: s
         ("{configVersion: v1, beforeHlem: 1}", "the key 'beforeHlem' is not known here; did you mean"),
         ("{configVersion: v1, beforeAll: 1}", "only global hooks have this binding"),
         ("{configVersion: v1, schedule: [{crontab: '61 * * * *'}]}", "schedule[0].crontab: '61 * * * *'"),
-        ("{configVersion: v1, kubernetes: [{kind: Pod, jqFilter: '.a['}]}", 'jqFilter: ".a[" is no jq'),
+        ("{configVersion: v1, kubernetes: [{kind: Pod, jqFilter: '.a['}]}", 'jqFilter: ".a[" is not a jq'),
         ("{configVersion: v1, kubernetes: [{}]}", "kubernetes[0]: the key 'kind' is missing"),
         ("a: [", "line"),
         ("", "--config printed nothing"),
@@ -202,7 +202,7 @@ def test_a_script_that_is_not_executable_is_a_warning_and_with_strict_an_error(m
     modules.file(f"{WEB}/notes.md", "", 0o644)
     modules.file(f"{WEB}/lib/common.sh", "", 0o644)
     ((path, row),) = modules.files().items()
-    assert row["warnings"] == [f"it is passed over because it is not executable; run 'chmod +x {path}'"]
+    assert row["warnings"] == [f"it is ignored because it is not executable; run 'chmod +x {path}'"]
     modules.files("--strict", exit_code=1)
 
 
@@ -243,7 +243,7 @@ def test_one_hook_can_be_checked_by_itself(modules: Directory) -> None:
     assert list(modules.files(f"{WEB}/a.sh")) == [f"{WEB}/a.sh"]
     assert list(modules.files(f"{WEB}/b.sh", exit_code=1)) == [f"{WEB}/b.sh"]
     (row,) = modules.files(str(path)).values()
-    assert row["warnings"][0].startswith("it is passed over: it is a data file")
+    assert row["warnings"][0].startswith("it is ignored: it is a data file")
 
 
 def test_hooks_find_the_libraries_and_their_own_directory(modules: Directory) -> None:

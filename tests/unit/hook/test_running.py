@@ -204,7 +204,7 @@ def test_values_are_only_read_when_somebody_looks(files: Files) -> None:
 @pytest.mark.parametrize(
     ("spoil", "sentence"),
     [
-        (lambda path: path.write_text("{"), "VALUES_PATH is no JSON: Expecting property name"),
+        (lambda path: path.write_text("{"), "VALUES_PATH is not JSON: Expecting property name"),
         (pathlib.Path.unlink, "VALUES_PATH cannot be read: No such file or directory"),
     ],
     ids=["no JSON", "no file"],

@@ -15,7 +15,7 @@ import structlog
 from addon_operator.app import hook_environment
 from addon_operator.commands.checks import hook_places
 from addon_operator.engine.hooks import hook_files, hook_runner
-from addon_operator.hook_contract.configuration import bindings, hook_config, overview
+from addon_operator.hook_contract.configuration import bindings, hook_config
 from addon_operator.process import start_errors
 from addon_operator.process.children import children
 
@@ -36,7 +36,7 @@ class CheckedFile:
     path: pathlib.Path
     owner: str
     """Name of the module, or ``global``."""
-    bindings: tuple[overview.Bound, ...] = ()
+    bindings: tuple[hook_config.BindingRow, ...] = ()
     errors: tuple[str, ...] = ()
     """Why the operator would refuse it, one sentence each."""
     warnings: tuple[str, ...] = ()
@@ -165,7 +165,7 @@ def _read(
         else:
             told = tuple(warning.removeprefix(f"{one.path}: ") for warning in read.warnings)
             yield CheckedFile(
-                one.path, place.owner, tuple(overview.bound(read)), warnings=(*told, *_twins(read))
+                one.path, place.owner, tuple(hook_config.rows(read)), warnings=(*told, *_twins(read))
             )
 
 
@@ -181,7 +181,7 @@ def _passed_over(found: hook_files.HookFiles, place: hook_places.Place) -> Itera
         for path in _chosen([file], place):
             yield CheckedFile(path, place.owner, warnings=(f"it {told}",))
     if place.only and not place.script and not _chosen([*found.executables, *_files(found)], place):
-        told = "it is passed over: it is a data file, is hidden, or is in a directory lib or venv"
+        told = "it is ignored: it is a data file, is hidden, or is in a directory lib or venv"
         yield CheckedFile(place.only, place.owner, warnings=(told,))
 
 
@@ -194,9 +194,9 @@ def _script(place: hook_places.Place) -> Iterator[CheckedFile]:
     path = place.script
     if path is None:
         return
-    checked = CheckedFile(path, place.owner, (overview.Bound(ENABLED, queue=""),))
+    checked = CheckedFile(path, place.owner, (hook_config.BindingRow(ENABLED, queue=""),))
     if not os.access(path, os.X_OK):
-        told = f"it is passed over because it is not executable; run 'chmod +x {path}'"
+        told = f"it is ignored because it is not executable; run 'chmod +x {path}'"
         yield dataclasses.replace(checked, warnings=(told,))
     elif problem := start_errors.foresee(path):
         yield dataclasses.replace(checked, errors=(str(problem),))

@@ -27,7 +27,7 @@ _TOLERANCE: Final = 1e-6
 
 _ACTIVATIONS: Final = {triggers.Tick: "Schedule", triggers.Event: "Kubernetes"}
 SYNCHRONIZATION: Final = "Synchronization"
-"""Activation of Synchronization runs that are no part of a start."""
+"""Activation of Synchronization runs that are not part of a start."""
 
 
 @dataclasses.dataclass(eq=False, slots=True)

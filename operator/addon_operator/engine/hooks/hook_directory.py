@@ -80,7 +80,7 @@ class HookDirectory:
             return data.decode()
         except UnicodeDecodeError as error:
             raise HookFileError(
-                f"what was written to {variable} is no UTF-8 text (byte {error.start}); write JSON"
+                f"what was written to {variable} is not UTF-8 text (byte {error.start}); write JSON"
             ) from error
 
     def remove(self) -> None:
@@ -104,7 +104,7 @@ class HookDirectory:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         with open(descriptor, "rb") as file:  # noqa: PTH123 - pathlib opens no descriptors
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise HookFileError(f"the file of {variable} is no regular file any more; write into it")
+                raise HookFileError(f"the file of {variable} is not a regular file any more; write into it")
             data = file.read(MAX_OUTPUT_BYTES + 1)
         if len(data) > MAX_OUTPUT_BYTES:
             limit = MAX_OUTPUT_BYTES // (1024 * 1024)

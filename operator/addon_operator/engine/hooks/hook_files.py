@@ -86,7 +86,7 @@ def discover(root: pathlib.Path) -> HookFiles:
     """All hooks below ``root``, which need not exist.
 
     A hook is an executable file; symbolic links are followed. Directories called ``lib`` or ``venv``, hidden
-    entries, and ``.yaml``, ``.json``, ``.md`` and ``.txt`` files are passed over; any other file that is not
+    entries, and ``.yaml``, ``.json``, ``.md`` and ``.txt`` files are ignored; any other file that is not
     executable is a warning.
 
     Raises :class:`HookFilesError` when a directory cannot be read.
@@ -138,9 +138,9 @@ def _verdict(file: HookFile) -> str | None:
     try:
         mode = file.path.stat().st_mode
     except OSError as error:
-        return f"is passed over: {error.strerror}"
+        return f"is ignored: {error.strerror}"
     if not stat.S_ISREG(mode):
-        return "is passed over: it is no regular file"
+        return "is ignored: it is not a regular file"
     if file.path.suffix == GO_SUFFIX:
         return GO_VERDICT
     return None if mode & _EXECUTABLE else _not_executable(file.path)
@@ -152,15 +152,15 @@ def _not_executable(path: pathlib.Path) -> str:
         with path.open("rb") as file:
             head = file.read(_HEAD_BYTES)
     except OSError as error:
-        return f"is passed over: {error.strerror}"
+        return f"is ignored: {error.strerror}"
     if not head.startswith(b"#!"):
         return (
-            "is passed over: it is neither executable nor begins with '#!', so it is no hook; "
+            "is ignored: it is neither executable nor begins with '#!', so it is not a hook; "
             f"put a library into {LIBRARY}/, next to the hooks"
         )
     if any(mark in head for mark in _MARKS_OF_HOOKS):
-        return f"is passed over because it is not executable; run 'chmod +x {path}'"
+        return f"is ignored because it is not executable; run 'chmod +x {path}'"
     return (
-        f"is passed over because it is not executable; put a library into {LIBRARY}/, next to the hooks, "
+        f"is ignored because it is not executable; put a library into {LIBRARY}/, next to the hooks, "
         f"and run 'chmod +x {path}' only if it answers --config as a hook"
     )

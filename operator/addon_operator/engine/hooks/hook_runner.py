@@ -314,7 +314,7 @@ def _config_text(result: children.ChildResult, source: str) -> str:
         return (result.stdout or b"").decode()
     except UnicodeDecodeError as error:
         raise hook_config.HookConfigError(
-            source, "--config printed something that is no UTF-8 text"
+            source, "--config printed something that is not UTF-8 text"
         ) from error
 
 

@@ -30,7 +30,7 @@ _SHORTEST: Final = 1.0
 
 
 class CrontabError(errors.ConfigurationError):
-    """A text is no crontab, or one that never ticks."""
+    """A text is not a crontab, or one that never ticks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class Crontab:
 def parse(text: str, timezone: str | None = None) -> Crontab:
     """Read a crontab; ``timezone`` is an IANA name, UTC if there is none.
 
-    Raises :class:`CrontabError` when the text is no crontab, names a time that never comes (the 31st of
+    Raises :class:`CrontabError` when the text is not a crontab, names a time that never comes (the 31st of
     February), or names a time zone that does not exist or another one than ``timezone``.
     """
     zone, rest = _split_zone(text)
@@ -82,7 +82,7 @@ def check_timezone(name: str) -> str:
     try:
         zoneinfo.ZoneInfo(name)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
-        raise CrontabError(f"{name!r} is no time zone; write an IANA name such as Europe/Berlin") from None
+        raise CrontabError(f"{name!r} is not a time zone; write an IANA name such as Europe/Berlin") from None
     return name
 
 
@@ -121,13 +121,17 @@ def _checked_fields(text: str) -> str:
         )
     for field in fields:
         if not _FIELD.fullmatch(field):
-            raise CrontabError(f"{text!r}: the field {field!r} is no list of numbers, names, ranges or steps")
+            raise CrontabError(
+                f"{text!r}: the field {field!r} is not a list of numbers, names, ranges or steps"
+            )
     return _probed(text, " ".join(fields).replace("?", "*"))
 
 
 def _descriptor(text: str) -> str:
     if text not in _DESCRIPTORS:
-        raise CrontabError(f"{text!r} is no descriptor; known are {', '.join(_DESCRIPTORS)} and '@every 30s'")
+        raise CrontabError(
+            f"{text!r} is not a descriptor; known are {', '.join(_DESCRIPTORS)} and '@every 30s'"
+        )
     return text
 
 
@@ -137,7 +141,7 @@ def _probed(text: str, fields: str) -> str:
     except croniter.CroniterBadDateError:
         raise CrontabError(f"{text!r} names a time that never comes") from None
     except (croniter.CroniterError, ValueError, KeyError) as error:
-        raise CrontabError(f"{text!r} is no crontab: {error}") from None
+        raise CrontabError(f"{text!r} is not a crontab: {error}") from None
     return fields
 
 

@@ -1,7 +1,7 @@
 """Rules of a hook configuration that no single place can break.
 
 They run beside the check of the shape, so that all mistakes are told at once: whatever has not the expected
-shape is passed over here.
+shape is ignored here.
 """
 
 import collections
@@ -32,7 +32,7 @@ def warnings_of(document: JsonObject) -> Iterator[str]:
     """What is allowed and yet hardly meant."""
     for key in config_schemas.UNSUPPORTED:
         if key in document:
-            yield f"{key}: addon-operator does not serve such bindings; it is passed over"
+            yield f"{key}: addon-operator does not serve such bindings; it is ignored"
     if not document.keys() - {"configVersion", "settings", *config_schemas.UNSUPPORTED}:
         yield "there is no binding, so the hook never runs"
     names = collections.Counter(_name(item) for _, item in _items(document, "kubernetes"))

@@ -9,11 +9,10 @@ from addon_operator.hook_contract import violations
 from addon_operator.hook_contract.configuration import (
     config_schemas,
     crosschecks,
-    legacy,
     reading,
-    wire,
 )
 from addon_operator.hook_contract.configuration.bindings import (
+    MAIN_QUEUE,
     KubernetesBinding,
     LifecycleBinding,
     ScheduleBinding,
@@ -22,14 +21,24 @@ from addon_operator.hook_contract.configuration.config_schemas import HookKind
 from addon_operator.kernel import errors
 from addon_operator.kernel.json_types import JsonObject
 
-__all__ = ["HookConfig", "HookConfigError", "HookKind", "HookSettings", "LifecycleBinding", "parse"]
+__all__ = [
+    "BindingRow",
+    "HookConfig",
+    "HookConfigError",
+    "HookKind",
+    "HookSettings",
+    "LifecycleBinding",
+    "parse",
+    "row_document",
+    "rows",
+]
 
 VERSION: Final = "v1"
 LEGACY_VERSION: Final = "v0"
 
 
 class HookConfigError(errors.ConfigurationError):
-    """A hook's configuration cannot be had or is wrong; ``violations`` has each mistake on its own."""
+    """A hook's configuration cannot be read or is wrong; ``violations`` has each mistake on its own."""
 
     def __init__(self, source: str, *found: str) -> None:
         super().__init__(f"{source}: the configuration is not usable: {'; '.join(found)}")
@@ -121,7 +130,7 @@ def _document(text: str, source: str) -> JsonObject:
 
 def _warnings(document: JsonObject, *, is_legacy: bool) -> Iterator[str]:
     if is_legacy:
-        yield legacy.DEPRECATION
+        yield reading.DEPRECATION
     yield from crosschecks.warnings_of(document)
 
 
@@ -134,7 +143,7 @@ def _orders(document: JsonObject) -> dict[str, Any]:
 
 
 def _current(document: JsonObject, orders: dict[str, Any], warnings: tuple[str, ...]) -> HookConfig:
-    raw = cast("wire.RawConfig", document)
+    raw = cast("reading.RawConfig", document)
     return HookConfig(
         **orders,
         version=VERSION,
@@ -146,19 +155,66 @@ def _current(document: JsonObject, orders: dict[str, Any], warnings: tuple[str, 
 
 
 def _legacy(document: JsonObject, orders: dict[str, Any], warnings: tuple[str, ...]) -> HookConfig:
-    raw = cast("wire.RawLegacyConfig", document)
+    raw = cast("reading.RawLegacyConfig", document)
     return HookConfig(
         **orders,
         version=LEGACY_VERSION,
-        schedules=legacy.schedules(raw),
-        kubernetes=legacy.kubernetes(raw),
+        schedules=reading.legacy_schedules(raw),
+        kubernetes=reading.legacy_kubernetes(raw),
         warnings=warnings,
     )
 
 
-def _settings(raw: wire.RawSettings) -> HookSettings:
+def _settings(raw: reading.RawSettings) -> HookSettings:
     return HookSettings(
         execution_min_interval=reading.period(raw.get("executionMinInterval", raw.get("executionMinPeriod"))),
         execution_burst=raw.get("executionBurst"),
         execution_timeout=reading.period(raw.get("executionTimeout")),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class BindingRow:
+    """One binding, as people see it."""
+
+    binding: str
+    """The key in the configuration."""
+    name: str = ""
+    """Name of a schedule or kubernetes binding."""
+    crontab: str = ""
+    kind: str = ""
+    api_version: str = ""
+    order: int | None = None
+    """ORDER of a lifecycle step."""
+    queue: str = MAIN_QUEUE
+
+
+def rows(read: HookConfig) -> Iterator[BindingRow]:
+    """All bindings, a row each: lifecycle steps first."""
+    for step in LifecycleBinding:
+        if (order := read.order(step)) is not None:
+            yield BindingRow(step.value, order=order)
+    for schedule in read.schedules:
+        yield BindingRow("schedule", schedule.name, schedule.crontab.text, queue=schedule.queue)
+    for watched in read.kubernetes:
+        yield BindingRow(
+            "kubernetes",
+            watched.name,
+            kind=watched.kind,
+            api_version=watched.api_version or "",
+            queue=watched.queue,
+        )
+
+
+def row_document(found: BindingRow) -> JsonObject:
+    """The binding for other programs, without what it does not have."""
+    members: JsonObject = {
+        "binding": found.binding,
+        "name": found.name,
+        "crontab": found.crontab,
+        "apiVersion": found.api_version,
+        "kind": found.kind,
+        "order": found.order,
+        "queue": found.queue,
+    }
+    return {key: value for key, value in members.items() if value not in ("", None)}

@@ -17,7 +17,7 @@ from addon_operator.kernel.json_types import JsonObject, JsonValue
 
 
 class MetricOperationError(errors.AddonOperatorError):
-    """A document is no operation on a metric; the text names its index and field."""
+    """A document is not an operation on a metric; the text names its index and field."""
 
 
 class Action(enum.StrEnum):
@@ -59,7 +59,7 @@ class Expire:
 Operation: TypeAlias = Change | Expire
 
 _NAME: Final = {"type": "string", "minLength": 1, "format": "metric-name"}
-# What is no number was not meant for people: it may be anything that the hook had at hand.
+# What is not a number was not meant for people: it may be anything that the hook had at hand.
 _NUMBER: Final = {
     "type": "number",
     "minimum": -sys.float_info.max,
@@ -106,7 +106,7 @@ def parse(text: str, source: str) -> tuple[Operation, ...]:
 
 def _operation(index: int, document: JsonValue, where: str) -> Operation:
     if not isinstance(document, dict):
-        raise MetricOperationError(f"{where}: it is no mapping; write one operation in each document")
+        raise MetricOperationError(f"{where}: it is not a mapping; write one operation in each document")
     found = _CHECKER.find(document) or [*_contradictions(document)]
     if found:
         raise MetricOperationError(f"{where}, {'; '.join(dict.fromkeys(found))}")

@@ -24,7 +24,7 @@ _CHECKERS: Final = {name: violations.Checker(schema) for name, schema in object_
 
 
 class ObjectOperationError(errors.AddonOperatorError):
-    """A document is no operation; the text names its index and field."""
+    """A document is not an operation; the text names its index and field."""
 
 
 class IfExists(enum.Enum):
@@ -171,7 +171,7 @@ def check_writable(value: JsonValue) -> None:
 def _operation(index: int, document: JsonValue, source: str) -> Operation:
     where = f"{source}, document [{index}]"
     if not isinstance(document, dict):
-        raise ObjectOperationError(f"{where}: it is no mapping; write one operation in each document")
+        raise ObjectOperationError(f"{where}: it is not a mapping; write one operation in each document")
     name = _name(document, where)
     decoded = _decoded(document, where)
     found = _CHECKERS[name].find(decoded)

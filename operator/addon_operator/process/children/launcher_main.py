@@ -1,4 +1,4 @@
-"""The launcher: a small process that starts the operator's children and reaps them when it is told to.
+"""The launcher: a small process that starts the operator's children and reaps them on request.
 
 Why: on Linux a process that executes a program carries over the peak memory of the process it came from.
 Children of a large operator would all report its size; children of this small process report their own. When
@@ -150,7 +150,7 @@ def _spawn(argv: list[str], env: dict[str, str], actions: list[tuple[str | int, 
                 path, argv, env, file_actions=actions, setsid=True, setsigdef=_DEFAULT_SIGNALS
             )
         except OSError as error:
-            # Like a shell: a file that may not be executed is told of if no other place has one.
+            # Like a shell: a file that may not be executed is reported if no other place has one.
             if error.errno not in _NOT_HERE:
                 failure = error
     raise failure

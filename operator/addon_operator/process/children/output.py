@@ -46,7 +46,7 @@ class Sink(Protocol):
 class Lines:
     """Cuts a stream into lines of text, without their ends, and hands each to ``handler``.
 
-    Bytes that are no UTF-8 become U+FFFD. A last line without an end is a line, too.
+    Bytes that are not UTF-8 become U+FFFD. A last line without an end is a line, too.
     """
 
     def __init__(self, handler: LineHandler, max_chars: int = MAX_LINE_CHARS) -> None:

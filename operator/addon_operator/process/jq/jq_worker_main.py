@@ -63,7 +63,7 @@ class Library(Protocol):
     """What is used of the jq library."""
 
     def compile(self, program: str) -> Program:
-        """Raises :class:`ValueError` for what is no program."""
+        """Raises :class:`ValueError` for what is not a program."""
         ...
 
 

@@ -64,7 +64,7 @@ def test_a_library_is_not_to_be_made_executable_but_put_into_its_place(tmp_path:
     (tmp_path / "common.sh").write_text("greet() { echo hello; }\n")
     (tmp_path / "more.sh").write_text("#!/bin/bash\ngreet() { echo hello; }\n")
     common, more = hook_files.discover(tmp_path).warnings
-    assert "it is no hook; put a library into lib/" in common
+    assert "it is not a hook; put a library into lib/" in common
     assert "chmod" not in common
     assert "put a library into lib/" in more
     assert more.endswith("only if it answers --config as a hook")
@@ -100,7 +100,7 @@ def test_a_link_to_itself_and_one_to_nowhere_are_warnings(tmp_path: pathlib.Path
     (tmp_path / "nowhere").symlink_to(tmp_path / "gone")
     files = hook_files.discover(tmp_path)
     assert files.executables == ()
-    assert [warning.partition(" is passed over")[0] for warning in files.warnings] == [
+    assert [warning.partition(" is ignored")[0] for warning in files.warnings] == [
         f"{tmp_path}/nowhere",
         f"{tmp_path}/self",
     ]
@@ -108,7 +108,7 @@ def test_a_link_to_itself_and_one_to_nowhere_are_warnings(tmp_path: pathlib.Path
 
 def test_a_pipe_is_a_warning(tmp_path: pathlib.Path) -> None:
     os.mkfifo(tmp_path / "pipe", 0o777)
-    assert "no regular file" in hook_files.discover(tmp_path).warnings[0]
+    assert "not a regular file" in hook_files.discover(tmp_path).warnings[0]
 
 
 def test_a_module_without_hooks_has_none(tmp_path: pathlib.Path) -> None:

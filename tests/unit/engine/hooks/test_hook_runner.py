@@ -266,12 +266,12 @@ async def test_a_hook_that_cannot_be_started_says_why(
         pytest.param(
             'head -c 1048577 /dev/zero > "$METRICS_PATH"', "more than 1 MiB were written", id="size"
         ),
-        pytest.param('printf "ab\\377" > "$METRICS_PATH"', r"no UTF-8 text \(byte 2\)", id="encoding"),
+        pytest.param('printf "ab\\377" > "$METRICS_PATH"', r"not UTF-8 text \(byte 2\)", id="encoding"),
         pytest.param(
-            'rm "$METRICS_PATH"; mkfifo "$METRICS_PATH"', "METRICS_PATH is no regular file", id="pipe"
+            'rm "$METRICS_PATH"; mkfifo "$METRICS_PATH"', "METRICS_PATH is not a regular file", id="pipe"
         ),
         pytest.param('rm "$METRICS_PATH"; mkdir "$METRICS_PATH"', "METRICS_PATH", id="directory"),
-        pytest.param('ln -sf /dev/zero "$METRICS_PATH"', "no regular file", id="device"),
+        pytest.param('ln -sf /dev/zero "$METRICS_PATH"', "not a regular file", id="device"),
     ],
 )
 async def test_an_output_that_cannot_be_read_fails_the_hook(
@@ -349,7 +349,7 @@ async def test_the_configuration_is_read_in_the_hooks_directory_without_run_file
         ("echo '{configVersion: v1, onStart: 1}'", "did you mean 'onStartup'"),
         ("echo 'jq: gone' >&2; echo '{'", "neither JSON.*; it said on standard error: jq: gone"),
         ("head -c 1048577 /dev/zero", "more than 1048576 bytes"),
-        ('printf "\\377"', "no UTF-8"),
+        ('printf "\\377"', "not UTF-8"),
         ("kill -TERM $$", "was ended by SIGTERM"),
     ],
 )

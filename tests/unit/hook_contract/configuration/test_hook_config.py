@@ -168,7 +168,7 @@ WRONG_SCHEDULES: list[tuple[object, str]] = [
     ({}, ": the key 'crontab' is missing"),
     ({"crontab": "* * *"}, ".crontab: '* * *' has 3 fields"),
     ({"crontab": "0 0 31 2 *"}, ".crontab: '0 0 31 2 *' names a time that never comes"),
-    ({"crontab": "@hourly", "timezone": "Mars"}, ".timezone: 'Mars' is no time zone"),
+    ({"crontab": "@hourly", "timezone": "Mars"}, ".timezone: 'Mars' is not a time zone"),
     ({"crontab": "TZ=UTC @hourly", "timezone": "CET"}, ": the crontab names the time zone"),
     ({"crontab": "@hourly", "cronTab": "x"}, ": the key 'cronTab' is not known here; did you"),
     ({"crontab": "@hourly", "allowFailure": "yes"}, '.allowFailure: "yes" is not true or false'),
@@ -345,8 +345,8 @@ WRONG_BINDINGS: list[tuple[JsonObject, str]] = [
     ({"namespace": {}}, ".namespace: it needs at least 1 key"),
     ({"namespace": {"matchNames": ["x"]}}, ".namespace: the key 'matchNames' is not known here"),
     ({"jqFilter": [1]}, ".jqFilter: [1] is not a text"),
-    ({"jqFilter": ".a["}, '.jqFilter: ".a[" is no jq expression: syntax error, unexpected end of file'),
-    ({"jqFilter": ".a | frist"}, '.jqFilter: ".a | frist" is no jq expression: frist/0 is not defined'),
+    ({"jqFilter": ".a["}, '.jqFilter: ".a[" is not a jq expression: syntax error, unexpected end of file'),
+    ({"jqFilter": ".a | frist"}, '.jqFilter: ".a | frist" is not a jq expression: frist/0 is not defined'),
     ({"includeSnapshotsFrom": ["kubernete"]},
      ".includeSnapshotsFrom[0]: no kubernetes binding has the name 'kubernete'; did you mean"),
 ]  # fmt: skip
@@ -428,9 +428,7 @@ def test_a_document_that_is_no_configuration_is_refused() -> None:
 )
 def test_bindings_that_the_operator_never_served_are_a_warning(key: str) -> None:
     read = parse_v1(onStartup=1, **{key: [{"name": "x"}]})
-    assert read.warnings == (
-        f"{SOURCE}: {key}: addon-operator does not serve such bindings; it is passed over",
-    )
+    assert read.warnings == (f"{SOURCE}: {key}: addon-operator does not serve such bindings; it is ignored",)
 
 
 def test_a_hook_with_settings_only_is_a_warning() -> None:

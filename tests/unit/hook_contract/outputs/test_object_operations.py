@@ -279,7 +279,7 @@ def test_a_wrong_document_is_refused_with_its_index_and_field() -> None:
 
 @pytest.mark.parametrize("text", ["[]", "5", '"x"', "just text"])
 def test_a_document_that_is_no_mapping_is_refused(text: str) -> None:
-    assert "document [0]: it is no mapping; write one operation in each document" in refusal(text)
+    assert "document [0]: it is not a mapping; write one operation in each document" in refusal(text)
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ def test_a_broken_config_map_is_waited_for_until_it_is_mended(
     site.hook(site.global_hooks, "early.sh", {"onStartup": 1})
     site.config(web="color: [red\n", webEnabled="yes", **{"global": "- 1"})
     operator = site.start()
-    line = operator.wait_logged("nothing is run before it is mended", operator_site.CONFIG_MAP)
+    line = operator.wait_logged("nothing runs until it is fixed", operator_site.CONFIG_MAP)
     assert "line" in line
     for key in ("web", "webEnabled", "global"):
         assert f"'{key}'" in line
@@ -51,7 +51,7 @@ def test_a_broken_config_map_is_waited_for_until_it_is_mended(
     assert operator.get("/healthz").status == 200
     assert operator.metrics().total("config_values_invalid") == 1
     events = operator.wait_until(lambda: warnings(site), "a Warning Event on the ConfigMap")
-    assert "Nothing is run before it is mended" in events[0]["message"]
+    assert "Nothing runs until it is fixed" in events[0]["message"]
     assert site.command("module", "list").returncode != 0
     site.config(web="color: [blue\n", webEnabled=None, **{"global": None})
     operator.wait_metric(2, "config_values_errors_total")
@@ -69,7 +69,7 @@ def test_a_stored_bomb_keeps_no_operator_from_starting(site: operator_site.Site)
     site.config(web=f"a0: &a0 {{}}\n{bomb}")
     operator = site.start()
     assert "aliases expand to more than 250000 nodes" in operator.wait_logged(
-        "nothing is run before it is mended"
+        "nothing runs until it is fixed"
     )
     assert operator.get("/healthz").status == 200
     site.config(web="color: blue")
@@ -80,7 +80,7 @@ def test_a_stored_bomb_keeps_no_operator_from_starting(site: operator_site.Site)
 def test_an_operator_that_waits_for_the_config_map_ends_cleanly(site: operator_site.Site) -> None:
     site.config(web="[")
     operator = site.start()
-    operator.wait_logged("nothing is run before it is mended")
+    operator.wait_logged("nothing runs until it is fixed")
     operator.stop()
 
 

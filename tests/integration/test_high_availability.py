@@ -168,7 +168,7 @@ def test_a_wrong_config_map_ends_neither_the_standby_nor_the_next_leader(site: o
     site.config(web="[")
     first.wait_logged("the last good values stay in force")
     first.stop()
-    second.wait_logged("nothing is run before it is mended")
+    second.wait_logged("nothing runs until it is fixed")
     assert leads(second)
     assert "'web'" in second.get("/readyz").text
     third = replica(site, "third", **QUICK)

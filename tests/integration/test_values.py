@@ -102,7 +102,7 @@ def test_at_the_start_a_config_map_that_breaks_a_schema_is_waited_for(
 ) -> None:
     site.config(web="{size: 10, password: hidden}")
     operator = site.start()
-    operator.wait_logged("web.size: must be at most 9, not 10", "nothing is run before it is mended")
+    operator.wait_logged("web.size: must be at most 9, not 10", "nothing runs until it is fixed")
     operator.wait_until(lambda: "web.size: must be at most 9" in operator.get("/readyz").text, "it says why")
     assert "hidden" not in operator.log + operator.get("/readyz").text
     assert operator.metrics().total("config_values_invalid") == 1

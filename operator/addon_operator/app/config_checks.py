@@ -1,4 +1,4 @@
-"""What is wrong with a proposed values ConfigMap, told by whoever knows best at the time.
+"""What is wrong with a proposed values ConfigMap, according to whoever knows best at the time.
 
 That is the running engine, which knows what hooks enabled. A replica that does not lead, or not yet, goes by
 the files and their schemas.

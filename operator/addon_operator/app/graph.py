@@ -83,7 +83,7 @@ class Operator:
 
     def unhealthy_reason(self) -> str | None:
         """Why the operator should be restarted, or ``None``."""
-        return None if self.watches.alive else "a watch of objects has broken down, and begins anew"
+        return None if self.watches.alive else "a watch of objects has broken down and starts again"
 
 
 class Graph:
@@ -148,7 +148,7 @@ class Graph:
         """
         hooks = await global_hooks.load(self._settings.global_hooks_dir, self._runner, self._parts.warn)
         self._tell(events.HooksRegistered(None, hooks))
-        await self._config.load_when_mended()
+        await self._config.load_when_valid()
         made_of = self._steps(hooks)
         on_failure = converge.OnFailure(self._settings.converge_on_failure)
         converger = converge.Converger(self._queues.main, made_of, self._tell, on_failure=on_failure)

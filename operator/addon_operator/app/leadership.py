@@ -160,7 +160,7 @@ def timing_of(settings: settings_module.Settings) -> lease.Timing:
         raise errors.ConfigurationError(
             f"LEASE_RETRY_PERIOD is {durations.text_of(timing.retry_period)} and LEASE_RENEW_DEADLINE "
             f"{durations.text_of(timing.renew_deadline)}: make the period less than half of the deadline, "
-            "so that one failed renewal is no loss"
+            "so that one failed renewal does not lose the Lease"
         )
     return timing
 

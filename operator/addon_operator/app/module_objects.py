@@ -11,7 +11,7 @@ from addon_operator.kube.client import client, retries
 from addon_operator.kube.objects import events
 from addon_operator.status import module_status_writer
 
-# A client of its own: what is told must not take requests away from what is done.
+# A client of its own: reporting must not take requests away from the work.
 _RATE: Final = retries.Rate(20.0, 40)
 _PREPARE_SECONDS: Final = 5.0
 _LAST_WRITES_SECONDS: Final = 1.0
@@ -42,7 +42,7 @@ class ModuleObjects:
         ]
 
     async def finish(self) -> None:
-        """Write what waits, as far as that is quick, and write no more."""
+        """Write what waits, as far as that is quick, and stop writing."""
         if not self._tasks:
             return
         for task in self._tasks:
@@ -57,7 +57,7 @@ class ModuleObjects:
 
 @contextlib.asynccontextmanager
 async def keeping(parts: graph.Parts, fence: fencing.Fence = fencing.OPEN) -> AsyncIterator[ModuleObjects]:
-    """Keep the Module objects of these modules, until the context ends or it is told to finish."""
+    """Keep the Module objects of these modules, until the context ends or it is asked to finish."""
     time = clock.SystemClock()
     access, meters = parts.kube.access, parts.meters
     async with client.KubeClient(access, rate=_RATE, done=meters.request_done, fence=fence) as kube:

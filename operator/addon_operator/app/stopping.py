@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class ErrorLog(Protocol):
-    """Where defects are told; loggers of structlog are such."""
+    """Where defects are logged, as loggers of structlog do."""
 
     def error(self, event: str, *, exc_info: BaseException | None) -> Any:  # noqa: ANN401 - the signature of structlog
         """Something that a developer has to look at."""

@@ -99,7 +99,7 @@ class Engine:
         )
         if reaction.converge:
             activation = ACTIVATION_MODULE_VALUES if hook.module else ACTIVATION_GLOBAL_VALUES
-            self._converger.request_for_hook(activation)
+            self._converger.request_by_hook(activation)
         for module in reaction.runs:
             self._run_module(module, ACTIVATION_MODULE_VALUES)
 

@@ -104,7 +104,7 @@ class HookFailed:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class HooksRegistered:
-    """The hooks of a module, or the global ones, told their configuration."""
+    """The hooks of a module, or the global ones, printed their configuration."""
 
     module: names.ModuleName | None
     hooks: tuple[state.Hook, ...]
@@ -161,7 +161,7 @@ class ModulesDiscovered:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ModulesReloaded:
-    """Modules changed on disk and were taken in."""
+    """Modules changed on disk and were reloaded."""
 
     touched: Sequence[names.ModuleName]
     warnings: Sequence[str]
@@ -238,7 +238,7 @@ class ConvergeUnsettled:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ConfigTaken:
-    """An edit of the values ConfigMap was taken in."""
+    """An edit of the values ConfigMap was accepted."""
 
     change: store.ConfigChange
     reaction: reactions.Reaction
@@ -257,7 +257,7 @@ class ConfigRefused:
     def follows(self) -> str:
         """What that means, as a part of a sentence."""
         if self.at_start:
-            return "nothing is run before it is mended"
+            return "nothing runs until it is fixed"
         return "the last good values stay in force"
 
 

@@ -42,7 +42,7 @@ class ModuleRow(TypedDict):
     reason: str
     """Why it is enabled or disabled."""
     hooks: int | None
-    """``None`` until they told their configuration."""
+    """``None`` until they printed their configuration."""
     lastRun: str | None
     """When the last run ended; RFC 3339, UTC."""
     lastError: str
@@ -150,11 +150,11 @@ class Introspection:
         return self._states.enabled
 
     def hooks_of(self, module: names.ModuleName) -> tuple[state.Hook, ...]:
-        """The hooks of a module that told their configuration."""
+        """The hooks of a module that printed their configuration."""
         return self._states[module].hooks or ()
 
     def told_hooks_of(self, module: names.ModuleName) -> tuple[state.Hook, ...] | None:
-        """The hooks of a module; ``None`` until they told their configuration."""
+        """The hooks of a module; ``None`` until they printed their configuration."""
         return self._states[module].hooks
 
     def modules(self) -> list[ModuleRow]:

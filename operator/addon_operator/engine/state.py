@@ -72,7 +72,7 @@ class ModuleState:
     maintenance: str = ""
     """The mode in which Helm and healing leave it alone; empty if it is managed as usual."""
     hooks: tuple[Hook, ...] | None = None
-    """``None`` until its hooks told their configuration."""
+    """``None`` until its hooks printed their configuration."""
     started: bool = False
     """Whether the ``onStartup`` hooks succeeded since it was enabled."""
     settled: bool = False
@@ -102,7 +102,7 @@ class ModuleState:
         self.last_error = self.last_error_without_values = ""
 
     def explain(self) -> None:
-        """Make the reason anew."""
+        """Update the reason."""
         left_alone = f"; in maintenance ({self.maintenance}): Helm and healing leave it alone"
         self.reason = self.verdict + (left_alone if self.maintenance else "")
 

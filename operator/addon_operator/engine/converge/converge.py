@@ -50,7 +50,7 @@ class ConvergeBackoff:
         """Converges in a row whose ``afterAll`` hooks changed global values."""
 
     def reset(self) -> None:
-        """Begin to count anew."""
+        """Start counting again."""
         self.rounds = 0
 
     def changed(self) -> float:
@@ -102,8 +102,8 @@ class Converger:
         self._timers = timers
         self._backoff = ConvergeBackoff()
         self._later: asyncio.TimerHandle | None = None
-        self._gave_way = 0
-        self._put_off: str | None = None
+        self._times_given_way = 0
+        self._postponed: str | None = None
         self._wanted: str | None = None
         self._wake = asyncio.Event()
         self._progress: _Progress | None = None
@@ -142,13 +142,13 @@ class Converger:
             self._later = None
         if activation != ACTIVATION_AFTER_ALL:
             self._backoff.reset()
-        self._put_off = None
+        self._postponed = None
         self._wanted = activation
         self._queue.drop(lambda task: task.converge is not None or task.kind is tasks.TaskKind.MODULE_RUN)
         self.make.end_unwanted()
         self._wake.set()
 
-    def request_for_hook(self, activation: str) -> None:
+    def request_by_hook(self, activation: str) -> None:
         """Converge to what a hook changed.
 
         Some converges in a row give way to that. The one after them goes on until it is done or stalled:
@@ -156,20 +156,20 @@ class Converger:
         """
         if self._progress is None or self._wanted is not None:
             self.request(activation)
-        elif self._gave_way < GIVE_WAY or self.is_stalled:
-            self._gave_way += 1
+        elif self._times_given_way < GIVE_WAY or self.is_stalled:
+            self._times_given_way += 1
             self.request(activation)
-        elif self._put_off is None:
-            self._put_off = activation
-            self._take_up()
+        elif self._postponed is None:
+            self._postponed = activation
+            self._retry_request()
 
-    def _take_up(self) -> None:
+    def _retry_request(self) -> None:
         """Begin what was put off once the converge is stalled."""
-        if self._put_off is not None and self.is_stalled:
-            self.request(self._put_off)
-        elif self._put_off is not None:
+        if self._postponed is not None and self.is_stalled:
+            self.request(self._postponed)
+        elif self._postponed is not None:
             timers = self._timers or asyncio.get_running_loop()
-            self._later = timers.call_later(LOOK_AGAIN, self._take_up)
+            self._later = timers.call_later(LOOK_AGAIN, self._retry_request)
 
     def will_run(self, module: names.ModuleName) -> bool:
         """Whether a converge that is wanted or under way has yet to begin a run of the module."""
@@ -200,12 +200,12 @@ class Converger:
             self._tell(events.ConvergeEnded(activation, time.monotonic() - began, superseded))
         if not superseded and self._wanted is None:
             self.first_done.set()
-            self._gave_way = 0
-            if self._put_off is not None:
-                self.request(self._put_off)
+            self._times_given_way = 0
+            if self._postponed is not None:
+                self.request(self._postponed)
         elif superseded and self._wanted is None and self._queue.is_open:
             # Something of it was dropped by somebody who wants no converge; the rest is still to be done.
-            self.request(self._put_off or activation)
+            self.request(self._postponed or activation)
 
     async def _converge(self, progress: _Progress) -> None:
         await self._each(progress, self.make.before_all(progress.activation))

@@ -53,7 +53,7 @@ class Discovery:
         """Look at everything once; ``releases`` are those that there are, and whether they are ours.
 
         Raises an :class:`.AddonOperatorError` that names the module when its
-        ``enabled`` script fails, or tells what the API server refused, and :class:`NoModulesError`.
+        ``enabled`` script fails, and :class:`NoModulesError`.
         """
         observed = plan.Observed(
             modules=self._states.modules,

@@ -56,7 +56,7 @@ class QueueSet:
         self._uses[name] += 1
 
     def leave(self, name: str) -> None:
-        """A binding uses the queue no more; if it was the last, the queue ends with its last task."""
+        """A binding stops using the queue; after the last one the queue ends with its last task."""
         self._uses[name] -= 1
         if name in self._queues:
             self._end_if_unused(self._queues[name])

@@ -1,4 +1,4 @@
-"""The values ConfigMap, both ways: edits taken into the store, hooks' config values written back."""
+"""The values ConfigMap, both ways: edits go into the store, config values of hooks are written back."""
 
 import asyncio
 import dataclasses
@@ -18,7 +18,7 @@ LOOK_SECONDS: Final = 60.0
 """For reading and checking all of a ConfigMap; what takes longer is wrong."""
 REREAD_SECONDS: Final = 60.0
 """Between two looks at the ConfigMap itself."""
-MENDING_SECONDS: Final = 2.0
+RETRY_SECONDS: Final = 2.0
 """Between two looks at a ConfigMap that was wrong at the start: nothing watches it yet."""
 
 
@@ -46,7 +46,7 @@ class ConfigSync:
         self.is_refused = False
         """Whether the ConfigMap, as it is now, is wrong, so that older values, or none, are in force."""
         self.waits_for: str | None = None
-        """What has to be mended in the ConfigMap before anything begins, in a sentence without values."""
+        """What has to be fixed in the ConfigMap before anything starts, in a sentence without values."""
         self._busy = asyncio.Lock()
         self._arrived: deque[config_maps.Snapshot | None] = deque()
         self._catching_up: set[asyncio.Task[None]] = set()
@@ -63,8 +63,8 @@ class ConfigSync:
             raise look.error(self._source)
         self._begin_with(look)
 
-    async def load_when_mended(self, sleep: waiting.Sleep = asyncio.sleep) -> None:
-        """Like :meth:`load`, but a ConfigMap that is wrong is waited for until somebody has mended it.
+    async def load_when_valid(self, sleep: waiting.Sleep = asyncio.sleep) -> None:
+        """Like :meth:`load`, but an invalid ConfigMap is waited for until somebody has fixed it.
 
         Each wrong state is reported once. Raises what :meth:`load` raises when the files are wrong by
         themselves, or when the first look cannot be taken.
@@ -82,11 +82,11 @@ class ConfigSync:
 
     async def _changed_since(self, last: config_maps.Snapshot, sleep: waiting.Sleep) -> config_maps.Snapshot:
         while True:
-            await sleep(MENDING_SECONDS)
+            await sleep(RETRY_SECONDS)
             try:
                 now = await self._client.read() or config_maps.ABSENT
             except errors.AddonOperatorError as error:
-                self._warn(f"{self._source} cannot be read: {error}; next try in {MENDING_SECONDS:.0f} s")
+                self._warn(f"{self._source} cannot be read: {error}; next try in {RETRY_SECONDS:.0f} s")
                 continue
             if now.data != last.data:
                 return now
@@ -146,12 +146,12 @@ class ConfigSync:
         self._catch_up()
 
     async def settled(self) -> None:
-        """Wait until all that was delivered is taken in."""
+        """Wait until everything that was delivered is processed."""
         while self._catching_up:
             await asyncio.wait(self._catching_up)
 
     async def reread(self) -> None:
-        """Look at the ConfigMap itself: a watch that was down tells of no deletion.
+        """Look at the ConfigMap itself: a watch that was down misses deletions.
 
         Raises what the client raises when it cannot be read.
         """
@@ -183,7 +183,7 @@ class ConfigSync:
     async def write(self, owner: names.ModuleName | None, patch: patches.ValuesPatch) -> bool:
         """Apply a hook's patch to the ConfigMap and to the store; whether it changed something.
 
-        It makes no edit of its own. What somebody else changed meanwhile is taken in as that person's edit.
+        This is not an edit. What somebody else changed meanwhile counts as that person's edit.
 
         Raises what :meth:`.ValuesStore.apply_config_patch` raises over the fresh
         ConfigMap, and what the client raises when it cannot be written.
@@ -280,7 +280,7 @@ class ConfigSync:
         self._tell(events.Warned(text))
 
     def _warn_of(self, reading: sources.ConfigMapReading) -> None:
-        """Each thing is told when it is new, not with every edit."""
+        """Warn of each thing once, not with every edit."""
         warnings = reading.values.warnings
         for warning in warnings:
             if warning not in self._warned:
@@ -314,7 +314,7 @@ class _FirstLook:
         # What is said of text that cannot be read may quote it.
         places = [text.partition(": ")[0] for text in self.reading.violations]
         wrong = "; ".join([*places, *(found.without_value for found in self.broken)])
-        return f"{source} is wrong, and nothing is run before it is mended: {wrong}"
+        return f"{source} is invalid, and nothing runs until it is fixed: {wrong}"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

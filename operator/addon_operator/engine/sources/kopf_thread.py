@@ -57,7 +57,7 @@ class KopfThread:
         log_restart: LogRestart,
         health: watch_health.WatchHealth,
     ) -> None:
-        """Kopf gets the credentials of ``kube``; ``health`` is told whether the watch stands."""
+        """Kopf gets the credentials of ``kube``; ``health`` shows whether the watch is up."""
         self._name = name
         self._scope = scope
         self._kube = kube
@@ -165,7 +165,7 @@ class KopfThread:
 
         try:
             current = await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(call(), self._home))
-            # A session of our own: it tells how the watch fares, and takes authorities that our client takes.
+            # A session of our own: it reports the state of the watch, and trusts what our client trusts.
             session = await watching_sessions.open_session(current, self.health)
         except errors.AddonOperatorError as error:
             self.health.falls(str(error))

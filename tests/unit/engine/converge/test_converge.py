@@ -362,7 +362,7 @@ async def gives_way(bench: Bench) -> None:
     for _ in range(converge.GIVE_WAY):
         gate = bench.steps.gates["run a"] = asyncio.Event()
         await fakes.settle()
-        bench.converger.request_for_hook("GlobalValuesChanged")
+        bench.converger.request_by_hook("GlobalValuesChanged")
         bench.steps.gates["run a"] = asyncio.Event()
         gate.set()
     await fakes.settle()
@@ -372,7 +372,7 @@ async def test_hooks_that_change_values_all_the_time_let_a_converge_end_now_and_
     bench = working()
     await gives_way(bench)
     assert "run b" not in bench.ran
-    bench.converger.request_for_hook("GlobalValuesChanged")
+    bench.converger.request_by_hook("GlobalValuesChanged")
     bench.steps.gates.pop("run a").set()
     await fakes.settle()
     assert bench.ran.count("run b") == 2, "one of the converge that went on, one of the one that was put off"
@@ -394,7 +394,7 @@ async def test_what_hooks_changed_is_not_put_off_until_a_failing_module_succeeds
     bench = working()
     bench.steps.broken.add("run a")
     await gives_way(bench)
-    bench.converger.request_for_hook("GlobalValuesChanged")
+    bench.converger.request_by_hook("GlobalValuesChanged")
     bench.timers.fire()
     assert not stalled(bench)
     bench.steps.gates.pop("run a").set()

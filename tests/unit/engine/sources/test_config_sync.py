@@ -269,7 +269,7 @@ class Waiting:
         next(self._edits)(self.bench.cluster)
 
     async def start(self) -> None:
-        await self.bench.state.load_when_mended(self.sleep)
+        await self.bench.state.load_when_valid(self.sleep)
 
 
 async def test_a_config_map_that_is_wrong_at_the_start_is_waited_for() -> None:

@@ -73,11 +73,11 @@ class _Told:
             "hooks/pods.sh", pathlib.Path("pods.sh"), hook_config.HookConfig(kubernetes=(_BINDING,)), name
         )
         self._tell(events.HooksRegistered(name, (hook,)))
-        for activation, action in zip(_ACTIVATIONS, release_types.Action, strict=False):
+        for activation, action in zip(_ACTIVATIONS, release_types.ReleaseAction, strict=False):
             self._run(name, activation, action)
         self._bound(hook)
 
-    def _run(self, name: names.ModuleName, activation: str, action: release_types.Action) -> None:
+    def _run(self, name: names.ModuleName, activation: str, action: release_types.ReleaseAction) -> None:
         self._task(tasks.Task(tasks.TaskKind.MODULE_RUN, _nothing, owner=name))
         self._hook(name, _STEP, activation)
         seconds = dict.fromkeys(release_types.Operation, 0.3)

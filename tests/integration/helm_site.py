@@ -87,7 +87,7 @@ class Site:
         found = await binary.find(str(self.helm), os.environ, children.Children())
         access = auth.load_access(kubeconfig or self.cluster.kubeconfig, None, None, os.environ)
         async with client.KubeClient(access) as api:
-            target = command.Target(self.namespace, access.kubeconfig, access.context)
+            target = command.HelmTarget(self.namespace, access.kubeconfig, access.context)
             options = release_types.Options(
                 history_max=3, timeout=timeout, take_ownership=self.take_ownership
             )

@@ -32,7 +32,7 @@ async def test_a_release_stuck_in_any_state_is_recovered(site: Site) -> None:
         site.set_status(max(site.revisions()), status)
         async with site.manager() as restarted:
             outcome = await restarted.ensure(site.asked(size := size + 1))
-        assert outcome.action is not release_types.Action.SKIPPED, status
+        assert outcome.action is not release_types.ReleaseAction.SKIPPED, status
         told = [text for text in outcome.recovered if f"is stuck in {status}" in text]
         assert len(told) == (status != "failed"), status
         assert site.get("configmap", "web")["data"] == {"size": str(size)}, status
@@ -69,7 +69,7 @@ async def test_a_release_that_is_too_large_is_refused_with_what_to_do(site: Site
         with pytest.raises(helm_errors.HelmError, match=r"about 1 MiB, compressed: .*\.helmignore"):
             await manager.ensure(site.asked(1))
         site.write(".helmignore", "files/\n")
-        assert (await manager.ensure(site.asked(1))).action is release_types.Action.INSTALLED
+        assert (await manager.ensure(site.asked(1))).action is release_types.ReleaseAction.INSTALLED
 
 
 @ANY_HELM
@@ -88,7 +88,7 @@ async def test_subcharts_in_charts_are_part_of_the_chart(site: Site) -> None:
                .replace("{{ .Values.web.size }}", "{{ .Values.size }}"))  # fmt: skip
     site.write("charts/dep/values.yaml", "size: of the subchart\n")
     async with site.manager() as manager:
-        assert (await manager.ensure(site.asked(1))).action is release_types.Action.INSTALLED
+        assert (await manager.ensure(site.asked(1))).action is release_types.ReleaseAction.INSTALLED
         assert site.get("configmap", "dep")["data"] == {"size": "of the subchart"}
         site.write("charts/dep/values.yaml", "size: changed\n")
         outcome = await manager.ensure(site.asked(1))

@@ -16,7 +16,7 @@ from tests.integration.helm_site import ANY_HELM, CONFIG, WEB, Site
 
 pytestmark = pytest.mark.integration
 
-INSTALLED, UPGRADED, SKIPPED = release_types.Action
+INSTALLED, UPGRADED, SKIPPED = release_types.ReleaseAction
 MANIFEST = release.SkippedBy.MANIFEST
 
 PASSWORD: Final = """\

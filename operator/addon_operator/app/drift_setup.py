@@ -18,7 +18,7 @@ from addon_operator.values import store
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Cluster:
+class ClusterParts:
     """The cluster as drift sees it."""
 
     kube: client.KubeClient
@@ -54,7 +54,7 @@ class DriftParts:
         """The module's resources that other modules have, too, with these modules."""
         return self.resources.shared_of(module)
 
-    def healed_of(self, module: names.ModuleName) -> Mapping[str, int]:
+    def restored_of(self, module: names.ModuleName) -> Mapping[str, int]:
         """The module's resources that were brought back lately, and how often in a row."""
         return self.drift.recent(module)
 
@@ -83,7 +83,7 @@ def _shown(row: watched_resources.ResourceView) -> dict[str, json_types.JsonValu
 
 
 def drift_parts(
-    cluster: Cluster,
+    cluster: ClusterParts,
     definitions: module_crds.ModuleCrds,
     values: store.ValuesStore,
     tell: events.Listener,
@@ -102,7 +102,7 @@ def drift_parts(
         namespace=cluster.namespace,
         is_brought=lambda crd: bool(definitions.owners(crd)) or resources.has_definition(crd),
     )
-    restored = drift.Drift(resources, probe, restorer, cluster.deletions, tell, inbox, clock)
+    restored = drift.Drift(resources, restorer, cluster.deletions, tell, inbox, clock)
     followed = followed_releases.FollowedReleases(manager, resources, restored, warn, clock)
     made = module_releases.ModuleReleases(manager, values, restored, followed, tell, ignored=cluster.ignored)
     guard = crd_guard.CrdGuard(definitions, cluster.informers, values.maintenance, warn, clock)

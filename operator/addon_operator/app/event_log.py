@@ -118,7 +118,7 @@ class EventLog:
             self._log.warning(
                 f"release {module} took over objects that existed already: {adopted}", module=module
             )
-        skipped = outcome.action is release_types.Action.SKIPPED
+        skipped = outcome.action is release_types.ReleaseAction.SKIPPED
         (self._log.debug if skipped else self._log.info)(
             f"release {outcome.action}: {outcome.reason}", module=module, revision=outcome.revision
         )

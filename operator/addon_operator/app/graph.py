@@ -262,7 +262,7 @@ class Graph:
 
     def _drift_parts(self) -> drift_setup.DriftParts:
         parts = self._parts
-        cluster = drift_setup.Cluster(
+        cluster = drift_setup.ClusterParts(
             parts.kube,
             self._kinds,
             self._watches,

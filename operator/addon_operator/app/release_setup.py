@@ -44,7 +44,7 @@ async def release_manager(
         log.warning(text, module=module, source="helm")
 
     access = kube.access
-    target = command.Target(settings.namespace, access.kubeconfig, access.context, access.server_override)
+    target = command.HelmTarget(settings.namespace, access.kubeconfig, access.context, access.server_override)
     environment = {**environ, "HELM_DRIVER": settings.helm_driver}
     options = release_types.Options(
         settings.helm_history_max,

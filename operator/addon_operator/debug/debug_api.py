@@ -42,7 +42,7 @@ class ResourceMonitor(Protocol):
         """The module's resources that other modules have, too, with these modules."""
         ...
 
-    def healed_of(self, module: names.ModuleName) -> Mapping[str, int]:
+    def restored_of(self, module: names.ModuleName) -> Mapping[str, int]:
         """The module's resources that were brought back lately, and how often in a row."""
         ...
 
@@ -128,7 +128,7 @@ class DebugApi:
             "revision": now.monitor and now.monitor.revision(name),
             "sharedObjects": _shared(now.monitor, name),
             "absentObjects": _absent(now.monitor, name),
-            "restoredObjects": dict(now.monitor.healed_of(name)) if now.monitor else {},
+            "restoredObjects": dict(now.monitor.restored_of(name)) if now.monitor else {},
         }
 
     def resource_monitor(self) -> object:

@@ -28,7 +28,7 @@ _ABOUT_THE_KUBECONFIG: Final = "Kubernetes configuration file is "
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Target:
+class HelmTarget:
     """The cluster and the namespace of all releases."""
 
     namespace: str
@@ -75,7 +75,7 @@ class Helm:
     def __init__(
         self,
         binary: binary.HelmBinary,
-        target: Target,
+        target: HelmTarget,
         environ: Mapping[str, str],
         workspace: pathlib.Path,
         programs: children.Children,
@@ -136,7 +136,9 @@ def time_limit(step: float) -> float:
     return 2 * step + 60.0
 
 
-def child_environment(environ: Mapping[str, str], target: Target, workspace: pathlib.Path) -> dict[str, str]:
+def child_environment(
+    environ: Mapping[str, str], target: HelmTarget, workspace: pathlib.Path
+) -> dict[str, str]:
     """The environment of helm: the operator's, without what would redirect Helm, with private caches."""
     kept = {name: value for name, value in environ.items() if not name.startswith(_PREFIX) or name in _KEPT}
     return kept | {
@@ -150,7 +152,7 @@ def child_environment(environ: Mapping[str, str], target: Target, workspace: pat
     }
 
 
-def _target_flags(target: Target) -> list[str]:
+def _target_flags(target: HelmTarget) -> list[str]:
     flags = ["--namespace", target.namespace]
     if target.context is not None:
         flags += ["--kube-context", target.context]

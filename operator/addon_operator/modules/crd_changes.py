@@ -20,7 +20,7 @@ _LISTED_SCHEMAS: Final = frozenset({"allOf", "anyOf", "oneOf"})
 _ONE_SCHEMA: Final = frozenset({"items", "additionalItems", "additionalProperties", "not"})
 
 
-class Phase(enum.Enum):
+class CrdPhase(enum.Enum):
     """Where the API server is with a definition."""
 
     PENDING = "pending"
@@ -32,7 +32,7 @@ class Phase(enum.Enum):
 class Progress:
     """What the conditions of a live definition say."""
 
-    phase: Phase
+    phase: CrdPhase
     message: str = ""
     """Why it is refused."""
 
@@ -103,10 +103,12 @@ def progress(live: Mapping[str, Any]) -> Progress:
     for type_, wrong in (("NamesAccepted", "False"), ("NonStructuralSchema", "True")):
         condition = found.get(type_) or {}
         if condition.get("status") == wrong:
-            return Progress(Phase.REFUSED, str(condition.get("message") or condition.get("reason") or type_))
+            return Progress(
+                CrdPhase.REFUSED, str(condition.get("message") or condition.get("reason") or type_)
+            )
     if (found.get("Established") or {}).get("status") == "True":
-        return Progress(Phase.ESTABLISHED)
-    return Progress(Phase.PENDING)
+        return Progress(CrdPhase.ESTABLISHED)
+    return Progress(CrdPhase.PENDING)
 
 
 def _conversion(live: JsonObject | None) -> JsonValue:

@@ -121,12 +121,12 @@ def _wanted_parts(text: str) -> dict[Any, Any] | None:
 
 def _parse(text: str) -> object:
     try:
-        return yaml.load(text, Loader=_Loader)  # noqa: S506 - derived from the safe loader
+        return yaml.load(text, Loader=_TextLoader)  # noqa: S506 - derived from the safe loader
     except yaml.YAMLError:
         return None
 
 
-class _Loader(yaml_loader.Loader):
+class _TextLoader(yaml_loader.Loader):
     """Keeps the spelling of names that look like numbers, dates or booleans."""
 
     def resolve(self, kind: type[yaml.Node], value: Any, implicit: Any) -> str:  # noqa: ANN401  # PyYAML's

@@ -23,15 +23,15 @@ CHANGE = manifest_diff.Change(
 
 
 def module(
-    name: str, step: plan_report.Step, changes: tuple[manifest_diff.Change, ...] = ()
+    name: str, step: plan_report.PlanStep, changes: tuple[manifest_diff.Change, ...] = ()
 ) -> plan_report.ModuleReport:
     release = plan_report.ReleaseReport(step, f"because of {name}", 3, (), changes)
     return plan_report.ModuleReport(ModuleName(name), 10, True, "enabled in values.yaml", release)
 
 
-UPGRADE = module("web", plan_report.Step.UPGRADE, (CHANGE,))
-NOTHING = module("db", plan_report.Step.NOTHING)
-UNKNOWN = module("bad", plan_report.Step.UNKNOWN)
+UPGRADE = module("web", plan_report.PlanStep.UPGRADE, (CHANGE,))
+NOTHING = module("db", plan_report.PlanStep.NOTHING)
+UNKNOWN = module("bad", plan_report.PlanStep.UNKNOWN)
 
 
 @pytest.fixture
@@ -126,7 +126,7 @@ def test_wrong_settings_are_told_before_anything_is_asked() -> None:
 
 def test_the_page_names_every_action_and_every_key(planned: list[plan_report.ModuleReport]) -> None:
     page = PAGE.read_text()
-    actions = {*map(str, plan_report.Step), "purge"}
+    actions = {*map(str, plan_report.PlanStep), "purge"}
     assert all(f"| `{action}` |" in page for action in actions)
     document = orjson.loads(run("-o", "json").stdout)
     keys = {*document, *document["modules"][0], *document["modules"][0]["changes"][0], *document["purges"][0]}

@@ -74,7 +74,7 @@ class Monitor:
     def shared_of(self, module: names.ModuleName) -> Mapping[str, Sequence[names.ModuleName]]:
         return {f"ConfigMap addons/{name}": [KUBE_DNS] for name in SHARED} if module == WEB else {}
 
-    def healed_of(self, module: names.ModuleName) -> Mapping[str, int]:
+    def restored_of(self, module: names.ModuleName) -> Mapping[str, int]:
         return {"ConfigMap addons/web": 3} if module == WEB else {}
 
     def revision(self, module: names.ModuleName) -> int | None:

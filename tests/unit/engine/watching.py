@@ -217,7 +217,3 @@ def restorer_of(cluster: Cluster, is_brought: Callable[[str], bool] = lambda _: 
         namespace="addons",
         is_brought=is_brought,
     )
-
-
-def probe_of(cluster: Cluster) -> presence.ObjectProbe:
-    return cast("presence.ObjectProbe", cluster)

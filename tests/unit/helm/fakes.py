@@ -298,7 +298,7 @@ class World:
     def tools(self) -> release_planning.Tools:
         major, minor = (int(part) for part in self.version.removeprefix("v").split(".")[:2])
         found = binary.HelmBinary(pathlib.Path("/bin/helm"), self.version, major, minor)
-        target = command.Target(NAMESPACE)
+        target = command.HelmTarget(NAMESPACE)
         helm = command.Helm(
             found, target, {}, self.workspace, cast("children.Children", self.helm), self._warn
         )

@@ -14,7 +14,7 @@ WEB = names.ModuleName("web")
 def helm(
     directory: pathlib.Path,
     body: str,
-    target: command.Target | None = None,
+    target: command.HelmTarget | None = None,
     warnings: list[tuple[str, str]] | None = None,
 ) -> command.Helm:
     """A helm that is a shell script."""
@@ -24,7 +24,7 @@ def helm(
     told = warnings if warnings is not None else []
     return command.Helm(
         binary.HelmBinary(script, "v3.19.0", 3, 19),
-        target or command.Target("addons"),
+        target or command.HelmTarget("addons"),
         {"PATH": "/usr/bin:/bin"},
         directory,
         children.Children(),
@@ -35,16 +35,16 @@ def helm(
 @pytest.mark.parametrize(
     ("target", "flags"),
     [
-        pytest.param(command.Target("addons"), "--namespace addons", id="service account"),
+        pytest.param(command.HelmTarget("addons"), "--namespace addons", id="service account"),
         pytest.param(
-            command.Target("addons", (pathlib.Path("/k"),), "kind", "https://other"),
+            command.HelmTarget("addons", (pathlib.Path("/k"),), "kind", "https://other"),
             "--namespace addons --kube-context kind --kube-apiserver https://other",
             id="context and server",
         ),
     ],
 )
 async def test_every_call_names_the_cluster_and_the_namespace(
-    tmp_path: pathlib.Path, target: command.Target, flags: str
+    tmp_path: pathlib.Path, target: command.HelmTarget, flags: str
 ) -> None:
     made = helm(tmp_path, 'echo "$@"', target)
     result = await made.run(command.Call(WEB), ["list", "-a"], 10, capture_stdout=1000)
@@ -55,18 +55,18 @@ async def test_every_call_names_the_cluster_and_the_namespace(
     "name", ["HELM_NAMESPACE", "HELM_KUBECONTEXT", "HELM_DEBUG", "HELM_PLUGINS", "HELM_REPOSITORY_CACHE"]
 )
 def test_helm_variables_of_the_operator_do_not_reach_helm(name: str, tmp_path: pathlib.Path) -> None:
-    assert name not in command.child_environment({name: "leaks"}, command.Target("addons"), tmp_path)
+    assert name not in command.child_environment({name: "leaks"}, command.HelmTarget("addons"), tmp_path)
 
 
 def test_other_variables_and_helms_storage_driver_do_reach_helm(tmp_path: pathlib.Path) -> None:
     environ = {"HTTPS_PROXY": "http://proxy", "HELM_DRIVER": "configmap", "HOME": "/root"}
-    made = command.child_environment(environ, command.Target("addons"), tmp_path)
+    made = command.child_environment(environ, command.HelmTarget("addons"), tmp_path)
     assert environ.items() <= made.items()
 
 
 @pytest.mark.parametrize("name", ["HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME", "KUBECACHEDIR"])
 def test_what_helm_keeps_lies_in_the_private_workspace(name: str, tmp_path: pathlib.Path) -> None:
-    made = command.child_environment({name: "/elsewhere"}, command.Target("addons"), tmp_path)
+    made = command.child_environment({name: "/elsewhere"}, command.HelmTarget("addons"), tmp_path)
     assert pathlib.Path(made[name]).is_relative_to(tmp_path)
 
 
@@ -78,7 +78,7 @@ def test_what_helm_keeps_lies_in_the_private_workspace(name: str, tmp_path: path
 def test_helm_uses_the_kubeconfig_of_the_operator(
     files: tuple[pathlib.Path, ...], variable: str, tmp_path: pathlib.Path
 ) -> None:
-    made = command.child_environment({"KUBECONFIG": "/wrong"}, command.Target("addons", files), tmp_path)
+    made = command.child_environment({"KUBECONFIG": "/wrong"}, command.HelmTarget("addons", files), tmp_path)
     assert made["KUBECONFIG"] == variable
 
 
@@ -166,5 +166,5 @@ def test_a_relative_kubeconfig_is_made_absolute(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    target = command.Target("addons", (pathlib.Path("kubeconfig"),))
+    target = command.HelmTarget("addons", (pathlib.Path("kubeconfig"),))
     assert command.child_environment({}, target, tmp_path)["KUBECONFIG"] == str(tmp_path / "kubeconfig")

@@ -46,7 +46,12 @@ class Recorder:
 def helm(recorder: Recorder, tmp_path: pathlib.Path, major: int = 3) -> command.Helm:
     found = binary.HelmBinary(pathlib.Path("/helm"), f"v{major}.30.0", major, 30)
     return command.Helm(
-        found, command.Target("addons"), {}, tmp_path, cast("children.Children", recorder), lambda *_: None
+        found,
+        command.HelmTarget("addons"),
+        {},
+        tmp_path,
+        cast("children.Children", recorder),
+        lambda *_: None,
     )
 
 

@@ -167,15 +167,19 @@ def conditions(**states: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("there", "phase", "message"),
     [
-        ({}, crd_changes.Phase.PENDING, ""),
-        (conditions(NamesAccepted="True", Established="False"), crd_changes.Phase.PENDING, ""),
-        (conditions(NamesAccepted="True", Established="True"), crd_changes.Phase.ESTABLISHED, ""),
-        (conditions(NamesAccepted="False", Established="False"), crd_changes.Phase.REFUSED, "NamesAccepted"),
+        ({}, crd_changes.CrdPhase.PENDING, ""),
+        (conditions(NamesAccepted="True", Established="False"), crd_changes.CrdPhase.PENDING, ""),
+        (conditions(NamesAccepted="True", Established="True"), crd_changes.CrdPhase.ESTABLISHED, ""),
+        (
+            conditions(NamesAccepted="False", Established="False"),
+            crd_changes.CrdPhase.REFUSED,
+            "NamesAccepted",
+        ),
     ],
     ids=["new", "accepted", "established", "names taken"],
 )
 def test_conditions_tell_whether_a_definition_is_served(
-    there: dict[str, Any], phase: crd_changes.Phase, message: str
+    there: dict[str, Any], phase: crd_changes.CrdPhase, message: str
 ) -> None:
     found = crd_changes.progress(there)
     assert found.phase is phase

@@ -125,7 +125,7 @@ def module(
 
 def outcome(revision: int) -> release_types.ReleaseOutcome:
     return release_types.ReleaseOutcome(
-        release_types.Action.UPGRADED, "why", revision, release.Checksum(f"sum{revision}")
+        release_types.ReleaseAction.UPGRADED, "why", revision, release.Checksum(f"sum{revision}")
     )
 
 

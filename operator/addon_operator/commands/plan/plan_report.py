@@ -13,7 +13,7 @@ from addon_operator.kernel import names
 from addon_operator.modules import model, plan
 
 
-class Step(enum.StrEnum):
+class PlanStep(enum.StrEnum):
     """What would be done for a module."""
 
     INSTALL = "install"
@@ -32,7 +32,7 @@ _ADDED: Final = manifest_diff.ChangeKind.ADDED
 _POLICY: Final = "helm.sh/resource-policy"
 _NAMED: Final = 3
 """So many objects are named, and the others counted."""
-CHANGING = frozenset({Step.INSTALL, Step.UPGRADE, Step.RESTORE, Step.DELETE})
+CHANGING = frozenset({PlanStep.INSTALL, PlanStep.UPGRADE, PlanStep.RESTORE, PlanStep.DELETE})
 """Steps that change something in the cluster."""
 
 
@@ -40,7 +40,7 @@ CHANGING = frozenset({Step.INSTALL, Step.UPGRADE, Step.RESTORE, Step.DELETE})
 class ReleaseReport:
     """What would become of a module's release."""
 
-    step: Step
+    step: PlanStep
     reason: str
     revision: int | None = None
     """The last one that there is."""
@@ -93,19 +93,19 @@ class PlanReport:
     @property
     def is_failed(self) -> bool:
         """Whether something could not be found out."""
-        return any(module.release.step is Step.UNKNOWN for module in self.modules)
+        return any(module.release.step is PlanStep.UNKNOWN for module in self.modules)
 
 
 def without_release(module: model.Module, made: plan.ConvergePlan, maintenance: str) -> ReleaseReport | None:
     """The report on a module whose release need not be looked at; ``None`` if it has to be."""
     if module.name in made.deletes:
-        return ReleaseReport(Step.DELETE, "the module is disabled and has a release")
+        return ReleaseReport(PlanStep.DELETE, "the module is disabled and has a release")
     if module.name not in made.enabled:
-        return ReleaseReport(Step.NOTHING, "the module is disabled and has no release")
+        return ReleaseReport(PlanStep.NOTHING, "the module is disabled and has no release")
     if not module.has_chart:
-        return ReleaseReport(Step.HOOKS, "the module has no chart")
+        return ReleaseReport(PlanStep.HOOKS, "the module has no chart")
     if maintenance:
-        return ReleaseReport(Step.NOTHING, f"the module is in maintenance: {maintenance}")
+        return ReleaseReport(PlanStep.NOTHING, f"the module is in maintenance: {maintenance}")
     return None
 
 

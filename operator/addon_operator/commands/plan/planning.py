@@ -33,9 +33,9 @@ from addon_operator.settings import settings as settings_module
 from addon_operator.values import store
 
 _STEPS: Final = {
-    release_types.PlannedAction.INSTALL: plan_report.Step.INSTALL,
-    release_types.PlannedAction.UPGRADE: plan_report.Step.UPGRADE,
-    release_types.PlannedAction.NOTHING: plan_report.Step.NOTHING,
+    release_types.PlannedAction.INSTALL: plan_report.PlanStep.INSTALL,
+    release_types.PlannedAction.UPGRADE: plan_report.PlanStep.UPGRADE,
+    release_types.PlannedAction.NOTHING: plan_report.PlanStep.NOTHING,
 }
 _HOOKS_NOTE: Final = (
     "hooks were not run: values and flags that they set are not known, nor what would follow from them"
@@ -202,10 +202,10 @@ class _Planner:
             made = await self._manager.preview(module_releases.request_of(self._values, module))
             if made.action is release_types.PlannedAction.NOTHING and (absent := await self._absent(module)):
                 return plan_report.ReleaseReport(
-                    plan_report.Step.RESTORE, release.absence(absent), made.revision
+                    plan_report.PlanStep.RESTORE, release.absence(absent), made.revision
                 )
         except errors.AddonOperatorError as error:
-            return plan_report.ReleaseReport(plan_report.Step.UNKNOWN, str(error))
+            return plan_report.ReleaseReport(plan_report.PlanStep.UNKNOWN, str(error))
         self._have(module, made.resources)
         if made.adopted:
             policy = self._settings.take_ownership
@@ -215,7 +215,7 @@ class _Planner:
             )
         step, reason = _STEPS[made.action], made.reason
         if (refused := await self._cluster.refused(made.changes, self._definitions())) is not None:
-            step, reason = plan_report.Step.UNKNOWN, f"Helm would fail: {refused}"
+            step, reason = plan_report.PlanStep.UNKNOWN, f"Helm would fail: {refused}"
         return plan_report.ReleaseReport(step, reason, made.revision, made.recoveries, made.changes)
 
     def _definitions(self) -> list[pathlib.Path]:

@@ -18,7 +18,6 @@ from addon_operator.engine import events, intents
 from addon_operator.engine.drift import drift_backoff, restoring, watched_resources
 from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import errors, names
-from addon_operator.kube.discovery import presence
 from addon_operator.kube.objects import own_deletions
 
 ACTIVATION: Final = "DetectAbsentHelmResources"
@@ -45,7 +44,6 @@ class Drift:
     def __init__(
         self,
         resources: watched_resources.WatchedResources,
-        probe: presence.ObjectProbe,
         restorer: restoring.Restorer,
         deletions: own_deletions.OwnDeletions,
         tell: events.Listener,
@@ -53,7 +51,7 @@ class Drift:
         clock: clocks.Clock,
     ) -> None:
         self._resources = resources
-        self._probe = probe
+        self._probe = resources.probe
         self._restorer = restorer
         self._deletions = deletions
         self._tell = tell

@@ -18,7 +18,7 @@ ObjectKey = object_changes.ObjectKey
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Scope:
+class KindScope:
     """What a watch covers."""
 
     resource: api_resources.Resource
@@ -44,7 +44,7 @@ class KindWatch:
 
     def __init__(
         self,
-        scope: Scope,
+        scope: KindScope,
         *,
         missing: Callable[[Iterable[names.ModuleName]], None],
         returned: Callable[[ObjectKey], None],

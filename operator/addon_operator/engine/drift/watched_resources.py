@@ -98,12 +98,13 @@ class WatchedResources:
         """``namespace`` is that of the releases, where resources are whose manifest names none."""
         self._watches = watches
         self._kinds = kinds
-        self._probe = probe
+        self.probe = probe
+        """Asks the API server for single objects."""
         self._tell = tell
         self._namespace = namespace
         self._listener: PresenceListener | None = None
         self._followed: dict[names.ModuleName, _Followed] = {}
-        self._open: dict[kind_watch.Scope, kind_watch.KindWatch] = {}
+        self._open: dict[kind_watch.KindScope, kind_watch.KindWatch] = {}
         self._may_follow: dict[api_resources.Resource, bool] = {}
         self._told: set[tuple[str, str]] = set()
         self._shared: dict[tuple[names.ModuleName, ...], tuple[str, ...]] = {}
@@ -230,7 +231,7 @@ class WatchedResources:
     async def _find_rights(self, watched: Iterable[Watched]) -> None:
         for resource in {each.resource for each in watched if each.resource.namespaced}:
             if resource not in self._may_follow:
-                self._may_follow[resource] = await self._probe.may_follow_everywhere(resource)
+                self._may_follow[resource] = await self.probe.may_follow_everywhere(resource)
 
     def _replace(self, module: names.ModuleName, now: _Followed | None) -> None:
         before = self._followed.pop(module, _Followed())
@@ -302,17 +303,17 @@ class WatchedResources:
                 self._shared[pair] = resources
                 self._tell(events.ResourcesShared(pair, resources))
 
-    def _by_scope(self, watched: Iterable[Watched]) -> dict[kind_watch.Scope, list[kind_watch.ObjectKey]]:
-        found: dict[kind_watch.Scope, list[kind_watch.ObjectKey]] = {}
+    def _by_scope(self, watched: Iterable[Watched]) -> dict[kind_watch.KindScope, list[kind_watch.ObjectKey]]:
+        found: dict[kind_watch.KindScope, list[kind_watch.ObjectKey]] = {}
         for each in watched:
             found.setdefault(self._scope(each), []).append(each.key)
         return found
 
-    def _scope(self, watched: Watched) -> kind_watch.Scope:
+    def _scope(self, watched: Watched) -> kind_watch.KindScope:
         everywhere = not watched.resource.namespaced or self._may_follow.get(watched.resource, True)
-        return kind_watch.Scope(watched.resource, None if everywhere else watched.key.namespace)
+        return kind_watch.KindScope(watched.resource, None if everywhere else watched.key.namespace)
 
-    def _watch(self, scope: kind_watch.Scope) -> kind_watch.KindWatch:
+    def _watch(self, scope: kind_watch.KindScope) -> kind_watch.KindWatch:
         if (watch := self._open.get(scope)) is None:
             watch = kind_watch.KindWatch(
                 scope, missing=self._missing, returned=self._returned_in(scope), trouble=self._in_trouble
@@ -331,7 +332,7 @@ class WatchedResources:
         if self._listener is not None:
             self._listener.missing(modules)
 
-    def _returned_in(self, scope: kind_watch.Scope) -> Callable[[kind_watch.ObjectKey], None]:
+    def _returned_in(self, scope: kind_watch.KindScope) -> Callable[[kind_watch.ObjectKey], None]:
         def returned(key: kind_watch.ObjectKey) -> None:
             if self._listener is not None:
                 self._listener.returned(Watched(scope.resource, key))

@@ -142,7 +142,7 @@ class ModuleLoader:
 
     def load(self, now: Scan) -> Loading:
         """Read what changed since the last time; to be called in a thread."""
-        reading = _Reading(self._loaded, self._last, now, self._check)
+        reading = _ModuleReading(self._loaded, self._last, now, self._check)
         try:
             loading = reading.read(self._directories, self._unnumbered_order)
         except errors.ConfigurationError as error:
@@ -151,7 +151,7 @@ class ModuleLoader:
         return loading
 
 
-class _Reading:
+class _ModuleReading:
     def __init__(
         self,
         before: module_files.LoadedModules,

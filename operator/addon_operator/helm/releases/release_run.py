@@ -57,14 +57,14 @@ class ReleaseRun:
     ) -> release_types.ReleaseOutcome:
         if plan.rendered is not None:
             await self._save(plan.rendered)
-        return self._outcome(release_types.Action.SKIPPED, decision.reason, decision.by)
+        return self._outcome(release_types.ReleaseAction.SKIPPED, decision.reason, decision.by)
 
     async def _install(
         self, plan: release_planning.ReleasePlan, decision: release.Install
     ) -> release_types.ReleaseOutcome:
         await self._call(plan, {release.MANAGED_LABEL: "true"}, validate=True)
         await self._save(await self._rendered_after(plan))
-        return self._outcome(release_types.Action.INSTALLED, decision.reason)
+        return self._outcome(release_types.ReleaseAction.INSTALLED, decision.reason)
 
     async def _upgrade(
         self, plan: release_planning.ReleasePlan, decision: release.Upgrade
@@ -77,7 +77,7 @@ class ReleaseRun:
         # What looks at the cluster may find something else there from now on.
         rendered = None if plan.given.varies else plan.rendered
         await self._save(rendered or await self._rendered_after(plan))
-        return self._outcome(release_types.Action.UPGRADED, decision.reason)
+        return self._outcome(release_types.ReleaseAction.UPGRADED, decision.reason)
 
     async def _check_refusal(self, manifest: str) -> None:
         """Make no revision for what the API server refused last time and refuses still."""
@@ -207,7 +207,7 @@ class ReleaseRun:
         return self._record
 
     def _outcome(
-        self, action: release_types.Action, reason: str, by: release.SkippedBy | None = None
+        self, action: release_types.ReleaseAction, reason: str, by: release.SkippedBy | None = None
     ) -> release_types.ReleaseOutcome:
         record = self._last_record()
         rendered = self._tools.records.rendered(record) or record.revision.saved

@@ -22,7 +22,7 @@ async def give_up_nothing(_: Sequence[manifests.ManifestResource]) -> tuple[mani
     return ()
 
 
-class Action(enum.StrEnum):
+class ReleaseAction(enum.StrEnum):
     """What was done to a release."""
 
     INSTALLED = "installed"
@@ -94,7 +94,7 @@ class ReleaseRequest:
 class ReleaseOutcome:
     """What was done to a release, and why."""
 
-    action: Action
+    action: ReleaseAction
     reason: str
     """For a person."""
     revision: int

@@ -160,9 +160,9 @@ class CrdInstaller:
     async def _established(self, crd: crd_files.Crd) -> None:
         async def is_established() -> bool:
             progress = crd_changes.progress(await self._read(crd) or {})
-            if progress.phase is crd_changes.Phase.REFUSED:
+            if progress.phase is crd_changes.CrdPhase.REFUSED:
                 raise CrdError(f"the API server does not serve {crd.name}: {progress.message}")
-            return progress.phase is crd_changes.Phase.ESTABLISHED
+            return progress.phase is crd_changes.CrdPhase.ESTABLISHED
 
         await self._until(is_established, f"{crd.name} is not Established after {ESTABLISH_SECONDS:.0f} s")
 

@@ -26,20 +26,20 @@ def made(*, enabled: tuple[str, ...] = (), deletes: tuple[str, ...] = ()) -> pla
     ("found", "planned", "maintenance", "step"),
     [
         pytest.param(
-            module(), made(deletes=("web",)), "", plan_report.Step.DELETE, id="disabled with a release"
+            module(), made(deletes=("web",)), "", plan_report.PlanStep.DELETE, id="disabled with a release"
         ),
-        pytest.param(module(), made(), "", plan_report.Step.NOTHING, id="disabled without a release"),
+        pytest.param(module(), made(), "", plan_report.PlanStep.NOTHING, id="disabled without a release"),
         pytest.param(
-            module(has_chart=False), made(enabled=("web",)), "", plan_report.Step.HOOKS, id="hooks only"
+            module(has_chart=False), made(enabled=("web",)), "", plan_report.PlanStep.HOOKS, id="hooks only"
         ),
         pytest.param(
-            module(), made(enabled=("web",)), "NoResourceReconciliation", plan_report.Step.NOTHING,
+            module(), made(enabled=("web",)), "NoResourceReconciliation", plan_report.PlanStep.NOTHING,
             id="maintenance",
         ),
     ],
 )  # fmt: skip
 def test_some_releases_need_no_look(
-    found: model.Module, planned: plan.ConvergePlan, maintenance: str, step: plan_report.Step
+    found: model.Module, planned: plan.ConvergePlan, maintenance: str, step: plan_report.PlanStep
 ) -> None:
     release = plan_report.without_release(found, planned, maintenance)
     assert release is not None
@@ -51,7 +51,7 @@ def test_an_enabled_module_with_a_chart_needs_a_look_at_its_release() -> None:
     assert plan_report.without_release(module(), made(enabled=("web",)), "") is None
 
 
-def told(name: str, step: plan_report.Step, order: int = 1) -> plan_report.ModuleReport:
+def told(name: str, step: plan_report.PlanStep, order: int = 1) -> plan_report.ModuleReport:
     return plan_report.ModuleReport(
         ModuleName(name), order, True, "", plan_report.ReleaseReport(step, "as it is")
     )
@@ -60,16 +60,16 @@ def told(name: str, step: plan_report.Step, order: int = 1) -> plan_report.Modul
 @pytest.mark.parametrize(
     ("step", "is_change", "is_failed"),
     [
-        (plan_report.Step.INSTALL, True, False),
-        (plan_report.Step.UPGRADE, True, False),
-        (plan_report.Step.DELETE, True, False),
-        (plan_report.Step.NOTHING, False, False),
-        (plan_report.Step.HOOKS, False, False),
-        (plan_report.Step.UNKNOWN, False, True),
+        (plan_report.PlanStep.INSTALL, True, False),
+        (plan_report.PlanStep.UPGRADE, True, False),
+        (plan_report.PlanStep.DELETE, True, False),
+        (plan_report.PlanStep.NOTHING, False, False),
+        (plan_report.PlanStep.HOOKS, False, False),
+        (plan_report.PlanStep.UNKNOWN, False, True),
     ],
 )
-def test_only_changes_of_releases_count(step: plan_report.Step, is_change: bool, is_failed: bool) -> None:
-    found = plan_report.PlanReport("addons", (told("a", plan_report.Step.NOTHING), told("b", step)), ())
+def test_only_changes_of_releases_count(step: plan_report.PlanStep, is_change: bool, is_failed: bool) -> None:
+    found = plan_report.PlanReport("addons", (told("a", plan_report.PlanStep.NOTHING), told("b", step)), ())
     assert (found.is_change, found.is_failed) == (is_change, is_failed)
 
 
@@ -92,8 +92,8 @@ def document(kind: str, name: str, rest: str = "") -> str:
 
 def taken_over(before: str, after: str) -> list[str]:
     changes = manifest_diff.diff((), manifest_diff.parse(after))
-    release = plan_report.ReleaseReport(plan_report.Step.INSTALL, "there is no release", changes=changes)
-    modules = [told("db", plan_report.Step.NOTHING), plan_report.ModuleReport(WEB, 1, True, "", release)]
+    release = plan_report.ReleaseReport(plan_report.PlanStep.INSTALL, "there is no release", changes=changes)
+    modules = [told("db", plan_report.PlanStep.NOTHING), plan_report.ModuleReport(WEB, 1, True, "", release)]
     return list(plan_report.taken_over(plan_report.Purge("old", "x"), before, modules, "addons"))
 
 
@@ -119,10 +119,10 @@ def test_what_helm_keeps_is_not_lost_with_a_purge() -> None:
 
 def test_deletes_come_first_as_they_come_and_then_modules_in_run_order() -> None:
     modules = (
-        told("a", plan_report.Step.NOTHING, 3),
-        told("x", plan_report.Step.DELETE, 1),
-        told("b", plan_report.Step.NOTHING, 2),
-        told("y", plan_report.Step.DELETE, 2),
+        told("a", plan_report.PlanStep.NOTHING, 3),
+        told("x", plan_report.PlanStep.DELETE, 1),
+        told("b", plan_report.PlanStep.NOTHING, 2),
+        told("y", plan_report.PlanStep.DELETE, 2),
     )
     ordered = plan_report.in_order(made(deletes=("y", "x")), modules)
     assert [each.name for each in ordered] == ["y", "x", "b", "a"]

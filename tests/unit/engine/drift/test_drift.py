@@ -34,7 +34,6 @@ class Bench:
         """Definitions that come back by themselves."""
         self.drift = drift.Drift(
             self.resources,
-            watching.probe_of(self.cluster),
             watching.restorer_of(self.cluster, lambda crd: crd in self.brought),
             self.deletions,
             self._tell,

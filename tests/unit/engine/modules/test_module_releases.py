@@ -55,7 +55,7 @@ class Manager:
         if self.error is not None:
             raise self.error
         return release_types.ReleaseOutcome(
-            release_types.Action.INSTALLED, "as the test says", 1, release.Checksum("x")
+            release_types.ReleaseAction.INSTALLED, "as the test says", 1, release.Checksum("x")
         )
 
     async def deployed(self, module: ModuleName) -> release_types.Deployed | None:
@@ -89,7 +89,6 @@ def releases_of(
     resources, deletions = watching.resources_of(cluster), own_deletions.OwnDeletions()
     drifted = drift.Drift(
         resources,
-        watching.probe_of(cluster),
         watching.restorer_of(cluster),
         deletions,
         told.append,

@@ -55,7 +55,9 @@ class Manager:
         if request.absent:
             self.number += 1
             self.cluster.put(*self.names)
-        action = release_types.Action.UPGRADED if request.absent else release_types.Action.SKIPPED
+        action = (
+            release_types.ReleaseAction.UPGRADED if request.absent else release_types.ReleaseAction.SKIPPED
+        )
         return release_types.ReleaseOutcome(action, "because", self.number, release.Checksum("x"))
 
     async def deployed(self, release: ModuleName) -> release_types.Deployed | None:
@@ -97,7 +99,6 @@ class Bench:
         manager = cast("helm_releases.ReleaseManager", self.helm)
         self.drift = drift.Drift(
             self.resources,
-            watching.probe_of(self.cluster),
             watching.restorer_of(self.cluster),
             own_deletions.OwnDeletions(),
             self._tell,

@@ -32,7 +32,7 @@ def asked(
 
 async def test_the_first_run_installs(world: fakes.World, module_dir: pathlib.Path) -> None:
     outcome = await world.manager().ensure(asked(module_dir))
-    assert (outcome.action, outcome.revision) == (release_types.Action.INSTALLED, 1)
+    assert (outcome.action, outcome.revision) == (release_types.ReleaseAction.INSTALLED, 1)
     assert world.helm.verbs == ["upgrade"]
     assert world.api.labels("web", 1)[release.MANAGED_LABEL] == "true"
     assert world.api.labels("web", 1)[release.MANIFEST_LABEL] == outcome.manifest_checksum
@@ -42,7 +42,7 @@ async def test_an_unchanged_module_starts_no_helm(world: fakes.World, module_dir
     manager = world.manager()
     await manager.ensure(asked(module_dir))
     outcome = await manager.ensure(asked(module_dir))
-    assert (outcome.action, outcome.by) == (release_types.Action.SKIPPED, release.SkippedBy.INPUTS)
+    assert (outcome.action, outcome.by) == (release_types.ReleaseAction.SKIPPED, release.SkippedBy.INPUTS)
     assert outcome.revision == 1
     assert world.helm.verbs == ["upgrade"]
 
@@ -69,7 +69,7 @@ async def test_changed_values_upgrade_without_validation(
     manager = world.manager()
     await manager.ensure(asked(module_dir))
     outcome = await manager.ensure(asked(module_dir, size=2))
-    assert (outcome.action, outcome.revision) == (release_types.Action.UPGRADED, 2)
+    assert (outcome.action, outcome.revision) == (release_types.ReleaseAction.UPGRADED, 2)
     assert outcome.reason == "the values, Helm or the cluster changed"
     assert "--disable-openapi-validation" not in world.helm.calls[0]
     assert "--disable-openapi-validation" in world.helm.calls[2]
@@ -90,7 +90,7 @@ async def test_values_without_effect_make_no_revision(world: fakes.World, module
     manager = world.manager()
     await manager.ensure(asked(module_dir))
     outcome = await manager.ensure(asked(module_dir, size=2))
-    assert (outcome.action, outcome.by) == (release_types.Action.SKIPPED, release.SkippedBy.MANIFEST)
+    assert (outcome.action, outcome.by) == (release_types.ReleaseAction.SKIPPED, release.SkippedBy.MANIFEST)
     assert world.api.last("web") == 1
 
 
@@ -140,7 +140,7 @@ async def test_an_absent_resource_is_brought_back_although_nothing_changed(
     manager = world.manager()
     await manager.ensure(asked(module_dir))
     outcome = await manager.ensure(asked(module_dir, absent=("ConfigMap web",)))
-    assert (outcome.action, outcome.revision) == (release_types.Action.UPGRADED, 2)
+    assert (outcome.action, outcome.revision) == (release_types.ReleaseAction.UPGRADED, 2)
     assert outcome.reason == "absent in the cluster: ConfigMap web"
 
 
@@ -153,7 +153,7 @@ async def test_a_failed_release_is_upgraded_again(world: fakes.World, module_dir
         await manager.ensure(asked(module_dir))
     world.helm.fail.clear()
     outcome = await manager.ensure(asked(module_dir))
-    assert (outcome.action, outcome.revision) == (release_types.Action.UPGRADED, 2)
+    assert (outcome.action, outcome.revision) == (release_types.ReleaseAction.UPGRADED, 2)
     assert outcome.reason == "revision 1 is failed"
 
 
@@ -177,7 +177,7 @@ async def test_a_fresh_run_sees_what_somebody_did_by_hand(
     await manager.ensure(asked(module_dir))
     world.api.put("web", 2, "deployed", world.api.labels("web", 1))
     outcome = await manager.ensure(asked(module_dir, fresh=True))
-    assert (outcome.action, outcome.revision) == (release_types.Action.UPGRADED, 3)
+    assert (outcome.action, outcome.revision) == (release_types.ReleaseAction.UPGRADED, 3)
     assert outcome.reason == "revision 2 was not made by this operator"
 
 
@@ -199,7 +199,7 @@ async def test_a_stuck_first_install_is_dropped_and_installed_again(
 ) -> None:
     world.api.put("web", 1, "pending-install", {})
     outcome = await world.manager().ensure(asked(module_dir))
-    assert (outcome.action, outcome.revision) == (release_types.Action.INSTALLED, 1)
+    assert (outcome.action, outcome.revision) == (release_types.ReleaseAction.INSTALLED, 1)
     assert world.api.labels("web", 1)["status"] == "deployed"
 
 
@@ -209,7 +209,7 @@ async def test_an_interrupted_uninstallation_is_finished_before_the_install(
     world.api.put("web", 4, "uninstalling", {})
     outcome = await world.manager().ensure(asked(module_dir))
     assert world.helm.verbs == ["uninstall", "upgrade"]
-    assert (outcome.action, outcome.revision) == (release_types.Action.INSTALLED, 1)
+    assert (outcome.action, outcome.revision) == (release_types.ReleaseAction.INSTALLED, 1)
 
 
 async def test_a_release_that_stays_stuck_is_an_error_not_an_endless_loop(
@@ -227,8 +227,8 @@ async def test_a_release_of_the_go_operator_is_taken_over_once(
     world.api.put("web", 7, "deployed", {release.GO_OPERATOR_LABEL: "abc"})
     manager = world.manager()
     outcome = await manager.ensure(asked(module_dir))
-    assert (outcome.action, outcome.revision) == (release_types.Action.UPGRADED, 8)
-    assert (await manager.ensure(asked(module_dir))).action is release_types.Action.SKIPPED
+    assert (outcome.action, outcome.revision) == (release_types.ReleaseAction.UPGRADED, 8)
+    assert (await manager.ensure(asked(module_dir))).action is release_types.ReleaseAction.SKIPPED
 
 
 async def test_two_runs_of_one_release_wait_for_each_other(
@@ -300,7 +300,7 @@ async def test_remove_uninstalls(world: fakes.World, module_dir: pathlib.Path) -
     await manager.ensure(asked(module_dir))
     assert await manager.remove(WEB) is True
     assert await manager.observe_all() == {}
-    assert (await manager.ensure(asked(module_dir))).action is release_types.Action.INSTALLED
+    assert (await manager.ensure(asked(module_dir))).action is release_types.ReleaseAction.INSTALLED
 
 
 async def test_a_record_tells_the_next_start_that_a_removal_is_unfinished(
@@ -323,7 +323,7 @@ async def test_a_module_that_is_wanted_again_before_its_removal_ended_is_install
     manager = world.manager()
     await manager.ensure(asked(module_dir))
     await manager.remove(WEB, keep_record=True)
-    assert (await manager.ensure(asked(module_dir))).action is release_types.Action.INSTALLED
+    assert (await manager.ensure(asked(module_dir))).action is release_types.ReleaseAction.INSTALLED
     assert (await manager.observe_all())["web"].exists
 
 
@@ -416,7 +416,7 @@ async def test_a_chart_whose_upgrade_fails_is_installed_all_the_same_and_that_is
     (module_dir / "templates" / "config.yaml").write_text("{{ if .Release.IsUpgrade }}{{ fail }}{{ end }}")
     world.helm.fail["template"] = "execution error at (web:1:1): the password is missing"
     manager = world.manager()
-    assert (await manager.ensure(asked(module_dir))).action is release_types.Action.INSTALLED
+    assert (await manager.ensure(asked(module_dir))).action is release_types.ReleaseAction.INSTALLED
     ((_, warning),) = world.warnings
     assert (
         "an upgrade of it would fail: helm template: execution error at (web:1:1): the password is missing"
@@ -605,4 +605,4 @@ async def test_what_an_upgrade_would_take_from_other_releases_is_taken_out_of_th
     # With the old values again the record is no longer what they render to.
     world.helm.fail.clear()
     again = await manager.ensure(asked(module_dir))
-    assert again.action is release_types.Action.UPGRADED
+    assert again.action is release_types.ReleaseAction.UPGRADED

@@ -48,7 +48,7 @@ async def test_a_release_with_another_manifest_gets_a_revision_that_is_validated
 ) -> None:
     world.api.put("web", 7, "deployed", GO_LABELS, "kind: ConfigMap\nmetadata: {name: old}\n")
     outcome = await world.manager().ensure(asked(module_dir))
-    assert (outcome.action, outcome.revision) == (release_types.Action.UPGRADED, 8)
+    assert (outcome.action, outcome.revision) == (release_types.ReleaseAction.UPGRADED, 8)
     assert "--disable-openapi-validation" not in world.helm.calls[-1]
 
 
@@ -57,7 +57,7 @@ async def test_an_absent_resource_is_brought_back_in_a_release_that_is_taken_ove
 ) -> None:
     world.api.put("web", 7, "deployed", GO_LABELS, LABELLED)
     request = release_types.ReleaseRequest(WEB, module_dir, {}, absent=("ConfigMap web",))
-    assert (await world.manager().ensure(request)).action is release_types.Action.UPGRADED
+    assert (await world.manager().ensure(request)).action is release_types.ReleaseAction.UPGRADED
 
 
 @pytest.mark.parametrize("status", ["failed", "superseded", "unknown"])
@@ -65,7 +65,7 @@ async def test_a_release_that_is_not_deployed_is_not_taken_over_as_it_is(
     world: fakes.World, module_dir: pathlib.Path, status: str
 ) -> None:
     world.api.put("web", 7, status, GO_LABELS, LABELLED)
-    assert (await world.manager().ensure(asked(module_dir))).action is release_types.Action.UPGRADED
+    assert (await world.manager().ensure(asked(module_dir))).action is release_types.ReleaseAction.UPGRADED
 
 
 async def test_a_record_that_cannot_be_decoded_is_replaced(
@@ -73,7 +73,7 @@ async def test_a_record_that_cannot_be_decoded_is_replaced(
 ) -> None:
     world.api.put("web", 7, "deployed", GO_LABELS, LABELLED)
     world.api.objects["sh.helm.release.v1.web.v7"]["data"] = {"release": "!!"}
-    assert (await world.manager().ensure(asked(module_dir))).action is release_types.Action.UPGRADED
+    assert (await world.manager().ensure(asked(module_dir))).action is release_types.ReleaseAction.UPGRADED
 
 
 async def test_a_rollback_by_hand_to_the_same_manifest_makes_no_revision(

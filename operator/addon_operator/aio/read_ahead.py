@@ -38,7 +38,7 @@ class ReadAhead(Generic[T]):
     async def __aexit__(self, *_: object) -> None:
         if self._task is not None:
             self._task.cancel()
-            # Its exception has been told by the iteration, or nobody wants to know it any more.
+            # Its exception has been raised by the iteration, or nobody wants to know it any more.
             await asyncio.gather(self._task, return_exceptions=True)
 
     def stop(self) -> None:

@@ -50,7 +50,7 @@ class ExpansionCheck:
         self._sources = sources
 
     async def check(self, namespace: str, pod: json_types.KubernetesObject) -> list[Unresolved]:
-        """What there is to tell of a pod, one entry for each container concerned.
+        """What there is to report about a pod, one entry for each container concerned.
 
         A container is skipped if an ``envFrom`` cannot be read: nobody knows which variables it defines.
         Of a single key of what cannot be read the name is known, and that is all that a reference needs.
@@ -111,8 +111,8 @@ def _unresolved(container: Mapping[str, Any], around: _KnownVariables) -> Unreso
         most=REFERENCES_MAX,
     )
     message = expansion.unresolved_message(str(container.get("name")), unresolved)
-    told = [each for each in unresolved if each.is_variable and not each.pending]
-    return Unresolved(message, len(told)) if message else None
+    named = [each for each in unresolved if each.is_variable and not each.pending]
+    return Unresolved(message, len(named)) if message else None
 
 
 def has_references(container: Mapping[str, Any]) -> bool:

@@ -37,7 +37,7 @@ _log = logging.getLogger(__name__)
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Note:
-    """One Event to tell of a pod."""
+    """One Event to write about a pod."""
 
     reason: str
     message: str
@@ -46,7 +46,7 @@ class _Note:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Finding:
-    """Everything to tell of a pod."""
+    """Everything to report about a pod."""
 
     conflicts: tuple[merge.Conflict, ...]
     unresolved: tuple[expansion_check.Unresolved, ...]
@@ -62,7 +62,7 @@ class _Finding:
 
 
 class PodFindings:
-    """Finds what there is to tell of a pod."""
+    """Finds what there is to report about a pod."""
 
     def __init__(self, merger: pod_handler.Merger, expansions: expansion_check.ExpansionCheck | None) -> None:
         """Without ``expansions`` references are not checked."""

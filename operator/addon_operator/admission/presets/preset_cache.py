@@ -66,7 +66,7 @@ class PresetCache:
     async def fill(self, items: Iterable[events.Stored], resource_version: str) -> None:
         """Take over a list of all namespaces, a few presets at a time, so that pods need not wait for it.
 
-        What the watch tells meanwhile is newer, or known already.
+        What the watch reports meanwhile is newer, or known already.
         """
         found = list(items)
         for number, item in enumerate(found, start=1):

@@ -1,6 +1,6 @@
 """Keeps the cache of presets filled: a list first, then a watch, and a list every minute.
 
-The watch is Kopf's, which tells nothing of what was deleted while its connection was gone.
+The watch is Kopf's, which reports nothing of what was deleted while its connection was gone.
 """
 
 import asyncio
@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from addon_operator.admission.presets import preset_cache
-from addon_operator.aio import waiting
+from addon_operator.aio import waiting, warn_once
 from addon_operator.kube.client import api_errors, client, paths
 from addon_operator.podpreset import model
 
@@ -76,15 +76,14 @@ class PresetFeed:
 
     async def _until_listed(self) -> None:
         """List until it works; what is wrong is logged once."""
-        told = ""
+        trouble = warn_once.WarnOnce(_log)
         for pause in _BACKOFF.pauses():
             try:
                 await self._list()
             except api_errors.KubernetesError as error:
                 self._refusal = str(error)
-                if pause >= _PATIENCE and str(error) != told:
-                    told = str(error)
-                    _log.warning("no pods are admitted with presets before they can be listed: %s", error)
+                if pause >= _PATIENCE:
+                    trouble.warn(f"no pods are admitted with presets before they can be listed: {error}")
             else:
                 return
             await self._sleep(pause)

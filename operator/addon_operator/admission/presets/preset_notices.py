@@ -1,7 +1,7 @@
 """Reviews of presets: what a setting does not allow is refused, and of changes there is early notice.
 
-The watch tells of a change a moment after whoever made it has its answer, and a pod may be created in
-between. The API server asks about the change before it stores it, so until the watch has told of it, pods of
+The watch reports a change a moment after whoever made it has its answer, and a pod may be created in
+between. The API server asks about the change before it stores it, so until the watch has reported it, pods of
 that namespace are admitted after a fresh list.
 """
 
@@ -19,11 +19,11 @@ from addon_operator.kube.client import api_errors, client, paths
 from addon_operator.podpreset import model
 
 SECONDS: Final = 1.0
-"""After this time a change that the watch did not tell of is looked for with a list."""
+"""After this time a change that the watch did not report is looked for with a list."""
 LIST_SECONDS: Final = 1.0
 """How long a pod waits for a fresh list at the most."""
 PENDING_MAX: Final = 1000
-"""How many changes are waited for; of more a pod learns when the watch tells of them."""
+"""How many changes are waited for; of more a pod learns when the watch reports them."""
 
 _log = logging.getLogger(__name__)
 

@@ -93,7 +93,7 @@ class _Member:
 
 
 class _SiteConnection(web.RequestHandler):
-    """The library's protocol, which also tells where the connection stands."""
+    """The library's protocol, which also knows where the connection stands."""
 
     __slots__ = ("context", "member", "sites")
 

@@ -38,7 +38,7 @@ class ClusterAccess:
     context: str | None = None
     """Context to name to child processes; ``None`` with a service account."""
     server_override: str | None = None
-    """URL given by ``KUBE_SERVER``, which child processes must be told as well."""
+    """URL given by ``KUBE_SERVER``, which child processes need as well."""
     namespace: str | None = None
     """Namespace of the kubeconfig's context, as kubectl uses it; ``None`` when it names none."""
 

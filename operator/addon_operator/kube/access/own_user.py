@@ -24,7 +24,7 @@ class OwnUser:
         self._name: str | None = None
 
     async def name(self) -> str | None:
-        """The name; ``None`` if neither the API server nor the token of a service account tells it now."""
+        """The name; ``None`` if neither the API server nor the token of a service account gives it now."""
         if self._name is None:
             self._name = await self._asked() or await self._by_token()
         return self._name

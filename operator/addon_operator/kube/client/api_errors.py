@@ -51,9 +51,9 @@ class ApiError(KubernetesError):
     """The API server refused a request."""
 
     def __init__(
-        self, target: paths.Target, status: int, reason: str, message: str, told: str | None = None
+        self, target: paths.Target, status: int, reason: str, message: str, discreet: str | None = None
     ) -> None:
-        """``told`` is the message for places where no values may be shown, if that is another one."""
+        """``discreet`` is the message for places where no values may be shown, if that is another one."""
         self.target = target
         """What the request pointed at."""
         self.status = status
@@ -62,13 +62,13 @@ class ApiError(KubernetesError):
         """Machine-readable reason of the API, such as ``AlreadyExists``; empty if there was none."""
         self.message = message
         """Text of the API server."""
-        self._told = message if told is None else told
+        self._discreet = message if discreet is None else discreet
         super().__init__(self.sentence(message))
 
     @property
     def without_values(self) -> str:
         """The same without what the API server quotes."""
-        return self.sentence(self._told)
+        return self.sentence(self._discreet)
 
     def sentence(self, message: str) -> str:
         """The text of the error with what the API server says, or a part of it."""
@@ -148,10 +148,10 @@ def from_answer(target: paths.Target, status: int, body: bytes) -> ApiError:
     message = answer.get("message") or " ".join(body.decode(errors="replace").split())
     if not message:
         return class_(target, status, reason, "no explanation was given")
-    told = _cut(quotations.without_values(message))
-    shown = told if target.resource == _SECRETS else _cut(quotations.without_contents(message))
+    discreet = _cut(quotations.without_values(message))
+    shown = discreet if target.resource == _SECRETS else _cut(quotations.without_contents(message))
     is_known = status in _QUOTE_NOTHING or quotations.is_known(message)
-    return class_(target, status, reason, shown, told if is_known else _SEE_LOG)
+    return class_(target, status, reason, shown, discreet if is_known else _SEE_LOG)
 
 
 def _status_of(body: bytes) -> ApiStatus:

@@ -10,7 +10,7 @@ from addon_operator.kube.client import api_errors, client, paths
 
 _ATTEMPTS: Final = 8
 _PAUSE_SECONDS: Final = 0.05
-# By this the webhook that checks edits tells the operator's own writes, which it lets pass.
+# By this the webhook that checks edits recognises the operator's own writes, which it lets pass.
 _AS_OPERATOR: Final = {"fieldManager": client.FIELD_MANAGER}
 
 Change = Callable[[Mapping[str, str]], Awaitable[Mapping[str, str]]]

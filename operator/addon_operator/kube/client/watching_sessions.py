@@ -1,4 +1,4 @@
-"""HTTP sessions for a client that is not ours and that watches, such as Kopf: they tell how its watches fare.
+"""HTTP sessions for a client that is not ours and watches, such as Kopf: they report how its watches fare.
 
 The client itself says nothing of a watch that does not come up: it tries again, without end.
 """

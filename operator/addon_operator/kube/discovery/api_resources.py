@@ -1,4 +1,4 @@
-"""Kinds of the API as discovery documents tell them; no requests."""
+"""Kinds of the API as discovery documents list them; no requests."""
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
@@ -81,7 +81,7 @@ def _response_kind(entry: Mapping[str, Any]) -> str:
 
 
 def from_list(name: str, document: Mapping[str, Any]) -> GroupVersion:
-    """One version as an ``APIResourceList`` tells it."""
+    """One version as an ``APIResourceList`` lists it."""
     entries = document.get("resources") or []
     whole = [entry for entry in entries if "/" not in entry["name"]]
     parts = [entry for entry in entries if "/" in entry["name"]]

@@ -61,7 +61,7 @@ async def server_version(kube: client.KubeClient) -> str:
     document = await _get(kube, "/version")
     version = document.get("gitVersion")
     if not isinstance(version, str) or not version:
-        raise api_errors.BrokenAnswer("the API server does not tell its version at /version: is it one?")
+        raise api_errors.BrokenAnswer("the API server does not report its version at /version: is it one?")
     return version
 
 

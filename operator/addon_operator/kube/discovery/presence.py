@@ -1,4 +1,4 @@
-"""Asks the API server itself about single objects and rights, where what a watch tells is not enough."""
+"""Ask the API server itself about single objects and rights, where what a watch reports is not enough."""
 
 from typing import Final
 
@@ -51,6 +51,6 @@ class ObjectProbe:
         try:
             answer = await self._kube.create(_ACCESS_REVIEWS, review)
         except (api_errors.Forbidden, api_errors.NotFound):
-            # A cluster that lets nobody ask: the watch itself will tell.
+            # A cluster that lets nobody ask: the watch itself will show.
             return True
         return bool(answer.get("status", {}).get("allowed"))

@@ -49,7 +49,7 @@ class WatchHealth:
 
     @property
     def trouble(self) -> str | None:
-        """Why what it tells is not known; ``None`` as long as it is up."""
+        """Why what it reports is not known; ``None`` as long as it is up."""
         with self._lock:
             if self._down_since is None:
                 return None

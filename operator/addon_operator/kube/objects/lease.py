@@ -149,11 +149,11 @@ class Lease:
         """
         if await self._within_time(self._take):
             return False
-        told, held = "", False
+        reported, held = "", False
         while not held:
-            if self.holder and self.holder != told:
-                told = self.holder
-                self._tell(LeaseWaiting(told))
+            if self.holder and self.holder != reported:
+                reported = self.holder
+                self._tell(LeaseWaiting(reported))
             await self._pause(self._timing.retry_period / _LOOKS_PER_RETRY)
             held = await self._within_time(self._take, patient=True)
         return True

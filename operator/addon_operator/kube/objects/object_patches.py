@@ -107,7 +107,7 @@ class ObjectPatcher:
 
         Raises :class:`ObjectPatchError` for the first one that cannot be: those before it are done, those
         after it are not begun. A kind that does not exist, or a namespace that is missing or too much, is
-        told before anything is done.
+        reported before anything is done.
         """
         await self._check(operations, source)
         for operation in operations:

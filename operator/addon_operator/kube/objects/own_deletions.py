@@ -26,7 +26,7 @@ class DeletedObject:
 class OwnDeletions:
     """Deletions by hooks that were asked for and not undone since.
 
-    An object is noted *before* the request goes out, because the watch may tell of the end of an object
+    An object is noted *before* the request goes out, because the watch may report the end of an object
     earlier than the answer does.
     """
 

@@ -16,6 +16,7 @@ from addon_operator.kernel import durations, errors, fencing
 from addon_operator.kube.access import auth
 from addon_operator.kube.client import client
 from addon_operator.kube.objects import lease
+from addon_operator.process.children import launcher
 from addon_operator.settings import settings as settings_module
 from addon_operator.status import health
 from addon_operator.telemetry import metrics
@@ -27,14 +28,6 @@ _IDENTITY: Final = re.compile(r"(?P<pod>.+)(_[0-9a-f]{8}|\.[0-9a-f-]+\.[^.]+\.po
 """Both forms that :func:`identity` gives."""
 
 Logger = structlog.typing.FilteringBoundLogger
-
-
-class ChildLimit(Protocol):
-    """What ends children that outlive the leadership, as the :class:`~.process.launcher.Launcher` does."""
-
-    def limit(self, term_at: float, kill_at: float) -> None:
-        """Until when children may run."""
-        ...
 
 
 class Leadership(Protocol):
@@ -121,7 +114,7 @@ class Candidate:
 class LeaseLog:
     """Shows what happens to the Lease in the log, and limits children by it."""
 
-    def __init__(self, timing: lease.Timing, children: ChildLimit, log: Logger) -> None:
+    def __init__(self, timing: lease.Timing, children: launcher.Launcher, log: Logger) -> None:
         self._deadline = timing.renew_deadline
         self._margin = timing.duration - timing.renew_deadline
         self._children = children
@@ -190,7 +183,7 @@ def pod_of(holder: str) -> str:
 async def standing(
     settings: settings_module.Settings,
     access: auth.ClusterAccess,
-    children: ChildLimit,
+    children: launcher.Launcher,
     status: health.OperatorStatus,
     meters: metrics.Metrics,
     log: Logger,

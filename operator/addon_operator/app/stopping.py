@@ -3,7 +3,9 @@
 import asyncio
 import signal
 from collections.abc import Callable, Coroutine, Iterable
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, TypeVar
+
+import structlog
 
 from addon_operator.kernel import clock, errors
 
@@ -12,14 +14,7 @@ HURRY_AFTER: Final = 1.0
 """Seconds after which a further signal is a wish of its own: Ctrl-C may come twice, through a wrapper."""
 
 T = TypeVar("T")
-
-
-class ErrorLog(Protocol):
-    """Where defects are logged, as loggers of structlog do."""
-
-    def error(self, event: str, *, exc_info: BaseException | None) -> Any:  # noqa: ANN401 - the signature of structlog
-        """Something that a developer has to look at."""
-        ...
+Logger = structlog.typing.FilteringBoundLogger
 
 
 class DefectError(errors.AddonOperatorError):
@@ -83,7 +78,9 @@ async def end(tasks: Iterable["asyncio.Task[Any]"]) -> None:
     await asyncio.gather(*ending, return_exceptions=True)
 
 
-def defect_of(task: "asyncio.Task[Any]", log: ErrorLog) -> errors.AddonOperatorError:
+def defect_of(
+    task: "asyncio.Task[Any]", log: structlog.typing.FilteringBoundLogger
+) -> errors.AddonOperatorError:
     """The error for a task that ended by itself and should not have; the log gets what a developer needs."""
     cause = None if task.cancelled() else task.exception()
     while isinstance(cause, BaseExceptionGroup) and len(cause.exceptions) == 1:

@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import AsyncIterator
+from typing import cast
 
 import pytest
 import structlog
@@ -10,6 +11,7 @@ from structlog.testing import capture_logs
 from addon_operator.app import leadership
 from addon_operator.kernel import errors, fencing
 from addon_operator.kube.objects import lease
+from addon_operator.process.children import launcher
 from addon_operator.settings import settings
 from addon_operator.status import health
 from addon_operator.telemetry import metrics
@@ -55,7 +57,7 @@ class World:
         return leadership.standing(
             loaded(**environ),
             api_server.access_to(self.server.url),
-            self.limits,
+            cast("launcher.Launcher", self.limits),
             self.status,
             self.meters,
             structlog.get_logger(),
@@ -112,7 +114,7 @@ async def test_children_end_between_the_leaders_deadline_and_the_next_leader(wor
 
 def observed(timing: lease.Timing) -> tuple[leadership.LeaseLog, Limits]:
     limits = Limits()
-    return leadership.LeaseLog(timing, limits, structlog.get_logger()), limits
+    return leadership.LeaseLog(timing, cast("launcher.Launcher", limits), structlog.get_logger()), limits
 
 
 def test_the_limit_of_children_moves_with_each_renewal() -> None:

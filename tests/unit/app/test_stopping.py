@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from typing import cast
 
 import pytest
 
@@ -146,7 +147,7 @@ async def test_a_crash_is_one_sentence_and_the_log_gets_the_cause(
     work: Callable[[], Coroutine[None, None, None]], log: Log
 ) -> None:
     task = await ended(asyncio.create_task(work(), name="engine"))
-    error = stopping.defect_of(task, log)
+    error = stopping.defect_of(task, cast("stopping.Logger", log))
     assert str(error) == (
         "the operator ends because of a defect in its part engine (ValueError: no such thing); "
         "report it with the log"
@@ -158,10 +159,10 @@ async def test_a_crash_is_one_sentence_and_the_log_gets_the_cause(
 
 async def test_an_error_for_people_is_passed_on(log: Log) -> None:
     task = await ended(asyncio.create_task(fail(), name="lease"))
-    assert str(stopping.defect_of(task, log)) == "the Lease was lost"
+    assert str(stopping.defect_of(task, cast("stopping.Logger", log))) == "the Lease was lost"
     assert log.errors == []
 
 
 async def test_a_part_that_just_ends_is_a_defect_too(log: Log) -> None:
     task = await ended(asyncio.create_task(idle(), name="ticks"))
-    assert "its part ticks (it ended)" in str(stopping.defect_of(task, log))
+    assert "its part ticks (it ended)" in str(stopping.defect_of(task, cast("stopping.Logger", log)))

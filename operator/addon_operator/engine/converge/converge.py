@@ -61,7 +61,7 @@ class ConvergeBackoff:
 
 
 class Timers(Protocol):
-    """What calls something later; the event loop."""
+    """What calls something later: the event loop, or a test by hand."""
 
     def call_later(self, delay: float, callback: Callable[[], object], /) -> asyncio.TimerHandle:
         """Call it after ``delay`` seconds, unless the handle is cancelled."""

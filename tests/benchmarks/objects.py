@@ -59,7 +59,7 @@ async def _filters(objects: list[bytes]) -> tuple[float, float]:
         return ours, await _filtering(workers, objects)
 
 
-async def _filtering(runner: jq_filters.Workers, objects: list[bytes]) -> float:
+async def _filtering(runner: jq_filters.JqFilters | jq_workers.JqWorkers, objects: list[bytes]) -> float:
     found = []
     for _ in range(_ROUNDS):
         began = time.perf_counter()

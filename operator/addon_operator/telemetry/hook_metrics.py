@@ -13,14 +13,14 @@ from prometheus_client import metrics_core
 from prometheus_client import registry as library_registry
 
 from addon_operator.hook_contract.outputs import metric_operations
-from addon_operator.hook_contract.outputs.metric_operations import Action
+from addon_operator.hook_contract.outputs.metric_operations import MetricAction
 from addon_operator.kernel import errors
 from addon_operator.telemetry import hook_series, series
 
-_TYPES: Final[Mapping[Action, hook_series.Type]] = {
-    Action.ADD: "counter",
-    Action.SET: "gauge",
-    Action.OBSERVE: "histogram",
+_TYPES: Final[Mapping[MetricAction, hook_series.Type]] = {
+    MetricAction.ADD: "counter",
+    MetricAction.SET: "gauge",
+    MetricAction.OBSERVE: "histogram",
 }
 
 
@@ -142,7 +142,7 @@ class _Batch:
             self._families[family.name] = family.copy()
         return self._families[family.name]
 
-    def _family(self, change: metric_operations.Change) -> hook_series.Family:
+    def _family(self, change: metric_operations.MetricChange) -> hook_series.Family:
         wanted = self._wanted(change)
         existing = self._families.get(change.name)
         if existing is not None:
@@ -153,14 +153,14 @@ class _Batch:
         self._families[wanted.name] = wanted
         return wanted
 
-    def _wanted(self, change: metric_operations.Change) -> hook_series.Family:
+    def _wanted(self, change: metric_operations.MetricChange) -> hook_series.Family:
         labels = frozenset(change.labels) - hook_series.ADDED_LABELS
         type_ = _TYPES[change.action]
         buckets = (change.buckets or hook_series.DEFAULT_BUCKETS) if type_ == "histogram" else ()
         return hook_series.Family(change.name, type_, labels, buckets, self._owner())
 
     def _refuse_difference(
-        self, change: metric_operations.Change, there: hook_series.Family, wanted: hook_series.Family
+        self, change: metric_operations.MetricChange, there: hook_series.Family, wanted: hook_series.Family
     ) -> None:
         for new, old, is_given in (
             (f"is a {wanted.type}", f"is a {there.type}", True),
@@ -191,7 +191,7 @@ class _Batch:
                     f"with {there.name} of {there.owner}, a {there.type}; name one of them otherwise"
                 )
 
-    def _labels(self, change: metric_operations.Change) -> hook_series.Labels:
+    def _labels(self, change: metric_operations.MetricChange) -> hook_series.Labels:
         for name, value in self._added.items():
             if change.labels.get(name, value) != value:
                 raise HookMetricError(

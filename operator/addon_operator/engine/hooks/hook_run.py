@@ -46,7 +46,7 @@ class HookExecutor:
     ) -> hook_outputs.HookEffects:
         """Run ``hook`` with these binding contexts.
 
-        Raises :class:`.HookFailed` when it fails, and an
+        Raises :class:`.HookRunError` when it fails, and an
         :class:`.AddonOperatorError` when one of its outputs is wrong; nothing of
         a wrong output is applied. Raises :class:`.SupersededError` when the
         module of the hook was removed meanwhile; nothing is applied then, either.
@@ -64,8 +64,8 @@ class HookExecutor:
             raise
         except errors.AddonOperatorError as error:
             self._check_current(hook)
-            failed = error.result if isinstance(error, hook_runner.HookFailed) else result
-            if isinstance(error, hook_runner.HookFailed):
+            failed = error.result if isinstance(error, hook_runner.HookRunError) else result
+            if isinstance(error, hook_runner.HookRunError):
                 await self._apply_after_failure(hook, error)
             self._tell(events.HookFailed(labels, failed, allow_failure))
             raise
@@ -85,7 +85,7 @@ class HookExecutor:
             fields | ({"module": hook.module} if hook.module else {}),
         )
 
-    async def _apply_after_failure(self, hook: state.Hook, failure: hook_runner.HookFailed) -> None:
+    async def _apply_after_failure(self, hook: state.Hook, failure: hook_runner.HookRunError) -> None:
         """A mistake in what the hook wrote does not hide that it failed."""
         try:
             await self._outputs.apply_after_failure(hook, failure.kubernetes_patch)

@@ -68,7 +68,7 @@ class EnabledResult:
     """What the script wrote to ``MODULE_ENABLED_REASON``, on one line; empty if nothing."""
 
 
-class HookFailed(errors.AddonOperatorError):
+class HookRunError(errors.AddonOperatorError):
     """A hook's process did not end with exit code 0, or what it wrote cannot be read."""
 
     def __init__(
@@ -227,7 +227,7 @@ class HookRunner:
     ) -> HookRunResult:
         """Run a hook; ``log_fields`` stand in each line that it logs.
 
-        Raises :class:`HookFailed` when it fails or what it wrote cannot be read,
+        Raises :class:`HookRunError` when it fails or what it wrote cannot be read,
         :class:`.HookFileError` when there is no room for its files, and
         :class:`.ChildStartError` when it cannot be started.
         """
@@ -239,11 +239,11 @@ class HookRunner:
             result = await self._start(hook.path, files, log_fields, timeout)
             if _has_failed(result):
                 written_until_then = await _in_thread(_collect_leniently, files, KUBERNETES_PATCH)
-                raise HookFailed(name, result, describe_failure(result, timeout), written_until_then)
+                raise HookRunError(name, result, describe_failure(result, timeout), written_until_then)
             try:
                 written = await _in_thread(_collect, files, _OUTPUTS)
             except hook_directory.HookFileError as error:
-                raise HookFailed(name, result, f"gave back nothing usable: {error}") from error
+                raise HookRunError(name, result, f"gave back nothing usable: {error}") from error
         return HookRunResult(
             result,
             config_values_patch=written[CONFIG_VALUES_PATCH],

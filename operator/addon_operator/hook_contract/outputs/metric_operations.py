@@ -20,7 +20,7 @@ class MetricOperationError(errors.AddonOperatorError):
     """A document is not an operation on a metric; the text names its index and field."""
 
 
-class Action(enum.StrEnum):
+class MetricAction(enum.StrEnum):
     """What is done to a series; the first use also decides the type of the metric."""
 
     ADD = "add"
@@ -32,12 +32,12 @@ class Action(enum.StrEnum):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Change:
+class MetricChange:
     """A new value for one series."""
 
     index: int
     """Of the document, from 0."""
-    action: Action
+    action: MetricAction
     name: str
     value: float
     labels: Mapping[str, str]
@@ -56,7 +56,7 @@ class Expire:
     group: str
 
 
-Operation: TypeAlias = Change | Expire
+Operation: TypeAlias = MetricChange | Expire
 
 _NAME: Final = {"type": "string", "minLength": 1, "format": "metric-name"}
 # What is not a number was not meant for people: it may be anything that the hook had at hand.
@@ -72,7 +72,7 @@ _SCHEMA: Final[Mapping[str, Any]] = {
     "x-elsewhere": {},
     "properties": {
         "name": _NAME,
-        "action": {"enum": [*Action, "expire"]},
+        "action": {"enum": [*MetricAction, "expire"]},
         "value": _NUMBER,
         "add": _NUMBER,
         "set": _NUMBER,
@@ -87,7 +87,7 @@ _SCHEMA: Final[Mapping[str, Any]] = {
     "required": [],
 }
 _CHECKER: Final = violations.Checker(_SCHEMA)
-_SHORTCUTS: Final = (Action.ADD, Action.SET)
+_SHORTCUTS: Final = (MetricAction.ADD, MetricAction.SET)
 
 
 def parse(text: str, source: str) -> tuple[Operation, ...]:
@@ -114,7 +114,7 @@ def _operation(index: int, document: JsonValue, where: str) -> Operation:
     if document.get("action") == "expire":
         return Expire(index, group)
     action, value = _action_and_value(document)
-    return Change(
+    return MetricChange(
         index=index,
         action=action,
         name=str(document["name"]),
@@ -125,12 +125,12 @@ def _operation(index: int, document: JsonValue, where: str) -> Operation:
     )
 
 
-def _action_and_value(document: JsonObject) -> tuple[Action, JsonValue]:
+def _action_and_value(document: JsonObject) -> tuple[MetricAction, JsonValue]:
     """The action and its value, written out or as a shortcut."""
     for shortcut in _SHORTCUTS:
         if shortcut in document:
             return shortcut, document[shortcut]
-    return Action(str(document["action"])), document["value"]
+    return MetricAction(str(document["action"])), document["value"]
 
 
 def _contradictions(document: JsonObject) -> Iterator[str]:
@@ -142,7 +142,9 @@ def _contradictions(document: JsonObject) -> Iterator[str]:
     if "name" not in document:
         yield "the key 'name' is missing"
     yield from _action_violations(document)
-    if document.get("action") == Action.OBSERVE and "le" in cast("JsonObject", document.get("labels", {})):
+    if document.get("action") == MetricAction.OBSERVE and "le" in cast(
+        "JsonObject", document.get("labels", {})
+    ):
         yield "labels: the buckets of a histogram have the label 'le'; name yours otherwise"
     yield from _bucket_violations(document)
 
@@ -163,13 +165,13 @@ def _action_violations(document: JsonObject) -> Iterator[str]:
 
 def _is_negative_add(document: JsonObject) -> bool:
     action, value = _action_and_value(document)
-    return action is Action.ADD and cast("float", value) < 0
+    return action is MetricAction.ADD and cast("float", value) < 0
 
 
 def _bucket_violations(document: JsonObject) -> Iterator[str]:
     if "buckets" not in document:
         return
-    if document.get("action") != Action.OBSERVE:
+    if document.get("action") != MetricAction.OBSERVE:
         yield "buckets: only the action 'observe' has them; remove them"
     bounds = _numbers(document, "buckets")
     if any(left >= right for left, right in itertools.pairwise(bounds)):

@@ -58,7 +58,7 @@ class Origin:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Target:
+class ObjectTarget:
     """The object that an operation is about."""
 
     kind: str
@@ -80,7 +80,7 @@ class Create:
     """``Create``, ``CreateOrUpdate``, ``CreateIfNotExists``."""
 
     origin: Origin
-    target: Target
+    target: ObjectTarget
     body: JsonObject
     if_exists: IfExists
 
@@ -90,7 +90,7 @@ class Apply:
     """``Apply``: server-side apply."""
 
     origin: Origin
-    target: Target
+    target: ObjectTarget
     body: JsonObject
     field_manager: str = FIELD_MANAGER
     force: bool = False
@@ -102,7 +102,7 @@ class Delete:
     """``Delete``, ``DeleteInBackground``, ``DeleteNonCascading``."""
 
     origin: Origin
-    target: Target
+    target: ObjectTarget
     propagation: Propagation
     ignore_missing: bool = True
 
@@ -112,7 +112,7 @@ class Patch:
     """``MergePatch`` (RFC 7386, a mapping) and ``JSONPatch`` (RFC 6902, a list)."""
 
     origin: Origin
-    target: Target
+    target: ObjectTarget
     body: JsonObject | list[JsonValue]
     ignore_missing: bool = False
     ignore_hook_error: bool = False
@@ -123,7 +123,7 @@ class JqPatch:
     """``JQPatch``: the object is replaced by what an expression makes of it."""
 
     origin: Origin
-    target: Target
+    target: ObjectTarget
     program: jq_programs.JqProgram
     ignore_missing: bool = False
     ignore_hook_error: bool = False
@@ -220,8 +220,8 @@ def _only_document(text: str) -> JsonValue:
     return found[0]
 
 
-def _target(document: JsonObject) -> Target:
-    return Target(
+def _target(document: JsonObject) -> ObjectTarget:
+    return ObjectTarget(
         kind=str(document["kind"]),
         name=str(document["name"]),
         namespace=_text(document, "namespace"),
@@ -230,9 +230,9 @@ def _target(document: JsonObject) -> Target:
     )
 
 
-def _target_of_object(document: JsonObject, body: Mapping[str, Any]) -> Target:
+def _target_of_object(document: JsonObject, body: Mapping[str, Any]) -> ObjectTarget:
     metadata = body["metadata"]
-    return Target(
+    return ObjectTarget(
         kind=body["kind"],
         name=metadata.get("name") or "",
         namespace=metadata.get("namespace") or None,

@@ -47,7 +47,7 @@ class ObjectPatchError(api_errors.KubernetesError):
 class _Place:
     """Where an operation takes place."""
 
-    target: object_operations.Target
+    target: object_operations.ObjectTarget
     resource: api_resources.Resource
 
     def path(self, *, subresource: str | None = None) -> str:
@@ -132,7 +132,7 @@ class ObjectPatcher:
                 raise ObjectPatchError(f"{source}, {operation.origin}: {error}") from error
             defines_kinds = defines_kinds or _defines_kind(operation)
 
-    async def _place(self, target: object_operations.Target) -> _Place:
+    async def _place(self, target: object_operations.ObjectTarget) -> _Place:
         resource = await self._catalog.find(target.kind, target.api_version)
         if resource.namespaced and target.namespace is None:
             raise api_errors.KubernetesError(f"{target} has no namespace; every {resource.kind} needs one")
@@ -158,7 +158,7 @@ class ObjectPatcher:
         if _defines_kind(operation):
             self._catalog.forget()
 
-    async def _awaited_place(self, target: object_operations.Target) -> _Place:
+    async def _awaited_place(self, target: object_operations.ObjectTarget) -> _Place:
         # Every kind was there when the operations were checked, but for those that they define themselves.
         deadline = self._time.monotonic() + CRD_SECONDS
         while True:
@@ -309,7 +309,7 @@ def _uid(answer: Mapping[str, Any]) -> str:
     return str((about or {}).get("uid") or "")
 
 
-def _still_there(target: object_operations.Target, finalizers: Sequence[str]) -> str:
+def _still_there(target: object_operations.ObjectTarget, finalizers: Sequence[str]) -> str:
     holding = f": the finalizers {', '.join(finalizers)} hold it" if finalizers else ""
     return (
         f"{target} is still there {DELETE_SECONDS:g} s after its deletion{holding}; "

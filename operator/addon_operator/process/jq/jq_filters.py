@@ -2,29 +2,20 @@
 
 import asyncio
 from collections.abc import Sequence
-from typing import Final, Protocol
+from typing import Final
 
 from addon_operator.hook_contract import jq_programs, plain_filters
+from addon_operator.process.jq import jq_workers
 
 _KEPT_PROGRAMS: Final = 1024
 _INLINE_BYTES: Final = 1 << 20
 """Below this much JSON a thread costs more than it spares the event loop."""
 
 
-class Workers(Protocol):
-    """What runs any program; see :class:`.JqWorkers`."""
-
-    async def run(
-        self, program: str, documents: Sequence[bytes], timeout: float
-    ) -> list[bytes | jq_programs.JqError]:
-        """For each document a JSON array of the program's results, or why there is none."""
-        ...
-
-
 class JqFilters:
     """Answers as the workers do, and asks them only when fields cannot just be picked."""
 
-    def __init__(self, workers: Workers) -> None:
+    def __init__(self, workers: jq_workers.JqWorkers) -> None:
         self._workers = workers
         self._plain: dict[str, plain_filters.PlainFilter | None] = {}
 

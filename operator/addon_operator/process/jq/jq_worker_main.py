@@ -4,7 +4,7 @@ libjq holds the interpreter's lock while it works, and a program may never end: 
 can be killed. Nothing but the standard library and jq is imported: a worker is there within milliseconds and
 takes few megabytes.
 
-A frame is its length and its body. Request: alarm seconds, number of documents, length of the program,
+A frame is its length and its body. JqRequest: alarm seconds, number of documents, length of the program,
 lengths of the documents; the program, the documents. Answer: kind and length of each result; the results. All
 numbers are big-endian.
 """
@@ -26,7 +26,7 @@ _KEPT_PROGRAMS: Final = 64
 _BUFFER_BYTES: Final = 1 << 18
 
 
-class Request(NamedTuple):
+class JqRequest(NamedTuple):
     """One batch."""
 
     alarm_seconds: float
@@ -67,7 +67,7 @@ class Library(Protocol):
         ...
 
 
-def pack_request(request: Request) -> bytes:
+def pack_request(request: JqRequest) -> bytes:
     """The frame of a batch."""
     program = request.program.encode()
     lengths = [len(document) for document in request.documents]
@@ -75,13 +75,13 @@ def pack_request(request: Request) -> bytes:
     return _frame([head, struct.pack(f"!{len(lengths)}I", *lengths), program, *request.documents])
 
 
-def unpack_request(body: bytes) -> Request:
+def unpack_request(body: bytes) -> JqRequest:
     """Back from the frame's body."""
     seconds, count, program_length = HEAD.unpack_from(body)
     lengths = struct.unpack_from(f"!{count}I", body, HEAD.size)
     position = HEAD.size + LENGTH.size * count
     program = body[position : position + program_length].decode()
-    return Request(seconds, program, _cut(body, position + program_length, lengths))
+    return JqRequest(seconds, program, _cut(body, position + program_length, lengths))
 
 
 def pack_answers(answers: Sequence[Answer]) -> bytes:
@@ -109,14 +109,14 @@ def _cut(body: bytes, position: int, lengths: Iterable[int]) -> list[bytes]:
     return pieces
 
 
-class Worker:
+class JqWorker:
     """Compiles programs and keeps the last ones."""
 
     def __init__(self, library: Library) -> None:
         self._library = library
         self._programs: dict[str, Program] = {}
 
-    def answer(self, request: Request) -> list[Answer]:
+    def answer(self, request: JqRequest) -> list[Answer]:
         """Run the program on each document."""
         try:
             program = self._compiled(request.program)
@@ -143,7 +143,7 @@ def _results(program: Program, document: bytes) -> Answer:
     return Answer(False, f"[{','.join(results)}]".encode())
 
 
-def serve(requests: IO[bytes], answers: IO[bytes], worker: Worker) -> None:
+def serve(requests: IO[bytes], answers: IO[bytes], worker: JqWorker) -> None:
     """Answer requests until the other side closes the connection."""
     while len(head := requests.read(LENGTH.size)) == LENGTH.size:
         body = requests.read(LENGTH.unpack(head)[0])
@@ -171,7 +171,7 @@ def main(descriptor: int, libraries: str, memory_bytes: int) -> None:
         open(descriptor, "wb", buffering=_BUFFER_BYTES) as answers,
         contextlib.suppress(OSError),
     ):
-        serve(requests, answers, Worker(jq))
+        serve(requests, answers, JqWorker(jq))
 
 
 if __name__ == "__main__":

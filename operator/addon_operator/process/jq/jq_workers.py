@@ -28,7 +28,7 @@ _LEAST_SECONDS: Final = 0.25
 """Time that every program gets for a document."""
 
 
-_GREETING: Final = jq_worker_main.Request(_START_SECONDS, ".", (b"null",))
+_GREETING: Final = jq_worker_main.JqRequest(_START_SECONDS, ".", (b"null",))
 
 
 class _WorkerLostError(Exception):
@@ -76,7 +76,7 @@ class _Worker:
             raise
         return worker
 
-    async def ask(self, request: jq_worker_main.Request, timeout: float) -> list[jq_worker_main.Answer]:
+    async def ask(self, request: jq_worker_main.JqRequest, timeout: float) -> list[jq_worker_main.Answer]:
         try:
             async with asyncio.timeout(timeout):
                 self._writer.write(jq_worker_main.pack_request(request))
@@ -193,7 +193,7 @@ class JqWorkers:
     async def _ask(
         self, program: str, documents: Sequence[bytes], timeout: float
     ) -> list[bytes | jq_programs.JqError]:
-        request = jq_worker_main.Request(timeout + _ALARM_MARGIN, program, documents)
+        request = jq_worker_main.JqRequest(timeout + _ALARM_MARGIN, program, documents)
         async with self._places:
             worker = self._idle.pop() if self._idle else await _Worker.start(self._memory_bytes)
             try:

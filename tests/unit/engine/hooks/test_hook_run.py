@@ -257,7 +257,7 @@ async def test_a_failure_at_the_objects_applies_nothing_after_them(bench: Bench)
 
 
 async def test_nothing_of_a_failed_hook_is_applied(bench: Bench) -> None:
-    with pytest.raises(hook_runner.HookFailed, match="exit code 3"):
+    with pytest.raises(hook_runner.HookRunError, match="exit code 3"):
         await bench.run(GOOD, exit_code=3)
     assert bench.applied == set()
 
@@ -275,7 +275,7 @@ async def test_nothing_of_a_hook_whose_module_was_removed_meanwhile_is_applied(
 
 async def test_a_failed_hook_may_tell_so_in_a_status(bench: Bench) -> None:
     written = "\n".join(json.dumps(document) for document in (DELETION, STATUS))
-    with pytest.raises(hook_runner.HookFailed, match="exit code 3"):
+    with pytest.raises(hook_runner.HookRunError, match="exit code 3"):
         await bench.run({**GOOD, "KUBERNETES_PATCH_PATH": written}, exit_code=3)
     ((operation,),) = bench.objects.applied
     assert operation.origin.index == 1
@@ -286,7 +286,7 @@ async def test_a_failed_hook_may_tell_so_in_a_status(bench: Bench) -> None:
 @pytest.mark.parametrize("written", ["no json {", json.dumps(STATUS)], ids=["unreadable", "refused"])
 async def test_a_mistake_in_that_does_not_hide_the_failure(bench: Bench, written: str) -> None:
     bench.objects.error = api_errors.KubernetesError("refused")
-    with pytest.raises(hook_runner.HookFailed, match="exit code 3"):
+    with pytest.raises(hook_runner.HookRunError, match="exit code 3"):
         await bench.run({"KUBERNETES_PATCH_PATH": written}, exit_code=3)
     (warning,) = bench.warnings
     assert warning.startswith("the hook failed, and what it wrote about that cannot be applied: ")

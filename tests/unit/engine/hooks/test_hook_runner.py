@@ -190,7 +190,7 @@ async def test_a_failing_hook_is_named_with_its_exit_code_and_last_words(
     runner: hook_runner.HookRunner, hook: WriteHook, tmp_path: pathlib.Path
 ) -> None:
     path = hook("echo one >&2; echo two >&2; echo three >&2; echo four >&2; exit 3")
-    with pytest.raises(hook_runner.HookFailed) as caught:
+    with pytest.raises(hook_runner.HookRunError) as caught:
         await run_hook(runner, path)
     assert str(caught.value) == "hook hook.sh failed with exit code 3: two | three | four"
     assert (caught.value.hook, caught.value.result.exit_code) == ("hook.sh", 3)
@@ -198,21 +198,21 @@ async def test_a_failing_hook_is_named_with_its_exit_code_and_last_words(
 
 
 async def test_what_a_failing_hook_wrote_is_not_read(runner: hook_runner.HookRunner, hook: WriteHook) -> None:
-    with pytest.raises(hook_runner.HookFailed, match=r"hook hook\.sh failed with exit code 1$"):
+    with pytest.raises(hook_runner.HookRunError, match=r"hook hook\.sh failed with exit code 1$"):
         await run_hook(runner, hook('printf "\\377" > "$METRICS_PATH"; exit 1'))
 
 
 async def test_a_hook_that_dies_of_a_signal_says_which(
     runner: hook_runner.HookRunner, hook: WriteHook
 ) -> None:
-    with pytest.raises(hook_runner.HookFailed, match="was ended by SIGKILL; did it run out of memory"):
+    with pytest.raises(hook_runner.HookRunError, match="was ended by SIGKILL; did it run out of memory"):
         await run_hook(runner, hook("kill -KILL $$"))
 
 
 async def test_a_signal_without_a_name_is_told_by_its_number(
     runner: hook_runner.HookRunner, hook: WriteHook
 ) -> None:
-    with pytest.raises(hook_runner.HookFailed, match="was ended by signal 40"):
+    with pytest.raises(hook_runner.HookRunError, match="was ended by signal 40"):
         await run_hook(runner, hook("kill -40 $$"))
 
 
@@ -222,7 +222,7 @@ async def test_a_signal_without_a_name_is_told_by_its_number(
 async def test_a_hook_is_stopped_at_its_timeout(
     make_runner: MakeRunner, hook: WriteHook, own: float | None, default: float
 ) -> None:
-    with pytest.raises(hook_runner.HookFailed, match="ran longer than its timeout of 100ms") as caught:
+    with pytest.raises(hook_runner.HookRunError, match="ran longer than its timeout of 100ms") as caught:
         await run_hook(make_runner(default_timeout=default), hook("sleep 100"), timeout=own)
     assert caught.value.result.timed_out
 
@@ -230,7 +230,7 @@ async def test_a_hook_is_stopped_at_its_timeout(
 async def test_a_hook_that_exits_well_after_its_timeout_has_failed(
     runner: hook_runner.HookRunner, hook: WriteHook
 ) -> None:
-    with pytest.raises(hook_runner.HookFailed, match="timeout"):
+    with pytest.raises(hook_runner.HookRunError, match="timeout"):
         await run_hook(runner, hook("trap 'exit 0' TERM; sleep 100 & wait"), timeout=0.1)
 
 
@@ -282,7 +282,7 @@ async def test_an_output_that_cannot_be_read_fails_the_hook(
     reason: str,
 ) -> None:
     monkeypatch.setattr(hook_directory, "MAX_OUTPUT_BYTES", 1024 * 1024)
-    with pytest.raises(hook_runner.HookFailed, match=f"hook hook.sh gave back nothing usable: .*{reason}"):
+    with pytest.raises(hook_runner.HookRunError, match=f"hook hook.sh gave back nothing usable: .*{reason}"):
         await run_hook(runner, hook(text))
 
 
@@ -447,6 +447,6 @@ def test_what_a_failing_hook_wrote_is_left_out_where_values_may_not_be_shown(
     result = children.ChildResult(
         exit_code, 0.0, 0.0, 1.0, 1, timed_out=False, stdout=None, stdout_is_cut=False, stderr_tail="s3cret"
     )
-    error = hook_runner.HookFailed("a.sh", result, "gave back: s3cret")
+    error = hook_runner.HookRunError("a.sh", result, "gave back: s3cret")
     assert "s3cret" in str(error)
     assert error.without_values == text

@@ -58,7 +58,7 @@ def test_every_operation_and_its_fields_are_described() -> None:
 
 
 def test_every_action_on_metrics_is_described() -> None:
-    assert {action for action in metric_operations.Action if f"`{action}`" not in PAGE} == set()
+    assert {action for action in metric_operations.MetricAction if f"`{action}`" not in PAGE} == set()
 
 
 def first_column(heading: str) -> list[list[str]]:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from addon_operator.hook_contract.outputs import metric_operations
-from addon_operator.hook_contract.outputs.metric_operations import Action, Change, Expire
+from addon_operator.hook_contract.outputs.metric_operations import Expire, MetricAction, MetricChange
 
 
 def parse(text: str) -> tuple[metric_operations.Operation, ...]:
@@ -24,28 +24,32 @@ def test_the_examples_of_the_documentation_are_read() -> None:
     """  # noqa: E501  # as the documentation has them
     labels = {"label1": "value1"}
     assert parse(text) == (
-        Change(0, Action.ADD, "metric_name", 1, labels),
-        Change(1, Action.SET, "metric_name", 33, labels),
-        Change(2, Action.OBSERVE, "metric_name", 42, labels, (1, 2, 5, 10, 20, 50)),
-        Change(3, Action.ADD, "metric_name", 1, labels),
-        Change(4, Action.ADD, "hook_metric_count", 1, labels, group="group1"),
+        MetricChange(0, MetricAction.ADD, "metric_name", 1, labels),
+        MetricChange(1, MetricAction.SET, "metric_name", 33, labels),
+        MetricChange(2, MetricAction.OBSERVE, "metric_name", 42, labels, (1, 2, 5, 10, 20, 50)),
+        MetricChange(3, MetricAction.ADD, "metric_name", 1, labels),
+        MetricChange(4, MetricAction.ADD, "hook_metric_count", 1, labels, group="group1"),
         Expire(5, "group_name_1"),
     )
 
 
 @pytest.mark.parametrize(
     ("document", "action"),
-    [({"set": 2}, Action.SET), ({"add": 2}, Action.ADD), ({"action": "set", "set": 2}, Action.SET)],
+    [
+        ({"set": 2}, MetricAction.SET),
+        ({"add": 2}, MetricAction.ADD),
+        ({"action": "set", "set": 2}, MetricAction.SET),
+    ],
     ids=["set", "add", "both-agree"],
 )
-def test_a_shortcut_is_action_and_value(document: dict[str, Any], action: Action) -> None:
+def test_a_shortcut_is_action_and_value(document: dict[str, Any], action: MetricAction) -> None:
     (change,) = parse(json.dumps({"name": "m", **document}))
-    assert change == Change(0, action, "m", 2, {})
+    assert change == MetricChange(0, action, "m", 2, {})
 
 
 def test_an_empty_group_is_no_group() -> None:
     (change,) = parse('{"name":"m","set":1,"group":""}')
-    assert isinstance(change, Change)
+    assert isinstance(change, MetricChange)
     assert change.group == ""
 
 

@@ -46,7 +46,7 @@ def test_the_three_creations_differ_in_what_they_do_with_an_object_that_exists(i
     assert isinstance(operation, Create)
     assert operation.if_exists is if_exists
     assert operation.body == CONFIG_MAP
-    assert operation.target == object_operations.Target("ConfigMap", "x", "default", "v1")
+    assert operation.target == object_operations.ObjectTarget("ConfigMap", "x", "default", "v1")
 
 
 @pytest.mark.parametrize(

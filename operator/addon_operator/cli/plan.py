@@ -98,7 +98,7 @@ def _module(each: "plan_report.ModuleReport") -> Document:
     }
 
 
-def _change(change: "manifest_diff.Change") -> Document:
+def _change(change: "manifest_diff.ManifestChange") -> Document:
     key = change.key
     return {
         "change": change.kind,

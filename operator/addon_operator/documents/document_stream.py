@@ -107,7 +107,7 @@ def _skip_space(text: str, position: int) -> int:
 def _yaml_stream(text: str) -> Iterator[JsonValue]:
     index = 0
     try:
-        for document in yaml.load_all(text, Loader=_Loader):
+        for document in yaml.load_all(text, Loader=_HookLoader):
             if document is not None:
                 _check(document)
                 yield cast("JsonValue", document)
@@ -171,7 +171,7 @@ _JSON: Final = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_co
 
 def _yaml(text: str, json_error: json.JSONDecodeError | None = None) -> JsonValue:
     try:
-        return cast("JsonValue", yaml.load(text, Loader=_Loader))  # noqa: S506 - a subclass of the safe loader
+        return cast("JsonValue", yaml.load(text, Loader=_HookLoader))  # noqa: S506 - a subclass of the safe loader
     except yaml.YAMLError as error:
         if json_error is not None and not isinstance(error, yaml_loader.BoundError):
             raise DocumentError(f"{_NEITHER}: {json_error}") from error
@@ -200,7 +200,7 @@ def _one_line(error: yaml.YAMLError) -> str:
 _LETTERS: Final = frozenset("yYnN")
 
 
-class _Loader(yaml_loader.Loader):
+class _HookLoader(yaml_loader.Loader):
     """The reader of hooks' files: a key with two values, or one that is not a text, is an error."""
 
     def resolve(self, kind: type[yaml.Node], value: Any, implicit: Any) -> str:  # noqa: ANN401  # PyYAML's

@@ -31,7 +31,7 @@ Object: TypeAlias = dict[str, Any]
 Redact: TypeAlias = Callable[[str], str]
 
 
-class _Dumper(yaml.CSafeDumper):
+class _DiffDumper(yaml.CSafeDumper):
     """Texts of several lines stay lines, so that a difference is that of a line."""
 
     def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002  # PyYAML's interface
@@ -39,15 +39,15 @@ class _Dumper(yaml.CSafeDumper):
         return True
 
 
-def _represent_text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
+def _represent_text(dumper: _DiffDumper, text: str) -> yaml.ScalarNode:
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
 
 
-_Dumper.add_representer(str, _represent_text)
+_DiffDumper.add_representer(str, _represent_text)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class ObjectKey:
+class ManifestKey:
     """Which object of a cluster a document of a manifest is."""
 
     kind: str
@@ -63,22 +63,22 @@ class ObjectKey:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Document:
+class ManifestDocument:
     """One document of a manifest."""
 
-    key: ObjectKey
+    key: ManifestKey
     text: str
     body: Object | None
     """``None`` when the text is not a mapping, or not YAML at all."""
 
 
-def parse(manifest: str) -> tuple[Document, ...]:
+def parse(manifest: str) -> tuple[ManifestDocument, ...]:
     """The documents of a manifest; those with nothing but comments are left out."""
     found = (_document(text.strip("\n")) for text in _SEPARATOR.split(manifest))
     return tuple(document for document in found if document is not None)
 
 
-def _document(text: str) -> Document | None:
+def _document(text: str) -> ManifestDocument | None:
     try:
         body = yaml_loader.load(f"{text}\n")
     except (yaml.YAMLError, ValueError):
@@ -86,17 +86,19 @@ def _document(text: str) -> Document | None:
     if body is None:
         return None
     if not isinstance(body, dict):
-        return Document(ObjectKey(_source(text)), text, None)
-    return Document(_key(body, text), text, body)
+        return ManifestDocument(ManifestKey(_source(text)), text, None)
+    return ManifestDocument(_key(body, text), text, body)
 
 
-def _key(body: Mapping[str, Any], text: str) -> ObjectKey:
+def _key(body: Mapping[str, Any], text: str) -> ManifestKey:
     metadata = body.get("metadata")
     if not isinstance(metadata, dict):
         metadata = {}
     kind = str(body.get("kind") or _source(text))
     name = metadata.get("name") or metadata.get("generateName") or ""
-    return ObjectKey(kind, str(name), str(metadata.get("namespace") or ""), str(body.get("apiVersion") or ""))
+    return ManifestKey(
+        kind, str(name), str(metadata.get("namespace") or ""), str(body.get("apiVersion") or "")
+    )
 
 
 def _source(text: str) -> str:
@@ -104,7 +106,7 @@ def _source(text: str) -> str:
     return match["path"] if match else "a document without a kind"
 
 
-def fingerprint(documents: Sequence[Document], changing: Collection[str] = ()) -> bytes:
+def fingerprint(documents: Sequence[ManifestDocument], changing: Collection[str] = ()) -> bytes:
     """Equal for manifests that ask for the same.
 
     ``changing`` are names of Helm's hooks that are other ones in each render (:func:`changing_names`): they
@@ -114,7 +116,7 @@ def fingerprint(documents: Sequence[Document], changing: Collection[str] = ()) -
     return b"\n".join(sorted(_canonical(_unnamed(document, changing)) for document in kept))
 
 
-def changing_names(one: Sequence[Document], other: Sequence[Document]) -> frozenset[str]:
+def changing_names(one: Sequence[ManifestDocument], other: Sequence[ManifestDocument]) -> frozenset[str]:
     """Names that Helm's hooks have in only one of two renders of the same: they are random."""
     return _hook_names(one) ^ _hook_names(other)
 
@@ -124,29 +126,29 @@ def may_have_hooks(manifest: str) -> bool:
     return _HOOK in manifest
 
 
-def without_tests(documents: Iterable[Document]) -> tuple[Document, ...]:
+def without_tests(documents: Iterable[ManifestDocument]) -> tuple[ManifestDocument, ...]:
     """All but the test hooks of Helm, which ``helm test`` alone makes."""
     return tuple(document for document in documents if not _is_test(document))
 
 
-def _is_test(document: Document) -> bool:
+def _is_test(document: ManifestDocument) -> bool:
     events = _hook_events(document)
     return bool(events) and events <= _TEST_EVENTS
 
 
-def _hook_names(documents: Iterable[Document]) -> frozenset[str]:
+def _hook_names(documents: Iterable[ManifestDocument]) -> frozenset[str]:
     hooks = (document.key.name for document in without_tests(documents) if _hook_events(document))
     return frozenset(hooks) - {""}
 
 
-def _hook_events(document: Document) -> frozenset[str]:
+def _hook_events(document: ManifestDocument) -> frozenset[str]:
     metadata = (document.body or {}).get("metadata")
     annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
     events = annotations.get(_HOOK) if isinstance(annotations, dict) else None
     return frozenset(event.strip() for event in events.split(",")) if isinstance(events, str) else frozenset()
 
 
-def _unnamed(document: Document, names: Collection[str]) -> Document:
+def _unnamed(document: ManifestDocument, names: Collection[str]) -> ManifestDocument:
     if not names or not _hook_events(document):
         return document
     pattern = re.compile("|".join(map(re.escape, sorted(names, key=len, reverse=True))))
@@ -161,7 +163,7 @@ def _replaced(value: Any, pattern: re.Pattern[str]) -> Any:  # noqa: ANN401  # J
     return pattern.sub(_A_NAME, value) if isinstance(value, str) else value
 
 
-def _canonical(document: Document) -> bytes:
+def _canonical(document: ManifestDocument) -> bytes:
     if document.body is not None:
         with contextlib.suppress(TypeError):  # what has no JSON form, such as a binary value
             return json_documents.canonical(document.body)
@@ -169,8 +171,8 @@ def _canonical(document: Document) -> bytes:
 
 
 def same(
-    applied: Sequence[Document],
-    rendered: Sequence[Document],
+    applied: Sequence[ManifestDocument],
+    rendered: Sequence[ManifestDocument],
     *,
     extra_labels: Mapping[str, str],
     namespace: str = "",
@@ -183,11 +185,13 @@ def same(
     return _comparable(applied, extra_labels, namespace) == _comparable(rendered, extra_labels, namespace)
 
 
-def _comparable(documents: Iterable[Document], extra_labels: Mapping[str, str], namespace: str) -> bytes:
+def _comparable(
+    documents: Iterable[ManifestDocument], extra_labels: Mapping[str, str], namespace: str
+) -> bytes:
     return fingerprint([_without(document, extra_labels, namespace) for document in documents])
 
 
-def _without(document: Document, extra_labels: Mapping[str, str], namespace: str) -> Document:
+def _without(document: ManifestDocument, extra_labels: Mapping[str, str], namespace: str) -> ManifestDocument:
     if document.body is None:
         return document
     return dataclasses.replace(document, body=_body_without(document.body, extra_labels, namespace))
@@ -212,16 +216,18 @@ class ChangeKind(enum.StrEnum):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Change:
+class ManifestChange:
     """An object that is not the same in two manifests."""
 
     kind: ChangeKind
-    key: ObjectKey
+    key: ManifestKey
     diff: tuple[str, ...]
     """Unified diff without line ends; data of Secrets is hidden in it."""
 
 
-def diff(before: Sequence[Document], after: Sequence[Document], redact: Redact = str) -> tuple[Change, ...]:
+def diff(
+    before: Sequence[ManifestDocument], after: Sequence[ManifestDocument], redact: Redact = str
+) -> tuple[ManifestChange, ...]:
     """What changes from one manifest to another: new and changed objects in their order, then removed ones.
 
     ``redact`` hides what must not be shown in a line.
@@ -232,38 +238,40 @@ def diff(before: Sequence[Document], after: Sequence[Document], redact: Redact =
     return tuple(change for change in changes if change is not None)
 
 
-def _change(key: ObjectKey, old: Document | None, new: Document | None, redact: Redact) -> Change | None:
+def _change(
+    key: ManifestKey, old: ManifestDocument | None, new: ManifestDocument | None, redact: Redact
+) -> ManifestChange | None:
     if old is not None and new is not None and _same_body(old, new):
         return None
     lines = tuple(map(redact, _unified(key, *_shown(old, new))))
     if old is None:
-        return Change(ChangeKind.ADDED, key, lines)
-    return Change(ChangeKind.REMOVED if new is None else ChangeKind.CHANGED, key, lines)
+        return ManifestChange(ChangeKind.ADDED, key, lines)
+    return ManifestChange(ChangeKind.REMOVED if new is None else ChangeKind.CHANGED, key, lines)
 
 
-def _same_body(old: Document, new: Document) -> bool:
+def _same_body(old: ManifestDocument, new: ManifestDocument) -> bool:
     return _canonical(old) == _canonical(new)
 
 
-def _unified(key: ObjectKey, old: str, new: str) -> Iterator[str]:
+def _unified(key: ManifestKey, old: str, new: str) -> Iterator[str]:
     return difflib.unified_diff(
         old.splitlines(), new.splitlines(), f"applied {key}", f"rendered {key}", lineterm=""
     )
 
 
-def _shown(old: Document | None, new: Document | None) -> tuple[str, str]:
+def _shown(old: ManifestDocument | None, new: ManifestDocument | None) -> tuple[str, str]:
     before, after = (document.body if document is not None else None for document in (old, new))
     if any(body is not None and body.get("kind") == "Secret" for body in (before, after)):
         before, after = _mask_secrets(before or {}, after or {})
     return _text(old, before), _text(new, after)
 
 
-def _text(document: Document | None, body: Object | None) -> str:
+def _text(document: ManifestDocument | None, body: Object | None) -> str:
     if document is None:
         return ""
     if body is None:
         return document.text
-    return str(yaml.dump(body, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=10**6))
+    return str(yaml.dump(body, Dumper=_DiffDumper, sort_keys=False, allow_unicode=True, width=10**6))
 
 
 def _mask_secrets(old: Object, new: Object) -> tuple[Object, Object]:

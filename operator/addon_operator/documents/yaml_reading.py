@@ -67,7 +67,7 @@ def load(text: str, source: str) -> json_types.JsonValue:
     Raises :class:`YamlError`, which names ``source`` and the position.
     """
     node = _compose(text, source)
-    return None if node is None else _Builder(source, positions=None).build(node, ())
+    return None if node is None else _ValueBuilder(source, positions=None).build(node, ())
 
 
 def load_document(text: str, source: str, *, last_wins: bool = False) -> Document:
@@ -148,7 +148,7 @@ def _compose(text: str, source: str) -> yaml.Node | None:
 def _document(node: yaml.Node | None, source: str, *, last_wins: bool = False) -> Document:
     positions: dict[Path, Position] = {}
     repeated: list[tuple[Path, str]] | None = [] if last_wins else None
-    value = None if node is None else _Builder(source, positions, repeated).build(node, ())
+    value = None if node is None else _ValueBuilder(source, positions, repeated).build(node, ())
     return Document(source, value, positions, tuple(repeated or ()))
 
 
@@ -197,7 +197,7 @@ def _position(node: yaml.Node) -> Position:
     return Position(node.start_mark.line + 1, node.start_mark.column + 1)
 
 
-class _Builder:
+class _ValueBuilder:
     """Turns nodes into JSON values."""
 
     def __init__(

@@ -79,7 +79,7 @@ class Injection:
 
 
 @dataclass(frozen=True, slots=True)
-class Conflict:
+class PresetConflict:
     """What stands in the way of one preset."""
 
     preset: model.PresetName
@@ -96,7 +96,7 @@ class Conflict:
 class Conflicted:
     """Nothing is injected, from no preset."""
 
-    conflicts: tuple[Conflict, ...]
+    conflicts: tuple[PresetConflict, ...]
 
 
 def inject(
@@ -119,7 +119,7 @@ def inject(
         before = target.additions
         problems = tuple(dict.fromkeys(target.merge(number, preset)))
         if problems:
-            conflicts.append(Conflict(preset.name, problems))
+            conflicts.append(PresetConflict(preset.name, problems))
         adds = target.additions > before
         applied.append(AppliedPreset(preset.name, preset.resource_version, adds))
     if conflicts:

@@ -101,7 +101,9 @@ class ValuesWorker:
         parts = (section_schemas.config, section_schemas.values)
         return self._violations({"ask": "config", "proposal": written}, proposal.key, parts)
 
-    def values_violations(self, values: inspection.Values, schema: schemas.Schema) -> list[schemas.Violation]:
+    def values_violations(
+        self, values: inspection.CheckedValues, schema: schemas.Schema
+    ) -> list[schemas.Violation]:
         """See :class:`.Inspector`."""
         written = {
             "key": values.key,

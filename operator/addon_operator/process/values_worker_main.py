@@ -69,7 +69,7 @@ class Worker:
     def _values(self, question: dict[str, Any]) -> dict[str, Any]:
         from addon_operator.values import inspection
 
-        values = inspection.Values(**question["values"])
+        values = inspection.CheckedValues(**question["values"])
         found = inspection.HERE.values_violations(values, self._schemas[question["schemas"][0]])
         return {"violations": list(map(_written, found))}
 

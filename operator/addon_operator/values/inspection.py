@@ -31,7 +31,7 @@ class Proposal:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Values:
+class CheckedValues:
     """A section as the values schema has to allow it."""
 
     key: names.ValuesKey
@@ -62,7 +62,7 @@ class Inspector(Protocol):
         """What the section's schemas do not allow."""
         ...
 
-    def values_violations(self, values: Values, schema: schemas.Schema) -> list[schemas.Violation]:
+    def values_violations(self, values: CheckedValues, schema: schemas.Schema) -> list[schemas.Violation]:
         """What the values schema does not allow."""
         ...
 
@@ -101,7 +101,7 @@ class Here:
             found = schema.violations(proposal.key, value, before)
         return found or _too_large(proposal, value, section_schemas)
 
-    def values_violations(self, values: Values, schema: schemas.Schema) -> list[schemas.Violation]:
+    def values_violations(self, values: CheckedValues, schema: schemas.Schema) -> list[schemas.Violation]:
         """See :class:`Inspector`."""
         return schema.violations(values.key, values.value, values.before, for_helm=values.for_helm)
 

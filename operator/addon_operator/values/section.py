@@ -20,7 +20,7 @@ class SectionPatch:
     """The section as the patch leaves it."""
     text: bytes
     """:attr:`value` as JSON."""
-    steps: list[patches.Step]
+    steps: list[patches.PatchStep]
     """What the log has to remember; nobody else keeps it."""
     changed: bool
     """Whether the content of the values differs."""
@@ -161,7 +161,7 @@ class Section:
             return []
         before = self.present if self._allowed.value is None else self._allowed.value
         changes = self._schemas.values.has_rules and not json_documents.equal(value, before)
-        values = inspection.Values(self.key, value, before if changes else None, for_helm)
+        values = inspection.CheckedValues(self.key, value, before if changes else None, for_helm)
         return self._inspector.values_violations(values, self._schemas.values)
 
     def allow(self) -> None:
@@ -215,8 +215,8 @@ class Section:
         return patch.refusal
 
     def _with_defaults(
-        self, schema: schemas.Schema, filled: json_types.JsonObject, steps: Sequence[patches.Step]
-    ) -> list[patches.Step]:
+        self, schema: schemas.Schema, filled: json_types.JsonObject, steps: Sequence[patches.PatchStep]
+    ) -> list[patches.PatchStep]:
         # Later patches build on the defaults that this one brought in; the log must know of them.
         written = patch_log.fill_writes(steps, schema.fill_at)
         document: json_types.JsonObject = {self.key: json_documents.copy(self.present)}

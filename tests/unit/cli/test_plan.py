@@ -15,15 +15,15 @@ from addon_operator.kernel.names import ModuleName
 from addon_operator.telemetry import logs
 
 PAGE = pathlib.Path(__file__).parents[3] / "docs" / "how-to" / "plan-a-change.md"
-CHANGE = manifest_diff.Change(
+CHANGE = manifest_diff.ManifestChange(
     manifest_diff.ChangeKind.CHANGED,
-    manifest_diff.ObjectKey("ConfigMap", "web", "", "v1"),
+    manifest_diff.ManifestKey("ConfigMap", "web", "", "v1"),
     ("--- applied ConfigMap web", "+++ rendered ConfigMap web", "-  color: green", "+  color: red"),
 )
 
 
 def module(
-    name: str, step: plan_report.PlanStep, changes: tuple[manifest_diff.Change, ...] = ()
+    name: str, step: plan_report.PlanStep, changes: tuple[manifest_diff.ManifestChange, ...] = ()
 ) -> plan_report.ModuleReport:
     release = plan_report.ReleaseReport(step, f"because of {name}", 3, (), changes)
     return plan_report.ModuleReport(ModuleName(name), 10, True, "enabled in values.yaml", release)

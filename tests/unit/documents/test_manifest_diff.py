@@ -33,7 +33,7 @@ def same(applied: str, rendered: str) -> bool:
     )
 
 
-def diff(before: str, after: str) -> tuple[manifest_diff.Change, ...]:
+def diff(before: str, after: str) -> tuple[manifest_diff.ManifestChange, ...]:
     return manifest_diff.diff(manifest_diff.parse(before), manifest_diff.parse(after))
 
 

@@ -105,7 +105,7 @@ def test_values_are_checked_as_they_would_be_here(
     asked = proposal(config, {"size": 5})
     assert worker.config_violations(asked, checked) == inspection.HERE.config_violations(asked, checked)
     assert checked.values is not None
-    values = inspection.Values(KEY, config, {"size": 5}, for_helm=True)
+    values = inspection.CheckedValues(KEY, config, {"size": 5}, for_helm=True)
     assert worker.values_violations(values, checked.values) == inspection.HERE.values_violations(
         values, checked.values
     )
@@ -353,7 +353,7 @@ def test_the_worker_knows_whether_there_were_values_before(
     worker: values_worker.ValuesWorker, before: json_types.JsonObject | None, count: int
 ) -> None:
     schema = schemas.load_schema(GROWS, "f")
-    values = inspection.Values(KEY, {"size": 3}, before)
+    values = inspection.CheckedValues(KEY, {"size": 3}, before)
     assert len(worker.values_violations(values, schema)) == count
     proposal = inspection.Proposal(KEY, {}, {"size": 3}, before)
     assert len(worker.config_violations(proposal, schemas.SectionSchemas(schema))) == count

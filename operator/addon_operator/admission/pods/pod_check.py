@@ -48,7 +48,7 @@ class _Note:
 class _Finding:
     """Everything to report about a pod."""
 
-    conflicts: tuple[merge.Conflict, ...]
+    conflicts: tuple[merge.PresetConflict, ...]
     unresolved: tuple[expansion_check.Unresolved, ...]
     too_much: tuple[str, ...]
     """That the presets were not looked at, and why."""
@@ -71,7 +71,7 @@ class PodFindings:
 
     async def find(self, namespace: str, pod: json_types.KubernetesObject) -> _Finding:
         """All findings; raises :class:`.AddonOperatorError` when something needed cannot be read."""
-        conflicts: tuple[merge.Conflict, ...] = ()
+        conflicts: tuple[merge.PresetConflict, ...] = ()
         too_much: tuple[str, ...] = ()
         try:
             merged = await self._merger.merge(namespace, pod)

@@ -52,7 +52,7 @@ class ClusterLookup:
         return tuple(str(resource) for resource in wanted if resource in gone)
 
     async def refused(
-        self, changes: Iterable[manifest_diff.Change], definitions: Sequence[pathlib.Path]
+        self, changes: Iterable[manifest_diff.ManifestChange], definitions: Sequence[pathlib.Path]
     ) -> str | None:
         """Why Helm would not take the objects that are added; ``None`` if nothing is known against them.
 

@@ -46,7 +46,7 @@ class ReleaseReport:
     """The last one that there is."""
     recoveries: tuple[str, ...] = ()
     """What would have to be repaired first."""
-    changes: tuple[manifest_diff.Change, ...] = ()
+    changes: tuple[manifest_diff.ManifestChange, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -133,13 +133,13 @@ def taken_over(purge: Purge, manifest: str, modules: Iterable[ModuleReport], nam
             )
 
 
-def _is_kept(document: manifest_diff.Document) -> bool:
+def _is_kept(document: manifest_diff.ManifestDocument) -> bool:
     metadata = (document.body or {}).get("metadata")
     annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
     return isinstance(annotations, dict) and annotations.get(_POLICY) == "keep"
 
 
-def _placed(key: manifest_diff.ObjectKey, namespace: str) -> manifest_diff.ObjectKey:
+def _placed(key: manifest_diff.ManifestKey, namespace: str) -> manifest_diff.ManifestKey:
     return dataclasses.replace(key, namespace=key.namespace or namespace)
 
 

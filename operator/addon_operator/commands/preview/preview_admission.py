@@ -36,7 +36,7 @@ class PodPreview:
     submitted: json_types.KubernetesObject
     admitted: json_types.KubernetesObject
     applied: tuple[merge.AppliedPreset, ...]
-    conflicts: tuple[merge.Conflict, ...]
+    conflicts: tuple[merge.PresetConflict, ...]
     containers: tuple[ContainerPreview, ...]
 
     @property

@@ -82,7 +82,7 @@ class LiveObjects:
         return None
 
     async def _refusal(
-        self, document: manifest_diff.Document, *, is_server_side: bool
+        self, document: manifest_diff.ManifestDocument, *, is_server_side: bool
     ) -> api_errors.ApiError | None:
         for resource, body in _objects(document):
             try:
@@ -115,12 +115,12 @@ class LiveObjects:
 
 
 def _objects(
-    document: manifest_diff.Document,
+    document: manifest_diff.ManifestDocument,
 ) -> Iterator[tuple[manifests.ManifestResource, release_objects.Object]]:
     yield from release_objects.find(document.text, lambda _: True)
 
 
-def _is_named(key: manifest_diff.ObjectKey, description: str) -> bool:
+def _is_named(key: manifest_diff.ManifestKey, description: str) -> bool:
     """Whether an error is about an object; about one that cannot be read it says no more than the kind."""
     name = key.name
     return (

@@ -77,7 +77,7 @@ async def _applied(
 
 def _changes(
     request: release_types.ReleaseRequest, before: str, after: str
-) -> tuple[manifest_diff.Change, ...]:
+) -> tuple[manifest_diff.ManifestChange, ...]:
     return manifest_diff.diff(
         manifest_diff.without_tests(manifest_diff.parse(before)),
         manifest_diff.without_tests(manifest_diff.parse(after)),

@@ -143,7 +143,7 @@ class ReleasePreview:
     """The last revision; ``None`` if there is no release."""
     recoveries: tuple[str, ...] = ()
     """What would have to be repaired first, for a person."""
-    changes: tuple[manifest_diff.Change, ...] = ()
+    changes: tuple[manifest_diff.ManifestChange, ...] = ()
     """Of the manifest, hooks included."""
     adopted: tuple[str, ...] = ()
     """Objects that exist and would become the release's, for a person."""

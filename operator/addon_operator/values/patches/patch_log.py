@@ -35,13 +35,13 @@ _WRITES: Final = frozenset({"add", "replace", "remove"})
 class _Plain:
     """One operation without a condition; its value belongs to the log and may be changed in place."""
 
-    step: patches.Step
+    step: patches.PatchStep
 
     @property
     def regions(self) -> list[json_pointers.Tokens]:
         return _regions([self.step])
 
-    def steps(self) -> Iterator[patches.Step]:
+    def steps(self) -> Iterator[patches.PatchStep]:
         yield self.step
 
     def replay(self, document: json_types.JsonObject) -> None:
@@ -52,14 +52,14 @@ class _Plain:
 class _Guarded:
     """Operations that count only if all tests before them hold."""
 
-    tests: list[patches.Step]
+    tests: list[patches.PatchStep]
     effect: "PatchLog"
 
     @property
     def regions(self) -> list[json_pointers.Tokens]:
         return _regions(self.steps())
 
-    def steps(self) -> Iterator[patches.Step]:
+    def steps(self) -> Iterator[patches.PatchStep]:
         yield from self.tests
         yield from self.effect.steps()
 
@@ -72,13 +72,13 @@ class _Guarded:
 class _Sequence:
     """A patch whose tests stand between its operations."""
 
-    sequence: list[patches.Step]
+    sequence: list[patches.PatchStep]
 
     @property
     def regions(self) -> list[json_pointers.Tokens]:
         return _regions(self.sequence)
 
-    def steps(self) -> Iterator[patches.Step]:
+    def steps(self) -> Iterator[patches.PatchStep]:
         return iter(self.sequence)
 
     def replay(self, document: json_types.JsonObject) -> None:
@@ -101,11 +101,11 @@ class PatchLog:
         self._guards = 0
         self._weight = 0
 
-    def append(self, steps: Sequence[patches.Step]) -> None:
+    def append(self, steps: Sequence[patches.PatchStep]) -> None:
         """Remember the operations of one patch, which applied to the present values."""
         self.append_owned(owned(steps))
 
-    def append_owned(self, own: list[patches.Step]) -> None:
+    def append_owned(self, own: list[patches.PatchStep]) -> None:
         """Like :meth:`append`, of operations that nobody else keeps."""
         self._weight += sum(_weight(step) for step in own)
         remaining = self._without_certain_tests(own)
@@ -120,7 +120,7 @@ class PatchLog:
         for entry in self._index:
             entry.replay(document)
 
-    def steps(self) -> Iterator[patches.Step]:
+    def steps(self) -> Iterator[patches.PatchStep]:
         """All operations that are kept, in their order."""
         for entry in self._index:
             yield from entry.steps()
@@ -143,13 +143,13 @@ class PatchLog:
         self._guards = self._weight = 0
         self.append(difference(lower, present))
 
-    def _without_certain_tests(self, steps: list[patches.Step]) -> list[patches.Step]:
+    def _without_certain_tests(self, steps: list[patches.PatchStep]) -> list[patches.PatchStep]:
         for position, step in enumerate(steps):
             if step.kind != "test" or not self._is_certain(step):
                 return steps[position:]
         return []
 
-    def _is_certain(self, test: patches.Step) -> bool:
+    def _is_certain(self, test: patches.PatchStep) -> bool:
         """Whether the log itself makes the test true over any lower values."""
         found = self._index.latest([json_pointers.stable_prefix(test.path)])
         if found is None or not isinstance(found[1], _Plain):
@@ -161,7 +161,7 @@ class PatchLog:
             return False
         return _try_inside(written, test)
 
-    def _append_step(self, step: patches.Step) -> None:
+    def _append_step(self, step: patches.PatchStep) -> None:
         while (found := self._index.latest(_regions([step]))) is not None:
             number, entry = found
             if not isinstance(entry, _Plain):
@@ -173,7 +173,7 @@ class PatchLog:
             self._index.discard(number)
         self._index.add(_Plain(step), _regions([step]))
 
-    def _absorb(self, entry: _Plain, step: patches.Step) -> bool:
+    def _absorb(self, entry: _Plain, step: patches.PatchStep) -> bool:
         if entry.step.kind not in {"add", "replace"} or entry.step.path[-1] == "-":
             return False
         if step.kind == "replace" and step.path == entry.step.path:
@@ -182,7 +182,7 @@ class PatchLog:
         inside = all(_is_inside(entry.step.path, pointer) for pointer in step.pointers)
         return inside and _try_inside(entry.step, step)
 
-    def _append_conditional(self, steps: list[patches.Step]) -> None:
+    def _append_conditional(self, steps: list[patches.PatchStep]) -> None:
         tests = _leading_tests(steps)
         effect = steps[len(tests) :]
         if any(step.kind == "test" for step in effect):
@@ -194,7 +194,7 @@ class PatchLog:
         else:
             self._add_guarded(_Guarded(tests, _log_of(effect)))
 
-    def _join(self, found: tuple[int, _Entry], effect: list[patches.Step]) -> None:
+    def _join(self, found: tuple[int, _Entry], effect: list[patches.PatchStep]) -> None:
         number, entry = found
         cast("_Guarded", entry).effect.append(effect)
         self._index.register(number, _regions(effect))
@@ -204,32 +204,32 @@ class PatchLog:
         self._index.add(entry, entry.regions)
 
 
-def _log_of(steps: list[patches.Step]) -> PatchLog:
+def _log_of(steps: list[patches.PatchStep]) -> PatchLog:
     log = PatchLog()
     log.append(steps)
     return log
 
 
-def owned(steps: Iterable[patches.Step]) -> list[patches.Step]:
+def owned(steps: Iterable[patches.PatchStep]) -> list[patches.PatchStep]:
     """Copies for :meth:`PatchLog.append_owned`."""
     return [_own(step) for step in steps]
 
 
-def _own(step: patches.Step) -> patches.Step:
+def _own(step: patches.PatchStep) -> patches.PatchStep:
     if "value" not in step.operation:
         return step
     return _with_value(step, json_documents.copy_value(step.value))
 
 
-def _with_value(step: patches.Step, value: json_types.JsonValue) -> patches.Step:
+def _with_value(step: patches.PatchStep, value: json_types.JsonValue) -> patches.PatchStep:
     return dataclasses.replace(step, operation={**step.operation, "value": value})
 
 
-def _weight(step: patches.Step) -> int:
+def _weight(step: patches.PatchStep) -> int:
     return _STEP_WEIGHT + len(json_documents.encode(step.operation.get("value")))
 
 
-def _regions(steps: Iterable[patches.Step]) -> list[json_pointers.Tokens]:
+def _regions(steps: Iterable[patches.PatchStep]) -> list[json_pointers.Tokens]:
     return [json_pointers.stable_prefix(pointer) for step in steps for pointer in step.pointers]
 
 
@@ -241,7 +241,7 @@ def _is_inside(outer: json_pointers.Tokens, path: json_pointers.Tokens) -> bool:
     return len(path) > len(outer) and json_pointers.is_prefix(outer, path)
 
 
-def _supersedes(step: patches.Step, earlier: patches.Step) -> bool:
+def _supersedes(step: patches.PatchStep, earlier: patches.PatchStep) -> bool:
     """Whether the earlier operation leaves no trace once ``step`` was applied, or could not be."""
     if step.kind not in _WRITES or not _is_stable(step.path):
         return False
@@ -250,7 +250,7 @@ def _supersedes(step: patches.Step, earlier: patches.Step) -> bool:
     return all(json_pointers.is_prefix(step.path, pointer) for pointer in earlier.pointers)
 
 
-def _try_inside(outer: patches.Step, step: patches.Step) -> bool:
+def _try_inside(outer: patches.PatchStep, step: patches.PatchStep) -> bool:
     """Apply ``step`` to the value that ``outer`` writes, in place; false if it does not apply there."""
     depth = len(outer.path)
     document = {_ROOT: outer.value}
@@ -266,23 +266,23 @@ def _try_inside(outer: patches.Step, step: patches.Step) -> bool:
 _ROOT: Final = "value"
 
 
-def _rebase(step: patches.Step, depth: int) -> patches.Step:
+def _rebase(step: patches.PatchStep, depth: int) -> patches.PatchStep:
     path = (_ROOT, *step.path[depth:])
     operation = {**step.operation, "path": json_pointers.render(path)}
     if step.origin is None:
-        return patches.Step(operation, path)
+        return patches.PatchStep(operation, path)
     origin = (_ROOT, *step.origin[depth:])
-    return patches.Step({**operation, "from": json_pointers.render(origin)}, path, origin)
+    return patches.PatchStep({**operation, "from": json_pointers.render(origin)}, path, origin)
 
 
-def _leading_tests(steps: list[patches.Step]) -> list[patches.Step]:
+def _leading_tests(steps: list[patches.PatchStep]) -> list[patches.PatchStep]:
     for position, step in enumerate(steps):
         if step.kind != "test":
             return steps[:position]
     return steps
 
 
-def _same_condition(entry: _Entry, tests: list[patches.Step], effect: list[patches.Step]) -> bool:
+def _same_condition(entry: _Entry, tests: list[patches.PatchStep], effect: list[patches.PatchStep]) -> bool:
     """Whether both patches apply under the same tests, and neither changes what is tested."""
     if not isinstance(entry, _Guarded) or len(entry.tests) != len(tests):
         return False
@@ -296,7 +296,7 @@ def _same_condition(entry: _Entry, tests: list[patches.Step], effect: list[patch
     return not any(json_pointers.overlap(place, test) for place in written for test in tested)
 
 
-def _holds(document: json_types.JsonObject, test: patches.Step) -> bool:
+def _holds(document: json_types.JsonObject, test: patches.PatchStep) -> bool:
     try:
         patches.apply_step(document, test)
     except patches.StepError:
@@ -304,27 +304,27 @@ def _holds(document: json_types.JsonObject, test: patches.Step) -> bool:
     return True
 
 
-def _apply_if_possible(document: json_types.JsonObject, step: patches.Step) -> None:
+def _apply_if_possible(document: json_types.JsonObject, step: patches.PatchStep) -> None:
     try:
         patches.apply_step(document, step)
     except patches.StepError:
         return
 
 
-def replay(document: json_types.JsonObject, steps: Iterable[patches.Step]) -> None:
+def replay(document: json_types.JsonObject, steps: Iterable[patches.PatchStep]) -> None:
     """Apply what applies of some operations, in place."""
     for step in steps:
         _apply_if_possible(document, step)
 
 
 def fill_writes(
-    steps: Sequence[patches.Step], fill: Callable[[json_pointers.Tokens, json_types.JsonValue], None]
-) -> list[patches.Step]:
+    steps: Sequence[patches.PatchStep], fill: Callable[[json_pointers.Tokens, json_types.JsonValue], None]
+) -> list[patches.PatchStep]:
     """The operations with what ``fill`` adds (in place) to the values that they write.
 
     A ``test`` of something that was filled before it in the same patch is left out: it held when it came.
     """
-    result: list[patches.Step] = []
+    result: list[patches.PatchStep] = []
     changed: list[json_pointers.Tokens] = []
     for step in steps:
         if step.kind in {"add", "replace"}:
@@ -338,14 +338,14 @@ def fill_writes(
     return result
 
 
-def difference(lower: json_types.JsonObject, present: json_types.JsonObject) -> list[patches.Step]:
+def difference(lower: json_types.JsonObject, present: json_types.JsonObject) -> list[patches.PatchStep]:
     """The operations that make ``present`` out of ``lower``; lists are replaced whole."""
     return list(_difference((), lower, present))
 
 
 def _difference(
     path: json_pointers.Tokens, lower: json_types.JsonObject, present: json_types.JsonObject
-) -> Iterator[patches.Step]:
+) -> Iterator[patches.PatchStep]:
     for key in [key for key in lower if key not in present]:
         yield patches.step({"op": "remove", "path": json_pointers.render((*path, key))})
     for key, value in present.items():

@@ -36,7 +36,7 @@ class PatchError(errors.AddonOperatorError):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Step:
+class PatchStep:
     """One operation with its pointers taken apart."""
 
     operation: Operation
@@ -74,15 +74,15 @@ class ValuesPatch:
         """What stands before the violations that it brings about."""
         return f"{self.source} makes values that are not valid"
 
-    def steps(self) -> list[Step]:
+    def steps(self) -> list[PatchStep]:
         """The operations with their pointers taken apart."""
         return [step(operation) for operation in self.operations]
 
 
-def step(operation: Operation) -> Step:
+def step(operation: Operation) -> PatchStep:
     """Take the pointers of a checked operation apart."""
     origin = operation.get("from")
-    return Step(
+    return PatchStep(
         operation,
         json_pointers.parse(str(operation["path"])),
         None if origin is None else json_pointers.parse(str(origin)),
@@ -191,7 +191,7 @@ def _rule(owner: names.ModuleName | None, *, switches: bool) -> str:
     return f"global hooks may only change /{names.GLOBAL_KEY} in config values"
 
 
-def apply_strictly(document: json_types.JsonObject, patch: ValuesPatch) -> list[Step]:
+def apply_strictly(document: json_types.JsonObject, patch: ValuesPatch) -> list[PatchStep]:
     """Apply a patch, in place, to the sections and switches it may change; give back the steps taken.
 
     On an error the document is half changed: pass a copy. An operation between a section and a switch is
@@ -211,7 +211,7 @@ MAX_COPIED_BYTES: Final = 64 << 20
 """How much all ``copy`` and ``move`` operations of a patch may copy, as JSON: each may double the values."""
 
 
-def _apply_all(document: json_types.JsonObject, patch: ValuesPatch) -> Iterator[Step]:
+def _apply_all(document: json_types.JsonObject, patch: ValuesPatch) -> Iterator[PatchStep]:
     copied = 0
     for index, item in enumerate(patch.steps()):
         try:
@@ -226,7 +226,7 @@ def _apply_all(document: json_types.JsonObject, patch: ValuesPatch) -> Iterator[
             raise PatchError(f"{patch.source}, operation [{index}] ({what}): {error}") from None
 
 
-def _copied_bytes(document: json_types.JsonObject, item: Step) -> int:
+def _copied_bytes(document: json_types.JsonObject, item: PatchStep) -> int:
     if item.origin is None:
         return 0
     # A move keeps a copy of the sections that it concerns, for the case that it does not apply.
@@ -239,7 +239,7 @@ class StepError(errors.AddonOperatorError):
     """An operation does not apply to the document; the text is the reason alone."""
 
 
-def apply_step(document: json_types.JsonObject, item: Step) -> None:
+def apply_step(document: json_types.JsonObject, item: PatchStep) -> None:
     """Apply one operation in place; the document is unchanged if it does not apply.
 
     The sections of the document always exist and stay mappings: removing one empties it.
@@ -252,7 +252,7 @@ def apply_step(document: json_types.JsonObject, item: Step) -> None:
         _run(document, item)
 
 
-def _apply_guarded(document: json_types.JsonObject, item: Step) -> None:
+def _apply_guarded(document: json_types.JsonObject, item: PatchStep) -> None:
     roots = {pointer[0] for pointer in item.pointers}
     before = {root: document[root] for root in roots if root in document}
     copies = {root: json_documents.copy_value(value) for root, value in before.items()}
@@ -277,14 +277,14 @@ def _check_root(document: json_types.JsonObject, root: str) -> None:
         raise StepError("a section must be a mapping")
 
 
-def _run(document: json_types.JsonObject, item: Step) -> None:
+def _run(document: json_types.JsonObject, item: PatchStep) -> None:
     try:
         jsonpatch.apply_patch(document, [item.operation], in_place=True)
     except (jsonpatch.JsonPatchException, jsonpointer.JsonPointerException):
         raise StepError(_reason(document, item)) from None
 
 
-def _reason(document: json_types.JsonObject, item: Step) -> str:
+def _reason(document: json_types.JsonObject, item: PatchStep) -> str:
     for pointer in (item.origin, item.path if item.kind in _NEEDS_TARGET else item.path[:-1]):
         missing = None if pointer is None else _first_missing(document, pointer)
         if missing is not None:
@@ -316,7 +316,7 @@ def exists(document: json_types.JsonValue, pointer: json_pointers.Tokens) -> boo
 _ABSENT: Final = object()
 
 
-def _split(document: json_types.JsonObject, item: Step) -> Iterable[Step]:
+def _split(document: json_types.JsonObject, item: PatchStep) -> Iterable[PatchStep]:
     if item.origin is None or item.origin[0] == item.path[0]:
         return [item]
     if not exists(document, item.origin):

@@ -120,8 +120,8 @@ class Catalog:
         return api_resources.Resource("apps/v1", "daemonsets", kind, namespaced=True)
 
 
-def added(api_version: str, kind: str) -> manifest_diff.Change:
-    return manifest_diff.Change(ADDED, manifest_diff.ObjectKey(kind, "x", "", api_version), ())
+def added(api_version: str, kind: str) -> manifest_diff.ManifestChange:
+    return manifest_diff.ManifestChange(ADDED, manifest_diff.ManifestKey(kind, "x", "", api_version), ())
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def added(api_version: str, kind: str) -> manifest_diff.Change:
     ],
 )  # fmt: skip
 async def test_a_kind_that_is_not_served_is_told(
-    changes: list[manifest_diff.Change], reason: str | None, notes: int, tmp_path: pathlib.Path
+    changes: list[manifest_diff.ManifestChange], reason: str | None, notes: int, tmp_path: pathlib.Path
 ) -> None:
     (tmp_path / "bar.yaml").write_text("spec:\n  names:\n    kind: Bar\n")
     noted: list[str] = []

@@ -35,7 +35,7 @@ _OPERATIONS = st.one_of(
 _PATCHES = st.lists(st.lists(_OPERATIONS, min_size=1, max_size=3), max_size=8)
 
 
-def steps(patch: Patch) -> list[patches.Step]:
+def steps(patch: Patch) -> list[patches.PatchStep]:
     return [patches.step(operation) for operation in patch]
 
 
@@ -61,7 +61,7 @@ def replayed_one_by_one(history: list[Patch], section: json_types.JsonValue) -> 
     return document["m"]
 
 
-def _replayed_patch(document: json_types.JsonObject, patch: list[patches.Step]) -> json_types.JsonObject:
+def _replayed_patch(document: json_types.JsonObject, patch: list[patches.PatchStep]) -> json_types.JsonObject:
     result = json_documents.copy(document)
     for step in patch:
         try:

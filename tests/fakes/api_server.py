@@ -33,7 +33,7 @@ class Answer:
     status: int = 200
     headers: dict[str, str] = dataclasses.field(default_factory=dict)
     text: str | None = None
-    """Body that is no JSON."""
+    """Body that is not JSON."""
     hang_up: bool = False
     """Close the connection without an answer."""
 

@@ -202,7 +202,7 @@ def test_a_chart_that_cannot_be_rendered_is_told_with_helms_own_message(site: op
 WRONG_EDITS = {
     "broken YAML": ("web", "color: [red"),
     "a list": ("web", "- red"),
-    "a switch that is no boolean": ("webEnabled", "off"),
+    "a switch that is not a boolean": ("webEnabled", "off"),
     "an unknown maintenance mode": ("webMaintenance", "later"),
 }
 

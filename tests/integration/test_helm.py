@@ -229,7 +229,7 @@ async def test_an_upgrade_by_hand_is_seen_and_undone(site: Site, helm: pathlib.P
 
 @ANY_HELM
 async def test_crds_of_a_chart_are_left_alone(site: Site) -> None:
-    site.write("crds/broken.yaml", "this: is no CRD\n")
+    site.write("crds/broken.yaml", "this: is not a CRD\n")
     async with site.manager() as manager:
         assert (await manager.ensure(site.asked())).action is INSTALLED
 

@@ -198,12 +198,12 @@ def _plain_errors(construct: Callable[[Any, Any], Any]) -> Callable[[Any, Any], 
         text, name = node.value, node.tag.rpartition(":")[2]
         # Base 60 takes quadratic time; a number has it only if it is called one: "!!int 1:30".
         if node.tag in _NUMBERS and (len(text) > MAX_DIGITS or ":" in text):
-            problem = f"this is no !!{name} of at most {MAX_DIGITS} characters; quote it"
+            problem = f"this is not a !!{name} of at most {MAX_DIGITS} characters; quote it"
             raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
         try:
             return construct(loader, node)
         except (ArithmeticError, AttributeError, LookupError, ValueError) as error:
-            problem = f"this is no !!{name}"
+            problem = f"this is not a !!{name}"
             raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark) from error
 
     return constructed

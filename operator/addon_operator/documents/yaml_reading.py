@@ -297,7 +297,7 @@ class _ValueBuilder:
             isinstance(value, bool) and node.tag != _CORE + "bool"
         ):
             name = node.tag.removeprefix(_CORE)
-            self._fail(node, path, f"{yaml_loader.shown(node.value)} is no !!{name}")
+            self._fail(node, path, f"{yaml_loader.shown(node.value)} is not a !!{name}")
         return value
 
     def _binary(self, node: yaml.ScalarNode, path: Path) -> str:

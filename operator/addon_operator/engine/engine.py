@@ -114,7 +114,7 @@ class Engine:
         await self._queue.add(task).done
 
     def forget(self, module: names.ModuleName) -> None:
-        """End what runs and waits for a module that is gone; a purge of its release is no task of its own."""
+        """End what runs and waits for a module that is gone, but for a purge of its release."""
         self._bindings.end(module)
         kept = tasks.TaskKind.MODULE_PURGE
         self._queue.drop(lambda task: task.owner == module and task.kind is not kept)

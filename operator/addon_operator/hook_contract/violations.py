@@ -155,7 +155,7 @@ def _check_period(text: str) -> None:
 def _matches(fits: Callable[[str], object], what: str) -> Callable[[str], None]:
     def check(text: str) -> None:
         if not fits(text):
-            raise _FormatError(f"{text!r} is no {what}")
+            raise _FormatError(f"{text!r} is not {what}")
 
     return check
 
@@ -174,20 +174,22 @@ def _check_jq(text: str) -> None:
         raise _FormatError(f"{_shown(text)} is not a jq expression: {error}") from None
 
 
-_OBJECT_NAME_CHECK: Final = _matches(_OBJECT_NAME.fullmatch, "name that an object of Kubernetes can have")
-_API_VERSION_CHECK: Final = _matches(_API_VERSION.fullmatch, "apiVersion; write one such as v1 or apps/v1")
+_OBJECT_NAME_CHECK: Final = _matches(_OBJECT_NAME.fullmatch, "a name that an object of Kubernetes can have")
+_API_VERSION_CHECK: Final = _matches(_API_VERSION.fullmatch, "an apiVersion; write one such as v1 or apps/v1")
 _CHECKS: Final[Mapping[str, Callable[[str], object]]] = {
     "crontab": crontab.parse,
     "timezone": crontab.check_timezone,
     "period": _check_period,
     "jq": _check_jq,
-    "label-key": _matches(object_names.is_label_key, "label name of Kubernetes"),
-    "label-value": _matches(object_names.is_label_value, "label value of Kubernetes"),
+    "label-key": _matches(object_names.is_label_key, "a label name of Kubernetes"),
+    "label-value": _matches(object_names.is_label_value, "a label value of Kubernetes"),
     "object-name": _OBJECT_NAME_CHECK,
     "object-name-or-empty": lambda text: text and _OBJECT_NAME_CHECK(text),
     "json-pointer": _check_pointer,
-    "metric-name": _matches(_METRIC_NAME.fullmatch, "name of a metric; use letters, digits, '_' and ':'"),
-    "metric-label": _matches(_METRIC_LABEL.fullmatch, "name of a label; use letters, digits and single '_'"),
+    "metric-name": _matches(_METRIC_NAME.fullmatch, "a name of a metric; use letters, digits, '_' and ':'"),
+    "metric-label": _matches(
+        _METRIC_LABEL.fullmatch, "a name of a label; use letters, digits and single '_'"
+    ),
     "api-version": _API_VERSION_CHECK,
     "api-version-or-empty": lambda text: text and _API_VERSION_CHECK(text),
 }

@@ -39,7 +39,7 @@ class Series:
     value: float = 0.0
     """Of a counter or gauge; of a histogram the sum of all observed values."""
     counts: list[int] = dataclasses.field(default_factory=list)
-    """Observed values per bucket; the last counts what is above all bounds. Empty if it is no histogram."""
+    """Observed values per bucket; the last counts what is above all bounds. Only of a histogram."""
 
     def copy(self) -> "Series":
         """One that can be changed."""
@@ -57,7 +57,7 @@ class Family:
         self.labels = labels
         """Names of the labels, without those that the operator adds."""
         self.buckets = tuple(buckets)
-        """Upper bounds without +Inf; empty if it is no histogram."""
+        """Upper bounds without +Inf; empty if it is not a histogram."""
         self.owner = owner
         """Whose run declared it, for messages."""
         self.series: dict[Labels, Series] = {}

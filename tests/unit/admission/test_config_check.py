@@ -7,7 +7,7 @@ import pytest
 
 from addon_operator.admission import config_check, reviews
 
-WRONG = ("web.port: must be an integer, not true (a.yaml)", "key 'api': line 2: this is no YAML")
+WRONG = ("web.port: must be an integer, not true (a.yaml)", "key 'api': line 2: this is not YAML")
 
 
 class Checker:
@@ -69,7 +69,7 @@ async def test_a_wrong_edit_is_refused_with_all_that_is_wrong() -> None:
     assert found.message == f"the values ConfigMap would not be usable: {WRONG[0]}; {WRONG[1]}"
     assert list(found.causes) == [
         reviews.Cause("web.port", "must be an integer, not true (a.yaml)"),
-        reviews.Cause("key 'api'", "line 2: this is no YAML"),
+        reviews.Cause("key 'api'", "line 2: this is not YAML"),
     ]
 
 

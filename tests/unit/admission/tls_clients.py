@@ -119,7 +119,7 @@ class Running:
     async def ask(
         self, body: object = None, path: str = PATH, headers: Mapping[str, str] | None = None
     ) -> tuple[int, Any]:
-        """Status, and the answer as JSON if it is a good one; a body that is no mapping is sent as it is."""
+        """Status, and the answer as JSON if it is a good one; bodies but mappings are sent as they are."""
         given = review() if body is None else body
         data = io.BytesIO(orjson.dumps(given)) if isinstance(given, dict) else given
         sent = {"Content-Type": "application/json", **(headers or {})}

@@ -270,11 +270,11 @@ async def test_requests_that_are_no_reviews_are_counted_and_warned_of_once_a_min
     pauses: api_server.Pauses,
 ) -> None:
     for number in range(100):
-        observer(admission_events.ReviewRefused("/mutate-pods", 415, f"the {number}. is no JSON"))
+        observer(admission_events.ReviewRefused("/mutate-pods", 415, f"the {number}. is not JSON"))
     assert len(log.warnings) == 1
     assert 'admission_requests_refused_total{status="415",webhook="/mutate-pods"} 100.0' in series(meters)
     pauses.now += admission_observers.REFUSALS_SECONDS
-    observer(admission_events.ReviewRefused("/mutate-pods", 415, "it is no JSON"))
+    observer(admission_events.ReviewRefused("/mutate-pods", 415, "it is not JSON"))
     assert len(log.warnings) == 2
 
 

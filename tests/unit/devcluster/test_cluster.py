@@ -195,7 +195,7 @@ def test_a_kubeconfig_of_the_user_stops_up_before_anything_is_done(
 ) -> None:
     mine = tmp_path / "config"
     mine.write_text("contexts: [{name: production}]")
-    with pytest.raises(errors.DevClusterError, match="is no kubeconfig of the cluster one"):
+    with pytest.raises(errors.DevClusterError, match="is not a kubeconfig of the cluster one"):
         bench.up(export=mine)
     assert bench.source.asked == []
 

@@ -41,7 +41,9 @@ def test_json_and_yaml_are_read(text: str, value: JsonValue) -> None:
         pytest.param("a: {b: 1}\na: {b: 1, c: 2}", "line 2: the key 'a' stands twice", id="two mappings"),
         pytest.param("a: 1\na: '1'", "line 2: the key 'a' stands twice", id="number and text"),
         pytest.param('{"a": 1, "a": true}', "key 'a' stands twice", id="number and flag in JSON"),
-        pytest.param("a:\n  on: 1", "line 2: the key 'on' is not a text; quote it", id="key that is no text"),
+        pytest.param(
+            "a:\n  on: 1", "line 2: the key 'on' is not a text; quote it", id="key that is not text"
+        ),
         pytest.param("? [a]\n: 1", "line 1: the key .* is not a text", id="key that is a list"),
         pytest.param('{"a": NaN}', "NaN is not a JSON number", id="not a number"),
         pytest.param("a: b: c", "line 1, column 5: mapping values", id="bad YAML"),

@@ -51,7 +51,7 @@ def test_a_manifest_is_split_into_objects_that_a_person_recognises() -> None:
 @pytest.mark.parametrize(
     "broken",
     ["a: [", "- a\n- b", "just words", "? {a: b}\n: c\n", "\x00"],
-    ids=["no yaml", "a list", "a text", "a key that is no text", "a control character"],
+    ids=["no yaml", "a list", "a text", "a key that is not text", "a control character"],
 )
 def test_a_document_that_is_no_object_is_kept_as_text(broken: str) -> None:
     (document,) = manifest_diff.parse(f"# Source: web/templates/odd.yaml\n{broken}")

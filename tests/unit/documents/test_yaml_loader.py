@@ -148,7 +148,7 @@ ABSURD = {
     "deep flow": "a: " + "[" * 200_000,
     "deep blocks": "- " * 50_000,
     "JSON with a long number": '{"a": ' + "1" * 5_000 + "}",
-    "a long key that is no text": "? [x]\n: 1",
+    "a long key that is not text": "? [x]\n: 1",
 }
 
 

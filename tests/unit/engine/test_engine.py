@@ -250,7 +250,7 @@ async def test_what_the_first_converge_waits_for_is_told_without_values(benches:
             return "the values are not valid"
 
     async def fail(task: tasks.Task) -> None:
-        raise TellsTooMuchError("size: 'huge' is no integer")
+        raise TellsTooMuchError("size: 'huge' is not an integer")
 
     bench = await started(benches)
     await bench.engine.queues[0].add(tasks.Task(tasks.TaskKind.MODULE_RUN, fail, owner="web")).tried

@@ -140,13 +140,13 @@ async def test_a_failure_of_an_unknown_form_is_told_in_the_log_only(tmp_path: pa
 
 
 async def test_what_a_chart_says_of_its_values_is_told_without_them(tmp_path: pathlib.Path) -> None:
-    said = "Error: execution error at (web/x.yaml:1:3): the port of long-value is no port"
+    said = "Error: execution error at (web/x.yaml:1:3): the port of long-value is not a port"
     made = helm(tmp_path, f"echo '{said}' >&2; exit 1")
     call = command.Call(WEB, values={"web": {"name": "long-value", "kind": "port"}})
     with pytest.raises(helm_errors.HelmError) as raised:
         await made.run(call, ["template"], 10)
-    assert raised.value.without_values.endswith(": the port of *** is no port")
-    assert str(raised.value).endswith(": the port of long-value is no port")
+    assert raised.value.without_values.endswith(": the port of *** is not a port")
+    assert str(raised.value).endswith(": the port of long-value is not a port")
 
 
 async def test_the_reason_behind_a_long_quotation_is_told(tmp_path: pathlib.Path) -> None:

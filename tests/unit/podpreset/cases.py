@@ -259,7 +259,7 @@ REFUSED_SPECS: dict[str, Refused] = {
         "spec",
         "must specify at least one of env",
     ),
-    "env that is no list": Refused({"selector": SELECTOR, "env": "A=b"}, "spec.env", "must be"),
+    "env that is not a list": Refused({"selector": SELECTOR, "env": "A=b"}, "spec.env", "must be"),
     "env without name": Refused(
         {"selector": SELECTOR, "env": [{"value": "x"}]}, "spec.env[0].name", "equired"
     ),

@@ -135,8 +135,8 @@ def reading(modules: pathlib.Path) -> Callable[[], str]:
 BROKEN_VALUES = {
     "not closed": ("web:\n  a: [1\n", ["line"]),
     "a key twice": ("web:\n  a: 1\n  a: 2\n", ["line 3", "a"]),
-    "a key that is no string": ("web:\n  ~: x\n", ["line 2", "string"]),
-    "a section that is no mapping": ("web: 5\n", ["line 1", "web", "mapping"]),
+    "a key that is not a string": ("web:\n  ~: x\n", ["line 2", "string"]),
+    "a section that is not a mapping": ("web: 5\n", ["line 1", "web", "mapping"]),
     "a switch": ("webEnabled: maybe\n", ["line 1", "webEnabled", "true or false"]),
 }
 

@@ -177,8 +177,8 @@ WRONG_CALLS = {
     "kubernetes::apply --forced x": "functions for objects do not know the option --forced",
     "kubernetes::delete --force a b/c": "kubernetes:: functions for patches do not know the option",
     "metrics::set orders": "metrics::set takes a name and a value, and got 1 arguments: orders",
-    "metrics::set orders many": "metrics::set orders: 'many' is no number",
-    "metrics::add orders 1 north": "metrics::add orders: 'north' is no label; write NAME=TEXT",
+    "metrics::set orders many": "metrics::set orders: 'many' is not a number",
+    "metrics::add orders 1 north": "metrics::add orders: 'north' is not a label; write NAME=TEXT",
     "metrics::observe --bucket 1 orders 1": "metrics::observe does not know the option --bucket",
     "hook::fail 'no such shop'": "no such shop",
 }  # fmt: skip

@@ -16,7 +16,9 @@ def test_a_plain_line_is_its_own_message() -> None:
         pytest.param('{"msg":"hi","a":1}', LogLine("hi", "info", {"a": 1}), id="msg"),
         pytest.param('{"message":"hi"}', LogLine("hi"), id="message"),
         pytest.param('{"a":{"b":[1]}}', LogLine("hook output", "info", {"a": {"b": [1]}}), id="no message"),
-        pytest.param('{"msg":7}', LogLine("hook output", "info", {"msg": 7}), id="a message that is no text"),
+        pytest.param(
+            '{"msg":7}', LogLine("hook output", "info", {"msg": 7}), id="a message that is not text"
+        ),
         pytest.param('{"msg":"x","time":"t","ts":1,"timestamp":2}', LogLine("x"), id="its own time"),
         pytest.param('{"msg":"x","hook":"h"}', LogLine("x", "info", {"hook_hook": "h"}), id="a taken field"),
         pytest.param(

@@ -71,19 +71,19 @@ def problems(metric: Metric) -> list[str]:
     """What ``promtool check metrics`` says, and what would make too many series."""
     found = []
     if not re.fullmatch(r"[A-Z0-9].*[^ .]\.", metric.text):
-        found.append("its help is no sentence")
+        found.append("its help is not a sentence")
     if (metric.type == "counter") != metric.name.endswith(
         "_total"
     ) and metric.name not in DOCUMENTED_OTHERWISE:
         found.append("counters, and nothing else, end in _total")
     if re.search(r"(_milliseconds|_minutes|_kilobytes|_megabytes|_ms|_mb|_percent)(_|$)", metric.name):
-        found.append("its unit is no base unit")
+        found.append("its unit is not a base unit")
     if metric.type == "histogram" and not metric.name.endswith("_seconds"):
         found.append("a histogram of times ends in _seconds")
     if re.search(r"_(histogram|gauge|counter|summary)(_|$)", metric.name) or metric.name.endswith("_count"):
         found.append("its name says its type")
     if not all(re.fullmatch(r"[a-z][a-z0-9_]*", text) for text in (metric.name, *metric.labels)):
-        found.append("its name or a label is no snake_case")
+        found.append("its name or a label is not a snake_case")
     if metric.labels & {"le", "quantile", "instance", "job", "namespace_"}:
         found.append("a label is reserved")
     if metric.labels & UNBOUNDED:

@@ -88,7 +88,7 @@ def _text_of(name: str, source: str, stdin: Callable[[], bytes]) -> str:
             f"{source} cannot be read: {error.strerror}; name a file with manifests"
         ) from None
     except UnicodeDecodeError as error:
-        raise ManifestError(f"{source} is no UTF-8 text: byte {error.start + 1} fits no character") from None
+        raise ManifestError(f"{source} is not UTF-8 text: byte {error.start + 1} fits no character") from None
 
 
 def _objects(

@@ -156,7 +156,7 @@ def _secret(manifest: preview_files.Manifest) -> dict[str, str]:
         try:
             texts[key] = decoded(encoded)
         except ValueError:
-            advice = "is no base64; write plain text under stringData"
+            advice = "is not base64; write plain text under stringData"
             raise manifest.error(advice, ("data", key)) from None
     return texts | _texts(manifest, "stringData")
 

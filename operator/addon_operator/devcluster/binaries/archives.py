@@ -136,7 +136,7 @@ def _unpack(release: components.Release, archive: pathlib.Path, target: pathlib.
             with tarfile.open(archive) as tar, _member(tar, release) as source, target.open("wb") as file:
                 shutil.copyfileobj(source, file)
         except tarfile.TarError as error:
-            raise errors.BuildError(f"{release.url} is no readable archive: {error}") from error
+            raise errors.BuildError(f"{release.url} is not a readable archive: {error}") from error
         archive.unlink()
     target.chmod(0o755)
 

@@ -45,7 +45,7 @@ class EnvtestAssets:
 
     def _is_directory(self, directory: pathlib.Path) -> bool:
         if not directory.is_dir():
-            self._say_once(f"{VARIABLE} names {directory}, which is no directory: looking on")
+            self._say_once(f"{VARIABLE} names {directory}, which is not a directory: looking on")
         return directory.is_dir()
 
     def _say_once(self, text: str) -> None:

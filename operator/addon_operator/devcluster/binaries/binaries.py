@@ -99,7 +99,7 @@ class BinaryStore:
     def ensure(self, requests: Sequence[Wanted]) -> dict[str, pathlib.Path]:
         """Paths of all these binaries by name, after getting what is missing.
 
-        Raises :class:`.BuildError` when one cannot be had.
+        Raises :class:`.BuildError` when one can neither be downloaded nor built.
         """
         found = [self.cached(wanted) for wanted in requests]
         missing = [wanted for wanted, have in zip(requests, found, strict=True) if self._misses(wanted, have)]

@@ -65,7 +65,7 @@ def check_export(path: pathlib.Path, cluster: layout.ClusterName) -> None:
         )
     if not may_replace(path, cluster):
         raise errors.DevClusterError(
-            f"--kubeconfig {path}: the file is there already and is no kubeconfig of the cluster {cluster}; "
+            f"--kubeconfig {path}: the file exists and is not a kubeconfig of the cluster {cluster}; "
             "name another file, or remove this one"
         )
 

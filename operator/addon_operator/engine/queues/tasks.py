@@ -75,7 +75,7 @@ class Task:
     """While this task waits for its next try nothing behind it runs."""
 
     is_distinct: bool = False
-    """It is no duplicate of any other task, whatever its key is."""
+    """It is not a duplicate of any other task, whatever its key is."""
 
     attempts: int = 0
     """Failed tries so far."""

@@ -293,7 +293,7 @@ def _reason(document: json_types.JsonObject, item: PatchStep) -> str:
         return "the value there is another one"
     if item.kind == "move" and item.origin is not None and json_pointers.is_prefix(item.origin, item.path):
         return "a value cannot move into itself"
-    return f"{json_pointers.render(item.path[-1:])!r} is not a place in what stands there"
+    return f"{json_pointers.render(item.path[-1:])!r} does not exist there"
 
 
 _NEEDS_TARGET: Final = frozenset({"remove", "replace", "test"})

@@ -63,7 +63,7 @@ class Site:
 
 @contextlib.asynccontextmanager
 async def serving(**bounds: float) -> AsyncIterator[Site]:
-    site = Site(connections.Bounds(**{"connections": 3} | bounds))  # type: ignore[arg-type]  # one of them is no float
+    site = Site(connections.Bounds(**{"connections": 3} | bounds))  # type: ignore[arg-type]  # one of them is not a float
     await site.start()
     try:
         yield site

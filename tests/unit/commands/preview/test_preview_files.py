@@ -54,7 +54,7 @@ def test_a_byte_order_mark_and_empty_documents_do_not_matter() -> None:
         ("kind: Pod\n---\n- 1\n", "document 2: a manifest must be a mapping with apiVersion and kind"),
         ("kind: List\nitems: [7]\n", "document 1, line 2, column 9: a manifest must be a mapping"),
     ],
-    ids=["no kind", "no mapping", "an item that is no mapping"],
+    ids=["no kind", "no mapping", "an item that is not a mapping"],
 )
 def test_what_is_no_manifest_is_told_with_its_document(text: str, message: str) -> None:
     with pytest.raises(preview_files.ManifestError) as raised:
@@ -69,7 +69,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: pathlib.Path) -> None:
 
 def test_a_file_in_another_encoding_is_named(tmp_path: pathlib.Path) -> None:
     (tmp_path / "latin.yaml").write_bytes(b"a: \xe9\n")
-    with pytest.raises(preview_files.ManifestError, match=r"latin\.yaml is no UTF-8 text: byte 4"):
+    with pytest.raises(preview_files.ManifestError, match=r"latin\.yaml is not UTF-8 text: byte 4"):
         read(str(tmp_path / "latin.yaml"))
 
 
@@ -184,7 +184,7 @@ def test_objects_without_a_namespace_are_where_the_pod_is() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{kind: Secret, metadata: {name: s}, data: {a: '!'}}", "data.a: is no base64"),
+        ("{kind: Secret, metadata: {name: s}, data: {a: '!'}}", "data.a: is not base64"),
         ("{kind: ConfigMap, metadata: {name: c}, data: {a: 1}}", "data.a: must be a text"),
         ("{kind: ConfigMap, metadata: {name: c}, data: []}", "data: must be a mapping"),
         ("{kind: ConfigMap, data: {}}", "metadata.name: is required"),

@@ -123,7 +123,7 @@ def test_a_file_with_another_checksum_is_refused(site: Site, pin: pins.Pin, targ
 @pytest.mark.parametrize(
     ("archive", "message"),
     [
-        pytest.param(b"no archive", "is no readable archive", id="no archive"),
+        pytest.param(b"no archive", "is not a readable archive", id="no archive"),
         pytest.param(tarball(other=PROGRAM), "holds no file linux-amd64/tool", id="without the binary"),
     ],
 )

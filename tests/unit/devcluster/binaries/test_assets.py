@@ -68,7 +68,7 @@ def test_a_directory_that_is_not_there_is_told_once(tmp_path: pathlib.Path) -> N
     envtest = assets.EnvtestAssets(environ, reporter)
     for _ in range(2):
         assert envtest.find(ALL, "1.36") == {}
-    assert reporter.said == [f"{assets.VARIABLE} names {tmp_path}/none, which is no directory: looking on"]
+    assert reporter.said == [f"{assets.VARIABLE} names {tmp_path}/none, which is not a directory: looking on"]
 
 
 def test_links_are_followed_to_what_they_stand_for(tmp_path: pathlib.Path) -> None:

@@ -80,7 +80,7 @@ def test_a_file_of_the_user_is_never_replaced_or_removed(
     path = tmp_path / "kubeconfig"
     raw = content if isinstance(content, bytes) else content.encode()
     path.write_bytes(raw)
-    with pytest.raises(errors.DevClusterError, match="is no kubeconfig of the cluster one"):
+    with pytest.raises(errors.DevClusterError, match="is not a kubeconfig of the cluster one"):
         kubeconfigs.check_export(path, ONE)
     kubeconfigs.remove_export(path, ONE)
     assert path.read_bytes() == raw

@@ -278,7 +278,7 @@ async def test_an_error_is_kept_with_and_without_values(working: Start) -> None:
             return "the values are not valid"
 
     async def fail(task: tasks.Task) -> None:
-        raise TellsTooMuchError("size: 'huge' is no integer")
+        raise TellsTooMuchError("size: 'huge' is not an integer")
 
     async def break_down(task: tasks.Task) -> None:
         raise KeyError("huge")
@@ -287,7 +287,7 @@ async def test_an_error_is_kept_with_and_without_values(working: Start) -> None:
     told = bench.queue.add(tasks.Task(tasks.TaskKind.MODULE_RUN, fail, owner="a"))
     await told.tried
     assert (told.last_error, told.last_error_without_values) == (
-        "size: 'huge' is no integer",
+        "size: 'huge' is not an integer",
         "the values are not valid",
     )
     defect = bench.queue.add(tasks.Task(tasks.TaskKind.MODULE_RUN, break_down, owner="b", allow_failure=True))

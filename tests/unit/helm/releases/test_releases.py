@@ -260,9 +260,9 @@ async def test_sensitive_values_are_hidden_in_errors_and_warnings(
 ) -> None:
     await world.manager().ensure(asked(module_dir))
     world.helm.stderr = ["WARNING: hunter2 is short"]
-    world.helm.fail["template"] = "execution error at (web/x.yaml:1:3): hunter2 is no number"
+    world.helm.fail["template"] = "execution error at (web/x.yaml:1:3): hunter2 is not a number"
     request = asked(module_dir, size=2, redact=lambda text: text.replace("hunter2", "***"))
-    with pytest.raises(helm_errors.HelmError, match=r"\*\*\* is no number"):
+    with pytest.raises(helm_errors.HelmError, match=r"\*\*\* is not a number"):
         await world.manager().ensure(request)
     assert world.warnings == [("web", "*** is short")]
 

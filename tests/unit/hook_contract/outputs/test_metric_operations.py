@@ -85,12 +85,15 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "negative-add": ({"name": "m", "action": "add", "value": -1}, ", value: a counter cannot go down"),
     "negative-shortcut": ({"name": "m", "add": -0.5}, ", value: a counter cannot go down"),
-    "bad-name": ({"name": "a-b", "set": 1}, ", name: 'a-b' is no name of a metric"),
+    "bad-name": ({"name": "a-b", "set": 1}, ", name: 'a-b' is not a name of a metric"),
     "empty-name": ({"name": "", "set": 1}, ", name: "),
-    "bad-label": ({"name": "m", "set": 1, "labels": {"a-b": "x"}}, ", labels: 'a-b' is no name of a label"),
+    "bad-label": (
+        {"name": "m", "set": 1, "labels": {"a-b": "x"}},
+        ", labels: 'a-b' is not a name of a label",
+    ),
     "reserved-label": (
         {"name": "m", "set": 1, "labels": {"__a": "x"}},
-        ", labels: '__a' is no name of a label",
+        ", labels: '__a' is not a name of a label",
     ),
     "number-as-label": (
         {"name": "m", "set": 1, "labels": {"a": 5}},

@@ -210,11 +210,11 @@ REFUSED = {
     ),
     "impossible-name": (
         {"operation": "Delete", "kind": "Pod", "name": "../x"},
-        " (Delete), name: '../x' is no name that an object of Kubernetes can have",
+        " (Delete), name: '../x' is not a name that an object of Kubernetes can have",
     ),
     "impossible-api-version": (
         {"operation": "Delete", **POD, "apiVersion": "Apps/V1"},
-        " (Delete), apiVersion: 'Apps/V1' is no apiVersion; write one such as v1 or apps/v1",
+        " (Delete), apiVersion: 'Apps/V1' is not an apiVersion; write one such as v1 or apps/v1",
     ),
     "flag-as-text": (
         {"operation": "MergePatch", **POD, "mergePatch": {}, "ignoreMissingObject": "yes"},

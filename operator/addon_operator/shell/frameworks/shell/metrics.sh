@@ -35,9 +35,9 @@ metrics::_note() {
   done
   (($# >= 2)) || hook::fail "metrics::${action} takes a name and a value, and got $# arguments: $*"
   [[ "$2" =~ ^[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?$ ]] ||
-    hook::fail "metrics::${action} $1: '$2' is no number"
+    hook::fail "metrics::${action} $1: '$2' is not a number"
   for label in "${@:3}"; do
-    [[ "${label}" == ?*=* ]] || hook::fail "metrics::${action} $1: '${label}' is no label; write NAME=TEXT"
+    [[ "${label}" == ?*=* ]] || hook::fail "metrics::${action} $1: '${label}' is not a label; write NAME=TEXT"
   done
   # shellcheck disable=SC2016
   jq -nc --arg action "${action}" --arg name "$1" --arg value "${2#+}" \

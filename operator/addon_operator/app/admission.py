@@ -29,9 +29,7 @@ from addon_operator.admission.registration import registration
 from addon_operator.admission.server import site, site_load, tls
 from addon_operator.aio import waiting, warn_once
 from addon_operator.app import (
-    admission_crd,
     admission_observers,
-    admission_routes,
     admission_webhooks,
 )
 from addon_operator.engine.sources import podpreset_source
@@ -39,6 +37,7 @@ from addon_operator.kernel import errors
 from addon_operator.kube.access import own_user
 from addon_operator.kube.client import api_errors, client
 from addon_operator.kube.informers import watch_health
+from addon_operator.kube.objects import crds
 from addon_operator.kube.objects import events as kube_events
 from addon_operator.settings import settings as settings_module
 from addon_operator.telemetry import metrics
@@ -196,9 +195,15 @@ class Admission:
 
     def _make_site(self, handler: pod_handler.PodHandler) -> site.AdmissionSite:
         presets = preset_notices.PresetCheck(self._settings.podpreset_volume_types, self._notices)
-        handlers = admission_routes.Handlers(handler, self._check, presets, self._config)
+        routes = admission_webhooks.routes(
+            self._settings,
+            mutate_pods=handler,
+            check_pods=self._check,
+            notice_presets=presets,
+            check_config=self._config,
+        )
         return site.AdmissionSite(
-            admission_routes.routes(self._settings, handlers),
+            routes,
             self._tls,
             site.ListeningPlace(
                 self._settings.admission_server_listen_address,
@@ -234,7 +239,7 @@ class Admission:
         trouble = warn_once.WarnOnce(self._log)
         while True:
             try:
-                await admission_crd.apply(self._kube, self._log)
+                await apply_definition(self._kube, self._log)
                 break
             except api_errors.KubernetesError as error:
                 trouble.warn(f"the CustomResourceDefinition of PodPresets was not applied: {error}")
@@ -258,3 +263,14 @@ class Admission:
         self._run("certificates", self._store.keep())
         await self._cache.wait_filled()
         await self._registrar.keep()
+
+
+async def apply_definition(kube: client.KubeClient, log: warn_once.Log) -> None:
+    """Bring the definition of PodPresets to what this version needs; without the right to do so, warn.
+
+    Raises :class:`.KubernetesError` for anything else that goes wrong.
+    """
+    try:
+        await crds.apply_own(kube, crds.PODPRESETS)
+    except api_errors.Forbidden as error:
+        log.warning(f"the CustomResourceDefinition of PodPresets is not kept up to date: {error}")

@@ -1,9 +1,11 @@
-"""Which webhooks are registered, and at which paths the admission site serves them."""
+"""Which webhooks are registered, and what answers at their paths: there are no others."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final, Literal
 
+from addon_operator.admission import review_shapes, reviews
 from addon_operator.admission.registration import registration_specs
+from addon_operator.admission.server import site
 from addon_operator.podpreset import model, selection
 from addon_operator.settings import settings as settings_module
 
@@ -27,6 +29,12 @@ _NOT_EXCLUDED: Final = registration_specs.MatchCondition(
     f"!has({_ANNOTATIONS}) || !('{selection.EXCLUDE}' in {_ANNOTATIONS}) "
     f"|| {_ANNOTATIONS}['{selection.EXCLUDE}'] != 'true'",
 )
+# The API server writes a byte with up to six. A review of an edit has the ConfigMap twice, with at most 1 MiB
+# of data (which is checked) and 256 KiB of annotations each.
+_CONFIG_BYTES: Final = 16 << 20
+# The API server stores no object over 1.5 MiB.
+_PRESET_BYTES: Final = 10 << 20
+_NOTICE_SECONDS: Final = 1.5
 
 
 def client_address(settings: settings_module.Settings) -> registration_specs.ClientAddress:
@@ -130,3 +138,31 @@ def _exempting(settings: settings_module.Settings) -> dict[str, object]:
     return {
         "matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": exempt}]
     }
+
+
+def routes(
+    settings: settings_module.Settings,
+    *,
+    mutate_pods: reviews.Handler,
+    check_pods: reviews.Handler,
+    notice_presets: reviews.Handler,
+    check_config: reviews.Handler,
+) -> Mapping[str, site.Route]:
+    """The paths and their bounds. What has effects beyond its answer takes complete reviews only."""
+    pods = review_shapes.ReviewShape("", "pods")
+    presets = review_shapes.ReviewShape(model.GROUP, model.PLURAL)
+    found = {
+        MUTATE_PODS: site.Route(mutate_pods, "allow"),
+        CHECK_PODS: site.Route(check_pods, "allow", timeout=_NOTICE_SECONDS, shape=pods),
+        NOTICE_PRESETS: site.Route(
+            notice_presets, "allow", timeout=_NOTICE_SECONDS, shape=presets, max_body=_PRESET_BYTES
+        ),
+    }
+    if settings.config_validation:
+        found[CHECK_CONFIG] = site.Route(
+            check_config,
+            "allow",
+            shape=review_shapes.ReviewShape(bounds_data=True),
+            max_body=_CONFIG_BYTES,
+        )
+    return found

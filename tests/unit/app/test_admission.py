@@ -9,10 +9,9 @@ from addon_operator.admission import reviews
 from addon_operator.admission.registration import registration_specs
 from addon_operator.admission.server import site
 from addon_operator.app import (
-    admission_crd,
+    admission,
     admission_observers,
     admission_part,
-    admission_routes,
     admission_webhooks,
 )
 from addon_operator.kernel import errors
@@ -160,8 +159,14 @@ def test_the_site_answers_the_webhooks_that_are_registered_and_no_others(environ
     async def allowing(review: reviews.Review) -> reviews.ReviewVerdict:
         return reviews.ALLOWED
 
-    handlers = admission_routes.Handlers(allowing, allowing, allowing, allowing)
-    assert admission_routes.routes(load(**environ), handlers).keys() == webhooks(**environ).keys()
+    served = admission_webhooks.routes(
+        load(**environ),
+        mutate_pods=allowing,
+        check_pods=allowing,
+        notice_presets=allowing,
+        check_config=allowing,
+    )
+    assert served.keys() == webhooks(**environ).keys()
 
 
 def test_operators_in_different_namespaces_have_configurations_of_their_own() -> None:
@@ -174,7 +179,7 @@ async def test_the_definition_is_applied_with_force() -> None:
     server = api_server.ApiServer()
     kube = api_server.client_of(server, api_server.Pauses())
     server.on("PATCH", CRD, {})
-    await admission_crd.apply(kube, logs.Lines())
+    await admission.apply_definition(kube, logs.Lines())
     (asked,) = server.asked
     assert asked.query == {"fieldManager": "addon-operator", "force": "true"}
     assert asked.body["kind"] == "CustomResourceDefinition"
@@ -185,7 +190,7 @@ async def test_without_the_right_to_apply_the_definition_there_is_a_warning() ->
     server = api_server.ApiServer()
     kube = api_server.client_of(server, api_server.Pauses())
     server.on("PATCH", CRD, api_server.status(403, "Forbidden"))
-    await admission_crd.apply(kube, log)
+    await admission.apply_definition(kube, log)
     (warning,) = log.warnings
     assert "podpresets.settings.k8s.io" in warning
 
@@ -195,7 +200,7 @@ async def test_other_errors_of_the_definition_are_left_to_the_caller() -> None:
     kube = api_server.client_of(server, api_server.Pauses())
     server.on("PATCH", CRD, api_server.status(422, "Invalid"))
     with pytest.raises(api_errors.Invalid):
-        await admission_crd.apply(kube, logs.Lines())
+        await admission.apply_definition(kube, logs.Lines())
 
 
 @pytest.fixture

@@ -25,7 +25,8 @@ $(STAMP): requirements-dev.lock pyproject.toml
 		echo "No Python 3.11 or newer with the venv module was found: install one, or name it with 'make PYTHON=/path/to/python3'." >&2; exit 1; fi
 	@echo "==> Installing the locked dependencies into $(VENV) (once)"
 	@$(PYTHON) -m venv --clear $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	@$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	@$(BIN)/python -m compileall -q -j 0 $(VENV)/lib > /dev/null || true # as pip would, but on all cores
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 

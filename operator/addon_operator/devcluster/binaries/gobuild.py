@@ -15,6 +15,8 @@ from addon_operator.devcluster import errors, locks, reporters
 from addon_operator.devcluster.binaries import components, pins, toolchain
 from addon_operator.process import commands
 
+_COLLECTION: Final = {"GOGC": "off", "GOMEMLIMIT": "1536MiB"}
+"""A compiler ends before collecting garbage pays; only the largest ones reach the limit."""
 BUILD_FLAGS: Final = ("-trimpath", "-buildvcs=false", "-gcflags=all=-dwarf=false")
 """Flags that make a build the same wherever it happens, and leave out what the linker would strip anyway."""
 
@@ -157,12 +159,11 @@ def go_environment(environ: Mapping[str, str], caches: pathlib.Path) -> dict[str
     """
     own = {name: value for name, value in environ.items() if name not in {"GOOS", "GOARCH", "GOEXPERIMENT"}}
     return {
+        **_COLLECTION,
         **own,
         "CGO_ENABLED": "0",
         "GOCACHE": str(caches / "build"),
         "GOFLAGS": f"{environ.get('GOFLAGS', '')} -modcacherw".strip(),
-        # A compiler lives for seconds: it gives back all of its memory before collecting garbage would pay.
-        "GOGC": environ.get("GOGC", "400"),
         "GOMODCACHE": str(caches / "mod"),
         "GOPATH": str(caches / "path"),
         "GOTOOLCHAIN": "local",

@@ -94,6 +94,14 @@ def test_go_keeps_to_its_own_caches_and_the_settings_of_the_user(bench: Workbenc
     assert env["GOTOOLCHAIN"] == "local"
 
 
+def test_compilers_collect_garbage_as_the_user_says_or_only_when_they_are_large(
+    tmp_path: pathlib.Path,
+) -> None:
+    assert gobuild.go_environment({}, tmp_path)["GOGC"] == "off"
+    assert gobuild.go_environment({}, tmp_path)["GOMEMLIMIT"] == "1536MiB"
+    assert gobuild.go_environment({"GOGC": "50"}, tmp_path)["GOGC"] == "50"
+
+
 def test_the_target_is_always_this_machine(tmp_path: pathlib.Path) -> None:
     env = gobuild.go_environment(
         {"GOOS": "plan9", "GOARCH": "mips", "GOPROXY": "https://a.example"}, tmp_path

@@ -5,7 +5,7 @@ import pathlib
 from collections.abc import Iterator
 
 from addon_operator.devcluster import reporters
-from addon_operator.devcluster.binaries import components, pins
+from addon_operator.devcluster.binaries import components
 
 GO_MOD = """\
 // Pins of some tool.
@@ -84,7 +84,7 @@ def write_pins(folder: pathlib.Path, go_mod: str = GO_MOD, go_sum: str = "sums\n
     return folder
 
 
-def stamps(pin: pins.Pin) -> dict[str, str]:
+def stamps(pin: components.Pin) -> dict[str, str]:
     return {"example.com/tool.version": pin.version}
 
 

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import IO, Final, TypeVar, cast
 
 from addon_operator.devcluster import errors, reporters
-from addon_operator.devcluster.binaries import components, pins
+from addon_operator.devcluster.binaries import components
 
 CONNECT_TIMEOUT: Final = 4.0
 """Seconds a host has to give out a checksum."""
@@ -43,7 +43,11 @@ class ReleaseArchives:
         self._unreachable: set[str] = set()
 
     def fetch(
-        self, component: components.Component, pin: pins.Pin, binary: components.Binary, target: pathlib.Path
+        self,
+        component: components.Component,
+        pin: components.Pin,
+        binary: components.Binary,
+        target: pathlib.Path,
     ) -> bool:
         """Put a released binary at ``target``; false when there is none, or none can be reached.
 

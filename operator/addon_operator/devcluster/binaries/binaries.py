@@ -15,13 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, Protocol
 
 from addon_operator.devcluster import errors, locations, locks, reporters
-from addon_operator.devcluster.binaries import (
-    archives,
-    assets,
-    components,
-    gobuild,
-    pins,
-)
+from addon_operator.devcluster.binaries import archives, assets, components, gobuild
 
 _KEY_DIGITS: Final = 12
 
@@ -32,7 +26,7 @@ class Builder(Protocol):
     def build(
         self,
         component: components.Component,
-        pin: pins.Pin,
+        pin: components.Pin,
         wanted: Sequence[components.Binary],
         directory: pathlib.Path,
     ) -> None:
@@ -44,7 +38,11 @@ class Fetcher(Protocol):
     """Gets a binary that someone else has built."""
 
     def fetch(
-        self, component: components.Component, pin: pins.Pin, binary: components.Binary, target: pathlib.Path
+        self,
+        component: components.Component,
+        pin: components.Pin,
+        binary: components.Binary,
+        target: pathlib.Path,
     ) -> bool:
         """Make the file ``target``, or give back false."""
         ...
@@ -80,9 +78,9 @@ class BinaryStore:
         self._fetcher = fetcher
         self._builder = builder
 
-    def pin(self, component: components.Component) -> pins.Pin:
+    def pin(self, component: components.Component) -> components.Pin:
         """The pins of a component."""
-        return pins.read(self._where.pins / component.name, component.module)
+        return components.read_pins(self._where.pins / component.name, component.module)
 
     def directory(self, component: components.Component) -> pathlib.Path:
         """Where the cache has the binaries of a component, as pinned now."""
@@ -174,7 +172,7 @@ class Workshop:
         self._builder.__exit__(kind, error, trace)
 
 
-def cache_key(component: components.Component, pin: pins.Pin) -> str:
+def cache_key(component: components.Component, pin: components.Pin) -> str:
     """Changes whenever other binaries would come out: with the pins, the processor, or how they are built."""
     recipe = (
         pin.digest,

@@ -1,13 +1,65 @@
 """What the local control plane is made of: binaries, how they are built, and where they are released."""
 
 import dataclasses
+import hashlib
+import pathlib
 import platform
 import re
 from collections.abc import Callable, Mapping
 from typing import Final
 
 from addon_operator.devcluster import errors
-from addon_operator.devcluster.binaries import pins
+
+_REQUIREMENT: Final = re.compile(
+    r"^\s*(?:require\s+)?(?P<module>[^\s()]+)\s+(?P<version>v\d\S*)\s*(?://.*)?$", re.MULTILINE
+)
+_GO: Final = re.compile(r"^go (?P<major>\d+)\.(?P<minor>\d+)", re.MULTILINE)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Pin:
+    """What a component's folder says."""
+
+    folder: pathlib.Path
+    """Where its ``go.mod`` and ``go.sum`` are."""
+    version: str
+    """Version of the component's own module, as in ``v1.37.1``."""
+    go: tuple[int, int]
+    """The oldest Go that can build it, major and minor."""
+    requirements: Mapping[str, str]
+    """Version of every module it is built from."""
+    digest: str
+    """Changes whenever a pin changes: hexadecimal SHA-256 of both files."""
+
+    @property
+    def minor(self) -> str:
+        """Major and minor version, as in ``1.37``."""
+        return ".".join(self.version.removeprefix("v").split(".")[:2])
+
+
+def read_pins(folder: pathlib.Path, module: str) -> Pin:
+    """The pins in a folder whose component is the Go module ``module``.
+
+    Raises :class:`.PinsError` when a file is missing or does not pin it.
+    """
+    go_mod, go_sum = (_content(folder / name) for name in ("go.mod", "go.sum"))
+    text = go_mod.decode("utf-8", errors="replace")
+    requirements = {match["module"]: match["version"] for match in _REQUIREMENT.finditer(text)}
+    go = _GO.search(text)
+    if module not in requirements or go is None:
+        raise errors.PinsError(
+            f"{folder / 'go.mod'} does not pin {module} and a Go version; restore the file"
+        )
+    digest = hashlib.sha256(go_mod + b"\0" + go_sum).hexdigest()
+    return Pin(folder, requirements[module], (int(go["major"]), int(go["minor"])), requirements, digest)
+
+
+def _content(path: pathlib.Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise errors.PinsError(f"the pins in {path} cannot be read: {error.strerror}") from error
+
 
 KUBERNETES_MODULE: Final = "k8s.io/kubernetes"
 DEFAULT_VERSION: Final = "1.37"
@@ -39,7 +91,7 @@ class Release:
     """Path of the binary inside the archive; ``None`` when the file is the binary."""
 
 
-Stamps = Callable[[pins.Pin], Mapping[str, str]]
+Stamps = Callable[[Pin], Mapping[str, str]]
 """Gives the Go string variables that tell binaries their version."""
 Releases = Callable[[str, str, str], Release]
 """Gives the release file of a version (``v1.37.1``), an architecture (``amd64``) and a binary's name."""
@@ -101,7 +153,7 @@ def find(name: str) -> Component:
     raise errors.DevClusterError(f"there is no component {name!r}; there are {known}")
 
 
-def _kubernetes_stamps(pin: pins.Pin) -> dict[str, str]:
+def _kubernetes_stamps(pin: Pin) -> dict[str, str]:
     major, minor = pin.minor.split(".")
     package = "k8s.io/component-base/version"
     return {
@@ -128,7 +180,7 @@ def _helm_release(version: str, arch: str, name: str) -> Release:
     return Release(url, f"{url}.sha256sum", f"linux-{arch}/{name}")
 
 
-def _helm3_stamps(pin: pins.Pin) -> dict[str, str]:
+def _helm3_stamps(pin: Pin) -> dict[str, str]:
     # What `helm template` and `helm lint` take for the cluster's version when they talk to none.
     _, minor, _ = pin.requirements["k8s.io/client-go"].split(".", 2)
     capabilities = {
@@ -140,11 +192,11 @@ def _helm3_stamps(pin: pins.Pin) -> dict[str, str]:
     return {"helm.sh/helm/v3/internal/version.version": version, **capabilities}
 
 
-def _helm4_stamps(pin: pins.Pin) -> dict[str, str]:
+def _helm4_stamps(pin: Pin) -> dict[str, str]:
     return {"helm.sh/helm/v4/internal/version.version": pin.version}
 
 
-def _control_plane_stamps(pin: pins.Pin) -> dict[str, str]:
+def _control_plane_stamps(pin: Pin) -> dict[str, str]:
     return {**_kubernetes_stamps(pin), **_helm3_stamps(pin)}
 
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 import pytest
 
 from addon_operator.devcluster import errors
-from addon_operator.devcluster.binaries import archives, components, pins
+from addon_operator.devcluster.binaries import archives, components
 from tests.unit.devcluster import fakes
 
 PROGRAM = b"#!/bin/sh\necho tool\n"
@@ -62,8 +62,8 @@ def site(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Si
 
 
 @pytest.fixture
-def pin(tmp_path: pathlib.Path) -> pins.Pin:
-    return pins.read(fakes.write_pins(tmp_path / "pins"), fakes.MODULE)
+def pin(tmp_path: pathlib.Path) -> components.Pin:
+    return components.read_pins(fakes.write_pins(tmp_path / "pins"), fakes.MODULE)
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def target(tmp_path: pathlib.Path) -> pathlib.Path:
 
 def fetch(
     component: components.Component,
-    pin: pins.Pin,
+    pin: components.Pin,
     target: pathlib.Path,
     reporter: fakes.Recorder | None = None,
 ) -> bool:
@@ -91,21 +91,23 @@ def tarball(**files: bytes) -> bytes:
     return stream.getvalue()
 
 
-def test_a_released_binary_is_fetched_and_can_be_run(site: Site, pin: pins.Pin, target: pathlib.Path) -> None:
+def test_a_released_binary_is_fetched_and_can_be_run(
+    site: Site, pin: components.Pin, target: pathlib.Path
+) -> None:
     site.publish("tool-v1.2.3", PROGRAM)
     assert fetch(site.component(), pin, target)
     assert target.read_bytes() == PROGRAM
     assert os.access(target, os.X_OK)
 
 
-def test_a_binary_is_taken_out_of_its_archive(site: Site, pin: pins.Pin, target: pathlib.Path) -> None:
+def test_a_binary_is_taken_out_of_its_archive(site: Site, pin: components.Pin, target: pathlib.Path) -> None:
     site.publish("tool.tar.gz", tarball(tool=PROGRAM, license=b"free"))
     assert fetch(site.component("tool.tar.gz", "linux-amd64/tool"), pin, target)
     assert target.read_bytes() == PROGRAM
     assert [path.name for path in target.parent.glob("*.download")] == []
 
 
-def test_the_download_is_counted(site: Site, pin: pins.Pin, target: pathlib.Path) -> None:
+def test_the_download_is_counted(site: Site, pin: components.Pin, target: pathlib.Path) -> None:
     reporter = fakes.Recorder()
     site.publish("tool-v1.2.3", PROGRAM)
     fetch(site.component(), pin, target, reporter)
@@ -113,7 +115,9 @@ def test_the_download_is_counted(site: Site, pin: pins.Pin, target: pathlib.Path
     assert reporter.counted == [len(PROGRAM)]
 
 
-def test_a_file_with_another_checksum_is_refused(site: Site, pin: pins.Pin, target: pathlib.Path) -> None:
+def test_a_file_with_another_checksum_is_refused(
+    site: Site, pin: components.Pin, target: pathlib.Path
+) -> None:
     site.publish("tool-v1.2.3", PROGRAM, checksum="0" * 64)
     with pytest.raises(errors.ChecksumError, match=r"tool-v1\.2\.3 has the SHA-256 .* says 0{64}"):
         fetch(site.component(), pin, target)
@@ -128,7 +132,7 @@ def test_a_file_with_another_checksum_is_refused(site: Site, pin: pins.Pin, targ
     ],
 )
 def test_an_archive_that_cannot_be_used_is_told(
-    site: Site, pin: pins.Pin, target: pathlib.Path, archive: bytes, message: str
+    site: Site, pin: components.Pin, target: pathlib.Path, archive: bytes, message: str
 ) -> None:
     site.publish("tool.tar.gz", archive)
     with pytest.raises(errors.BuildError, match=message):
@@ -136,7 +140,7 @@ def test_an_archive_that_cannot_be_used_is_told(
 
 
 def test_a_version_that_was_not_released_is_built_instead(
-    site: Site, pin: pins.Pin, target: pathlib.Path
+    site: Site, pin: components.Pin, target: pathlib.Path
 ) -> None:
     reporter = fakes.Recorder()
     assert not fetch(site.component(), pin, target, reporter)
@@ -144,13 +148,13 @@ def test_a_version_that_was_not_released_is_built_instead(
 
 
 def test_a_release_without_a_usable_checksum_is_not_used(
-    site: Site, pin: pins.Pin, target: pathlib.Path
+    site: Site, pin: components.Pin, target: pathlib.Path
 ) -> None:
     site.publish("tool-v1.2.3", PROGRAM, checksum=f"{'a' * 64}  another-file\n")
     assert not fetch(site.component(), pin, target)
 
 
-def test_a_checksum_without_its_file_is_told(site: Site, pin: pins.Pin, target: pathlib.Path) -> None:
+def test_a_checksum_without_its_file_is_told(site: Site, pin: components.Pin, target: pathlib.Path) -> None:
     reporter = fakes.Recorder()
     site.publish("tool-v1.2.3", PROGRAM)
     (site.directory / "tool-v1.2.3").unlink()
@@ -158,11 +162,11 @@ def test_a_checksum_without_its_file_is_told(site: Site, pin: pins.Pin, target: 
     assert "cannot be fetched" in reporter.said[0]
 
 
-def test_a_component_that_nobody_releases_is_not_asked_for(pin: pins.Pin, target: pathlib.Path) -> None:
+def test_a_component_that_nobody_releases_is_not_asked_for(pin: components.Pin, target: pathlib.Path) -> None:
     assert not fetch(fakes.component(), pin, target)
 
 
-def test_a_host_that_refuses_is_asked_once(pin: pins.Pin, target: pathlib.Path) -> None:
+def test_a_host_that_refuses_is_asked_once(pin: components.Pin, target: pathlib.Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     reporter = fakes.Recorder()
@@ -173,7 +177,7 @@ def test_a_host_that_refuses_is_asked_once(pin: pins.Pin, target: pathlib.Path) 
     assert reporter.said == [f"127.0.0.1:{port} cannot be reached: not using its released binaries"]
 
 
-def test_a_host_that_is_silent_is_given_up(pin: pins.Pin, target: pathlib.Path) -> None:
+def test_a_host_that_is_silent_is_given_up(pin: components.Pin, target: pathlib.Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         reporter = fakes.Recorder()
         source = archives.ReleaseArchives(reporter, connect_timeout=0.05)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import pytest
 
 from addon_operator.devcluster import errors, locations, locks
-from addon_operator.devcluster.binaries import assets, binaries, components, pins
+from addon_operator.devcluster.binaries import assets, binaries, components
 from tests.unit.devcluster import fakes
 
 
@@ -24,7 +24,7 @@ class Builder:
     def build(
         self,
         component: components.Component,
-        pin: pins.Pin,
+        pin: components.Pin,
         wanted: Sequence[components.Binary],
         directory: pathlib.Path,
     ) -> None:
@@ -46,7 +46,11 @@ class Fetcher:
         self._is_damaged = is_damaged
 
     def fetch(
-        self, component: components.Component, pin: pins.Pin, binary: components.Binary, target: pathlib.Path
+        self,
+        component: components.Component,
+        pin: components.Pin,
+        binary: components.Binary,
+        target: pathlib.Path,
     ) -> bool:
         if self._is_damaged:
             raise errors.ChecksumError("the file is damaged")
@@ -196,7 +200,7 @@ def test_what_is_left_to_get_is_told(place: Place) -> None:
 def test_the_cache_is_shared_by_checkouts_with_the_same_pins(place: Place, tmp_path: pathlib.Path) -> None:
     before = place.store().directory(place.component)
     other = fakes.write_pins(tmp_path / "other" / place.component.name)
-    same = pins.read(other, fakes.MODULE)
+    same = components.read_pins(other, fakes.MODULE)
     assert before.name == f"tool-{binaries.cache_key(place.component, same)}"
 
 
@@ -208,7 +212,7 @@ def test_the_cache_key_changes_with_whatever_changes_the_binaries(
     before = binaries.cache_key(place.component, pin)
     component = place.component
     if change == "pins":
-        pin = pins.read(fakes.write_pins(pin.folder, go_sum="other\n"), fakes.MODULE)
+        pin = components.read_pins(fakes.write_pins(pin.folder, go_sum="other\n"), fakes.MODULE)
     elif change == "processor":
         monkeypatch.setattr(components, "architecture", lambda: "riscv64")
     else:

@@ -5,11 +5,11 @@ import pathlib
 import pytest
 
 from addon_operator.devcluster import errors, locations
-from addon_operator.devcluster.binaries import components, pins
+from addon_operator.devcluster.binaries import components
 
 
-def pin_of(component: components.Component) -> pins.Pin:
-    return pins.read(locations.locate({}).pins / component.name, component.module)
+def pin_of(component: components.Component) -> components.Pin:
+    return components.read_pins(locations.locate({}).pins / component.name, component.module)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import pathlib
 import pytest
 
 from addon_operator.devcluster import errors, locks, reporters
-from addon_operator.devcluster.binaries import components, gobuild, pins
+from addon_operator.devcluster.binaries import components, gobuild
 from tests.unit.devcluster import fakes
 
 GO = """\
@@ -44,7 +44,7 @@ class Workbench:
         self.target.mkdir()
         self.reporter = fakes.Recorder()
         self.component = fakes.component("tool", "helper")
-        self.pin = pins.read(fakes.write_pins(root / "pins"), fakes.MODULE)
+        self.pin = components.read_pins(fakes.write_pins(root / "pins"), fakes.MODULE)
 
     def builder(self, script: str, *, keep_caches: bool = False) -> gobuild.GoBuilder:
         fakes.write_program(self.bin / "go", script)
@@ -175,7 +175,9 @@ def test_names_of_packages_are_told_from_messages(line: str, expected: bool) -> 
 def test_the_linker_stamps_the_version_of_kubernetes(tmp_path: pathlib.Path) -> None:
     go_mod = "module m\n\ngo 1.26.0\n\nrequire k8s.io/kubernetes v1.36.3\n"
     component = components.kubernetes("1.36")
-    flags = gobuild.linker_flags(component, pins.read(fakes.write_pins(tmp_path, go_mod), component.module))
+    flags = gobuild.linker_flags(
+        component, components.read_pins(fakes.write_pins(tmp_path, go_mod), component.module)
+    )
     assert flags.startswith("-s -w -X k8s.io/component-base/version.gitMajor=1 ")
     assert "-X k8s.io/component-base/version.gitVersion=v1.36.3" in flags
 

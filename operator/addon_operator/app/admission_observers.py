@@ -14,7 +14,7 @@ NAMESPACES_MAX: Final = 500
 NAMESPACE_SECONDS: Final = 24 * 3600.0
 """How long a namespace without new pods keeps its series."""
 REFUSALS_SECONDS: Final = 60.0
-"""How often refused requests are told in the log; all of them are counted."""
+"""How often the log reports refused requests; all of them are counted."""
 _SHOWN_MAX: Final = 300
 _UNKNOWN_NAMESPACE: Final = ""
 _NO_CERTIFICATE: Final = frozenset({"PEER_DID_NOT_RETURN_A_CERTIFICATE", "CERTIFICATE_VERIFY_FAILED"})

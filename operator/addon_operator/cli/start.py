@@ -24,7 +24,7 @@ def start(flags: Mapping[str, str | None]) -> None:
 
     Each option is also an environment variable, with and without the prefix ADDON_OPERATOR_.
     """
-    # The operator's parts take time to import: wrong settings are told first.
+    # The operator's parts take time to import: wrong settings are reported first.
     try:
         loaded = app_settings.load(flags, os.environ)
     except errors.AddonOperatorError as error:

@@ -59,7 +59,7 @@ _ZERO_VALUES: Final[tuple[object, ...]] = ("", 0, False, [], {})
 
 
 class Kind(enum.Enum):
-    """A type without parts; its value is what a person is told that the field must be."""
+    """A type without parts; its value is what messages say that the field must be."""
 
     TEXT = "a text"
     INTEGER = "a whole number"

@@ -1,4 +1,4 @@
-"""What is told of a module in the cluster: the status of its object, and the Events about it; no requests.
+"""What the cluster shows of a module: the status of its object, and the Events about it; no requests.
 
 The conditions are read by kstatus, ``kubectl wait`` and most dashboards: ``Ready`` says whether the last run
 succeeded, ``Reconciling`` that something is under way, ``Stalled`` that it failed and is tried again later.
@@ -204,7 +204,7 @@ def _is_stuck_in_delete(module: state.ModuleState) -> bool:
 
 
 class ModulePhase(enum.Enum):
-    """What Events tell apart; being run again is no news."""
+    """What Events tell apart; being run again is not news."""
 
     ENABLED = enum.auto()
     READY = enum.auto()

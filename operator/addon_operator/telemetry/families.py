@@ -270,7 +270,7 @@ def binding_metrics(make: Factory) -> BindingMetrics:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class AdmissionMetrics:
-    """Pods that are admitted with presets, and what is told of them."""
+    """Pods that are admitted with presets, and what is reported of them."""
 
     podpreset_admissions_total: Counter
     """``namespace``, ``result``: injected, unchanged, conflict or error; see :class:`.BoundedLabels`"""

@@ -327,7 +327,7 @@ class _ConfigMapParser:
 
 _SHOWN: Final = 100
 MAX_UNKNOWN: Final = 50
-"""How many unknown keys are told one by one."""
+"""How many unknown keys are named one by one."""
 DISABLING_ALIAS: Final = "false"
 """Text of a section that disables its module instead of configuring it."""
 _SWITCH_VALUES: Final[Mapping[str, bool]] = {"true": True, DISABLING_ALIAS: False}

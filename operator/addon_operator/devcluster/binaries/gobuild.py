@@ -252,7 +252,7 @@ def is_package(line: str) -> bool:
 
 
 def linker_flags(component: components.Component, pin: components.Pin) -> str:
-    """What the linker is told: no debug information, and the component's version."""
+    """Flags of the linker: no debug information, and the component's version."""
     stamps = component.stamps(pin)
     return " ".join(["-s", "-w", *(f"-X {name}={value}" for name, value in sorted(stamps.items()))])
 

@@ -1,7 +1,7 @@
 """Rules of a hook configuration that no single place can break.
 
-They run beside the check of the shape, so that all mistakes are told at once: whatever has not the expected
-shape is ignored here.
+They run beside the check of the shape, so that all mistakes are reported at once: whatever does not have
+the expected shape is ignored here.
 """
 
 import collections

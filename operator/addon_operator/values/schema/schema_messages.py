@@ -146,7 +146,7 @@ def _count(text: str) -> Callable[[Any], str]:
 
 _CHOICES: Final = frozenset({"anyOf", "oneOf"})
 _HINTS: Final = 3
-"""How much of what is wrong with a form is told."""
+"""How much of what is wrong with a form is shown."""
 _TYPE_NAMES: Final = {
     "string": "a string",
     "number": "a number",

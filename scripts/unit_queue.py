@@ -72,13 +72,10 @@ def batches_of(directory: pathlib.Path) -> list[Batch]:
     together.
     """
     slow = {directory, directory / "process"}
-    files = sorted(directory.rglob("test_*.py"))
-    tops = sorted({_top(file, directory) for file in files})
-    found = [
-        batch
-        for top in tops
-        for batch in _batches(top, [file for file in files if _top(file, directory) == top])
-    ]
+    tops: dict[pathlib.Path, list[pathlib.Path]] = {}
+    for file in sorted(directory.rglob("test_*.py")):
+        tops.setdefault(_top(file, directory), []).append(file)
+    found = [batch for top, files in sorted(tops.items()) for batch in _batches(top, files)]
     return sorted(found, key=lambda batch: (batch[0].parent not in slow, -_size(batch)))
 
 

@@ -1,4 +1,4 @@
-"""Run the unit tests in one process more than there are cores, which take file after file from one queue.
+"""Run the unit tests in two processes more than there are cores, which take file after file from one queue.
 
 Most unit tests take a millisecond. With pytest-xdist each one costs as much again for being reported to
 another process, and every worker collects all of them: processes that take whole files need a third less,
@@ -69,8 +69,8 @@ def _run(taker: unit_queue.Taker, arguments: Sequence[str], output: IO[bytes] | 
 
 def main(arguments: Sequence[str]) -> int:
     """Run all processes side by side: the first one is seen at work, the others when they have ended."""
-    # Some wait for programs: one more than there are cores keeps these busy.
-    count = len(os.sched_getaffinity(0)) + 1
+    # Some wait for programs: two more than there are cores keep these busy.
+    count = len(os.sched_getaffinity(0)) + 2
     with optional_imports.quick_imports():
         # What most tests import, once for all processes.
         for name in _IMPORTS:

@@ -195,10 +195,12 @@ def test_an_ended_build_leaves_nothing_half_made(
 
 @contextlib.contextmanager
 def handled_by(handler: Callable[..., object], number: signal.Signals) -> Iterator[None]:
-    """A signal that nobody else handles would end the tests; that of Ctrl-C has a handler of Python's."""
+    """Handle a signal that would end the tests, and that of Ctrl-C as Python does.
+
+    A job in the background of a script begins with that one ignored.
+    """
     before = signal.getsignal(number)
-    if number != signal.SIGINT:
-        signal.signal(number, handler)
+    signal.signal(number, signal.default_int_handler if number == signal.SIGINT else handler)
     try:
         yield
     finally:

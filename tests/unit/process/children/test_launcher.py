@@ -17,6 +17,18 @@ from addon_operator.process.children import children, launcher
 ENV = {"PATH": os.environ["PATH"]}
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _no_signal_is_ignored() -> Iterator[None]:
+    """Have the signals of the terminal as in a terminal: a job in the background of a script ignores them."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGQUIT)}
+    ignored = [number for number, handler in before.items() if handler is signal.SIG_IGN]
+    for number in ignored:
+        signal.signal(number, signal.SIG_DFL)
+    yield
+    for number in ignored:
+        signal.signal(number, before[number])
+
+
 @pytest.fixture(scope="module")
 def spawner() -> Iterator[launcher.Launcher]:
     """For all tests that leave it as it is."""

@@ -153,7 +153,7 @@ class Site:
 def helm4() -> pathlib.Path:
     wanted = binaries.Wanted(components.HELM4)
     where = locations.locate(os.environ)
-    with binaries.workshop(where, os.environ, reporters.Reporter()) as store:
+    with binaries.Workshop(where, os.environ, reporters.SilentReporter()) as store:
         return store.ensure([wanted])[components.HELM]
 
 

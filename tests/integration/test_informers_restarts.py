@@ -17,7 +17,6 @@ import pytest
 from addon_operator.aio import waiting
 from addon_operator.devcluster import (
     cluster,
-    handle,
     layout,
     locations,
     reporters,
@@ -42,7 +41,7 @@ class Plane:
 
     manager: cluster.ClusterManager
     where: layout.Layout
-    started: handle.DevCluster
+    started: cluster.Cluster
 
     def kill_api_server(self) -> None:
         daemons.ProcessTable().kill([self._state().components[components.KUBE_APISERVER].process])
@@ -70,16 +69,16 @@ class Plane:
         return found
 
 
-def start(manager: cluster.ClusterManager, name: layout.ClusterName) -> handle.DevCluster:
+def start(manager: cluster.ClusterManager, name: layout.ClusterName) -> cluster.Cluster:
     where = locations.locate(os.environ)
-    with binaries.workshop(where, os.environ, reporters.Reporter()) as store:
-        return manager.up(cluster.ClusterRequest(name), store)
+    with binaries.Workshop(where, os.environ, reporters.SilentReporter()) as store:
+        return manager.up(cluster.Request(name), store)
 
 
 @pytest.fixture(scope="module")
 def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
     root: pathlib.Path = tmp_path_factory.mktemp("planes") / "clusters"
-    manager = cluster.ClusterManager(root, reporters.Reporter())
+    manager = cluster.ClusterManager(root, reporters.SilentReporter())
     name = layout.ClusterName(f"informers-{secrets.token_hex(3)}")
     try:
         yield Plane(manager, layout.Layout(root / name), start(manager, name))

@@ -1,13 +1,11 @@
 """What happens in admission, for metrics, the log and the status of presets.
 
 Whoever has something to report takes ``tell: Listener`` and calls it with one of these.
-They are msgspec Structs, because making that many dataclasses is felt at each start.
 """
 
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
-
-import msgspec
 
 from addon_operator.podpreset import model
 
@@ -18,7 +16,8 @@ Stored = Mapping[str, Any]
 Parsed = model.Preset | model.InvalidPreset
 
 
-class PodAdmitted(msgspec.Struct, frozen=True):
+@dataclasses.dataclass(frozen=True, slots=True)
+class PodAdmitted:
     """A pod was answered; dry runs count, too."""
 
     namespace: str
@@ -26,55 +25,64 @@ class PodAdmitted(msgspec.Struct, frozen=True):
     seconds: float
 
 
-class PresetsInjected(msgspec.Struct, frozen=True):
+@dataclasses.dataclass(frozen=True, slots=True)
+class PresetsInjected:
     """These presets are new in a pod that is not a dry run's."""
 
     namespace: str
     presets: Sequence[model.PresetName]
 
 
-class PresetsConflicted(msgspec.Struct, frozen=True):
+@dataclasses.dataclass(frozen=True, slots=True)
+class PresetsConflicted:
     """These presets were not injected into a pod that is stored."""
 
     namespace: str
     presets: Sequence[model.PresetName]
 
 
-class PresetStored(msgspec.Struct, frozen=True):
+@dataclasses.dataclass(frozen=True, slots=True)
+class PresetStored:
     """A preset is new or was changed."""
 
     stored: Stored
     parsed: Parsed
 
 
-class PresetGone(msgspec.Struct, frozen=True):
+@dataclasses.dataclass(frozen=True, slots=True)
+class PresetGone:
     """A preset was deleted."""
 
     namespace: str
     name: model.PresetName
 
 
-class ReferencesUnresolved(msgspec.Struct, frozen=True):
+@dataclasses.dataclass(frozen=True, slots=True)
+class ReferencesUnresolved:
     """A stored pod has references that nothing resolves."""
 
     count: int
 
 
-class CheckDropped(msgspec.Struct, frozen=True):
+@dataclasses.dataclass(frozen=True, slots=True)
+class CheckDropped:
     """A pod was not checked: too many wait, or those that wait take too much memory."""
 
 
-class SourcesDropped(msgspec.Struct, frozen=True):
+@dataclasses.dataclass(frozen=True, slots=True)
+class SourcesDropped:
     """A pod has too much to read: what its containers take variables from counts as unreadable."""
 
 
-class SourceUnreadable(msgspec.Struct, frozen=True):
+@dataclasses.dataclass(frozen=True, slots=True)
+class SourceUnreadable:
     """A ConfigMap or Secret that a container takes variables from cannot be read."""
 
     problem: str
 
 
-class ReviewAnswered(msgspec.Struct, frozen=True):
+@dataclasses.dataclass(frozen=True, slots=True)
+class ReviewAnswered:
     """A request was answered; who measures the server asks for nothing else."""
 
     path: str
@@ -84,7 +92,8 @@ class ReviewAnswered(msgspec.Struct, frozen=True):
     seconds: float
 
 
-class ReviewRefused(msgspec.Struct, frozen=True):
+@dataclasses.dataclass(frozen=True, slots=True)
+class ReviewRefused:
     """A request was not a proper review, or came at the wrong time."""
 
     path: str
@@ -95,14 +104,16 @@ class ReviewRefused(msgspec.Struct, frozen=True):
     """A sentence."""
 
 
-class HandlerFailed(msgspec.Struct, frozen=True):
+@dataclasses.dataclass(frozen=True, slots=True)
+class HandlerFailed:
     """The handler of a path raised, or took too long (``TimeoutError``)."""
 
     path: str
     error: Exception
 
 
-class ConnectionClosed(msgspec.Struct, frozen=True):
+@dataclasses.dataclass(frozen=True, slots=True)
+class ConnectionClosed:
     """A connection was closed for one of the site's bounds, or its handshake failed."""
 
     reason: Closing

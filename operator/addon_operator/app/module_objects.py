@@ -5,9 +5,8 @@ import contextlib
 from collections.abc import AsyncIterator
 from typing import Final
 
-from addon_operator.aio import waiting
 from addon_operator.app import graph
-from addon_operator.kernel import fencing
+from addon_operator.kernel import clock, fencing
 from addon_operator.kube.client import client, retries
 from addon_operator.kube.objects import events
 from addon_operator.status import module_status_writer
@@ -59,7 +58,7 @@ class ModuleObjects:
 @contextlib.asynccontextmanager
 async def keeping(parts: graph.Parts, fence: fencing.Fence = fencing.OPEN) -> AsyncIterator[ModuleObjects]:
     """Keep the Module objects of these modules, until the context ends or it is asked to finish."""
-    time = waiting.SystemTime()
+    time = clock.SystemClock()
     access, meters = parts.kube.access, parts.meters
     async with client.KubeClient(access, rate=_RATE, done=meters.request_done, fence=fence) as kube:
         recorder = events.EventRecorder(kube, time, instance=parts.environ.get("HOSTNAME", ""))

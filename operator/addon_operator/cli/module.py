@@ -1,5 +1,6 @@
 """``addon-operator module``: the modules of a running operator."""
 
+import json
 import urllib.parse
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -109,6 +110,14 @@ def render(
     """Print the manifest that the chart of MODULE renders to with the current values."""
     query = debug.query(**{"diff": diff, debug.SHOW_SENSITIVE: show_sensitive})
     click.echo(debug.client(socket, is_slow=True).get_text(_path(module, "render"), query), nl=False)
+
+
+@module.command()
+def schema() -> None:
+    """Print the JSON Schema of module.yaml, for editors."""
+    from addon_operator.modules import module_schema
+
+    click.echo(json.dumps(module_schema.SCHEMA, indent=2))
 
 
 def _dump(module: str, what: str, output: str, socket: str | None, **flags: bool) -> None:

@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from addon_operator.debug import debug_masking
 from addon_operator.documents import yaml_reading, yaml_writing
-from addon_operator.helm.releases import release_types, releases
+from addon_operator.engine.modules import module_releases
+from addon_operator.helm.releases import releases
 from addon_operator.kernel import json_types, names
 from addon_operator.kube.client import api_errors, client
 from addon_operator.kube.discovery import discovery
@@ -72,11 +73,7 @@ class Renderer:
     async def _manifest(self, module: model.Module) -> str:
         if not module.has_chart:
             return ""
-        values = self._values.helm_values(module.name)
-        request = release_types.ReleaseRequest(
-            module.name, module.path, values, redact=self._redactor(module.name)
-        )
-        return await self._manager.render(request)
+        return await self._manager.render(module_releases.request_of(self._values, module))
 
     def _masked(self, module: names.ModuleName, manifest: str) -> str:
         return self._redactor(module)(debug_masking.masked_manifest(manifest))

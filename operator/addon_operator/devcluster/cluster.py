@@ -9,11 +9,10 @@ import datetime as dt
 import pathlib
 import shutil
 from collections.abc import Mapping, Sequence
-from typing import Final, Literal
+from typing import Final, Literal, Protocol
 
 from addon_operator.devcluster import (
     errors,
-    handle,
     layout,
     locations,
     locks,
@@ -37,8 +36,16 @@ Condition = Literal["running", "degraded", "stopped", "starting", "interrupted"]
 """``degraded``: some programs have ended; ``interrupted``: ``up`` did not come to its end."""
 
 
+class BinarySource(Protocol):
+    """Gets binaries; :class:`.BinaryStore` is one."""
+
+    def ensure(self, requests: Sequence[binaries.Wanted]) -> dict[str, pathlib.Path]:
+        """Paths of all these binaries, by name."""
+        ...
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
-class ClusterRequest:
+class Request:
     """What ``up`` is asked for."""
 
     name: layout.ClusterName = layout.DEFAULT_NAME
@@ -48,6 +55,31 @@ class ClusterRequest:
     """Whether pods of Deployments become ready."""
     export: pathlib.Path | None = None
     """Where the kubeconfig is written, too."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Cluster:
+    """A cluster that runs."""
+
+    name: layout.ClusterName
+    version: str
+    """Of Kubernetes, as in ``v1.37.1``."""
+    url: str
+    """Where the API server answers."""
+    kubeconfig: pathlib.Path
+    """Of the administrator."""
+    bin: pathlib.Path
+    """Directory with ``kubectl``, ``helm`` and the control plane's binaries."""
+
+    @property
+    def kubectl(self) -> pathlib.Path:
+        """The ``kubectl`` of the cluster's version."""
+        return self.bin / components.KUBECTL
+
+    @property
+    def helm(self) -> pathlib.Path:
+        """A ``helm`` of version 3."""
+        return self.bin / components.HELM
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -76,7 +108,7 @@ class ClusterManager:
         self._reporter = reporter
         self._machine = machine or bootstrap.Machine()
 
-    def up(self, request: ClusterRequest, source: binaries.BinaryStore) -> handle.DevCluster:
+    def up(self, request: Request, source: BinarySource) -> Cluster:
         """Start a cluster, or see to it that it runs as asked.
 
         Raises :class:`.DevClusterError` when it cannot be started, or runs
@@ -105,7 +137,7 @@ class ClusterManager:
             shutil.rmtree(where.root)
         return True
 
-    def get(self, name: layout.ClusterName) -> handle.DevCluster:
+    def get(self, name: layout.ClusterName) -> Cluster:
         """A cluster that runs.
 
         Raises :class:`.DevClusterError` when it does not.
@@ -129,11 +161,7 @@ class ClusterManager:
         return layout.Layout(self._root / name)
 
     def _revive(
-        self,
-        where: layout.Layout,
-        request: ClusterRequest,
-        source: binaries.BinaryStore,
-        found: state.ClusterState,
+        self, where: layout.Layout, request: Request, source: BinarySource, found: state.ClusterState
     ) -> state.ClusterState | None:
         """The cluster that is there already, with what is missing started; ``None`` if it is of no use."""
         if self._condition(found) not in {"running", "degraded"}:
@@ -149,11 +177,7 @@ class ClusterManager:
         return starter.state
 
     def _repair(
-        self,
-        where: layout.Layout,
-        request: ClusterRequest,
-        source: binaries.BinaryStore,
-        starter: bootstrap.Starter,
+        self, where: layout.Layout, request: Request, source: BinarySource, starter: bootstrap.Starter
     ) -> None:
         for _ in range(_REPAIR_ATTEMPTS - 1):
             try:
@@ -164,11 +188,7 @@ class ClusterManager:
         return self._start_missing(where, request, source, starter)
 
     def _start_missing(
-        self,
-        where: layout.Layout,
-        request: ClusterRequest,
-        source: binaries.BinaryStore,
-        starter: bootstrap.Starter,
+        self, where: layout.Layout, request: Request, source: BinarySource, starter: bootstrap.Starter
     ) -> None:
         known = starter.state
         dead = [name for name, part in known.components.items() if not self._is_alive(part)]
@@ -187,9 +207,7 @@ class ClusterManager:
         if controlplane.NODES[0] in starter.state.components:
             starter.wait_for_node()
 
-    def _create(
-        self, where: layout.Layout, request: ClusterRequest, source: binaries.BinaryStore
-    ) -> state.ClusterState:
+    def _create(self, where: layout.Layout, request: Request, source: BinarySource) -> state.ClusterState:
         self._clear(where)
         try:
             found = source.ensure(_wanted(request.version))
@@ -204,7 +222,7 @@ class ClusterManager:
             raise
 
     def _create_on_free_ports(
-        self, where: layout.Layout, request: ClusterRequest, found: Mapping[str, pathlib.Path]
+        self, where: layout.Layout, request: Request, found: Mapping[str, pathlib.Path]
     ) -> state.ClusterState:
         for _ in range(_PORT_ATTEMPTS - 1):
             try:
@@ -214,7 +232,7 @@ class ClusterManager:
         return self._start(where, request, found)
 
     def _start(
-        self, where: layout.Layout, request: ClusterRequest, found: Mapping[str, pathlib.Path]
+        self, where: layout.Layout, request: Request, found: Mapping[str, pathlib.Path]
     ) -> state.ClusterState:
         self._reporter.say(f"Starting the cluster {request.name}")
         ports = bootstrap.free_ports()
@@ -234,9 +252,7 @@ class ClusterManager:
         starter.wait_for_controllers()
         return dataclasses.replace(starter.state, version=starter.server_version(), phase="ready")
 
-    def _finish(
-        self, where: layout.Layout, exports: tuple[str, ...], found: state.ClusterState
-    ) -> handle.DevCluster:
+    def _finish(self, where: layout.Layout, exports: tuple[str, ...], found: state.ClusterState) -> Cluster:
         for export in map(pathlib.Path, exports):
             if kubeconfigs.may_replace(export, where.name):
                 document = kubeconfigs.document(where, found.ports.url, certificates.ADMIN_USER)
@@ -278,7 +294,7 @@ class ClusterManager:
             return "running"
         return "degraded" if any(alive) else "stopped"
 
-    def _is_alive(self, part: state.StartedProgram) -> bool:
+    def _is_alive(self, part: state.Component) -> bool:
         return self._machine.table.is_alive(part.process)
 
     def _waiting_for(self, name: layout.ClusterName) -> locks.OnWait:
@@ -297,13 +313,13 @@ def _wanted(version: str | None) -> list[binaries.Wanted]:
     ]
 
 
-def _exports(request: ClusterRequest, before: state.ClusterState | None) -> tuple[str, ...]:
+def _exports(request: Request, before: state.ClusterState | None) -> tuple[str, ...]:
     known = before.exports if before else ()
     asked = () if request.export is None else (str(request.export.absolute()),)
     return tuple(dict.fromkeys((*known, *asked)))
 
 
-def _check_version(request: ClusterRequest, found: state.ClusterState) -> None:
+def _check_version(request: Request, found: state.ClusterState) -> None:
     if request.version is not None and not found.version.startswith(f"v{request.version}."):
         raise errors.DevClusterError(
             f"the cluster {request.name} runs Kubernetes {found.version}, not {request.version}; end it with "
@@ -334,8 +350,8 @@ def _link(where: layout.Layout, found: Mapping[str, pathlib.Path]) -> None:
         link.symlink_to(target)
 
 
-def _cluster(where: layout.Layout, found: state.ClusterState) -> handle.DevCluster:
-    return handle.DevCluster(where.name, found.version, found.ports.url, where.kubeconfig, where.bin)
+def _cluster(where: layout.Layout, found: state.ClusterState) -> Cluster:
+    return Cluster(where.name, found.version, found.ports.url, where.kubeconfig, where.bin)
 
 
 def _option(name: layout.ClusterName) -> str:

@@ -1,5 +1,6 @@
 """Where the files of one cluster are, and how clusters are named."""
 
+import dataclasses
 import pathlib
 from typing import Final, NewType
 
@@ -25,30 +26,57 @@ def parse_name(text: str) -> ClusterName:
     return ClusterName(text)
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
 class Layout:
     """Paths in a cluster's directory."""
 
-    def __init__(self, root: pathlib.Path) -> None:
-        self.root = root
-        """The directory; nothing of the cluster is outside it, but for kubeconfigs that were asked for."""
-        self.name = ClusterName(root.name)
+    root: pathlib.Path
+    """The directory; nothing of the cluster is outside it, but for kubeconfigs that were asked for."""
+
+    @property
+    def name(self) -> ClusterName:
         """The cluster's name."""
-        self.state = root / "state.json"
+        return ClusterName(self.root.name)
+
+    @property
+    def state(self) -> pathlib.Path:
         """What is known about the cluster's processes."""
-        self.kubeconfig = root / "kubeconfig"
+        return self.root / "state.json"
+
+    @property
+    def kubeconfig(self) -> pathlib.Path:
         """Kubeconfig of the administrator."""
-        self.pki = root / "pki"
+        return self.root / "kubeconfig"
+
+    @property
+    def pki(self) -> pathlib.Path:
         """Certificates and keys."""
-        self.kubeconfigs = root / "kubeconfigs"
+        return self.root / "pki"
+
+    @property
+    def kubeconfigs(self) -> pathlib.Path:
         """Kubeconfigs of the components."""
-        self.logs = root / "logs"
+        return self.root / "kubeconfigs"
+
+    @property
+    def logs(self) -> pathlib.Path:
         """One log per component."""
-        self.etcd = root / "etcd"
+        return self.root / "logs"
+
+    @property
+    def etcd(self) -> pathlib.Path:
         """All objects of the cluster."""
-        self.stages = root / "stages.yaml"
+        return self.root / "etcd"
+
+    @property
+    def stages(self) -> pathlib.Path:
         """What kwok makes of nodes and pods."""
-        self.bin = root / "bin"
+        return self.root / "stages.yaml"
+
+    @property
+    def bin(self) -> pathlib.Path:
         """Links to the binaries that fit this cluster; for ``PATH`` and ``KUBEBUILDER_ASSETS``."""
+        return self.root / "bin"
 
     def log(self, component: str) -> pathlib.Path:
         """The log of a component."""

@@ -1,12 +1,10 @@
 """What happens in the engine, for metrics, the log, Kubernetes Events and Module objects.
 
 Whoever has something to report takes ``tell: Listener`` and calls it with one of these.
-They are msgspec Structs, because making that many dataclasses is felt at each start.
 """
 
+import dataclasses
 from collections.abc import Callable, Sequence
-
-import msgspec
 
 from addon_operator.engine import reactions, state
 from addon_operator.engine.queues import tasks
@@ -18,7 +16,8 @@ from addon_operator.process.children import children
 from addon_operator.values import sources, store
 
 
-class QueueChanged(msgspec.Struct, frozen=True):
+@dataclasses.dataclass(frozen=True, slots=True)
+class QueueChanged:
     """A task came, went or was tried."""
 
     queue: str
@@ -29,13 +28,15 @@ class QueueChanged(msgspec.Struct, frozen=True):
     """Failed tries of the first task."""
 
 
-class QueueGone(msgspec.Struct, frozen=True):
+@dataclasses.dataclass(frozen=True, slots=True)
+class QueueGone:
     """A named queue is not used any more."""
 
     queue: str
 
 
-class QueueOperation(msgspec.Struct, frozen=True):
+@dataclasses.dataclass(frozen=True, slots=True)
+class QueueOperation:
     """A single operation of a queue took so long; the names are those of the original."""
 
     queue: str
@@ -43,7 +44,8 @@ class QueueOperation(msgspec.Struct, frozen=True):
     seconds: float
 
 
-class TaskStarted(msgspec.Struct, frozen=True):
+@dataclasses.dataclass(frozen=True, slots=True)
+class TaskStarted:
     """A try of a task begins."""
 
     queue: str
@@ -52,7 +54,8 @@ class TaskStarted(msgspec.Struct, frozen=True):
     """Seconds since it was queued or last tried."""
 
 
-class TaskFailed(msgspec.Struct, frozen=True):
+@dataclasses.dataclass(frozen=True, slots=True)
+class TaskFailed:
     """A try of a task failed."""
 
     queue: str
@@ -62,7 +65,8 @@ class TaskFailed(msgspec.Struct, frozen=True):
     """Seconds until the next try; ``None`` where failure is allowed."""
 
 
-class HookLabels(msgspec.Struct, frozen=True):
+@dataclasses.dataclass(frozen=True, slots=True)
+class HookLabels:
     """The labels of a run in metrics and logs."""
 
     hook: str
@@ -72,21 +76,24 @@ class HookLabels(msgspec.Struct, frozen=True):
     module: names.ModuleName | None = None
 
 
-class HookHolds(msgspec.Struct, frozen=True):
+@dataclasses.dataclass(frozen=True, slots=True)
+class HookHolds:
     """The hook has run for so long, and what waits in its queue waits for it."""
 
     labels: HookLabels
     seconds: float
 
 
-class HookSucceeded(msgspec.Struct, frozen=True):
+@dataclasses.dataclass(frozen=True, slots=True)
+class HookSucceeded:
     """The hook exited with 0 and its outputs were applied."""
 
     labels: HookLabels
     result: children.ChildResult
 
 
-class HookFailed(msgspec.Struct, frozen=True):
+@dataclasses.dataclass(frozen=True, slots=True)
+class HookFailed:
     """The hook or one of its outputs failed."""
 
     labels: HookLabels
@@ -95,56 +102,65 @@ class HookFailed(msgspec.Struct, frozen=True):
     allowed: bool
 
 
-class HooksRegistered(msgspec.Struct, frozen=True):
+@dataclasses.dataclass(frozen=True, slots=True)
+class HooksRegistered:
     """The hooks of a module, or the global ones, printed their configuration."""
 
     module: names.ModuleName | None
     hooks: tuple[state.Hook, ...]
 
 
-class Warned(msgspec.Struct, frozen=True):
+@dataclasses.dataclass(frozen=True, slots=True)
+class Warned:
     """Something is odd, in a sentence for the log."""
 
     text: str
 
 
-class ModuleEvent(msgspec.Struct, frozen=True):
+@dataclasses.dataclass(frozen=True, slots=True)
+class ModuleEvent:
     """Something that happened to a module."""
 
     module: names.ModuleName
 
 
-class ModuleDecided(msgspec.Struct, frozen=True):
+@dataclasses.dataclass(frozen=True, slots=True)
+class ModuleDecided:
     """A discovery found a module enabled or disabled."""
 
     verdict: model.Verdict
 
 
-class ModuleRan(ModuleEvent, frozen=True):
+@dataclasses.dataclass(frozen=True, slots=True)
+class ModuleRan(ModuleEvent):
     """A run of a module, or its failed try, ended."""
 
     activation: str
     seconds: float
 
 
-class ModuleFailed(ModuleEvent, frozen=True):
+@dataclasses.dataclass(frozen=True, slots=True)
+class ModuleFailed(ModuleEvent):
     """A try of a run failed, or of a delete."""
 
     deleting: bool = False
 
 
-class ModuleGone(ModuleEvent, frozen=True):
+@dataclasses.dataclass(frozen=True, slots=True)
+class ModuleGone(ModuleEvent):
     """The directory of a module is gone."""
 
 
-class ModulesDiscovered(msgspec.Struct, frozen=True):
+@dataclasses.dataclass(frozen=True, slots=True)
+class ModulesDiscovered:
     """A discovery found so many modules."""
 
     enabled: int
     modules: int
 
 
-class ModulesReloaded(msgspec.Struct, frozen=True):
+@dataclasses.dataclass(frozen=True, slots=True)
+class ModulesReloaded:
     """Modules changed on disk and were reloaded."""
 
     touched: Sequence[names.ModuleName]
@@ -152,49 +168,57 @@ class ModulesReloaded(msgspec.Struct, frozen=True):
     """What is strange in them."""
 
 
-class ReloadRefused(msgspec.Struct, frozen=True):
+@dataclasses.dataclass(frozen=True, slots=True)
+class ReloadRefused:
     """Something that changed on disk is wrong; what was before stays in force."""
 
     problem: str
 
 
-class DiscoveryFailed(msgspec.Struct, frozen=True):
+@dataclasses.dataclass(frozen=True, slots=True)
+class DiscoveryFailed:
     """A discovery failed, or a hook of an enabled module printed no valid configuration."""
 
 
-class RemovalDue(msgspec.Struct, frozen=True):
+@dataclasses.dataclass(frozen=True, slots=True)
+class RemovalDue:
     """A module will be deleted or a release purged: the beginning of a sentence, and why."""
 
     what: str
     reason: str
 
 
-class ReleaseEnsured(ModuleEvent, frozen=True):
+@dataclasses.dataclass(frozen=True, slots=True)
+class ReleaseEnsured(ModuleEvent):
     """The release of a module is as it should be."""
 
     activation: str
     outcome: release_types.ReleaseOutcome
 
 
-class ReleaseRemoved(msgspec.Struct, frozen=True):
+@dataclasses.dataclass(frozen=True, slots=True)
+class ReleaseRemoved:
     """A release was uninstalled."""
 
     release: str
 
 
-class CrdApplied(ModuleEvent, frozen=True):
+@dataclasses.dataclass(frozen=True, slots=True)
+class CrdApplied(ModuleEvent):
     """A CustomResourceDefinition of a module was written."""
 
     crd: str
 
 
-class ConvergeStarted(msgspec.Struct, frozen=True):
+@dataclasses.dataclass(frozen=True, slots=True)
+class ConvergeStarted:
     """A converge begins."""
 
     activation: str
 
 
-class ConvergeEnded(msgspec.Struct, frozen=True):
+@dataclasses.dataclass(frozen=True, slots=True)
+class ConvergeEnded:
     """A converge ended."""
 
     activation: str
@@ -203,7 +227,8 @@ class ConvergeEnded(msgspec.Struct, frozen=True):
     """It gave way to a newer intent."""
 
 
-class ConvergeUnsettled(msgspec.Struct, frozen=True):
+@dataclasses.dataclass(frozen=True, slots=True)
+class ConvergeUnsettled:
     """``afterAll`` hooks changed global values in so many converges in a row; the next converge waits."""
 
     rounds: int
@@ -211,14 +236,16 @@ class ConvergeUnsettled(msgspec.Struct, frozen=True):
     delay: float
 
 
-class ConfigTaken(msgspec.Struct, frozen=True):
+@dataclasses.dataclass(frozen=True, slots=True)
+class ConfigTaken:
     """An edit of the values ConfigMap was accepted."""
 
     change: store.ConfigChange
     reaction: reactions.Reaction
 
 
-class ConfigRefused(msgspec.Struct, frozen=True):
+@dataclasses.dataclass(frozen=True, slots=True)
+class ConfigRefused:
     """The values ConfigMap is wrong; reported once for each edit."""
 
     error: sources.ConfigMapError
@@ -234,24 +261,28 @@ class ConfigRefused(msgspec.Struct, frozen=True):
         return "the last good values stay in force"
 
 
-class BindingEvent(msgspec.Struct, frozen=True):
+@dataclasses.dataclass(frozen=True, slots=True)
+class BindingEvent:
     """Something that happened to a binding of a hook."""
 
     hook: state.Hook
     binding: bindings.KubernetesBinding
 
 
-class BindingWaits(BindingEvent, frozen=True):
+@dataclasses.dataclass(frozen=True, slots=True)
+class BindingWaits(BindingEvent):
     """The objects of a binding cannot be followed; reported once for each reason."""
 
     reason: str
 
 
-class BindingFollows(BindingEvent, frozen=True):
+@dataclasses.dataclass(frozen=True, slots=True)
+class BindingFollows(BindingEvent):
     """The objects of a binding that waited are followed again."""
 
 
-class SnapshotChanged(BindingEvent, frozen=True):
+@dataclasses.dataclass(frozen=True, slots=True)
+class SnapshotChanged(BindingEvent):
     """A snapshot holds so many objects."""
 
     objects: int
@@ -259,7 +290,8 @@ class SnapshotChanged(BindingEvent, frozen=True):
     """Bytes of JSON, if they are known."""
 
 
-class ObjectsFiltered(BindingEvent, frozen=True):
+@dataclasses.dataclass(frozen=True, slots=True)
+class ObjectsFiltered(BindingEvent):
     """The jqFilter of a binding was applied to so many objects."""
 
     count: int
@@ -267,7 +299,8 @@ class ObjectsFiltered(BindingEvent, frozen=True):
     """For all of them."""
 
 
-class ChangesHandled(BindingEvent, frozen=True):
+@dataclasses.dataclass(frozen=True, slots=True)
+class ChangesHandled(BindingEvent):
     """So many changes of objects were put where they belong."""
 
     count: int
@@ -275,18 +308,21 @@ class ChangesHandled(BindingEvent, frozen=True):
     """For all of them."""
 
 
-class BindingGone(BindingEvent, frozen=True):
+@dataclasses.dataclass(frozen=True, slots=True)
+class BindingGone(BindingEvent):
     """A binding was ended."""
 
 
-class AbsentFound(ModuleEvent, frozen=True):
+@dataclasses.dataclass(frozen=True, slots=True)
+class AbsentFound(ModuleEvent):
     """Resources of a module are absent and cannot be restored; a run is on its way."""
 
     resources: Sequence[str]
     reason: str
 
 
-class ResourcesHealed(ModuleEvent, frozen=True):
+@dataclasses.dataclass(frozen=True, slots=True)
+class ResourcesHealed(ModuleEvent):
     """Absent resources are back."""
 
     resources: Sequence[str]
@@ -294,14 +330,16 @@ class ResourcesHealed(ModuleEvent, frozen=True):
     """By Helm, and not restored from the record of the release."""
 
 
-class HealPostponed(ModuleEvent, frozen=True):
+@dataclasses.dataclass(frozen=True, slots=True)
+class HealPostponed(ModuleEvent):
     """Something removes resources again and again; the next healing is so far away."""
 
     resources: Sequence[str]
     seconds: float
 
 
-class KindNotWatched(msgspec.Struct, frozen=True):
+@dataclasses.dataclass(frozen=True, slots=True)
+class KindNotWatched:
     """Resources of the kind cannot be watched; reported once."""
 
     modules: Sequence[names.ModuleName]
@@ -309,14 +347,16 @@ class KindNotWatched(msgspec.Struct, frozen=True):
     reason: str
 
 
-class ResourcesShared(msgspec.Struct, frozen=True):
+@dataclasses.dataclass(frozen=True, slots=True)
+class ResourcesShared:
     """Two modules have the same resources; reported when that changes."""
 
     modules: Sequence[names.ModuleName]
     resources: Sequence[str]
 
 
-class MaintenanceChanged(ModuleEvent, frozen=True):
+@dataclasses.dataclass(frozen=True, slots=True)
+class MaintenanceChanged(ModuleEvent):
     """Helm and healing leave the module alone from now on; with an empty mode no longer."""
 
     mode: str

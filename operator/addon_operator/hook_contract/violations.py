@@ -2,16 +2,16 @@
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import jsonschema
 
 from addon_operator.documents import json_pointers, json_schemas
 from addon_operator.hook_contract import jq_programs
 from addon_operator.hook_contract.configuration import crontab
-from addon_operator.kernel import durations, errors, object_names, suggestions
+from addon_operator.kernel import durations, errors, names, object_names, suggestions
 from addon_operator.kernel.json_types import JsonValue
 
 _TYPES: Final = {
@@ -25,6 +25,7 @@ _TYPES: Final = {
 _KINDS: Final[Mapping[type, str]] = {str: "a text", list: "a list", dict: "a mapping"}
 _API_VERSION: Final = re.compile(rf"({object_names.SUBDOMAIN}/)?[a-z]([-a-z0-9]*[a-z0-9])?")
 _OBJECT_NAME: Final = re.compile(r"(?!\.{1,2}$)[^/%]+")
+_DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
 _METRIC_NAME: Final = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
 _METRIC_LABEL: Final = re.compile(r"(?!__)[a-zA-Z_][a-zA-Z0-9_]*")
 _SHOWN_CHARS: Final = 60
@@ -42,9 +43,14 @@ class Checker:
 
     def find(self, document: JsonValue) -> list[str]:
         """All violations, each as ``place: mistake; remedy``, sorted by place."""
-        errors = self._validator.errors(document)
-        found = sorted(errors, key=lambda error: [str(part) for part in error.path])
-        return [text for error in found for text in _texts(error)]
+        return [text for error in self._errors(document) for text in _texts(error)]
+
+    def problems(self, document: JsonValue) -> list[tuple[tuple[str | int, ...], str]]:
+        """All violations, each as the path of what is wrong and ``mistake; remedy``, sorted by place."""
+        return [problem for error in self._errors(document) for problem in _problems(error)]
+
+    def _errors(self, document: JsonValue) -> list[jsonschema.ValidationError]:
+        return sorted(self._validator.errors(document), key=lambda error: [str(part) for part in error.path])
 
 
 def nearest(key: str, known: Collection[str], hidden: Collection[str] = ()) -> str:
@@ -69,11 +75,24 @@ class _Violation:
 
 
 def _texts(error: jsonschema.ValidationError) -> Iterator[str]:
+    path = place(*error.absolute_path)
+    for text in _described(error):
+        yield f"{path}: {text}" if path else text
+
+
+def _problems(error: jsonschema.ValidationError) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    path, instance, schema = tuple(error.absolute_path), cast("Any", error.instance), error.schema
+    if error.validator == "additionalProperties" and isinstance(schema, Mapping):
+        unknown = [key for key in instance if key not in schema["properties"]]
+        yield from (((*path, key), text) for key, text in zip(unknown, _described(error), strict=True))
+    else:
+        yield from ((path, text) for text in _described(error))
+
+
+def _described(error: jsonschema.ValidationError) -> Iterable[str]:
     violation = _Violation(str(error.validator), error.validator_value, error.instance, error)
     describe = _DESCRIPTIONS.get(violation.rule)
-    path = place(*error.absolute_path)
-    for text in describe(violation) if describe else [error.message]:
-        yield f"{path}: {text}" if path else text
+    return describe(violation) if describe else [error.message]
 
 
 def _type(violation: _Violation) -> Iterator[str]:
@@ -191,6 +210,17 @@ _CHECKS: Final[Mapping[str, Callable[[str], object]]] = {
         _METRIC_LABEL.fullmatch, "a name of a label; use letters, digits and single '_'"
     ),
     "api-version": _API_VERSION_CHECK,
+    "dns-label": _matches(
+        object_names.is_dns_label, "a name that a namespace can have; use lower-case letters, digits and '-'"
+    ),
+    "release-name": _matches(
+        object_names.is_release_name,
+        "a name that a Helm release can have; use at most 53 lower-case letters, digits, '-' and '.'",
+    ),
+    "module-name": _matches(
+        names.is_module_name, "the name of a module; write it as its directory has it, without the number"
+    ),
+    "digest": _matches(_DIGEST.fullmatch, "a digest; write sha256: and 64 hexadecimal digits"),
     "api-version-or-empty": lambda text: text and _API_VERSION_CHECK(text),
 }
 

@@ -22,7 +22,6 @@ MAINTENANCE_SUFFIX: Final = "Maintenance"
 
 _DIRECTORY = re.compile(r"^(?:(?P<order>[0-9]+)-)?(?P<name>.+)$")
 _UPPER = re.compile(r"[A-Z]")
-_RELEASE_MAX = 53
 
 
 class ModuleNameError(errors.ConfigurationError):
@@ -67,6 +66,15 @@ def parse_module_directory(directory: str) -> tuple[int | None, ModuleName]:
     return order, name
 
 
+def is_module_name(name: str) -> bool:
+    """Whether a module can have this name."""
+    try:
+        _check_name(name, ModuleName(name))
+    except ModuleNameError:
+        return False
+    return True
+
+
 def _check_name(directory: str, name: ModuleName) -> None:
     back = module_name(values_key(name))
     if back != name:
@@ -79,10 +87,11 @@ def _check_name(directory: str, name: ModuleName) -> None:
         raise ModuleNameError(
             f"module directory {directory!r}: 'global' is the key of the global values; choose another name"
         )
-    if not object_names.is_dns_label(name) or len(name) > _RELEASE_MAX:
+    if not object_names.is_dns_label(name) or len(name) > object_names.RELEASE_MAX:
         raise ModuleNameError(
             f"module directory {directory!r}: {name!r} cannot be the name of a Helm release; use at most "
-            f"{_RELEASE_MAX} lower-case letters, digits and dashes, with a letter or digit at both ends"
+            f"{object_names.RELEASE_MAX} lower-case letters, digits and dashes, "
+            "with a letter or digit at both ends"
         )
 
 

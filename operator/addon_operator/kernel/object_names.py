@@ -11,6 +11,8 @@ DNS_LABEL: Final = "[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
 SUBDOMAIN: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
 """A whole name of most objects; besides, it has at most :data:`SUBDOMAIN_MAX` characters."""
 SUBDOMAIN_MAX: Final = 253
+RELEASE_MAX: Final = 53
+"""How long the name of a Helm release may be."""
 _LABEL_NAME: Final = "[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 LABEL_KEY: Final = rf"({SUBDOMAIN}/)?{_LABEL_NAME}"
 """A whole key of a label or annotation; what stands before ``/`` is a subdomain."""
@@ -41,3 +43,8 @@ def is_label_key(text: str) -> bool:
 def is_label_value(text: str) -> bool:
     """Whether a text can be the value of a label."""
     return _LABEL_VALUE.fullmatch(text) is not None
+
+
+def is_release_name(text: str) -> bool:
+    """Whether Helm takes a text as the name of a release."""
+    return len(text) <= RELEASE_MAX and is_subdomain(text)

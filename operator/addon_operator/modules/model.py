@@ -4,6 +4,20 @@ import dataclasses
 import pathlib
 
 from addon_operator.kernel import names
+from addon_operator.modules import module_config
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class StockChart:
+    """A chart as upstream publishes it, beside the module's own files or from a repository."""
+
+    directory: pathlib.Path
+    """Where it lies; what comes from a repository lies there once it was pulled."""
+    values: module_config.ValuesPlace = module_config.ValuesPlace.ROOT
+    global_keys: tuple[str, ...] | None = ()
+    """Keys of the shared ``global`` that it gets if its values are at the root; ``None`` for all."""
+    reference: module_config.ChartReference | None = None
+    """From where it is pulled."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -15,13 +29,29 @@ class Module:
     """The directory's numeric prefix, or the default for unnumbered modules."""
     path: pathlib.Path
     has_chart: bool = False
-    """Whether Helm has something to install: ``Chart.yaml`` or ``templates/`` exists."""
+    """Whether Helm has something to install: a stock chart, or ``Chart.yaml`` or ``templates/`` exists."""
     enabled_script: pathlib.Path | None = None
+    config: module_config.ModuleConfig = module_config.NOTHING
+    """What ``module.yaml`` says."""
+    stock: StockChart | None = None
+    """``None`` if the module's directory itself is the chart, if there is one."""
+    problem: str = ""
+    """What is wrong with ``module.yaml``, if something is: the module fails, and nothing else does."""
 
     @property
     def key(self) -> names.ValuesKey:
         """Key of the module's section in the values."""
         return names.values_key(self.name)
+
+    @property
+    def chart_directory(self) -> pathlib.Path:
+        """Where the chart lies, if there is one."""
+        return self.path if self.stock is None else self.stock.directory
+
+    @property
+    def release(self) -> str:
+        """The name of the module's Helm release."""
+        return self.config.release_name or self.name
 
     @property
     def run_order(self) -> tuple[int, str]:

@@ -88,7 +88,8 @@ def _stages(enabled: Sequence[model.Module]) -> tuple[Stage, ...]:
 
 
 def _purges(observed: Observed) -> tuple[str, ...]:
-    if observed.purge is PurgePolicy.OFF:
+    if observed.purge is PurgePolicy.OFF or any(module.problem for module in observed.modules):
+        # Which release is that of a module whose module.yaml cannot be read is not known.
         return ()
     known = {str(module.name) for module in observed.modules}
     unexplained = observed.releases.keys() - known - observed.ignored_releases

@@ -1,5 +1,6 @@
 """Which modules a converge deletes, runs and purges."""
 
+import dataclasses
 import pathlib
 from collections.abc import Mapping
 
@@ -68,6 +69,12 @@ def test_releases_without_a_module_directory_are_purged_as_the_policy_says(
 ) -> None:
     found = observed({"a": (1, True)}, releases={"a": True, "mine": True, "theirs": False}, purge=policy)
     assert plan.plan_converge(found).purges == purged
+
+
+def test_nothing_is_purged_while_a_module_yaml_cannot_be_read() -> None:
+    found = observed({"a": (1, True)}, releases={"mine": True})
+    broken = dataclasses.replace(found.modules[0], problem="module.yaml, line 1: the key is not known here")
+    assert plan.plan_converge(dataclasses.replace(found, modules=[broken])).purges == ()
 
 
 def test_an_ignored_release_is_neither_deleted_nor_purged() -> None:

@@ -131,6 +131,8 @@ class _Check:
         except errors.ConfigurationError as error:
             self._add(Level.ERROR, path.name, error)
             return None
+        if module.problem:
+            self._add(Level.ERROR, module.name, module.problem)
         own = sources.ValuesFile(str(path / module_files.VALUES_FILE))
         with self._noting(module.name):
             own = module_files.own_values(module)

@@ -3,6 +3,7 @@
 A host that does not answer at once is not asked again in the same run: building from source takes over.
 """
 
+import dataclasses
 import hashlib
 import http.client
 import pathlib
@@ -13,7 +14,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Callable
-from typing import Final, TypeVar, cast
+from typing import IO, Final, TypeVar, cast
 
 from addon_operator.devcluster import errors, reporters
 from addon_operator.devcluster.binaries import components
@@ -25,6 +26,12 @@ READ_TIMEOUT: Final = 30.0
 
 _CHUNK: Final = 256 * 1024
 _Result = TypeVar("_Result")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Checksum:
+    url: str
+    sha256: str
 
 
 class ReleaseArchives:
@@ -56,7 +63,7 @@ class ReleaseArchives:
             return False
         return self._download(f"{component.name}: {binary.name}", release, checksum, target)
 
-    def _checksum(self, release: components.Release) -> str | None:
+    def _checksum(self, release: components.Release) -> _Checksum | None:
         host = urllib.parse.urlsplit(release.checksum_url).netloc
         if host in self._unreachable:
             return None
@@ -65,7 +72,8 @@ class ReleaseArchives:
             self._unreachable.add(host)
             self._reporter.say(f"{host} cannot be reached: not using its released binaries")
             return None
-        return published_checksum(text, release.url.rpartition("/")[2])
+        sha256 = published_checksum(text, release.url.rpartition("/")[2])
+        return None if sha256 is None else _Checksum(release.checksum_url, sha256)
 
     def _text(self, url: str) -> str | None:
         try:
@@ -79,7 +87,7 @@ class ReleaseArchives:
             return None
 
     def _download(
-        self, subject: str, release: components.Release, checksum: str, target: pathlib.Path
+        self, subject: str, release: components.Release, checksum: _Checksum, target: pathlib.Path
     ) -> bool:
         partial = target.with_name(target.name + ".download")
         try:
@@ -87,9 +95,9 @@ class ReleaseArchives:
         except OSError as error:
             self._reporter.say(f"{release.url} cannot be fetched ({error}): building it instead")
             return False
-        if found != checksum:
+        if found != checksum.sha256:
             raise errors.ChecksumError(
-                f"{release.url} has the SHA-256 {found}, but {release.checksum_url} says {checksum}; "
+                f"{release.url} has the SHA-256 {found}, but {checksum.url} says {checksum.sha256}; "
                 "the file is damaged or was replaced, so it is not used"
             )
         _unpack(release, partial, target)
@@ -129,16 +137,23 @@ def _unpack(release: components.Release, archive: pathlib.Path, target: pathlib.
         archive.replace(target)
     else:
         try:
-            with tarfile.open(archive) as tar:
-                source = tar.extractfile(release.member) if release.member in tar.getnames() else None
-                if source is None:
-                    raise errors.BuildError(f"{release.url} holds no file {release.member}")
-                with source, target.open("wb") as file:
-                    shutil.copyfileobj(source, file)
+            with tarfile.open(archive) as tar, _member(tar, release) as source, target.open("wb") as file:
+                shutil.copyfileobj(source, file)
         except tarfile.TarError as error:
             raise errors.BuildError(f"{release.url} is not a readable archive: {error}") from error
         archive.unlink()
     target.chmod(0o755)
+
+
+def _member(tar: tarfile.TarFile, release: components.Release) -> IO[bytes]:
+    assert release.member is not None  # noqa: S101 - told apart by the caller
+    try:
+        source = tar.extractfile(release.member)
+    except KeyError:
+        source = None
+    if source is None:
+        raise errors.BuildError(f"{release.url} holds no file {release.member}")
+    return source
 
 
 def _open(url: str, timeout: float) -> http.client.HTTPResponse:

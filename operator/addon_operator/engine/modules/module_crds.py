@@ -15,7 +15,7 @@ from addon_operator.engine.modules import module_files
 from addon_operator.helm.charts import chart_files, subcharts
 from addon_operator.kernel import errors, json_types, names
 from addon_operator.kube.objects import crds
-from addon_operator.modules import crd_files, model
+from addon_operator.modules import chart_values, crd_files, model
 
 _Signature: TypeAlias = tuple[tuple[str, int, int, int, int], ...]
 _RECENT: Final = 5.0
@@ -33,7 +33,7 @@ class ModuleCrds:
         filter_prefixes: Sequence[str],
         values: Callable[[names.ModuleName], json_types.JsonObject],
     ) -> None:
-        """``values`` gives those that Helm gets for a module: they enable the charts within a chart."""
+        """``values`` gives those of a module: they enable the charts within its chart."""
         self._installer = installer
         self._tell = tell
         self._filter_prefixes = tuple(filter_prefixes)
@@ -149,17 +149,23 @@ class ModuleCrds:
 
     def _texts(self, module: model.Module) -> list[tuple[str, str, bool]]:
         """Places and texts of all files that count, and whether they are the module's own, which win."""
-        own = [(str(path), module_files.read_text(path), True) for path in self._files(module)]
+        own = [
+            (str(path), module_files.read_text(path), is_own)
+            for directory, is_own in _directories(module)
+            for path in self._files(directory, is_own=is_own)
+        ]
         known = self._charts.get(module.name)
         if known is None or not self._of_subcharts(module, known[1]):
             return own
-        chart = subcharts.read(module.name, module.path)
+        chart = subcharts.read(module.name, module.chart_directory)
         return own + [(place, text, False) for place, text in self._of_subcharts(module, chart)]
 
     def _of_subcharts(self, module: model.Module, chart: subcharts.Subchart) -> list[tuple[str, str]]:
         return [
             (place, text)
-            for place, text in subcharts.definitions(chart, self._values(module.name))
+            for place, text in subcharts.definitions(
+                chart, chart_values.arranged(module, self._values(module.name))
+            )
             if crd_files.is_selected(
                 pathlib.PurePath(place).name, self._filter_prefixes, crd_files.HELM_SUFFIXES
             )
@@ -169,7 +175,7 @@ class ModuleCrds:
         """Learn what charts there are within the module's chart, if their files changed."""
         signature = self._signature_of_charts(module)
         if not self._is_known(module, signature):
-            chart = subcharts.read(module.name, module.path)
+            chart = subcharts.read(module.name, module.chart_directory)
             # The texts may be megabytes: they are read again when they are applied.
             self._charts[module.name] = signature, subcharts.without_texts(chart)
 
@@ -185,7 +191,11 @@ class ModuleCrds:
 
     def _signature(self, module: model.Module, of_charts: _Signature) -> _Signature:
         """What the definitions depend on: files, and which of the charts within the chart are enabled."""
-        own = tuple(_state_of(path) for path in self._files(module))
+        own = tuple(
+            _state_of(path)
+            for directory, is_own in _directories(module)
+            for path in self._files(directory, is_own=is_own)
+        )
         if not of_charts:
             return own
         _, chart = self._charts[module.name]
@@ -193,20 +203,29 @@ class ModuleCrds:
         return own + of_charts + enabled if own or enabled else ()
 
     def _signature_of_charts(self, module: model.Module) -> _Signature:
-        charts = module.path / subcharts.DIRECTORY
-        if not chart_files.is_complete(module.path) or not charts.is_dir():
+        chart = module.chart_directory
+        charts = chart / subcharts.DIRECTORY
+        if not chart_files.is_complete(chart) or not charts.is_dir():
             return ()
-        found = [module.path / name for name in _CHART]
+        found = [chart / name for name in _CHART]
         for directory, _, files in os.walk(charts, followlinks=True):
             found += [pathlib.Path(directory, name) for name in sorted(files)]
         return tuple(_state_of(path) for path in sorted(found))
 
-    def _files(self, module: model.Module) -> Iterator[pathlib.Path]:
-        for directory, below, files in os.walk(module.path / crd_files.DIRECTORY):
+    def _files(self, directory: pathlib.Path, *, is_own: bool) -> Iterator[pathlib.Path]:
+        suffixes = (crd_files.SUFFIX,) if is_own else crd_files.HELM_SUFFIXES
+        for path, below, files in os.walk(directory):
             below[:] = sorted(name for name in below if not name.startswith("."))
             for name in sorted(files):
-                if crd_files.is_selected(name, self._filter_prefixes):
-                    yield pathlib.Path(directory, name)
+                if crd_files.is_selected(name, self._filter_prefixes, suffixes):
+                    yield pathlib.Path(path, name)
+
+
+def _directories(module: model.Module) -> Iterator[tuple[pathlib.Path, bool]]:
+    """Where the definitions of a module and of its chart lie, and whether they are the module's own."""
+    yield module.path / crd_files.DIRECTORY, True
+    if module.chart_directory != module.path:
+        yield module.chart_directory / crd_files.DIRECTORY, False
 
 
 def _state_of(path: pathlib.Path) -> tuple[str, int, int, int, int]:

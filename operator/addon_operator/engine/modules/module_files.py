@@ -6,8 +6,9 @@ import os
 import pathlib
 from collections.abc import Iterator, Sequence
 
+from addon_operator.helm.charts import chart, chart_files
 from addon_operator.kernel import errors, names
-from addon_operator.modules import model
+from addon_operator.modules import model, module_config
 from addon_operator.values import inspection, sources, store
 from addon_operator.values.schema import cel_rules, schema_rules, schemas
 
@@ -109,13 +110,53 @@ def module_of(path: pathlib.Path, unnumbered_order: int) -> model.Module:
         order, name = names.parse_module_directory(path.name)
     except names.ModuleNameError as error:
         raise names.ModuleNameError(f"{path}: {error}") from None
+    config, problem = _module_config(name, path / module_config.FILE)
+    stock = _stock_chart(path, config)
     return model.Module(
         name=name,
         order=unnumbered_order if order is None else order,
         path=path,
-        has_chart=(path / "Chart.yaml").is_file() or (path / "templates").is_dir(),
+        has_chart=chart.is_chart(path) if stock is None else True,
         enabled_script=_enabled_script(path),
+        config=config,
+        stock=stock,
+        problem=problem or _missing_chart(path, stock),
     )
+
+
+def _missing_chart(path: pathlib.Path, stock: model.StockChart | None) -> str:
+    if stock is None or chart.is_chart(stock.directory):
+        return ""
+    return (
+        f"{path / module_config.FILE}, chart.path: {stock.directory} has neither Chart.yaml nor templates/; "
+        "put the chart there, or name the directory that holds it"
+    )
+
+
+def _module_config(module: names.ModuleName, path: pathlib.Path) -> tuple[module_config.ModuleConfig, str]:
+    """What ``module.yaml`` says, and what is wrong with it, which keeps no other module from running."""
+    if not path.exists():
+        return module_config.NOTHING, ""
+    try:
+        return module_config.parse(module, read_text(path), str(path)), ""
+    except errors.ConfigurationError as error:
+        return module_config.NOTHING, str(error)
+
+
+def _stock_chart(path: pathlib.Path, config: module_config.ModuleConfig) -> model.StockChart | None:
+    said = config.chart
+    if said.path is None and not _is_stock(path, config):
+        return None
+    directory = path / (said.path or module_config.CHART_DIRECTORY)
+    is_default = directory == path / module_config.CHART_DIRECTORY
+    usual = module_config.ValuesPlace.ROOT if is_default else module_config.ValuesPlace.SECTION
+    return model.StockChart(directory, said.values or usual, said.global_keys)
+
+
+def _is_stock(path: pathlib.Path, config: module_config.ModuleConfig) -> bool:
+    """Whether there is a ``chart/``; a module without ``module.yaml`` that is a chart itself stays that."""
+    is_there = chart_files.is_complete(path / module_config.CHART_DIRECTORY)
+    return is_there and (config is not module_config.NOTHING or not chart.is_chart(path))
 
 
 def own_values(module: model.Module) -> sources.ValuesFile:
@@ -188,4 +229,6 @@ def _warnings(found: Sequence[ModuleFiles]) -> tuple[str, ...]:
         for script in scripts
         if script is not None and not os.access(script, os.X_OK)
     )
-    return (*not_run, *(warning for files in found for warning in files.values.schemas.warnings))
+    of_configs = (warning for files in found for warning in files.module.config.warnings)
+    of_schemas = (warning for files in found for warning in files.values.schemas.warnings)
+    return (*not_run, *of_configs, *of_schemas)

@@ -11,7 +11,7 @@ from addon_operator.engine.drift import drift, followed_releases
 from addon_operator.engine.queues import tasks
 from addon_operator.helm.releases import release_types, releases
 from addon_operator.kernel import names
-from addon_operator.modules import model
+from addon_operator.modules import chart_values, model
 from addon_operator.values import redaction, store
 
 
@@ -19,7 +19,13 @@ def request_of(values: store.ValuesStore, module: model.Module) -> release_types
     """The module's release as its values ask for it; what schemas call sensitive stays out of messages."""
     given = values.helm_values(module.name)
     hidden = redaction.sensitive_texts(given, values.masked_values(module.name))
-    return release_types.ReleaseRequest(module.name, module.path, given, redact=redaction.redactor(hidden))
+    return release_types.ReleaseRequest(
+        module.name,
+        module.chart_directory,
+        chart_values.arranged(module, given),
+        has_own_values=module.chart_directory == module.path,
+        redact=redaction.redactor(hidden),
+    )
 
 
 class ModuleReleases:

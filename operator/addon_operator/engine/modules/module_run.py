@@ -14,6 +14,7 @@ from addon_operator.engine.queues import tasks
 from addon_operator.hook_contract import binding_contexts
 from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import errors, names
+from addon_operator.modules import model
 
 MAX_RERUNS: Final = 10
 """Runs in a row because ``afterHelm`` changed values, after which it counts as a failure."""
@@ -92,6 +93,7 @@ class ModuleRunner:
         self._bindings.mute(module)
 
     async def _steps(self, task: tasks.Task, module: state.ModuleState) -> None:
+        _check(task, module.module)
         await self._start(task, module)
         for _ in range(MAX_RERUNS):
             await self._run_hooks(task, module, hook_config.LifecycleBinding.BEFORE_HELM)
@@ -156,6 +158,7 @@ class ModuleRunner:
         module.settled = True
 
     async def _remove(self, task: tasks.Task, module: state.ModuleState) -> None:
+        _check(task, module.module)
         await self._module_hooks.load(module)
         name = module.module.name
         if self._releases.exists(name):
@@ -179,6 +182,12 @@ class ModuleRunner:
             progress.hooks.add((binding, hook.name))
             if binding is hook_config.LifecycleBinding.AFTER_HELM:
                 progress.values_changed |= effects.values_changed
+
+
+def _check(task: tasks.Task, module: model.Module) -> None:
+    if module.problem:
+        task.step_aside()
+        raise errors.ModuleError(module.name, module.problem)
 
 
 def _begin_try(task: tasks.Task, module: state.ModuleState) -> None:

@@ -207,7 +207,7 @@ class _ModuleReading:
         except errors.ConfigurationError as error:
             self.problems.append(str(error))
             return kept
-        if problem := self._check(shared, files):
+        if problem := (kept and files.module.problem) or self._check(shared, files):
             self.problems.append(problem)
             return kept
         if not is_same:

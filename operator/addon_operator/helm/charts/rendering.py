@@ -12,6 +12,7 @@ from addon_operator.helm import command, helm_errors, verbs
 from addon_operator.helm.charts import chart, chart_files, inputs
 from addon_operator.helm.releases import release_types
 from addon_operator.kernel import clock as clocks
+from addon_operator.kernel import json_types
 from addon_operator.modules import release
 
 
@@ -21,8 +22,6 @@ class Inputs:
 
     chart: chart_files.ChartFiles
     values: bytes
-    mentions: chart_files.Mention
-    """What the chart looks at, in templates within the values, too."""
     cluster: inputs.Capabilities | None
     """Only if the chart may see it."""
     checksum: release.Checksum
@@ -30,11 +29,19 @@ class Inputs:
     @property
     def varies(self) -> bool:
         """Whether the chart may render to something else after a call of Helm than before it."""
-        return bool(self.mentions & (chart_files.Mention.LOOKUP | chart_files.Mention.VARIATION))
+        return inputs.varies(self.chart, self.values)
 
     def rendered_to(self, manifest: release.Checksum) -> release.Rendered:
         """What is saved with a revision of that manifest."""
         return release.Rendered(self.checksum, manifest, self.chart.checksum)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Files:
+    """The chart and the values as Helm reads them."""
+
+    chart: pathlib.Path
+    values: pathlib.Path
 
 
 class ChartRenderer:
@@ -56,14 +63,13 @@ class ChartRenderer:
         """
         found = await asyncio.to_thread(self._reader.read, request.module, request.directory)
         values = inputs.encode_values(request.values)
-        mentions = inputs.mentions(found, values)
-        is_seen = mentions & chart_files.Mention.CAPABILITIES
+        is_seen = inputs.sees_capabilities(found, values)
         cluster = await self._capabilities.now() if is_seen else None
-        checksum = inputs.checksum(found, values, self._helm.binary.version, cluster)
-        return Inputs(found, values, mentions, cluster, checksum)
+        version = self._helm.binary.version
+        return Inputs(found, values, cluster, inputs.checksum(found, values, version, cluster))
 
     @contextlib.asynccontextmanager
-    async def files(self, request: release_types.ReleaseRequest, given: Inputs) -> AsyncIterator[verbs.Files]:
+    async def files(self, request: release_types.ReleaseRequest, given: Inputs) -> AsyncIterator[Files]:
         """Write values and chart to a directory that only the operator can read; remove it afterwards."""
         self._helm.workspace.mkdir(mode=0o700, parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(
@@ -72,35 +78,30 @@ class ChartRenderer:
             yield await asyncio.to_thread(_write_files, request, given, pathlib.Path(private))
 
     async def render(
-        self,
-        request: release_types.ReleaseRequest,
-        given: Inputs,
-        files: verbs.Files,
-        *,
-        is_upgrade: bool = True,
+        self, request: release_types.ReleaseRequest, given: Inputs, files: Files, *, is_upgrade: bool = True
     ) -> str:
         """Render the manifest, as an upgrade or as the first install; raises :class:`.HelmError`."""
-        version = (given.cluster or await self._capabilities.recent()).kube_version
-        rendered = await verbs.template(
-            self._helm,
-            request.call,
-            files,
-            given.cluster or inputs.Capabilities(version, frozenset()),
-            command.time_limit(self._timeout),
-            with_lookup=bool(given.mentions & chart_files.Mention.LOOKUP),
+        cluster = given.cluster or await self._capabilities.recent()
+        asked = verbs.TemplateRequest(
+            chart=files.chart,
+            values=files.values,
+            kube_version=cluster.kube_version,
+            api_versions=given.cluster.api_versions if given.cluster else frozenset(),
+            with_lookup=inputs.looks_up(given.chart, given.values),
+            timeout=command.time_limit(self._timeout),
             is_upgrade=is_upgrade,
         )
-        return rendered.decode(errors="replace")
+        return (await verbs.template(self._helm, request.call, asked)).decode(errors="replace")
 
     async def checksum(
-        self, request: release_types.ReleaseRequest, given: Inputs, files: verbs.Files, manifest: str
+        self, request: release_types.ReleaseRequest, given: Inputs, files: Files, manifest: str
     ) -> release.Checksum:
         """The checksum of what the chart rendered to.
 
         It is rendered once more if names of Helm's hooks may be random; raises :class:`.HelmError`.
         """
         again = None
-        if given.mentions & chart_files.Mention.VARIATION and manifest_diff.may_have_hooks(manifest):
+        if inputs.is_random(given.chart, given.values) and manifest_diff.may_have_hooks(manifest):
             again = await self.render(request, given, files)
         return await asyncio.to_thread(manifest_checksum, manifest, again)
 
@@ -116,8 +117,8 @@ def manifest_checksum(manifest: str, again: str | None = None) -> release.Checks
     return chart_files.checksum(manifest_diff.fingerprint(documents, changing))
 
 
-def _write_files(request: release_types.ReleaseRequest, given: Inputs, private: pathlib.Path) -> verbs.Files:
-    below = chart.own_values(request.module, request.directory)
+def _write_files(request: release_types.ReleaseRequest, given: Inputs, private: pathlib.Path) -> Files:
+    below = _own_values(request) if request.has_own_values else {}
     encoded = inputs.encode_values(inputs.hiding(below, request.values)) if below else given.values
     try:
         values = inputs.write_values(encoded, private)
@@ -125,4 +126,13 @@ def _write_files(request: release_types.ReleaseRequest, given: Inputs, private: 
         raise helm_errors.HelmError(
             request.module, f"cannot write the values for Helm to {private}: {error.strerror}; see to TMP_DIR"
         ) from error
-    return verbs.Files(chart.prepare(request.module, request.directory, private), values)
+    return Files(chart.prepare(request.module, request.directory, private), values)
+
+
+def _own_values(request: release_types.ReleaseRequest) -> json_types.JsonObject:
+    try:
+        return chart.own_values(request.directory)
+    except OSError as error:
+        raise helm_errors.ChartError(
+            request.module, f"cannot read {error.filename}: {error.strerror}"
+        ) from error

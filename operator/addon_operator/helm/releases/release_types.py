@@ -73,7 +73,7 @@ class ReleaseRequest:
     module: names.ModuleName
     directory: pathlib.Path
     values: json_types.JsonObject
-    """``global`` and the module's own section."""
+    """What the chart gets."""
     absent: tuple[str, ...] = ()
     """Resources of the release that are missing in the cluster, as a person would name them."""
     fresh: bool = False
@@ -83,6 +83,8 @@ class ReleaseRequest:
     before_change: Callable[[], Awaitable[None]] = nothing
     """Called before anything is rendered for a release that is there: charts may look at its objects."""
     give_up: GiveUp = give_up_nothing
+    has_own_values: bool = True
+    """Whether its ``values.yaml`` is a source of :attr:`values`, and must not lie below them once more."""
 
     @property
     def call(self) -> command.Call:

@@ -1,6 +1,5 @@
 """Building with Go; a small script plays Go."""
 
-import contextlib
 import pathlib
 
 import pytest
@@ -47,12 +46,10 @@ class Workbench:
         self.component = fakes.component("tool", "helper")
         self.pin = components.read_pins(fakes.write_pins(root / "pins"), fakes.MODULE)
 
-    def builder(
-        self, script: str, *, keep_caches: bool = False
-    ) -> contextlib.AbstractContextManager[gobuild.GoBuilder]:
+    def builder(self, script: str, *, keep_caches: bool = False) -> gobuild.GoBuilder:
         fakes.write_program(self.bin / "go", script)
         environ = {"PATH": f"{self.bin}:/usr/bin:/bin", "RECORD": str(self.record), "GOFLAGS": "-p=1"}
-        return gobuild.building(self.cache, environ, self.reporter, keep_caches=keep_caches)
+        return gobuild.GoBuilder(self.cache, environ, self.reporter, keep_caches=keep_caches)
 
     def build(self, script: str, *, keep_caches: bool = False) -> None:
         with self.builder(script, keep_caches=keep_caches) as builder:

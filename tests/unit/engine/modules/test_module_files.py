@@ -215,3 +215,50 @@ def test_a_default_is_not_blamed_on_the_file_around_it(tmp_path: pathlib.Path) -
     made = module_files.load([tmp_path], 1).store()
     told = {str(violation).rpartition("; ")[2] for violation in made.config_violations(made.config)}
     assert told == {f"default in {path})", f"set in {web / 'values.yaml'})"}
+
+
+def stock(root: pathlib.Path, directory: str, text: str | None = None, chart: str = "chart") -> None:
+    path = module(root, directory)
+    (path / chart).mkdir(parents=True)
+    (path / chart / "Chart.yaml").write_text("apiVersion: v2\nname: x\nversion: 1.0.0\n")
+    if text is not None:
+        (path / "module.yaml").write_text(text)
+
+
+def test_a_chart_beside_the_modules_files_reads_its_values_at_the_root(tmp_path: pathlib.Path) -> None:
+    stock(tmp_path, "a")
+    stock(tmp_path, "b", "chart: {path: deploy}", "deploy")
+    stock(tmp_path, "c", "chart: {path: deploy, values: root, global: [domain]}", "deploy")
+    found = [files.module for files in module_files.load([tmp_path], 1).modules]
+    assert [(each.has_chart, each.chart_directory.name, each.problem) for each in found] == [
+        (True, "chart", ""),
+        (True, "deploy", ""),
+        (True, "deploy", ""),
+    ]
+    assert [each.stock and str(each.stock.values) for each in found] == ["root", "section", "root"]
+
+
+def test_a_module_that_is_a_chart_already_stays_one_without_module_yaml(tmp_path: pathlib.Path) -> None:
+    stock(tmp_path, "a")
+    (tmp_path / "a" / "Chart.yaml").touch()
+    stock(tmp_path, "b", "description: its chart is in chart/")
+    (tmp_path / "b" / "Chart.yaml").touch()
+    found = [files.module for files in module_files.load([tmp_path], 1).modules]
+    assert [each.stock is None for each in found] == [True, False]
+
+
+def test_a_wrong_module_yaml_is_an_error_of_that_module_alone(tmp_path: pathlib.Path) -> None:
+    (module(tmp_path, "a") / "module.yaml").write_text("namspace: x")
+    (module(tmp_path, "b") / "module.yaml").write_text("chart: {path: nowhere}")
+    module(tmp_path, "c")
+    wrong, missing, right = (files.module for files in module_files.load([tmp_path], 1).modules)
+    assert f"{tmp_path / 'a' / 'module.yaml'}, line 1, column 1, namspace" in wrong.problem
+    assert f"{tmp_path / 'b' / 'nowhere'} has neither Chart.yaml nor templates/" in missing.problem
+    assert right.problem == ""
+
+
+def test_what_module_yaml_says_without_effect_is_a_warning(tmp_path: pathlib.Path) -> None:
+    (module(tmp_path, "a") / "module.yaml").write_text("drift: {mode: warn}")
+    assert module_files.load([tmp_path], 1).warnings == (
+        f"{tmp_path / 'a' / 'module.yaml'}, line 1, column 1: drift has no effect yet",
+    )

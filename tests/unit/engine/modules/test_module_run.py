@@ -1,6 +1,7 @@
 """Module runs and deletes, with real hooks and real values; only Helm and the ConfigMap are fakes."""
 
 import asyncio
+import dataclasses
 import json
 import pathlib
 from collections.abc import Callable, Iterable, Mapping
@@ -587,3 +588,14 @@ async def test_hooks_that_were_never_asked_are_left_to_the_first_run(bench: Benc
     bench.hook("a", "nonsense: true")
     await bench.hooks.renew(WEB)
     assert bench.states[WEB].hooks is None
+
+
+async def test_a_module_whose_module_yaml_is_wrong_fails_before_anything_of_it_runs(bench: Bench) -> None:
+    bench.hook("a", config(beforeHelm=1))
+    problem = "web/module.yaml, line 1, column 1, namspace: the key is not known here"
+    bench.states[WEB].module = dataclasses.replace(bench.module, problem=problem)
+    for step in (bench.run, bench.delete):
+        with pytest.raises(errors.ModuleError, match="namspace"):
+            await step()
+    assert (bench.log, bench.helm) == ([], [])
+    assert bench.states[WEB].last_error == f"module web: {problem}"

@@ -1,0 +1,28 @@
+"""The values that a module's chart gets, arranged as the chart reads them."""
+
+from typing import Any
+
+from addon_operator.kernel import json_types, names
+from addon_operator.modules import model, module_config
+from addon_operator.values import sources
+
+
+def arranged(module: model.Module, values: json_types.JsonObject) -> json_types.JsonObject:
+    """Arrange ``global`` and the module's section as the chart reads them.
+
+    A chart with values at the root gets the section as ``helm install --values`` would hand it over: what it
+    does not name keeps the chart's default, and ``null`` removes one. Charts have meanings of their own for
+    ``global``, so they get of the shared one only what ``chart.global`` names, below the section's own.
+    """
+    stock = module.stock
+    if stock is None or stock.values is module_config.ValuesPlace.SECTION:
+        return values
+    section: Any = values.get(module.key) or {}
+    shared = _shared(values.get(names.GLOBAL_KEY), stock.global_keys)
+    return sources.merge({names.GLOBAL_KEY: shared}, section) if shared else section
+
+
+def _shared(given: json_types.JsonValue, keys: tuple[str, ...] | None) -> json_types.JsonObject:
+    if not isinstance(given, dict) or keys is None:
+        return given if isinstance(given, dict) else {}
+    return {key: given[key] for key in keys if key in given}

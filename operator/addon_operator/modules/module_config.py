@@ -1,0 +1,206 @@
+"""``module.yaml``: what a module's directory says of itself; every key is optional.
+
+The models are Flux's HelmRelease (where charts come from, dependencies) and ``module.yaml`` of Deckhouse
+(requirements).
+"""
+
+import dataclasses
+import enum
+import pathlib
+import re
+import urllib.parse
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from addon_operator.documents import yaml_reading
+from addon_operator.hook_contract import violations
+from addon_operator.kernel import errors, json_types, names
+from addon_operator.modules import module_schema
+
+FILE: Final = "module.yaml"
+CHART_DIRECTORY: Final = "chart"
+"""Where a stock chart lies in its module's directory unless ``chart.path`` says something else."""
+
+
+class ModuleConfigError(errors.ConfigurationError):
+    """A ``module.yaml`` is wrong; the sentence names file, line and key of all that is."""
+
+
+class ValuesPlace(enum.StrEnum):
+    """Where a chart finds the values of its module."""
+
+    ROOT = "root"
+    """The module's section is ``.Values``, as the charts that upstream publishes want it."""
+    SECTION = "section"
+    """``.Values`` has ``global`` and the module's section below its key, as with the Go operator."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ChartReference:
+    """A chart in a repository."""
+
+    repository: str
+    """``oci://…``, or the address of an ``index.yaml`` without that name."""
+    name: str
+    version: str
+    digest: str = ""
+    """What the chart must be, if somebody said so: ``sha256:…``."""
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.version} of {self.repository}"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ChartConfig:
+    """Key ``chart``."""
+
+    reference: ChartReference | None = None
+    path: str | None = None
+    """Of the chart's directory, from the module's on."""
+    values: ValuesPlace | None = None
+    global_keys: tuple[str, ...] | None = ()
+    """Keys of the shared ``global`` that a chart with values at the root gets; ``None`` for all."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Requirements:
+    """Key ``requires``."""
+
+    kubernetes: str = ""
+    """A range of versions, such as ``>= 1.30``."""
+    modules: tuple[names.ModuleName, ...] = ()
+    apis: tuple[str, ...] = ()
+    """Such as ``monitoring.coreos.com/v1``."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ModuleConfig:
+    """All that a ``module.yaml`` says."""
+
+    description: str = ""
+    namespace: str = ""
+    """Where the release and its record live; empty for the operator's own namespace."""
+    create_namespace: bool = False
+    chart: ChartConfig = dataclasses.field(default_factory=ChartConfig)
+    release_name: str = ""
+    sensitive: tuple[str, ...] = ()
+    """Paths of the section that are hidden everywhere; ``*`` is any key."""
+    requires: Requirements = dataclasses.field(default_factory=Requirements)
+    warnings: tuple[str, ...] = ()
+    """What is right and has no effect, one sentence each."""
+
+
+NOTHING: Final = ModuleConfig()
+"""What a module without the file says of itself."""
+
+_CHECKER: Final = violations.Checker(module_schema.SCHEMA)
+_EXACT: Final = re.compile(r"v?\d+\.\d+\.\d+(?:[-+][0-9A-Za-z.+-]+)?")
+_LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+_NOT_YET: Final = ("health", "drift", "remediation")
+
+
+def parse(module: names.ModuleName, text: str, source: str) -> ModuleConfig:
+    """Read the file of a module.
+
+    Raises :class:`ModuleConfigError` with all that is wrong, and :class:`.YamlError`.
+    """
+    document = yaml_reading.load_document(text, source)
+    found = {} if document.value is None else document.value
+    problems = _CHECKER.problems(found)
+    if not problems and isinstance(found, dict):
+        problems = list(_contradictions(module, found))
+    if problems or not isinstance(found, dict):
+        raise ModuleConfigError("; ".join(_sentence(document, *problem) for problem in problems))
+    warnings = (f"{document.where((key,))}: {key} has no effect yet" for key in _NOT_YET if key in found)
+    return _config(found, tuple(warnings))
+
+
+def _sentence(document: yaml_reading.Document, path: yaml_reading.Path, mistake: str) -> str:
+    key = f", {yaml_reading.format_path(path)}" if path else ""
+    return f"{document.where(path)}{key}: {mistake}"
+
+
+def _config(found: json_types.JsonObject, warnings: tuple[str, ...]) -> ModuleConfig:
+    read: Mapping[str, Any] = found
+    return ModuleConfig(
+        description=read.get("description", ""),
+        namespace=read.get("namespace", ""),
+        create_namespace=read.get("createNamespace", False),
+        chart=_chart(read.get("chart", {})),
+        release_name=read.get("releaseName", ""),
+        sensitive=tuple(read.get("sensitive", ())),
+        requires=_requirements(read.get("requires", {})),
+        warnings=warnings,
+    )
+
+
+def _chart(read: Mapping[str, Any]) -> ChartConfig:
+    keys = read.get("global", ())
+    return ChartConfig(
+        reference=_reference(read) if "repository" in read else None,
+        path=read.get("path"),
+        values=ValuesPlace(read["values"]) if "values" in read else None,
+        global_keys=None if keys == "all" else tuple(keys),
+    )
+
+
+def _reference(read: Mapping[str, Any]) -> ChartReference:
+    repository = read["repository"].rstrip("/")
+    return ChartReference(repository, read["name"], read["version"], read.get("digest", ""))
+
+
+def _requirements(read: Mapping[str, Any]) -> Requirements:
+    return Requirements(
+        kubernetes=read.get("kubernetes", ""),
+        modules=tuple(map(names.ModuleName, read.get("modules", ()))),
+        apis=tuple(read.get("apis", ())),
+    )
+
+
+_Problem = tuple[yaml_reading.Path, str]
+
+
+def _contradictions(module: names.ModuleName, found: json_types.JsonObject) -> Iterator[_Problem]:
+    """What each key allows by itself and the keys together do not."""
+    read: Mapping[str, Any] = found
+    yield from _of_chart(read.get("chart", {}))
+    for index, name in enumerate(read.get("requires", {}).get("modules", ())):
+        if name == module:
+            yield ("requires", "modules", index), "a module cannot require itself; remove it"
+    if read.get("createNamespace") and "namespace" not in read:
+        yield ("createNamespace",), "say which namespace with the key namespace, or remove this one"
+
+
+def _of_chart(chart: Mapping[str, Any]) -> Iterator[_Problem]:
+    if "repository" in chart:
+        yield from _of_reference(chart)
+        return
+    for key in ("name", "version", "digest"):
+        if key in chart:
+            yield (
+                ("chart", key),
+                "this is of a chart in a repository; add the key repository, or remove this one",
+            )
+    path = pathlib.PurePosixPath(chart.get("path", "."))
+    if path.is_absolute() or ".." in path.parts:
+        yield ("chart", "path"), "the path must lead into the module's directory; copy the chart into it"
+
+
+def _of_reference(chart: Mapping[str, Any]) -> Iterator[_Problem]:
+    for key in ("name", "version"):
+        if key not in chart:
+            yield ("chart",), f"the key {key!r} is missing; a chart in a repository needs it"
+    if "path" in chart:
+        yield ("chart", "path"), "the chart comes from the repository; remove path or repository"
+    if "version" in chart and not _EXACT.fullmatch(chart["version"]):
+        yield ("chart", "version"), f"{chart['version']!r} is not an exact version; write one such as 4.12.1"
+    place = urllib.parse.urlsplit(chart["repository"])
+    if place.scheme not in ("oci", "https", "http") or not place.hostname:
+        yield ("chart", "repository"), "this is not an address; write oci://…, or https://… of an index.yaml"
+    elif place.scheme == "http" and place.hostname not in _LOOPBACK:
+        yield ("chart", "repository"), "plain HTTP is only for this machine itself; write https://"
+    if place.username or place.password:
+        yield (
+            ("chart", "repository"),
+            "credentials do not belong into the address; mount a Docker configuration (CHART_CREDENTIALS)",
+        )

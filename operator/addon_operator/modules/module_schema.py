@@ -1,0 +1,121 @@
+"""The JSON Schema of ``module.yaml``: for the reader, and for editors by ``addon-operator module schema``."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from addon_operator.kernel import json_types
+
+_Schema = Mapping[str, Any]
+
+
+def _object(description: str, /, **properties: _Schema) -> _Schema:
+    return {
+        "description": description,
+        "type": "object",
+        "additionalProperties": False,
+        "properties": properties,
+        "x-elsewhere": {},
+    }
+
+
+def _text(description: str, **more: object) -> _Schema:
+    return {"description": description, "type": "string", "minLength": 1, **more}
+
+
+def _list(description: str, items: _Schema) -> _Schema:
+    return {"description": description, "type": "array", "items": items}
+
+
+def _flag(description: str) -> _Schema:
+    return {"description": description, "type": "boolean", "default": False}
+
+
+_RESOURCE: Final[Mapping[str, _Schema]] = {
+    "kind": _text("The kind of the resource; * stands for any characters."),
+    "name": _text("The name of the resource; * stands for any characters."),
+}
+_CHART: Final = _object(
+    "The Helm chart of the module. Without this key it is chart/, or the module's directory itself.",
+    repository=_text("oci://…, or https://… of an index.yaml; without it the chart is a directory."),
+    name=_text("The chart's name in the repository."),
+    version=_text("The exact version of the chart in the repository."),
+    digest=_text(
+        "The digest that the chart must have: of its manifest in a registry, or of its archive.",
+        format="digest",
+    ),
+    path=_text("The chart's directory, relative to the module's."),
+    values={
+        "description": "root: the chart reads the module's section as .Values; default for repository and "
+        "for chart/. section: .Values has global and the module's section below its key.",
+        "enum": ["root", "section"],
+    },
+    **{
+        "global": {
+            "description": "Keys of the shared global that a chart with values at the root gets, or all.",
+            "default": [],
+            "if": {"type": "string"},
+            "then": {"enum": ["all"]},
+            "else": {"type": "array", "items": {"type": "string", "minLength": 1}},
+        }
+    },
+)
+_REQUIRES: Final = _object(
+    "What must be there for the module to be enabled.",
+    kubernetes=_text("A range of versions of the cluster.", format="version-range", examples=[">= 1.30"]),
+    modules=_list(
+        "Modules that must be enabled, and Ready before this one runs.",
+        _text("The name of a module.", format="module-name"),
+    ),
+    apis=_list(
+        "APIs that the cluster must serve.", _text("Such as monitoring.coreos.com/v1.", format="api-version")
+    ),
+)
+_HEALTH: Final = _object(
+    "How the readiness of the module's resources counts.",
+    wait=_flag("Whether a run ends only when the resources are ready."),
+    timeout=_text("How long a run waits for that, such as 5m.", format="period"),
+    ignore=_list(
+        "Resources whose readiness does not count.",
+        _object("Resources by kind and name.", **_RESOURCE),
+    ),
+)
+_DRIFT: Final = _object(
+    "What happens when somebody changes the content of the module's resources.",
+    mode={
+        "description": "Whether that is ignored, reported or corrected.",
+        "enum": ["ignore", "warn", "correct"],
+    },
+    ignore=_list(
+        "Fields that do not count.",
+        _object(
+            "Fields of resources.",
+            **_RESOURCE,
+            paths=_list("JSON pointers.", _text("Such as /spec/replicas.", format="json-pointer")),
+        ),
+    ),
+)
+SCHEMA: Final[json_types.JsonObject] = {
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "title": "module.yaml",
+    **_object(
+        "What a module of addon-operator says of itself. All keys are optional.",
+        description=_text("One line for people: what the module is for."),
+        namespace=_text(
+            "Where the release and its record live; default: the operator's namespace.", format="dns-label"
+        ),
+        createNamespace=_flag("Whether a namespace that is missing is created."),
+        chart=_CHART,
+        releaseName=_text("The name of the release; default: the module's name.", format="release-name"),
+        sensitive=_list(
+            "Paths of the module's section that are hidden wherever values are shown; * is any key.",
+            _text("Such as auth.password or *.secretKey."),
+        ),
+        requires=_REQUIRES,
+        health=_HEALTH,
+        drift=_DRIFT,
+        remediation=_object(
+            "What follows when an upgrade fails.",
+            rollback=_flag("Whether the release goes back to the last deployed revision."),
+        ),
+    ),
+}

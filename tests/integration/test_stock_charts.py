@@ -1,0 +1,136 @@
+"""Charts as upstream publishes them, beside the module's own files."""
+
+import json
+import pathlib
+import textwrap
+from typing import Any
+
+import pytest
+
+from tests.integration import operator_process, operator_site
+
+pytestmark = pytest.mark.integration
+
+_VALUES = """
+replicas: 1
+auth: {user: admin, database: app}
+tcp: {"53": dns}
+global: {domain: cluster.local, image: {registry: docker.io}}
+"""
+_TEMPLATE = """
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: {{ .Release.Name }}-seen}
+data:
+  values: {{ toJson .Values | quote }}
+"""
+
+
+def crd(group: str) -> str:
+    text = f"""
+    apiVersion: apiextensions.k8s.io/v1
+    kind: CustomResourceDefinition
+    metadata: {{name: things.{group}}}
+    spec:
+      group: {group}
+      scope: Namespaced
+      names: {{kind: Thing, plural: things}}
+      versions:
+      - name: v1
+        served: true
+        storage: true
+        schema: {{openAPIV3Schema: {{type: object}}}}
+    """
+    return textwrap.dedent(text)
+
+
+def write_chart(path: pathlib.Path, name: str = "upstream", more: str = "") -> pathlib.Path:
+    """A chart that shows the values that it gets."""
+    (path / "templates").mkdir(parents=True)
+    (path / "Chart.yaml").write_text(f"apiVersion: v2\nname: {name}\nversion: 1.2.3\n{more}")
+    (path / "values.yaml").write_text(_VALUES)
+    (path / "templates" / "seen.yaml").write_text(_TEMPLATE)
+    return path
+
+
+def seen(site: operator_site.Site, release: str = "web") -> dict[str, Any]:
+    """The values that the chart got."""
+    data = site.data(f"{release}-seen")
+    assert data is not None
+    found: dict[str, Any] = json.loads(data["values"])
+    return found
+
+
+def test_a_stock_chart_gets_its_values_as_helm_would_get_them(site: operator_site.Site) -> None:
+    site.values("global: {domain: example.com, clusterName: c1}\nwebEnabled: true")
+    module = site.module("010-web", values="web: {replicas: 2}")
+    write_chart(module / "chart")
+    (module / "module.yaml").write_text("chart: {global: [clusterName]}")
+    site.config(web="auth: {database: null}\ntcp: {8080: web}")
+    operator = site.start().wait_ready().wait_idle()
+    try:
+        assert seen(site) == {
+            "replicas": 2,
+            "auth": {"user": "admin"},
+            "tcp": {"53": "dns", "8080": "web"},
+            "global": {"domain": "cluster.local", "clusterName": "c1", "image": {"registry": "docker.io"}},
+        }
+        site.config(web="auth: {database: null}\nglobal: {domain: own}")
+        operator_process.wait_until(lambda: seen(site)["global"]["domain"] == "own", "the edit is released")
+        assert site.revisions() == {"web": 2}
+    finally:
+        operator.stop()
+    calls = len(site.helm_calls())
+    site.start().wait_ready().wait_idle().stop()
+    assert len(site.helm_calls()) == calls
+    assert site.revisions() == {"web": 2}
+
+
+def test_definitions_of_a_stock_chart_and_its_enabled_subcharts_are_applied(site: operator_site.Site) -> None:
+    group = f"{site.namespace}.example.com"
+    module = site.module(
+        "010-web", values="webEnabled: true\nweb: {used: {enabled: true}, spare: {enabled: false}}"
+    )
+    dependencies = "".join(
+        f"- {{name: {n}, version: 1.2.3, condition: {n}.enabled}}\n" for n in ("used", "spare")
+    )
+    chart = write_chart(module / "chart", more=f"dependencies:\n{dependencies}")
+    for place, name in (
+        (chart, "own"),
+        (chart / "charts" / "used", "used"),
+        (chart / "charts" / "spare", "spare"),
+    ):
+        if name != "own":
+            write_chart(place, name)
+            (place / "templates" / "seen.yaml").unlink()
+        (place / "crds").mkdir()
+        (place / "crds" / "things.yaml").write_text(crd(f"{name}.{group}"))
+    operator = site.start().wait_ready().wait_idle()
+    try:
+        found = site.kubectl("get", "crd", "--output=name")
+        assert [f"things.{name}.{group}" in found for name in ("own", "used", "spare")] == [True, True, False]
+    finally:
+        operator.stop()
+
+
+def test_a_wrong_module_yaml_fails_that_module_alone_and_nothing_is_purged(site: operator_site.Site) -> None:
+    site.values("webEnabled: true\ndbEnabled: true")
+    module = site.module("010-web", {"a": "b"})
+    site.module("020-db", {"a": "b"})
+    site.start().wait_ready().wait_idle().stop()
+    (module / "module.yaml").write_text("releaseNam: other")
+    operator = site.start()
+    try:
+        operator_process.wait_until(
+            lambda: "did you mean 'releaseName'?" in site.command("module", "describe", "web").stdout,
+            "the mistake is shown",
+        )
+        text = site.command("module", "list", "-o", "wide").stdout
+        assert f"{module / 'module.yaml'}, line 1, column 1, releaseNam" in text
+        operator_process.wait_until(
+            lambda: "Ready" in site.command("module", "describe", "db").stdout, "the other module runs"
+        )
+        assert site.revisions() == {"web": 1, "db": 1}
+        assert "Traceback" not in operator.log
+    finally:
+        operator.kill()

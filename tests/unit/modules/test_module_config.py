@@ -1,0 +1,184 @@
+"""``module.yaml``: what is read of it, and how a mistake is shown."""
+
+import pathlib
+from collections.abc import Mapping
+
+import jsonschema
+import pytest
+
+from addon_operator.kernel.names import ModuleName
+from addon_operator.modules import module_config, module_schema
+
+SPEC = """
+description: Ingress controller for public traffic
+namespace: ingress-nginx
+createNamespace: true
+chart:
+  repository: oci://registry.example.com/charts/
+  name: ingress-nginx
+  version: 4.12.1
+  digest: sha256:%s
+  values: root
+  global: []
+releaseName: ingress
+sensitive: [auth.password, "*.secretKey"]
+requires:
+  kubernetes: ">= 1.30"
+  modules: [cert-manager]
+  apis: [monitoring.coreos.com/v1]
+""" % ("0" * 64)
+
+
+def parse(text: str) -> module_config.ModuleConfig:
+    return module_config.parse(ModuleName("web"), text, "010-web/module.yaml")
+
+
+def mistakes(text: str) -> str:
+    with pytest.raises(module_config.ModuleConfigError) as caught:
+        parse(text)
+    return str(caught.value)
+
+
+def test_every_key_is_read() -> None:
+    found = parse(SPEC)
+    assert found == module_config.ModuleConfig(
+        description="Ingress controller for public traffic",
+        namespace="ingress-nginx",
+        create_namespace=True,
+        chart=module_config.ChartConfig(
+            reference=module_config.ChartReference(
+                "oci://registry.example.com/charts", "ingress-nginx", "4.12.1", f"sha256:{'0' * 64}"
+            ),
+            values=module_config.ValuesPlace.ROOT,
+        ),
+        release_name="ingress",
+        sensitive=("auth.password", "*.secretKey"),
+        requires=module_config.Requirements(
+            ">= 1.30", (ModuleName("cert-manager"),), ("monitoring.coreos.com/v1",)
+        ),
+    )
+
+
+@pytest.mark.parametrize("text", ["", "# nothing yet\n", "{}"], ids=["empty", "comment", "mapping"])
+def test_a_file_that_says_nothing_changes_nothing(text: str) -> None:
+    assert parse(text) == module_config.NOTHING
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        pytest.param(
+            "description: x\nnamspace: web",
+            "010-web/module.yaml, line 2, column 1, namspace: the key 'namspace' is not known here; "
+            "did you mean 'namespace'?",
+            id="an unknown key",
+        ),
+        pytest.param(
+            "chart:\n  path: chart\n  vesion: 1.2.3",
+            "010-web/module.yaml, line 3, column 3, chart.vesion: the key 'vesion' is not known here; "
+            "did you mean 'version'?",
+            id="an unknown key within another",
+        ),
+        pytest.param(
+            "chart:\n  repository: oci://example.com/x\n  name: x\n  version: 4.1",
+            "line 4, column 3, chart.version: 4.1 is not a text; put it in quotes",
+            id="a version that YAML takes for a number",
+        ),
+        pytest.param(
+            "chart: {repository: 'oci://example.com/x', name: x, version: '^4.1'}",
+            "chart.version: '^4.1' is not an exact version; write one such as 4.12.1",
+            id="a range of versions",
+        ),
+        pytest.param(
+            "chart: {repository: 'oci://example.com/x', version: 1.2.3}",
+            "line 1, column 1, chart: the key 'name' is missing; a chart in a repository needs it",
+            id="a repository without a name",
+        ),
+        pytest.param(
+            "chart: {repository: 'http://example.com', name: x, version: 1.2.3}",
+            "chart.repository: plain HTTP is only for this machine itself; write https://",
+            id="plain HTTP",
+        ),
+        pytest.param(
+            "chart: {repository: 'https://me:secret@example.com', name: x, version: 1.2.3}",
+            "chart.repository: credentials do not belong into the address",
+            id="credentials in the address",
+        ),
+        pytest.param(
+            "chart: {repository: 'oci://example.com/x', name: x, version: 1.2.3, path: chart}",
+            "chart.path: the chart comes from the repository; remove path or repository",
+            id="two places of a chart",
+        ),
+        pytest.param(
+            "chart: {version: 1.2.3}",
+            "chart.version: this is of a chart in a repository; add the key repository, or remove this one",
+            id="a version of nothing",
+        ),
+        pytest.param(
+            "chart: {path: ../other}",
+            "chart.path: the path must lead into the module's directory; copy the chart into it",
+            id="a path that leads out",
+        ),
+        pytest.param(
+            "chart: {global: some}", 'chart.global: "some" is not known here', id="a word for global"
+        ),
+        pytest.param("releaseName: Web", "'Web' is not a name that a Helm release can have", id="release"),
+        pytest.param("namespace: a.b", "'a.b' is not a name that a namespace can have", id="namespace"),
+        pytest.param("createNamespace: true", "say which namespace with the key", id="which namespace"),
+        pytest.param("requires: {modules: [web]}", "a module cannot require itself; remove it", id="itself"),
+        pytest.param("requires: {apis: [a/b/c]}", "'a/b/c' is not an apiVersion", id="an API that is none"),
+        pytest.param("- a", '["a"] is not a mapping', id="a list"),
+    ],
+)
+def test_a_mistake_is_shown_with_file_line_and_remedy(text: str, sentence: str) -> None:
+    assert sentence in mistakes(text)
+
+
+def test_all_mistakes_are_shown_at_once() -> None:
+    text = mistakes("description: 1\nreleaseName: Web\nsensitive: auth")
+    assert [text.count(key) for key in ("description", "releaseName", "sensitive")] == [1, 1, 1]
+
+
+def test_no_password_of_an_address_is_shown() -> None:
+    assert "secret" not in mistakes(
+        "chart: {repository: 'https://me:secret@example.com', name: x, version: 1.2.3}"
+    )
+
+
+def test_plain_http_is_allowed_on_loopback() -> None:
+    reference = parse(
+        "chart: {repository: 'http://127.0.0.1:5000/x', name: x, version: 1.2.3}"
+    ).chart.reference
+    assert reference is not None
+    assert reference.repository == "http://127.0.0.1:5000/x"
+
+
+def test_all_of_global_can_be_asked_for() -> None:
+    assert parse("chart: {global: all}").chart.global_keys is None
+
+
+def test_what_has_no_effect_yet_is_a_warning() -> None:
+    found = parse("description: x\nhealth: {wait: true, timeout: 5m}\nremediation: {rollback: true}")
+    assert found.warnings == (
+        "010-web/module.yaml, line 2, column 1: health has no effect yet",
+        "010-web/module.yaml, line 3, column 1: remediation has no effect yet",
+    )
+
+
+def test_the_schema_is_one_that_editors_can_use() -> None:
+    jsonschema.Draft202012Validator.check_schema(module_schema.SCHEMA)
+
+
+def test_the_page_of_the_file_names_every_key() -> None:
+    page = pathlib.Path("docs/reference/module-yaml.md").read_text()
+    keys = [key for key, _ in _keys(module_schema.SCHEMA)]
+    assert [key for key in keys if f"`{key}`" not in page] == []
+
+
+def _keys(schema: Mapping[str, object]) -> list[tuple[str, object]]:
+    found: list[tuple[str, object]] = []
+    properties = schema.get("properties") or {}
+    assert isinstance(properties, Mapping)
+    for key, inner in properties.items():
+        found += [(key, inner), *_keys(inner)]
+    return found

@@ -85,286 +85,209 @@ class Factory:
         return metric
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
 class HookRunMetrics:
     """Runs of hooks. Labels: ``hook``, ``binding``, ``activation``, ``queue``; module hooks: ``module``."""
 
-    seconds: Histogram
-    user_cpu_seconds: Histogram
-    sys_cpu_seconds: Histogram
-    max_rss_bytes: Gauge
-    success_total: Counter
-    errors_total: Counter
-    """Failures of hooks that may not fail."""
-    allowed_errors_total: Counter
-    """Failures under ``allowFailure: true``."""
-
-
-def hook_metrics(make: Factory, owner: str, *extra: str) -> HookRunMetrics:
-    """The family ``<owner>_hook_run_…``."""
-    labels = (*extra, *_RUN)
-    name = f"{owner}_hook_run"
-    return HookRunMetrics(
-        seconds=make.histogram(f"{name}_seconds", f"Time that {owner} hooks ran.", labels),
-        user_cpu_seconds=make.histogram(f"{name}_user_cpu_seconds", f"User CPU of {owner} hooks.", labels),
-        sys_cpu_seconds=make.histogram(f"{name}_sys_cpu_seconds", f"System CPU of {owner} hooks.", labels),
-        max_rss_bytes=make.gauge(f"{name}_max_rss_bytes", f"Peak memory of {owner} hooks.", labels),
-        success_total=make.counter(f"{name}_success_total", f"Successful runs of {owner} hooks.", labels),
-        errors_total=make.counter(f"{name}_errors_total", f"Failed runs of {owner} hooks.", labels),
-        allowed_errors_total=make.counter(
+    def __init__(self, make: Factory, owner: str, *extra: str) -> None:
+        """Make the family ``<owner>_hook_run_…``."""
+        labels = (*extra, *_RUN)
+        name = f"{owner}_hook_run"
+        self.seconds = make.histogram(f"{name}_seconds", f"Time that {owner} hooks ran.", labels)
+        self.user_cpu_seconds = make.histogram(
+            f"{name}_user_cpu_seconds", f"User CPU of {owner} hooks.", labels
+        )
+        self.sys_cpu_seconds = make.histogram(
+            f"{name}_sys_cpu_seconds", f"System CPU of {owner} hooks.", labels
+        )
+        self.max_rss_bytes = make.gauge(f"{name}_max_rss_bytes", f"Peak memory of {owner} hooks.", labels)
+        self.success_total = make.counter(
+            f"{name}_success_total", f"Successful runs of {owner} hooks.", labels
+        )
+        self.errors_total = make.counter(f"{name}_errors_total", f"Failed runs of {owner} hooks.", labels)
+        """Failures of hooks that may not fail."""
+        self.allowed_errors_total = make.counter(
             f"{name}_allowed_errors_total", f"Failed runs of {owner} hooks that may fail.", labels
-        ),
-    )
+        )
+        """Failures under ``allowFailure: true``."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
 class ModuleMetrics:
     """Modules, converges and Helm."""
 
-    run_seconds: Histogram
-    """``module``"""
-    run_errors_total: Counter
-    """``module``"""
-    delete_errors_total: Counter
-    """``module``"""
-    discover_errors_total: Counter
-    helm_seconds: Histogram
-    """``module``, ``activation``"""
-    helm_operation_seconds: Histogram
-    """``module``, ``activation``, ``operation``: template, check-upgrade or upgrade"""
-    helm_upgrades_skipped_total: Counter
-    """``module``, ``by``: inputs or manifest"""
-    info: Gauge
-    """``module``, ``state``; set through :meth:`.Metrics.module_state`."""
-    enabled: Gauge
-    """``module``; 1 or 0"""
-    maintenance: Gauge
-    """``module``, ``state``: the maintenance mode; there only while the module is in maintenance"""
-    resources_healed_total: Counter
-    """``module``"""
-    convergence_seconds: series.PlainCounter
-    """``activation``"""
-    convergence_total: Counter
-    """``activation``"""
-    config_values_errors_total: Counter
-    config_values_invalid: Gauge
-    """1 or 0"""
-    binding_count: Gauge
-    """``module`` (empty for global hooks), ``hook``"""
-    hook_timeouts_total: Counter
-
-
-def module_metrics(make: Factory) -> ModuleMetrics:
-    """The families about modules."""
-    module, run = ("module",), ("module", "activation")
-    return ModuleMetrics(
-        run_seconds=make.histogram("module_run_seconds", "Time of module runs.", module),
-        run_errors_total=make.counter("module_run_errors_total", "Failed module runs.", module),
-        delete_errors_total=make.counter("module_delete_errors_total", "Failed module deletes.", module),
-        discover_errors_total=make.counter("module_discover_errors_total", "Failures in module discovery."),
-        helm_seconds=make.histogram("module_helm_seconds", "Time of Helm in module runs.", run),
-        helm_operation_seconds=make.histogram(
+    def __init__(self, make: Factory) -> None:
+        module, run = ("module",), ("module", "activation")
+        self.run_seconds = make.histogram("module_run_seconds", "Time of module runs.", module)
+        self.run_errors_total = make.counter("module_run_errors_total", "Failed module runs.", module)
+        self.delete_errors_total = make.counter(
+            "module_delete_errors_total", "Failed module deletes.", module
+        )
+        self.discover_errors_total = make.counter(
+            "module_discover_errors_total", "Failures in module discovery."
+        )
+        self.helm_seconds = make.histogram("module_helm_seconds", "Time of Helm in module runs.", run)
+        self.helm_operation_seconds = make.histogram(
             "helm_operation_seconds",
             "Time of single operations of Helm.",
             (*run, "operation"),
             OPERATION_BUCKETS,
-        ),
-        helm_upgrades_skipped_total=make.counter(
+        )
+        """``module``, ``activation``, ``operation``: template, check-upgrade or upgrade"""
+        self.helm_upgrades_skipped_total = make.counter(
             "helm_upgrades_skipped_total", "Runs in which Helm had nothing to do.", ("module", "by")
-        ),
-        info=make.gauge("module_info", "The state of each module; always 1.", ("module", "state")),
-        enabled=make.gauge("module_enabled", "Whether each module is enabled.", module),
-        maintenance=make.gauge(
+        )
+        """``module``, ``by``: inputs or manifest"""
+        self.info = make.gauge("module_info", "The state of each module; always 1.", ("module", "state"))
+        """``module``, ``state``; set through :meth:`.Metrics.module_state`."""
+        self.enabled = make.gauge("module_enabled", "Whether each module is enabled.", module)
+        """``module``; 1 or 0"""
+        self.maintenance = make.gauge(
             "mm_module_maintenance",
             "Modules that Helm and healing leave alone; always 1.",
             ("module", "state"),
-        ),
-        resources_healed_total=make.counter(
+        )
+        """``module``, ``state``: the maintenance mode; there only while the module is in maintenance"""
+        self.resources_healed_total = make.counter(
             "resources_healed_total", "Absent resources of releases that were brought back.", module
-        ),
-        convergence_seconds=make.plain_counter("convergence_seconds", "Time of converges.", ("activation",)),
-        convergence_total=make.counter("convergence_total", "Converges.", ("activation",)),
-        config_values_errors_total=make.counter(
+        )
+        self.convergence_seconds = make.plain_counter(
+            "convergence_seconds", "Time of converges.", ("activation",)
+        )
+        self.convergence_total = make.counter("convergence_total", "Converges.", ("activation",))
+        self.config_values_errors_total = make.counter(
             "config_values_errors_total", "Edits of the ConfigMap that were wrong."
-        ),
-        config_values_invalid=make.gauge(
+        )
+        self.config_values_invalid = make.gauge(
             "config_values_invalid",
             "Whether the ConfigMap is wrong now, so that older values, or none, are in force.",
-        ),
-        binding_count=make.gauge("binding_count", "Bindings of each hook.", ("module", "hook")),
-        hook_timeouts_total=make.counter("hook_timeouts_total", "Hooks ended because of their timeout."),
-    )
+        )
+        """1 or 0"""
+        self.binding_count = make.gauge("binding_count", "Bindings of each hook.", ("module", "hook"))
+        """``module`` (empty for global hooks), ``hook``"""
+        self.hook_timeouts_total = make.counter(
+            "hook_timeouts_total", "Hooks ended because of their timeout."
+        )
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
 class QueueMetrics:
     """Queues of tasks. All but the last two have the label ``queue`` alone."""
 
-    length: Gauge
-    head_age_seconds: Gauge
-    retries: Gauge
-    """Failed tries of the task at the head."""
-    wait_seconds_total: Counter
-    """``module``, ``hook``, ``binding``, ``queue``"""
-    action_seconds: Histogram | None
-    """``queue_name``, ``queue_action``; ``None`` with ``QUEUE_ACTIONS_METRICS=no``"""
-
-
-def queue_metrics(make: Factory, *, actions: bool) -> QueueMetrics:
-    """The families about queues."""
-    queue = ("queue",)
-    return QueueMetrics(
-        length=make.gauge("tasks_queue_length", "Tasks in each queue.", queue),
-        head_age_seconds=make.gauge(
+    def __init__(self, make: Factory, *, actions: bool) -> None:
+        queue = ("queue",)
+        self.length = make.gauge("tasks_queue_length", "Tasks in each queue.", queue)
+        self.head_age_seconds = make.gauge(
             "tasks_queue_head_age_seconds", "How long the task at the head has been there.", queue
-        ),
-        retries=make.gauge("tasks_queue_retries", "Failed tries of the task at the head.", queue),
-        wait_seconds_total=make.counter(
+        )
+        self.retries = make.gauge("tasks_queue_retries", "Failed tries of the task at the head.", queue)
+        self.wait_seconds_total = make.counter(
             "task_wait_in_queue_seconds_total",
             "Time that tasks waited.",
             ("module", "hook", "binding", "queue"),
-        ),
-        action_seconds=make.histogram(
-            "tasks_queue_action_duration_seconds",
-            "Time of single operations of queues.",
-            ("queue_name", "queue_action"),
-            SHORT_BUCKETS,
         )
-        if actions
-        else None,
-    )
+        self.action_seconds = (
+            make.histogram(
+                "tasks_queue_action_duration_seconds",
+                "Time of single operations of queues.",
+                ("queue_name", "queue_action"),
+                SHORT_BUCKETS,
+            )
+            if actions
+            else None
+        )
+        """``queue_name``, ``queue_action``; ``None`` with ``QUEUE_ACTIONS_METRICS=no``"""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
 class BindingMetrics:
     """Objects of kubernetes bindings. Labels: ``module`` (may be empty), ``hook``, ``binding``, ``queue``."""
 
-    snapshot_objects: Gauge
-    snapshot_bytes: Gauge
-    waiting: Gauge
-    """1 as long as the objects cannot be followed"""
-    event_seconds: Histogram
-    """and ``kind``"""
-    jq_filter_seconds: Histogram
-    """and ``kind``"""
-
-
-def binding_metrics(make: Factory) -> BindingMetrics:
-    """The families about kubernetes bindings."""
-    labels = ("module", "hook", "binding", "queue")
-    return BindingMetrics(
-        snapshot_objects=make.gauge("kube_snapshot_objects", "Objects in each binding's snapshot.", labels),
-        snapshot_bytes=make.gauge("kube_snapshot_bytes", "Size of each binding's snapshot as JSON.", labels),
-        waiting=make.gauge("kube_binding_waiting", "Whether a binding's objects cannot be followed.", labels),
-        event_seconds=make.histogram(
+    def __init__(self, make: Factory) -> None:
+        labels = ("module", "hook", "binding", "queue")
+        self.snapshot_objects = make.gauge(
+            "kube_snapshot_objects", "Objects in each binding's snapshot.", labels
+        )
+        self.snapshot_bytes = make.gauge(
+            "kube_snapshot_bytes", "Size of each binding's snapshot as JSON.", labels
+        )
+        self.waiting = make.gauge(
+            "kube_binding_waiting", "Whether a binding's objects cannot be followed.", labels
+        )
+        """1 as long as the objects cannot be followed"""
+        self.event_seconds = make.histogram(
             "kube_event_duration_seconds", "Time to handle an event.", (*labels, "kind"), EVENT_BUCKETS
-        ),
-        jq_filter_seconds=make.histogram(
+        )
+        """and ``kind``"""
+        self.jq_filter_seconds = make.histogram(
             "kube_jq_filter_duration_seconds",
             "Time to apply a jqFilter to an object.",
             (*labels, "kind"),
             FILTER_BUCKETS,
-        ),
-    )
+        )
+        """and ``kind``"""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
 class AdmissionMetrics:
     """Pods that are admitted with presets, and what is reported of them."""
 
-    podpreset_admissions_total: Counter
-    """``namespace``, ``result``: injected, unchanged, conflict or error; see :class:`.BoundedLabels`"""
-    requests_refused_total: Counter
-    """``webhook``: its path, ``status``: that of HTTP"""
-    podpreset_admission_seconds: Histogram
-    expansion_unresolved_total: Counter
-    pod_checks_dropped_total: Counter
-    env_sources_dropped_total: Counter
-    webhook_certificate_expiry_seconds: Gauge
-    """NaN as long as no admission server is served"""
-
-
-def admission_metrics(make: Factory) -> AdmissionMetrics:
-    """The families about admission."""
-    expiry = make.gauge(
-        "webhook_certificate_expiry_seconds", "Time until the admission server's certificate expires."
-    )
-    # Where no admission server is served nothing can expire, and NaN makes no alert.
-    expiry.set(math.nan)
-    return AdmissionMetrics(
-        podpreset_admissions_total=make.counter(
+    def __init__(self, make: Factory) -> None:
+        self.podpreset_admissions_total = make.counter(
             "podpreset_admissions_total", "Pods answered by the webhook.", ("namespace", "result")
-        ),
-        requests_refused_total=make.counter(
+        )
+        """``namespace``, ``result``: injected, unchanged, conflict or error; see :class:`.BoundedLabels`"""
+        self.requests_refused_total = make.counter(
             "admission_requests_refused_total",
             "Requests to the admission server that got no review answered.",
             ("webhook", "status"),
-        ),
-        podpreset_admission_seconds=make.histogram(
+        )
+        """``webhook``: its path, ``status``: that of HTTP"""
+        self.podpreset_admission_seconds = make.histogram(
             "podpreset_admission_seconds", "Time to answer for a pod.", (), (*SHORT_BUCKETS, 1, 2, 5)
-        ),
-        expansion_unresolved_total=make.counter(
+        )
+        self.expansion_unresolved_total = make.counter(
             "expansion_unresolved_total", "References of pods that nothing resolves."
-        ),
-        pod_checks_dropped_total=make.counter(
+        )
+        self.pod_checks_dropped_total = make.counter(
             "pod_checks_dropped_total",
             "Pods not looked at for Events because too many waited, or took too much memory.",
-        ),
-        env_sources_dropped_total=make.counter(
+        )
+        self.env_sources_dropped_total = make.counter(
             "env_sources_dropped_total",
             "Pods whose ConfigMaps and Secrets were not looked into because they were too many or too large.",
-        ),
-        webhook_certificate_expiry_seconds=expiry,
-    )
+        )
+        self.webhook_certificate_expiry_seconds = make.gauge(
+            "webhook_certificate_expiry_seconds", "Time until the admission server's certificate expires."
+        )
+        """NaN as long as no admission server is served, which makes no alert."""
+        self.webhook_certificate_expiry_seconds.set(math.nan)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
 class ProcessMetrics:
     """The operator's process and its requests."""
 
-    live_ticks: series.PlainCounter
-    leader: Gauge
-    loop_lag_seconds: Histogram
-    request_result_total: Counter
-    """``code``, ``method``"""
-    request_latency_seconds: Histogram
-    """``verb``, ``url``"""
-    watch_errors_total: Counter
-    """``kind``, ``reason``"""
-    watch_up: Gauge
-    """``watch``"""
-    connections_closed_total: Counter
-    """``site``: admission or metrics, ``reason``; see :mod:`.connections`"""
-
-
-def process_metrics(make: Factory) -> ProcessMetrics:
-    """The families about the process."""
-    return ProcessMetrics(
-        live_ticks=make.plain_counter("live_ticks", "Goes up every 10 seconds."),
-        leader=make.gauge("leader", "1 if this replica leads, 0 if it stands by."),
-        loop_lag_seconds=make.histogram(
+    def __init__(self, make: Factory) -> None:
+        self.live_ticks = make.plain_counter("live_ticks", "Goes up every 10 seconds.")
+        self.leader = make.gauge("leader", "1 if this replica leads, 0 if it stands by.")
+        self.loop_lag_seconds = make.histogram(
             "event_loop_lag_seconds", "How late the event loop wakes.", (), (*SHORT_BUCKETS, 1, 2, 5)
-        ),
-        request_result_total=make.counter(
+        )
+        self.request_result_total = make.counter(
             "kubernetes_client_request_result_total", "Requests to the API server.", ("code", "method")
-        ),
-        request_latency_seconds=make.histogram(
+        )
+        self.request_latency_seconds = make.histogram(
             "kubernetes_client_request_latency_seconds",
             "Time of requests to the API server.",
             ("verb", "url"),
             REQUEST_BUCKETS,
-        ),
-        watch_errors_total=make.counter(
+        )
+        self.watch_errors_total = make.counter(
             "watch_errors_total", "Lists and watches that failed or broke.", ("kind", "reason")
-        ),
-        watch_up=make.gauge(
+        )
+        self.watch_up = make.gauge(
             "watch_up",
             "Whether a watch stands that the work depends on; 0 if it never came up or is down for a minute.",
             ("watch",),
-        ),
-        connections_closed_total=make.counter(
+        )
+        self.connections_closed_total = make.counter(
             "connections_closed_total",
             "Connections to the operator that it closed for a bound, or whose handshake failed.",
             ("site", "reason"),
-        ),
-    )
+        )
+        """``site``: admission or metrics, ``reason``; see :mod:`.connections`"""

@@ -21,7 +21,7 @@ from addon_operator.helm.releases import release_types, releases
 from addon_operator.kernel import json_types, names
 from addon_operator.kube.access import auth
 from addon_operator.kube.client import client
-from addon_operator.process.children import children
+from tests.fakes import programs
 
 WEB: Final = names.ModuleName("web")
 SLOW_HOOK = """\
@@ -84,7 +84,7 @@ class Site:
         self, *, timeout: float = 60.0, kubeconfig: pathlib.Path | None = None, **environ: str
     ) -> AsyncIterator[releases.ReleaseManager]:
         """A new manager, as a started operator has it."""
-        found = await binary.find(str(self.helm), os.environ, children.Children())
+        found = await binary.find(str(self.helm), os.environ, programs.programs())
         access = auth.load_access(kubeconfig or self.cluster.kubeconfig, None, None, os.environ)
         async with client.KubeClient(access) as api:
             target = command.HelmTarget(self.namespace, access.kubeconfig, access.context)
@@ -99,7 +99,7 @@ class Site:
                     target,
                     {**os.environ, **environ},
                     pathlib.Path(workspace),
-                    children.Children(),
+                    programs.programs(),
                     lambda _, text: self.warnings.append(text),
                 )
                 driver = environ.get("HELM_DRIVER", "")

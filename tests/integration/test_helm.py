@@ -14,7 +14,7 @@ from addon_operator.helm import helm_errors
 from addon_operator.helm.releases import release_types
 from addon_operator.kernel import json_types
 from addon_operator.modules import release
-from addon_operator.process.children import children
+from tests.fakes import programs
 from tests.integration.helm_site import ANY_HELM, CONFIG, SLOW_HOOK, WEB, Site
 
 pytestmark = pytest.mark.integration
@@ -221,7 +221,7 @@ async def test_an_upgrade_by_hand_is_seen_and_undone(site: Site, helm: pathlib.P
         await manager.ensure(site.asked(1))
         by_hand = ["upgrade", "web", str(site.module), "--set", "web.size=99", "--namespace", site.namespace]
         environ = {**os.environ, "KUBECONFIG": str(site.cluster.kubeconfig)}
-        assert (await children.Children().run([helm, *by_hand], env=environ)).exit_code == 0
+        assert (await programs.programs().run([helm, *by_hand], env=environ)).exit_code == 0
         outcome = await manager.ensure(site.asked(1, fresh=True))
     assert outcome.reason == "revision 2 was not made by this operator"
     assert site.get("configmap", "web")["data"]["size"] == "1"

@@ -7,7 +7,6 @@ that can hold up the operator, or the API server that waits for the verdict on a
 import contextlib
 import contextvars
 import pathlib
-import socket
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -232,16 +231,9 @@ class _Connection:
     """One process and the socket to it."""
 
     def __init__(self, memory_bytes: int) -> None:
-        ours, theirs = socket.socketpair()
-        self._socket = ours
+        script = pathlib.Path(values_worker_main.__file__)
+        self._process, self._socket = spawning.start_python(script, memory_bytes)
         self._learnt: set[str] = set()
-        try:
-            with theirs:
-                script = pathlib.Path(values_worker_main.__file__)
-                self._process = spawning.start_python(script, theirs.fileno(), memory_bytes)
-        except BaseException:
-            ours.close()
-            raise
 
     @property
     def knows(self) -> int:

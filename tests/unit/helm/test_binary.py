@@ -6,7 +6,7 @@ import stat
 import pytest
 
 from addon_operator.helm import binary
-from addon_operator.process.children import children
+from tests.fakes import programs
 
 PATH = "/usr/bin:/bin"
 
@@ -25,26 +25,26 @@ async def test_the_version_is_learnt_by_running_the_binary(
     tmp_path: pathlib.Path, printed: str, major: int, minor: int
 ) -> None:
     helm = script(tmp_path / "helm", f"[ \"$1\" = version ] && echo '{printed}'")
-    found = await binary.find(str(helm), {"PATH": PATH}, children.Children())
+    found = await binary.find(str(helm), {"PATH": PATH}, programs.programs())
     assert found == binary.HelmBinary(helm, printed, major, minor)
 
 
 async def test_without_a_setting_the_binary_comes_from_path(tmp_path: pathlib.Path) -> None:
     helm = script(tmp_path / "helm", "echo v3.19.0")
-    found = await binary.find(None, {"PATH": f"{tmp_path}:{PATH}"}, children.Children())
+    found = await binary.find(None, {"PATH": f"{tmp_path}:{PATH}"}, programs.programs())
     assert found.path == helm
 
 
 async def test_the_setting_may_name_a_binary_of_path(tmp_path: pathlib.Path) -> None:
     helm = script(tmp_path / "helm4", "echo v4.3.1")
-    found = await binary.find("helm4", {"PATH": f"{tmp_path}:{PATH}"}, children.Children())
+    found = await binary.find("helm4", {"PATH": f"{tmp_path}:{PATH}"}, programs.programs())
     assert found.path == helm
 
 
 async def test_the_setting_comes_before_path(tmp_path: pathlib.Path) -> None:
     script(tmp_path / "helm", "echo v3.19.0")
     other = script(tmp_path / "other", "echo v4.3.1")
-    found = await binary.find(str(other), {"PATH": f"{tmp_path}:{PATH}"}, children.Children())
+    found = await binary.find(str(other), {"PATH": f"{tmp_path}:{PATH}"}, programs.programs())
     assert found.version == "v4.3.1"
 
 
@@ -64,7 +64,7 @@ async def test_an_unusable_binary_gives_one_sentence_that_says_what_to_do(
 ) -> None:
     helm = script(tmp_path / "helm", body)
     with pytest.raises(binary.HelmBinaryError) as raised:
-        await binary.find(str(helm), {"PATH": PATH}, children.Children())
+        await binary.find(str(helm), {"PATH": PATH}, programs.programs())
     assert sentence in str(raised.value)
     assert str(helm) in str(raised.value)
     assert "install Helm 3.17 or newer" in str(raised.value)
@@ -72,23 +72,23 @@ async def test_an_unusable_binary_gives_one_sentence_that_says_what_to_do(
 
 async def test_no_helm_in_path_says_what_to_do(tmp_path: pathlib.Path) -> None:
     with pytest.raises(binary.HelmBinaryError, match=r"no 'helm' in PATH; install Helm 3\.17"):
-        await binary.find(None, {"PATH": str(tmp_path)}, children.Children())
+        await binary.find(None, {"PATH": str(tmp_path)}, programs.programs())
 
 
 async def test_a_setting_that_names_nothing_says_so(tmp_path: pathlib.Path) -> None:
     with pytest.raises(binary.HelmBinaryError, match=r"HELM_BIN_PATH names .*/nothing, which does not exist"):
-        await binary.find(str(tmp_path / "nothing"), {"PATH": PATH}, children.Children())
+        await binary.find(str(tmp_path / "nothing"), {"PATH": PATH}, programs.programs())
 
 
 async def test_a_setting_that_names_a_directory_says_so(tmp_path: pathlib.Path) -> None:
     with pytest.raises(binary.HelmBinaryError, match="which is a directory"):
-        await binary.find(str(tmp_path), {"PATH": PATH}, children.Children())
+        await binary.find(str(tmp_path), {"PATH": PATH}, programs.programs())
 
 
 async def test_a_file_that_is_not_executable_says_so(tmp_path: pathlib.Path) -> None:
     (tmp_path / "helm").write_text("echo v3.19.0\n")
     with pytest.raises(binary.HelmBinaryError, match="which is not executable"):
-        await binary.find(str(tmp_path / "helm"), {"PATH": PATH}, children.Children())
+        await binary.find(str(tmp_path / "helm"), {"PATH": PATH}, programs.programs())
 
 
 async def test_a_file_that_cannot_be_started_says_why(tmp_path: pathlib.Path) -> None:
@@ -96,4 +96,4 @@ async def test_a_file_that_cannot_be_started_says_why(tmp_path: pathlib.Path) ->
     helm.write_bytes(b"\x00not a program")
     helm.chmod(0o755)
     with pytest.raises(binary.HelmBinaryError, match=r"cannot start .*; install Helm"):
-        await binary.find(str(helm), {"PATH": PATH}, children.Children())
+        await binary.find(str(helm), {"PATH": PATH}, programs.programs())

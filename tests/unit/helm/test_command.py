@@ -6,7 +6,7 @@ import pytest
 
 from addon_operator.helm import binary, command, helm_errors
 from addon_operator.kernel import names
-from addon_operator.process.children import children
+from tests.fakes import programs
 
 WEB = names.ModuleName("web")
 
@@ -27,7 +27,7 @@ def helm(
         target or command.HelmTarget("addons"),
         {"PATH": "/usr/bin:/bin"},
         directory,
-        children.Children(),
+        programs.programs(),
         lambda module, text: told.append((module, text)),
     )
 

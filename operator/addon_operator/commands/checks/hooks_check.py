@@ -17,7 +17,7 @@ from addon_operator.commands.checks import hook_places
 from addon_operator.engine.hooks import hook_files, hook_runner
 from addon_operator.hook_contract.configuration import bindings, hook_config
 from addon_operator.process import start_errors
-from addon_operator.process.children import children
+from addon_operator.process.children import children, launcher
 
 _AT_ONCE_PER_CPU: Final = 2
 _AT_MOST_AT_ONCE: Final = 16
@@ -60,10 +60,13 @@ def check(
     environ: Mapping[str, str] = os.environ,
 ) -> Report:
     """Ask all hooks for their configuration, several at once; ``hook_env`` is the setting of that name."""
-    with tempfile.TemporaryDirectory(prefix="addon-operator-hooks-") as directory:
+    with (
+        tempfile.TemporaryDirectory(prefix="addon-operator-hooks-") as directory,
+        launcher.Launcher() as starter,
+    ):
         inherited = hook_environment.inherited(environ, hook_env)
         offered = hook_environment.offered(inherited, pathlib.Path(directory))
-        return asyncio.run(_Check(pathlib.Path(directory), offered).run(places))
+        return asyncio.run(_Check(pathlib.Path(directory), offered, starter).run(places))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -76,13 +79,15 @@ class _Asked:
 
 
 class _Check:
-    def __init__(self, directory: pathlib.Path, variables: Mapping[str, str]) -> None:
+    def __init__(
+        self, directory: pathlib.Path, variables: Mapping[str, str], starter: launcher.Launcher
+    ) -> None:
         self._runner = hook_runner.HookRunner(
             tmp_dir=directory,
             environment=variables,
             default_timeout=None,
             log=hook_runner.HookLog(_silent()),
-            programs=children.Children(),
+            programs=children.Children(starter),
         )
         at_once = min(_AT_MOST_AT_ONCE, _AT_ONCE_PER_CPU * (os.cpu_count() or 1))
         self._turns = asyncio.Semaphore(at_once)

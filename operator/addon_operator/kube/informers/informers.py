@@ -28,7 +28,7 @@ Place = tuple[str | None, str | None]
 """Namespace and name that one watch is limited to."""
 
 
-class Informers:
+class Informers(shared_watches.SharedWatches):
     """Follows objects of the API for many subscribers with as few watches as possible."""
 
     def __init__(
@@ -40,20 +40,8 @@ class Informers:
         tuning: reflector.Tuning | None = None,
     ) -> None:
         """``failed`` is called for each list or watch that fails."""
-        self._watches = shared_watches.SharedWatches(
-            kube, catalog, time, failed, tuning or reflector.Tuning()
-        )
+        super().__init__(kube, catalog, time, failed, tuning or reflector.Tuning())
         self._subscriptions: weakref.WeakSet[Subscription] = weakref.WeakSet()
-
-    @property
-    def alive(self) -> bool:
-        """Whether every watch is being worked on; one whose API server does not answer is."""
-        return self._watches.alive
-
-    @property
-    def watches(self) -> list[str]:
-        """What is watched, for people."""
-        return self._watches.paths
 
     def subscribe(
         self,
@@ -65,7 +53,7 @@ class Informers:
 
         A kind that the API server does not have is not an error: its objects are followed once it is there.
         """
-        subscription = Subscription(selection, projection, listener, self._watches)
+        subscription = Subscription(selection, projection, listener, self)
         self._subscriptions.add(subscription)
         return subscription
 
@@ -73,7 +61,7 @@ class Informers:
         """End all subscriptions and watches; no listener is called any more."""
         for subscription in tuple(self._subscriptions):
             subscription.close()
-        await self._watches.ended()
+        await self.ended()
 
 
 class Subscription:

@@ -30,6 +30,9 @@ _BY_CLASS: Final[tuple[tuple[type[Exception], str], ...]] = (
     (api_errors.BrokenAnswer, "broken_answer"),
 )
 _LASTING: Final = frozenset({"forbidden", "not_found", "unauthorized", "refused"})
+"""Reasons about which somebody has to do something, so that they are reported at once."""
+_STARTING_ANEW: Final = frozenset({"expired", "broken_answer", "refused"})
+"""Reasons for which the watch cannot go on from where it was."""
 _REFUSED: Final = frozenset({400, 422})
 """How API servers answer to parameters that they do not know."""
 _GONE: Final = 410
@@ -57,20 +60,6 @@ class Tuning:
     page_size: int = 500
     stream_lists: bool = True
     """Whether to ask for the first state as a stream, where the API server can do that."""
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Failure:
-    """The consequences of an error."""
-
-    reason: str
-    """One word for metrics."""
-    starts_anew: bool
-    """Whether the watch cannot go on from where it was."""
-    is_lasting: bool
-    """Whether somebody has to do something about it, so that it is reported at once."""
-    is_refusal: bool = False
-    """Whether the API server did not understand the request."""
 
 
 class _NewCacheError(Exception):
@@ -218,7 +207,7 @@ class Reflector:
         async with self._kube.stream(self.path.watch_request(version)) as content:
             yield ()
             async for lines in wire.batches(content.iter_any(), self._tuning.silence):
-                for part in _parts(lines):
+                for part in _parts(map(wire.read_line, lines)):
                     yield part
                     await asyncio.sleep(0)
 
@@ -227,38 +216,36 @@ class Reflector:
         while True:
             response = await self._kube.request(self.path.list_request(limit, token))
             page = wire.read_page(self.path.target, response.body)
-            count = 0
             yield ()
-            for events in _slices(page.events()):
-                yield events
-                count += len(events)
+            for part in _parts(page.events()):
+                yield part
                 await asyncio.sleep(0)
             token = page.next
             if not token:
                 yield wire.Bookmark(page.version, ends_initial_events=True)
                 return
-            limit = _next_limit(self._page_size, count, len(response.body))
+            limit = _next_limit(self._page_size, len(page.items), len(response.body))
 
     async def _fail(self, error: api_errors.KubernetesError) -> None:
-        failure = _assess(error)
-        self._failed(self.path.resource.kind, failure.reason)
+        reason = _reason(error)
+        self._failed(self.path.resource.kind, reason)
         self._failures += 1
         if not self._version:
-            self._change_way_to_list(failure)
-        if failure.starts_anew:
+            self._change_way_to_list(reason)
+        if reason in _STARTING_ANEW:
             self._version = ""
-        if failure.is_lasting or (self._failures > 1 and not self._was_answered):
+        if reason in _LASTING or (self._failures > 1 and not self._was_answered):
             for cache in self.caches:
                 cache.set_trouble(str(error))
-        self._note_absence(is_missing=failure.reason == "not_found")
+        self._note_absence(is_missing=reason == "not_found")
         jitter = self._time.jitter() / 2
         await self._time.sleep(self._tuning.backoff.after(self._failures, jitter))
 
-    def _change_way_to_list(self, failure: _Failure) -> None:
+    def _change_way_to_list(self, reason: str) -> None:
         """A list failed: a stream that is not understood, or breaks again, gives way to pages."""
         if self._stream_tries > 0:
-            self._stream_tries = 0 if failure.is_refusal else self._stream_tries - 1
-        elif failure.starts_anew:
+            self._stream_tries = 0 if reason == "refused" else self._stream_tries - 1
+        elif reason in _STARTING_ANEW:
             # The pages took longer than the API server keeps the state that they show.
             self._page_size = 0
 
@@ -274,44 +261,28 @@ class Reflector:
                 cache.note_gone()
 
 
-def _parts(lines: Iterable[bytes]) -> Iterator[Part]:
+def _parts(events: Iterable[wire.ObjectEvent | wire.Bookmark]) -> Iterator[Part]:
     """Runs of events, and bookmarks, in their order; an error comes after what stands before it."""
     batch: list[wire.ObjectEvent] = []
     size = 0
-    for line in lines:
-        try:
-            event = wire.read_line(line)
-        except api_errors.KubernetesError:
-            if batch:
-                yield batch
-            raise
-        if isinstance(event, wire.Bookmark):
-            if batch:
-                yield batch
-            yield event
-            batch, size = [], 0
-            continue
-        batch.append(event)
-        size += len(line)
-        if len(batch) == _BATCH_OBJECTS or size > _BATCH_BYTES:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch
-
-
-def _slices(events: Iterable[wire.ObjectEvent]) -> Iterator[list[wire.ObjectEvent]]:
-    iterator = iter(events)
-    while True:
-        batch: list[wire.ObjectEvent] = []
-        size = 0
-        for event in iterator:
+    try:
+        for event in events:
+            if isinstance(event, wire.Bookmark):
+                if batch:
+                    yield batch
+                yield event
+                batch, size = [], 0
+                continue
             batch.append(event)
             size += len(event.data)
             if len(batch) == _BATCH_OBJECTS or size > _BATCH_BYTES:
-                break
-        if not batch:
-            return
+                yield batch
+                batch, size = [], 0
+    except api_errors.KubernetesError:
+        if batch:
+            yield batch
+        raise
+    if batch:
         yield batch
 
 
@@ -322,29 +293,14 @@ def _next_limit(limit: int, count: int, size: int) -> int:
     return max(1, min(limit, _PAGE_BYTES * count // max(size, 1)))
 
 
-def _assess(error: api_errors.KubernetesError) -> _Failure:
-    """What follows from an error."""
-    reason = _reason(error)
-    return _Failure(
-        reason,
-        starts_anew=reason in ("expired", "broken_answer", "refused"),
-        is_lasting=reason in _LASTING,
-        is_refusal=reason == "refused",
-    )
-
-
 def _reason(error: api_errors.KubernetesError) -> str:
     if isinstance(error, wire.WatchFailed):
         return "expired" if error.code == _GONE else "error_event"
     for class_, reason in _BY_CLASS:
         if isinstance(error, class_):
             return reason
-    if isinstance(error, api_errors.ApiError):
-        return (
-            "refused"
-            if error.status in _REFUSED
-            else "server_error"
-            if error.status >= _SERVER_ERRORS
-            else "error"
-        )
-    return "error"
+    if not isinstance(error, api_errors.ApiError):
+        return "error"
+    if error.status in _REFUSED:
+        return "refused"
+    return "server_error" if error.status >= _SERVER_ERRORS else "error"

@@ -5,8 +5,8 @@ last cache of a path its watch.
 """
 
 import asyncio
-import dataclasses
 import logging
+from typing import NamedTuple
 
 from addon_operator.aio import waiting
 from addon_operator.kube.client import client
@@ -16,8 +16,7 @@ from addon_operator.kube.informers import informer_cache, object_selections, pro
 _log = logging.getLogger(__name__)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Running:
+class _Running(NamedTuple):
     reflector: reflector.Reflector
     task: asyncio.Task[None]
 
@@ -50,7 +49,7 @@ class SharedWatches:
         return not self._crashed
 
     @property
-    def paths(self) -> list[str]:
+    def watches(self) -> list[str]:
         """What is watched, for people."""
         return sorted(str(running.reflector.path) for running in self._running.values())
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from addon_operator.kernel import fencing
-from addon_operator.process.children import output, spawning
+from addon_operator.process.children import launcher, output, spawning
 from addon_operator.process.start_errors import ChildStartError
 
 __all__ = ["ChildResult", "ChildStartError", "Children", "KILL_GRACE"]
@@ -53,13 +53,9 @@ class ChildResult:
 class Children:
     """Starts programs and runs each to its end."""
 
-    def __init__(self, spawner: spawning.Spawner | None = None, fence: fencing.Fence = fencing.OPEN) -> None:
-        """Once ``fence`` says no, nothing is started.
-
-        Without a ``spawner`` this process starts children, and their ``max_rss_bytes`` is never less
-        than the peak of this process; with a :class:`.Launcher` it is their own.
-        """
-        self._spawner = spawner or spawning.DirectSpawner()
+    def __init__(self, starter: launcher.Launcher, fence: fencing.Fence = fencing.OPEN) -> None:
+        """``starter`` starts them; once ``fence`` says no, nothing is started."""
+        self._launcher = starter
         self._fence = fence
 
     async def run(  # noqa: PLR0913 - one parameter for each thing a caller may want to say
@@ -95,7 +91,7 @@ class Children:
             self._fence.check()
             started = time.monotonic()
             child = spawning.spawn(
-                self._spawner,
+                self._launcher,
                 argv,
                 env=env,
                 cwd=cwd,
@@ -122,7 +118,7 @@ class _Ending:
         self._started = started
         self.timed_out = False
         self.wall_seconds = 0.0
-        self.exit: spawning.Exit
+        self.exit: launcher.Exit
 
     async def wait(self, timeout: float | None, grace: float, streams: Sequence[output.DrainedPipe]) -> None:
         try:

@@ -4,6 +4,7 @@ See :mod:`.launcher_main` for the reason and for what the launcher does.
 """
 
 import contextlib
+import dataclasses
 import json
 import os
 import pathlib
@@ -15,17 +16,30 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final, Self
 
-from addon_operator.process.children import launcher_main, spawning
+from addon_operator.process.children import launcher_main
 
 _ANSWER_TIMEOUT: Final = 30.0
 _CLOSE_TIMEOUT: Final = 10.0
 _BYTES_PER_RSS_UNIT: Final = 1024
-_LOST: Final = spawning.Exit(-signal.SIGKILL, 0.0, 0.0, 0)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Exit:
+    """How a process ended and what it and those it waited for have used."""
+
+    code: int
+    """Exit code; the negative number of the signal if one ended it."""
+    user_cpu_seconds: float
+    system_cpu_seconds: float
+    max_rss_bytes: int
+
+
+_LOST: Final = Exit(-signal.SIGKILL, 0.0, 0.0, 0)
 """What is known of a child whose launcher was killed: nothing, so it counts as killed itself."""
 
 
 class Launcher:
-    """The operator's side of the launcher; a :class:`.Spawner`.
+    """The operator's side of the launcher. A process id stays its own until it is reaped.
 
     The process is started when it is first needed, and once more if it was killed. Belongs to one thread.
     """
@@ -54,7 +68,11 @@ class Launcher:
         stdout: int,
         stderr: int,
     ) -> int:
-        """Start a program; see :class:`.Spawner`."""
+        """Start a program in a session of its own with an empty standard input; its process id.
+
+        ``stdout`` and ``stderr`` are file descriptors; they stay the caller's to close. Raises
+        :class:`OSError` or :class:`ValueError` when the program cannot be started.
+        """
         if any("\0" in text for text in (*argv, *env, *env.values())):
             raise ValueError("embedded null byte")
         request = {"argv": [*argv], "env": {**env}, "cwd": str((cwd or pathlib.Path()).absolute())}
@@ -66,8 +84,8 @@ class Launcher:
         number = int(answer["errno"])
         raise OSError(number, os.strerror(number))
 
-    def reap(self, pid: int) -> spawning.Exit:
-        """Take the exit of a child; see :class:`.Spawner`."""
+    def reap(self, pid: int) -> Exit:
+        """Take the exit of a child that has ended; once."""
         if self._socket is None:
             return _LOST
         try:
@@ -77,7 +95,7 @@ class Launcher:
             return _LOST
         if not answer:
             return _LOST
-        return spawning.Exit(
+        return Exit(
             answer["exit_code"], answer["user"], answer["system"], answer["max_rss"] * _BYTES_PER_RSS_UNIT
         )
 

@@ -7,92 +7,14 @@ import asyncio
 import os
 import pathlib
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final, Protocol
 
 from addon_operator.process import start_errors
-from addon_operator.process.children import groups
-
-_BYTES_PER_RSS_UNIT: Final = 1024
-
-
-@dataclass(frozen=True, slots=True)
-class Exit:
-    """How a process ended and what it and those it waited for have used."""
-
-    code: int
-    """Exit code; the negative number of the signal if one ended it."""
-    user_cpu_seconds: float
-    system_cpu_seconds: float
-    max_rss_bytes: int
-
-
-class Spawner(Protocol):
-    """Starts and reaps processes. A process id stays its own until it is reaped.
-
-    The operator uses the :class:`.Launcher`; what is over in a moment needs none (:class:`DirectSpawner`).
-    """
-
-    def start(
-        self,
-        argv: Sequence[str],
-        *,
-        env: Mapping[str, str],
-        cwd: pathlib.Path | None,
-        stdout: int,
-        stderr: int,
-    ) -> int:
-        """Start a program in a session of its own with an empty standard input; its process id.
-
-        ``stdout`` and ``stderr`` are file descriptors; they stay the caller's to close. Raises
-        :class:`OSError` or :class:`ValueError` when the program cannot be started.
-        """
-        ...
-
-    def reap(self, pid: int) -> Exit:
-        """Take the exit of a process that has ended; once."""
-        ...
-
-
-class DirectSpawner:
-    """Starts processes from this one. The peak memory that they report is never below this one's own."""
-
-    def __init__(self) -> None:
-        self._processes: dict[int, subprocess.Popen[bytes]] = {}
-
-    def start(
-        self,
-        argv: Sequence[str],
-        *,
-        env: Mapping[str, str],
-        cwd: pathlib.Path | None,
-        stdout: int,
-        stderr: int,
-    ) -> int:
-        """Start a program; see :class:`Spawner`."""
-        process = subprocess.Popen(
-            [*argv],
-            env={**env},
-            cwd=cwd,
-            stdin=subprocess.DEVNULL,
-            stdout=stdout,
-            stderr=stderr,
-            start_new_session=True,
-        )
-        self._processes[process.pid] = process
-        return process.pid
-
-    def reap(self, pid: int) -> Exit:
-        """Take the exit of a process; see :class:`Spawner`."""
-        process = self._processes.pop(pid)
-        _, status, usage = os.wait4(pid, 0)
-        # Tells subprocess that the child is reaped, so that it never waits for that number again.
-        process.returncode = os.waitstatus_to_exitcode(status)
-        return Exit(process.returncode, usage.ru_utime, usage.ru_stime, usage.ru_maxrss * _BYTES_PER_RSS_UNIT)
+from addon_operator.process.children import groups, launcher
 
 
 class Spawned:
@@ -102,9 +24,9 @@ class Spawned:
     why the group is signalled only through this object.
     """
 
-    def __init__(self, pid: int, spawner: Spawner) -> None:
+    def __init__(self, pid: int, starter: launcher.Launcher) -> None:
         self._pid = pid
-        self._spawner = spawner
+        self._launcher = starter
         self._loop = asyncio.get_running_loop()
         self._exit = asyncio.Event()
         self._survivor: int | None = None
@@ -126,11 +48,11 @@ class Spawned:
         self._survivor = groups.living_member(self._pid, self._survivor)
         return self._survivor is not None
 
-    def reap(self) -> Exit:
+    def reap(self) -> launcher.Exit:
         """Take the exit of the child, which must have ended; once."""
         self._loop.remove_reader(self._pidfd)
         os.close(self._pidfd)
-        return self._spawner.reap(self._pid)
+        return self._launcher.reap(self._pid)
 
     def _on_exit(self) -> None:
         self._loop.remove_reader(self._pidfd)
@@ -139,7 +61,7 @@ class Spawned:
 
 
 def spawn(
-    spawner: Spawner,
+    starter: launcher.Launcher,
     argv: Sequence[str | pathlib.Path],
     *,
     env: Mapping[str, str],
@@ -153,37 +75,41 @@ def spawn(
     """
     words = [os.fspath(word) for word in argv]
     try:
-        pid = spawner.start(words, env=env, cwd=cwd, stdout=stdout, stderr=stderr)
+        pid = starter.start(words, env=env, cwd=cwd, stdout=stdout, stderr=stderr)
     except OSError as error:
         raise start_errors.explain(error, words[0], cwd) from error
     except ValueError as error:
         raise start_errors.ChildStartError(words[0], f"{error}") from error
     try:
-        return Spawned(pid, spawner)
+        return Spawned(pid, starter)
     except OSError as error:
         groups.send(pid, signal.SIGKILL)
-        spawner.reap(pid)
+        starter.reap(pid)
         raise start_errors.explain(error, words[0], cwd) from error
 
 
 def start_python(
-    script: pathlib.Path, descriptor: int, *arguments: object, options: Sequence[str] = ("-I",)
-) -> "subprocess.Popen[bytes]":
-    """Start a file of ours as a worker that talks through the socket ``descriptor``.
+    script: pathlib.Path, *arguments: object, options: Sequence[str] = ("-I",)
+) -> tuple["subprocess.Popen[bytes]", socket.socket]:
+    """Start a file of ours as a worker, and give our end of the socket through which it talks.
 
-    It gets no environment, which what it works out could read, and no output; ``options`` are those of the
-    interpreter. Raises :class:`.ChildStartError`.
+    Its first argument is the number of its own end. It gets no environment, which what it works out could
+    read, and no output; ``options`` are those of the interpreter. Raises :class:`.ChildStartError`.
     """
-    argv = [sys.executable, *options, str(script), str(descriptor), *map(str, arguments)]
-    try:
-        return subprocess.Popen(
-            argv,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            pass_fds=(descriptor,),
-            start_new_session=True,
-            env={},
-        )
-    except OSError as error:
-        raise start_errors.explain(error, argv[0], None) from error
+    ours, theirs = socket.socketpair()
+    argv = [sys.executable, *options, str(script), str(theirs.fileno()), *map(str, arguments)]
+    with theirs:
+        try:
+            process = subprocess.Popen(
+                argv,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                pass_fds=(theirs.fileno(),),
+                start_new_session=True,
+                env={},
+            )
+        except OSError as error:
+            ours.close()
+            raise start_errors.explain(error, argv[0], None) from error
+    return process, ours

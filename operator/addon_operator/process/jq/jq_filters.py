@@ -38,4 +38,3 @@ class JqFilters:
                 del self._plain[next(iter(self._plain))]
             self._plain[program] = plain_filters.PlainFilter.read(program)
         return self._plain[program]
-

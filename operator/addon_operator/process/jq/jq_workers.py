@@ -3,7 +3,6 @@
 import asyncio
 import dataclasses
 import pathlib
-import socket
 import subprocess
 from collections.abc import Iterator, Sequence
 from typing import Final, Self
@@ -54,13 +53,8 @@ class _Worker:
 
     @classmethod
     async def start(cls, memory_bytes: int) -> Self:
-        ours, theirs = socket.socketpair()
-        try:
-            with theirs:
-                process = _start_process(theirs.fileno(), memory_bytes)
-        except BaseException:
-            ours.close()
-            raise
+        script, libraries = pathlib.Path(jq_worker_main.__file__), pathlib.Path(jq.__file__).parent
+        process, ours = spawning.start_python(script, libraries, memory_bytes, options=("-I", "-S"))
         try:
             reader, writer = await asyncio.open_connection(sock=ours, limit=_READ_BUFFER)
         except BaseException:
@@ -236,8 +230,3 @@ def _too_slow(timeout: float) -> jq_programs.JqError:
 
 def _died() -> jq_programs.JqError:
     return jq_programs.JqError("the process that ran it was killed twice; does it need too much memory?")
-
-
-def _start_process(descriptor: int, memory_bytes: int) -> "subprocess.Popen[bytes]":
-    script, libraries = pathlib.Path(jq_worker_main.__file__), pathlib.Path(jq.__file__).parent
-    return spawning.start_python(script, descriptor, libraries, memory_bytes, options=("-I", "-S"))

@@ -22,10 +22,10 @@ from addon_operator.kernel.names import ModuleName
 from addon_operator.kube.client import api_errors
 from addon_operator.kube.objects import object_patches
 from addon_operator.modules import model
-from addon_operator.process.children import children
 from addon_operator.telemetry import hook_metrics, series
 from addon_operator.values import config_map, sources, store
 from addon_operator.values.patches import patches
+from tests.fakes import programs
 from tests.unit.engine import fakes
 
 WEB = ModuleName("web")
@@ -110,7 +110,7 @@ class Bench:
             environment={"PATH": "/usr/bin:/bin"},
             default_timeout=10,
             log=hook_runner.HookLog(structlog.get_logger()),
-            programs=children.Children(),
+            programs=programs.programs(),
         )
         outputs = hook_outputs.HookOutputs(
             cast("object_patches.ObjectPatcher", self.objects),

@@ -19,6 +19,7 @@ from addon_operator.hook_contract.configuration import bindings, hook_config
 from addon_operator.kernel import names
 from addon_operator.kernel.json_types import JsonObject
 from addon_operator.process.children import children
+from tests.fakes import programs
 
 MODULE = names.ModuleName("some-module")
 Records = list[MutableMapping[str, Any]]
@@ -50,7 +51,7 @@ def make_runner(tmp_path: pathlib.Path, records: Records) -> MakeRunner:
             "environment": {"PATH": os.environ["PATH"], "INHERITED": "yes"},
             "default_timeout": 20.0,
             "log": hook_runner.HookLog(logger, merge_json=merge_json),
-            "programs": children.Children(),
+            "programs": programs.programs(),
         }
         return hook_runner.HookRunner(**{**defaults, **settings})
 

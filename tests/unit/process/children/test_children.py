@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from addon_operator.process.children import children, groups
+from tests.fakes import programs
 
 ENV = {"PATH": os.environ["PATH"]}
 
@@ -29,18 +30,31 @@ def script(tmp_path: pathlib.Path) -> Callable[..., pathlib.Path]:
     return write
 
 
+@pytest.fixture(scope="module", autouse=True)
+def launcher_pid() -> str:
+    """The process that starts them all."""
+    before = children_of("self")
+    asyncio.run(programs.programs().run(["true"], env=ENV))
+    (pid,) = children_of("self") - before or children_of("self")
+    return pid
+
+
 @pytest.fixture(autouse=True)
-def nothing_left_behind() -> Iterator[None]:
+def nothing_left_behind(launcher_pid: str) -> Iterator[None]:
     """No test may leave an open descriptor or a zombie."""
+
+    def own_children() -> set[str]:
+        return children_of("self") | children_of(launcher_pid)
+
     pipes, processes = open_pipes(), own_children()
     yield
     assert open_pipes() <= pipes
     assert own_children() <= processes
 
 
-def own_children() -> set[str]:
-    """The processes that this one has started and not reaped."""
-    tasks = pathlib.Path("/proc/self/task").glob("*/children")
+def children_of(process: str) -> set[str]:
+    """The processes that it has started and not reaped."""
+    tasks = pathlib.Path(f"/proc/{process}/task").glob("*/children")
     return {pid for task in tasks for pid in task.read_text().split()}
 
 
@@ -60,7 +74,7 @@ def is_alive(pid: int) -> bool:
 async def first_line(script: pathlib.Path, **arguments: float) -> tuple[asyncio.Task[object], str]:
     """Start a script; the task that runs it, and the first line it wrote."""
     line = asyncio.get_running_loop().create_future()
-    run = children.Children().run([script], env=ENV, on_stdout_line=line.set_result, **arguments)  # type: ignore[arg-type]  # mypy does not match the keywords
+    run = programs.programs().run([script], env=ENV, on_stdout_line=line.set_result, **arguments)  # type: ignore[arg-type]  # mypy does not match the keywords
     return asyncio.create_task(run), await asyncio.wait_for(line, 10)
 
 
@@ -68,7 +82,7 @@ async def test_a_child_gets_exactly_the_given_environment_and_directory(
     script: Callable[..., pathlib.Path], tmp_path: pathlib.Path
 ) -> None:
     path = script('echo "$PWD $GREETING ${HOME-none}"')
-    result = await children.Children().run(
+    result = await programs.programs().run(
         [path], env={**ENV, "GREETING": "hi"}, cwd=tmp_path, capture_stdout=1000
     )
     assert result.stdout == f"{tmp_path} hi none\n".encode()
@@ -76,19 +90,19 @@ async def test_a_child_gets_exactly_the_given_environment_and_directory(
 
 
 async def test_the_standard_input_of_a_child_is_empty() -> None:
-    result = await children.Children().run(["cat"], env=ENV, timeout=10)
+    result = await programs.programs().run(["cat"], env=ENV, timeout=10)
     assert (result.exit_code, result.timed_out) == (0, False)
 
 
 async def test_the_exit_code_and_the_end_of_stderr_come_back(script: Callable[..., pathlib.Path]) -> None:
-    result = await children.Children().run([script("echo one >&2; echo two >&2; exit 3")], env=ENV)
+    result = await programs.programs().run([script("echo one >&2; echo two >&2; exit 3")], env=ENV)
     assert (result.exit_code, result.stderr_tail) == (3, "one\ntwo")
 
 
 async def test_a_child_that_dies_of_a_signal_has_its_negative_number(
     script: Callable[..., pathlib.Path],
 ) -> None:
-    result = await children.Children().run([script("kill -KILL $$")], env=ENV)
+    result = await programs.programs().run([script("kill -KILL $$")], env=ENV)
     assert result.exit_code == -signal.SIGKILL
 
 
@@ -104,14 +118,14 @@ async def test_lines_of_both_streams_reach_their_handlers_while_the_child_runs(
         out.append(line)
         heard.touch()
 
-    result = await children.Children().run(
+    result = await programs.programs().run(
         [path], env=ENV, on_stdout_line=on_out, on_stderr_line=err.append, timeout=10
     )
     assert (out, err, result.stdout) == (["out", "last"], ["err"], None)
 
 
 async def test_captured_output_is_cut_at_the_limit_and_says_so(script: Callable[..., pathlib.Path]) -> None:
-    result = await children.Children().run([script("printf 123456789")], env=ENV, capture_stdout=5)
+    result = await programs.programs().run([script("printf 123456789")], env=ENV, capture_stdout=5)
     assert (result.stdout, result.stdout_is_cut) == (b"12345", True)
 
 
@@ -119,15 +133,15 @@ async def test_many_megabytes_of_output_are_drained_without_being_kept(
     script: Callable[..., pathlib.Path],
 ) -> None:
     path = script("head -c 20000000 /dev/zero; head -c 1000000 /dev/zero >&2")
-    result = await children.Children().run([path], env=ENV, capture_stdout=10)
+    result = await programs.programs().run([path], env=ENV, capture_stdout=10)
     assert (result.exit_code, result.stdout, result.stdout_is_cut) == (0, bytes(10), True)
 
 
 async def test_cpu_time_is_that_of_the_child_itself() -> None:
     burn = "import time\nwhile time.process_time() < 0.06: pass"
     busy, idle = await asyncio.gather(
-        children.Children().run([sys.executable, "-I", "-S", "-c", burn], env=ENV),
-        children.Children().run(["sleep", "0.06"], env=ENV),
+        programs.programs().run([sys.executable, "-I", "-S", "-c", burn], env=ENV),
+        programs.programs().run(["sleep", "0.06"], env=ENV),
     )
     assert busy.user_cpu_seconds + busy.system_cpu_seconds >= 0.06
     assert idle.user_cpu_seconds + idle.system_cpu_seconds < 0.05
@@ -136,7 +150,7 @@ async def test_cpu_time_is_that_of_the_child_itself() -> None:
 
 async def test_cpu_time_includes_what_the_child_waited_for(script: Callable[..., pathlib.Path]) -> None:
     burn = "import time\nwhile time.process_time() < 0.05: pass"
-    result = await children.Children().run([script(f"{sys.executable} -I -S -c '{burn}'; exit 0")], env=ENV)
+    result = await programs.programs().run([script(f"{sys.executable} -I -S -c '{burn}'; exit 0")], env=ENV)
     assert result.user_cpu_seconds + result.system_cpu_seconds >= 0.05
 
 
@@ -144,7 +158,7 @@ async def test_a_timeout_ends_the_whole_group_with_sigterm(
     script: Callable[..., pathlib.Path], tmp_path: pathlib.Path
 ) -> None:
     path = script(f"sleep 100 & echo $! > {tmp_path}/pid; wait")
-    result = await children.Children().run([path], env=ENV, timeout=0.2)
+    result = await programs.programs().run([path], env=ENV, timeout=0.2)
     assert (result.timed_out, result.exit_code) == (True, -signal.SIGTERM)
     assert not is_alive(int((tmp_path / "pid").read_text()))
     assert result.wall_seconds < 5
@@ -152,7 +166,7 @@ async def test_a_timeout_ends_the_whole_group_with_sigterm(
 
 async def test_a_child_may_use_the_grace_to_clean_up(script: Callable[..., pathlib.Path]) -> None:
     path = script("trap 'echo cleaned; exit 7' TERM; sleep 100 & wait")
-    result = await children.Children().run([path], env=ENV, timeout=0.2, capture_stdout=100)
+    result = await programs.programs().run([path], env=ENV, timeout=0.2, capture_stdout=100)
     assert (result.timed_out, result.exit_code, result.stdout) == (True, 7, b"cleaned\n")
 
 
@@ -170,14 +184,14 @@ async def test_who_ignores_sigterm_is_killed_after_the_grace(
     script: Callable[..., pathlib.Path], tmp_path: pathlib.Path, text: str
 ) -> None:
     path = script(text.replace("FILE", f"{tmp_path}/pid"))
-    result = await children.Children().run([path], env=ENV, timeout=0.2, kill_grace=0.05)
+    result = await programs.programs().run([path], env=ENV, timeout=0.2, kill_grace=0.05)
     assert result.timed_out
     assert result.exit_code in {-signal.SIGKILL, -signal.SIGTERM}
     assert not is_alive(int((tmp_path / "pid").read_text()))
 
 
 async def test_a_stopped_child_is_ended_too(script: Callable[..., pathlib.Path]) -> None:
-    result = await children.Children().run([script("kill -STOP $$; sleep 100")], env=ENV, timeout=0.1)
+    result = await programs.programs().run([script("kill -STOP $$; sleep 100")], env=ENV, timeout=0.1)
     assert (result.timed_out, result.exit_code) == (True, -signal.SIGTERM)
 
 
@@ -187,7 +201,7 @@ async def test_a_process_left_behind_with_the_pipe_open_does_not_hold_up_the_res
     monkeypatch.setattr(children, "DRAIN_GRACE", 0.05)
     path = script(f"sleep 100 & echo $! > {tmp_path}/pid; echo done")
     begun = time.monotonic()
-    result = await children.Children().run([path], env=ENV, capture_stdout=100)
+    result = await programs.programs().run([path], env=ENV, capture_stdout=100)
     os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
     assert (result.exit_code, result.stdout) == (0, b"done\n")
     assert time.monotonic() - begun < 5
@@ -234,7 +248,7 @@ def test_a_loop_that_is_torn_down_leaves_no_child(
 async def test_many_children_at_once_each_get_their_own_result(script: Callable[..., pathlib.Path]) -> None:
     path = script("echo $1; exit $1")
     results = await asyncio.gather(
-        *(children.Children().run([path, str(code)], env=ENV, capture_stdout=10) for code in range(20))
+        *(programs.programs().run([path, str(code)], env=ENV, capture_stdout=10) for code in range(20))
     )
     assert [(result.exit_code, result.stdout) for result in results] == [
         (code, f"{code}\n".encode()) for code in range(20)
@@ -243,17 +257,17 @@ async def test_many_children_at_once_each_get_their_own_result(script: Callable[
 
 async def test_a_script_without_interpreter_line_is_explained(script: Callable[..., pathlib.Path]) -> None:
     with pytest.raises(children.ChildStartError, match=r"script\.sh: .*'#!/usr/bin/env bash'"):
-        await children.Children().run([script("echo x", head="")], env=ENV)
+        await programs.programs().run([script("echo x", head="")], env=ENV)
 
 
 async def test_a_missing_interpreter_is_named(script: Callable[..., pathlib.Path]) -> None:
     with pytest.raises(children.ChildStartError, match="interpreter /no/such/shell, which does not exist"):
-        await children.Children().run([script("", head="#!/no/such/shell -e\n")], env=ENV)
+        await programs.programs().run([script("", head="#!/no/such/shell -e\n")], env=ENV)
 
 
 async def test_windows_line_ends_are_recognised(script: Callable[..., pathlib.Path]) -> None:
     with pytest.raises(children.ChildStartError, match="CR LF"):
-        await children.Children().run([script("", head="#!/bin/bash\r\n")], env=ENV)
+        await programs.programs().run([script("", head="#!/bin/bash\r\n")], env=ENV)
 
 
 async def test_a_file_that_is_not_executable_is_named_with_the_remedy(tmp_path: pathlib.Path) -> None:
@@ -261,7 +275,7 @@ async def test_a_file_that_is_not_executable_is_named_with_the_remedy(tmp_path: 
     path.write_text("#!/bin/sh\n")
     path.chmod(stat.S_IRUSR)
     with pytest.raises(children.ChildStartError, match=f"chmod [+]x {path}"):
-        await children.Children().run([path], env=ENV)
+        await programs.programs().run([path], env=ENV)
 
 
 @pytest.mark.parametrize(
@@ -275,19 +289,19 @@ async def test_a_file_that_is_not_executable_is_named_with_the_remedy(tmp_path: 
 )
 async def test_a_program_that_cannot_be_started_gives_one_sentence(program: str, reason: str) -> None:
     with pytest.raises(children.ChildStartError, match=reason) as caught:
-        await children.Children().run([program], env=ENV)
+        await programs.programs().run([program], env=ENV)
     assert caught.value.program == program
     assert "\n" not in str(caught.value)
 
 
 async def test_a_missing_working_directory_is_named(tmp_path: pathlib.Path) -> None:
     with pytest.raises(children.ChildStartError, match=f"working directory {tmp_path}/gone"):
-        await children.Children().run(["true"], env=ENV, cwd=tmp_path / "gone")
+        await programs.programs().run(["true"], env=ENV, cwd=tmp_path / "gone")
 
 
 async def test_an_environment_beyond_the_kernels_limit_is_explained() -> None:
     with pytest.raises(children.ChildStartError, match="larger than the kernel takes"):
-        await children.Children().run(["true"], env={**ENV, "BIG": "x" * 5_000_000})
+        await programs.programs().run(["true"], env={**ENV, "BIG": "x" * 5_000_000})
 
 
 def test_a_group_without_living_member_is_recognised() -> None:

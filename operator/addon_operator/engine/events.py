@@ -3,8 +3,9 @@
 Whoever has something to report takes ``tell: Listener`` and calls it with one of these.
 """
 
-import dataclasses
 from collections.abc import Callable, Sequence
+
+import msgspec
 
 from addon_operator.engine import reactions, state
 from addon_operator.engine.queues import tasks
@@ -16,8 +17,11 @@ from addon_operator.process.children import children
 from addon_operator.values import sources, store
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class QueueChanged:
+Event = state.EngineEvent
+"""Everything that is reported."""
+
+
+class QueueChanged(Event, frozen=True):
     """A task came, went or was tried."""
 
     queue: str
@@ -28,15 +32,13 @@ class QueueChanged:
     """Failed tries of the first task."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class QueueGone:
+class QueueGone(Event, frozen=True):
     """A named queue is not used any more."""
 
     queue: str
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class QueueOperation:
+class QueueOperation(Event, frozen=True):
     """A single operation of a queue took so long; the names are those of the original."""
 
     queue: str
@@ -44,8 +46,7 @@ class QueueOperation:
     seconds: float
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class TaskStarted:
+class TaskStarted(Event, frozen=True):
     """A try of a task begins."""
 
     queue: str
@@ -54,8 +55,7 @@ class TaskStarted:
     """Seconds since it was queued or last tried."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class TaskFailed:
+class TaskFailed(Event, frozen=True):
     """A try of a task failed."""
 
     queue: str
@@ -65,8 +65,7 @@ class TaskFailed:
     """Seconds until the next try; ``None`` where failure is allowed."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class HookLabels:
+class HookLabels(msgspec.Struct, frozen=True):
     """The labels of a run in metrics and logs."""
 
     hook: str
@@ -76,24 +75,21 @@ class HookLabels:
     module: names.ModuleName | None = None
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class HookHolds:
+class HookHolds(Event, frozen=True):
     """The hook has run for so long, and what waits in its queue waits for it."""
 
     labels: HookLabels
     seconds: float
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class HookSucceeded:
+class HookSucceeded(Event, frozen=True):
     """The hook exited with 0 and its outputs were applied."""
 
     labels: HookLabels
     result: children.ChildResult
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class HookFailed:
+class HookFailed(Event, frozen=True):
     """The hook or one of its outputs failed."""
 
     labels: HookLabels
@@ -102,65 +98,56 @@ class HookFailed:
     allowed: bool
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class HooksRegistered:
+class HooksRegistered(Event, frozen=True):
     """The hooks of a module, or the global ones, printed their configuration."""
 
     module: names.ModuleName | None
     hooks: tuple[state.Hook, ...]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Warned:
+class Warned(Event, frozen=True):
     """Something is odd, in a sentence for the log."""
 
     text: str
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ModuleEvent:
+class ModuleEvent(Event, frozen=True):
     """Something that happened to a module."""
 
     module: names.ModuleName
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ModuleDecided:
+class ModuleDecided(Event, frozen=True):
     """A discovery found a module enabled or disabled."""
 
     verdict: model.Verdict
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ModuleRan(ModuleEvent):
+class ModuleRan(ModuleEvent, frozen=True):
     """A run of a module, or its failed try, ended."""
 
     activation: str
     seconds: float
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ModuleFailed(ModuleEvent):
+class ModuleFailed(ModuleEvent, frozen=True):
     """A try of a run failed, or of a delete."""
 
     deleting: bool = False
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ModuleGone(ModuleEvent):
+class ModuleGone(ModuleEvent, frozen=True):
     """The directory of a module is gone."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ModulesDiscovered:
+class ModulesDiscovered(Event, frozen=True):
     """A discovery found so many modules."""
 
     enabled: int
     modules: int
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ModulesReloaded:
+class ModulesReloaded(Event, frozen=True):
     """Modules changed on disk and were reloaded."""
 
     touched: Sequence[names.ModuleName]
@@ -168,57 +155,49 @@ class ModulesReloaded:
     """What is strange in them."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ReloadRefused:
+class ReloadRefused(Event, frozen=True):
     """Something that changed on disk is wrong; what was before stays in force."""
 
     problem: str
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class DiscoveryFailed:
+class DiscoveryFailed(Event, frozen=True):
     """A discovery failed, or a hook of an enabled module printed no valid configuration."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class RemovalDue:
+class RemovalDue(Event, frozen=True):
     """A module will be deleted or a release purged: the beginning of a sentence, and why."""
 
     what: str
     reason: str
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ReleaseEnsured(ModuleEvent):
+class ReleaseEnsured(ModuleEvent, frozen=True):
     """The release of a module is as it should be."""
 
     activation: str
     outcome: release_types.ReleaseOutcome
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ReleaseRemoved:
+class ReleaseRemoved(Event, frozen=True):
     """A release was uninstalled."""
 
     release: str
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class CrdApplied(ModuleEvent):
+class CrdApplied(ModuleEvent, frozen=True):
     """A CustomResourceDefinition of a module was written."""
 
     crd: str
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ConvergeStarted:
+class ConvergeStarted(Event, frozen=True):
     """A converge begins."""
 
     activation: str
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ConvergeEnded:
+class ConvergeEnded(Event, frozen=True):
     """A converge ended."""
 
     activation: str
@@ -227,8 +206,7 @@ class ConvergeEnded:
     """It gave way to a newer intent."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ConvergeUnsettled:
+class ConvergeUnsettled(Event, frozen=True):
     """``afterAll`` hooks changed global values in so many converges in a row; the next converge waits."""
 
     rounds: int
@@ -236,16 +214,14 @@ class ConvergeUnsettled:
     delay: float
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ConfigTaken:
+class ConfigTaken(Event, frozen=True):
     """An edit of the values ConfigMap was accepted."""
 
     change: store.ConfigChange
     reaction: reactions.Reaction
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ConfigRefused:
+class ConfigRefused(Event, frozen=True):
     """The values ConfigMap is wrong; reported once for each edit."""
 
     error: sources.ConfigMapError
@@ -261,28 +237,24 @@ class ConfigRefused:
         return "the last good values stay in force"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class BindingEvent:
+class BindingEvent(Event, frozen=True):
     """Something that happened to a binding of a hook."""
 
     hook: state.Hook
     binding: bindings.KubernetesBinding
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class BindingWaits(BindingEvent):
+class BindingWaits(BindingEvent, frozen=True):
     """The objects of a binding cannot be followed; reported once for each reason."""
 
     reason: str
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class BindingFollows(BindingEvent):
+class BindingFollows(BindingEvent, frozen=True):
     """The objects of a binding that waited are followed again."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class SnapshotChanged(BindingEvent):
+class SnapshotChanged(BindingEvent, frozen=True):
     """A snapshot holds so many objects."""
 
     objects: int
@@ -290,8 +262,7 @@ class SnapshotChanged(BindingEvent):
     """Bytes of JSON, if they are known."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ObjectsFiltered(BindingEvent):
+class ObjectsFiltered(BindingEvent, frozen=True):
     """The jqFilter of a binding was applied to so many objects."""
 
     count: int
@@ -299,8 +270,7 @@ class ObjectsFiltered(BindingEvent):
     """For all of them."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ChangesHandled(BindingEvent):
+class ChangesHandled(BindingEvent, frozen=True):
     """So many changes of objects were put where they belong."""
 
     count: int
@@ -308,21 +278,18 @@ class ChangesHandled(BindingEvent):
     """For all of them."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class BindingGone(BindingEvent):
+class BindingGone(BindingEvent, frozen=True):
     """A binding was ended."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class AbsentFound(ModuleEvent):
+class AbsentFound(ModuleEvent, frozen=True):
     """Resources of a module are absent and cannot be restored; a run is on its way."""
 
     resources: Sequence[str]
     reason: str
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ResourcesHealed(ModuleEvent):
+class ResourcesHealed(ModuleEvent, frozen=True):
     """Absent resources are back."""
 
     resources: Sequence[str]
@@ -330,16 +297,14 @@ class ResourcesHealed(ModuleEvent):
     """By Helm, and not restored from the record of the release."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class HealPostponed(ModuleEvent):
+class HealPostponed(ModuleEvent, frozen=True):
     """Something removes resources again and again; the next healing is so far away."""
 
     resources: Sequence[str]
     seconds: float
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class KindNotWatched:
+class KindNotWatched(Event, frozen=True):
     """Resources of the kind cannot be watched; reported once."""
 
     modules: Sequence[names.ModuleName]
@@ -347,51 +312,18 @@ class KindNotWatched:
     reason: str
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ResourcesShared:
+class ResourcesShared(Event, frozen=True):
     """Two modules have the same resources; reported when that changes."""
 
     modules: Sequence[names.ModuleName]
     resources: Sequence[str]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class MaintenanceChanged(ModuleEvent):
+class MaintenanceChanged(ModuleEvent, frozen=True):
     """Helm and healing leave the module alone from now on; with an empty mode no longer."""
 
     mode: str
 
-
-Event = (
-    QueueChanged
-    | QueueGone
-    | QueueOperation
-    | TaskStarted
-    | TaskFailed
-    | HookHolds
-    | HookSucceeded
-    | HookFailed
-    | HooksRegistered
-    | state.ModuleChanged
-    | ModuleDecided
-    | ModuleEvent
-    | Warned
-    | ModulesDiscovered
-    | ModulesReloaded
-    | ReloadRefused
-    | DiscoveryFailed
-    | RemovalDue
-    | ReleaseRemoved
-    | ConvergeStarted
-    | ConvergeEnded
-    | ConvergeUnsettled
-    | ConfigTaken
-    | ConfigRefused
-    | BindingEvent
-    | KindNotWatched
-    | ResourcesShared
-)
-"""Everything that is reported."""
 
 Listener = Callable[[Event], None]
 """Is called with each event, at once and in the engine's loop."""

@@ -5,6 +5,8 @@ import enum
 import pathlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+import msgspec
+
 from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import errors, names
 from addon_operator.modules import model
@@ -115,8 +117,11 @@ class ConvergeState(enum.Enum):
     IDLE = "idle"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ModuleChanged:
+class EngineEvent(msgspec.Struct, frozen=True):
+    """Something that happened in the engine; all but the next are in :mod:`.events`."""
+
+
+class ModuleChanged(EngineEvent, frozen=True):
     """The status of a module changed, or why it is enabled or disabled."""
 
     state: ModuleState

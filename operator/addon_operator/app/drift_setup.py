@@ -2,7 +2,7 @@
 
 import asyncio
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from addon_operator.engine import events, intents
 from addon_operator.engine.drift import drift, followed_releases, restoring, watched_resources
@@ -88,7 +88,6 @@ def drift_parts(
     values: store.ValuesStore,
     tell: events.Listener,
     inbox: intents.Inbox,
-    warn: Callable[[str], None],
     clock: clocks.Clock,
 ) -> DriftParts:
     """Make them, and the releases that they look after."""
@@ -103,7 +102,7 @@ def drift_parts(
         is_brought=lambda crd: bool(definitions.owners(crd)) or resources.has_definition(crd),
     )
     restored = drift.Drift(resources, restorer, cluster.deletions, tell, inbox, clock)
-    followed = followed_releases.FollowedReleases(manager, resources, restored, warn, clock)
+    followed = followed_releases.FollowedReleases(manager, resources, restored, tell, clock)
     made = module_releases.ModuleReleases(manager, values, restored, followed, tell, ignored=cluster.ignored)
-    guard = crd_guard.CrdGuard(definitions, cluster.informers, values.maintenance, warn, clock)
+    guard = crd_guard.CrdGuard(definitions, cluster.informers, values.maintenance, tell, clock)
     return DriftParts(restored, resources, followed, made, guard)

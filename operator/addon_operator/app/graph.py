@@ -17,7 +17,7 @@ from addon_operator.debug import debug_api, debug_render
 from addon_operator.engine import engine, events, intents, introspection, state
 from addon_operator.engine.bindings import hook_bindings, hook_tasks, schedules, triggers
 from addon_operator.engine.converge import converge, module_discovery, task_factory
-from addon_operator.engine.hooks import global_hooks, hook_outputs, hook_run, hook_runner
+from addon_operator.engine.hooks import hook_files, hook_outputs, hook_run, hook_runner
 from addon_operator.engine.modules import (
     module_crds,
     module_files,
@@ -62,10 +62,6 @@ class Parts:
     meters: metrics.Metrics
     log: structlog.typing.FilteringBoundLogger
     environ: Mapping[str, str]
-
-    def warn(self, text: str) -> None:
-        """Log a warning."""
-        self.log.warning(text)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -117,14 +113,11 @@ class Graph:
             jq_filters.JqFilters(parts.jq),
             schedules.Schedules(self._clock),
             self._tell,
-            parts.warn,
         )
         self._definitions = self._module_crds()
         self._drift = self._drift_parts()
         self._releases = self._drift.releases
-        self._module_hooks = module_hooks.ModuleHooks(
-            self._states, self._values, self._runner, self._tell, parts.warn
-        )
+        self._module_hooks = module_hooks.ModuleHooks(self._states, self._values, self._runner, self._tell)
         self._module_runner = module_run.ModuleRunner(
             self._states,
             self._module_hooks,
@@ -146,7 +139,8 @@ class Graph:
 
         Raises an :class:`.AddonOperatorError` when one of these is wrong.
         """
-        hooks = await global_hooks.load(self._settings.global_hooks_dir, self._runner, self._parts.warn)
+        files = hook_files.discover(hook_files.global_hooks_root(self._settings.global_hooks_dir))
+        hooks = await self._runner.load(files, self._tell)
         self._tell(events.HooksRegistered(None, hooks))
         await self._config.load_when_valid()
         made_of = self._steps(hooks)
@@ -239,9 +233,7 @@ class Graph:
             hook_metrics.HookMetrics(self._parts.meters.registry),
             self._parts.load_outputs,
         )
-        return hook_run.HookExecutor(
-            self._runner, self._values, outputs, self._states, self._tell, self._parts.warn
-        )
+        return hook_run.HookExecutor(self._runner, self._values, outputs, self._states, self._tell)
 
     def _object_patcher(self) -> object_patches.ObjectPatcher:
         return object_patches.ObjectPatcher(
@@ -250,12 +242,10 @@ class Graph:
 
     def _steps(self, hooks: tuple[state.Hook, ...]) -> task_factory.TaskFactory:
         return task_factory.TaskFactory(
-            self._states,
             self._values,
-            global_hooks.GlobalHooks(hooks, self._executor, self._bindings.snapshots),
+            task_factory.GlobalHooks(hooks, self._executor, self._bindings.snapshots),
             self._discovery(),
             self._module_runner,
-            self._releases,
             self._definitions,
             self._tell,
         )
@@ -277,7 +267,6 @@ class Graph:
             self._values,
             self._tell,
             self._inbox,
-            parts.warn,
             self._clock,
         )
 
@@ -294,10 +283,12 @@ class Graph:
             self._states,
             self._values,
             self._runner,
-            purge=plan.PurgePolicy(self._settings.helm_purge),
-            ignored_releases=self._parts.ignored_releases,
-            allow_empty=self._settings.allow_empty_modules,
-            tell=self._tell,
+            plan.RemovalPolicy(
+                plan.PurgePolicy(self._settings.helm_purge),
+                self._parts.ignored_releases,
+                self._settings.allow_empty_modules,
+            ),
+            self._tell,
         )
 
     def _source(self) -> config_map_source.ConfigMapSource:

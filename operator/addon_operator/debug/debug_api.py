@@ -144,10 +144,7 @@ class DebugApi:
 
     def main_queue(self) -> introspection.QueueRow:
         """The ``main`` queue."""
-        found = self._now.views.queue()
-        if found is None:
-            raise NotReadyError("there is no main queue yet; ask again in a moment")
-        return found
+        return self._now.views.main_queue()
 
     def queues(self, *, show_empty: bool) -> introspection.QueueList:
         """All queues; of empty ones only their number unless they are wanted."""

@@ -1,5 +1,6 @@
 """What happens in the engine, for metrics, the log, Kubernetes Events and Module objects.
 
+They are msgspec Structs, because making that many dataclasses is felt at each start.
 Whoever has something to report takes ``tell: Listener`` and calls it with one of these.
 """
 
@@ -15,7 +16,6 @@ from addon_operator.kernel import names
 from addon_operator.modules import model
 from addon_operator.process.children import children
 from addon_operator.values import sources, store
-
 
 Event = state.EngineEvent
 """Everything that is reported."""

@@ -11,8 +11,6 @@ from addon_operator.engine.queues import task_queue, tasks
 from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import json_types, names
 
-MAIN_QUEUE: Final = "main"
-
 RUNNING: Final = "running"
 WAITING: Final = "waiting"
 """Behind another task."""
@@ -127,7 +125,7 @@ class Introspection:
         clock: clocks.Clock,
         waiting: Callable[[str], Sequence[WaitingBinding]] = lambda _: (),
     ) -> None:
-        """``waiting`` gives the waiting bindings of an owner of tasks."""
+        """``queues`` gives ``main`` first; ``waiting`` gives the waiting bindings of an owner of tasks."""
         self._states = states
         self._queues = queues
         self._global_hooks = tuple(global_hooks)
@@ -173,19 +171,24 @@ class Introspection:
             if found.last_error_without_values
         }
 
-    def queue(self, name: str = MAIN_QUEUE) -> QueueRow | None:
-        """One queue, or ``None`` if there is none of that name."""
-        return next((self._queue(found) for found in self._queues() if found.name == name), None)
+    def main_queue(self) -> QueueRow:
+        """The ``main`` queue."""
+        return self._queue(self._queues()[0])
 
     def queues(self) -> QueueList:
         """All queues."""
-        rows = sorted(
-            map(self._queue, self._queues()), key=lambda row: (row["name"] != MAIN_QUEUE, row["name"])
-        )
+        rows = list(map(self._queue, self._queues()))
+        counts = [row["tasksCount"] for row in rows]
+        active = sum(count > 0 for count in counts[1:])
+        others: OtherQueues = {
+            "active": active,
+            "empty": len(counts) - 1 - active,
+            "tasks": sum(counts[1:]),
+        }
         return {
             "active": [row for row in rows if row["tasksCount"]],
             "empty": [row for row in rows if not row["tasksCount"]],
-            "summary": _summary(rows),
+            "summary": {"mainQueueTasks": counts[0], "otherQueues": others, "totalTasks": sum(counts)},
         }
 
     def _module(self, found: state.ModuleState) -> ModuleRow:
@@ -245,17 +248,6 @@ def _description(queue: str, task: tasks.Task) -> str:
     parts = (str(task.kind), queue, task.owner, task.hook, task.binding, task.activation)
     failures = (f"failures {task.attempts}",) if task.attempts else ()
     return ":".join(part for part in (*parts, *failures) if part)
-
-
-def _summary(rows: Sequence[QueueRow]) -> Summary:
-    main = sum(row["tasksCount"] for row in rows if row["name"] == MAIN_QUEUE)
-    others = [row["tasksCount"] for row in rows if row["name"] != MAIN_QUEUE]
-    active = sum(count > 0 for count in others)
-    return {
-        "mainQueueTasks": main,
-        "otherQueues": {"active": active, "empty": len(others) - active, "tasks": sum(others)},
-        "totalTasks": main + sum(others),
-    }
 
 
 def _rfc3339(seconds: float | None) -> str | None:

@@ -23,6 +23,17 @@ class PurgePolicy(enum.StrEnum):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class RemovalPolicy:
+    """Which releases a converge may remove."""
+
+    purge: PurgePolicy = PurgePolicy.OWN
+    ignored: frozenset[str] = frozenset()
+    """Those that are never touched (setting ``HELM_IGNORE_RELEASE`` and the operator's own)."""
+    allow_empty: bool = False
+    """Whether they are purged, too, when there is no module at all (setting ``ALLOW_EMPTY_MODULES``)."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Observed:
     """Everything that the plan depends on."""
 
@@ -32,9 +43,7 @@ class Observed:
     """Name of each release in the operator's namespace, and whether an addon-operator made it."""
     started: frozenset[names.ModuleName] = frozenset()
     """Modules whose hooks run in this process."""
-    purge: PurgePolicy = PurgePolicy.OWN
-    ignored_releases: frozenset[str] = frozenset()
-    """Releases that are never touched (setting ``HELM_IGNORE_RELEASE`` and the operator's own)."""
+    removals: RemovalPolicy = RemovalPolicy()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -73,7 +82,7 @@ def plan_converge(observed: Observed) -> ConvergePlan:
 
 
 def _deletes(observed: Observed, modules: Sequence[model.Module]) -> tuple[names.ModuleName, ...]:
-    removable = observed.releases.keys() - observed.ignored_releases
+    removable = observed.releases.keys() - observed.removals.ignored
     return tuple(
         module.name
         for module in reversed(modules)
@@ -88,12 +97,13 @@ def _stages(enabled: Sequence[model.Module]) -> tuple[Stage, ...]:
 
 
 def _purges(observed: Observed) -> tuple[str, ...]:
-    if observed.purge is PurgePolicy.OFF or any(module.problem for module in observed.modules):
+    removals = observed.removals
+    if removals.purge is PurgePolicy.OFF or any(module.problem for module in observed.modules):
         # Which release is that of a module whose module.yaml cannot be read is not known.
         return ()
     known = {str(module.name) for module in observed.modules}
-    unexplained = observed.releases.keys() - known - observed.ignored_releases
-    wanted = (name for name in unexplained if observed.purge is PurgePolicy.ALL or observed.releases[name])
+    unexplained = observed.releases.keys() - known - removals.ignored
+    wanted = (name for name in unexplained if removals.purge is PurgePolicy.ALL or observed.releases[name])
     return tuple(sorted(wanted, reverse=True))
 
 
@@ -105,4 +115,4 @@ def purge_reason(observed: Observed, release: str) -> str:
 
 def spared(observed: Observed) -> tuple[str, ...]:
     """Releases that would be purged for no other reason than that there is no module at all."""
-    return () if observed.modules else _purges(observed)
+    return () if observed.modules or observed.removals.allow_empty else _purges(observed)

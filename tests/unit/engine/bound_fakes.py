@@ -3,7 +3,7 @@
 import asyncio
 import dataclasses
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from addon_operator.engine import events, state
@@ -131,7 +131,6 @@ def bound_with_tasks(
     executor: "Hooks | hook_run.HookExecutor",
     cluster: Cluster,
     clock: clocks.Clock,
-    warn: Callable[[str], None] = print,
     tell: events.Listener = fakes.ignore,
     inbox: fakes.Inbox | None = None,
 ) -> Bound:
@@ -146,7 +145,7 @@ def bound_with_tasks(
         clock,
     )
     watches = cast("informers.Informers", cluster)
-    made = hook_bindings.HookBindings(tasks, watches, NoJq(), ticks, tell, warn)
+    made = hook_bindings.HookBindings(tasks, watches, NoJq(), ticks, tell)
     return queues, made, ticks, tasks
 
 
@@ -154,11 +153,10 @@ def bound(
     executor: "Hooks | hook_run.HookExecutor",
     cluster: Cluster,
     clock: clocks.Clock,
-    warn: Callable[[str], None],
     tell: events.Listener = fakes.ignore,
 ) -> tuple[queue_set.QueueSet, hook_bindings.HookBindings, schedules.Schedules]:
     """The same without the tasks, which only their bindings need."""
-    return bound_with_tasks(executor, cluster, clock, warn, tell)[:3]
+    return bound_with_tasks(executor, cluster, clock, tell)[:3]
 
 
 @dataclasses.dataclass(frozen=True)

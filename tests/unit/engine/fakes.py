@@ -49,6 +49,10 @@ class Heard(list[events.Event]):
         return [event for event in self if isinstance(event, kind)]
 
     @property
+    def warnings(self) -> list[str]:
+        return [event.text for event in self.of(events.Warned)]
+
+    @property
     def failures(self) -> list[tuple[str, str, float | None]]:
         """Owner, error and delay of each failed task."""
         return [(each.task.owner, str(each.error), each.delay) for each in self.of(events.TaskFailed)]

@@ -28,8 +28,7 @@ def observed(
         },
         releases=releases or {},
         started=frozenset(map(ModuleName, started)),
-        purge=purge,
-        ignored_releases=ignored,
+        removals=plan.RemovalPolicy(purge, ignored),
     )
 
 

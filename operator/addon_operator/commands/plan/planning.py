@@ -180,10 +180,12 @@ class _Planner:
             state.ModuleStates(list(self._modules.values()), _ignore),
             self._values,
             self._runner,
-            purge=plan.PurgePolicy(self._settings.helm_purge),
-            ignored_releases=self._ignored,
-            allow_empty=self._settings.allow_empty_modules,
-            tell=_ignore,
+            plan.RemovalPolicy(
+                plan.PurgePolicy(self._settings.helm_purge),
+                self._ignored,
+                self._settings.allow_empty_modules,
+            ),
+            _ignore,
         )
         revisions = await self._manager.observe_all()
         return await found.observe({name: revision.ours for name, revision in revisions.items()})

@@ -14,7 +14,7 @@ from addon_operator.engine.bindings import (
     schedules,
     triggers,
 )
-from addon_operator.engine.queues import queue_set, tasks
+from addon_operator.engine.queues import tasks
 from addon_operator.hook_contract import binding_contexts
 from addon_operator.hook_contract.configuration import bindings
 from addon_operator.kernel import errors
@@ -66,14 +66,12 @@ class HookBindings:
         jq: projections.JqRunner,
         ticks: schedules.Schedules,
         tell: events.Listener,
-        warn: Callable[[str], None],
     ) -> None:
         self._tasks = hook_tasks
         self._watches = watches
         self._jq = jq
         self._ticks = ticks
         self._tell = tell
-        self._warn = warn
         self._followed: dict[str, list[kubernetes_binding.FollowedBinding]] = {}
         self._hooks: dict[str, tuple[state.Hook, ...]] = {}
         self._ticking: set[str] = set()
@@ -102,9 +100,9 @@ class HookBindings:
                 one.go_late()
         due = [one for one in due if _is_due(one)]
         for one in due:
-            if one.binding.queue != queue_set.MAIN:
+            if one.binding.queue != bindings.MAIN_QUEUE:
                 one.request_synchronization()
-        in_main = [one for one in due if one.binding.queue == queue_set.MAIN]
+        in_main = [one for one in due if one.binding.queue == bindings.MAIN_QUEUE]
         grouped = itertools.groupby(in_main, key=lambda one: one.hook)
         return [SynchronizationRun(hook, tuple(one)) for hook, one in grouped]
 
@@ -119,7 +117,7 @@ class HookBindings:
         except errors.AddonOperatorError as error:
             if not allowed:
                 raise
-            self._warn(f"{error}; failure is allowed")
+            self._tell(events.Warned(f"{error}; failure is allowed"))
 
     def queue(self, due: SynchronizationRun, activation: str) -> tasks.Task:
         """Queue a Synchronization run in ``main``."""

@@ -15,7 +15,7 @@ from addon_operator.engine import events, intents, state
 from addon_operator.engine.bindings import triggers
 from addon_operator.engine.hooks import hook_outputs, hook_run
 from addon_operator.engine.queues import queue_set, tasks
-from addon_operator.hook_contract.configuration import hook_config
+from addon_operator.hook_contract.configuration import bindings, hook_config
 from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import errors
 
@@ -147,7 +147,7 @@ class HookTasks:
         run_for: Sequence[triggers.Trigger],
         activation: str,
         *,
-        queue: str = queue_set.MAIN,
+        queue: str = bindings.MAIN_QUEUE,
         allow_failure: bool = False,
     ) -> hook_outputs.HookEffects:
         """Run a hook now; bindings follow how their Synchronization goes.

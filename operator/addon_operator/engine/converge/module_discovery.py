@@ -35,18 +35,13 @@ class Discovery:
         states: state.ModuleStates,
         values: store.ValuesStore,
         runner: hook_runner.HookRunner,
-        *,
-        purge: plan.PurgePolicy,
-        ignored_releases: frozenset[str],
-        allow_empty: bool,
+        removals: plan.RemovalPolicy,
         tell: events.Listener,
     ) -> None:
         self._states = states
         self._values = values
         self._runner = runner
-        self._purge = purge
-        self._ignored_releases = ignored_releases
-        self._allow_empty = allow_empty
+        self._removals = removals
         self._tell = tell
 
     async def observe(self, releases: Mapping[str, bool]) -> plan.Observed:
@@ -60,10 +55,9 @@ class Discovery:
             verdicts=await self._verdicts(),
             releases=releases,
             started=self._states.started,
-            purge=self._purge,
-            ignored_releases=self._ignored_releases,
+            removals=self._removals,
         )
-        if not self._allow_empty and (spared := plan.spared(observed)):
+        if spared := plan.spared(observed):
             raise NoModulesError(spared[::-1])
         return observed
 
@@ -84,7 +78,7 @@ class Discovery:
         if not flag.enabled or script is None or not os.access(script, os.X_OK):
             return model.Verdict(module.name, flag.enabled, flag.reason)
         try:
-            result = await self._runner.enabled(
+            return await self._runner.enabled(
                 script,
                 module.name,
                 config_values=self._values.config_values(module.name),
@@ -94,5 +88,3 @@ class Discovery:
             raise
         except errors.AddonOperatorError as error:
             raise errors.ModuleError(module.name, str(error)) from error
-        said = "enabled" if result.enabled else "disabled"
-        return model.Verdict(module.name, result.enabled, result.reason or f"{said} by its enabled script")

@@ -5,10 +5,11 @@ from typing import Final
 
 from addon_operator.engine import events, state
 from addon_operator.engine.converge import module_discovery
-from addon_operator.engine.hooks import global_hooks
-from addon_operator.engine.modules import module_crds, module_releases, module_run
+from addon_operator.engine.hooks import hook_run
+from addon_operator.engine.modules import module_crds, module_run
 from addon_operator.engine.queues import tasks
-from addon_operator.hook_contract.configuration import hook_config
+from addon_operator.hook_contract import binding_contexts
+from addon_operator.hook_contract.configuration import bindings, hook_config
 from addon_operator.kernel import errors, names
 from addon_operator.modules import plan
 from addon_operator.values import store
@@ -19,26 +20,52 @@ DISCOVERY_RETRY = 5.0
 """Seconds between tries of a failing discovery."""
 
 
+class GlobalHooks:
+    """Makes tasks of global hooks."""
+
+    def __init__(
+        self,
+        hooks: Sequence[state.Hook],
+        executor: hook_run.HookExecutor,
+        snapshots: Callable[[state.Hook], binding_contexts.Snapshots],
+    ) -> None:
+        self.hooks = tuple(hooks)
+        self._executor = executor
+        self._snapshots = snapshots
+
+    def bound(self, binding: hook_config.LifecycleBinding, activation: str) -> Sequence[tasks.Task]:
+        """One task per hook with that binding, in order."""
+        return [self._task(hook, binding, activation) for hook in state.bound(self.hooks, binding)]
+
+    def _task(self, hook: state.Hook, binding: hook_config.LifecycleBinding, activation: str) -> tasks.Task:
+        async def run(_task: tasks.Task) -> None:
+            labels = events.HookLabels(hook.name, binding, bindings.MAIN_QUEUE, activation)
+            context = binding_contexts.lifecycle(binding, self._snapshots(hook))
+            await self._executor.run(hook, [context], labels)
+
+        return tasks.Task(
+            tasks.TaskKind.GLOBAL_HOOK_RUN, run, hook=hook.name, binding=binding, activation=activation
+        )
+
+
 class TaskFactory:
     """Makes tasks that are not queued yet."""
 
     def __init__(
         self,
-        states: state.ModuleStates,
         values: store.ValuesStore,
-        hooks: global_hooks.GlobalHooks,
+        hooks: GlobalHooks,
         discover: module_discovery.Discovery,
         runner: module_run.ModuleRunner,
-        releases: module_releases.ModuleReleases,
         definitions: module_crds.ModuleCrds,
         tell: events.Listener,
     ) -> None:
-        self._states = states
+        self._states = runner.states
         self._values = values
         self._hooks = hooks
         self._discovery = discover
         self._runner = runner
-        self._releases = releases
+        self._releases = runner.releases
         self._definitions = definitions
         self._tell = tell
         self._removals: frozenset[str] = frozenset()

@@ -1,10 +1,11 @@
 """Follows the resources of modules' releases: reads the manifest of each revision, watches what it holds."""
 
 import asyncio
-import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
+from addon_operator.aio import waiting
+from addon_operator.engine import events
 from addon_operator.engine.drift import drift, watched_resources
 from addon_operator.helm import helm_errors
 from addon_operator.helm.releases import releases
@@ -28,13 +29,13 @@ class FollowedReleases:
         manager: releases.ReleaseManager,
         resources: watched_resources.WatchedResources,
         restoring: drift.Drift,
-        warn: Callable[[str], None],
+        tell: events.Listener,
         clock: clocks.Clock,
     ) -> None:
         self._manager = manager
         self._resources = resources
         self._drift = restoring
-        self._warn = warn
+        self._tell = tell
         self._clock = clock
         self._wanted: dict[names.ModuleName, int] = {}
         self._followed: dict[names.ModuleName, int] = {}
@@ -69,7 +70,8 @@ class FollowedReleases:
         try:
             await self._follow(module)
         except helm_errors.ReleaseRecordError as error:
-            self._warn(f"module {module}: what is absent cannot be restored before Helm begins: {error}")
+            text = f"module {module}: what is absent cannot be restored before Helm begins: {error}"
+            self._tell(events.Warned(text))
             return
         unknown = await self._resources.settle(module, SETTLE)
         await self._drift.restore(module, unknown)
@@ -89,7 +91,8 @@ class FollowedReleases:
         try:
             found = await self._read(module)
         except errors.AddonOperatorError as error:
-            self._warn(f"what release {module} shares with other modules is not known: {error}")
+            text = f"what release {module} shares with other modules is not known: {error}"
+            self._tell(events.Warned(text))
             return ()
         return self._resources.of_others(module, found)
 
@@ -107,7 +110,7 @@ class FollowedReleases:
             try:
                 await self._follow(module)
             except errors.AddonOperatorError as error:
-                self._warn(f"module {module}: resources are not watched yet: {error}")
+                self._tell(events.Warned(f"module {module}: resources are not watched yet: {error}"))
                 self._not_before[module] = self._clock.monotonic() + RETRY
 
     async def _follow(self, module: names.ModuleName) -> None:
@@ -134,6 +137,4 @@ class FollowedReleases:
     async def _sleep(self) -> None:
         soonest = min((self._not_before.get(name, 0.0) for name in self._pending()), default=None)
         timeout = None if soonest is None else max(0.0, soonest - self._clock.monotonic())
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(timeout):
-                await self._wake.wait()
+        await waiting.wait_within(self._wake, timeout)

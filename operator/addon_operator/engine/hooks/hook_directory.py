@@ -8,8 +8,8 @@ import re
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Final
+from collections.abc import Iterable, Iterator
+from typing import Final, Self
 
 import orjson
 
@@ -29,7 +29,7 @@ class HookFileError(errors.AddonOperatorError):
 
 
 class HookDirectory:
-    """The files of one run, each known by the environment variable that tells the hook its path."""
+    """The files of one run, each known by the environment variable with its path."""
 
     def __init__(self, path: pathlib.Path, *, keep: bool) -> None:
         """``keep``: whether :meth:`remove` leaves it where it is."""
@@ -37,35 +37,49 @@ class HookDirectory:
         self._keep = keep
         self._files: dict[str, pathlib.Path] = {}
 
-    def write_inputs(self, documents: Mapping[str, JsonObject]) -> None:
-        """Write what the hook reads, as JSON.
+    @classmethod
+    @contextlib.contextmanager
+    def below(cls, tmp_dir: pathlib.Path, name: str, *, keep: bool) -> Iterator[Self]:
+        """Make a directory that only this user can enter; it is removed at the end unless ``keep``.
+
+        Raises :class:`HookFileError` when it cannot be made.
+        """
+        prefix = f"{_UNSAFE.sub('-', name)[:_NAME_CHARS]}-"
+        try:
+            tmp_dir.mkdir(mode=_PRIVATE_DIRECTORY, parents=True, exist_ok=True)
+            made = cls(pathlib.Path(tempfile.mkdtemp(prefix=prefix, dir=tmp_dir)), keep=keep)
+        except OSError as error:
+            raise _unwritable(tmp_dir, error) from error
+        try:
+            yield made
+        finally:
+            made.remove()
+
+    def write_json(self, variable: str, document: JsonObject) -> None:
+        """Write a document that the hook reads; raises what :meth:`write` raises."""
+        self.write(variable, (_json(document),))
+
+    def write(self, variable: str, pieces: Iterable[bytes] = ()) -> None:
+        """Make a file from pieces of its text; without any, for the hook to write to.
 
         Raises :class:`HookFileError` when the disk does not take it.
         """
-        for variable, document in documents.items():
-            self._create(variable, (_json(document),))
-
-    def write_text(self, variable: str, pieces: Iterable[bytes]) -> None:
-        """Write what the hook reads from pieces of its text.
-
-        Raises :class:`HookFileError` when the disk does not take it.
-        """
-        self._create(variable, pieces)
-
-    def make_outputs(self, variables: Iterable[str]) -> None:
-        """Make the empty files that the hook may write to.
-
-        Raises :class:`HookFileError` when the disk does not take them.
-        """
-        for variable in variables:
-            self._create(variable, ())
+        name, is_json, _ = variable.lower().partition("_path")
+        path = self.path / (f"{name}.json" if is_json else name)
+        try:
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _PRIVATE_FILE)
+            with open(descriptor, "wb") as file:  # noqa: PTH123 - pathlib opens no descriptors
+                file.writelines(pieces)
+        except OSError as error:
+            raise _unwritable(path, error) from error
+        self._files[variable] = path
 
     def environment(self) -> dict[str, str]:
-        """The variables with the paths."""
+        """Return the variables with the paths."""
         return {variable: str(path) for variable, path in self._files.items()}
 
     def read_output(self, variable: str) -> str:
-        """What the hook wrote; empty if it removed the file.
+        """Return what the hook wrote; empty if it removed the file.
 
         Raises :class:`HookFileError` when it is too large, no text, or no file any more.
         """
@@ -88,17 +102,6 @@ class HookDirectory:
         if not self._keep:
             shutil.rmtree(self.path, ignore_errors=True)
 
-    def _create(self, variable: str, pieces: Iterable[bytes]) -> None:
-        name, is_json, _ = variable.lower().partition("_path")
-        path = self.path / (f"{name}.json" if is_json else name)
-        try:
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _PRIVATE_FILE)
-            with open(descriptor, "wb") as file:  # noqa: PTH123 - pathlib opens no descriptors
-                file.writelines(pieces)
-        except OSError as error:
-            raise _unwritable(path, error) from error
-        self._files[variable] = path
-
     def _read(self, path: pathlib.Path, variable: str) -> bytes:
         # A hook may have put a pipe or a device there: opening must not block, and reading might never end.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -110,24 +113,6 @@ class HookDirectory:
             limit = MAX_OUTPUT_BYTES // (1024 * 1024)
             raise HookFileError(f"more than {limit} MiB were written to {variable}; write less in one run")
         return data
-
-
-@contextlib.contextmanager
-def private_directory(tmp_dir: pathlib.Path, name: str, *, keep: bool) -> Iterator[pathlib.Path]:
-    """A new directory below ``tmp_dir`` that only this user can enter; removed at the end unless ``keep``.
-
-    Raises :class:`HookFileError` when it cannot be made.
-    """
-    try:
-        tmp_dir.mkdir(mode=_PRIVATE_DIRECTORY, parents=True, exist_ok=True)
-        path = pathlib.Path(tempfile.mkdtemp(prefix=f"{_UNSAFE.sub('-', name)[:_NAME_CHARS]}-", dir=tmp_dir))
-    except OSError as error:
-        raise _unwritable(tmp_dir, error) from error
-    try:
-        yield path
-    finally:
-        if not keep:
-            shutil.rmtree(path, ignore_errors=True)
 
 
 def _json(document: JsonObject) -> bytes:

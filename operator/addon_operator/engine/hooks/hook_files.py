@@ -46,10 +46,13 @@ class HookFiles:
 
     executables: tuple[HookFile, ...] = ()
     """Sorted by name."""
-    warnings: tuple[str, ...] = ()
-    """Files that look like hooks and are none, one sentence each."""
     suspects: tuple[tuple[HookFile, str], ...] = ()
-    """The same files, each with the part of its sentence after the path."""
+    """Files that look like hooks and are none, each with the part of a sentence after its path."""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """One sentence for each of the suspects."""
+        return tuple(f"{file.path} {verdict}" for file, verdict in self.suspects)
 
     @property
     def go_hooks(self) -> tuple[str, ...]:
@@ -63,15 +66,21 @@ def global_hooks_root(directory: pathlib.Path) -> pathlib.Path:
     return hooks if hooks.is_dir() else directory
 
 
+def absolute(path: pathlib.Path, start: pathlib.Path) -> pathlib.Path:
+    """Return the absolute path of a file that is named from ``start``, which may be gone by now."""
+    while path.parts[:1] == ("..",):
+        start, path = start.parent, path.relative_to("..")
+    return start / path
+
+
 def command(hook: pathlib.Path) -> list[pathlib.Path]:
-    """The words that start a hook, independent of the working directory.
+    """Return the words that start the hook at this absolute path.
 
     A ``.py`` hook below a ``hooks`` directory that has a virtual environment ``venv`` is run by that one's
     Python, as the Go operator does; every other hook is started as it is.
     """
-    path = hook.absolute()
-    python = _venv_python(path) if path.suffix == ".py" else None
-    return [path] if python is None else [python, path]
+    python = _venv_python(hook) if hook.suffix == ".py" else None
+    return [hook] if python is None else [python, hook]
 
 
 def _venv_python(hook: pathlib.Path) -> pathlib.Path | None:
@@ -95,11 +104,9 @@ def discover(root: pathlib.Path) -> HookFiles:
         return HookFiles()
     found = sorted(_files(root, "", frozenset()), key=lambda file: file.name)
     verdicts = [(file, _verdict(file)) for file in found]
-    suspects = tuple((file, verdict) for file, verdict in verdicts if verdict is not None)
     return HookFiles(
         executables=tuple(file for file, verdict in verdicts if verdict is None),
-        warnings=tuple(f"{file.path} {verdict}" for file, verdict in suspects),
-        suspects=suspects,
+        suspects=tuple((file, verdict) for file, verdict in verdicts if verdict is not None),
     )
 
 

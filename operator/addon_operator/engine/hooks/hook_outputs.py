@@ -2,8 +2,8 @@
 
 import asyncio
 import dataclasses
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import Final, TypeVar
 
 from addon_operator.documents import document_stream
 from addon_operator.engine import state
@@ -16,6 +16,8 @@ from addon_operator.kube.objects import object_patches, own_deletions
 from addon_operator.telemetry import hook_metrics
 from addon_operator.values import section, store
 from addon_operator.values.patches import patches
+
+Read = TypeVar("Read")
 
 LARGE_CHARS: Final = 64 * 1024
 """From so many characters of documents on, YAML takes so long that it is not read in this process."""
@@ -68,10 +70,10 @@ class HookOutputs:
 
     async def check(self, hook: state.Hook, ran: hook_runner.HookRunResult) -> CheckedOutputs:
         """Read all outputs; raises an :class:`.AddonOperatorError` for the first that is wrong."""
-        objects = await self._read_objects(hook, ran.kubernetes_patch)
-        metrics = await _read_metrics(hook, ran.metrics)
-        values = await _read_patch(hook, hook_runner.VALUES_PATCH, ran.values_patch)
-        config_values = await _read_patch(hook, hook_runner.CONFIG_VALUES_PATCH, ran.config_values_patch)
+        objects = await self._read_objects(hook, ran.written[hook_runner.KUBERNETES_PATCH])
+        metrics = await _read(hook, ran, hook_runner.METRICS, metric_operations.parse) or ()
+        values = await _read(hook, ran, hook_runner.VALUES_PATCH, patches.parse_patch)
+        config_values = await _read(hook, ran, hook_runner.CONFIG_VALUES_PATCH, patches.parse_patch)
         config: JsonObject | None = None
         if config_values is not None:
             config = (await asyncio.to_thread(self._config.check, hook.module, config_values)).section
@@ -141,16 +143,14 @@ class HookOutputs:
         await self._objects.apply(operations, owner, _source(hook, hook_runner.KUBERNETES_PATCH))
 
 
-async def _read_patch(hook: state.Hook, variable: str, text: str) -> patches.ValuesPatch | None:
-    if not text.strip():
-        return None
-    return await asyncio.to_thread(patches.parse_patch, text, _source(hook, variable))
-
-
-async def _read_metrics(hook: state.Hook, text: str) -> tuple[metric_operations.Operation, ...]:
+async def _read(
+    hook: state.Hook, ran: hook_runner.HookRunResult, variable: str, parse: Callable[[str, str], Read]
+) -> Read | None:
+    """Read what the hook wrote to a file; ``None`` if that is nothing."""
+    text = ran.written[variable]
     if not text or text.isspace():
-        return ()
-    return await asyncio.to_thread(metric_operations.parse, text, _source(hook, hook_runner.METRICS))
+        return None
+    return await asyncio.to_thread(parse, text, _source(hook, variable))
 
 
 def _source(hook: state.Hook, variable: str) -> str:

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Iterable
 from typing import Final
 
 from addon_operator.engine import events, state
@@ -27,14 +27,12 @@ class HookExecutor:
         outputs: hook_outputs.HookOutputs,
         states: state.ModuleStates,
         tell: events.Listener,
-        warn: Callable[[str], None],
     ) -> None:
         self._runner = runner
         self._values = values
         self._outputs = outputs
         self._states = states
         self._tell = tell
-        self._warn = warn
 
     async def run(
         self,
@@ -90,7 +88,8 @@ class HookExecutor:
         try:
             await self._outputs.apply_after_failure(hook, failure.kubernetes_patch)
         except errors.AddonOperatorError as error:
-            self._warn(f"the hook failed, and what it wrote about that cannot be applied: {error}")
+            text = f"the hook failed, and what it wrote about that cannot be applied: {error}"
+            self._tell(events.Warned(text))
 
     @contextlib.asynccontextmanager
     async def _reported_when_long(self, labels: events.HookLabels) -> AsyncIterator[None]:

@@ -4,21 +4,22 @@ What the files mean is not the business of this module.
 """
 
 import asyncio
-import contextlib
+import functools
 import pathlib
 import signal
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, ParamSpec, TypeAlias, TypeVar
 
 import structlog
 
-from addon_operator.engine import state
+from addon_operator.engine import events, state
 from addon_operator.engine.hooks import hook_directory, hook_files
 from addon_operator.hook_contract import binding_contexts, hook_log_lines
 from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import durations, errors, names
 from addon_operator.kernel.json_types import JsonObject
+from addon_operator.modules import model
 from addon_operator.process.children import children
 
 BINDING_CONTEXT: Final = "BINDING_CONTEXT_PATH"
@@ -50,22 +51,11 @@ _Inputs: TypeAlias = Mapping[str, JsonObject]
 
 @dataclass(frozen=True, slots=True)
 class HookRunResult:
-    """How a successful run went, and what the hook wrote, as text."""
+    """How a successful run went, and what the hook wrote."""
 
     result: children.ChildResult
-    config_values_patch: str
-    values_patch: str
-    metrics: str
-    kubernetes_patch: str
-
-
-@dataclass(frozen=True, slots=True)
-class EnabledResult:
-    """The verdict of an ``enabled`` script."""
-
-    enabled: bool
-    reason: str
-    """What the script wrote to ``MODULE_ENABLED_REASON``, on one line; empty if nothing."""
+    written: Mapping[str, str]
+    """By the variable of each file that it may write to."""
 
 
 class HookRunError(errors.AddonOperatorError):
@@ -96,12 +86,12 @@ class EnabledScriptError(errors.ModuleError):
     def __init__(self, module: names.ModuleName, message: str, without_values: str = "") -> None:
         """``without_values`` is the message without what the script wrote, if that is in it."""
         super().__init__(module, f"its enabled script {message}")
-        self._told = without_values or message
+        self._without_values = without_values or message
 
     @property
     def without_values(self) -> str:
         """The same without what the script wrote."""
-        return f"module {self.module}: its enabled script {self._told}"
+        return f"module {self.module}: its enabled script {self._without_values}"
 
 
 def describe_failure(result: children.ChildResult, timeout: float | None = None) -> str:
@@ -172,12 +162,32 @@ class HookRunner:
         keep_tmp_files: bool = False,
         programs: children.Children,
     ) -> None:
-        self._tmp_dir = tmp_dir
+        self._directory = functools.partial(hook_directory.HookDirectory.below, tmp_dir, keep=keep_tmp_files)
         self._environment = dict(environment)
         self._default_timeout = default_timeout
         self._log = log
-        self._keep_tmp_files = keep_tmp_files
         self._programs = programs
+        # Relative paths are meant from here, and the directory itself may be removed later.
+        self._started_in = pathlib.Path.cwd()
+
+    async def load(
+        self, files: hook_files.HookFiles, tell: events.Listener, module: names.ModuleName | None = None
+    ) -> tuple[state.Hook, ...]:
+        """Ask the hooks of a module, or the global ones, for their configuration.
+
+        Raises :class:`.HookConfigError` for the first one that is invalid.
+        """
+        kind = hook_config.HookKind.GLOBAL if module is None else hook_config.HookKind.MODULE
+        place = "" if module is None else f"module {module}: "
+        for warning in files.warnings:
+            tell(events.Warned(place + warning))
+        hooks = []
+        for file in files.executables:
+            read = await self.config(file.path, kind)
+            for warning in read.warnings:
+                tell(events.Warned(place + warning))
+            hooks.append(state.Hook(file.name, file.path, read, module))
+        return tuple(hooks)
 
     async def config(self, hook_path: pathlib.Path, kind: hook_config.HookKind) -> hook_config.HookConfig:
         """Ask a hook for its configuration.
@@ -205,11 +215,12 @@ class HookRunner:
         return _config_text(await self._ask_for_config(hook_path), f"hook {hook_path}")
 
     async def _ask_for_config(self, hook_path: pathlib.Path) -> children.ChildResult:
+        path = hook_files.absolute(hook_path, self._started_in)
         try:
             return await self._programs.run(
-                [*hook_files.command(hook_path), "--config"],
+                [*hook_files.command(path), "--config"],
                 env=self._environment,
-                cwd=hook_path.parent,
+                cwd=path.parent,
                 timeout=min(CONFIG_TIMEOUT, self._default_timeout or CONFIG_TIMEOUT),
                 on_stderr_line=self._log.handler({"hook": str(hook_path)}, "stderr"),
                 capture_stdout=MAX_CONFIG_BYTES,
@@ -244,13 +255,7 @@ class HookRunner:
                 written = await _in_thread(_collect, files, _OUTPUTS)
             except hook_directory.HookFileError as error:
                 raise HookRunError(name, result, f"gave back nothing usable: {error}") from error
-        return HookRunResult(
-            result,
-            config_values_patch=written[CONFIG_VALUES_PATCH],
-            values_patch=written[VALUES_PATCH],
-            metrics=written[METRICS],
-            kubernetes_patch=written[KUBERNETES_PATCH],
-        )
+        return HookRunResult(result, written)
 
     async def enabled(
         self,
@@ -258,7 +263,7 @@ class HookRunner:
         module: names.ModuleName,
         config_values: JsonObject,
         values: JsonObject,
-    ) -> EnabledResult:
+    ) -> model.Verdict:
         """Ask a module's ``enabled`` script whether the module is enabled.
 
         Raises :class:`EnabledScriptError` when it fails or writes anything but ``true`` or ``false``.
@@ -275,14 +280,10 @@ class HookRunner:
         if _has_failed(result):
             told = f"{_ending(result, self._default_timeout)}; {_SEE_LOG}"
             raise EnabledScriptError(module, describe_failure(result, self._default_timeout), told)
-        return EnabledResult(
-            _verdict(module, written[ENABLED_RESULT]), " ".join(written[ENABLED_REASON].split())
-        )
-
-    @contextlib.contextmanager
-    def _directory(self, name: str) -> Iterator[hook_directory.HookDirectory]:
-        with hook_directory.private_directory(self._tmp_dir, name, keep=self._keep_tmp_files) as path:
-            yield hook_directory.HookDirectory(path, keep=self._keep_tmp_files)
+        is_enabled = _verdict(module, written[ENABLED_RESULT])
+        reason = " ".join(written[ENABLED_REASON].split())
+        said = "enabled" if is_enabled else "disabled"
+        return model.Verdict(module, is_enabled, reason or f"{said} by its enabled script")
 
     async def _start(
         self,
@@ -291,6 +292,7 @@ class HookRunner:
         log_fields: Mapping[str, str],
         timeout: float | None,
     ) -> children.ChildResult:
+        path = hook_files.absolute(path, self._started_in)
         return await self._programs.run(
             hook_files.command(path),
             env={**self._environment, **files.environment()},
@@ -334,9 +336,11 @@ def _prepare(
     contexts: Iterable[binding_contexts.Context] | None = None,
 ) -> None:
     if contexts is not None:
-        files.write_text(BINDING_CONTEXT, binding_contexts.document(contexts))
-    files.write_inputs(inputs)
-    files.make_outputs(outputs)
+        files.write(BINDING_CONTEXT, binding_contexts.document(contexts))
+    for variable, document in inputs.items():
+        files.write_json(variable, document)
+    for variable in outputs:
+        files.write(variable)
 
 
 def _collect(files: hook_directory.HookDirectory, outputs: Sequence[str]) -> dict[str, str]:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from addon_operator.aio import waiting
+from addon_operator.engine import events
 from addon_operator.engine.drift import drift_backoff
 from addon_operator.engine.modules import module_crds
 from addon_operator.kernel import clock as clocks
@@ -27,13 +28,13 @@ class CrdGuard:
         definitions: module_crds.ModuleCrds,
         watches: informers.Informers,
         maintenance: Callable[[names.ModuleName], str],
-        warn: Callable[[str], None],
+        tell: events.Listener,
         clock: clocks.Clock,
     ) -> None:
         self._definitions = definitions
         self._watches = watches
         self._maintenance = maintenance
-        self._warn = warn
+        self._tell = tell
         self._clock = clock
         self._backoffs = drift_backoff.DriftBackoffs()
         self._due: dict[str, float] = {}
@@ -56,7 +57,8 @@ class CrdGuard:
     def trouble(self, reason: str | None) -> None:
         """Without a watch they come back at the next start."""
         if reason is not None:
-            self._warn(f"deleted CustomResourceDefinitions of modules do not come back just now: {reason}")
+            text = f"deleted CustomResourceDefinitions of modules do not come back just now: {reason}"
+            self._tell(events.Warned(text))
 
     async def work(self) -> None:
         """Apply what is gone, until cancelled."""
@@ -81,7 +83,7 @@ class CrdGuard:
             try:
                 await self._definitions.restore(module)
             except errors.AddonOperatorError as error:
-                self._warn(f"{error}; it is tried again")
+                self._tell(events.Warned(f"{error}; it is tried again"))
                 self._due.update(dict.fromkeys(due, self._clock.monotonic() + RETRY))
         self._backoffs.restored(due, self._clock.monotonic())
 

@@ -1,10 +1,7 @@
 """The hooks of modules: found in their directories, and asked for their configuration."""
 
-from collections.abc import Callable
-
 from addon_operator.engine import events, state
 from addon_operator.engine.hooks import hook_files, hook_runner
-from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import errors, names
 from addon_operator.modules import model
 from addon_operator.values import store
@@ -19,13 +16,11 @@ class ModuleHooks:
         values: store.ValuesStore,
         runner: hook_runner.HookRunner,
         tell: events.Listener,
-        warn: Callable[[str], None],
     ) -> None:
         self._states = states
         self._values = values
         self._runner = runner
         self._tell = tell
-        self._warn = warn
 
     async def load(self, module: state.ModuleState) -> None:
         """Ask the module's hooks, unless that is done; raises what a wrong configuration raises."""
@@ -59,12 +54,4 @@ class ModuleHooks:
     async def _ask(self, module: model.Module) -> tuple[state.Hook, ...]:
         files = hook_files.discover(module.path / "hooks")
         self._states[module.name].go_hooks = files.go_hooks
-        for warning in files.warnings:
-            self._warn(f"module {module.name}: {warning}")
-        hooks = []
-        for file in files.executables:
-            read = await self._runner.config(file.path, hook_config.HookKind.MODULE)
-            for warning in read.warnings:
-                self._warn(f"module {module.name}: {warning}")
-            hooks.append(state.Hook(file.name, file.path, read, module.name))
-        return tuple(hooks)
+        return await self._runner.load(files, self._tell, module.name)

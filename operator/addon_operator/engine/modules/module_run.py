@@ -12,14 +12,12 @@ from addon_operator.engine.hooks import hook_run
 from addon_operator.engine.modules import module_hooks, module_releases
 from addon_operator.engine.queues import tasks
 from addon_operator.hook_contract import binding_contexts
-from addon_operator.hook_contract.configuration import hook_config
+from addon_operator.hook_contract.configuration import bindings, hook_config
 from addon_operator.kernel import errors, names
 from addon_operator.modules import model
 
 MAX_RERUNS: Final = 10
 """Runs in a row because ``afterHelm`` changed values, after which it counts as a failure."""
-
-MAIN_QUEUE: Final = "main"
 
 
 class ModuleRunner:
@@ -30,15 +28,17 @@ class ModuleRunner:
         states: state.ModuleStates,
         hooks: module_hooks.ModuleHooks,
         executor: hook_run.HookExecutor,
-        bindings: hook_bindings.HookBindings,
+        bound: hook_bindings.HookBindings,
         releases: module_releases.ModuleReleases,
         tell: events.Listener,
     ) -> None:
-        self._states = states
+        self.states = states
+        """The states of the modules."""
         self._module_hooks = hooks
         self._executor = executor
-        self._bindings = bindings
-        self._releases = releases
+        self._bindings = bound
+        self.releases = releases
+        """The releases of the modules."""
         self._tell = tell
 
     async def run(self, task: tasks.Task) -> None:
@@ -49,44 +49,44 @@ class ModuleRunner:
         Raises the error of the step that failed, or :class:`tasks.SupersededError` between two steps.
         """
         name = names.ModuleName(task.owner)
-        _begin_try(task, self._states[name])
-        self._states.mark(name, state.ModuleStatus.RUNNING)
+        _begin_try(task, self.states[name])
+        self.states.mark(name, state.ModuleStatus.RUNNING)
         began = time.monotonic()
         try:
-            await self._steps(task, self._states[name])
+            await self._steps(task, self.states[name])
         except tasks.SupersededError:
-            self._states.mark(name, state.ModuleStatus.PENDING)
+            self.states.mark(name, state.ModuleStatus.PENDING)
             raise
         except errors.AddonOperatorError as error:
-            self._states.mark(name, state.ModuleStatus.FAILED, error)
+            self.states.mark(name, state.ModuleStatus.FAILED, error)
             self._tell(events.ModuleFailed(name))
             raise
         finally:
-            self._states[name].last_run = time.time()
+            self.states[name].last_run = time.time()
             self._tell(events.ModuleRan(name, task.activation, time.monotonic() - began))
-        self._states.mark(name, state.ModuleStatus.READY, "")
+        self.states.mark(name, state.ModuleStatus.READY, "")
 
     async def delete(self, task: tasks.Task) -> None:
         """One try of a module's removal: ``beforeDeleteHelm``, uninstall, ``afterDeleteHelm``, forget it."""
         name = names.ModuleName(task.owner)
-        module = self._states[name]
+        module = self.states[name]
         _begin_try(task, module)
         # Enabled again before this ends, it starts up again.
         module.started = module.settled = False
         # The error of a run does not matter any more.
-        self._states.mark(name, state.ModuleStatus.DELETING, None if task.attempts else "")
+        self.states.mark(name, state.ModuleStatus.DELETING, None if task.attempts else "")
         try:
             await self._remove(task, module)
         except tasks.SupersededError:
             raise
         except errors.AddonOperatorError as error:
-            self._states.mark(name, state.ModuleStatus.DELETING, error)
+            self.states.mark(name, state.ModuleStatus.DELETING, error)
             self._tell(events.ModuleFailed(name, deleting=True))
             raise
         self._bindings.end(name)
         self._module_hooks.forget(name)
         module.reset()
-        self._states.mark(name, state.ModuleStatus.DISABLED, "")
+        self.states.mark(name, state.ModuleStatus.DISABLED, "")
 
     def mute(self, module: names.ModuleName) -> None:
         """Run no hooks of the module for events and ticks any more: it is about to be removed."""
@@ -137,7 +137,7 @@ class ModuleRunner:
             return
         fresh = task.converge is None or task.attempts > 0
         try:
-            await self._releases.ensure(module.module, task.activation, fresh=fresh)
+            await self.releases.ensure(module.module, task.activation, fresh=fresh)
         except errors.AddonOperatorError:
             # What the values or Helm lack may be what these hooks bring the next time.
             module.progress.repeat(hook_config.LifecycleBinding.BEFORE_HELM)
@@ -161,12 +161,12 @@ class ModuleRunner:
         _check(task, module.module)
         await self._module_hooks.load(module)
         name = module.module.name
-        if self._releases.exists(name):
+        if self.releases.exists(name):
             await self._run_hooks(task, module, hook_config.LifecycleBinding.BEFORE_DELETE_HELM)
             is_more = bool(state.bound(module.hooks or (), hook_config.LifecycleBinding.AFTER_DELETE_HELM))
-            await self._releases.remove(name, keep_record=is_more)
+            await self.releases.remove(name, keep_record=is_more)
         await self._run_hooks(task, module, hook_config.LifecycleBinding.AFTER_DELETE_HELM)
-        await self._releases.forget(name)
+        await self.releases.forget(name)
 
     async def _run_hooks(
         self, task: tasks.Task, module: state.ModuleState, binding: hook_config.LifecycleBinding
@@ -176,7 +176,9 @@ class ModuleRunner:
             if (binding, hook.name) in progress.hooks:
                 continue
             task.checkpoint()
-            labels = events.HookLabels(hook.name, binding, MAIN_QUEUE, task.activation, module.module.name)
+            labels = events.HookLabels(
+                hook.name, binding, bindings.MAIN_QUEUE, task.activation, module.module.name
+            )
             context = binding_contexts.lifecycle(binding, self._bindings.snapshots(hook))
             effects = await self._executor.run(hook, [context], labels)
             progress.hooks.add((binding, hook.name))

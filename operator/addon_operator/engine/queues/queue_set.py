@@ -4,13 +4,11 @@ import asyncio
 import collections
 import random
 from collections.abc import Callable
-from typing import Final
 
 from addon_operator.engine import events
 from addon_operator.engine.queues import task_queue, tasks
+from addon_operator.hook_contract.configuration import bindings
 from addon_operator.kernel import clock as clocks
-
-MAIN: Final = "main"
 
 
 class QueueSet:
@@ -34,16 +32,16 @@ class QueueSet:
         self._uses: collections.Counter[str] = collections.Counter()
         self._workers: dict[str, asyncio.Task[None]] = {}
         self._group: asyncio.TaskGroup | None = None
-        self.main = task_queue.TaskQueue(MAIN, tell=tell, clock=clock, parallelism=parallelism, rng=self._rng)
+        self.main = task_queue.TaskQueue(
+            bindings.MAIN_QUEUE, tell=tell, clock=clock, parallelism=parallelism, rng=self._rng
+        )
         """The queue that is always there."""
-        self._queues = {MAIN: self.main}
+        self._queues = {bindings.MAIN_QUEUE: self.main}
 
     @property
     def all(self) -> tuple[task_queue.TaskQueue, ...]:
         """All queues that there are now, ``main`` first, the others by name."""
-        return tuple(
-            self._queues[name] for name in sorted(self._queues, key=lambda name: (name != MAIN, name))
-        )
+        return (self.main, *(self._queues[name] for name in sorted(self._queues) if name != self.main.name))
 
     def __getitem__(self, name: str) -> task_queue.TaskQueue:
         """The queue of that name, made if there is none."""

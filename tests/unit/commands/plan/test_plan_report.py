@@ -80,7 +80,7 @@ def test_a_purge_is_a_change() -> None:
 
 @pytest.mark.parametrize(("ours", "words"), [(True, "addon-operator made it"), (False, "HELM_PURGE is all")])
 def test_a_purge_has_a_reason(ours: bool, words: str) -> None:
-    observed = plan.Observed([], {}, {"gone": ours}, purge=plan.PurgePolicy.ALL)
+    observed = plan.Observed([], {}, {"gone": ours}, removals=plan.RemovalPolicy(plan.PurgePolicy.ALL))
     (purge,) = plan_report.purges(observed, plan.plan_converge(observed))
     assert purge.release == "gone"
     assert words in purge.reason

@@ -25,9 +25,8 @@ class Bench:
         self.cluster = bound_fakes.Cluster()
         self.heard = fakes.Heard()
         self.hooks = bound_fakes.Hooks()
-        self.warnings: list[str] = []
         self.queues, self.bindings, self.ticks = bound_fakes.bound(
-            self.hooks, self.cluster, self.clock, self.warnings.append, self.heard.append
+            self.hooks, self.cluster, self.clock, self.heard.append
         )
         self.ticks.open()
         self.stopping = asyncio.Event()
@@ -255,7 +254,7 @@ async def test_an_allowed_failure_of_a_synchronization_is_told_and_done_with(ben
     bench.bindings.end(WEB)
     bench.hooks.fail["a.sh"] = 1
     await bench.start(hook("a.sh", pods(allowFailure=True)))
-    assert bench.warnings == ["hook a.sh failed; failure is allowed"]
+    assert bench.heard.warnings == ["hook a.sh failed; failure is allowed"]
     bench.cluster.put("Pod", "a")
     assert await bench.told() == ["a.sh: pods Synchronization", "a.sh: pods Added a"]
 

@@ -23,7 +23,7 @@ class Scripts:
     """Answers of ``enabled`` scripts by module."""
 
     def __init__(self) -> None:
-        self.answers: dict[str, hook_runner.EnabledResult | errors.AddonOperatorError] = {}
+        self.answers: dict[str, model.Verdict | errors.AddonOperatorError] = {}
         self.seen: dict[str, tuple[json_types.JsonObject, json_types.JsonObject]] = {}
 
     async def enabled(
@@ -32,7 +32,7 @@ class Scripts:
         module: ModuleName,
         config_values: json_types.JsonObject,
         values: json_types.JsonObject,
-    ) -> hook_runner.EnabledResult:
+    ) -> model.Verdict:
         self.seen[module] = (config_values, values)
         answer = self.answers[module]
         if isinstance(answer, errors.AddonOperatorError):
@@ -66,10 +66,8 @@ class Bench:
             state.ModuleStates(self.modules, fakes.ignore),
             values,
             cast("hook_runner.HookRunner", self.scripts),
-            purge=self.purge,
-            ignored_releases=frozenset({"kept"}),
-            allow_empty=self.allow_empty,
-            tell=self.heard.append,
+            plan.RemovalPolicy(self.purge, frozenset({"kept"}), self.allow_empty),
+            self.heard.append,
         )
         return await found.observe({"web": True, "foreign": False})
 
@@ -100,29 +98,17 @@ async def test_verdicts_come_in_run_order_whatever_the_order_on_disk(bench: Benc
     assert [event.verdict.module for event in bench.heard.of(events.ModuleDecided)] == ["api", "db", "web"]
 
 
-@pytest.mark.parametrize(
-    ("answer", "reason"),
-    [
-        (hook_runner.EnabledResult(False, "no nodes"), "no nodes"),
-        (hook_runner.EnabledResult(False, ""), "disabled by its enabled script"),
-        (hook_runner.EnabledResult(True, ""), "enabled by its enabled script"),
-    ],
-    ids=["with a reason", "disabled", "enabled"],
-)
-async def test_a_script_has_the_last_word_and_gives_the_reason(
-    bench: Bench, answer: hook_runner.EnabledResult, reason: str
-) -> None:
+async def test_a_script_has_the_last_word_and_gives_the_reason(bench: Bench) -> None:
     bench.module("web", script_mode=0o755)
-    bench.scripts.answers["web"] = answer
-    verdict = (await bench.observe()).verdicts[ModuleName("web")]
-    assert (verdict.enabled, verdict.reason) == (answer.enabled, reason)
+    answer = bench.scripts.answers["web"] = model.Verdict(ModuleName("web"), False, "no nodes")
+    assert (await bench.observe()).verdicts[ModuleName("web")] == answer
 
 
 async def test_a_script_sees_values_and_the_modules_that_are_enabled_before_it(bench: Bench) -> None:
     bench.module("db", 10)
     bench.module("off", 15)
     bench.module("web", 20, script_mode=0o755)
-    bench.scripts.answers["web"] = hook_runner.EnabledResult(True, "")
+    bench.scripts.answers["web"] = model.Verdict(ModuleName("web"), True, "")
     await bench.observe({"web": "color: red"})
     config, values = bench.scripts.seen["web"]
     assert config["web"] == {"color": "red"}
@@ -156,7 +142,7 @@ async def test_what_was_observed_is_all_that_the_plan_needs(bench: Bench) -> Non
     bench.module("web")
     observed = await bench.observe()
     assert observed.releases == {"web": True, "foreign": False}
-    assert (observed.purge, observed.ignored_releases) == (plan.PurgePolicy.ALL, frozenset({"kept"}))
+    assert observed.removals == plan.RemovalPolicy(plan.PurgePolicy.ALL, frozenset({"kept"}))
     assert plan.plan_converge(observed).purges == ("foreign",)
 
 

@@ -7,9 +7,10 @@ from typing import cast
 import pytest
 
 from addon_operator.engine import events, state
+from addon_operator.engine.bindings import hook_bindings
 from addon_operator.engine.converge import module_discovery, task_factory
-from addon_operator.engine.hooks import global_hooks
-from addon_operator.engine.modules import module_crds, module_releases, module_run
+from addon_operator.engine.hooks import hook_run
+from addon_operator.engine.modules import module_crds, module_hooks, module_releases, module_run
 from addon_operator.kernel import errors, names
 from addon_operator.modules import model, plan
 from addon_operator.values import store
@@ -41,13 +42,19 @@ class Releases:
 def factory(
     states: state.ModuleStates, discovery: Discovery, releases: Releases, heard: fakes.Heard
 ) -> task_factory.TaskFactory:
-    return task_factory.TaskFactory(
+    runner = module_run.ModuleRunner(
         states,
-        cast("store.ValuesStore", None),
-        cast("global_hooks.GlobalHooks", None),
-        cast("module_discovery.Discovery", discovery),
-        cast("module_run.ModuleRunner", None),
+        cast("module_hooks.ModuleHooks", None),
+        cast("hook_run.HookExecutor", None),
+        cast("hook_bindings.HookBindings", None),
         cast("module_releases.ModuleReleases", releases),
+        heard.append,
+    )
+    return task_factory.TaskFactory(
+        cast("store.ValuesStore", None),
+        cast("task_factory.GlobalHooks", None),
+        cast("module_discovery.Discovery", discovery),
+        runner,
         cast("module_crds.ModuleCrds", None),
         heard.append,
     )

@@ -127,11 +127,19 @@ def test_global_hooks_are_in_the_directory_hooks_if_there_is_one(tmp_path: pathl
     assert hook_files.global_hooks_root(tmp_path) == tmp_path / "hooks"
 
 
-def test_a_hook_is_started_as_it_is(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hook_is_started_as_it_is(tmp_path: pathlib.Path) -> None:
     make(tmp_path, "hooks/hook.sh", "hooks/hook.py", "hooks/venv/bin/python")
-    monkeypatch.chdir(tmp_path)
     for name in ("hooks/hook.sh", "hooks/hook.py"):
-        assert hook_files.command(pathlib.Path(name)) == [tmp_path / name]
+        assert hook_files.command(tmp_path / name) == [tmp_path / name]
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [("hooks/a.sh", "/x/y/hooks/a.sh"), ("../../hooks/a.sh", "/hooks/a.sh"), ("/hooks/a.sh", "/hooks/a.sh")],
+    ids=["below", "beside", "absolute"],
+)
+def test_a_path_is_meant_from_the_directory_of_the_start(path: str, expected: str) -> None:
+    assert hook_files.absolute(pathlib.Path(path), pathlib.Path("/x/y")) == pathlib.Path(expected)
 
 
 def test_a_hook_in_python_is_started_by_the_virtual_environment_of_its_module(tmp_path: pathlib.Path) -> None:

@@ -97,7 +97,6 @@ class Bench:
         self.root = root
         self.order: list[str] = []
         self.is_current = True
-        self.warnings: list[str] = []
         self.large = 0
         self.config_map = ConfigMap(self.order)
         self.objects = Objects(self.order)
@@ -121,9 +120,7 @@ class Bench:
         )
         self.states = state.ModuleStates([model.Module(WEB, 1, root)], fakes.ignore)
         self.states.enabled = (WEB,)
-        self.executor = hook_run.HookExecutor(
-            runner, self.values, outputs, self.states, self.heard.append, self.warnings.append
-        )
+        self.executor = hook_run.HookExecutor(runner, self.values, outputs, self.states, self.heard.append)
 
     def _load_large(self, text: str) -> Sequence[JsonValue]:
         self.large += 1
@@ -288,7 +285,7 @@ async def test_a_mistake_in_that_does_not_hide_the_failure(bench: Bench, written
     bench.objects.error = api_errors.KubernetesError("refused")
     with pytest.raises(hook_runner.HookRunError, match="exit code 3"):
         await bench.run({"KUBERNETES_PATCH_PATH": written}, exit_code=3)
-    (warning,) = bench.warnings
+    (warning,) = bench.heard.warnings
     assert warning.startswith("the hook failed, and what it wrote about that cannot be applied: ")
 
 

@@ -18,6 +18,7 @@ from addon_operator.hook_contract import binding_contexts
 from addon_operator.hook_contract.configuration import bindings, hook_config
 from addon_operator.kernel import names
 from addon_operator.kernel.json_types import JsonObject
+from addon_operator.modules import model
 from addon_operator.process.children import children
 from tests.fakes import programs
 
@@ -109,13 +110,16 @@ async def test_a_hook_reads_its_contexts_and_values_and_its_patches_come_back(
         """
     )
     done = await run_hook(runner, path)
-    assert json.loads(done.values_patch) == {
+    assert json.loads(done.written[hook_runner.VALUES_PATCH]) == {
         "context": [{"binding": "beforeHelm", "snapshots": {}}],
         "config": CONFIG_VALUES,
         "values": GIVEN,
     }
-    assert (done.config_values_patch, done.metrics) == ("config-patch\n", "metric\nmetric\n")
-    assert done.kubernetes_patch == '{"operation": "Create"}\n'
+    assert (done.written[hook_runner.CONFIG_VALUES_PATCH], done.written[hook_runner.METRICS]) == (
+        "config-patch\n",
+        "metric\nmetric\n",
+    )
+    assert done.written[hook_runner.KUBERNETES_PATCH] == '{"operation": "Create"}\n'
     assert done.result.exit_code == 0
 
 
@@ -127,14 +131,14 @@ async def test_a_hook_in_python_works_as_well(runner: hook_runner.HookRunner, ho
         name="hook.py",
         head=f"#!{sys.executable} -IS",
     )
-    assert (await run_hook(runner, path)).values_patch == "3"
+    assert (await run_hook(runner, path)).written[hook_runner.VALUES_PATCH] == "3"
 
 
 async def test_outputs_that_were_not_written_or_were_removed_are_empty(
     runner: hook_runner.HookRunner, hook: WriteHook
 ) -> None:
     done = await run_hook(runner, hook('rm "$METRICS_PATH"'))
-    assert (done.values_patch, done.config_values_patch, done.metrics, done.kubernetes_patch) == ("",) * 4
+    assert list(done.written.values()) == [""] * 4
 
 
 async def test_integers_beyond_64_bits_reach_the_hook_exactly(
@@ -142,7 +146,7 @@ async def test_integers_beyond_64_bits_reach_the_hook_exactly(
 ) -> None:
     values: JsonObject = {"global": {"big": 2**80, "text": "\ud800"}}
     done = await run_hook(runner, hook('cat "$VALUES_PATH" > "$VALUES_JSON_PATCH_PATH"'), values=values)
-    assert json.loads(done.values_patch) == values
+    assert json.loads(done.written[hook_runner.VALUES_PATCH]) == values
 
 
 async def test_a_hook_gets_the_operators_environment_no_argument_and_its_own_directory(
@@ -150,16 +154,16 @@ async def test_a_hook_gets_the_operators_environment_no_argument_and_its_own_dir
 ) -> None:
     path = hook('echo "$# $INHERITED $PWD" > "$METRICS_PATH"')
     done = await run_hook(runner, path)
-    assert done.metrics == f"0 yes {path.parent}\n"
+    assert done.written[hook_runner.METRICS] == f"0 yes {path.parent}\n"
 
 
 async def test_a_hook_named_by_a_relative_path_is_found(
-    runner: hook_runner.HookRunner, hook: WriteHook, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+    make_runner: MakeRunner, hook: WriteHook, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = hook('pwd > "$METRICS_PATH"')
     monkeypatch.chdir(tmp_path)
-    done = await run_hook(runner, path.relative_to(tmp_path))
-    assert done.metrics == f"{path.parent}\n"
+    done = await run_hook(make_runner(), path.relative_to(tmp_path))
+    assert done.written[hook_runner.METRICS] == f"{path.parent}\n"
 
 
 async def test_the_files_are_private_and_gone_after_the_run(
@@ -167,7 +171,7 @@ async def test_the_files_are_private_and_gone_after_the_run(
 ) -> None:
     path = hook('cd "$(dirname "$VALUES_PATH")"; stat -c "%a" . * | sort -u > "$METRICS_PATH"')
     done = await run_hook(runner, path)
-    assert done.metrics.split() == ["600", "700"]
+    assert done.written[hook_runner.METRICS].split() == ["600", "700"]
     assert list((tmp_path / "tmp").iterdir()) == []
     assert stat.S_IMODE((tmp_path / "tmp").stat().st_mode) == 0o700
 
@@ -175,7 +179,7 @@ async def test_the_files_are_private_and_gone_after_the_run(
 async def test_two_runs_at_once_do_not_meet(runner: hook_runner.HookRunner, hook: WriteHook) -> None:
     path = hook('cat "$VALUES_PATH" > "$METRICS_PATH"')
     runs = await asyncio.gather(*(run_hook(runner, path, values={"n": n}) for n in range(5)))
-    assert [run.metrics for run in runs] == [f'{{"n":{n}}}' for n in range(5)]
+    assert [run.written[hook_runner.METRICS] for run in runs] == [f'{{"n":{n}}}' for n in range(5)]
 
 
 async def test_files_can_be_kept_for_debugging(
@@ -390,7 +394,29 @@ async def test_an_enabled_script_gives_verdict_and_reason(
     result = await runner.enabled(
         path, MODULE, config_values={"someModule": {}}, values={"global": {"enabledModules": []}}
     )
-    assert result == hook_runner.EnabledResult(enabled, "because of it")
+    assert result == model.Verdict(MODULE, enabled, "because of it")
+
+
+@pytest.mark.parametrize(("word", "said"), [("true", "enabled"), ("false", "disabled")])
+async def test_an_enabled_script_without_a_reason_is_the_reason(
+    runner: hook_runner.HookRunner, hook: WriteHook, word: str, said: str
+) -> None:
+    path = hook(f'echo {word} > "$MODULE_ENABLED_RESULT"', name="enabled")
+    assert (await runner.enabled(path, MODULE, {}, {})).reason == f"{said} by its enabled script"
+
+
+async def test_a_relative_hook_runs_although_the_directory_of_the_start_is_gone(
+    make_runner: MakeRunner, hook: WriteHook, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hook("pwd > ${METRICS_PATH:-/dev/null}; echo true > ${MODULE_ENABLED_RESULT:-/dev/null}")
+    start = tmp_path / "start"
+    start.mkdir()
+    monkeypatch.chdir(start)
+    runner = make_runner()
+    start.rmdir()
+    path = pathlib.Path("../hooks/hook.sh")
+    assert (await run_hook(runner, path)).written[hook_runner.METRICS] == f"{tmp_path / 'hooks'}\n"
+    assert (await runner.enabled(path, MODULE, {}, {})).enabled
 
 
 @pytest.mark.parametrize(

@@ -25,12 +25,12 @@ class Bench(Definitions):
         self.clock = fakes.Clock()
         self.objects = watching.Cluster()
         self.mode = ""
-        self.warnings: list[str] = []
+        self.heard = fakes.Heard()
         self.guard = crd_guard.CrdGuard(
             self.definitions,
             cast("informers.Informers", self.objects),
             lambda _: self.mode,
-            self.warnings.append,
+            self.heard.append,
             self.clock,
         )
 
@@ -81,7 +81,7 @@ async def test_one_that_cannot_be_applied_is_tried_again(bench: Bench) -> None:
     await bench.begin()
     bench.cluster.refuses = NAME
     assert await bench.delete() == [NAME]
-    assert "no right; it is tried again" in bench.warnings[0]
+    assert "no right; it is tried again" in bench.heard.warnings[0]
     bench.cluster.refuses = ""
     bench.cluster.asked.clear()
     bench.clock.now += crd_guard.RETRY
@@ -102,4 +102,4 @@ async def test_without_a_watch_it_is_told(bench: Bench) -> None:
     await bench.begin()
     bench.guard.trouble("no right")
     bench.guard.trouble(None)
-    assert len(bench.warnings) == 1
+    assert len(bench.heard.warnings) == 1

@@ -106,7 +106,7 @@ class Bench:
             self.clock,
         )
         self.followed = followed_releases.FollowedReleases(
-            manager, self.resources, self.drift, self.warnings.append, self.clock
+            manager, self.resources, self.drift, self._tell, self.clock
         )
         self.values = Values([store.ModuleValues(WEB), store.ModuleValues(watching.DB)])
         self.releases = module_releases.ModuleReleases(
@@ -126,6 +126,8 @@ class Bench:
         match event:
             case events.ResourcesHealed():
                 self.told.append(("healed", *event.resources))
+            case events.Warned():
+                self.warnings.append(event.text)
             case events.MaintenanceChanged():
                 self.told.append(("maintenance", event.mode))
 

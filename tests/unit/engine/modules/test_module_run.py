@@ -129,18 +129,14 @@ class Bench:
             hook_metrics.HookMetrics(series.Registry()),
         )
         self.states.enabled = (WEB,)
-        executor = hook_run.HookExecutor(
-            runner, self.values, outputs, self.states, self.observer.tell, self.write
-        )
+        executor = hook_run.HookExecutor(runner, self.values, outputs, self.states, self.observer.tell)
         self.helm: list[str] = []
         self.releases = Releases(self.helm)
         self.cluster = bound_fakes.Cluster()
         self.queues, self.bindings, self.ticks = bound_fakes.bound(
-            executor, self.cluster, clock.SystemClock(), self.write
+            executor, self.cluster, clock.SystemClock(), self.observer.tell
         )
-        self.hooks = module_hooks.ModuleHooks(
-            self.states, self.values, runner, self.observer.tell, self.write
-        )
+        self.hooks = module_hooks.ModuleHooks(self.states, self.values, runner, self.observer.tell)
         self.runner = module_run.ModuleRunner(
             self.states,
             self.hooks,

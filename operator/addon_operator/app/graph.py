@@ -1,23 +1,17 @@
 """The objects of a running operator, and how they know each other."""
 
+import asyncio
 import dataclasses
-import functools
-import pathlib
-from collections.abc import Mapping
-
-import structlog
+from collections.abc import Coroutine, Iterator
+from typing import Any, Final
 
 from addon_operator.aio import waiting
-from addon_operator.app import (
-    drift_setup,
-    hook_environment,
-    observers,
-)
+from addon_operator.app import observers, own_release, tools
 from addon_operator.debug import debug_api, debug_render
 from addon_operator.engine import engine, events, intents, introspection, state
 from addon_operator.engine.bindings import hook_bindings, hook_tasks, schedules, triggers
 from addon_operator.engine.converge import converge, module_discovery, task_factory
-from addon_operator.engine.hooks import hook_files, hook_outputs, hook_run, hook_runner
+from addon_operator.engine.hooks import hook_files, hook_outputs, hook_run
 from addon_operator.engine.modules import (
     module_crds,
     module_files,
@@ -25,282 +19,221 @@ from addon_operator.engine.modules import (
     module_reload,
     module_run,
     module_watch,
+    release_monitor,
 )
 from addon_operator.engine.queues import queue_set
 from addon_operator.engine.sources import config_map_source, config_sync
-from addon_operator.helm.releases import releases
-from addon_operator.hook_contract.outputs import object_operations
-from addon_operator.kube.client import client, config_maps
-from addon_operator.kube.discovery import discovery as discovery_of_kinds
-from addon_operator.kube.informers import informers
-from addon_operator.kube.objects import crds, object_patches, own_deletions
+from addon_operator.kube import cluster
 from addon_operator.modules import plan
-from addon_operator.process.children import children
-from addon_operator.process.jq import jq_filters, jq_workers
-from addon_operator.settings import settings as settings_module
+from addon_operator.process.jq import jq_filters
+from addon_operator.status import health
 from addon_operator.telemetry import hook_metrics, metrics
-from addon_operator.values import inspection
 
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Parts:
-    """What is made before the graph: everything that a user's mistake can keep from being made."""
-
-    settings: settings_module.Settings
-    modules: module_files.LoadedModules
-    kube: client.KubeClient
-    releases: releases.ReleaseManager
-    ignored_releases: frozenset[str]
-    """Those that are never removed."""
-    workspace: pathlib.Path
-    programs: children.Children
-    jq: jq_workers.JqWorkers
-    inspector: inspection.Inspector
-    """Who reads and checks what users hand in."""
-    load_outputs: object_operations.LoadDocuments
-    """Who reads large outputs of hooks."""
-    meters: metrics.Metrics
-    log: structlog.typing.FilteringBoundLogger
-    environ: Mapping[str, str]
+AGES_SECONDS: Final = 5.0
+"""Between two looks at the queues."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Operator:
-    """The ends of the graph that the start and the stop work with."""
+    """The engine, its sources, and what is watched for it."""
 
     engine: engine.Engine
-    watches: informers.Informers
     config: config_sync.ConfigSync
     source: config_map_source.ConfigMapSource
-    drift: drift_setup.DriftParts
+    monitor: release_monitor.ReleaseMonitor
+    cluster: cluster.Cluster
     modules: module_watch.ModuleWatch | None
-    """Who watches the modules directories, if somebody shall."""
+    """There if ``WATCH_MODULES`` asks for it."""
     inspected: debug_api.Inspected
 
-    def unhealthy_reason(self) -> str | None:
-        """Why the operator should be restarted, or ``None``."""
-        return None if self.watches.alive else "a watch of objects has broken down and starts again"
+    def report_to(self, status: health.OperatorStatus, meters: metrics.Metrics) -> None:
+        """Have probes, the status page and metrics show the state from now on."""
+        trouble = self.monitor.resources.trouble
+        status.serve(self.engine, lambda: self.source.alive)
+        status.live_while(self._unhealthy_reason)
+        status.require_for_work(lambda: self.source.health.trouble)
+        status.require_for_work(trouble)
+        status.show(self.inspected.views, self.monitor.shared_of)
+        meters.show_watch("config_map", lambda: self.source.health.is_up)
+        meters.show_watch("releases", lambda: trouble() is None)
+
+    def _unhealthy_reason(self) -> str | None:
+        alive = self.cluster.watches.alive
+        return None if alive else "a watch of objects has broken down and starts again"
+
+    def work(self) -> Iterator[tuple[str, Coroutine[Any, Any, None]]]:
+        """Give what has to run beside the engine until the end, by name."""
+        yield "ages", self._keep_ages()
+        yield "config", self.config.keep_in_step()
+        yield "drift", self.monitor.work()
+        if self.modules is not None:
+            yield "modules", self.modules.work()
+
+    async def _keep_ages(self) -> None:
+        """Keep the reported age of heads true while nothing happens."""
+        while True:
+            await asyncio.sleep(AGES_SECONDS)
+            for queue in self.engine.queues:
+                queue.report()
 
 
 class Graph:
-    """Builds an operator from its parts."""
+    """Builds an operator."""
 
-    def __init__(self, parts: Parts, tell: events.Listener) -> None:
+    def __init__(
+        self,
+        parts: tools.Tools,
+        modules: module_files.LoadedModules,
+        meters: metrics.Metrics,
+        tell: events.Listener,
+    ) -> None:
         self._parts = parts
         self._settings = parts.settings
+        self._modules = modules
         self._clock = waiting.SystemTime()
-        self._kinds = discovery_of_kinds.Catalog(parts.kube, self._clock)
-        self._watches = informers.Informers(parts.kube, self._kinds, self._clock, parts.meters.watch_failed)
-        self._own_deletions = own_deletions.OwnDeletions()
-        self._values = parts.modules.store(parts.inspector)
-        self._states = state.ModuleStates([files.module for files in parts.modules.modules], tell)
+        self._cluster = cluster.Cluster(
+            parts.kube, parts.settings.namespace, self._clock, meters.watch_failed
+        )
+        self._values = modules.store(parts.inspector)
+        self._states = state.ModuleStates([files.module for files in modules.modules], tell)
         self._tell = observers.all_of(observers.module_states(self._states, self._clock), tell)
-        self._runner = self._hook_runner()
+        self._runner = parts.hook_runner()
         self._inbox = intents.Inbox()
-        self._config = self._config_sync()
-        self._executor = self._hook_executor()
-        self._queues = queue_set.QueueSet(
-            self._tell,
-            clock=self._clock,
-            parallelism=self._settings.modules_parallelism,
-        )
-        self._hook_tasks = hook_tasks.HookTasks(
-            self._queues, self._executor, triggers.FollowedObjects(), self._inbox, self._clock
-        )
-        self._bindings = hook_bindings.HookBindings(
-            self._hook_tasks,
-            self._watches,
-            jq_filters.JqFilters(parts.jq),
-            schedules.Schedules(self._clock),
-            self._tell,
-        )
-        self._definitions = self._module_crds()
-        self._drift = self._drift_parts()
-        self._releases = self._drift.releases
-        self._module_hooks = module_hooks.ModuleHooks(self._states, self._values, self._runner, self._tell)
-        self._module_runner = module_run.ModuleRunner(
-            self._states,
-            self._module_hooks,
-            self._executor,
-            self._bindings,
-            self._releases,
-            self._tell,
-        )
-
-    @property
-    def config(self) -> config_sync.ConfigSync:
+        self.config = parts.config_sync(self._values, self._inbox, self._tell)
         """The state of the ConfigMap, which :meth:`build` may wait for."""
-        return self._config
+        meters.modules.config_values_invalid.set_function(lambda: self.config.is_refused)
+        self._executor = self._hook_executor(meters)
+        self._queues = queue_set.QueueSet(
+            self._tell, clock=self._clock, parallelism=parts.settings.modules_parallelism
+        )
+        self._bindings = self._hook_bindings()
 
     async def build(self) -> Operator:
-        """All objects; asks global hooks for their configuration and reads the ConfigMap.
+        """Make all objects; asks global hooks for their configuration and reads the ConfigMap.
 
         Nothing else of the engine begins before the ConfigMap can be used, however long that takes.
 
         Raises an :class:`.AddonOperatorError` when one of these is wrong.
         """
+        ignored = await own_release.ignored_releases(self._parts.kube, self._settings, self._parts.environ)
         files = hook_files.discover(hook_files.global_hooks_root(self._settings.global_hooks_dir))
         hooks = await self._runner.load(files, self._tell)
         self._tell(events.HooksRegistered(None, hooks))
-        await self._config.load_when_valid()
-        made_of = self._steps(hooks)
-        on_failure = converge.OnFailure(self._settings.converge_on_failure)
-        converger = converge.Converger(self._queues.main, made_of, self._tell, on_failure=on_failure)
-        running = engine.Engine(
-            self._inbox, self._queues, converger, self._bindings, self._states, self._tell
+        await self.config.load_when_valid()
+        definitions = self._module_crds()
+        monitor = release_monitor.release_monitor(
+            self._cluster,
+            self._parts.releases,
+            definitions,
+            self._values,
+            self._tell,
+            self._inbox,
+            ignored=ignored,
         )
+        of_modules = module_hooks.ModuleHooks(self._states, self._values, self._runner, self._tell)
+        runner = module_run.ModuleRunner(
+            self._states, of_modules, self._executor, self._bindings, monitor.releases, self._tell
+        )
+        made_of = task_factory.TaskFactory(
+            self._values,
+            task_factory.GlobalHooks(hooks, self._executor, self._bindings.snapshots),
+            self._discovery(ignored),
+            runner,
+            definitions,
+            self._tell,
+        )
+        running = self._engine(made_of)
         return Operator(
             running,
-            self._watches,
-            self._config,
+            self.config,
             self._source(),
-            self._drift,
-            self._module_watch(running),
-            self._inspected(running, hooks),
+            monitor,
+            self._cluster,
+            self._module_watch(running, of_modules),
+            self._inspected(running, hooks, monitor),
         )
 
-    def _module_watch(self, running: engine.Engine) -> module_watch.ModuleWatch | None:
-        reload = module_reload.ModuleReload(
-            self._values, self._states, self._config, self._module_hooks, self._tell, end=running.forget
-        )
-        if not self._settings.watch_modules:
-            return None
-        directories = self._settings.modules_dirs
-        first = module_watch.scan(directories)
-        loader = module_watch.ModuleLoader(
-            directories,
-            self._settings.unnumbered_module_order,
-            self._parts.modules,
-            first,
-            module_reload.config_check(self._values),
-        )
-
-        async def take(loading: module_watch.Loading) -> None:
-            await running.reload(functools.partial(reload.take, loading))
-
-        def refuse(problem: str) -> None:
-            self._tell(events.ReloadRefused(problem))
-
-        return module_watch.ModuleWatch(directories, loader, first, take=take, refused=refuse)
-
-    def _inspected(self, running: engine.Engine, hooks: tuple[state.Hook, ...]) -> debug_api.Inspected:
-        parts = self._parts
-        renderer = debug_render.Renderer(
-            parts.releases, self._values, parts.kube, self._kinds, self._settings.namespace
-        )
-        return debug_api.Inspected(
-            introspection.Introspection(
-                self._states, lambda: running.queues, hooks, self._clock, self._bindings.waiting
-            ),
-            self._values,
-            state.ModulesByName(self._states),
-            renderer,
-            snapshots=self._bindings,
-            monitor=self._drift,
-        )
-
-    def _hook_runner(self) -> hook_runner.HookRunner:
-        return hook_runner.HookRunner(
-            tmp_dir=self._parts.workspace,
-            environment=hook_environment.of_hooks(
-                self._parts.environ,
-                self._parts.kube.access,
-                self._parts.workspace,
-                self._settings.hook_env,
-            ),
-            default_timeout=self._settings.hook_timeout,
-            log=hook_runner.HookLog(self._parts.log, merge_json=self._settings.log_proxy_hook_json),
-            keep_tmp_files=self._settings.debug_keep_tmp_files,
-            programs=self._parts.programs,
-        )
-
-    def _config_sync(self) -> config_sync.ConfigSync:
-        made = config_sync.ConfigSync(
-            self._values,
-            config_maps.ConfigMap(self._parts.kube, self._settings.namespace, self._settings.config_map),
-            self._inbox,
-            self._tell,
-            source=f"ConfigMap {self._settings.namespace}/{self._settings.config_map}",
-        )
-        self._parts.meters.modules.config_values_invalid.set_function(lambda: made.is_refused)
-        return made
-
-    def _hook_executor(self) -> hook_run.HookExecutor:
+    def _hook_executor(self, meters: metrics.Metrics) -> hook_run.HookExecutor:
         outputs = hook_outputs.HookOutputs(
-            self._object_patcher(),
-            self._config,
+            self._cluster.object_patcher(self._parts.jq),
+            self.config,
             self._values,
-            hook_metrics.HookMetrics(self._parts.meters.registry),
-            self._parts.load_outputs,
+            hook_metrics.HookMetrics(meters.registry),
+            self._parts.outputs.load_stream,
         )
         return hook_run.HookExecutor(self._runner, self._values, outputs, self._states, self._tell)
 
-    def _object_patcher(self) -> object_patches.ObjectPatcher:
-        return object_patches.ObjectPatcher(
-            self._parts.kube, self._kinds, self._own_deletions, self._parts.jq, self._clock
+    def _hook_bindings(self) -> hook_bindings.HookBindings:
+        made = hook_tasks.HookTasks(
+            self._queues, self._executor, triggers.FollowedObjects(), self._inbox, self._clock
         )
-
-    def _steps(self, hooks: tuple[state.Hook, ...]) -> task_factory.TaskFactory:
-        return task_factory.TaskFactory(
-            self._values,
-            task_factory.GlobalHooks(hooks, self._executor, self._bindings.snapshots),
-            self._discovery(),
-            self._module_runner,
-            self._definitions,
-            self._tell,
-        )
-
-    def _drift_parts(self) -> drift_setup.DriftParts:
-        parts = self._parts
-        cluster = drift_setup.ClusterParts(
-            parts.kube,
-            self._kinds,
-            self._watches,
-            self._own_deletions,
-            parts.releases,
-            self._settings.namespace,
-            parts.ignored_releases,
-        )
-        return drift_setup.drift_parts(
-            cluster,
-            self._definitions,
-            self._values,
-            self._tell,
-            self._inbox,
-            self._clock,
-        )
+        jq, ticks = jq_filters.JqFilters(self._parts.jq), schedules.Schedules(self._clock)
+        return hook_bindings.HookBindings(made, self._cluster.watches, jq, ticks, self._tell)
 
     def _module_crds(self) -> module_crds.ModuleCrds:
-        installer = crds.CrdInstaller(
-            self._parts.kube, self._kinds, self._settings.crd_extra_labels, self._clock
-        )
+        installer = self._cluster.crd_installer(self._settings.crd_extra_labels)
         return module_crds.ModuleCrds(
             installer, self._tell, self._settings.crd_filter_prefixes, self._values.helm_values
         )
 
-    def _discovery(self) -> module_discovery.Discovery:
+    def _discovery(self, ignored: frozenset[str]) -> module_discovery.Discovery:
         return module_discovery.Discovery(
             self._states,
             self._values,
             self._runner,
             plan.RemovalPolicy(
-                plan.PurgePolicy(self._settings.helm_purge),
-                self._parts.ignored_releases,
-                self._settings.allow_empty_modules,
+                plan.PurgePolicy(self._settings.helm_purge), ignored, self._settings.allow_empty_modules
             ),
             self._tell,
         )
 
+    def _engine(self, made_of: task_factory.TaskFactory) -> engine.Engine:
+        on_failure = converge.OnFailure(self._settings.converge_on_failure)
+        converger = converge.Converger(self._queues.main, made_of, self._tell, on_failure=on_failure)
+        return engine.Engine(self._inbox, self._queues, converger, self._bindings, self._states, self._tell)
+
     def _source(self) -> config_map_source.ConfigMapSource:
+        def log_restart(reason: str, delay: float) -> None:
+            self._parts.log.warning(
+                f"the watch of the values ConfigMap is started again in {delay:.1f} s: {reason}"
+            )
+
         return config_map_source.ConfigMapSource(
-            self._parts.kube,
-            self._settings.namespace,
-            self._settings.config_map,
-            self._config,
-            self._log_restart,
+            self._parts.kube, self._settings.namespace, self._settings.config_map, self.config, log_restart
         )
 
-    def _log_restart(self, reason: str, delay: float) -> None:
-        self._parts.log.warning(
-            f"the watch of the values ConfigMap is started again in {delay:.1f} s: {reason}"
+    def _module_watch(
+        self, running: engine.Engine, hooks: module_hooks.ModuleHooks
+    ) -> module_watch.ModuleWatch | None:
+        if not self._settings.watch_modules:
+            return None
+        reload = module_reload.ModuleReload(
+            self._values, self._states, self.config, hooks, self._tell, end=running.forget
+        )
+        order = self._settings.unnumbered_module_order
+        return reload.watch(self._settings.modules_dirs, order, self._modules, running.reload)
+
+    def _inspected(
+        self,
+        running: engine.Engine,
+        hooks: tuple[state.Hook, ...],
+        monitor: release_monitor.ReleaseMonitor,
+    ) -> debug_api.Inspected:
+        views = introspection.Introspection(
+            self._states, lambda: running.queues, hooks, self._clock, self._bindings.waiting
+        )
+        renderer = debug_render.Renderer(
+            self._parts.releases,
+            self._values,
+            self._parts.kube,
+            self._cluster.kinds,
+            self._settings.namespace,
+        )
+        return debug_api.Inspected(
+            views,
+            self._values,
+            state.ModulesByName(self._states),
+            renderer,
+            snapshots=self._bindings,
+            monitor=monitor,
         )

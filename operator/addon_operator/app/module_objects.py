@@ -5,11 +5,14 @@ import contextlib
 from collections.abc import AsyncIterator
 from typing import Final
 
-from addon_operator.app import graph
+from addon_operator.app import event_log, tools
+from addon_operator.engine import events, state
+from addon_operator.engine.modules import module_files
 from addon_operator.kernel import clock, fencing
 from addon_operator.kube.client import client, retries
-from addon_operator.kube.objects import events
+from addon_operator.kube.objects import events as kube_events
 from addon_operator.status import module_status_writer
+from addon_operator.telemetry import metrics
 
 # A client of its own: reporting must not take requests away from the work.
 _RATE: Final = retries.Rate(20.0, 40)
@@ -18,14 +21,28 @@ _LAST_WRITES_SECONDS: Final = 1.0
 
 
 class ModuleObjects:
-    """The writer of Module objects and the recorder of Events about them."""
+    """The Module objects, and the Events about them."""
 
     def __init__(
-        self, writer: module_status_writer.ModuleStatusWriter, recorder: events.EventRecorder
+        self, writer: module_status_writer.ModuleStatusWriter, recorder: kube_events.EventRecorder
     ) -> None:
-        self.writer = writer
+        self._writer = writer
         self._recorder = recorder
         self._tasks: list[asyncio.Task[None]] = []
+
+    def show(self, event: events.Event) -> None:
+        """Show what happens to modules; a :data:`.events.Listener`."""
+        match event:
+            case state.ModuleChanged():
+                self._writer.module_changed(event.state)
+            case events.ModuleGone():
+                self._writer.module_gone(event.module)
+            case events.ReleaseEnsured():
+                self._writer.release_ensured(event.module, event.outcome)
+            case events.ResourcesShared(modules=modules):
+                text = f"Modules {' and '.join(modules)} both have {event_log.shown(event.resources)}."
+                for module in modules:
+                    self._writer.tell(module, "SharedObject", text)
 
     async def begin(self) -> None:
         """Have the definition applied, if it may be, and write from now on.
@@ -35,10 +52,10 @@ class ModuleObjects:
         """
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_PREPARE_SECONDS):
-                await self.writer.prepare()
+                await self._writer.prepare()
         self._tasks = [
             asyncio.create_task(self._recorder.run(), name="module-events"),
-            asyncio.create_task(self.writer.run(), name="module-status"),
+            asyncio.create_task(self._writer.run(), name="module-status"),
         ]
 
     async def finish(self) -> None:
@@ -51,23 +68,25 @@ class ModuleObjects:
         self._tasks = []
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_LAST_WRITES_SECONDS):
-                await self.writer.finish()
+                await self._writer.finish()
                 await self._recorder.flush()
 
 
 @contextlib.asynccontextmanager
-async def keeping(parts: graph.Parts, fence: fencing.Fence = fencing.OPEN) -> AsyncIterator[ModuleObjects]:
+async def keeping(
+    parts: tools.Tools, modules: module_files.LoadedModules, meters: metrics.Metrics, fence: fencing.Fence
+) -> AsyncIterator[ModuleObjects]:
     """Keep the Module objects of these modules, until the context ends or it is asked to finish."""
     time = clock.SystemClock()
-    access, meters = parts.kube.access, parts.meters
+    access = parts.kube.access
     async with client.KubeClient(access, rate=_RATE, done=meters.request_done, fence=fence) as kube:
-        recorder = events.EventRecorder(kube, time, instance=parts.environ.get("HOSTNAME", ""))
+        recorder = kube_events.EventRecorder(kube, time, instance=parts.environ.get("HOSTNAME", ""))
         writer = module_status_writer.ModuleStatusWriter(
             kube,
             recorder,
             parts.settings.namespace,
             parts.log,
-            known=lambda: [files.module.name for files in parts.modules.modules],
+            known=lambda: [files.module.name for files in modules.modules],
             time=time,
         )
         objects = ModuleObjects(writer, recorder)

@@ -2,9 +2,7 @@
 
 import asyncio
 import contextlib
-import dataclasses
 import os
-import pathlib
 from collections.abc import Coroutine, Mapping
 from typing import Any, Final
 
@@ -18,19 +16,18 @@ from addon_operator.app import (
     leadership,
     module_objects,
     observers,
-    release_setup,
     stopping,
+    tools,
 )
 from addon_operator.debug import debug_api, debug_site, runtime_config
 from addon_operator.engine.modules import module_files
 from addon_operator.helm import binary
-from addon_operator.kernel import clock, errors
+from addon_operator.kernel import clock
 from addon_operator.kube.access import auth
-from addon_operator.kube.client import api_errors, client, paths, retries
+from addon_operator.kube.client import client, retries
 from addon_operator.kube.objects import events
 from addon_operator.process import values_worker
 from addon_operator.process.children import children, groups, launcher
-from addon_operator.process.jq import jq_workers
 from addon_operator.settings import preflight
 from addon_operator.settings import settings as settings_module
 from addon_operator.status import health, http_site
@@ -91,14 +88,18 @@ class _Process:
             if self._settings.admission_only:
                 await self._only_admit(stack)
                 return
-            parts = await self._parts(stack)
+            modules = self._load_modules()
+            parts = await self._tools(stack)
             await self._be_seen(stack)
-            checks = config_checks.ConfigChecks(parts.modules, self._settings, parts.inspector)
+            checks = config_checks.ConfigChecks(modules, self._settings, parts.inspector)
             await self._admit(stack, parts.kube.access, checks)
-            parts = await self._lead(parts)
-            objects = module_objects.keeping(parts, self._leadership.fence)
+            if await self._leadership.acquire():
+                # It took its time.
+                modules = preflight.load_modules(self._settings)
+            objects = module_objects.keeping(parts, modules, self._meters, self._leadership.fence)
             self._objects = await stack.enter_async_context(objects)
-            operator = await stopping.unless(self._build(parts), self._leadership.lost())
+            building = self._build(parts, modules)
+            operator = await stopping.unless(building, self._leadership.lost())
             checks.serve(operator.config)
             self._stop.started()
             await self._serve(operator)
@@ -122,7 +123,7 @@ class _Process:
             modules = preflight.load_modules(self._settings)
         access = self._access()
         async with self._client(access) as kube:
-            await check_namespace(kube, self._settings.namespace)
+            await tools.check_namespace(kube, self._settings.namespace)
         await self._be_seen(stack)
         inspector = stack.enter_context(values_worker.ValuesWorker())
         await self._admit(stack, access, config_checks.ConfigChecks(modules, self._settings, inspector))
@@ -154,11 +155,12 @@ class _Process:
             self._status.live_while(served.unhealthy_reason)
         self._status.admit()
 
-    async def _lead(self, parts: graph.Parts) -> graph.Parts:
-        """Wait until this replica leads; the modules are read again if that took its time."""
-        if not await self._leadership.acquire():
-            return parts
-        return dataclasses.replace(parts, modules=preflight.load_modules(self._settings))
+    def _load_modules(self) -> module_files.LoadedModules:
+        preflight.check_global_hooks_directory(self._settings)
+        modules = preflight.load_modules(self._settings)
+        for warning in modules.warnings:
+            self._log.warning(warning)
+        return modules
 
     def _begin(self, name: str, work: Coroutine[Any, Any, None]) -> None:
         self._background.append(asyncio.create_task(work, name=name))
@@ -175,12 +177,8 @@ class _Process:
                 async with asyncio.timeout(_LAST_EVENTS_SECONDS):
                     await self._recorder.flush()
 
-    async def _parts(self, stack: contextlib.AsyncExitStack) -> graph.Parts:
+    async def _tools(self, stack: contextlib.AsyncExitStack) -> tools.Tools:
         settings = self._settings
-        preflight.check_global_hooks_directory(settings)
-        modules = preflight.load_modules(settings)
-        for warning in modules.warnings:
-            self._log.warning(warning)
         configured = str(settings.helm_bin_path) if settings.helm_bin_path else None
         spawner = stack.enter_context(launcher.Launcher(self._lineage.started))
         helm = await binary.find(configured, self._environ, children.Children(spawner))
@@ -188,35 +186,10 @@ class _Process:
         await self._stand(stack, access, spawner)
         programs = children.Children(spawner, self._leadership.fence)
         kube = await stack.enter_async_context(self._client(access))
-        await check_namespace(kube, settings.namespace)
-        workspace = await self._workspace(stack)
-        manager = release_setup.release_manager(
-            settings, helm, kube, workspace, self._environ, programs, self._log
-        )
-        outputs = stack.enter_context(values_worker.ValuesWorker(values_worker.OUTPUT_SECONDS))
-        return graph.Parts(
-            settings=settings,
-            modules=modules,
-            kube=kube,
-            releases=await stack.enter_async_context(manager),
-            ignored_releases=await release_setup.ignored_releases(kube, settings, self._environ),
-            workspace=workspace,
-            programs=programs,
-            jq=await stack.enter_async_context(jq_workers.JqWorkers()),
-            inspector=stack.enter_context(values_worker.ValuesWorker()),
-            # One of its own: outputs of tens of MiB must not hold up the check of an edit.
-            load_outputs=outputs.load_stream,
-            meters=self._meters,
-            log=self._log,
-            environ=self._environ,
-        )
-
-    async def _workspace(self, stack: contextlib.AsyncExitStack) -> pathlib.Path:
-        keep = self._settings.debug_keep_tmp_files
-        if not keep:
-            for path in await asyncio.to_thread(preflight.remove_dead_workspaces, self._settings):
+        if not settings.debug_keep_tmp_files:
+            for path in await asyncio.to_thread(preflight.remove_dead_workspaces, settings):
                 self._log.info(f"removed {path}, which an operator that was killed had left")
-        return stack.enter_context(preflight.workspace(self._settings, keep=keep))
+        return await tools.Tools.open(stack, settings, self._environ, helm, kube, programs)
 
     def _access(self) -> auth.ClusterAccess:
         settings = self._settings
@@ -234,7 +207,7 @@ class _Process:
             fence=self._leadership.fence,
         )
 
-    async def _build(self, parts: graph.Parts) -> graph.Operator:
+    async def _build(self, parts: tools.Tools, modules: module_files.LoadedModules) -> graph.Operator:
         recorder = events.EventRecorder(
             parts.kube, clock.SystemClock(), instance=self._environ.get("HOSTNAME", "")
         )
@@ -248,27 +221,18 @@ class _Process:
             observers.config_map_events(recorder, config_map),
         ]
         if self._objects is not None:
-            listeners.append(observers.module_objects(self._objects.writer))
-        made = graph.Graph(parts, observers.all_of(*listeners))
+            listeners.append(self._objects.show)
+        made = graph.Graph(parts, modules, self._meters, observers.all_of(*listeners))
         self._status.begin_when(lambda: made.config.waits_for)
         return await made.build()
 
     async def _serve(self, operator: graph.Operator) -> None:
         """Run the engine until something ends it, then give up the Lease, which others may wait for."""
-        self._status.serve(operator.engine, lambda: operator.source.alive)
-        self._status.live_while(operator.unhealthy_reason)
-        self._status.require_for_work(lambda: operator.source.health.trouble)
-        self._status.require_for_work(operator.drift.resources.trouble)
-        self._meters.show_watch("config_map", lambda: operator.source.health.is_up)
-        self._meters.show_watch("releases", lambda: operator.drift.resources.trouble() is None)
-        self._status.show(operator.inspected.views, operator.drift.shared_of)
+        operator.report_to(self._status, self._meters)
         if self._debug is not None:
             self._debug.serve(operator.inspected)
-        self._begin("ages", observers.keep_ages(lambda: operator.engine.queues))
-        self._begin("config", operator.config.keep_in_step())
-        self._begin("drift", operator.drift.work())
-        if operator.modules is not None:
-            self._begin("modules", operator.modules.work())
+        for name, work_beside in operator.work():
+            self._begin(name, work_beside)
         work = asyncio.create_task(operator.engine.work(), name="engine")
         lost = asyncio.create_task(self._leadership.lost(), name="lease")
         operator.source.start()
@@ -276,7 +240,7 @@ class _Process:
             await self._until_the_end(operator, work, lost)
         finally:
             await stopping.end({work, lost})
-            await operator.watches.close()
+            await operator.cluster.watches.close()
             await self._tell_last_events()
             await self._leadership.release()
             await operator.source.stop()
@@ -305,24 +269,3 @@ class _Process:
         if self._stop.hurried.is_set():
             self._log.info("stopping at once: asked again")
         await stopping.end({draining, hurried})
-
-
-async def check_namespace(kube: client.KubeClient, namespace: str) -> None:
-    """Ask for the operator's namespace, which also shows whether the API server can be reached.
-
-    Raises a :class:`ConfigurationError` when the namespace does not exist.
-    """
-    try:
-        await kube.get(paths.of("v1", "namespaces", name=namespace), metadata_only=True)
-    except api_errors.NotFound:
-        raise errors.ConfigurationError(
-            f"namespace {namespace} does not exist; create it with 'kubectl create namespace {namespace}' "
-            "or name another one with ADDON_OPERATOR_NAMESPACE or --namespace"
-        ) from None
-    except api_errors.Unreachable as error:
-        raise errors.ConfigurationError(
-            f"{error}; check that the cluster runs, and name its kubeconfig with KUBE_CONFIG or --kube-config"
-        ) from None
-    except api_errors.Forbidden:
-        # A namespaced role is enough for the operator; whether the namespace is there shows in what follows.
-        return

@@ -6,16 +6,18 @@ Names and shapes are those of the Go operator's endpoint where it has them; more
 import asyncio
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from addon_operator.debug import debug_masking, debug_render, runtime_config
 from addon_operator.engine import introspection, state
 from addon_operator.engine.drift import watched_resources
+from addon_operator.engine.modules import release_monitor
 from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import durations, errors, json_types, names
 from addon_operator.modules import model
 from addon_operator.values import section, store
 
+Monitor = release_monitor.ReleaseMonitor
 NO_MONITOR: Final = "No monitor"
 """What the Go operator says of a module whose resources nobody watches."""
 
@@ -28,29 +30,6 @@ class NoSuchModuleError(errors.AddonOperatorError):
     """There is no such module."""
 
 
-class ResourceMonitor(Protocol):
-    """Watches the resources of releases; names them as a person does: ``ConfigMap x/y``.
-
-    A Protocol, because the one that watches is put together above this package.
-    """
-
-    def resources_of(self, module: names.ModuleName) -> Sequence[Mapping[str, json_types.JsonValue]] | None:
-        """The resources of a module's release and their state; ``None`` if they are not watched."""
-        ...
-
-    def shared_of(self, module: names.ModuleName) -> Mapping[str, Sequence[names.ModuleName]]:
-        """The module's resources that other modules have, too, with these modules."""
-        ...
-
-    def restored_of(self, module: names.ModuleName) -> Mapping[str, int]:
-        """The module's resources that were brought back lately, and how often in a row."""
-        ...
-
-    def revision(self, module: names.ModuleName) -> int | None:
-        """Number of the last revision of the module's release; ``None`` without one."""
-        ...
-
-
 @dataclasses.dataclass(frozen=True, slots=True)
 class Inspected:
     """The parts of a running operator that questions are about."""
@@ -60,7 +39,7 @@ class Inspected:
     modules: Mapping[names.ModuleName, model.Module]
     renderer: debug_render.Renderer
     snapshots: introspection.SnapshotSource | None = None
-    monitor: ResourceMonitor | None = None
+    monitor: Monitor | None = None
 
 
 class DebugApi:
@@ -224,16 +203,16 @@ def _hook(hook: state.Hook) -> json_types.JsonObject:
     return {"name": hook.name, "bindings": list(map(hook_config.row_document, hook_config.rows(hook.config)))}
 
 
-def _shared(monitor: ResourceMonitor | None, module: str) -> list[json_types.JsonObject]:
+def _shared(monitor: Monitor | None, module: str) -> list[json_types.JsonObject]:
     found = monitor.shared_of(names.ModuleName(module)) if monitor else {}
     return [{"resource": resource, "modules": list(others)} for resource, others in found.items()]
 
 
-def _absent(monitor: ResourceMonitor | None, module: names.ModuleName) -> list[json_types.JsonValue]:
+def _absent(monitor: Monitor | None, module: names.ModuleName) -> list[json_types.JsonValue]:
     rows = (monitor.resources_of(module) if monitor else None) or ()
     return [row["resource"] for row in rows if row["state"] == watched_resources.ResourceState.ABSENT]
 
 
-def _watched(monitor: ResourceMonitor | None, module: names.ModuleName) -> object:
+def _watched(monitor: Monitor | None, module: names.ModuleName) -> object:
     found = None if monitor is None else monitor.resources_of(module)
     return NO_MONITOR if found is None else list(found)

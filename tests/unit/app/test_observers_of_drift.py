@@ -7,9 +7,10 @@ import pytest
 import structlog
 from structlog.testing import capture_logs
 
-from addon_operator.app import observers
+from addon_operator.app import module_objects, observers
 from addon_operator.engine import events, state
 from addon_operator.kernel import names
+from addon_operator.kube.objects import events as kube_events
 from addon_operator.modules import model
 from addon_operator.status import module_status_writer
 from addon_operator.telemetry import metrics
@@ -28,7 +29,10 @@ class Bench:
         self.tell_of = observers.all_of(
             observers.module_states(self.states, fakes.Clock()),
             observers.shown(self.meters, structlog.get_logger()),
-            observers.module_objects(cast("module_status_writer.ModuleStatusWriter", self)),
+            module_objects.ModuleObjects(
+                cast("module_status_writer.ModuleStatusWriter", self),
+                cast("kube_events.EventRecorder", None),
+            ).show,
         )
 
     def _changed(self, event: state.ModuleChanged) -> None:

@@ -11,20 +11,17 @@ import pathlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-import structlog
-
-from addon_operator.app import hook_environment, release_setup, run
+from addon_operator.app import own_release, tools
 from addon_operator.commands.plan import cluster_lookup, plan_report
 from addon_operator.engine import events, intents, state
 from addon_operator.engine.converge import module_discovery
-from addon_operator.engine.hooks import hook_files, hook_runner
+from addon_operator.engine.hooks import hook_files
 from addon_operator.engine.modules import module_files, module_releases
-from addon_operator.engine.sources import config_sync
 from addon_operator.helm import binary
-from addon_operator.helm.releases import release_types, releases
+from addon_operator.helm.releases import release_types
 from addon_operator.kernel import clock, errors, names
 from addon_operator.kube.access import auth
-from addon_operator.kube.client import client, config_maps, retries
+from addon_operator.kube.client import client, retries
 from addon_operator.kube.discovery import discovery as discovery_of_kinds
 from addon_operator.modules import manifests, model, plan, release
 from addon_operator.process.children import children, launcher
@@ -42,15 +39,6 @@ _HOOKS_NOTE: Final = (
 )
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Tools:
-    kube: client.KubeClient
-    manager: releases.ReleaseManager
-    ignored: frozenset[str]
-    """Releases that are never removed."""
-    runner: hook_runner.HookRunner
-
-
 async def make(
     settings: settings_module.Settings, environ: Mapping[str, str], only: Collection[str]
 ) -> plan_report.PlanReport:
@@ -64,33 +52,24 @@ async def make(
     chosen = _chosen(only, [files.module.name for files in loaded.modules])
     notes: list[str] = [*settings.warnings, *loaded.warnings]
     async with contextlib.AsyncExitStack() as stack:
-        tools = await _tools(settings, environ, stack)
-        values = await _values(settings, loaded, tools.kube, notes)
-        return await _Planner(settings, loaded, values, tools, notes).make(chosen)
+        parts = await _tools(settings, environ, stack)
+        ignored = await own_release.ignored_releases(parts.kube, settings, environ)
+        values = await _values(loaded, parts, notes)
+        return await _Planner(loaded, values, parts, ignored, notes).make(chosen)
 
 
 async def _tools(
     settings: settings_module.Settings, environ: Mapping[str, str], stack: contextlib.AsyncExitStack
-) -> _Tools:
-    log: structlog.typing.FilteringBoundLogger = structlog.get_logger("addon-operator")
+) -> tools.Tools:
     programs = children.Children(stack.enter_context(launcher.Launcher()))
     configured = str(settings.helm_bin_path) if settings.helm_bin_path else None
     helm = await binary.find(configured, environ, programs)
     access = auth.load_access(settings.kube_config, settings.kube_context, settings.kube_server, environ)
     kube = client.KubeClient(access, rate=retries.Rate(settings.kube_client_qps, settings.kube_client_burst))
     await stack.enter_async_context(kube)
-    await run.check_namespace(kube, settings.namespace)
-    workspace = stack.enter_context(preflight.workspace(settings))
-    manager = release_setup.release_manager(settings, helm, kube, workspace, environ, programs, log)
-    runner = hook_runner.HookRunner(
-        tmp_dir=workspace,
-        environment=hook_environment.of_hooks(environ, access, workspace, settings.hook_env),
-        default_timeout=settings.hook_timeout,
-        log=hook_runner.HookLog(log),
-        programs=programs,
-    )
-    ignored = await release_setup.ignored_releases(kube, settings, environ)
-    return _Tools(kube, await stack.enter_async_context(manager), ignored, runner)
+    # Nothing is left behind: a plan changes nothing.
+    tidy = dataclasses.replace(settings, debug_keep_tmp_files=False)
+    return await tools.Tools.open(stack, tidy, environ, helm, kube, programs)
 
 
 def _chosen(only: Collection[str], known: Sequence[names.ModuleName]) -> frozenset[names.ModuleName]:
@@ -101,24 +80,14 @@ def _chosen(only: Collection[str], known: Sequence[names.ModuleName]) -> frozens
 
 
 async def _values(
-    settings: settings_module.Settings,
-    loaded: module_files.LoadedModules,
-    kube: client.KubeClient,
-    notes: list[str],
+    loaded: module_files.LoadedModules, parts: tools.Tools, notes: list[str]
 ) -> store.ValuesStore:
     def note(event: events.Event) -> None:
         if isinstance(event, events.Warned):
             notes.append(event.text)
 
     values = loaded.store()
-    config = config_sync.ConfigSync(
-        values,
-        config_maps.ConfigMap(kube, settings.namespace, settings.config_map),
-        intents.Inbox(),
-        note,
-        source=f"ConfigMap {settings.namespace}/{settings.config_map}",
-    )
-    await config.load()
+    await parts.config_sync(values, intents.Inbox(), note).load()
     return values
 
 
@@ -129,23 +98,25 @@ def _ignore(_event: object) -> None:
 class _Planner:
     def __init__(
         self,
-        settings: settings_module.Settings,
         loaded: module_files.LoadedModules,
         values: store.ValuesStore,
-        tools: _Tools,
+        parts: tools.Tools,
+        ignored: frozenset[str],
         notes: list[str],
     ) -> None:
+        """``ignored``: releases that are never removed."""
+        settings = parts.settings
         self._settings = settings
         self._modules = {files.module.name: files.module for files in loaded.modules}
         self._values = values
-        self._manager = tools.manager
-        self._ignored = tools.ignored
-        self._runner = tools.runner
+        self._manager = parts.releases
+        self._ignored = ignored
+        self._runner = parts.hook_runner()
         self._notes = notes
         self._turns = asyncio.Semaphore(settings.modules_parallelism)
-        kinds = discovery_of_kinds.Catalog(tools.kube, clock.SystemClock())
+        kinds = discovery_of_kinds.Catalog(parts.kube, clock.SystemClock())
         self._owners: dict[manifests.ManifestResource, set[str]] = {}
-        self._cluster = cluster_lookup.ClusterLookup(tools.kube, kinds, settings.namespace, notes.append)
+        self._cluster = cluster_lookup.ClusterLookup(parts.kube, kinds, settings.namespace, notes.append)
 
     async def make(self, chosen: Collection[names.ModuleName]) -> plan_report.PlanReport:
         observed = await self._observe()

@@ -1,7 +1,9 @@
 """Taking modules in that changed on disk while the operator runs (setting ``WATCH_MODULES``)."""
 
 import dataclasses
-from collections.abc import Callable, Collection
+import functools
+import pathlib
+from collections.abc import Awaitable, Callable, Collection, Sequence
 
 from addon_operator.engine import events, reactions, state
 from addon_operator.engine.modules import module_files, module_hooks, module_watch
@@ -41,6 +43,26 @@ class ModuleReload:
         self._hooks = hooks
         self._tell = tell
         self._end = end
+
+    def watch(
+        self,
+        directories: Sequence[pathlib.Path],
+        unnumbered_order: int,
+        loaded: module_files.LoadedModules,
+        run: Callable[[Callable[[], Awaitable[reactions.Reaction]]], Awaitable[None]],
+    ) -> module_watch.ModuleWatch:
+        """Make what watches the directories, which hold ``loaded``; ``run`` runs :meth:`take` alone."""
+        first = module_watch.scan(directories)
+        check = config_check(self._values)
+        loader = module_watch.ModuleLoader(directories, unnumbered_order, loaded, first, check)
+
+        async def take(loading: module_watch.Loading) -> None:
+            await run(functools.partial(self.take, loading))
+
+        def refuse(problem: str) -> None:
+            self._tell(events.ReloadRefused(problem))
+
+        return module_watch.ModuleWatch(directories, loader, first, take=take, refused=refuse)
 
     async def take(self, loading: module_watch.Loading) -> reactions.Reaction:
         """Take the modules in; the result is what has to follow."""

@@ -1,4 +1,4 @@
-"""The objects that watch the resources of releases and bring them back."""
+"""The releases of modules, watched: what they hold, what is absent, and what was restored."""
 
 import asyncio
 import dataclasses
@@ -10,31 +10,13 @@ from addon_operator.engine.modules import crd_guard, module_crds, module_release
 from addon_operator.helm.releases import releases
 from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import json_types, names
-from addon_operator.kube.client import client
-from addon_operator.kube.discovery import discovery, presence
-from addon_operator.kube.informers import informers
-from addon_operator.kube.objects import own_deletions
+from addon_operator.kube import cluster as cluster_module
 from addon_operator.values import store
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class ClusterParts:
-    """The cluster as drift sees it."""
-
-    kube: client.KubeClient
-    kinds: discovery.Catalog
-    informers: informers.Informers
-    deletions: own_deletions.OwnDeletions
-    manager: releases.ReleaseManager
-    namespace: str
-    """That of the releases."""
-    ignored: frozenset[str]
-    """Releases that are never removed."""
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class DriftParts:
-    """What the rest of the operator sees of drift."""
+class ReleaseMonitor:
+    """Watches the resources of releases, and has those restored that disappear."""
 
     drift: drift.Drift
     resources: watched_resources.WatchedResources
@@ -43,7 +25,7 @@ class DriftParts:
     guard: crd_guard.CrdGuard
 
     def resources_of(self, module: names.ModuleName) -> list[dict[str, json_types.JsonValue]] | None:
-        """The resources of a module's release and their state, as ``module resource-monitor`` shows them.
+        """Return the resources of a module's release, as ``module resource-monitor`` shows them.
 
         ``None`` if they are not watched: the module is in maintenance, or its release is not there yet.
         """
@@ -51,15 +33,15 @@ class DriftParts:
         return None if rows is None else [_shown(row) for row in rows]
 
     def shared_of(self, module: names.ModuleName) -> Mapping[str, Sequence[names.ModuleName]]:
-        """The module's resources that other modules have, too, with these modules."""
+        """Return the module's resources that other modules have, too, with these modules."""
         return self.resources.shared_of(module)
 
     def restored_of(self, module: names.ModuleName) -> Mapping[str, int]:
-        """The module's resources that were brought back lately, and how often in a row."""
+        """Return the module's resources that were brought back lately, and how often in a row."""
         return self.drift.recent(module)
 
     def revision(self, module: names.ModuleName) -> int | None:
-        """Number of the last revision of the module's release; ``None`` without one."""
+        """Return the number of the last revision of the module's release; ``None`` without one."""
         return self.releases.revision(module)
 
     async def work(self) -> None:
@@ -82,18 +64,20 @@ def _shown(row: watched_resources.ResourceView) -> dict[str, json_types.JsonValu
     return shown | ({"reason": row.reason} if row.reason else {})
 
 
-def drift_parts(
-    cluster: ClusterParts,
+def release_monitor(
+    cluster: cluster_module.Cluster,
+    manager: releases.ReleaseManager,
     definitions: module_crds.ModuleCrds,
     values: store.ValuesStore,
     tell: events.Listener,
     inbox: intents.Inbox,
-    clock: clocks.Clock,
-) -> DriftParts:
-    """Make them, and the releases that they look after."""
-    probe, manager = presence.ObjectProbe(cluster.kube), cluster.manager
+    *,
+    ignored: frozenset[str],
+) -> ReleaseMonitor:
+    """Make it, and the releases that it looks after; those in ``ignored`` are never removed."""
+    clock = clocks.SystemClock()
     resources = watched_resources.WatchedResources(
-        cluster.informers, cluster.kinds, probe, tell, namespace=cluster.namespace
+        cluster.watches, cluster.kinds, cluster.probe, tell, namespace=cluster.namespace
     )
     restorer = restoring.Restorer(
         manager,
@@ -101,8 +85,9 @@ def drift_parts(
         namespace=cluster.namespace,
         is_brought=lambda crd: bool(definitions.owners(crd)) or resources.has_definition(crd),
     )
+
     restored = drift.Drift(resources, restorer, cluster.deletions, tell, inbox, clock)
     followed = followed_releases.FollowedReleases(manager, resources, restored, tell, clock)
-    made = module_releases.ModuleReleases(manager, values, restored, followed, tell, ignored=cluster.ignored)
-    guard = crd_guard.CrdGuard(definitions, cluster.informers, values.maintenance, tell, clock)
-    return DriftParts(restored, resources, followed, made, guard)
+    made = module_releases.ModuleReleases(manager, values, restored, followed, tell, ignored=ignored)
+    guard = crd_guard.CrdGuard(definitions, cluster.watches, values.maintenance, tell, clock)
+    return ReleaseMonitor(restored, resources, followed, made, guard)

@@ -1,23 +1,14 @@
-"""The releases of the operator's namespace: who manages them, and which of them are never removed.
+"""The release that installed the operator.
 
-The release that installed the operator is never removed. Helm writes its name into annotations of what it
+It is never removed. Helm writes its name into annotations of what it
 makes; the operator's pod is made from a Deployment that carries them. ``HELM_IGNORE_RELEASE`` names the
 release where this cannot be read.
 """
 
-import contextlib
-import pathlib
-import tempfile
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
-import structlog
-
-from addon_operator.helm import binary, command
-from addon_operator.helm.releases import release_types, releases
-from addon_operator.kernel import names
 from addon_operator.kube.client import api_errors, client, paths
-from addon_operator.process.children import children
 from addon_operator.settings import settings as settings_module
 
 _NAME: Final = "meta.helm.sh/release-name"
@@ -28,45 +19,16 @@ _LEVELS: Final = 4
 """Pod, ReplicaSet, Deployment, and whatever may own that."""
 
 
-@contextlib.asynccontextmanager
-async def release_manager(
-    settings: settings_module.Settings,
-    helm: binary.HelmBinary,
-    kube: client.KubeClient,
-    tmp_dir: pathlib.Path,
-    environ: Mapping[str, str],
-    programs: children.Children,
-    log: structlog.typing.FilteringBoundLogger,
-) -> AsyncIterator[releases.ReleaseManager]:
-    """Manage the releases of the operator's namespace; Helm has a workspace in ``tmp_dir``."""
-
-    def warn(module: names.ModuleName, text: str) -> None:
-        log.warning(text, module=module, source="helm")
-
-    access = kube.access
-    target = command.HelmTarget(settings.namespace, access.kubeconfig, access.context, access.server_override)
-    environment = {**environ, "HELM_DRIVER": settings.helm_driver}
-    options = release_types.Options(
-        settings.helm_history_max,
-        settings.helm_timeout,
-        settings.crd_extra_labels,
-        release_types.TakeOwnership(settings.take_ownership),
-    )
-    with tempfile.TemporaryDirectory(prefix="helm-", dir=tmp_dir, ignore_cleanup_errors=True) as workspace:
-        running = command.Helm(helm, target, environment, pathlib.Path(workspace), programs, warn)
-        yield releases.release_manager(running, kube, options, settings.helm_driver)
-
-
 async def ignored_releases(
     kube: client.KubeClient, settings: settings_module.Settings, environ: Mapping[str, str]
 ) -> frozenset[str]:
-    """All releases that are never removed: those that a setting names, and the operator's own."""
+    """Return the releases that are never removed: those that a setting names, and the operator's own."""
     pod = settings.pod or environ.get("HOSTNAME", "")
     return frozenset(settings.helm_ignore_release) | await find_own(kube, settings.namespace, pod)
 
 
 async def find_own(kube: client.KubeClient, namespace: str, pod: str) -> frozenset[str]:
-    """The releases of ``namespace`` that a pod belongs to; none if there is no such pod."""
+    """Return the releases of ``namespace`` that a pod belongs to; none if there is no such pod."""
     found: set[str] = set()
     try:
         path: str | None = paths.of("v1", "pods", namespace=namespace, name=pod)

@@ -1,0 +1,134 @@
+"""What an operator, and a plan, work with: the API, Helm, the programs that they start, a place for files."""
+
+import contextlib
+import pathlib
+from collections.abc import Mapping
+from typing import Self
+
+import structlog
+
+from addon_operator.app import hook_environment
+from addon_operator.engine import events, intents
+from addon_operator.engine.hooks import hook_runner
+from addon_operator.engine.sources import config_sync
+from addon_operator.helm import binary, command
+from addon_operator.helm.releases import release_types, releases
+from addon_operator.kernel import errors, names
+from addon_operator.kube.client import api_errors, client, config_maps, paths
+from addon_operator.process import values_worker
+from addon_operator.process.children import children
+from addon_operator.process.jq import jq_workers
+from addon_operator.settings import preflight
+from addon_operator.settings import settings as settings_module
+from addon_operator.values import store
+
+
+class Tools:
+    """Everything that a user's mistake can keep from being made; the workers start when they are needed."""
+
+    def __init__(
+        self,
+        settings: settings_module.Settings,
+        environ: Mapping[str, str],
+        helm: binary.HelmBinary,
+        kube: client.KubeClient,
+        programs: children.Children,
+        workspace: pathlib.Path,
+    ) -> None:
+        self.settings = settings
+        self.environ = environ
+        self.kube = kube
+        self.log: structlog.typing.FilteringBoundLogger = structlog.get_logger("addon-operator")
+        self._programs = programs
+        self._workspace = workspace
+        self.jq = jq_workers.JqWorkers()
+        self.inspector = values_worker.ValuesWorker()
+        """Reads and checks what users hand in."""
+        self.outputs = values_worker.ValuesWorker(values_worker.OUTPUT_SECONDS)
+        """Reads large outputs of hooks: tens of MiB must not hold up the check of an edit."""
+        self.releases = self._release_manager(helm)
+
+    @classmethod
+    async def open(
+        cls,
+        stack: contextlib.AsyncExitStack,
+        settings: settings_module.Settings,
+        environ: Mapping[str, str],
+        helm: binary.HelmBinary,
+        kube: client.KubeClient,
+        programs: children.Children,
+    ) -> Self:
+        """Make them; they last until ``stack`` closes.
+
+        Raises :class:`.ConfigurationError` for what keeps the operator from starting.
+        """
+        await check_namespace(kube, settings.namespace)
+        workspace = preflight.workspace(settings, keep=settings.debug_keep_tmp_files)
+        tools = cls(settings, environ, helm, kube, programs, stack.enter_context(workspace))
+        await stack.enter_async_context(tools.jq)
+        stack.enter_context(tools.inspector)
+        stack.enter_context(tools.outputs)
+        return tools
+
+    def _release_manager(self, helm: binary.HelmBinary) -> releases.ReleaseManager:
+        settings, access = self.settings, self.kube.access
+        target = command.HelmTarget(
+            settings.namespace, access.kubeconfig, access.context, access.server_override
+        )
+        options = release_types.Options(
+            settings.helm_history_max,
+            settings.helm_timeout,
+            settings.crd_extra_labels,
+            release_types.TakeOwnership(settings.take_ownership),
+        )
+        workspace = self._workspace / "helm"
+        workspace.mkdir(mode=0o700)
+        environ = {**self.environ, "HELM_DRIVER": settings.helm_driver}
+        running = command.Helm(helm, target, environ, workspace, self._programs, self._warn_of_helm)
+        return releases.release_manager(running, self.kube, options, settings.helm_driver)
+
+    def _warn_of_helm(self, module: names.ModuleName, text: str) -> None:
+        self.log.warning(text, module=module, source="helm")
+
+    def hook_runner(self) -> hook_runner.HookRunner:
+        """Make what runs hooks and ``enabled`` scripts."""
+        settings = self.settings
+        return hook_runner.HookRunner(
+            tmp_dir=self._workspace,
+            environment=hook_environment.of_hooks(
+                self.environ, self.kube.access, self._workspace, settings.hook_env
+            ),
+            default_timeout=settings.hook_timeout,
+            log=hook_runner.HookLog(self.log, merge_json=settings.log_proxy_hook_json),
+            keep_tmp_files=settings.debug_keep_tmp_files,
+            programs=self._programs,
+        )
+
+    def config_sync(
+        self, values: store.ValuesStore, inbox: intents.Inbox, tell: events.Listener
+    ) -> config_sync.ConfigSync:
+        """Make what keeps ``values`` in step with the ConfigMap."""
+        namespace, name = self.settings.namespace, self.settings.config_map
+        config_map = config_maps.ConfigMap(self.kube, namespace, name)
+        return config_sync.ConfigSync(values, config_map, inbox, tell, source=f"ConfigMap {namespace}/{name}")
+
+
+async def check_namespace(kube: client.KubeClient, namespace: str) -> None:
+    """Ask for the operator's namespace, which also shows whether the API server can be reached.
+
+    Raises a :class:`ConfigurationError` when the namespace does not exist.
+    """
+    try:
+        await kube.get(paths.of("v1", "namespaces", name=namespace), metadata_only=True)
+    except api_errors.NotFound:
+        raise errors.ConfigurationError(
+            f"namespace {namespace} does not exist; create it with 'kubectl create namespace {namespace}' "
+            "or name another one with ADDON_OPERATOR_NAMESPACE or --namespace"
+        ) from None
+    except api_errors.Unreachable as error:
+        raise errors.ConfigurationError(
+            f"{error}; check that the cluster runs, and name its kubeconfig with KUBE_CONFIG or --kube-config"
+        ) from None
+    except api_errors.Forbidden:
+        # A namespaced role is enough for the operator; whether the namespace is there shows in what follows.
+        return

@@ -24,7 +24,7 @@ def main() -> None:
     patch = [{"op": "add", "path": "/global/clusterId", "value": str(uuid.uuid4())}]
     with open(os.environ["CONFIG_VALUES_JSON_PATCH_PATH"], "w", encoding="utf-8") as file:
         json.dump(patch, file)
-    print("This cluster has an identity now; see 'global' in the ConfigMap.")
+    print("This cluster now has an identity: see 'global' in the ConfigMap.")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Detects the processor architecture of the operator's node, before any module runs.
 #
-# A global hook shares a value with all modules by a patch of "global". A patch that changes nothing triggers nothing,
-# so the hook may write the same one every time.
+# To share a value with all modules, a global hook writes a patch of "global". A patch that changes nothing triggers
+# nothing, so the hook may write the same patch every time.
 set -euo pipefail
 
 if [[ "${1:-}" == "--config" ]]; then
@@ -13,7 +13,7 @@ CONFIG
   exit 0
 fi
 
-# Kubernetes has its own names for them: the label kubernetes.io/arch.
+# Kubernetes has its own names for architectures: the label kubernetes.io/arch.
 case "$(uname -m)" in
   x86_64) architecture=amd64 ;;
   aarch64) architecture=arm64 ;;

@@ -10,4 +10,4 @@ CONFIG
   exit 0
 fi
 
-echo "All enabled modules are as their values want them."
+echo "All enabled modules are up to date."

@@ -84,7 +84,7 @@ def test_an_operator_that_waits_for_the_config_map_ends_cleanly(site: operator_s
     operator.stop()
 
 
-def test_no_permission_for_the_config_map_is_told_with_what_to_grant(site: operator_site.Site) -> None:
+def test_no_permission_for_the_config_map_is_reported_with_what_to_grant(site: operator_site.Site) -> None:
     site.kubectl("create", "serviceaccount", "powerless")
     token = site.kubectl("create", "token", "powerless").strip()
     sentence = refusal(site.start(KUBE_CONFIG=str(kubeconfig(site, {"token": token}))))
@@ -93,7 +93,7 @@ def test_no_permission_for_the_config_map_is_told_with_what_to_grant(site: opera
     assert site.namespace in sentence
 
 
-def test_a_refused_token_is_told_with_the_kubeconfig(site: operator_site.Site) -> None:
+def test_a_refused_token_is_reported_with_the_kubeconfig(site: operator_site.Site) -> None:
     path = kubeconfig(site, {"token": "made-up"})
     sentence = refusal(site.start(KUBE_CONFIG=str(path)))
     assert "401" in sentence or "nauthorized" in sentence
@@ -108,20 +108,20 @@ def kubeconfig(site: operator_site.Site, user: dict[str, str]) -> pathlib.Path:
     return path
 
 
-def test_no_api_server_is_told_with_its_address(site: operator_site.Site) -> None:
+def test_no_api_server_is_reported_with_its_address(site: operator_site.Site) -> None:
     address = f"https://127.0.0.1:{operator_process.free_port()}"
     sentence = refusal(site.start(KUBE_SERVER=address))
     assert address.removeprefix("https://") in sentence
 
 
-def test_an_unknown_context_is_told_with_those_that_there_are(site: operator_site.Site) -> None:
+def test_an_unknown_context_is_reported_with_those_that_there_are(site: operator_site.Site) -> None:
     sentence = refusal(site.start(KUBE_CONTEXT="staging"))
     assert "staging" in sentence
     known = yaml.safe_load(pathlib.Path(site.environment()["KUBE_CONFIG"]).read_text())["current-context"]
     assert known in sentence
 
 
-def test_a_taken_port_is_told_with_its_address(site: operator_site.Site) -> None:
+def test_a_taken_port_is_reported_with_its_address(site: operator_site.Site) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port: int = taken.getsockname()[1]
         sentence = refusal(site.start_with((), site.environment(), port=port))
@@ -129,27 +129,27 @@ def test_a_taken_port_is_told_with_its_address(site: operator_site.Site) -> None
         assert word in sentence
 
 
-def test_a_helm_that_is_too_old_is_told_with_its_version(site: operator_site.Site) -> None:
+def test_a_helm_that_is_too_old_is_reported_with_its_version(site: operator_site.Site) -> None:
     helm = site.script(site.root / "old-helm", "echo v2.17.0")
     sentence = refusal(site.start(HELM_BIN_PATH=str(helm)))
     assert str(helm) in sentence
     assert "v2.17.0" in sentence
 
 
-def test_no_helm_is_told_with_where_it_was_looked_for(site: operator_site.Site) -> None:
+def test_no_helm_is_reported_with_where_it_was_looked_for(site: operator_site.Site) -> None:
     sentence = refusal(site.start(PATH="/nowhere"))
     assert "helm" in sentence
     assert "PATH" in sentence
 
 
-def test_a_directory_for_temporary_files_that_cannot_be_made_is_told(site: operator_site.Site) -> None:
+def test_a_directory_for_temporary_files_that_cannot_be_made_is_reported(site: operator_site.Site) -> None:
     (site.root / "file").touch()
     sentence = refusal(site.start(ADDON_OPERATOR_TMP_DIR=str(site.root / "file" / "tmp")))
     assert f"{site.root}/file/tmp" in sentence
     assert "--tmp-dir" in sentence
 
 
-def test_a_namespace_that_is_not_there_is_told(site: operator_site.Site) -> None:
+def test_a_namespace_that_is_not_there_is_reported(site: operator_site.Site) -> None:
     sentence = refusal(site.start(ADDON_OPERATOR_NAMESPACE="mistyped"))
     assert "mistyped" in sentence
     assert "kubectl create namespace" in sentence
@@ -177,7 +177,7 @@ def test_a_module_hook_without_configuration_holds_up_only_its_module(site: oper
 
 
 @pytest.mark.slow
-def test_an_enabled_script_that_gives_no_answer_is_told_and_tried_again(site: operator_site.Site) -> None:
+def test_an_enabled_script_that_gives_no_answer_is_reported_and_tried_again(site: operator_site.Site) -> None:
     api = site.module("020-api", {"color": "blue"}, values="apiEnabled: true", enabled="echo perhaps")
     operator = site.start()
     operator.wait_metric(1, "module_discover_errors_total")
@@ -187,7 +187,7 @@ def test_an_enabled_script_that_gives_no_answer_is_told_and_tried_again(site: op
     assert site.revisions() == {"web": 1, "api": 1}
 
 
-def test_a_chart_that_cannot_be_rendered_is_told_with_helms_own_message(site: operator_site.Site) -> None:
+def test_a_chart_that_cannot_be_rendered_is_reported_with_helms_own_message(site: operator_site.Site) -> None:
     api = site.module("010-api", {"color": '{{ fail "no color" }}'}, values="apiEnabled: true")
     operator = site.start()
     operator.wait_metric(1, "module_run_errors_total", module="api")

@@ -272,7 +272,7 @@ _REASONS: Final = {
 
 
 @pytest.mark.parametrize("helm", ["helm3", pytest.param("helm4", marks=pytest.mark.slow)], indirect=True)
-def test_a_refused_release_is_told_with_its_reason_and_without_what_it_holds(
+def test_a_refused_release_is_reported_with_its_reason_and_without_what_it_holds(
     devcluster: handle.DevCluster, site: operator_site.Site, helm: pathlib.Path
 ) -> None:
     for name, template in _REFUSED.items():

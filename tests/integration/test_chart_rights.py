@@ -104,7 +104,7 @@ def test_requests_about_pods_reach_those_pods_alone_that_admit(helm: pathlib.Pat
     assert "x" not in [volume["name"] for volume in pods["addon-operator-admission"]["spec"]["volumes"]]
 
 
-def test_the_parts_are_told_what_they_are(helm: pathlib.Path) -> None:
+def test_each_part_knows_what_it_is(helm: pathlib.Path) -> None:
     objects = charts.render(helm, SEPARATE | ENGINE_ONLY)
     operator, admission = (
         charts.env_of(named(objects, "Deployment", name))

@@ -151,7 +151,7 @@ def test_down_leaves_no_process_and_no_file(home: Home, tmp_path: pathlib.Path) 
 
 
 @pytest.mark.slow
-def test_a_killed_up_is_no_obstacle_for_the_next(home: Home) -> None:
+def test_a_killed_up_is_not_an_obstacle_for_the_next(home: Home) -> None:
     home.up(cluster.Request(NAME))
     killed = dataclasses.replace(home.state(), phase="starting", components={})
     state.save(home.root / NAME / "state.json", killed)
@@ -163,7 +163,7 @@ def test_a_killed_up_is_no_obstacle_for_the_next(home: Home) -> None:
 
 
 @pytest.mark.slow
-def test_an_up_that_was_killed_before_it_wrote_anything_is_no_obstacle(home: Home) -> None:
+def test_an_up_that_was_killed_early_is_not_an_obstacle(home: Home) -> None:
     (home.root / NAME / "pki").mkdir(parents=True)
     (home.root / NAME / "pki/ca.key").write_text("half a key")
     assert "default" in kubectl(home.up(cluster.Request(NAME)), "get", "namespaces")
@@ -237,7 +237,7 @@ def test_two_that_start_the_same_cluster_at_once_share_it(
     assert len(home.processes()) == len(home.state().components)
 
 
-def test_a_component_that_cannot_start_is_told_with_its_log(
+def test_a_component_that_cannot_start_is_reported_with_its_log(
     home: Home, tmp_path: pathlib.Path, command: Callable[..., commands.Completed]
 ) -> None:
     program = tmp_path / "assets" / "etcd"

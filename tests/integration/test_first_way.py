@@ -238,7 +238,7 @@ def test_modules_of_one_order_run_side_by_side(site: operator_site.Site) -> None
     assert sorted(site.labels()) == ["api.sh onStartup", "web.sh onStartup"]
 
 
-def test_a_failing_module_may_be_told_not_to_hold_up_higher_orders(site: operator_site.Site) -> None:
+def test_a_failing_module_can_be_set_not_to_hold_up_higher_orders(site: operator_site.Site) -> None:
     site.values("webEnabled: true\nlateEnabled: true")
     site.hook(site.module("010-web", {"color": "green"}), "broken.sh", {"beforeHelm": 1}, "exit 1")
     site.module("020-late", {"color": "green"})

@@ -259,7 +259,9 @@ def limited(site: operator_site.Site, forbidden: tuple[str, ...]) -> pathlib.Pat
     return written
 
 
-def test_an_object_of_two_modules_is_told_and_stays_when_one_of_them_goes(site: operator_site.Site) -> None:
+def test_an_object_of_two_modules_is_reported_and_stays_when_one_of_them_goes(
+    site: operator_site.Site,
+) -> None:
     web = site.module("010-web", {"a": "b"}, values="webEnabled: true")
     db = site.module("020-db", {"a": "b"}, values="dbEnabled: true")
     for module in (web, db):

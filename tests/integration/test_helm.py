@@ -278,7 +278,7 @@ async def test_a_missing_dependency_says_which_command_brings_it(site: Site) -> 
             await manager.ensure(site.asked())
 
 
-async def test_a_typo_of_a_field_is_told_by_helm_3_and_refused_by_helm_4(site: Site) -> None:
+async def test_a_typo_of_a_field_is_reported_by_helm_3_and_refused_by_helm_4(site: Site) -> None:
     site.write("templates/config.yaml", CONFIG.replace("metadata:", "metadate: {}\nmetadata:"))
     told = site.warnings
     async with site.manager() as manager:

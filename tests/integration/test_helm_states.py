@@ -96,7 +96,7 @@ async def test_subcharts_in_charts_are_part_of_the_chart(site: Site) -> None:
         assert site.get("configmap", "dep")["data"] == {"size": "changed"}
 
 
-async def test_missing_rights_in_the_namespace_are_told_with_what_to_allow(site: Site) -> None:
+async def test_missing_rights_in_the_namespace_are_reported_with_what_to_allow(site: Site) -> None:
     site.kubectl("create", "serviceaccount", "weak")
     token = site.kubectl("create", "token", "weak").strip()
     weak = kubeconfig(site, token)

@@ -49,7 +49,7 @@ def queue_of(name: str, **settings: str) -> dict[str, object]:
     return {"schedule": [schedule], "settings": settings} if settings else {"schedule": [schedule]}
 
 
-def test_what_hooks_do_wrong_is_told_in_one_sentence_each_and_harms_nobody_else(
+def test_what_hooks_do_wrong_is_reported_in_one_sentence_each_and_harms_nobody_else(
     site: operator_site.Site,
 ) -> None:
     for name, (body, _) in BAD.items():

@@ -186,7 +186,7 @@ async def until_told_more(recorder: listeners.Recorder, count: int) -> None:
 
 
 @pytest.mark.slow
-async def test_what_happened_before_a_compaction_is_told_as_the_differences(
+async def test_what_happened_before_a_compaction_is_reported_as_the_differences(
     plane: Plane, world: informing.World, gate: Gate
 ) -> None:
     namespace = "past"

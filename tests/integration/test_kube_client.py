@@ -60,7 +60,9 @@ async def test_a_list_has_all_pages_and_only_what_is_selected(
     assert found.resource_version
 
 
-async def test_a_refused_object_is_told_in_the_servers_words(kube: client.KubeClient, namespace: str) -> None:
+async def test_a_refused_object_is_reported_in_the_servers_words(
+    kube: client.KubeClient, namespace: str
+) -> None:
     with pytest.raises(api_errors.Invalid, match="lower case"):
         await kube.create(paths.of("v1", "configmaps", namespace=namespace), config_map("Not_A_Name"))
 
@@ -85,7 +87,7 @@ async def test_a_missing_right_names_the_rule_that_gives_it(
     )
 
 
-async def test_a_token_that_is_no_token_is_told(devcluster: DevCluster, tmp_path: pathlib.Path) -> None:
+async def test_an_invalid_token_is_reported(devcluster: DevCluster, tmp_path: pathlib.Path) -> None:
     config = yaml.safe_load(devcluster.kubeconfig.read_text())
     for user in config["users"]:
         user["user"] = {"token": "wrong"}

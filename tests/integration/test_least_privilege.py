@@ -139,7 +139,7 @@ def refusals(operator: operator_process.OperatorProcess) -> float:
     return operator.metrics().total("kubernetes_client_request_result_total", code="403")
 
 
-def test_secrets_are_neither_read_nor_asked_for_unless_the_chart_is_told(
+def test_secrets_are_neither_read_nor_asked_for_unless_the_chart_says_so(
     devcluster: handle.DevCluster, site: operator_site.Site
 ) -> None:
     namespace = devcluster.namespace("shop")

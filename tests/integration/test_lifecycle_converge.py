@@ -118,7 +118,7 @@ def test_a_renamed_module_is_a_new_one_whose_objects_are_there_in_the_end(site: 
     operator.stop()
 
 
-def test_failing_global_hooks_hold_up_the_converge_and_are_told_until_they_are_mended(
+def test_failing_global_hooks_hold_up_the_converge_and_are_reported_until_they_are_mended(
     site: operator_site.Site,
 ) -> None:
     site.hook(module(site, "010-web"), "web.sh", {"beforeHelm": 1})
@@ -139,7 +139,7 @@ def test_failing_global_hooks_hold_up_the_converge_and_are_told_until_they_are_m
     operator.stop()
 
 
-def test_an_edit_during_the_after_all_hooks_is_taken_in_before_the_converge_is_done(
+def test_an_edit_during_the_after_all_hooks_is_applied_before_the_converge_is_done(
     site: operator_site.Site,
 ) -> None:
     module(site, "010-web")

@@ -110,7 +110,7 @@ def reason_of(operator: operator_process.OperatorProcess, module: str) -> str:
     return next((row for row in rows if f">{module}<" in row), "")
 
 
-def test_pods_are_admitted_and_health_is_told_while_the_first_hooks_still_run(
+def test_pods_are_admitted_and_health_is_reported_while_the_first_hooks_still_run(
     site: operator_site.Site, devcluster: handle.DevCluster
 ) -> None:
     gate = site.root / "gate"

@@ -42,7 +42,7 @@ def labels(site: operator_site.Site, release: str) -> dict[str, Any]:
     return found
 
 
-def test_releases_of_the_go_operator_are_gone_on_with(site: operator_site.Site) -> None:
+def test_releases_of_the_go_operator_are_adopted_unchanged(site: operator_site.Site) -> None:
     site.values("webEnabled: true\napiEnabled: true\nbareEnabled: true\nweb: {color: green}")
     web = site.module("010-web", DATA)
     api = site.module("020-api", {"color": "green"})

@@ -123,7 +123,7 @@ def test_definitions_are_there_before_hooks_and_charts_and_survive_the_module(
     again.stop()
 
 
-def test_a_wrong_definition_holds_up_its_own_module_only_and_is_told(
+def test_a_wrong_definition_holds_up_its_own_module_only_and_is_reported(
     site: operator_site.Site, group: str, read: Callable[[str], dict[str, Any]]
 ) -> None:
     broken = site.module("010-broken", {"a": "b"}, values="brokenEnabled: true")

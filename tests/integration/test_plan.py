@@ -112,7 +112,7 @@ def test_a_mistake_is_one_sentence_and_exit_code_1(
 
 
 @pytest.mark.slow
-def test_a_failing_enabled_script_and_a_wrong_config_map_are_told(site: operator_site.Site) -> None:
+def test_a_failing_enabled_script_and_a_wrong_config_map_are_reported(site: operator_site.Site) -> None:
     site.values("webEnabled: true")
     site.module("010-web", {"color": "green"}, enabled="echo oh no >&2; exit 3")
     done = site.command("plan")

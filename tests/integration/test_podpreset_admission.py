@@ -111,7 +111,7 @@ def test_presets_of_other_namespaces_and_of_exempt_ones_have_no_effect(
     devcluster.delete_namespace(other.namespace)
 
 
-def test_an_identical_secret_volume_is_no_conflict_after_defaulting(shop: Shop) -> None:
+def test_an_identical_secret_volume_is_not_a_conflict_after_defaulting(shop: Shop) -> None:
     volume = {"name": "login", "secret": {"secretName": "login"}}
     mount = {"name": "login", "mountPath": "/login"}
     shop.preset(volumes=[volume], volumeMounts=[mount])

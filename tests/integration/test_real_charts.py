@@ -251,7 +251,7 @@ POLICY = release_types.TakeOwnership
         pytest.param(POLICY.LABELLED, "heritage=addon-operator", True, id="with a label"),
     ],
 )
-async def test_an_object_that_exists_is_taken_over_as_the_setting_says_and_that_is_told(
+async def test_an_object_that_exists_is_taken_over_as_the_setting_says_and_that_is_reported(
     helm_site: Site, policy: release_types.TakeOwnership, labels: str, is_taken: bool
 ) -> None:
     site = helm_site

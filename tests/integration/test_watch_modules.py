@@ -9,7 +9,7 @@ from tests.integration import operator_site
 pytestmark = pytest.mark.integration
 
 
-def test_changes_on_disk_are_taken_in_one_module_at_a_time(site: operator_site.Site) -> None:
+def test_changes_on_disk_are_applied_one_module_at_a_time(site: operator_site.Site) -> None:
     web = site.module(
         "010-web", {"size": '"{{ .Values.web.size }}"'}, values="webEnabled: true\nweb: {size: 1}"
     )

@@ -65,7 +65,7 @@ def test_changes_that_cannot_follow_each_other_are_found(changes: list[object_ch
         histories.check_sequence({}, changes)
 
 
-def test_versions_in_a_row_that_were_not_told_are_one_gap() -> None:
+def test_consecutive_versions_that_were_not_reported_are_one_gap() -> None:
     written = writes("1", "2", "3", None, "4", "5", "6")
     told = [change("Added", "1", 1), change("Modified", "4", 5), change("Modified", "6", 7)]
     assert histories.gaps(written, told) == {KEY: 2}

@@ -19,7 +19,7 @@ LIBRARIES = ("hook", "shell")
 """Their pages of documentation tell about them."""
 
 
-def test_the_source_root_is_no_package() -> None:
+def test_the_source_root_is_not_a_package() -> None:
     assert not (ROOT / "operator" / "__init__.py").exists()
     assert not (ROOT / "operator" / "__init__.pyi").exists()
 

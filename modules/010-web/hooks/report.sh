@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Logs, after Helm has run, how to open the page.
+# Logs how to open the page after Helm has run.
 set -euo pipefail
 
 if [[ "${1:-}" == "--config" ]]; then
@@ -10,6 +10,6 @@ CONFIG
   exit 0
 fi
 
-# bash reads no JSON; python3 does it in one line.
+# bash cannot read JSON; python3 does it in one line.
 title="$(python3 -c 'import json, sys; print(json.load(sys.stdin)["web"]["title"])' < "$VALUES_PATH")"
 echo "'$title' is served by the service 'web': kubectl port-forward service/web 8080:80"

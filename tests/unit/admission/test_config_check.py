@@ -73,7 +73,7 @@ async def test_a_wrong_edit_is_refused_with_all_that_is_wrong() -> None:
     ]
 
 
-async def test_a_sentence_without_a_place_is_told_whole() -> None:
+async def test_a_sentence_without_a_place_is_shown_whole() -> None:
     assert list((await verdict(Checker("it is wrong"))).causes) == [reviews.Cause("data", "it is wrong")]
 
 
@@ -96,7 +96,7 @@ async def test_a_wrong_config_map_cannot_be_created() -> None:
     ],
     ids=["name", "namespace", "delete", "sub-resource", "operator", "same-data", "no-data"],
 )
-async def test_what_is_no_edit_of_values_is_not_looked_at(changes: dict[str, Any]) -> None:
+async def test_what_is_not_an_edit_of_values_is_not_looked_at(changes: dict[str, Any]) -> None:
     checker = Checker(*WRONG)
     assert (await verdict(checker, **changes)).allowed
     assert checker.asked == []

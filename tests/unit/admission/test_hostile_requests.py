@@ -41,7 +41,7 @@ def presetting() -> reviews.Handler:
 
 
 @hypothesis.given(st.binary(max_size=200) | JSON.map(encoded))
-def test_a_body_that_is_no_review_is_refused_in_a_sentence(body: bytes) -> None:
+def test_a_body_that_is_not_a_review_is_refused_in_a_sentence(body: bytes) -> None:
     with pytest.raises(reviews.MalformedReviewError, match=r"\w+ "):
         reviews.parse(body)
 

@@ -61,7 +61,7 @@ def test_what_the_api_server_leaves_out_is_empty() -> None:
         ),
     ],
 )
-def test_what_is_no_review_is_refused(body: bytes, says: str) -> None:
+def test_what_is_not_a_review_is_refused(body: bytes, says: str) -> None:
     with pytest.raises(reviews.MalformedReviewError, match=says):
         reviews.parse(body)
 

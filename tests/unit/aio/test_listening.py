@@ -22,5 +22,5 @@ from addon_operator.aio import listening
     ],
     ids=["taken", "elsewhere", "elsewhere, Python 3.13", "low", "other", "no number"],
 )
-def test_the_reason_is_told_in_a_users_words(error: OSError, reason: str) -> None:
+def test_the_reason_is_given_in_a_users_words(error: OSError, reason: str) -> None:
     assert listening.reason(error) == reason

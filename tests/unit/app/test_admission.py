@@ -313,7 +313,7 @@ async def test_namespaces_of_requests_make_a_bounded_number_of_series(
     ]
 
 
-async def test_a_client_without_a_certificate_is_told_once_with_what_to_do(
+async def test_a_client_without_a_certificate_is_reported_once_with_what_to_do(
     observer: admission_observers.AdmissionLog, meters: metrics.Metrics, log: logs.Lines
 ) -> None:
     for _ in range(3):
@@ -324,7 +324,7 @@ async def test_a_client_without_a_certificate_is_told_once_with_what_to_do(
     assert 'connections_closed_total{reason="handshake",site="admission"} 4.0' in series(meters)
 
 
-async def test_reviews_that_come_too_early_are_told_once_and_not_as_a_warning(
+async def test_reviews_that_come_too_early_are_reported_once_and_not_as_a_warning(
     observer: admission_observers.AdmissionLog, log: logs.Lines
 ) -> None:
     for _ in range(15):

@@ -51,7 +51,7 @@ def checks(modules: module_files.LoadedModules) -> config_checks.ConfigChecks:
     return config_checks.ConfigChecks(modules, loaded)
 
 
-async def test_all_that_is_wrong_is_told_with_its_place(checks: config_checks.ConfigChecks) -> None:
+async def test_all_that_is_wrong_is_reported_with_its_place(checks: config_checks.ConfigChecks) -> None:
     found = await checks.findings({"global": "[", "web": "port: yes\nhost: x", "webEnabled": "maybe"}, {})
     places = [violation.partition(": ")[0] for violation in found.violations]
     assert sorted(places) == ["key 'global', line 2, column 1", "key 'webEnabled'", "web.host", "web.port"]

@@ -124,7 +124,7 @@ def test_the_limit_of_children_moves_with_each_renewal() -> None:
     assert limits.set == [(111, 114), (113, 116)]
 
 
-def test_trouble_is_told_once_and_when_it_is_over() -> None:
+def test_a_problem_is_reported_once_and_when_it_is_over() -> None:
     told, _ = observed(lease.Timing())
     with capture_logs() as lines:
         told(lease.LeaseTroubled("it cannot be renewed"))

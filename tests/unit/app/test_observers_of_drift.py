@@ -51,7 +51,7 @@ def bench() -> Bench:
     return Bench()
 
 
-def test_what_is_brought_back_is_counted_by_resource(bench: Bench) -> None:
+def test_what_is_restored_is_counted_by_resource(bench: Bench) -> None:
     with capture_logs() as logs:
         bench.tell_of(
             events.ResourcesHealed(WEB, [f"ConfigMap x/{number}" for number in range(7)], by_helm=False)

@@ -212,7 +212,7 @@ def test_the_level_of_the_log_is_set_and_listed() -> None:
     assert text("config", "set", "log.level", "info") == "log.level is info\n"
 
 
-def test_an_unknown_module_is_told_with_the_nearest_name() -> None:
+def test_an_unknown_module_is_reported_with_the_nearest_name() -> None:
     assert error("module", "values", "kube-dsn") == "there is no module 'kube-dsn'; did you mean 'kube-dns'?"
 
 
@@ -221,7 +221,7 @@ def test_no_name_of_a_module_leads_elsewhere(name: str) -> None:
     assert "there is no" in error("module", "values", name) or "nothing at" in error("module", "values", name)
 
 
-def test_a_wrong_parameter_is_told() -> None:
+def test_a_wrong_parameter_is_reported() -> None:
     assert "did you mean 'log.level'?" in error("config", "set", "log.leve", "debug")
 
 

@@ -106,14 +106,14 @@ def test_env_prints_lines_for_a_shell(terminal: Terminal) -> None:
 @pytest.mark.parametrize(
     "verb", [["env"], ["kubectl", "get", "pods"], ["helm", "list"]], ids=lambda verb: verb[0]
 )
-def test_a_cluster_that_does_not_run_is_told_in_one_sentence(terminal: Terminal, verb: list[str]) -> None:
+def test_a_cluster_that_does_not_run_is_reported_in_one_sentence(terminal: Terminal, verb: list[str]) -> None:
     ended = terminal.run(*verb)
     sentence = "the cluster default does not run; start it with 'addon-operator devcluster up'"
     assert (ended.code, ended.out, ended.err) == (1, "", f"Error: {sentence}\n")
 
 
 @pytest.mark.parametrize("verb", ["up", "down", "env", "kubectl", "helm"])
-def test_a_bad_name_is_told_in_one_sentence(terminal: Terminal, verb: str) -> None:
+def test_a_bad_name_is_reported_in_one_sentence(terminal: Terminal, verb: str) -> None:
     ended = terminal.run(verb, "--name", "../etc")
     assert ended.code == 1
     assert ended.err.startswith("Error: '../etc' cannot be the name of a cluster")
@@ -131,19 +131,19 @@ def test_down_removes_what_an_interrupted_up_left(terminal: Terminal) -> None:
     assert list(terminal.root.iterdir()) == []
 
 
-def test_an_unknown_version_is_told_with_those_there_are(terminal: Terminal) -> None:
+def test_an_unknown_version_is_reported_with_those_there_are(terminal: Terminal) -> None:
     ended = terminal.run("up", "--version", "1.20")
     assert ended.code == 2
     assert "'1.20' is not one of '1.37', '1.36', '1.35'" in ended.err
 
 
-def test_an_unknown_component_is_told_with_those_there_are(terminal: Terminal) -> None:
+def test_an_unknown_component_is_reported_with_those_there_are(terminal: Terminal) -> None:
     ended = terminal.run("build", "helm4", "docker")
     assert ended.code == 1
     assert "there is no component 'docker'; there are control-plane, helm4" in ended.err
 
 
-def test_a_cache_that_cannot_be_written_is_told_in_one_sentence(terminal: Terminal) -> None:
+def test_a_cache_that_cannot_be_written_is_reported_in_one_sentence(terminal: Terminal) -> None:
     (terminal.root.parent / "cache").write_text("a file")
     ended = terminal.run("build", "helm4")
     assert ended.code == 1

@@ -135,7 +135,7 @@ def test_a_hook_that_cannot_be_asked_is_an_error(modules: Directory, text: str, 
     assert sentence in told
 
 
-def test_a_hook_whose_library_is_only_in_the_image_is_told_how_to_find_it_anywhere(
+def test_a_hook_whose_library_is_only_in_the_image_is_shown_how_to_find_it_anywhere(
     modules: Directory,
 ) -> None:
     modules.file(f"{WEB}/a.sh", "#!/bin/bash\nset -e\nsource /nowhere/shell_lib.sh\n")
@@ -143,7 +143,7 @@ def test_a_hook_whose_library_is_only_in_the_image_is_told_how_to_find_it_anywhe
     assert told.endswith("image only: source ${ADDON_OPERATOR_SHELL_LIBRARY:-/shell_lib.sh}")
 
 
-def test_all_that_is_wrong_is_told_at_once(modules: Directory) -> None:
+def test_all_that_is_wrong_is_reported_at_once(modules: Directory) -> None:
     modules.hook(f"{WEB}/a.sh", "{configVersion: v1, beforeHlem: 1, onStartup: x}")
     modules.hook("modules/020-db/hooks/b.sh", GOOD, "exit 1")
     modules.hook("modules/bad_name/hooks/c.sh", GOOD)
@@ -263,7 +263,7 @@ def test_nothing_is_left_behind(
     assert os.listdir(tmp) == []  # noqa: PTH208 - names are all that matters
 
 
-def test_a_directory_without_hooks_is_told_so(modules: Directory) -> None:
+def test_a_directory_without_hooks_is_reported_as_such(modules: Directory) -> None:
     result = modules.run()
     assert (result.return_value, result.stdout) == (0, "0 files checked: there are no hooks\n")
 

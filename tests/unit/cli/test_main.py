@@ -13,7 +13,7 @@ def test_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == f"addon-operator {addon_operator.__version__}\n"
 
 
-def test_an_unknown_command_is_told_without_a_traceback(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_command_is_reported_without_a_traceback(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main.main(["fly"])
     assert ended.value.code == 2
@@ -31,7 +31,7 @@ def test_no_color_is_obeyed(
     assert capsys.readouterr().err.startswith(start)
 
 
-def test_an_unknown_command_is_told_with_the_nearest_one(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_command_is_reported_with_the_nearest_one(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main.main(["modul", "list"])
     assert ended.value.code == 2

@@ -116,7 +116,7 @@ def test_single_modules_are_passed_on(planned: list[plan_report.ModuleReport]) -
     assert "'wbe'" in str(result.exception)
 
 
-def test_wrong_settings_are_told_before_anything_is_asked() -> None:
+def test_wrong_settings_are_reported_before_anything_is_asked() -> None:
     result = testing.CliRunner(env={"ADDON_OPERATOR_NAMESPACE": ""}).invoke(
         main.cli, ["plan"], standalone_mode=False
     )

@@ -48,7 +48,7 @@ def test_the_table_has_one_line_for_each_setting() -> None:
     assert ["ADDON_OPERATOR_LISTEN_PORT", "9650", "default"] in [line.split() for line in lines]
 
 
-def test_a_namespace_that_is_not_set_is_no_obstacle() -> None:
+def test_a_namespace_that_is_not_set_is_not_an_obstacle() -> None:
     result = run()
     assert result.exit_code == 0
     assert "required, not set" in result.stdout
@@ -95,7 +95,7 @@ def test_a_switch_may_stand_alone_or_have_a_value(args: list[str], value: str | 
     assert seen["log_no_time"] == value
 
 
-def test_arguments_of_a_go_operator_are_understood_and_told() -> None:
+def test_arguments_of_a_go_operator_are_understood_and_reported() -> None:
     result = run("--shell-chroot-dir", "/chroot", "--debug-kubernetes-api", "--namespace", "addons")
     assert result.exit_code == 0
     assert "Warning: --shell-chroot-dir has no meaning here: " in result.stderr

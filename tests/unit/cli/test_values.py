@@ -120,7 +120,7 @@ def test_what_the_author_may_not_have_meant_is_a_warning(
     assert problem in told
 
 
-def test_all_that_is_wrong_is_told_at_once(modules: Directory) -> None:
+def test_all_that_is_wrong_is_reported_at_once(modules: Directory) -> None:
     modules.write("modules/values.yaml", "- 1")
     modules.write("modules/001-web-shop/values.yaml", "webShop: {size: 10, domain: a}")
     modules.write("modules/002-second/openapi/values.yaml", "{type: 7, required: x}")
@@ -196,7 +196,7 @@ def test_show_of_an_unknown_module_suggests_a_name(modules: Directory) -> None:
     assert "did you mean 'web-shop'?" in str(modules.run("show", "web-shpo").exception)
 
 
-def test_a_config_map_whose_data_are_no_texts_is_refused(modules: Directory) -> None:
+def test_a_config_map_whose_data_are_not_texts_is_refused(modules: Directory) -> None:
     modules.write("config.yaml", "kind: ConfigMap\ndata: {webShopEnabled: true}")
     result = modules.run("show", "web-shop", "--values", "config.yaml")
     assert "config.yaml: data of a ConfigMap must be a mapping of texts" in str(result.exception)
@@ -223,7 +223,7 @@ def test_what_checks_nothing_in_a_schema_is_an_error_for_strict_readers_only(mod
     ],
     ids=["a key twice", "a word for a schema", "a property that is none"],
 )  # fmt: skip
-def test_what_the_original_reads_is_no_error_but_for_strict_readers(
+def test_what_the_original_reads_is_not_an_error_but_for_strict_readers(
     modules: Directory, written: str, place: str, problem: str
 ) -> None:
     modules.write("modules/002-second/openapi/config-values.yaml", f"{written}\n")
@@ -234,7 +234,7 @@ def test_what_the_original_reads_is_no_error_but_for_strict_readers(
         assert problem in told
 
 
-def test_a_rule_that_is_passed_over_is_a_warning_told_once(modules: Directory) -> None:
+def test_a_skipped_rule_is_one_warning(modules: Directory) -> None:
     rule = "x-deckhouse-validations: [{expression: self.nowhere > 1}]\n"
     modules.write(
         "modules/001-web-shop/openapi/config-values.yaml", rule + "properties: {domain: {}, list: {}}"

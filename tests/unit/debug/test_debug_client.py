@@ -73,26 +73,26 @@ def test_what_is_wrong_with_an_answer_is_one_sentence(path: pathlib.Path, answer
         assert part in error(path)
 
 
-def test_an_operator_that_does_not_answer_in_time_is_told(path: pathlib.Path) -> None:
+def test_an_operator_that_does_not_answer_in_time_is_reported(path: pathlib.Path) -> None:
     with answering(path, None):
         assert "does not answer within 0.05 s" in error(path, 0.05)
 
 
-def test_a_stale_socket_is_no_operator(path: pathlib.Path) -> None:
+def test_a_stale_socket_is_not_an_operator(path: pathlib.Path) -> None:
     with contextlib.closing(socket.socket(socket.AF_UNIX)) as gone:
         gone.bind(str(path))
     assert error(path).startswith(f"no operator runs: nobody answers on the socket {path}; ")
 
 
-def test_a_missing_socket_is_no_operator(path: pathlib.Path) -> None:
+def test_a_missing_socket_is_not_an_operator(path: pathlib.Path) -> None:
     assert error(path).startswith(f"no operator runs: there is no socket {path}; ")
 
 
-def test_a_path_that_is_too_long_is_told(path: pathlib.Path) -> None:
+def test_a_path_that_is_too_long_is_reported(path: pathlib.Path) -> None:
     with pytest.raises(debug_socket.DebugSocketError, match="a socket's may have 107"):
         debug_client.DebugClient(path.with_name("x" * 120)).get("/x.json")
 
 
-def test_a_path_that_cannot_stand_in_a_request_is_told(path: pathlib.Path) -> None:
+def test_a_path_that_cannot_stand_in_a_request_is_reported(path: pathlib.Path) -> None:
     with answering(path, None), pytest.raises(debug_client.DebugClientError, match="is broken"):
         debug_client.DebugClient(path).get_text("/a b\n")

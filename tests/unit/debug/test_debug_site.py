@@ -193,7 +193,7 @@ async def test_hooks_and_watched_resources_are_listed(session: aiohttp.ClientSes
     }
 
 
-async def test_queues_are_told_with_their_failing_head(
+async def test_queues_are_shown_with_their_failing_head(
     session: aiohttp.ClientSession, world: inspected.World
 ) -> None:
     await inspected.fail_a_task(world)
@@ -235,12 +235,12 @@ async def test_a_module_is_rendered_or_compared(session: aiohttp.ClientSession) 
     )
 
 
-async def test_an_error_of_helm_is_told(session: aiohttp.ClientSession, world: inspected.World) -> None:
+async def test_an_error_of_helm_is_reported(session: aiohttp.ClientSession, world: inspected.World) -> None:
     world.renderer.error = errors.ModuleError("web", "the chart is broken")
     assert await error_at(session, "/module/web/render") == (500, "module web: the chart is broken")
 
 
-async def test_an_unknown_module_is_told_with_the_nearest_name(session: aiohttp.ClientSession) -> None:
+async def test_an_unknown_module_is_reported_with_the_nearest_name(session: aiohttp.ClientSession) -> None:
     paths = ["values.json", "config.json", "patches.json", "snapshots.json", "render"]
     told = (404, "there is no module 'kube-dsn'; did you mean 'kube-dns'?")
     found = {path: await error_at(session, f"/module/kube-dsn/{path}") for path in paths}
@@ -251,7 +251,7 @@ async def test_a_module_may_be_named_by_its_values_key(session: aiohttp.ClientSe
     assert await json_at(session, "/module/kubeDns/values.json") == {}
 
 
-async def test_global_is_no_module(session: aiohttp.ClientSession) -> None:
+async def test_global_is_not_a_module(session: aiohttp.ClientSession) -> None:
     status, text = await error_at(session, "/module/global/values.json")
     assert status == 404
     assert "addon-operator global" in text
@@ -304,20 +304,20 @@ async def test_other_paths_are_not_found(session: aiohttp.ClientSession) -> None
     }
 
 
-async def test_a_wrong_method_is_told(session: aiohttp.ClientSession) -> None:
+async def test_a_wrong_method_is_reported(session: aiohttp.ClientSession) -> None:
     async with session.post("/module/list.json") as answer:
         assert answer.status == 405
         assert "takes GET" in (await answer.json())["error"]
 
 
-async def test_a_flag_that_is_no_boolean_is_told(session: aiohttp.ClientSession) -> None:
+async def test_a_flag_that_is_not_a_boolean_is_reported(session: aiohttp.ClientSession) -> None:
     assert await error_at(session, "/queue/list.json?showEmpty=maybe") == (
         400,
         "showEmpty=maybe: give true or false",
     )
 
 
-async def test_a_defect_is_told_without_a_traceback(
+async def test_a_defect_is_reported_without_a_traceback(
     session: aiohttp.ClientSession, world: inspected.World, log: Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def defect() -> object:
@@ -337,7 +337,7 @@ def occupied(place: pathlib.Path) -> pathlib.Path:
     return place
 
 
-async def test_a_socket_that_was_named_and_cannot_be_had_ends_the_start(
+async def test_a_named_socket_that_is_not_free_ends_the_start(
     occupied: pathlib.Path, world: inspected.World
 ) -> None:
     with pytest.raises(debug_socket.DebugSocketError, match="is not a socket"):
@@ -345,7 +345,7 @@ async def test_a_socket_that_was_named_and_cannot_be_had_ends_the_start(
             pytest.fail("it must not serve")
 
 
-async def test_at_its_default_place_a_socket_that_cannot_be_had_is_a_warning(
+async def test_a_default_socket_that_is_not_free_is_a_warning(
     occupied: pathlib.Path,
     world: inspected.World,
     log: Any,  # noqa: ANN401  # in place of structlog's

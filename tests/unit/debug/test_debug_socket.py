@@ -65,12 +65,12 @@ def test_a_file_is_left_alone(path: pathlib.Path) -> None:
     assert path.read_text() == "precious"
 
 
-def test_a_path_that_is_too_long_is_told_with_both_lengths(tmp_path: pathlib.Path) -> None:
+def test_a_path_that_is_too_long_is_reported_with_both_lengths(tmp_path: pathlib.Path) -> None:
     text = refused(tmp_path / ("x" * 120))
     assert "a socket's may have 107" in text
 
 
-def test_a_directory_that_cannot_be_made_is_told(tmp_path: pathlib.Path) -> None:
+def test_a_directory_that_cannot_be_made_is_reported(tmp_path: pathlib.Path) -> None:
     (tmp_path / "file").write_text("")
     assert "cannot be made: file exists" in refused(tmp_path / "file" / "debug.socket")
 

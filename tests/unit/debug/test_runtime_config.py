@@ -96,6 +96,6 @@ def test_a_wrong_level_changes_nothing_and_names_the_levels() -> None:
 @pytest.mark.parametrize(
     ("name", "hint"), [("log.levle", "did you mean 'log.level'"), ("zzz", "there is 'log.level'")]
 )
-def test_an_unknown_parameter_is_told_with_the_one_that_there_is(name: str, hint: str) -> None:
+def test_an_unknown_parameter_is_reported_with_the_one_that_there_is(name: str, hint: str) -> None:
     with pytest.raises(runtime_config.RuntimeConfigError, match=hint):
         Bench().config.set(name, "info")

@@ -99,7 +99,7 @@ def bench(tmp_path: pathlib.Path) -> Iterator[Bench]:
     found.table.kill(found.processes())
 
 
-def test_a_component_that_ends_is_told_with_what_it_said(bench: Bench) -> None:
+def test_a_component_that_ends_is_reported_with_what_it_said(bench: Bench) -> None:
     bench.source.scripts["etcd"] = "echo 'the disk is on fire' >&2; exit 3"
     with pytest.raises(errors.ComponentError) as caught:
         bench.up()
@@ -110,7 +110,7 @@ def test_a_component_that_ends_is_told_with_what_it_said(bench: Bench) -> None:
     assert bench.processes() == []
 
 
-def test_an_api_server_that_never_answers_is_told_with_its_log(bench: Bench) -> None:
+def test_an_api_server_that_never_answers_is_reported_with_its_log(bench: Bench) -> None:
     machine = bootstrap.Machine(bench.table, bench.clock, lambda _: bench.clock.sleep(20))
     manager = cluster.ClusterManager(bench.root, bench.reporter, machine)
     with pytest.raises(errors.ComponentError, match=r"kube-apiserver was not ready within 90 s \(/readyz: "):
@@ -127,7 +127,7 @@ def test_a_taken_port_is_tried_again_with_others_a_few_times(bench: Bench) -> No
     assert len(set(tried)) == len(tried) == 4
 
 
-def test_nothing_is_left_when_binaries_cannot_be_had(bench: Bench) -> None:
+def test_nothing_is_left_when_binaries_are_not_available(bench: Bench) -> None:
     bench.source.error = errors.BuildError("there is no Go")
     with pytest.raises(errors.BuildError):
         bench.up()
@@ -241,7 +241,7 @@ def test_down_leaves_alone_who_has_a_pid_by_now(bench: Bench) -> None:
     assert bench.manager.down(ONE)
 
 
-def test_down_of_nothing_is_no_error(bench: Bench) -> None:
+def test_down_of_nothing_is_not_an_error(bench: Bench) -> None:
     assert not bench.manager.down(layout.ClusterName("two"))
 
 
@@ -257,7 +257,7 @@ def test_a_cluster_that_runs_is_given_out(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("name", ["default", "one"])
-def test_a_cluster_that_does_not_run_is_told_with_how_to_start_it(bench: Bench, name: str) -> None:
+def test_a_cluster_that_does_not_run_is_reported_with_how_to_start_it(bench: Bench, name: str) -> None:
     bench.write(etcd=bench.ended())
     option = "" if name == "default" else " --name one"
     with pytest.raises(
@@ -266,7 +266,7 @@ def test_a_cluster_that_does_not_run_is_told_with_how_to_start_it(bench: Bench, 
         bench.manager.get(layout.ClusterName(name))
 
 
-def test_a_state_directory_that_cannot_be_made_is_told(tmp_path: pathlib.Path) -> None:
+def test_a_state_directory_that_cannot_be_made_is_reported(tmp_path: pathlib.Path) -> None:
     (tmp_path / "clusters").write_text("a file")
     with pytest.raises(errors.DevClusterError, match=f"set {locations.STATE_VARIABLE} to one that can"):
         Bench(tmp_path).up()

@@ -101,13 +101,13 @@ def test_no_two_namespaces_have_the_same_name(devcluster: handle.DevCluster) -> 
     assert devcluster.namespace() != devcluster.namespace()
 
 
-def test_a_refused_namespace_is_told(devcluster: handle.DevCluster, api_server: ApiServer) -> None:
+def test_a_refused_namespace_is_reported(devcluster: handle.DevCluster, api_server: ApiServer) -> None:
     api_server.refuses = True
     with pytest.raises(errors.DevClusterError, match="one refused POST /api/v1/namespaces: forbidden"):
         devcluster.namespace()
 
 
-def test_a_namespace_that_gets_no_account_is_told_with_the_log_to_look_at(
+def test_a_namespace_that_gets_no_account_is_reported_with_the_log_to_look_at(
     devcluster: handle.DevCluster, api_server: ApiServer
 ) -> None:
     api_server.missing = 100_000

@@ -18,7 +18,7 @@ def test_pins_in_the_package_come_before_those_of_a_checkout(tmp_path: pathlib.P
     assert locations._pins(package) == package / "pins"
 
 
-def test_pins_that_are_nowhere_are_told_with_the_places(tmp_path: pathlib.Path) -> None:
+def test_pins_that_are_nowhere_are_reported_with_the_places(tmp_path: pathlib.Path) -> None:
     with pytest.raises(errors.PinsError, match=r"neither in .*/pins nor .*/deploy/devcluster; reinstall"):
         locations._pins(tmp_path / "operator/addon_operator/devcluster")
 
@@ -61,7 +61,7 @@ def test_a_directory_is_made_for_its_owner_only(tmp_path: pathlib.Path) -> None:
     assert (tmp_path / "a/b").stat().st_mode & 0o777 == 0o700
 
 
-def test_a_directory_that_cannot_be_made_is_told_with_the_variable_that_moves_it(
+def test_a_directory_that_cannot_be_made_is_reported_with_the_variable_that_moves_it(
     tmp_path: pathlib.Path,
 ) -> None:
     (tmp_path / "file").touch()

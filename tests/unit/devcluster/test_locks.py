@@ -46,7 +46,7 @@ def test_a_free_lock_is_not_waited_for(tmp_path: pathlib.Path) -> None:
             pass
 
 
-def test_who_waits_is_told_for_whom_and_goes_on_afterwards(tmp_path: pathlib.Path) -> None:
+def test_a_waiting_process_says_for_whom_and_continues_afterwards(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "lock"
     with locks.exclusive(path, never):
         contender = Contender(path)

@@ -29,7 +29,7 @@ def test_any_tokens_survive_the_way_through_a_pointer(tokens: json_pointers.Toke
 
 
 @pytest.mark.parametrize("pointer", ["a", "a/b", "/~", "/~2", "/a~"])
-def test_what_is_no_pointer_is_refused(pointer: str) -> None:
+def test_what_is_not_a_pointer_is_refused(pointer: str) -> None:
     with pytest.raises(ValueError, match="must"):
         json_pointers.parse(pointer)
 

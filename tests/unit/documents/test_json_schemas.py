@@ -66,7 +66,7 @@ def test_one_library_gives_the_verdict_on_what_is_right_where_both_agree(
     ],
     ids=str,
 )
-def test_what_is_wrong_is_told_by_jsonschema(schema: dict[str, Any], document: object) -> None:
+def test_jsonschema_explains_what_is_wrong(schema: dict[str, Any], document: object) -> None:
     validator = json_schemas.Validator(schema, _FORMATS)
     assert not validator.surely_allows(document)
     assert len(list(validator.errors(document))) == 1

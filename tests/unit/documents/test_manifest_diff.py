@@ -53,7 +53,7 @@ def test_a_manifest_is_split_into_objects_that_a_person_recognises() -> None:
     ["a: [", "- a\n- b", "just words", "? {a: b}\n: c\n", "\x00"],
     ids=["no yaml", "a list", "a text", "a key that is not text", "a control character"],
 )
-def test_a_document_that_is_no_object_is_kept_as_text(broken: str) -> None:
+def test_a_document_that_is_not_an_object_is_kept_as_text(broken: str) -> None:
     (document,) = manifest_diff.parse(f"# Source: web/templates/odd.yaml\n{broken}")
     assert document.key.kind == "web/templates/odd.yaml"
     assert not manifest_diff.diff([document], [document])
@@ -129,7 +129,7 @@ def test_what_is_the_same_to_helm_is_the_same_here(one: str, other: str) -> None
     assert same(f"kind: X\nvalue: {one}", f"kind: X\nvalue: {other}")
 
 
-def test_new_changed_and_removed_objects_are_told_apart() -> None:
+def test_new_changed_and_removed_objects_are_distinguished() -> None:
     other = WEB.replace("name: web", "name: other")
     larger = WEB.replace('"1"', '"2"')
     found = diff(f"{WEB}---\n{other}", f"{larger}---\n{SECRET}")
@@ -177,7 +177,7 @@ def test_data_of_a_secret_that_comes_or_goes_is_never_shown(which: str) -> None:
     assert "aHVud" not in "\n".join(change.diff)
 
 
-def test_data_of_a_secret_that_is_no_mapping_is_never_shown() -> None:
+def test_data_of_a_secret_that_is_not_a_mapping_is_never_shown() -> None:
     shown = text(SECRET, SECRET.replace("{extra: plain}", "hunter2"))
     assert "hunter2" not in shown
 

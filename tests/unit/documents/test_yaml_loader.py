@@ -178,7 +178,7 @@ def test_what_aliases_add_counts_over_all_documents_of_a_stream(monkeypatch: pyt
         document_stream.load_stream("---\n".join([document] * 9))
 
 
-def test_a_value_used_many_times_is_no_bomb() -> None:
+def test_a_value_used_many_times_is_not_a_bomb() -> None:
     text = "base: &base {image: nginx, ports: [80, 443]}\n"
     text += "".join(f"k{n}:\n  <<: *base\n  name: n{n}\n" for n in range(500))
     values = yaml_reading.load(text, "values.yaml")

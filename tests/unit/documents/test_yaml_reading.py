@@ -167,7 +167,7 @@ def test_positions_of_keys_and_items_are_known() -> None:
     assert document.where(()) == "values.yaml"
 
 
-def test_unquoted_words_read_as_booleans_are_told_in_their_order() -> None:
+def test_unquoted_words_read_as_booleans_are_reported_in_their_order() -> None:
     warnings = yaml_reading.unusual_booleans("a: yes\nb: 'yes'\nc: true\nd: &x [No]\ne: *x\n", "values.yaml")
     assert [warning.split(";")[0] for warning in warnings] == [
         "values.yaml, line 1, column 4: 'yes' is read as true",

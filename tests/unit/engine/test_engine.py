@@ -235,7 +235,7 @@ async def test_a_module_hook_that_changes_values_makes_its_module_run(
     assert bench.story == follows
 
 
-async def test_what_hooks_in_named_queues_wait_for_is_told(benches: list[Bench]) -> None:
+async def test_what_hooks_in_named_queues_wait_for_is_reported(benches: list[Bench]) -> None:
     bench = Bench(hook("a.sh", kubernetes=[pods(queue="slow")]))
     benches.append(bench)
     bench.hooks.fail["a.sh"] = 1
@@ -243,7 +243,7 @@ async def test_what_hooks_in_named_queues_wait_for_is_told(benches: list[Bench])
     assert list(bench.engine.waiting_for()) == ["hook a.sh failed once: hook a.sh failed"]
 
 
-async def test_what_the_first_converge_waits_for_is_told_without_values(benches: list[Bench]) -> None:
+async def test_what_the_first_converge_waits_for_is_reported_without_values(benches: list[Bench]) -> None:
     class TellsTooMuchError(errors.AddonOperatorError):
         @property
         def without_values(self) -> str:

@@ -76,7 +76,7 @@ def test_a_discovery_that_succeeds_leaves_the_error_of_a_run(states: state.Modul
     assert states[WEB].last_error == "module web: helm failed"
 
 
-def test_another_reason_is_told(states: state.ModuleStates, told: list[str]) -> None:
+def test_another_reason_is_reported(states: state.ModuleStates, told: list[str]) -> None:
     discover(states, enabled=False)
     discover(states, enabled=False, reason="another")
     assert told == ["Disabled", "Disabled"]

@@ -81,7 +81,7 @@ def source(**value_from: object) -> dict[str, Any]:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_a_malformed_container_is_told_with_the_field(container: dict[str, Any], text: str) -> None:
+def test_a_malformed_container_is_reported_with_the_field(container: dict[str, Any], text: str) -> None:
     with pytest.raises(expansion.MalformedObjectError) as caught:
         build(container)
     assert text in str(caught.value)
@@ -109,7 +109,7 @@ def test_a_malformed_container_is_told_with_the_field(container: dict[str, Any],
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_a_malformed_pod_is_told_with_the_field(pod: dict[str, Any], path: str, text: str) -> None:
+def test_a_malformed_pod_is_reported_with_the_field(pod: dict[str, Any], path: str, text: str) -> None:
     with pytest.raises(expansion.MalformedObjectError) as caught:
         build(source(fieldRef={"fieldPath": path}), pod)
     assert text in str(caught.value)
@@ -124,7 +124,7 @@ def test_a_malformed_pod_is_told_with_the_field(pod: dict[str, Any], path: str, 
     ],
     ids=["value", "key", "list"],
 )
-def test_a_malformed_config_map_is_told_with_the_field(data: object, text: str) -> None:
+def test_a_malformed_config_map_is_reported_with_the_field(data: object, text: str) -> None:
     with pytest.raises(expansion.MalformedObjectError) as caught:
         build({"envFrom": [{"configMapRef": {"name": "c"}}]}, config_maps={"c": data})
     assert str(caught.value) == text

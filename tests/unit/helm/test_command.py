@@ -98,7 +98,7 @@ async def test_a_helm_that_hangs_is_stopped(tmp_path: pathlib.Path) -> None:
         await made.run(command.Call(WEB), ["upgrade"], 0.05)
 
 
-async def test_a_warning_is_told_once_for_each_call(tmp_path: pathlib.Path) -> None:
+async def test_a_warning_is_reported_once_for_each_call(tmp_path: pathlib.Path) -> None:
     warnings: list[tuple[str, str]] = []
     made = helm(tmp_path, "for i in 1 2; do echo 'WARNING: old' >&2; done", warnings=warnings)
     await made.run(command.Call(WEB), ["upgrade"], 10)
@@ -106,7 +106,7 @@ async def test_a_warning_is_told_once_for_each_call(tmp_path: pathlib.Path) -> N
     assert warnings == [("web", "old"), ("dns", "old")]
 
 
-async def test_a_warning_about_the_kubeconfig_is_told_once(tmp_path: pathlib.Path) -> None:
+async def test_a_warning_about_the_kubeconfig_is_reported_once(tmp_path: pathlib.Path) -> None:
     warnings: list[tuple[str, str]] = []
     text = "Kubernetes configuration file is group-readable. This is insecure. Location: /k"
     made = helm(tmp_path, f"echo 'WARNING: {text}' >&2", warnings=warnings)
@@ -127,7 +127,7 @@ async def test_sensitive_values_are_hidden(tmp_path: pathlib.Path) -> None:
     assert warnings == [("web", "***")]
 
 
-async def test_a_failure_of_an_unknown_form_is_told_in_the_log_only(tmp_path: pathlib.Path) -> None:
+async def test_a_failure_of_an_unknown_form_is_reported_in_the_log_only(tmp_path: pathlib.Path) -> None:
     warnings: list[tuple[str, str]] = []
     made = helm(tmp_path, "echo 'Error: value s3cret is odd' >&2; exit 1", warnings=warnings)
     with pytest.raises(helm_errors.HelmError) as raised:
@@ -139,7 +139,7 @@ async def test_a_failure_of_an_unknown_form_is_told_in_the_log_only(tmp_path: pa
     assert warnings == [("web", "helm upgrade: value s3cret is odd")]
 
 
-async def test_what_a_chart_says_of_its_values_is_told_without_them(tmp_path: pathlib.Path) -> None:
+async def test_what_a_chart_says_of_its_values_is_reported_without_them(tmp_path: pathlib.Path) -> None:
     said = "Error: execution error at (web/x.yaml:1:3): the port of long-value is not a port"
     made = helm(tmp_path, f"echo '{said}' >&2; exit 1")
     call = command.Call(WEB, values={"web": {"name": "long-value", "kind": "port"}})
@@ -149,7 +149,7 @@ async def test_what_a_chart_says_of_its_values_is_told_without_them(tmp_path: pa
     assert str(raised.value).endswith(": the port of long-value is not a port")
 
 
-async def test_the_reason_behind_a_long_quotation_is_told(tmp_path: pathlib.Path) -> None:
+async def test_the_reason_behind_a_long_quotation_is_reported(tmp_path: pathlib.Path) -> None:
     quoted = '"{' + "x" * 200_000 + '}"'
     (tmp_path / "error").write_text(
         f"Error: cannot patch: Invalid value: {quoted}: json: cannot unmarshal bool\n"

@@ -39,7 +39,7 @@ def test_what_has_no_known_form_is_for_the_log_only(stderr: str) -> None:
         (3, "helm failed without a message (exit code 3)"),
     ],
 )
-def test_silence_is_told_by_how_helm_ended(exit_code: int, text: str) -> None:
+def test_helm_without_output_is_reported_by_how_it_ended(exit_code: int, text: str) -> None:
     assert messages.explanation(" \n", exit_code) == messages.Explanation(text, text)
 
 
@@ -95,7 +95,7 @@ def test_missing_dependencies_come_with_the_command_that_brings_them() -> None:
         ),
     ],
 )
-def test_what_helm_leaves_open_is_told(text: str, words: str) -> None:
+def test_what_helm_leaves_open_is_added(text: str, words: str) -> None:
     assert words in messages.advice(text, "/modules/010-web")
 
 
@@ -142,12 +142,12 @@ def test_other_lines_are_no_warnings(line: str) -> None:
     assert messages.warning_text(line) is None
 
 
-def test_a_warning_of_helm_4_that_its_error_repeats_is_not_told() -> None:
+def test_a_warning_of_helm_4_that_its_error_repeats_is_not_reported() -> None:
     line = 'level=WARN msg="upgrade failed" name=web error="X: Secret \\"s\\" is invalid: Invalid value: 1"'
     assert messages.warning_text(line) is None
 
 
-def test_a_warning_is_told_without_the_tables_that_it_quotes() -> None:
+def test_a_warning_is_reported_without_the_tables_that_it_quotes() -> None:
     line = "coalesce.go:289: warning: cannot overwrite table with non table for web.a (map[password:s3cret])"
     assert messages.warning_text(f"2026/11/21 10:15:01 {line}") == (
         "cannot overwrite table with non table for web.a ***"
@@ -171,7 +171,7 @@ def test_a_warning_is_told_without_the_tables_that_it_quotes() -> None:
         pytest.param('roles "x" is forbidden: user "y" is attempting to grant more', False, id="no right"),
     ],
 )
-def test_what_nobody_may_change_is_told_from_what_is_wrong(said: str, *, is_so: bool) -> None:
+def test_immutable_fields_are_distinguished_from_invalid_ones(said: str, *, is_so: bool) -> None:
     text = (
         f'cannot patch "db" with kind X: X.apps "db" is invalid: {said} && cannot patch "b" with kind Y: no'
     )

@@ -26,13 +26,13 @@ class Recorded(TypedDict, total=False):
 RECORDED: list[Recorded] = json.loads((pathlib.Path(__file__).parent / "recorded_errors.json").read_text())
 
 
-def test_real_errors_are_told_with_their_reasons() -> None:
+def test_real_errors_are_reported_with_their_reasons() -> None:
     wanted = {each["case"]: (each.get("log", each["told"]), each["told"]) for each in RECORDED}
     made = {each["case"]: messages.explanation(each["stderr"], 1) for each in RECORDED}
     assert {case: (found.text, found.without_values) for case, found in made.items()} == wanted
 
 
-def test_real_errors_are_told_without_values() -> None:
+def test_real_errors_are_reported_without_values() -> None:
     for each in RECORDED:
         told = str(messages.explanation(each["stderr"], 1).without_values)
         # What a chart says itself is compared with its values elsewhere.

@@ -97,7 +97,7 @@ async def test_a_manifest_beyond_all_measure_is_refused(tmp_path: pathlib.Path) 
         await verbs.template(helm(Recorder(is_cut=True), tmp_path), CALL, TEMPLATE)
 
 
-async def test_upgrade_takes_ownership_only_if_it_is_told_to(tmp_path: pathlib.Path) -> None:
+async def test_upgrade_takes_ownership_only_if_asked_to(tmp_path: pathlib.Path) -> None:
     recorder = Recorder()
     await verbs.upgrade(helm(recorder, tmp_path), CALL, dataclasses.replace(UPGRADE, take_ownership=True))
     assert "--take-ownership" in recorder.argv

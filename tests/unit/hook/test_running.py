@@ -67,7 +67,7 @@ def test_the_configuration_is_printed_and_main_is_not_called(
     assert hook_config.parse(capsys.readouterr().out, hook_config.HookKind.MODULE, "x").before_helm == 10
 
 
-def test_a_configuration_that_is_no_json_is_one_line(
+def test_a_configuration_that_is_not_json_is_one_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("sys.argv", ["hook.py", "--config"])
@@ -219,7 +219,7 @@ def test_a_file_that_cannot_be_read_is_named(
 
 
 @pytest.mark.parametrize("name", ["VALUES_PATH", "METRICS_PATH"])
-def test_a_hook_that_is_tried_by_hand_is_told_which_variable_is_missing(
+def test_a_hook_that_is_run_by_hand_says_which_variable_is_missing(
     files: Files, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
     monkeypatch.delenv(name)
@@ -313,7 +313,7 @@ def test_the_example_of_the_library_does_what_it_says(files: Files) -> None:
     assert operation == {"op": "add", "path": "/web/internal", "value": {"replicas": 2}}
 
 
-def test_a_python_that_is_too_old_is_told_so_in_one_line() -> None:
+def test_a_python_that_is_too_old_is_reported_in_one_line() -> None:
     look = "import sys; sys.version_info = (3, 9, 2); from addon_operator import hook"
     done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)

@@ -80,7 +80,7 @@ def test_a_later_change_of_an_object_changes_no_operation() -> None:
     assert kubernetes.operations[0]["object"] == {"kind": "A", "metadata": {"name": "x"}}
 
 
-def test_an_object_that_is_no_json_is_refused_with_its_operation() -> None:
+def test_an_object_that_is_not_json_is_refused_with_its_operation() -> None:
     with pytest.raises(hook.HookError, match=r"^Apply: this is not JSON: "):
         hook.Kubernetes().apply({"data": {1, 2}})
 

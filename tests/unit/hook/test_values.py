@@ -67,7 +67,7 @@ def test_a_value_that_is_not_there_has_a_default_or_is_an_error(values: hook.Val
 
 
 @pytest.mark.parametrize("path", ["", "web..size", ".web", []], ids=repr)
-def test_what_is_no_path_is_refused(values: hook.Values, path: hook.Path) -> None:
+def test_what_is_not_a_path_is_refused(values: hook.Values, path: hook.Path) -> None:
     with pytest.raises(hook.HookError, match="path of values"):
         values.get(path)
 

@@ -28,7 +28,7 @@ def test_large_integers_that_are_left_alone_stay_exact() -> None:
 
 
 @pytest.mark.parametrize("text", [".a[", "1) | (2", "nothing_of_that_name"])
-def test_what_is_no_jq_is_refused_on_one_line(text: str) -> None:
+def test_an_invalid_jq_program_is_refused_on_one_line(text: str) -> None:
     with pytest.raises(jq_programs.JqError, match=r"line 1, column \d+") as caught:
         jq_programs.JqProgram(text)
     assert "\n" not in str(caught.value)

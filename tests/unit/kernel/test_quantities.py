@@ -76,7 +76,7 @@ NONE = [
 ]
 
 
-def test_what_is_no_quantity_has_no_number_and_equals_only_itself() -> None:
+def test_what_is_not_a_quantity_has_no_number_and_equals_only_itself() -> None:
     assert [text for text in NONE if quantities.parse(text) is not None] == []
     assert [quantities.canonical(text) for text in NONE] == NONE
 

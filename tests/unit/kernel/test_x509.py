@@ -86,7 +86,7 @@ def test_an_authority_says_how_many_may_stand_below_it(path_length: int | None) 
 
 
 @pytest.mark.parametrize("signed", [SERVER, CLIENT], ids=["server", "client"])
-def test_a_holder_is_no_authority(signed: x509.Signed) -> None:
+def test_a_holder_is_not_an_authority(signed: x509.Signed) -> None:
     found = signed.certificate.extensions.get_extension_for_class(library.BasicConstraints)
     assert found.critical
     assert not found.value.ca

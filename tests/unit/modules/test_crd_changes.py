@@ -59,7 +59,7 @@ def test_a_new_definition_gets_the_extra_labels_beside_its_own() -> None:
     assert "conversion" not in wanted["spec"]
 
 
-def test_what_the_server_fills_in_is_no_difference() -> None:
+def test_what_the_server_fills_in_is_not_a_difference() -> None:
     assert not crd_changes.differs(crd_changes.desired(crd(), LABELS, live(crd())), live(crd()))
 
 
@@ -69,7 +69,7 @@ def test_labels_and_annotations_of_others_are_no_difference() -> None:
     assert not crd_changes.differs(crd_changes.desired(crd(), LABELS, there), there)
 
 
-def test_a_field_that_the_server_leaves_out_when_it_is_false_is_no_difference() -> None:
+def test_a_field_that_the_server_leaves_out_when_it_is_false_is_not_a_difference() -> None:
     given = crd(preserveUnknownFields=False)
     assert not crd_changes.differs(crd_changes.desired(given, LABELS, live(crd())), live(crd()))
 
@@ -126,7 +126,7 @@ def test_kept_versions_are_neither_served_nor_stored() -> None:
     assert states == [("v1", True, True), ("v1alpha1", False, False)]
 
 
-def test_the_versions_of_a_file_are_told_by_what_they_are_for() -> None:
+def test_the_versions_of_a_file_are_named_by_their_purpose() -> None:
     given = crd(version("v1", storage=True), {**version("v2"), "served": False})
     assert crd_changes.storage_version(given) == "v1"
     assert crd_changes.served_versions(given) == ("v1",)

@@ -71,14 +71,14 @@ def test_a_definition_is_read_without_what_only_the_server_writes() -> None:
         "no spec", "no versions",
     ],
 )  # fmt: skip
-def test_a_document_that_defines_nothing_is_told_with_file_and_index(document: str, told: str) -> None:
+def test_a_document_that_defines_nothing_is_reported_with_file_and_index(document: str, told: str) -> None:
     with pytest.raises(crd_files.CrdFileError) as caught:
         crd_files.parse(f"{CRD}---\n{document}", "crds/x.yaml")
     assert str(caught.value).startswith("crds/x.yaml, document 2: ")
     assert told in str(caught.value)
 
 
-def test_broken_yaml_is_told_with_its_position() -> None:
+def test_broken_yaml_is_reported_with_its_position() -> None:
     with pytest.raises(yaml_reading.YamlError, match=r"crds/x\.yaml, line 2, column 3: "):
         crd_files.parse("a: [\n  }\n", "crds/x.yaml")
 

@@ -51,7 +51,7 @@ def test_within_the_pod_there_is_no_conflict() -> None:
     injected(pod(container(env=[env("A")], envFrom=[config_map("c")])), preset(env=[env("B")]), keys=C_HAS_A)
 
 
-def test_a_pod_that_has_already_what_the_preset_adds_is_no_conflict() -> None:
+def test_a_pod_that_has_already_what_the_preset_adds_is_not_a_conflict() -> None:
     both: dict[str, Any] = {"env": [env("A")], "envFrom": [config_map("c")]}
     injected(pod(container(**both)), preset(**both), keys=C_HAS_A)
 
@@ -71,7 +71,7 @@ def test_a_third_preset_does_not_excuse_two_others(third: str) -> None:
 
 
 @pytest.mark.parametrize("both_is_older", [True, False])
-def test_a_variable_of_the_pod_that_one_preset_has_with_its_source_is_no_conflict_of_another(
+def test_a_variable_of_the_pod_that_one_preset_has_with_its_source_is_not_a_conflict_of_another(
     both_is_older: bool,
 ) -> None:
     both: dict[str, Any] = {"env": [env("A")], "envFrom": [config_map("c")]}
@@ -100,7 +100,7 @@ def test_the_prefix_is_part_of_the_name() -> None:
 
 
 @pytest.mark.parametrize("keys", [{}, {("ConfigMap", "c"): []}], ids=["unreadable", "empty"])
-def test_a_source_without_known_keys_is_no_conflict(keys: dict[tuple[str, str], list[str]]) -> None:
+def test_a_source_without_known_keys_is_not_a_conflict(keys: dict[tuple[str, str], list[str]]) -> None:
     injected(pod(container(envFrom=[config_map("c")])), preset(env=[env("A")]), keys=keys)
 
 

@@ -59,5 +59,5 @@ def test_nulls_say_nothing() -> None:
 
 
 @pytest.mark.parametrize("selector", [None, "role=frontend", ["role"]])
-def test_a_selector_of_another_type_is_told(selector: object) -> None:
+def test_a_selector_of_another_type_is_reported(selector: object) -> None:
     assert list(label_selectors.problems(selector, "spec.selector")) == ["spec.selector: must be a mapping"]

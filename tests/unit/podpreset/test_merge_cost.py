@@ -60,7 +60,7 @@ def test_sources_are_asked_for_once_for_all_containers_and_presets() -> None:
     assert len(asked) == len(set(asked)) == 10
 
 
-def test_the_variables_of_a_preset_that_a_source_sets_are_not_told_without_end(
+def test_the_variables_of_a_preset_that_a_source_sets_are_not_reported_without_end(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("addon_operator.podpreset.env_sources.CLASHES_MAX", 3)

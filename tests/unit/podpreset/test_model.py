@@ -35,7 +35,7 @@ def tells(preset: model.Preset | model.InvalidPreset, name: str) -> bool:
     return any(case.path in reason and case.says in reason for reason in reasons)
 
 
-def test_every_mistake_is_told_at_once() -> None:
+def test_every_mistake_is_reported_at_once() -> None:
     preset = model.parse(stored({"selector": {}, "env": [{"name": "1"}], "volumes": "v"}))
     assert isinstance(preset, model.InvalidPreset)
     assert [reason.partition(":")[0] for reason in preset.reasons] == [

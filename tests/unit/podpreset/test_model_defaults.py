@@ -201,7 +201,7 @@ def test_a_mount_equals_itself_with_zero_values(extra: Source) -> None:
     assert [operation["path"] for operation in result.patch] == ["/metadata/annotations"]
 
 
-def test_an_empty_prefix_is_no_prefix() -> None:
+def test_an_empty_prefix_is_not_a_prefix() -> None:
     given = pod(container(envFrom=[{"configMapRef": {"name": "c"}}]))
     result = inject(given, preset(envFrom=[{"prefix": "", "configMapRef": {"name": "c"}}]))
     assert isinstance(result, merge.Injection)

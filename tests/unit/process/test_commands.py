@@ -36,12 +36,12 @@ def test_a_failure_without_messages_quotes_standard_output() -> None:
         commands.run(["sh", "-c", "echo said here; exit 1"])
 
 
-def test_a_failure_that_says_nothing_is_told_by_its_exit_code() -> None:
+def test_a_failure_without_output_is_reported_by_its_exit_code() -> None:
     with pytest.raises(commands.CommandError, match=r"ended with exit code 9$"):
         commands.run(["sh", "-c", "exit 9"])
 
 
-def test_a_program_ended_by_a_signal_is_told_so() -> None:
+def test_a_program_that_a_signal_ended_is_reported_as_such() -> None:
     with pytest.raises(commands.CommandError, match=r"ended by signal 15$"):
         commands.run(["sh", "-c", "kill -TERM $$"])
 
@@ -53,7 +53,7 @@ def test_a_program_ended_by_a_signal_is_told_so() -> None:
         pytest.param(["/"], "Permission denied", id="not executable"),
     ],
 )
-def test_a_program_that_cannot_be_run_is_told(argv: list[str], reason: str) -> None:
+def test_a_program_that_cannot_be_run_is_reported(argv: list[str], reason: str) -> None:
     with pytest.raises(commands.CommandError, match=f"cannot be run: {reason}") as caught:
         commands.run(argv)
     assert caught.value.exit_code == -1

@@ -133,7 +133,7 @@ def test_killing_what_has_ended_touches_nobody(proc: pathlib.Path, table: daemon
     table.kill([daemons.ProcessIdentity(own, 1, BOOT)])
 
 
-def test_a_process_that_does_not_go_away_is_told(
+def test_a_process_that_does_not_go_away_is_reported(
     proc: pathlib.Path, mark: str, tmp_path: pathlib.Path
 ) -> None:
     real = start(["sleep", "60"], tmp_path, mark)
@@ -187,7 +187,7 @@ def test_a_daemon_that_ends_at_once_is_known_all_the_same(tmp_path: pathlib.Path
     machine.kill([process])
 
 
-def test_a_program_that_is_not_there_is_told(tmp_path: pathlib.Path) -> None:
+def test_a_program_that_is_not_there_is_reported(tmp_path: pathlib.Path) -> None:
     with pytest.raises(daemons.DaemonError, match="/nowhere/etcd cannot be started: No such file"):
         daemons.start(["/nowhere/etcd"], log=tmp_path / "log", env={}, table=daemons.ProcessTable())
 

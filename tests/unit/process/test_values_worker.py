@@ -200,7 +200,7 @@ def test_defaults_that_blow_values_up_are_refused(
     ],
     ids=["unique items", "wrong items", "unknown keys"],
 )
-def test_large_wrong_values_are_told_by_the_first_violations(
+def test_large_invalid_values_are_reported_by_their_first_violations(
     checked: schemas.SectionSchemas, config: json_types.JsonObject
 ) -> None:
     before = time.process_time()
@@ -286,7 +286,7 @@ def test_outputs_of_hooks_are_read_as_they_would_be_here(
     assert read(worker.load_stream) == read(document_stream.load_stream)
 
 
-def test_a_number_that_the_api_server_cannot_read_is_told(worker: values_worker.ValuesWorker) -> None:
+def test_a_number_that_the_api_server_cannot_read_is_reported(worker: values_worker.ValuesWorker) -> None:
     with pytest.raises(
         document_stream.StreamError, match=r"document \[1\]: the API server cannot read it as JSON"
     ):

@@ -208,7 +208,7 @@ def tells_of(row: tuple[str, str], lines: tuple[str, ...]) -> bool:
     return len(lines) == 1 and all(word in lines[0] for word in words)
 
 
-def test_all_wrong_settings_are_told_at_once() -> None:
+def test_all_wrong_settings_are_reported_at_once() -> None:
     with pytest.raises(errors.ConfigurationError) as refused:
         settings.load({"listen_port": "x"}, {"LOG_TYPE": "xml"})
     lines = str(refused.value).splitlines()
@@ -236,7 +236,7 @@ def test_types_of_volumes_are_the_usual_ones_those_that_are_named_or_all() -> No
     assert set(load(PODPRESET_VOLUME_TYPES="all").podpreset_volume_types) == volume_types.SOURCE_NAMES
 
 
-def test_a_misspelt_name_is_told_together_with_what_is_missing_because_of_it() -> None:
+def test_a_misspelt_name_is_reported_together_with_what_is_missing_because_of_it() -> None:
     with pytest.raises(setting_resolution.SettingsError) as caught:
         settings.load({}, {"ADDON_OPERATOR_NAMESPCE": "addons", "HELM_HISTORY_MAX": "x"})
     lines = str(caught.value).splitlines()
@@ -348,7 +348,7 @@ def stands_in(row: setting_resolution.Setting, lines: Sequence[str]) -> bool:
     return len(own) == 1 and all(f"`{word}`" in own[0] for word in words)
 
 
-def test_two_variables_of_one_meaning_with_different_values_are_told() -> None:
+def test_two_variables_of_one_meaning_with_different_values_are_reported() -> None:
     loaded = load(SHELL_OPERATOR_HOOKS_DIR="/hooks", GLOBAL_HOOKS_DIR="/global-hooks")
     assert loaded.global_hooks_dir == pathlib.Path("/global-hooks")
     (warning,) = loaded.warnings

@@ -220,7 +220,7 @@ def test_without_jq_the_hook_says_what_is_missing(hook: Hook) -> None:
     assert ended.told == "Error: the library for hooks needs jq, which is not in PATH; install it\n"
 
 
-def test_a_shell_that_is_no_bash_is_told_so(hook: Hook) -> None:
+def test_a_shell_that_is_not_bash_is_reported(hook: Hook) -> None:
     sh = pathlib.Path("/bin/dash")
     if not sh.exists():
         pytest.skip("there is no other shell")
@@ -239,7 +239,7 @@ UNSET = {
 }
 
 
-def test_a_hook_that_is_tried_by_hand_is_told_which_variable_is_missing(hook: Hook) -> None:
+def test_a_hook_that_is_run_by_hand_says_which_variable_is_missing(hook: Hook) -> None:
     ended = hook.main("\n".join(f"! (unset {name}; {call})" for name, call in UNSET.items()))
     told = [line.partition("line ")[2].partition(": ")[2] for line in ended.told.splitlines()]
     reason = "it is not set; the operator sets it, and so must you to try the hook"

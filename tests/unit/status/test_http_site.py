@@ -97,7 +97,7 @@ CONVERGE = [
 ]
 
 
-async def test_the_converge_is_told_in_the_words_of_the_go_operator(
+async def test_the_converge_is_reported_in_the_words_of_the_go_operator(
     session: aiohttp.ClientSession, told: Told
 ) -> None:
     found = []
@@ -122,7 +122,7 @@ CONVERGE_AS_JSON: list[tuple[str, int, dict[str, bool | int | None]]] = [
 ]
 
 
-async def test_the_converge_is_told_as_json(session: aiohttp.ClientSession, told: Told) -> None:
+async def test_the_converge_is_reported_as_json(session: aiohttp.ClientSession, told: Told) -> None:
     found = []
     for state, tasks, _ in CONVERGE_AS_JSON:
         told.state = (state, tasks)

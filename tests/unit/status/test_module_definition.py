@@ -169,7 +169,7 @@ async def test_one_that_is_being_deleted_is_waited_for(
     assert f"DELETE {CRD}" not in cluster.server.requests
 
 
-async def test_what_is_wrong_with_it_otherwise_is_told_as_it_is(
+async def test_other_problems_are_reported_as_they_are(
     definition: module_definition.ModuleDefinition, cluster: Cluster
 ) -> None:
     cluster.leave(OURS, scope="Namespaced")

@@ -78,7 +78,7 @@ def test_the_facts_stand_beside_the_conditions() -> None:
     }
 
 
-def test_maintenance_is_told_with_readiness() -> None:
+def test_maintenance_is_reported_with_readiness() -> None:
     found = module()
     found.maintenance = "NoResourceReconciliation"
     ready = document(found)["conditions"][1]
@@ -104,7 +104,7 @@ def test_a_condition_keeps_its_time_until_its_status_changes() -> None:
     assert third["conditions"] == second["conditions"]
 
 
-def test_what_an_operator_before_told_stays_until_this_one_knows() -> None:
+def test_what_an_earlier_operator_reported_stays_until_this_one_knows() -> None:
     stored = {
         "release": {"revision": 7, "checksum": "x"},
         "hooks": ["a.sh"],

@@ -226,7 +226,7 @@ async def test_an_object_that_somebody_else_made_is_kept_from_then_on(
     assert cluster.objects["web"]["metadata"]["labels"] == writing.LABELS
 
 
-async def test_what_an_operator_before_this_one_told_is_kept_until_there_is_news(
+async def test_what_an_earlier_operator_reported_is_kept_until_there_is_news(
     writer: writing.ModuleStatusWriter, cluster: Cluster
 ) -> None:
     before = {"release": {"revision": 7, "checksum": "theirs"}, "lastRun": "2026-01-01T00:00:00Z"}
@@ -376,7 +376,7 @@ async def test_events_are_about_the_object(
     assert cluster.events() == [("web", "uid-web", reason) for reason in ("Enabled", "Failed", "Ready")]
 
 
-async def test_a_restart_is_no_event(
+async def test_a_restart_is_not_an_event(
     writer: writing.ModuleStatusWriter, recorder: events.EventRecorder, cluster: Cluster
 ) -> None:
     conditions = [{"type": "Ready", "status": "True", "reason": "RunSucceeded"}]

@@ -210,7 +210,7 @@ def test_records_of_kopf_name_their_object(configure: Configure) -> None:
 
 
 @pytest.mark.parametrize(("level", "told"), [("info", False), ("debug", True)])
-def test_the_progress_of_kopf_is_told_at_level_debug_only(
+def test_the_progress_of_kopf_is_reported_at_level_debug_only(
     configure: Configure, level: str, told: bool
 ) -> None:
     stream = configure("json", level=level)

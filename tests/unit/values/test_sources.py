@@ -53,7 +53,7 @@ def test_a_section_without_content_is_empty() -> None:
     ],
     ids=repr,
 )
-def test_a_wrong_common_file_is_told_with_position_and_key(text: str, message: str) -> None:
+def test_a_wrong_common_file_is_reported_with_position_and_key(text: str, message: str) -> None:
     with pytest.raises(sources.ValuesFileError) as caught:
         sources.parse_common_values(text, "values.yaml")
     assert message in str(caught.value)
@@ -146,14 +146,14 @@ def test_a_maintenance_mode_is_empty_or_the_known_one_in_any_case(
     ],
     ids=repr,
 )
-def test_a_wrong_config_map_is_told_with_its_key(data: dict[str, str], message: str) -> None:
+def test_a_wrong_config_map_is_reported_with_its_key(data: dict[str, str], message: str) -> None:
     with pytest.raises(sources.ConfigMapError) as caught:
         sources.parse_config_map(data, KNOWN)
     assert len(caught.value.violations) == 1
     assert message in caught.value.violations[0]
 
 
-def test_all_violations_of_a_config_map_are_told_at_once() -> None:
+def test_all_violations_of_a_config_map_are_reported_at_once() -> None:
     data = {"global": "[1", "someModule": "7", "someModuleEnabled": "maybe", "nginxIngressEnabled": "true"}
     with pytest.raises(sources.ConfigMapError) as caught:
         sources.parse_config_map(data, KNOWN, "ConfigMap ns/values")

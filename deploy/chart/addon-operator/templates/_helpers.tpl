@@ -1,4 +1,4 @@
-{{/* Name of all objects: the chart's, together with the release's unless that already has it. */}}
+{{/* Name of all objects: the names of release and chart, or the release's alone if it contains the chart's. */}}
 {{- define "addon-operator.fullname" -}}
 {{- $name := default .Chart.Name .Values.nameOverride -}}
 {{- if .Values.fullnameOverride -}}
@@ -10,7 +10,7 @@
 {{- end -}}
 {{- end -}}
 
-{{/* Name of objects of the whole cluster, where operators of several namespaces must get along. */}}
+{{/* Name of cluster-scoped objects, which operators of several namespaces must not share. */}}
 {{- define "addon-operator.clusterName" -}}
 {{- printf "%s-%s" .Release.Namespace (include "addon-operator.fullname" .) -}}
 {{- end -}}
@@ -41,7 +41,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 {{- end -}}
 
-{{/* Service in front of the admission server; the certificate is made for its name. */}}
+{{/* Service in front of the admission server. The certificate is made for its name. */}}
 {{- define "addon-operator.webhookService" -}}
 {{- include "addon-operator.fullname" . }}-webhook
 {{- end -}}
@@ -51,7 +51,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 addon-operator-{{ .Release.Namespace }}
 {{- end -}}
 
-{{/* What is read to know the variables of a pod's envFrom. */}}
+{{/* What the operator reads to know the variables of a pod's envFrom. */}}
 {{- define "addon-operator.envFromSources" -}}
 {{- $sources := list -}}
 {{- if .Values.podPresets.readConfigMaps }}{{ $sources = append $sources "configmaps" }}{{ end -}}
@@ -67,7 +67,7 @@ addon-operator-{{ .Release.Namespace }}
 {{- end -}}
 {{- end -}}
 
-{{/* Whether admission runs as a Deployment of its own. */}}
+{{/* Whether admission runs as its own Deployment. */}}
 {{- define "addon-operator.isSeparate" -}}
 {{- if and .Values.podPresets.enabled .Values.admission.separate -}}true{{- end -}}
 {{- end -}}
@@ -111,7 +111,7 @@ app.kubernetes.io/instance: {{ .root.Release.Name }}
 {{- if and (include "addon-operator.admits" .) (or $given.secretName $given.configMapName) -}}true{{- end -}}
 {{- end -}}
 
-{{/* The environment as YAML: what the chart sets, and over it what the user set. */}}
+{{/* The environment as YAML: settings of the chart, overridden by those of the user. */}}
 {{- define "addon-operator.settings" -}}
 {{- $part := . -}}
 {{- with .root -}}
@@ -147,7 +147,7 @@ app.kubernetes.io/instance: {{ .root.Release.Name }}
 {{- if include "addon-operator.clientCAIsMounted" $part -}}
 {{- $_ := set $set "WEBHOOK_CLIENT_CA" (printf "/etc/addon-operator/client-ca/%s" .Values.webhook.clientCA.key) -}}
 {{- end -}}
-{{- /* What the user set under another name of a setting takes the place of the chart's. */ -}}
+{{- /* If the user sets another name of a setting, omit the chart's. */ -}}
 {{- range $name, $_ := .Values.settings -}}
 {{- $bare := $name | trimPrefix "ADDON_OPERATOR_" | trimPrefix "SHELL_OPERATOR_" -}}
 {{- if eq $name "SHELL_OPERATOR_HOOKS_DIR" -}}{{- $bare = "GLOBAL_HOOKS_DIR" -}}{{- end -}}
@@ -155,7 +155,7 @@ app.kubernetes.io/instance: {{ .root.Release.Name }}
 {{- $_ := unset $set (printf "ADDON_OPERATOR_%s" $bare) -}}
 {{- end -}}
 {{- range $name, $value := .Values.settings -}}
-{{- /* A whole number is read as a float, which would be written as 1e+06. */ -}}
+{{- /* Helm reads an integer as a float, which would be written as 1e+06. */ -}}
 {{- if kindIs "float64" $value -}}
 {{- if eq $value (floor $value) -}}{{- $value = int64 $value -}}{{- end -}}
 {{- end -}}

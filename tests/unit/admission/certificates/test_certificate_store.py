@@ -79,7 +79,7 @@ async def kept(
     return store, store.bundle_changed.is_set()
 
 
-async def test_a_new_bundle_is_told() -> None:
+async def test_a_new_bundle_is_reported() -> None:
     clock, log = Clock(3), logs.Lines()
     first, second = material(clock), material(clock)
     store, changes = await kept(clock, Source(first, first, second), log)
@@ -88,12 +88,12 @@ async def test_a_new_bundle_is_told() -> None:
     assert log.lines == []
 
 
-async def test_the_first_bundle_is_no_change() -> None:
+async def test_the_first_bundle_is_not_a_change() -> None:
     clock = Clock(1)
     assert (await kept(clock, Source(material(clock)), logs.Lines()))[1] is False
 
 
-async def test_trouble_is_told_once_and_tried_again_sooner() -> None:
+async def test_a_problem_is_reported_once_and_retried_sooner() -> None:
     clock, log = Clock(4), logs.Lines()
     first = material(clock)
     broken = certificates.CertificateError("it is broken")
@@ -116,7 +116,7 @@ async def test_the_time_that_is_left_is_that_of_the_served_certificate() -> None
     assert store.seconds_left() == LIFE.total_seconds() - 3600
 
 
-async def test_material_that_cannot_be_served_is_no_material() -> None:
+async def test_material_that_cannot_be_served_is_ignored() -> None:
     clock = Clock(1)
     good = material(clock)
     wrong = certificate_store.Material(certificates.KeyPair(good.server.certificate, b"no key"), b"bundle")
@@ -350,7 +350,7 @@ async def test_a_secret_that_changes_under_the_pen_is_read_again(
     assert stored.writes == 1
 
 
-async def test_a_secret_that_never_rests_is_told(
+async def test_a_secret_that_keeps_changing_is_reported(
     kube: client.KubeClient, clock: Clock, stored: Secrets
 ) -> None:
     empty = {"kind": "Secret", "metadata": {"name": "webhook"}, "data": {}}

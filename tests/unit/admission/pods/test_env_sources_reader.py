@@ -75,7 +75,7 @@ async def test_a_source_is_read_once_for_pods_that_come_together(
     assert server.requests == [f"GET {CONFIG_PATH}"] * 2
 
 
-async def test_a_source_that_may_not_be_read_is_told_and_counts_as_unreadable(
+async def test_a_source_that_may_not_be_read_is_reported_and_counts_as_unreadable(
     sources: env_sources_reader.EnvSources, server: ApiServer, warnings: list[str]
 ) -> None:
     server.on("GET", SECRET_PATH, status(403, "Forbidden"))

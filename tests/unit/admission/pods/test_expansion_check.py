@@ -72,7 +72,7 @@ async def test_each_container_has_its_own_sentence(check: expansion_check.Expans
         "a script",
     ],
 )
-async def test_what_the_kubelet_will_resolve_is_not_told(
+async def test_what_the_kubelet_will_resolve_is_not_reported(
     check: expansion_check.ExpansionCheck, server: ApiServer, fields: dict[str, Any]
 ) -> None:
     server.on("GET", CONFIG, {"data": {"CONFIG": "1"}})
@@ -88,7 +88,7 @@ async def test_services_are_not_asked_for_when_the_pod_does_not_want_them(
     assert server.requests == [f"GET {MASTER}"]
 
 
-async def test_a_container_whose_sources_cannot_be_read_is_passed_over(
+async def test_a_container_whose_sources_cannot_be_read_is_skipped(
     check: expansion_check.ExpansionCheck, server: ApiServer
 ) -> None:
     server.on("GET", SECRET, status(403, "Forbidden"))
@@ -132,7 +132,7 @@ async def test_without_the_right_to_list_services_there_is_an_error(
         await messages(check, pod(container(args=["$(X)"])))
 
 
-async def test_a_container_with_more_sources_than_are_read_for_a_pod_is_passed_over(
+async def test_a_container_with_more_sources_than_are_read_for_a_pod_is_skipped(
     check: expansion_check.ExpansionCheck, server: ApiServer
 ) -> None:
     names = [f"c{number}" for number in range(env_sources_reader.SOURCES_MAX + 1)]
@@ -187,7 +187,7 @@ async def test_others_have_their_turns_between_the_containers_of_a_pod(
     assert len(turns) >= 100
 
 
-async def test_references_to_references_are_told_without_expanding_them(
+async def test_references_to_references_are_reported_without_expanding_them(
     check: expansion_check.ExpansionCheck,
 ) -> None:
     env = [{"name": "V0", "value": "0123456789"}]

@@ -70,7 +70,7 @@ def world(kube: client.KubeClient, server: ApiServer, pauses: Pauses) -> World:
     return World(kube, server, pauses)
 
 
-async def test_a_conflict_is_told_on_the_pod_by_its_preset(world: World) -> None:
+async def test_a_conflict_is_reported_on_the_pod_by_its_preset(world: World) -> None:
     assert await world.tell(CONFLICTING) == [
         (
             "conflict",
@@ -103,7 +103,7 @@ async def test_the_longest_name_of_a_preset_is_the_source_in_full(world: World) 
     assert source == f"podpreset.admission.kubernetes.io/{name}"
 
 
-async def test_unresolved_references_are_told_for_each_container(world: World) -> None:
+async def test_unresolved_references_are_reported_for_each_container(world: World) -> None:
     given = pod(container("a", args=["$(X)", "$(Y)"]), container("b", args=["$(X)"]))
     assert await world.tell(given) == [
         (
@@ -116,7 +116,7 @@ async def test_unresolved_references_are_told_for_each_container(world: World) -
     assert world.observer.unresolved == 3
 
 
-async def test_presets_that_are_too_many_are_told_beside_what_is_unresolved(
+async def test_presets_that_are_too_many_are_reported_beside_what_is_unresolved(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(merge, "ENTRIES_MAX", 1)
@@ -134,7 +134,7 @@ async def test_presets_that_are_too_many_are_told_beside_what_is_unresolved(
     ]
 
 
-async def test_nothing_is_asked_or_told_of_a_pod_without_trouble(world: World) -> None:
+async def test_nothing_is_read_or_reported_for_a_pod_without_problems(world: World) -> None:
     assert await world.tell(pod()) == []
     assert world.server.asked == []
 
@@ -157,7 +157,7 @@ async def test_a_pod_that_others_refuse_gives_no_event_and_no_count(world: World
     assert sum(pauses.seconds) > 30
 
 
-async def test_without_the_right_to_read_pods_the_event_is_told_all_the_same(world: World) -> None:
+async def test_without_the_right_to_read_pods_the_event_is_reported_all_the_same(world: World) -> None:
     world.server.on("GET", WEB, status(403, "Forbidden"))
     assert len(await world.tell(CONFLICTING)) == 1
 
@@ -191,7 +191,7 @@ async def test_a_missing_right_is_one_line_without_a_traceback(
     assert "Traceback" not in caplog.text
 
 
-async def test_too_many_pods_at_once_are_passed_over_and_counted(
+async def test_too_many_pods_at_once_are_skipped_and_counted(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pod_check, "PENDING_MAX", 2)

@@ -113,16 +113,14 @@ def test_without_comparable_versions_everything_is_taken_as_it_comes(cache: pres
     assert versions(cache) == {}
 
 
-def test_an_invalid_preset_is_ignored_and_told(cache: preset_cache.PresetCache, seen: Seen) -> None:
+def test_an_invalid_preset_is_ignored_and_reported(cache: preset_cache.PresetCache, seen: Seen) -> None:
     cache.watched("ADDED", preset(version=1))
     cache.watched("MODIFIED", preset(version=2, selector={}))
     assert versions(cache) == {}
     assert seen.stored == [("p", model.Preset), ("p", model.InvalidPreset)]
 
 
-def test_a_preset_that_is_known_already_is_not_told_again(
-    cache: preset_cache.PresetCache, seen: Seen
-) -> None:
+def test_a_known_preset_is_not_reported_again(cache: preset_cache.PresetCache, seen: Seen) -> None:
     cache.watched("ADDED", preset(version=4))
     cache.watched(None, preset(version=4))
     cache.listed(None, [preset(version=4)], "9")

@@ -89,7 +89,7 @@ async def test_a_definition_that_is_not_served_yet_is_waited_for_in_silence(
     assert caplog.text == ""
 
 
-async def test_what_keeps_presets_from_being_listed_is_told_once(
+async def test_what_keeps_presets_from_being_listed_is_reported_once(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     world.answer(*[status(403, "Forbidden")] * 9, Answer(listing()))

@@ -64,7 +64,7 @@ async def test_after_the_list_has_shown_the_preset_memory_suffices(
     assert len(server.asked) == 1
 
 
-async def test_after_the_watch_has_told_of_it_memory_suffices(
+async def test_once_the_watch_has_reported_it_memory_suffices(
     notices: preset_notices.PresetNotices, cache: preset_cache.PresetCache, server: ApiServer
 ) -> None:
     await notices(review(preset()))
@@ -99,7 +99,7 @@ async def test_a_deleted_preset_is_not_applied_before_the_watch_tells_of_it(
     [(preset(), "CREATE", True), (preset(), "UPDATE", False), (None, "CREATE", False), ({}, "CREATE", False)],
     ids=["dry run", "update", "nothing", "no uid"],
 )
-async def test_what_changes_no_preset_is_no_notice(
+async def test_what_changes_no_preset_is_not_a_notice(
     notices: preset_notices.PresetNotices,
     server: ApiServer,
     object_: Object | None,

@@ -126,7 +126,7 @@ async def test_an_invalid_preset_says_why_and_has_an_event(
     assert "spec.selector" in event["message"]
 
 
-async def test_an_invalid_preset_is_told_once(
+async def test_an_invalid_preset_is_reported_once(
     statuses: preset_status.PresetStatuses, recorder: events.EventRecorder, server: ApiServer
 ) -> None:
     store = Store(server, INVALID)

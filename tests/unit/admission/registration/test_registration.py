@@ -173,7 +173,9 @@ async def test_replicas_that_start_at_once_agree(replicas: Replicas, stored: Sto
 @pytest.mark.parametrize(
     "edit", [{"failurePolicy": "Fail"}, {"rules": []}, {"clientConfig": {"url": "https://e"}}]
 )
-async def test_an_edit_is_undone_and_told(replicas: Replicas, stored: Stored, edit: dict[str, Any]) -> None:
+async def test_an_edit_is_undone_and_reported(
+    replicas: Replicas, stored: Stored, edit: dict[str, Any]
+) -> None:
     registrar = replicas.start()
     await registrar.ensure()
     before = stored.webhook

@@ -99,7 +99,7 @@ async def watch(server: Server, *answers: int | list[bytes]) -> Run:
     return run
 
 
-async def test_each_word_of_the_watch_is_told_and_its_beginning(server: Server) -> None:
+async def test_each_state_of_the_watch_is_reported_and_its_beginning(server: Server) -> None:
     run = await watch(server, [b'{"type": "ADDED"}\n'], [b'{"type": "MODIFIED"}\n'])
     assert run.changes == 2 + 2
     assert server.asked[0] == (

@@ -187,7 +187,7 @@ async def test_nothing_stays_open_of_a_connection_that_came_with_the_end() -> No
     writer.close()
 
 
-async def test_an_address_of_a_name_that_the_machine_lacks_is_passed_over(
+async def test_an_address_of_a_name_that_the_machine_lacks_is_skipped(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (host, 0)) for host in ("192.0.2.1", "127.0.0.1")]

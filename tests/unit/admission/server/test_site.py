@@ -142,7 +142,7 @@ async def test_the_handler_gets_no_more_time_than_the_api_server_gives(query: st
     assert isinstance(run.watcher.failures[0], TimeoutError)
 
 
-async def test_a_timeout_that_is_none_is_no_mistake_of_the_review() -> None:
+async def test_a_timeout_that_is_none_is_not_a_mistake_of_the_review() -> None:
     async with tls_clients.running() as run:
         assert (await run.ask(path=f"{PATH}?timeout=soon"))[0] == 200
 
@@ -252,7 +252,7 @@ async def test_a_site_that_nobody_asked_leaves_at_once() -> None:
     assert goodbye.pauses == []
 
 
-async def test_a_port_that_is_taken_is_told() -> None:
+async def test_a_port_that_is_taken_is_reported() -> None:
     async with tls_clients.running() as run:
         other = site.AdmissionSite(
             {},

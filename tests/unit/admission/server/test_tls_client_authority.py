@@ -104,7 +104,7 @@ async def test_a_file_that_is_replaced_is_read_again(tmp_path: pathlib.Path, log
         assert await status(run, client_of(THEIRS, tmp_path)) == 200
 
 
-async def test_a_file_that_becomes_useless_changes_nothing_and_is_told_once(
+async def test_a_file_that_becomes_useless_changes_nothing_and_is_reported_once(
     tmp_path: pathlib.Path, log: logs.Lines
 ) -> None:
     rounds = 0

@@ -141,7 +141,7 @@ def added(api_version: str, kind: str) -> manifest_diff.ManifestChange:
         pytest.param([added("", "templates/notes.yaml")], None, 0, id="not an object"),
     ],
 )  # fmt: skip
-async def test_a_kind_that_is_not_served_is_told(
+async def test_a_kind_that_is_not_served_is_reported(
     changes: list[manifest_diff.ManifestChange], reason: str | None, notes: int, tmp_path: pathlib.Path
 ) -> None:
     (tmp_path / "bar.yaml").write_text("spec:\n  names:\n    kind: Bar\n")

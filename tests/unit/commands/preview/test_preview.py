@@ -267,14 +267,14 @@ async def test_standard_input_is_read_once() -> None:
         await report("-", presets=["-"])
 
 
-async def test_a_reference_that_no_container_can_have_is_told_with_file_and_document(save: Save) -> None:
+async def test_a_reference_that_no_container_can_have_is_reported_with_file_and_document(save: Save) -> None:
     wrong = "{name: A, valueFrom: {resourceFieldRef: {resource: limits.cpu, containerName: other}}}"
     pod = POD.replace('{name: OWN, value: "1"}', wrong)
     with pytest.raises(preview_files.ManifestError, match=r"pod\.yaml, document 1: container app: env"):
         await report(save("pod.yaml", pod), presets=[save("presets.yaml", PRESET)])
 
 
-async def test_pods_that_cannot_be_previewed_are_told_beside_the_others(save: Save) -> None:
+async def test_pods_that_cannot_be_previewed_are_reported_beside_the_others(save: Save) -> None:
     no_text = POD.replace('value: "1"', "value: 1")
     other = "{name: A, valueFrom: {resourceFieldRef: {resource: limits.cpu, containerName: other}}}"
     no_container = POD.replace('{name: OWN, value: "1"}', other)

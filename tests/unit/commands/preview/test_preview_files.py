@@ -56,7 +56,7 @@ def test_a_byte_order_mark_and_empty_documents_do_not_matter() -> None:
     ],
     ids=["no kind", "no mapping", "an item that is not a mapping"],
 )
-def test_what_is_no_manifest_is_told_with_its_document(text: str, message: str) -> None:
+def test_what_is_not_a_manifest_is_reported_with_its_document(text: str, message: str) -> None:
     with pytest.raises(preview_files.ManifestError) as raised:
         titles(text)
     assert message in str(raised.value)
@@ -111,7 +111,7 @@ def test_a_pod_is_taken_as_it_is() -> None:
 
 
 @pytest.mark.parametrize("template", ["{}", "{spec: {image: x}}", "[]"])
-def test_what_other_projects_call_a_template_is_no_pod(template: str) -> None:
+def test_what_other_projects_call_a_template_is_not_a_pod(template: str) -> None:
     assert pods(f"kind: Other\nspec: {{template: {template}}}\n") == []
 
 
@@ -149,7 +149,7 @@ NUMBER_MESSAGE = (
     ],
     ids=["a number as value", "no template", "no mapping", "metadata", "in a list"],
 )
-def test_a_wrong_field_is_told_with_file_document_and_path(text: str, message: str) -> None:
+def test_a_wrong_field_is_reported_with_file_document_and_path(text: str, message: str) -> None:
     with pytest.raises(preview_files.ManifestError) as raised:
         pods(text)
     assert str(raised.value) == message
@@ -195,7 +195,7 @@ def test_objects_without_a_namespace_are_where_the_pod_is() -> None:
     ],
     ids=["base64", "number", "list", "name", "port"],
 )
-def test_a_wrong_object_is_told_with_its_field(text: str, message: str) -> None:
+def test_a_wrong_object_is_reported_with_its_field(text: str, message: str) -> None:
     with pytest.raises(errors.ConfigurationError) as raised:
         objects(text)
     assert str(raised.value).startswith("standard input, document 1")

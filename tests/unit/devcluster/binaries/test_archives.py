@@ -131,7 +131,7 @@ def test_a_file_with_another_checksum_is_refused(
         pytest.param(tarball(other=PROGRAM), "holds no file linux-amd64/tool", id="without the binary"),
     ],
 )
-def test_an_archive_that_cannot_be_used_is_told(
+def test_an_archive_that_cannot_be_used_is_reported(
     site: Site, pin: components.Pin, target: pathlib.Path, archive: bytes, message: str
 ) -> None:
     site.publish("tool.tar.gz", archive)
@@ -154,7 +154,9 @@ def test_a_release_without_a_usable_checksum_is_not_used(
     assert not fetch(site.component(), pin, target)
 
 
-def test_a_checksum_without_its_file_is_told(site: Site, pin: components.Pin, target: pathlib.Path) -> None:
+def test_a_checksum_without_its_file_is_reported(
+    site: Site, pin: components.Pin, target: pathlib.Path
+) -> None:
     reporter = fakes.Recorder()
     site.publish("tool-v1.2.3", PROGRAM)
     (site.directory / "tool-v1.2.3").unlink()

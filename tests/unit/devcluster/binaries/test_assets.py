@@ -51,7 +51,7 @@ def test_a_program_without_a_version_is_not_used(tmp_path: pathlib.Path, script:
     assert reporter.said == [f"{tmp_path}/kubectl is version unknown, not 1.36: looking on"]
 
 
-def test_a_program_that_is_missing_is_told_once(tmp_path: pathlib.Path) -> None:
+def test_a_program_that_is_missing_is_reported_once(tmp_path: pathlib.Path) -> None:
     reporter = fakes.Recorder()
     (write_assets(tmp_path, "v1.36.0") / "kubectl").unlink()
     envtest = assets.EnvtestAssets({assets.VARIABLE: str(tmp_path)}, reporter)
@@ -62,7 +62,7 @@ def test_a_program_that_is_missing_is_told_once(tmp_path: pathlib.Path) -> None:
     ]
 
 
-def test_a_directory_that_is_not_there_is_told_once(tmp_path: pathlib.Path) -> None:
+def test_a_directory_that_is_not_there_is_reported_once(tmp_path: pathlib.Path) -> None:
     reporter = fakes.Recorder()
     environ = {assets.VARIABLE: str(tmp_path / "none")}
     envtest = assets.EnvtestAssets(environ, reporter)

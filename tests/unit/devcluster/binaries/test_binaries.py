@@ -111,7 +111,7 @@ def test_a_release_comes_before_a_build(place: Place) -> None:
     assert place.builder.built == ["helper"]
 
 
-def test_a_damaged_release_is_told_and_built_instead(place: Place) -> None:
+def test_a_damaged_release_is_reported_and_built_instead(place: Place) -> None:
     place.store(Fetcher(is_damaged=True)).ensure([binaries.Wanted(place.component, ("tool",))])
     assert place.builder.built == ["tool"]
     assert place.reporter.said[-1] == "the file is damaged: building tool instead"
@@ -185,7 +185,7 @@ def test_a_holder_that_cannot_be_named_is_another_process(place: Place) -> None:
     assert place.reporter.said[0] == "Waiting for another process, which is getting tool already"
 
 
-def test_what_is_left_to_get_is_told(place: Place) -> None:
+def test_what_is_left_to_get_is_reported(place: Place) -> None:
     others = [fakes.component("a", name="first"), fakes.component("b", name="second")]
     for component in others:
         fakes.write_pins(place.where.pins / component.name)
@@ -220,7 +220,7 @@ def test_the_cache_key_changes_with_whatever_changes_the_binaries(
     assert binaries.cache_key(component, pin) != before
 
 
-def test_a_cache_that_cannot_be_made_is_told_with_its_variable(place: Place) -> None:
+def test_a_cache_that_cannot_be_made_is_reported_with_its_variable(place: Place) -> None:
     place.where.cache.write_text("a file")
     with pytest.raises(errors.DevClusterError, match=f"set {locations.CACHE_VARIABLE} to one that can"):
         place.store().ensure(everything(place))

@@ -21,7 +21,7 @@ def test_each_version_of_kubernetes_has_its_own_pins(minor: str, folder: str) ->
     assert pin_of(component).minor == minor
 
 
-def test_an_unknown_component_is_told_with_those_there_are() -> None:
+def test_an_unknown_component_is_reported_with_those_there_are() -> None:
     with pytest.raises(
         errors.DevClusterError, match=r"no component 'helm'; there are control-plane, helm4, kubernetes-1.36"
     ):

@@ -59,7 +59,7 @@ def test_a_missing_file_is_named(tmp_path: pathlib.Path, name: str) -> None:
         pytest.param("", id="empty"),
     ],
 )
-def test_a_file_without_the_pin_is_told(tmp_path: pathlib.Path, go_mod: str) -> None:
+def test_a_file_without_the_pin_is_reported(tmp_path: pathlib.Path, go_mod: str) -> None:
     with pytest.raises(errors.PinsError, match=r"does not pin example\.com/tool"):
         components.read_pins(fakes.write_pins(tmp_path, go_mod), fakes.MODULE)
 

@@ -150,7 +150,7 @@ def test_a_failure_says_what_go_said_and_where_the_rest_is(bench: Workbench) -> 
     assert "# example.com/tool/cmd/tool" in log.read_text()
 
 
-def test_a_full_disk_is_told_with_the_space_that_is_needed(bench: Workbench) -> None:
+def test_a_full_disk_is_reported_with_the_space_that_is_needed(bench: Workbench) -> None:
     with pytest.raises(errors.BuildError, match="the disk is full; free about 8 GB"):
         bench.build(FULL)
 
@@ -168,7 +168,7 @@ def test_a_full_disk_is_told_with_the_space_that_is_needed(bench: Workbench) -> 
         ("", False),
     ],
 )
-def test_names_of_packages_are_told_from_messages(line: str, expected: bool) -> None:
+def test_names_of_packages_are_distinguished_from_messages(line: str, expected: bool) -> None:
     assert gobuild.is_package(line) is expected
 
 

@@ -86,7 +86,7 @@ def test_a_file_of_the_user_is_never_replaced_or_removed(
     assert path.read_bytes() == raw
 
 
-def test_a_directory_that_is_not_there_is_told(tmp_path: pathlib.Path) -> None:
+def test_a_directory_that_is_not_there_is_reported(tmp_path: pathlib.Path) -> None:
     with pytest.raises(errors.DevClusterError, match=r"there is no directory .*/none; make it first"):
         kubeconfigs.check_export(tmp_path / "none/kubeconfig", ONE)
 

@@ -79,7 +79,7 @@ def hook(name: str, *kubernetes: dict[str, object], **more: object) -> state.Hoo
     return bound_fakes.hook(name, {"kubernetes": list(kubernetes), **more}, module=WEB)
 
 
-async def test_a_hook_is_told_all_objects_and_then_each_change(bench: Bench) -> None:
+async def test_a_hook_gets_all_objects_and_then_each_change(bench: Bench) -> None:
     bench.cluster.put("Pod", "b")
     bench.cluster.put("Pod", "a")
     await bench.start(hook("a.sh", pods()))
@@ -248,7 +248,7 @@ async def test_a_start_that_is_patient_waits_until_the_queue_has_succeeded(bench
     assert len(bench.hooks.runs) == 3
 
 
-async def test_an_allowed_failure_of_a_synchronization_is_told_and_done_with(bench: Bench) -> None:
+async def test_an_allowed_failure_of_a_synchronization_is_reported_and_not_retried(bench: Bench) -> None:
     await bench.start(hook("a.sh", pods(allowFailure=True)))
     bench.hooks.runs.clear()
     bench.bindings.end(WEB)
@@ -280,7 +280,7 @@ async def test_a_kind_that_comes_later_does_not_hold_up_the_start(bench: Bench) 
     assert bench.waits[1:] == ["shops: no more"]
 
 
-async def test_the_same_trouble_is_told_once(bench: Bench) -> None:
+async def test_the_same_problem_is_reported_once(bench: Bench) -> None:
     await bench.start(hook("a.sh", pods()))
     listener = bench.cluster.subscriptions[0].listener
     for reason in ("no rights", "no rights", None, None, "no rights"):
@@ -336,7 +336,7 @@ async def test_a_start_that_begins_again_repeats_all_synchronizations(bench: Ben
     assert len(bench.cluster.subscriptions) == 2
 
 
-async def test_a_muted_module_is_told_nothing_and_keeps_its_snapshots(bench: Bench) -> None:
+async def test_a_muted_module_gets_no_events_and_keeps_its_snapshots(bench: Bench) -> None:
     one = hook("a.sh", pods(), schedule=[{"crontab": "* * * * *"}])
     await bench.start(one)
     bench.hooks.runs.clear()

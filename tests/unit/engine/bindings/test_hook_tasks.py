@@ -112,7 +112,7 @@ class Bound:
         self.went.append(error)
 
 
-async def test_events_that_wait_together_are_told_in_one_run(bench: Bench) -> None:
+async def test_events_that_wait_together_share_one_run(bench: Bench) -> None:
     one = hook()
     bench.hold(one)
     bench.tasks.add(one, event(one, "first"))
@@ -217,7 +217,7 @@ async def test_all_contexts_of_a_run_see_the_same_snapshot_taken_once(bench: Ben
     ]
 
 
-async def test_of_one_group_only_the_last_cause_is_told_with_the_snapshots(bench: Bench) -> None:
+async def test_contexts_of_one_group_collapse_into_the_last_with_the_snapshots(bench: Bench) -> None:
     one = bound_fakes.hook(
         "a.sh",
         {
@@ -246,7 +246,7 @@ async def test_of_one_group_only_the_last_cause_is_told_with_the_snapshots(bench
     assert bench.hooks.runs[1].contexts == [expected]
 
 
-async def test_a_group_between_other_causes_is_told_at_its_places(bench: Bench) -> None:
+async def test_a_group_between_other_contexts_keeps_its_positions(bench: Bench) -> None:
     one = hook("a.sh", pods(group="all"), pods("other"))
     bench.hold(one)
     bench.tasks.add(one, event(one, "0", binding=1))
@@ -257,7 +257,7 @@ async def test_a_group_between_other_causes_is_told_at_its_places(bench: Bench) 
     assert bench.hooks.told[1:] == ["a.sh: pods Group, other Added c, pods Group"]
 
 
-async def test_a_tick_is_not_told_twice_while_it_waits(bench: Bench) -> None:
+async def test_a_tick_is_not_queued_twice_while_it_waits(bench: Bench) -> None:
     one = ticking("often", "rarely")
     bench.hold(one)
     bench.tasks.add(one, tick(one))
@@ -339,7 +339,7 @@ async def test_a_run_may_fail_if_all_its_bindings_say_so(
     assert task.done.done()
 
 
-async def test_synchronizations_are_told_of_their_begin_and_end(bench: Bench) -> None:
+async def test_synchronizations_report_their_start_and_end(bench: Bench) -> None:
     one = hook("a.sh", pods(), pods("nodes"))
     bound = [Bound(one, 0), Bound(one, 1)]
     for each in bound:
@@ -450,7 +450,7 @@ def limited(burst: int | None = None) -> state.Hook:
     return hook("a.sh", settings=settings)
 
 
-async def test_a_limited_hook_waits_and_is_told_all_that_came_meanwhile(bench: Bench) -> None:
+async def test_a_limited_hook_waits_and_gets_all_that_came_meanwhile(bench: Bench) -> None:
     one = limited()
     for name in "abc":
         bench.tasks.add(one, event(one, name))
@@ -512,7 +512,7 @@ async def test_limits_are_forgotten_with_their_hook(bench: Bench) -> None:
     assert bench.hooks.told == ["a.sh: pods Added a", "a.sh: pods Added b"]
 
 
-async def test_a_configuration_without_version_is_told_in_its_own_words(bench: Bench) -> None:
+async def test_a_hook_without_config_version_gets_contexts_in_the_old_form(bench: Bench) -> None:
     one = bound_fakes.legacy_hook(
         {"onKubernetesEvent": [{"kind": "Pod", "event": ["add"]}], "schedule": [{"crontab": "* * * * *"}]}
     )

@@ -415,7 +415,7 @@ async def test_a_module_whose_run_is_still_to_come_needs_no_other(working: Start
     assert (bench.converger.will_run(DB), bench.converger.will_run(WEB)) == (False, True)
 
 
-async def test_the_state_and_the_number_of_remaining_tasks_are_told(working: Start) -> None:
+async def test_the_state_and_the_number_of_remaining_tasks_are_reported(working: Start) -> None:
     bench = working()
     assert bench.converger.state is state.ConvergeState.NOT_STARTED
     bench.steps.plan = make_plan((10, ["a", "b"]), (20, ["c"]))
@@ -449,7 +449,7 @@ async def test_a_converge_is_stalled_when_only_retries_of_modules_are_left(worki
     assert bench.converger.first_done.is_set()
 
 
-async def test_a_failing_global_hook_is_no_stall(working: Start) -> None:
+async def test_a_failing_global_hook_is_not_a_stall(working: Start) -> None:
     bench = working()
     bench.steps.broken = {"beforeAll"}
     bench.converger.request("onStartup")

@@ -110,7 +110,7 @@ async def test_a_shared_resource_makes_a_run_of_each_module(bench: Bench) -> Non
     assert sorted(await bench.after(1)) == [DB, WEB]
 
 
-async def test_a_resource_that_somebody_puts_back_at_once_is_no_reason(bench: Bench) -> None:
+async def test_a_resource_that_somebody_puts_back_at_once_is_not_a_reason(bench: Bench) -> None:
     await bench.have(WEB, "a")
     bench.cluster.remove("a")
     bench.cluster.put("a")
@@ -166,7 +166,7 @@ async def test_of_many_that_a_watch_is_behind_with_only_the_first_are_asked_for(
     assert len(bench.cluster.probed) < 10
 
 
-async def test_a_deletion_by_the_modules_own_hook_is_no_reason(bench: Bench) -> None:
+async def test_a_deletion_by_the_modules_own_hook_is_not_a_reason(bench: Bench) -> None:
     await bench.have(WEB, "a")
     bench.hook_deletes(WEB, "a")
     assert await bench.after(1) == []
@@ -189,7 +189,7 @@ async def test_a_deletion_by_the_hook_of_somebody_else_is_a_reason(bench: Bench,
     assert await bench.after(1) == [WEB]
 
 
-async def test_a_hooks_deletion_before_the_first_list_is_no_reason_either(bench: Bench) -> None:
+async def test_a_hooks_deletion_before_the_first_list_is_not_a_reason_either(bench: Bench) -> None:
     bench.hook_deletes(WEB, "a")
     await bench.resources.follow(WEB, watching.wanted("a"))
     bench.cluster.sync()

@@ -35,7 +35,7 @@ def test_after_a_calm_time_the_count_begins_anew() -> None:
     assert backoff.count == 0
 
 
-def test_a_pause_is_no_calm_time() -> None:
+def test_a_pause_is_not_a_calm_time() -> None:
     backoff = drift_backoff.DriftBackoff(count=50, last=0.0)
     assert backoff.wait(2 * drift_backoff.MAX_PAUSE) == 0
     assert backoff.count == 50
@@ -43,7 +43,7 @@ def test_a_pause_is_no_calm_time() -> None:
     assert backoff.count == 0
 
 
-def test_what_was_brought_back_lately_is_counted_until_it_is_calm() -> None:
+def test_what_was_restored_lately_is_counted_until_it_is_calm() -> None:
     backoffs = drift_backoff.DriftBackoffs()
     backoffs.restored(["a"], 10.0)
     backoffs.restored(["a", "b"], 20.0)

@@ -71,7 +71,7 @@ async def test_watches_go_with_the_last_manifest_that_needs_them(bench: Bench) -
     assert bench.cluster.open == []
 
 
-async def test_what_is_absent_already_when_the_first_list_comes_is_told(bench: Bench) -> None:
+async def test_what_is_absent_already_when_the_first_list_comes_is_reported(bench: Bench) -> None:
     bench.cluster.put("a", "foreign")
     await bench.resources.follow(WEB, watching.wanted("a", "b"))
     await bench.resources.follow(DB, watching.wanted("a"))
@@ -82,7 +82,7 @@ async def test_what_is_absent_already_when_the_first_list_comes_is_told(bench: B
     assert bench.states(WEB) == {"a": "present", "b": "absent"}
 
 
-async def test_what_a_later_manifest_misses_is_told_at_once(bench: Bench) -> None:
+async def test_what_a_later_manifest_misses_is_reported_at_once(bench: Bench) -> None:
     bench.cluster.put("a")
     await bench.resources.follow(WEB, watching.wanted("a"))
     bench.cluster.sync()
@@ -90,7 +90,7 @@ async def test_what_a_later_manifest_misses_is_told_at_once(bench: Bench) -> Non
     assert bench.told.missing_modules == [DB]
 
 
-async def test_deletions_and_returns_are_told_of_objects_that_some_module_has(bench: Bench) -> None:
+async def test_deletions_and_returns_are_reported_for_objects_that_some_module_has(bench: Bench) -> None:
     bench.cluster.put("a", "foreign")
     await bench.resources.follow(WEB, watching.wanted("a"))
     bench.cluster.sync()
@@ -140,7 +140,7 @@ async def test_without_the_right_to_list_everything_each_namespace_has_its_watch
     assert bench.cluster.open == []
 
 
-async def test_a_kind_that_cannot_be_followed_is_told_once_with_all_its_modules(bench: Bench) -> None:
+async def test_a_kind_that_cannot_be_followed_is_reported_once_with_all_its_modules(bench: Bench) -> None:
     await bench.resources.follow(WEB, watching.wanted("a"))
     await bench.resources.follow(DB, watching.wanted("b"))
     [watch] = bench.cluster.open
@@ -173,7 +173,7 @@ def manifests_of_unknown_kind() -> list[manifests.ManifestResource]:
     return [manifests.ManifestResource("example.com/v1", "Odd", None, "o")]
 
 
-async def test_a_watch_that_does_not_come_up_is_trouble_after_a_minute_and_a_kind_that_is_gone_is_none(
+async def test_a_watch_that_does_not_come_up_is_a_problem_after_a_minute_and_a_kind_that_is_gone_is_none(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(watch_health, "GRACE_SECONDS", 0)
@@ -194,12 +194,12 @@ async def test_a_watch_that_does_not_come_up_is_trouble_after_a_minute_and_a_kin
     assert bench.resources.trouble() is None
 
 
-async def test_a_watch_that_has_just_begun_is_no_trouble(bench: Bench) -> None:
+async def test_a_watch_that_has_just_begun_is_not_a_problem(bench: Bench) -> None:
     await bench.resources.follow(WEB, watching.wanted("a"))
     assert bench.resources.trouble() is None
 
 
-async def test_resources_that_two_modules_have_are_told_when_that_changes() -> None:
+async def test_resources_that_two_modules_have_are_reported_when_that_changes() -> None:
     cluster = watching.Cluster()
     resources = watching.resources_of(cluster)
     await resources.follow(watching.WEB, watching.wanted("a", "b"))

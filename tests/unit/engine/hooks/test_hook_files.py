@@ -46,7 +46,7 @@ NO_HOOKS = [
 
 
 @pytest.mark.parametrize("mode", [0o755, 0o644], ids=["executable", "not executable"])
-def test_what_is_no_hook_is_passed_over_without_a_word(tmp_path: pathlib.Path, mode: int) -> None:
+def test_what_is_not_a_hook_is_skipped_without_a_word(tmp_path: pathlib.Path, mode: int) -> None:
     make(tmp_path, *NO_HOOKS, mode=mode)
     assert hook_files.discover(tmp_path) == hook_files.HookFiles()
 
@@ -71,7 +71,7 @@ def test_a_library_is_not_to_be_made_executable_but_put_into_its_place(tmp_path:
 
 
 @pytest.mark.parametrize("mode", [0o755, 0o644], ids=["executable", "not executable"])
-def test_a_go_hook_is_told_as_what_it_is(tmp_path: pathlib.Path, mode: int) -> None:
+def test_a_go_hook_is_reported_as_such(tmp_path: pathlib.Path, mode: int) -> None:
     make(tmp_path, "deep/a.go", mode=mode)
     files = hook_files.discover(tmp_path)
     assert (files.executables, files.go_hooks) == ((), ("deep/a.go",))

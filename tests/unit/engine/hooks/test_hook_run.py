@@ -309,7 +309,7 @@ async def test_large_documents_are_read_where_that_can_be_ended(bench: Bench) ->
     assert [len(operations) for operations in bench.objects.applied] == [10, 10]
 
 
-async def test_a_hook_that_runs_long_is_told_at_times_that_double(
+async def test_a_hook_that_runs_long_is_reported_at_intervals_that_double(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(hook_run, "HOLDS_AFTER", 0.02)

@@ -214,7 +214,7 @@ async def test_a_hook_that_dies_of_a_signal_says_which(
         await run_hook(runner, hook("kill -KILL $$"))
 
 
-async def test_a_signal_without_a_name_is_told_by_its_number(
+async def test_a_signal_without_a_name_is_reported_by_its_number(
     runner: hook_runner.HookRunner, hook: WriteHook
 ) -> None:
     with pytest.raises(hook_runner.HookRunError, match="was ended by signal 40"):
@@ -358,7 +358,7 @@ async def test_the_configuration_is_read_in_the_hooks_directory_without_run_file
         ("kill -TERM $$", "was ended by SIGTERM"),
     ],
 )
-async def test_a_configuration_that_cannot_be_had_is_one_sentence_that_names_the_hook(
+async def test_a_missing_configuration_is_one_sentence_that_names_the_hook(
     runner: hook_runner.HookRunner, hook: WriteHook, text: str, reason: str
 ) -> None:
     path = hook(text)

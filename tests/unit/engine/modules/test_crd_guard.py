@@ -98,7 +98,7 @@ async def test_in_maintenance_it_comes_back_with_the_run_that_ends_it(bench: Ben
     assert bench.cluster.asked == [NAME]
 
 
-async def test_without_a_watch_it_is_told(bench: Bench) -> None:
+async def test_a_missing_watch_is_reported(bench: Bench) -> None:
     await bench.begin()
     bench.guard.trouble("no right")
     bench.guard.trouble(None)

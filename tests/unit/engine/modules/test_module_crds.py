@@ -70,7 +70,9 @@ async def test_removed_files_remove_nothing_and_leave_nothing_due(bench: Bench) 
     assert len(bench.cluster.asked) == 1
 
 
-async def test_a_refused_definition_is_told_with_module_file_and_document_and_stays_due(bench: Bench) -> None:
+async def test_a_refused_definition_is_reported_with_module_file_and_document_and_stays_due(
+    bench: Bench,
+) -> None:
     bench.write("a.yaml", CRD % "a")
     bench.cluster.refuses = "a.example.com"
     with pytest.raises(errors.ModuleError) as caught:

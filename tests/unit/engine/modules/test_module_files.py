@@ -69,7 +69,7 @@ def test_a_missing_directory_is_named_with_its_setting(tmp_path: pathlib.Path) -
         module_files.load([tmp_path / "nowhere"], 1)
 
 
-def test_a_file_in_place_of_a_directory_is_told_as_that(tmp_path: pathlib.Path) -> None:
+def test_a_file_in_place_of_a_directory_is_reported_as_such(tmp_path: pathlib.Path) -> None:
     (tmp_path / "modules").touch()
     with pytest.raises(errors.ConfigurationError, match="modules is not a directory"):
         module_files.load([tmp_path / "modules"], 1)
@@ -100,7 +100,7 @@ def test_a_wrong_values_file_is_refused_with_its_path(tmp_path: pathlib.Path, pl
         module_files.load([tmp_path], 1)
 
 
-def test_a_values_file_that_is_no_text_is_refused(tmp_path: pathlib.Path) -> None:
+def test_a_values_file_that_is_not_text_is_refused(tmp_path: pathlib.Path) -> None:
     (module(tmp_path, "web") / "values.yaml").write_bytes(b"web: \xff")
     with pytest.raises(errors.ConfigurationError, match="UTF-8"):
         module_files.load([tmp_path], 1)

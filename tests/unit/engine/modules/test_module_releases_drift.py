@@ -288,7 +288,7 @@ async def test_what_another_module_has_too_is_spared_when_a_release_is_removed(b
     assert bench.helm.calls == [("remove", False, ("ConfigMap a",))]
 
 
-async def test_a_record_that_cannot_be_read_spares_nothing_and_that_is_told(bench: Bench) -> None:
+async def test_a_record_that_cannot_be_read_spares_nothing_and_that_is_reported(bench: Bench) -> None:
     bench.helm.error = errors.AddonOperatorError("no answer")
     await bench.releases.remove(WEB)
     assert bench.helm.calls == [("remove", False, ())]
@@ -338,7 +338,7 @@ async def test_a_change_of_a_release_that_is_followed_costs_no_question(bench: B
     assert (bench.helm.manifests_read, bench.cluster.probed) == (reads, [])
 
 
-async def test_without_a_usable_record_helm_goes_on_and_that_is_told(bench: Bench) -> None:
+async def test_without_a_usable_record_helm_continues_and_that_is_reported(bench: Bench) -> None:
     await bench.see(1)
     bench.helm.changes = True
     bench.helm.error = helm_errors.ReleaseRecordError("it cannot be decoded")

@@ -112,7 +112,7 @@ async def test_without_a_change_nothing_is_read(bench: Bench) -> None:
     assert bench.told == []
 
 
-async def test_a_change_is_taken_in_when_it_has_come_to_rest(bench: Bench) -> None:
+async def test_a_change_is_applied_when_it_has_come_to_rest(bench: Bench) -> None:
     for number in range(3):
         bench.write("010-web/values.yaml", "webEnabled: true\nweb: {size: 2}" + number * " ")
         await bench.watch.look()
@@ -146,7 +146,7 @@ async def test_what_checks_nothing_in_a_changed_schema_is_warned_of_then_and_not
     assert len(bench.warnings) == 1
 
 
-async def test_a_change_of_a_file_that_a_schema_refers_to_is_taken_in(bench: Bench) -> None:
+async def test_a_change_of_a_file_that_a_schema_refers_to_is_applied(bench: Bench) -> None:
     bench.write("020-db/openapi/config-values.yaml", "properties: {size: {$ref: '../common.yaml'}}")
     bench.write("020-db/common.yaml", "{default: 1}")
     await bench.changed()
@@ -220,7 +220,7 @@ async def test_common_values_of_a_module_make_its_run(bench: Bench) -> None:
     ],
     ids=["values", "schema", "common values", "name", "twice"],
 )
-async def test_what_is_wrong_stays_as_it_was_and_is_told_once(
+async def test_what_is_wrong_stays_as_it_was_and_is_reported_once(
     bench: Bench, name: str, text: str, told: str
 ) -> None:
     bench.write(name, text)
@@ -233,7 +233,7 @@ async def test_what_is_wrong_stays_as_it_was_and_is_told_once(
     assert [module.name for module in bench.states.modules] == [WEB, DB]
 
 
-async def test_other_modules_are_taken_in_beside_a_wrong_one(bench: Bench) -> None:
+async def test_other_modules_are_applied_beside_a_wrong_one(bench: Bench) -> None:
     bench.write("010-web/values.yaml", "web: [")
     bench.write("020-db/values.yaml", "dbEnabled: true\ndb: {a: 1}")
     assert await bench.changed() == reactions.Reaction(runs=(DB,))
@@ -253,14 +253,14 @@ async def test_a_schema_that_the_config_map_breaks_is_refused(bench: Bench) -> N
     assert await bench.changed() == reactions.Reaction(runs=(WEB,))
 
 
-async def test_hooks_without_a_valid_configuration_are_told_and_the_rest_is_taken_in(bench: Bench) -> None:
+async def test_hooks_without_a_valid_configuration_are_reported_and_the_rest_is_applied(bench: Bench) -> None:
     bench.broken_hooks = True
     bench.write("010-web/values.yaml", "webEnabled: true\nweb: {size: 3}")
     assert await bench.changed() == reactions.Reaction(runs=(WEB,))
     assert bench.refusals == ["module web: its hooks stay as they were: no configuration"]
 
 
-async def test_a_directory_that_cannot_be_read_is_told_once_and_changes_nothing(bench: Bench) -> None:
+async def test_a_directory_that_cannot_be_read_is_reported_once_and_changes_nothing(bench: Bench) -> None:
     bench.root.rename(bench.root.with_name("away"))
     for _ in range(3):
         await bench.watch.look()

@@ -322,7 +322,7 @@ async def test_a_retried_delete_repeats_only_what_had_not_succeeded(bench: Bench
     assert bench.runs("afterDeleteHelm") == ["a"]
 
 
-async def test_a_delete_that_gives_way_is_no_failure_and_the_module_starts_up_again_when_enabled(
+async def test_a_delete_that_gives_way_is_not_a_failure_and_the_module_starts_up_again_when_enabled(
     bench: Bench,
 ) -> None:
     bench.hook("a", config(onStartup=1, beforeDeleteHelm=1, afterDeleteHelm=1))

@@ -45,7 +45,7 @@ def replace_file(modules: pathlib.Path) -> None:
 
 
 @pytest.mark.parametrize("change", [change_text, make_executable, add_file, remove_file, replace_file])
-def test_changes_below_a_module_are_noticed_and_told_apart(
+def test_changes_below_a_module_are_noticed_and_distinguished(
     modules: pathlib.Path, change: Callable[[pathlib.Path], None]
 ) -> None:
     before = module_watch.scan([modules])
@@ -61,7 +61,7 @@ def test_a_scan_without_a_change_is_equal(modules: pathlib.Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["__pycache__/a.pyc", ".git/x", "a.sh~", ".a.sh.swp", "venv/bin/python"])
-def test_what_editors_and_interpreters_leave_behind_is_no_change(modules: pathlib.Path, name: str) -> None:
+def test_what_editors_and_interpreters_leave_behind_is_not_a_change(modules: pathlib.Path, name: str) -> None:
     before = module_watch.scan([modules])
     path = modules / "010-web" / "hooks" / name
     path.parent.mkdir(parents=True, exist_ok=True)

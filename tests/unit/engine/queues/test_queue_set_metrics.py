@@ -7,7 +7,7 @@ from addon_operator.engine.queues import queue_set, tasks
 from tests.unit.engine import fakes
 
 
-async def test_each_operation_is_told_with_its_queue() -> None:
+async def test_each_operation_is_reported_with_its_queue() -> None:
     heard = fakes.Heard()
     failures = [True]
 

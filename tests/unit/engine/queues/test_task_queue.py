@@ -254,7 +254,7 @@ async def test_a_running_task_that_is_dropped_stops_at_its_next_checkpoint(worki
     assert bench.heard.failures == []
 
 
-async def test_an_allowed_failure_is_told_and_not_tried_again(working: Start) -> None:
+async def test_an_allowed_failure_is_reported_and_not_tried_again(working: Start) -> None:
     bench = await working()
     bench.fail["a"] = 1
     task = bench.add("a", "one", allow_failure=True)
@@ -262,7 +262,7 @@ async def test_an_allowed_failure_is_told_and_not_tried_again(working: Start) ->
     assert bench.heard.failures == [("one", "a failed", None)]
 
 
-async def test_the_first_try_is_told_even_when_it_failed(working: Start) -> None:
+async def test_the_first_try_is_reported_even_when_it_failed(working: Start) -> None:
     bench = await working()
     bench.fail["a"] = 1
     task = bench.add("a", "one")

@@ -130,26 +130,26 @@ async def test_a_wrong_config_map_at_start_is_an_error() -> None:
         await loaded({"web": "a: ["})
 
 
-async def test_an_edit_is_taken_in_and_told_by_what_it_changed() -> None:
+async def test_an_edit_is_applied_and_reported_by_what_it_changed() -> None:
     bench = await loaded({"web": "a: 1"})
     await receive(bench, bench.cluster.edit(web="a: 2"))
     assert bench.values.config_values(WEB)["web"] == {"a": 2}
     assert [change.sections_changed for change in bench.changes] == [{WEB}]
 
 
-async def test_an_edit_that_changes_only_the_writing_is_not_told() -> None:
+async def test_an_edit_that_changes_only_the_formatting_is_not_reported() -> None:
     bench = await loaded({"web": "a: 1"})
     await receive(bench, bench.cluster.edit(web="# a comment\na:   1\n"))
     assert bench.changes == []
 
 
-async def test_the_same_version_delivered_again_is_not_told() -> None:
+async def test_the_same_version_delivered_again_is_not_reported() -> None:
     bench = await loaded({"web": "a: 1"})
     await receive(bench, bench.cluster.snapshot())
     assert bench.changes == []
 
 
-async def test_a_bad_edit_is_told_once_and_leaves_the_last_good_values() -> None:
+async def test_a_bad_edit_is_reported_once_and_leaves_the_last_good_values() -> None:
     bench = await loaded({"web": "a: 1"})
     bad = bench.cluster.edit(web="a: [")
     await receive(bench, bad)
@@ -170,7 +170,7 @@ async def test_it_shows_whether_the_config_map_is_wrong_now() -> None:
     assert seen == [False, True, False]
 
 
-async def test_an_older_version_that_comes_late_is_passed_over() -> None:
+async def test_an_older_version_that_comes_late_is_skipped() -> None:
     bench = await loaded({"web": "a: 1"})
     old = bench.cluster.edit(web="a: 2")
     await receive(bench, bench.cluster.edit(web="a: 3"))
@@ -188,7 +188,7 @@ async def test_deleting_the_config_map_falls_back_to_the_sources_below() -> None
     assert len(bench.changes) == 2, "and created again it is back"
 
 
-async def test_a_hooks_write_reaches_cluster_and_store_and_is_no_edit() -> None:
+async def test_a_hooks_write_reaches_cluster_and_store_and_is_not_an_edit() -> None:
     bench = await loaded({"web": "a: 1  # mine", "db": "b:   1 # theirs"})
     bench.cluster.meanwhile = lambda: bench.state.received(bench.cluster.snapshot())
     assert await bench.state.write(WEB, patch("/web/c", 2)) is True
@@ -204,7 +204,7 @@ async def test_a_write_that_changes_nothing_says_so() -> None:
     assert await bench.state.write(WEB, patch("/web/a", 1)) is False
 
 
-async def test_somebodys_edit_that_a_write_brings_along_is_told() -> None:
+async def test_an_edit_of_others_that_a_write_brings_along_is_reported() -> None:
     bench = await loaded({"web": "a: 1"})
     bench.cluster.edit(db="b: 2")
     await bench.state.write(WEB, patch("/web/c", 2))
@@ -232,7 +232,7 @@ async def test_an_unknown_key_is_a_warning() -> None:
     assert any("wbe" in warning for warning in bench.heard.warnings)
 
 
-async def test_a_warning_is_told_once_and_again_after_it_was_gone() -> None:
+async def test_a_warning_is_reported_once_and_again_after_it_was_gone() -> None:
     bench = await loaded({"wbe": "a: 1"})
     await receive(bench, bench.cluster.edit(db="b: 1"))
     assert len(bench.heard.warnings) == 1
@@ -242,7 +242,7 @@ async def test_a_warning_is_told_once_and_again_after_it_was_gone() -> None:
     assert len(bench.heard.warnings) == 2
 
 
-async def test_at_the_start_all_that_is_wrong_is_told_whatever_its_kind() -> None:
+async def test_at_the_start_all_that_is_wrong_is_reported_whatever_its_kind() -> None:
     with pytest.raises(sources.ConfigMapError) as caught:
         await loaded({"db": "[", "dbEnabled": "yes", "web": "{size: 10, password: short}"})
     assert len(caught.value.violations) == 4
@@ -250,7 +250,7 @@ async def test_at_the_start_all_that_is_wrong_is_told_whatever_its_kind() -> Non
     assert "short" not in str(caught.value)
 
 
-async def test_at_the_start_values_that_break_a_schema_are_told_with_their_source() -> None:
+async def test_at_the_start_values_that_break_a_schema_are_reported_with_their_source() -> None:
     with pytest.raises(schemas.InvalidValuesError, match=r"web\.size.*config-values\.yaml; set in ConfigMap"):
         await loaded({"web": "size: 10"})
 
@@ -423,7 +423,7 @@ async def test_an_edit_is_read_beside_the_loop_and_what_follows_waits_for_it() -
     assert len(bench.values.config_values(DB)["db"]) == 1000  # type: ignore[arg-type] # it is a mapping
 
 
-async def test_a_large_bad_edit_is_told_once_and_a_hook_may_write_at_the_same_time() -> None:
+async def test_a_large_bad_edit_is_reported_once_and_a_hook_may_write_at_the_same_time() -> None:
     bench = await loaded({"db": "b: 1"})
     bench.state.received(bench.cluster.edit(db=LARGE + "key0: twice"))
     assert await bench.state.write(WEB, patch("/web/c", 2)) is True
@@ -432,7 +432,7 @@ async def test_a_large_bad_edit_is_told_once_and_a_hook_may_write_at_the_same_ti
     assert bench.values.config_values(WEB)["web"] == {"c": 2}
 
 
-async def test_a_deletion_that_no_watch_told_of_is_noticed() -> None:
+async def test_a_deletion_that_no_watch_reported_is_noticed() -> None:
     bench = await loaded({"web": "a: 1"})
     bench.cluster.delete()
     await reread(bench)
@@ -483,7 +483,7 @@ async def test_other_modules_on_disk_are_read_from_the_same_config_map() -> None
     assert bench.state.violations({"newModule": "b: ["})
 
 
-async def test_a_config_map_that_is_wrong_for_other_modules_is_told() -> None:
+async def test_a_config_map_that_is_wrong_for_other_modules_is_reported() -> None:
     bench = await loaded({"db": "a: 1", "newModule": "b: ["})
     new = ModuleName("new-module")
     bench.values.set_files([store.ModuleValues(DB), store.ModuleValues(new)], ())

@@ -136,7 +136,7 @@ def test_helm_gets_a_view_of_a_chart_without_definitions(
     assert view.name == WEB
 
 
-def test_a_packed_chart_that_is_no_archive_or_a_bomb_is_an_error_of_the_module(
+def test_a_packed_chart_that_is_not_an_archive_or_a_bomb_is_an_error_of_the_module(
     module_dir: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (module_dir / "charts").mkdir()

@@ -84,7 +84,7 @@ async def test_a_release_of_the_go_operator_with_the_same_manifest_is_left_alone
     assert release.MANAGED_LABEL not in world.api.labels("web", 7)
 
 
-async def test_a_stuck_revision_is_told_and_the_one_before_it_compared(
+async def test_a_stuck_revision_is_reported_and_the_one_before_it_compared(
     world: fakes.World, module_dir: pathlib.Path
 ) -> None:
     await world.manager().ensure(asked(module_dir))
@@ -109,7 +109,7 @@ async def test_a_stuck_first_revision_ends_in_an_install(
     assert world.api.last("web") == 1
 
 
-async def test_a_record_that_cannot_be_decoded_is_told_and_all_is_new(
+async def test_a_record_that_cannot_be_decoded_is_reported_and_all_is_new(
     world: fakes.World, module_dir: pathlib.Path
 ) -> None:
     world.api.put("web", 7, "failed", {})

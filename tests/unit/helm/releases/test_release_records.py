@@ -50,7 +50,7 @@ async def test_one_release_is_asked_for_by_its_label(
 
 
 @pytest.mark.parametrize("labels", [{}, {"name": "web"}, {"name": "web", "version": "x"}, {"version": "1"}])
-async def test_an_object_that_only_looks_like_helms_is_passed_over(
+async def test_an_object_that_only_looks_like_helms_is_skipped(
     api: fakes.FakeApi, records: release_records.ReleaseRecords, labels: dict[str, str]
 ) -> None:
     metadata = {"name": "x", "labels": {"owner": "helm"} | labels, "resourceVersion": "1"}
@@ -108,7 +108,7 @@ async def test_a_release_without_any_object_has_an_empty_manifest(
      {"release": fakes.storage_text("x")[:40]}, {"release": "VzEwPQ=="}],
     ids=["nothing", "no data", "no base64", "no JSON", "no gzip", "cut off", "no object"],
 )  # fmt: skip
-async def test_a_broken_record_is_told_by_name(
+async def test_a_broken_record_is_reported_by_name(
     api: fakes.FakeApi, records: release_records.ReleaseRecords, data: dict[str, str] | None
 ) -> None:
     api.put("web", 1, "deployed", {})

@@ -100,7 +100,7 @@ async def test_a_later_list_ends_a_doubt(api: SlowApi, observed: release_records
 
 
 @pytest.mark.parametrize("status", ["failed", "superseded"])
-async def test_what_the_last_revision_failed_to_change_is_told_with_the_deployed_one(
+async def test_what_the_last_revision_failed_to_change_is_reported_with_the_deployed_one(
     api: SlowApi, observed: release_records.ReleaseRecords, status: str
 ) -> None:
     api.put("web", 1, "deployed", {}, "kind: X\n")

@@ -108,7 +108,7 @@ async def test_after_a_render_without_effect_a_restart_needs_no_helm(
     assert world.helm.calls == []
 
 
-async def test_checksums_that_cannot_be_saved_are_told_and_remembered(
+async def test_checksums_that_cannot_be_saved_are_reported_and_remembered(
     world: fakes.World, module_dir: pathlib.Path
 ) -> None:
     world.helm.render = lambda _: "kind: ConfigMap\n"
@@ -134,7 +134,7 @@ async def test_a_chart_that_is_not_reproducible_does_not_loop(
     assert world.api.last("web") == 1
 
 
-async def test_an_absent_resource_is_brought_back_although_nothing_changed(
+async def test_an_absent_resource_is_restored_although_nothing_changed(
     world: fakes.World, module_dir: pathlib.Path
 ) -> None:
     manager = world.manager()
@@ -288,7 +288,7 @@ async def test_another_helm_renders_again(world: fakes.World, module_dir: pathli
     assert (await world.manager().ensure(asked(module_dir))).by is release.SkippedBy.MANIFEST
 
 
-async def test_the_time_of_each_operation_is_told(world: fakes.World, module_dir: pathlib.Path) -> None:
+async def test_the_time_of_each_operation_is_reported(world: fakes.World, module_dir: pathlib.Path) -> None:
     await world.manager().ensure(asked(module_dir))
     outcome = await world.manager().ensure(asked(module_dir, size=2))
     assert set(outcome.seconds) == set(release_types.Operation)
@@ -349,7 +349,7 @@ async def test_remove_starts_no_helm_when_nothing_is_installed(
     assert world.helm.calls == []
 
 
-async def test_all_releases_are_told_apart_by_their_labels(world: fakes.World) -> None:
+async def test_all_releases_are_distinguished_by_their_labels(world: fakes.World) -> None:
     world.api.put("ours", 1, "superseded", {release.MANAGED_LABEL: "true"})
     world.api.put("ours", 2, "deployed", {release.MANAGED_LABEL: "true"})
     world.api.put("foreign", 1, "deployed", {})
@@ -410,7 +410,7 @@ async def test_a_chart_that_looks_at_the_cluster_is_rendered_once_more_after_eac
     assert (await world.manager().ensure(asked(module_dir, size=2))).by is release.SkippedBy.MANIFEST
 
 
-async def test_a_chart_whose_upgrade_fails_is_installed_all_the_same_and_that_is_told(
+async def test_a_chart_whose_upgrade_fails_is_installed_all_the_same_and_that_is_reported(
     world: fakes.World, module_dir: pathlib.Path
 ) -> None:
     (module_dir / "templates" / "config.yaml").write_text("{{ if .Release.IsUpgrade }}{{ fail }}{{ end }}")
@@ -535,7 +535,7 @@ async def test_what_the_api_server_cannot_read_still_makes_no_other_revision(
     assert world.api.last("web") == 2
 
 
-async def test_a_standing_refusal_is_told_without_values_where_no_values_are_shown(
+async def test_a_standing_refusal_is_reported_without_values_where_no_values_are_shown(
     world: fakes.World, module_dir: pathlib.Path
 ) -> None:
     await failed_once(world, module_dir)

@@ -52,7 +52,7 @@ async def test_a_release_with_another_manifest_gets_a_revision_that_is_validated
     assert "--disable-openapi-validation" not in world.helm.calls[-1]
 
 
-async def test_an_absent_resource_is_brought_back_in_a_release_that_is_taken_over(
+async def test_an_absent_resource_is_restored_in_a_release_that_is_taken_over(
     world: fakes.World, module_dir: pathlib.Path
 ) -> None:
     world.api.put("web", 7, "deployed", GO_LABELS, LABELLED)

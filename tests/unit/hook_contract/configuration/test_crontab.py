@@ -113,7 +113,7 @@ def refusal(text: str) -> str:
     return str(caught.value)
 
 
-def test_what_is_no_crontab_is_refused_with_the_reason() -> None:
+def test_what_is_not_a_crontab_is_refused_with_the_reason() -> None:
     told = [(text, reason, refusal(text)) for text, reason in REFUSED]
     assert [row for row in told if not re.search(row[1], row[2]) or "\n" in row[2]] == []
 

@@ -96,7 +96,7 @@ def test_a_binding_of_the_other_kind_is_refused_with_the_reason(
 
 
 @pytest.mark.parametrize("order", ["10", 1.5, True, None, [1]], ids=repr)
-def test_an_order_that_is_no_integer_is_refused(order: object) -> None:
+def test_an_order_that_is_not_an_integer_is_refused(order: object) -> None:
     assert mistake_v1(onStartup=order) == f"onStartup: {json.dumps(order)} is not an integer"
 
 
@@ -380,7 +380,7 @@ def test_an_unknown_key_names_the_nearest_known_one() -> None:
     assert mistake_v1(beforeHelmm=1) == "the key 'beforeHelmm' is not known here; did you mean 'beforeHelm'?"
 
 
-def test_all_mistakes_are_told_at_once() -> None:
+def test_all_mistakes_are_reported_at_once() -> None:
     found = mistakes(
         {
             "configVersion": "v1",
@@ -418,7 +418,7 @@ WRONG_DOCUMENTS = [
 ]  # fmt: skip
 
 
-def test_a_document_that_is_no_configuration_is_refused() -> None:
+def test_a_document_that_is_not_a_configuration_is_refused() -> None:
     told = [(text, message, mistakes(text)) for text, message in WRONG_DOCUMENTS]
     assert [row for row in told if len(row[2]) != 1 or not row[2][0].startswith(row[1])] == []
 

@@ -47,7 +47,7 @@ def test_a_shortcut_is_action_and_value(document: dict[str, Any], action: Metric
     assert change == MetricChange(0, action, "m", 2, {})
 
 
-def test_an_empty_group_is_no_group() -> None:
+def test_an_empty_group_is_not_a_group() -> None:
     (change,) = parse('{"name":"m","set":1,"group":""}')
     assert isinstance(change, MetricChange)
     assert change.group == ""
@@ -58,7 +58,7 @@ def test_documents_may_stand_on_one_line() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "\n \n"])
-def test_nothing_is_no_operation(text: str) -> None:
+def test_nothing_is_not_an_operation(text: str) -> None:
     assert parse(text) == ()
 
 
@@ -142,7 +142,7 @@ def test_a_wrong_document_is_refused_with_its_index_and_field() -> None:
     ],
     ids=["broken", "nan", "twice", "list", "yaml"],
 )
-def test_what_is_no_stream_of_json_objects_is_refused(text: str, message: str) -> None:
+def test_what_is_not_a_stream_of_json_objects_is_refused(text: str, message: str) -> None:
     with pytest.raises(metric_operations.MetricOperationError) as caught:
         parse(text)
     assert message in str(caught.value)

@@ -161,7 +161,7 @@ def test_a_stream_of_documents_is_read_in_its_order(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", " \n\t\n", "---\n", "# a comment\n"])
-def test_nothing_is_no_operation(text: str) -> None:
+def test_nothing_is_not_an_operation(text: str) -> None:
     assert parse(text) == ()
 
 
@@ -278,7 +278,7 @@ def test_a_wrong_document_is_refused_with_its_index_and_field() -> None:
 
 
 @pytest.mark.parametrize("text", ["[]", "5", '"x"', "just text"])
-def test_a_document_that_is_no_mapping_is_refused(text: str) -> None:
+def test_a_document_that_is_not_a_mapping_is_refused(text: str) -> None:
     assert "document [0]: it is not a mapping; write one operation in each document" in refusal(text)
 
 

@@ -72,7 +72,7 @@ def test_an_ipv6_service_address_is_bracketed() -> None:
     assert auth.load_access(None, None, None, environ).server == "https://[fd00::1]:443"
 
 
-def test_several_files_are_read_as_one_and_those_that_are_not_there_passed_over(
+def test_several_files_are_read_as_one_and_those_that_are_not_there_skipped(
     tmp_path: pathlib.Path,
 ) -> None:
     first, second = kubeconfigs.document(), kubeconfigs.document()
@@ -94,11 +94,11 @@ def test_a_file_that_is_not_there_is_named(tmp_path: pathlib.Path) -> None:
     assert text == f"the kubeconfig {tmp_path / 'nope'} cannot be read: No such file or directory"
 
 
-def test_a_directory_is_no_kubeconfig(tmp_path: pathlib.Path) -> None:
+def test_a_directory_is_not_a_kubeconfig(tmp_path: pathlib.Path) -> None:
     assert "Is a directory" in refusal(tmp_path)
 
 
-def test_a_variable_that_names_nothing_is_told(tmp_path: pathlib.Path) -> None:
+def test_a_variable_that_names_nothing_is_reported(tmp_path: pathlib.Path) -> None:
     assert f"KUBECONFIG names {tmp_path / 'nope'}" in refusal(None, KUBECONFIG=str(tmp_path / "nope"))
 
 
@@ -107,7 +107,7 @@ def test_a_context_that_is_not_there_names_those_that_are(tmp_path: pathlib.Path
     assert refusal(path, "two") == f"the context 'two' is not in {path}: it has 'one'"
 
 
-def test_a_context_without_any_kubeconfig_is_told(tmp_path: pathlib.Path) -> None:
+def test_a_context_without_any_kubeconfig_is_reported(tmp_path: pathlib.Path) -> None:
     assert "no kubeconfig to find the context 'two' in" in refusal(None, "two", HOME=str(tmp_path))
 
 
@@ -125,7 +125,7 @@ def test_a_context_without_any_kubeconfig_is_told(tmp_path: pathlib.Path) -> Non
         ("\x00", "is not a valid kubeconfig"),
     ],
 )
-def test_a_broken_file_is_told_with_its_place(tmp_path: pathlib.Path, text: str, complaint: str) -> None:
+def test_a_broken_file_is_reported_with_its_place(tmp_path: pathlib.Path, text: str, complaint: str) -> None:
     path = kubeconfigs.write(tmp_path / "config", text)
     refused = refusal(path)
     assert complaint in refused
@@ -182,7 +182,7 @@ def _authority(path: str) -> Callable[[dict[str, Any]], None]:
         (_user(**{"auth-provider": {"name": "azure"}}), "auth-provider is not served"),
     ],
 )  # fmt: skip
-def test_an_entry_that_cannot_be_used_is_told(
+def test_an_entry_that_cannot_be_used_is_reported(
     tmp_path: pathlib.Path, change: Callable[[dict[str, Any]], None], complaint: str
 ) -> None:
     config = kubeconfigs.document(token="t")

@@ -168,7 +168,7 @@ async def test_a_failing_exec_plugin_is_an_error_and_not_anonymous_access(
         await load(tmp_path, config)
 
 
-async def test_an_exec_plugin_that_is_not_there_is_told_with_its_hint(tmp_path: pathlib.Path) -> None:
+async def test_an_exec_plugin_that_is_not_there_is_reported_with_its_hint(tmp_path: pathlib.Path) -> None:
     config = kubeconfigs.document(
         exec={
             "apiVersion": "client.authentication.k8s.io/v1",
@@ -182,7 +182,7 @@ async def test_an_exec_plugin_that_is_not_there_is_told_with_its_hint(tmp_path: 
         await load(tmp_path, config)
 
 
-async def test_without_the_client_library_plain_kubeconfigs_serve_and_others_are_told_in_one_sentence(
+async def test_without_the_client_library_plain_kubeconfigs_serve_and_others_are_reported_in_one_sentence(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "kubernetes.aio.config.kube_config", None)
@@ -211,7 +211,7 @@ async def test_the_token_of_a_service_account_is_read_again_within_a_minute(tmp_
     [({}, "token cannot be read"), ({"token": " "}, "token is empty"), ({"token": "t"}, "ca.crt is missing")],
     ids=["nothing", "empty token", "no authority"],
 )
-async def test_an_incomplete_service_account_is_told(
+async def test_an_incomplete_service_account_is_reported(
     tmp_path: pathlib.Path, files: dict[str, str], complaint: str
 ) -> None:
     for name, text in files.items():
@@ -274,7 +274,7 @@ async def test_a_rotated_authority_is_trusted_by_the_next_connection(rotating: R
         await kube.get("/version")
 
 
-async def test_an_authority_that_is_not_rotated_in_time_is_told_and_read_as_soon_as_it_is(
+async def test_an_authority_that_is_not_rotated_in_time_is_reported_and_read_as_soon_as_it_is(
     rotating: Rotating,
 ) -> None:
     async with client.KubeClient(await rotating.serve(), time=Nowhere()) as kube:
@@ -354,7 +354,7 @@ async def test_an_authority_that_is_not_trusted_is_one_sentence(tmp_path: pathli
             await kube.get("/version")
 
 
-async def test_files_that_hold_no_certificate_are_told(tmp_path: pathlib.Path, secure: str) -> None:
+async def test_files_that_hold_no_certificate_are_reported(tmp_path: pathlib.Path, secure: str) -> None:
     (tmp_path / "bad.crt").write_text("no certificate")
     config = secure_config(secure, **{"certificate-authority": "bad.crt"})
     access = auth.load_access(kubeconfigs.write(tmp_path / "config", config), None, None, {})

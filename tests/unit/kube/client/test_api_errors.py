@@ -39,7 +39,7 @@ def test_a_missing_right_to_a_path_names_the_path() -> None:
     assert 'nonResourceURLs: ["/metrics"], verbs: ["get"]' in text
 
 
-def test_a_refusal_by_a_policy_is_no_missing_right() -> None:
+def test_a_refusal_by_a_policy_is_not_a_missing_right() -> None:
     text = forbidden(
         "POST", "/api/v1/namespaces/x/pods", 'pods "a" is forbidden: violates PodSecurity "restricted"'
     )
@@ -124,7 +124,7 @@ QUOTING = [
 
 
 @pytest.mark.parametrize(("status", "message", "told"), QUOTING)
-def test_a_refusal_is_told_to_everybody_without_values(status: int, message: str, told: str) -> None:
+def test_a_refusal_is_shown_to_everybody_without_values(status: int, message: str, told: str) -> None:
     body = json.dumps({"reason": "Invalid", "message": message}).encode()
     error = api_errors.from_answer(paths.target("POST", "/apis/example.io/v1/things"), status, body)
     assert told in error.without_values

@@ -208,7 +208,9 @@ async def test_a_write_whose_connection_broke_is_not_repeated(
     assert len(server.asked) == 1
 
 
-async def test_an_answer_that_is_no_json_object_is_told(server: ApiServer, kube: client.KubeClient) -> None:
+async def test_an_answer_that_is_not_a_json_object_is_reported(
+    server: ApiServer, kube: client.KubeClient
+) -> None:
     for text in ("{broken", "[]", "<html>", ""):
         server.on("GET", PATH, Answer(text=text))
         with pytest.raises(api_errors.BrokenAnswer, match=PATH):

@@ -78,7 +78,7 @@ async def test_a_config_map_without_data_is_empty(
     assert await config_map.read() == config_maps.Snapshot({}, "5")
 
 
-async def test_a_missing_right_is_told(server: ApiServer, config_map: config_maps.ConfigMap) -> None:
+async def test_a_missing_right_is_reported(server: ApiServer, config_map: config_maps.ConfigMap) -> None:
     server.on("GET", PATH, status(403, "Forbidden", 'User "u" cannot get resource "configmaps"'))
     with pytest.raises(api_errors.Forbidden, match='u may not get configmaps "values" in namespace "addons"'):
         await config_map.read()
@@ -172,7 +172,7 @@ async def test_a_deletion_in_between_makes_it_anew(
     assert (await config_map.update(later(change))).data == {"mine": "1"}
 
 
-async def test_a_namespace_that_is_not_there_is_told_at_once(
+async def test_a_namespace_that_is_not_there_is_reported_at_once(
     server: ApiServer, config_map: config_maps.ConfigMap, pauses: Pauses
 ) -> None:
     Stored(server, None)
@@ -182,7 +182,7 @@ async def test_a_namespace_that_is_not_there_is_told_at_once(
     assert pauses.seconds == []
 
 
-async def test_a_conflict_that_does_not_end_is_told(
+async def test_a_conflict_that_does_not_end_is_reported(
     server: ApiServer, config_map: config_maps.ConfigMap, pauses: Pauses
 ) -> None:
     Stored(server, {"a": "1"})

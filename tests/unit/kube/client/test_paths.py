@@ -60,7 +60,7 @@ def test_a_name_that_would_leave_the_collection_is_refused(name: str) -> None:
         ("GET", "/api/v1/nodes/a%2Fb", "get", 'nodes "a/b"', "/api/v1/nodes/{name}"),
     ],
 )  # fmt: skip
-def test_a_request_is_told_in_the_words_of_rbac(
+def test_a_request_is_described_in_the_words_of_rbac(
     method: str, path: str, verb: str, text: str, template: str
 ) -> None:
     found = paths.target(method, path)

@@ -109,7 +109,7 @@ async def test_a_watch_stands_when_it_is_answered_and_not_when_its_list_is(
     assert server.authorization == "Bearer t0ken"
 
 
-async def test_a_refused_watch_is_told_with_the_rule_to_add(server: Server, client: Client) -> None:
+async def test_a_refused_watch_is_reported_with_the_rule_to_add(server: Server, client: Client) -> None:
     server.refuses = True
     assert await client.ask(watch="true") == 403
     told = client.health.trouble or ""

@@ -150,7 +150,7 @@ async def test_capabilities_are_those_that_helm_lists(
 
 
 @SCRIPTS
-async def test_a_group_that_does_not_answer_is_told_and_no_obstacle(
+async def test_a_group_that_does_not_answer_is_reported_and_no_obstacle(
     server: ApiServer,
     kube: client.KubeClient,
     script: Script,
@@ -259,7 +259,7 @@ async def test_discovery_is_not_slowed_by_the_rate_limit(server: ApiServer, paus
 @pytest.mark.parametrize(
     "answer", [Answer({}), Answer([]), Answer(text="<html>")], ids=["empty", "list", "html"]
 )
-async def test_a_server_that_is_no_api_server_is_told(
+async def test_a_server_that_is_not_an_api_server_is_reported(
     server: ApiServer, kube: client.KubeClient, answer: Answer
 ) -> None:
     server.on("GET", "/version", answer)

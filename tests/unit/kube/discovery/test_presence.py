@@ -35,7 +35,7 @@ async def test_an_object_of_the_cluster_has_no_namespace(
     assert await presence.ObjectProbe(kube).exists(ROLE, "", "a:b") is True
 
 
-async def test_no_answer_is_no_verdict(server: api_server.ApiServer, kube: client.KubeClient) -> None:
+async def test_no_answer_is_not_a_verdict(server: api_server.ApiServer, kube: client.KubeClient) -> None:
     server.on("GET", PATH, api_server.status(409, "Conflict"))
     with pytest.raises(api_errors.Conflict):
         await presence.ObjectProbe(kube).exists(CONFIG_MAP, "x", "a")

@@ -31,7 +31,7 @@ async def test_the_snapshot_holds_whole_objects_by_namespace_and_name(world: inf
     assert list(subscription.lazy_snapshot()) == subscription.snapshot()
 
 
-async def test_nothing_is_told_before_subscribe_returns(world: informing.World) -> None:
+async def test_nothing_is_delivered_before_subscribe_returns(world: informing.World) -> None:
     await world.synced()
     subscription, recorder = world.subscribe()
     assert (recorder.calls, subscription.synced) == ([], False)
@@ -61,7 +61,9 @@ async def test_changes_come_in_order_and_are_in_the_snapshot_already(
     assert orjson.loads(recorder.changes[2].entry)["object"]["data"] == {"k": "2"}
 
 
-async def test_every_version_of_an_object_is_told_though_they_come_at_once(world: informing.World) -> None:
+async def test_every_version_of_an_object_is_delivered_even_if_they_come_at_once(
+    world: informing.World,
+) -> None:
     _, recorder = await world.synced(projection=informing.jq(".data.k"))
     for number in range(50):
         world.server.put("x", data={"k": str(number)})
@@ -70,7 +72,7 @@ async def test_every_version_of_an_object_is_told_though_they_come_at_once(world
     assert results == [str(number) for number in range(50)]
 
 
-async def test_what_every_write_changes_is_no_change_but_the_snapshot_has_it(world: informing.World) -> None:
+async def test_what_every_write_changes_is_not_a_change_but_the_snapshot_has_it(world: informing.World) -> None:
     world.server.put("x", data={"k": "1"})
     subscription, recorder = await world.synced()
     world.server.put("x", data={"k": "1"}, managedFields=[{"manager": "me"}])
@@ -158,7 +160,7 @@ async def test_the_watch_ends_with_the_last_who_needs_it(world: informing.World)
     assert world.informers.watches == []
 
 
-async def test_whoever_closed_is_told_nothing_more(world: informing.World) -> None:
+async def test_a_closed_subscription_gets_nothing_more(world: informing.World) -> None:
     closing, closed = await world.synced()
     _, recorder = await world.synced()
     never, unheard = world.subscribe()
@@ -251,7 +253,7 @@ async def test_an_empty_choice_of_namespaces_is_complete_at_once(world: informin
     assert subscription.snapshot() == []
 
 
-async def test_an_object_on_which_the_filter_fails_is_passed_over_with_a_reason(
+async def test_an_object_on_which_the_filter_fails_is_skipped_with_a_reason(
     world: informing.World,
 ) -> None:
     world.server.put("bad", data={"k": 1})
@@ -264,7 +266,7 @@ async def test_an_object_on_which_the_filter_fails_is_passed_over_with_a_reason(
     assert recorder.told == ["Added a/bad"]
 
 
-async def test_what_jq_says_of_a_secret_is_not_told(world: informing.World) -> None:
+async def test_what_jq_says_of_a_secret_is_not_reported(world: informing.World) -> None:
     world.server.kinds["secrets"] = ("Secret", True)
     world.server.put("x", plural="secrets", data={"k": "czNjcmV0"})
     selection = Selection("Secret", "v1")

@@ -25,7 +25,7 @@ def watches_from(world: informing.World) -> list[str]:
     return [place for place in places if place is not None]
 
 
-async def test_a_watch_that_is_cut_goes_on_where_it_was(world: informing.World) -> None:
+async def test_a_watch_that_is_cut_continues_where_it_was(world: informing.World) -> None:
     _, recorder = await world.synced()
     world.server.put("x")
     await recorder.until_told(1)
@@ -108,7 +108,7 @@ async def test_another_error_event_is_only_a_break(world: informing.World, code:
     assert len(world.server.lists()) == 1
 
 
-async def test_what_is_no_event_is_made_good_by_a_list(world: informing.World) -> None:
+async def test_what_is_not_an_event_is_made_good_by_a_list(world: informing.World) -> None:
     _, recorder = await world.synced()
     world.server.send(b"<html>\n")
     await world.server.until(lambda: len(world.server.lists()) == 2)
@@ -117,7 +117,7 @@ async def test_what_is_no_event_is_made_good_by_a_list(world: informing.World) -
     assert world.failures.counted == ["ConfigMap broken_answer"]
 
 
-async def test_a_silent_watch_is_taken_for_dead() -> None:
+async def test_a_silent_watch_is_considered_dead() -> None:
     async with informing.world(reflector.Tuning(silence=0.05)) as world:
         _, recorder = await world.synced()
         world.server.pause()
@@ -165,7 +165,7 @@ async def test_a_list_that_breaks_off_is_begun_anew_and_tells_nothing_of_its_beg
     assert len(subscription.keys()) == 5
 
 
-async def test_a_missing_right_is_told_and_the_binding_starts_when_it_is_given(
+async def test_a_missing_right_is_reported_and_the_binding_starts_when_it_is_given(
     world: informing.World,
 ) -> None:
     world.server.refuse(403, lambda asked: asked.path.endswith("configmaps"), times=3)
@@ -186,7 +186,7 @@ async def test_pauses_between_tries_grow_and_have_an_end(world: informing.World)
     assert world.pauses.seconds[-1] == 22.5
 
 
-async def test_a_single_break_is_no_trouble_but_a_lasting_one_is(world: informing.World) -> None:
+async def test_a_single_break_is_not_a_problem_but_a_lasting_one_is(world: informing.World) -> None:
     _, recorder = await world.synced()
     world.server.cut()
     await world.server.until(lambda: len(watches_from(world)) == 1)

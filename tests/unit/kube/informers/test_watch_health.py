@@ -23,7 +23,7 @@ def health(time: Time) -> watch_health.WatchHealth:
     return watch_health.WatchHealth("the watch of presets", grace=60, elapsed=time)
 
 
-def test_a_watch_that_never_came_up_is_told_at_once(health: watch_health.WatchHealth) -> None:
+def test_a_watch_that_never_came_up_is_reported_at_once(health: watch_health.WatchHealth) -> None:
     assert health.trouble == health.never_came_up == "the watch of presets has not come up yet"
     health.falls("KeyError: 64535")
     health.falls()
@@ -31,13 +31,13 @@ def test_a_watch_that_never_came_up_is_told_at_once(health: watch_health.WatchHe
     assert not health.is_up
 
 
-def test_a_watch_that_stands_is_no_trouble(health: watch_health.WatchHealth) -> None:
+def test_a_watch_that_stands_is_not_a_problem(health: watch_health.WatchHealth) -> None:
     health.falls("refused")
     health.stands()
     assert (health.trouble, health.is_up, health.never_came_up) == (None, True, None)
 
 
-def test_a_short_interruption_is_no_trouble_and_a_long_one_is(
+def test_a_short_interruption_is_not_a_problem_and_a_long_one_is(
     health: watch_health.WatchHealth, time: Time
 ) -> None:
     health.stands()

@@ -85,24 +85,24 @@ def test_an_unusual_way_to_write_a_list_is_read_too(items: bytes) -> None:
 @pytest.mark.parametrize(
     "body", [b"<html>", b"[]", b'{"kind":"Status"}', b'{"kind":"PodList","items":[]}'], ids=repr
 )
-def test_what_is_no_list_is_told(body: bytes) -> None:
+def test_what_is_not_a_list_is_reported(body: bytes) -> None:
     with pytest.raises(api_errors.BrokenAnswer, match=r"to list pods is not a list: \w"):
         wire.read_page(TARGET, body)
 
 
-def test_items_that_are_not_json_are_told() -> None:
+def test_items_that_are_not_json_are_reported() -> None:
     body = own_kind([item(1), item(2)]).replace(b'"x2"', b'"x2')
     with pytest.raises(api_errors.BrokenAnswer, match="is not a list: JSON is malformed"):
         wire.read_page(TARGET, body)
 
 
-def test_an_item_without_metadata_is_told() -> None:
+def test_an_item_without_metadata_is_reported() -> None:
     page = wire.read_page(TARGET, own_kind([{"spec": 1}]))
     with pytest.raises(api_errors.BrokenAnswer, match="an object without metadata"):
         list(page.events())
 
 
-def test_an_item_that_is_nested_too_deep_to_be_read_is_told() -> None:
+def test_an_item_that_is_nested_too_deep_to_be_read_is_reported() -> None:
     body = own_kind([item(1)]).replace(b"null", b"[" * 100_000 + b"]" * 100_000)
     with pytest.raises(api_errors.BrokenAnswer, match="recursion"):
         wire.read_page(TARGET, body)

@@ -74,7 +74,7 @@ def test_an_error_event_ends_the_watch(status: dict[str, Any], code: int, says: 
     ],
     ids=range(12),
 )
-def test_what_is_not_an_event_is_told_without_a_word_of_it(broken: bytes) -> None:
+def test_what_is_not_an_event_is_reported_without_a_word_of_it(broken: bytes) -> None:
     with pytest.raises(api_errors.BrokenAnswer, match=r"\w+ ") as caught:
         wire.read_line(broken)
     assert "hidden" not in str(caught.value)

@@ -99,7 +99,7 @@ async def test_a_definition_that_never_rests_is_given_up(
         await installer.ensure(crd())
 
 
-async def test_refused_names_are_told_at_once(
+async def test_refused_names_are_reported_at_once(
     server: api_server.ApiServer, installer: crds.CrdInstaller, pauses: api_server.Pauses
 ) -> None:
     refused = {"type": "NamesAccepted", "status": "False", "message": '"crontabs" is already in use'}
@@ -120,7 +120,7 @@ async def test_a_definition_that_is_never_established_is_an_error_in_the_end(
     assert 30 <= sum(pauses.seconds) < 32
 
 
-async def test_what_the_server_refuses_is_told_as_it_says_it(
+async def test_what_the_server_refuses_is_reported_in_its_words(
     server: api_server.ApiServer, installer: crds.CrdInstaller
 ) -> None:
     server.on("GET", PATH, NOT_FOUND)

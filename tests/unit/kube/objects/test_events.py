@@ -133,7 +133,7 @@ async def test_an_object_has_a_budget_that_fills_again(
     assert stored.events[0]["count"] == 26
 
 
-async def test_an_object_that_is_told_too_much_about_takes_nothing_from_others(
+async def test_an_object_with_too_many_events_takes_nothing_from_others(
     recorder: events.EventRecorder, stored: Stored
 ) -> None:
     for _ in range(30):
@@ -220,7 +220,7 @@ async def test_events_are_written_as_they_come(recorder: events.EventRecorder, s
     assert [asked.body["message"] for asked in server.asked] == ["first", "second"]
 
 
-def test_similar_events_are_told_apart_again_after_a_quiet_time() -> None:
+def test_similar_events_are_separate_again_after_a_quiet_time() -> None:
     pauses = Pauses()
     budget = events.EventBudget(pauses)
     allowed = [budget.admit("o", "i", f"m{number}") for number in range(12)]

@@ -186,7 +186,7 @@ async def test_a_released_lease_is_taken_at_once(mine: lease.Lease, stored: Stor
     assert stored.spec["leaseTransitions"] == 4
 
 
-async def test_another_holder_is_waited_for_and_told_once(
+async def test_another_holder_is_waited_for_and_reported_once(
     mine: lease.Lease, stored: Stored, times: Times, told: Told
 ) -> None:
     stored.hold("other")
@@ -208,7 +208,7 @@ async def test_a_renewal_of_another_holder_starts_the_wait_anew(
     assert times.now == 1000 + 14 + 15
 
 
-async def test_an_edit_that_is_no_renewal_does_not_prolong_the_wait(
+async def test_an_edit_that_is_not_a_renewal_does_not_prolong_the_wait(
     mine: lease.Lease, stored: Stored, times: Times
 ) -> None:
     stored.hold("other")
@@ -304,7 +304,7 @@ async def test_a_lease_that_cannot_be_renewed_is_lost_at_the_deadline(
     assert "can be neither taken nor renewed" in told.problems[0]
 
 
-async def test_a_single_failed_renewal_is_no_loss(mine: lease.Lease, stored: Stored, times: Times) -> None:
+async def test_a_single_failed_renewal_is_not_a_loss(mine: lease.Lease, stored: Stored, times: Times) -> None:
     await mine.acquire()
 
     def away() -> None:
@@ -408,7 +408,7 @@ async def test_what_was_never_held_or_is_lost_is_not_released(
     assert len(server.requests) == before
 
 
-async def test_a_release_that_fails_is_told_and_no_error(
+async def test_a_release_that_fails_is_reported_and_no_error(
     mine: lease.Lease, stored: Stored, told: Told
 ) -> None:
     await mine.acquire()

@@ -199,7 +199,7 @@ async def test_create_or_update_survives_a_deletion_by_others(bench: Bench) -> N
     assert stored.data == {"a": "1"}
 
 
-async def test_a_conflict_that_does_not_end_is_told(bench: Bench) -> None:
+async def test_a_conflict_that_does_not_end_is_reported(bench: Bench) -> None:
     stored = Stored(bench.server, {"old": "1"})
     stored.edits = [lambda: stored.put({"other": "1"}) for _ in range(20)]
     assert "(409 Conflict): it was modified" in await bench.refusal(creation("CreateOrUpdate", a="1"))
@@ -324,7 +324,7 @@ async def test_a_jq_patch_without_a_usable_object_fails(bench: Bench, expression
     assert message in text
 
 
-async def test_what_jq_says_of_a_secret_is_not_told(bench: Bench) -> None:
+async def test_what_jq_says_of_a_secret_is_not_reported(bench: Bench) -> None:
     stored = Stored(bench.server, {"key": "czNjcmV0"})
     assert stored.body is not None
     stored.body["kind"] = "Secret"
@@ -342,7 +342,7 @@ async def test_apply_is_server_side(bench: Bench) -> None:
     assert stored.data == {"a": "1"}
 
 
-async def test_a_conflict_over_fields_is_told_at_once_with_the_remedy(bench: Bench) -> None:
+async def test_a_conflict_over_fields_is_reported_at_once_with_the_remedy(bench: Bench) -> None:
     bench.server.on("PATCH", X, status(409, "Conflict", 'conflict with "kubectl": .data.a'))
     text = await bench.refusal(creation("Apply", a="1"))
     assert text.endswith(
@@ -453,7 +453,7 @@ async def test_operations_run_in_order_up_to_the_first_that_fails(bench: Bench) 
     ],
     ids=["kind", "namespace-missing", "namespace-too-much"],
 )
-async def test_what_cannot_be_meant_is_told_before_anything_is_done(
+async def test_what_cannot_be_meant_is_reported_before_anything_is_done(
     bench: Bench, bad: dict[str, Any], message: str
 ) -> None:
     Stored(bench.server, None)
@@ -487,7 +487,7 @@ async def test_an_object_may_follow_the_definition_of_its_kind(
     assert bench.writes == [f"POST {path}", "POST /apis/example.org/v1/widgets"]
 
 
-async def test_a_kind_that_never_comes_is_told(bench: Bench) -> None:
+async def test_a_kind_that_never_comes_is_reported(bench: Bench) -> None:
     definition = {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",

@@ -150,7 +150,7 @@ def test_the_runtime_gets_only_the_keys_that_a_rule_can_look_at(rule: str, keys:
         ("// nothing", "it is empty"),
     ],
 )
-def test_what_is_no_rule_is_refused_when_it_is_read(rule: str, told: str) -> None:
+def test_what_is_not_a_rule_is_refused_when_it_is_read(rule: str, told: str) -> None:
     with pytest.raises(schema_rules.RuleError, match=told):
         EVALUATOR.check(rule)
 

@@ -79,16 +79,16 @@ class NoBrackets:
     ],
     ids=lambda text: text[:50],
 )
-def test_a_wrong_schema_is_told_with_file_position_and_keyword(text: str, problem: str) -> None:
+def test_a_wrong_schema_is_reported_with_file_position_and_keyword(text: str, problem: str) -> None:
     assert any(problem in found for found in problems(text)), problems(text)
     assert all(found.startswith("openapi/values.yaml") for found in problems(text))
 
 
-def test_all_that_is_wrong_is_told_at_once() -> None:
+def test_all_that_is_wrong_is_reported_at_once() -> None:
     assert len(problems("properties: {a: {type: 7}, b: {minimum: y}}\nrequired: 7")) == 3
 
 
-def test_broken_yaml_is_told_as_such() -> None:
+def test_broken_yaml_is_reported_as_such() -> None:
     with pytest.raises(yaml_reading.YamlError, match="line 2"):
         schema_loading.load("a: [", "openapi/values.yaml")
 
@@ -140,7 +140,7 @@ def test_a_reference_may_lead_to_a_definition_of_the_extended_schema() -> None:
     assert "d" in schema_loading.load(child, "values.yaml", parent).definition["definitions"]
 
 
-def test_what_is_wrong_is_told_by_line_and_column() -> None:
+def test_what_is_wrong_is_reported_by_line_and_column() -> None:
     text = (
         "required: 7\nitems: {type: 7}\nproperties:\n  a: {minimum: y}\n  b: {type: 7, enum: z}\nallOf: z\n"
     )
@@ -287,7 +287,7 @@ def test_only_the_first_document_of_a_schema_file_is_read(more: str) -> None:
     assert loaded.warnings == ("f: another document follows, which is not read; write one document",)
 
 
-def test_a_key_that_stands_twice_in_a_referred_file_is_told_of_that_file() -> None:
+def test_a_duplicate_key_in_a_referred_file_is_reported_for_that_file() -> None:
     text = "definitions: {a: {type: string, type: string}}"
     loaded = schema_loading.load("$ref: 'c#/definitions/a'", "f", read=lambda _, name: (text, name))
     assert [warning.split(",")[0] for warning in loaded.warnings] == ["c"]
@@ -390,7 +390,7 @@ def test_a_child_and_its_parent_may_refer_to_one_file() -> None:
         ("common.yaml", "openapi/common.yaml, line 5, column 9, definitions.bad.type: must be one of"),
     ],
 )
-def test_what_is_wrong_with_a_referred_file_is_told_with_its_place(reference: str, problem: str) -> None:
+def test_what_is_wrong_with_a_referred_file_is_reported_with_its_place(reference: str, problem: str) -> None:
     with pytest.raises(schema_loading.SchemaError) as caught:
         schema_loading.load(f"$ref: '{reference}'", "openapi/values.yaml", read=beside)
     assert caught.value.problems[0].startswith(problem)

@@ -78,7 +78,7 @@ def in_property(schema: str) -> str:
         ),
     ],
 )
-def test_a_value_that_the_schema_forbids_is_told_with_path_rule_and_value(
+def test_a_value_that_the_schema_forbids_is_reported_with_path_rule_and_value(
     schema: str, value: str, rule: str
 ) -> None:
     assert violations(in_property(schema), f"a: {value}") == [f"m.a: {rule}"]
@@ -132,7 +132,7 @@ def test_known_formats_are_checked(name: str, good: str, bad: str) -> None:
     assert len(violations(schema, f"a: {bad}" if not text else f"a: '{bad}'")) == 1
 
 
-def test_all_violations_are_told_at_once_with_their_paths() -> None:
+def test_all_violations_are_reported_at_once_with_their_paths() -> None:
     schema = """
         required: [project]
         properties:
@@ -269,7 +269,9 @@ def form(kind: str) -> str:
     ],
     ids=["of two objects", "of an object and a text", "a single form", "a single condition", "nullable", "nested", "of the kind", "of the type"],
 )  # fmt: skip
-def test_what_no_form_allows_is_told_of_the_form_that_was_meant(schema: str, value: str, found: str) -> None:
+def test_what_no_form_allows_is_reported_for_the_form_that_was_meant(
+    schema: str, value: str, found: str
+) -> None:
     assert violations(in_property(schema) + "\ndefinitions: {d: {type: string}}", f"a: {value}") == [found]
 
 
@@ -470,7 +472,7 @@ def test_rules_are_evaluated_where_they_stand(
     ids=["nothing before", "an empty section before", "more before", "the same before", "no key before"],
 )
 @pytest.mark.parametrize("keyword", ["x-kubernetes-validations", "x-deckhouse-validations"])
-def test_a_rule_about_a_change_is_passed_over_where_there_is_no_old_value(
+def test_a_rule_about_a_change_is_skipped_where_there_is_no_old_value(
     keyword: str, value: json_types.JsonObject, old: json_types.JsonObject | None, broken: list[str]
 ) -> None:
     schema = schemas.load_schema(f"{keyword}: [{{rule: self.min >= oldSelf.min}}]", "f")
@@ -481,7 +483,7 @@ def test_a_rule_about_a_change_is_passed_over_where_there_is_no_old_value(
 MISSING = "{0}: [{{rule: self.a.b > 1, message: too small}}]"
 
 
-def test_a_rule_over_a_missing_key_fails_but_is_passed_over_with_a_warning_under_the_alias() -> None:
+def test_a_rule_over_a_missing_key_fails_but_is_skipped_with_a_warning_under_the_alias() -> None:
     strict = schemas.load_schema(MISSING.format("x-kubernetes-validations"), "f")
     lenient = schemas.load_schema(MISSING.format("x-deckhouse-validations"), "f")
     assert [v.rule for v in strict.violations("m", {"a": {}})] == [

@@ -36,7 +36,7 @@ class Recorder:
         return "synced" in self.calls
 
     @property
-    def told(self) -> list[str]:
+    def reported(self) -> list[str]:
         """``Added a/x`` for each change."""
         return [f"{change.type} {'/'.join(filter(None, change.key))}" for change in self.changes]
 

@@ -55,13 +55,13 @@ def test_thousands_of_events_wait_as_one_run_in_little_memory_while_pods_are_adm
         assert shop.operator.metrics().total("tasks_queue_length", queue="busy") == 2
         assert growth < GROWTH_MEBIBYTES
         gate.touch()
-        shop.operator.wait_until(lambda: len(site.runs()) == 2, "the rest is told")
+        shop.operator.wait_until(lambda: len(site.runs()) == 2, "the rest arrives")
         shop.operator.wait_idle()
         first, rest = site.runs()
-        assert [told(context) for context in first.contexts] == ["Added first 1"]
+        assert [reported(context) for context in first.contexts] == ["Added first 1"]
         seen: dict[str, list[str]] = {}
         for context in rest.contexts:
-            seen.setdefault(context["object"]["metadata"]["name"], []).append(told(context))
+            seen.setdefault(context["object"]["metadata"]["name"], []).append(reported(context))
         assert seen == {name: [f"Added {name} 1", f"Modified {name} 2"] for name in names}
         site.config(webEnabled="false")
         shop.operator.wait_until(lambda: not has_queue(shop.operator), "the queue is gone with its binding")
@@ -72,7 +72,7 @@ def test_thousands_of_events_wait_as_one_run_in_little_memory_while_pods_are_adm
     record_testsuite_property("ms to admit a pod, under load", round(1000 * busy, 2))
 
 
-def told(context: dict[str, Any]) -> str:
+def reported(context: dict[str, Any]) -> str:
     """``Added name value``."""
     changed = context["object"]
     return f"{context['watchEvent']} {changed['metadata']['name']} {changed['data']['value']}"

@@ -80,7 +80,7 @@ async def test_lists_have_everything_in_the_form_that_hooks_know(
         await world.kube.patch(f"{collection}/c0", {"data": {"value": "new"}})
         await recorder.until_told(1)
         await late.until_told(1)
-        assert recorder.told == late.told == [f"Modified {namespace}/c0"]
+        assert recorder.reported == late.reported == [f"Modified {namespace}/c0"]
         assert world.failures.counted == []
 
 
@@ -127,7 +127,7 @@ async def test_a_kind_comes_goes_and_comes_again(devcluster: DevCluster, namespa
             await world.kube.delete(f"{definitions}/{plural}.informers.example.com")
             await recorder.until(has_told(told + 1), informing.PATIENCE)
             await recorder.until(lambda: subscription.reason is not None, informing.PATIENCE)
-        assert recorder.told == [f"Added {namespace}/one", f"Deleted {namespace}/one"] * 2
+        assert recorder.reported == [f"Added {namespace}/one", f"Deleted {namespace}/one"] * 2
         body = orjson.loads(recorder.changes[0].entry)["object"]
         assert (body["kind"], body["spec"]) == (kind, {"size": 1})
 
@@ -149,7 +149,7 @@ async def test_namespaces_are_followed_by_their_labels(world: informing.World, n
     await world.kube.patch(home, {"metadata": {"labels": {label: None}}})
     await recorder.until_told(4)
     told = [f"Added {namespace}/here", f"Added {namespace}/later"]
-    assert recorder.told == [*told, f"Deleted {namespace}/here", f"Deleted {namespace}/later"]
+    assert recorder.reported == [*told, f"Deleted {namespace}/here", f"Deleted {namespace}/later"]
     assert subscription.keys() == []
 
 
@@ -163,4 +163,4 @@ async def test_metadata_is_enough_to_notice_what_is_there(world: informing.World
     assert subscription.keys() == [(namespace, "here")]
     await world.kube.delete(f"{collection}/here")
     await recorder.until_told(1)
-    assert recorder.told == [f"Deleted {namespace}/here"]
+    assert recorder.reported == [f"Deleted {namespace}/here"]

@@ -50,7 +50,7 @@ def brief(context: dict[str, Any]) -> str:
     return " ".join([*words, *(item["object"]["metadata"]["name"] for item in listed)]).strip()
 
 
-def told(site: operator_site.Site, hook: str) -> list[str]:
+def reported(site: operator_site.Site, hook: str) -> list[str]:
     return [brief(context) for context in contexts(site, hook)]
 
 
@@ -65,14 +65,14 @@ def test_a_hook_gets_all_objects_first_and_then_every_change(site: operator_site
     put(site, "b", x="1")
     put(site, "a", x="1")
     operator = site.start().wait_ready()
-    assert told(site, "maps.sh") == ["onStartup", "maps Synchronization a b", "beforeHelm"]
+    assert reported(site, "maps.sh") == ["onStartup", "maps Synchronization a b", "beforeHelm"]
     put(site, "c", x="1")
     put(site, "a", x="2")
     site.kubectl("delete", "configmap", "b")
-    operator.wait_until(lambda: len(told(site, "maps.sh")) >= 6, "three events")
-    assert told(site, "maps.sh")[3:] == ["maps Added c", "maps Modified a", "maps Deleted b"]
+    operator.wait_until(lambda: len(reported(site, "maps.sh")) >= 6, "three events")
+    assert reported(site, "maps.sh")[3:] == ["maps Added c", "maps Modified a", "maps Deleted b"]
     site.config(web="x: 1")
-    operator.wait_until(lambda: len(told(site, "maps.sh")) >= 7, "another run of the module")
+    operator.wait_until(lambda: len(reported(site, "maps.sh")) >= 7, "another run of the module")
     last = contexts(site, "maps.sh")[-1]
     assert last["binding"] == "beforeHelm"
     assert [item["object"]["metadata"]["name"] for item in last["snapshots"]["maps"]] == ["a", "c"]
@@ -100,14 +100,14 @@ def test_only_what_a_binding_selects_makes_a_run(site: operator_site.Site) -> No
     site.kubectl("delete", "configmap", "a")
     hooks = ("named.sh", "fields.sh", "deleted.sh")
     operator.wait_until(
-        lambda: all(told(site, hook)[-1].endswith("Deleted a") for hook in hooks), "deletions"
+        lambda: all(reported(site, hook)[-1].endswith("Deleted a") for hook in hooks), "deletions"
     )
     changes = ["maps Modified a", "maps Modified a", "maps Added c", "maps Deleted a"]
-    assert told(site, "named.sh") == ["maps Synchronization a", *changes]
-    assert told(site, "fields.sh") == ["maps Synchronization a", *changes]
-    assert told(site, "others.sh") == ["maps Synchronization"]
-    assert told(site, "deleted.sh") == ["maps Synchronization a", "maps Deleted a"]
-    operator.wait_until(lambda: len(told(site, "jq.sh")) >= 5, "the filtered changes")
+    assert reported(site, "named.sh") == ["maps Synchronization a", *changes]
+    assert reported(site, "fields.sh") == ["maps Synchronization a", *changes]
+    assert reported(site, "others.sh") == ["maps Synchronization"]
+    assert reported(site, "deleted.sh") == ["maps Synchronization a", "maps Deleted a"]
+    operator.wait_until(lambda: len(reported(site, "jq.sh")) >= 5, "the filtered changes")
     first, *events = contexts(site, "jq.sh")
     assert first["objects"] == [{"filterResult": "1"}]
     assert [(event["watchEvent"], event["filterResult"]) for event in events] == [
@@ -129,8 +129,10 @@ def test_groups_and_snapshots_of_other_bindings(site: operator_site.Site) -> Non
     put(site, "a", x="1")
     operator = site.start().wait_ready()
     put(site, "b", x="1")
-    operator.wait_until(lambda: len(told(site, "group.sh")) + len(told(site, "include.sh")) >= 6, "events")
-    assert told(site, "group.sh") == ["secrets Group", "beforeHelm", "maps Group"]
+    operator.wait_until(
+        lambda: len(reported(site, "group.sh")) + len(reported(site, "include.sh")) >= 6, "events"
+    )
+    assert reported(site, "group.sh") == ["secrets Group", "beforeHelm", "maps Group"]
     last = contexts(site, "group.sh")[-1]
     assert sorted(last) == ["binding", "groupName", "snapshots", "type"]
     assert last["groupName"] == "all"
@@ -149,14 +151,14 @@ def test_namespaces_come_and_go_with_their_labels(site: operator_site.Site) -> N
     site.hook(web, "maps.sh", {"kubernetes": [config_maps(site, **labels)]})
     put(site, "a", x="1")
     operator = site.start().wait_ready()
-    assert told(site, "maps.sh") == ["maps Synchronization"]
+    assert reported(site, "maps.sh") == ["maps Synchronization"]
     site.kubectl("label", "namespace", site.namespace, f"team={site.namespace}")
-    operator.wait_until(lambda: len(told(site, "maps.sh")) >= 2, "the namespace comes")
+    operator.wait_until(lambda: len(reported(site, "maps.sh")) >= 2, "the namespace comes")
     put(site, "b", x="1")
-    operator.wait_until(lambda: len(told(site, "maps.sh")) >= 3, "an object in it comes")
+    operator.wait_until(lambda: len(reported(site, "maps.sh")) >= 3, "an object in it comes")
     site.kubectl("label", "namespace", site.namespace, "team-")
-    operator.wait_until(lambda: len(told(site, "maps.sh")) >= 5, "the namespace goes")
-    seen = told(site, "maps.sh")
+    operator.wait_until(lambda: len(reported(site, "maps.sh")) >= 5, "the namespace goes")
+    seen = reported(site, "maps.sh")
     assert seen[1:3] == ["maps Added a", "maps Added b"]
     assert sorted(seen[3:]) == ["maps Deleted a", "maps Deleted b"]
 
@@ -167,7 +169,7 @@ def test_a_kind_that_comes_later_is_followed_then_and_holds_up_nothing(site: ope
     shops = {"name": "shops", "apiVersion": f"{group}/v1", "kind": "Shop"}
     site.hook(web, "shops.sh", {"kubernetes": [shops, config_maps(site)], "beforeHelm": 1})
     operator = site.start().wait_ready()
-    assert told(site, "shops.sh") == ["maps Synchronization", "beforeHelm"]
+    assert reported(site, "shops.sh") == ["maps Synchronization", "beforeHelm"]
     assert "shops (Shop) of hook shops.sh waits" in operator.log
     assert operator.metrics().total("kube_binding_waiting", binding="shops") == 1
     version = {
@@ -189,11 +191,15 @@ def test_a_kind_that_comes_later_is_followed_then_and_holds_up_nothing(site: ope
     }
     try:
         apply(site, crd)
-        operator.wait_until(lambda: "shops Synchronization" in told(site, "shops.sh"), "the kind is followed")
+        operator.wait_until(
+            lambda: "shops Synchronization" in reported(site, "shops.sh"), "the kind is followed"
+        )
         shop: dict[str, object] = {"apiVersion": f"{group}/v1", "kind": "Shop", "metadata": {"name": "north"}}
         site.kubectl("wait", "--for=condition=Established", f"crd/shops.{group}")
         apply(site, shop)
-        operator.wait_until(lambda: "shops Added north" in told(site, "shops.sh"), "its objects make events")
+        operator.wait_until(
+            lambda: "shops Added north" in reported(site, "shops.sh"), "its objects make events"
+        )
         assert operator.metrics().total("kube_binding_waiting", binding="shops") == 0
     finally:
         site.kubectl("delete", f"crd/shops.{group}", "--ignore-not-found")
@@ -215,13 +221,13 @@ def test_a_queue_that_is_stuck_holds_up_nobody_else_merges_what_comes_and_ends_w
     operator = site.start().wait_ready()
     names = [f"m{number:03}" for number in range(300)]
     put(site, "first", x="1")
-    operator.wait_until(lambda: told(site, "stuck.sh"), "the first, failing run")
+    operator.wait_until(lambda: reported(site, "stuck.sh"), "the first, failing run")
     apply(site, *(config_map(name, x="1") for name in names))
-    operator.wait_until(lambda: len(told(site, "free.sh")) >= 302, "the other queue works")
+    operator.wait_until(lambda: len(reported(site, "free.sh")) >= 302, "the other queue works")
     assert operator.metrics().total("tasks_queue_length", queue="stuck") <= 2
     tries = len([run for run in site.runs() if run.hook == "stuck.sh"])
     gate.touch()
-    operator.wait_until(lambda: told(site, "stuck.sh").count("maps Added m299") >= 1, "the queue goes on")
+    operator.wait_until(lambda: reported(site, "stuck.sh").count("maps Added m299") >= 1, "the queue goes on")
     operator.wait_idle()
     later = [run for run in site.runs() if run.hook == "stuck.sh"][tries:]
     assert len(later) <= 3
@@ -236,8 +242,8 @@ def test_a_queue_that_is_stuck_holds_up_nobody_else_merges_what_comes_and_ends_w
     runs = len(site.runs())
     put(site, "late", x="1")
     site.config(webEnabled="true")
-    operator.wait_until(lambda: len(told(site, "free.sh")) > 302, "the module is back")
-    assert told(site, "free.sh")[302].startswith("maps Synchronization first late m000")
+    operator.wait_until(lambda: len(reported(site, "free.sh")) > 302, "the module is back")
+    assert reported(site, "free.sh")[302].startswith("maps Synchronization first late m000")
     assert [run.hook for run in site.runs()[runs:]].count("stuck.sh") == 0
 
 

@@ -1,4 +1,4 @@
-"""The states of modules: who is told, and what of an error may be shown where values may not."""
+"""The states of modules: who hears of them, and what of an error may be shown where values may not."""
 
 import pathlib
 
@@ -15,15 +15,15 @@ VIOLATION = schemas.Violation("web.port", "must be an integer", '"eighty"', "ope
 
 
 @pytest.fixture
-def told() -> list[str]:
+def reported() -> list[str]:
     """The statuses that were reported."""
     return []
 
 
 @pytest.fixture
-def states(told: list[str]) -> state.ModuleStates:
+def states(reported: list[str]) -> state.ModuleStates:
     return state.ModuleStates(
-        [model.Module(WEB, 10, pathlib.Path("010-web"))], lambda event: told.append(event.state.status)
+        [model.Module(WEB, 10, pathlib.Path("010-web"))], lambda event: reported.append(event.state.status)
     )
 
 
@@ -35,21 +35,21 @@ def discover(states: state.ModuleStates, *, enabled: bool, reason: str = "becaus
 @pytest.mark.parametrize(
     ("enabled", "status"), [(True, "Pending"), (False, "Disabled")], ids=["enabled", "disabled"]
 )
-def test_the_first_discovery_tells_of_every_module(
-    states: state.ModuleStates, told: list[str], enabled: bool, status: str
+def test_the_first_discovery_reports_every_module(
+    states: state.ModuleStates, reported: list[str], enabled: bool, status: str
 ) -> None:
     discover(states, enabled=enabled)
-    assert told == [status]
+    assert reported == [status]
 
 
-def test_a_discovery_without_news_tells_nothing(states: state.ModuleStates, told: list[str]) -> None:
+def test_a_discovery_without_news_reports_nothing(states: state.ModuleStates, reported: list[str]) -> None:
     discover(states, enabled=False)
     discover(states, enabled=False)
-    assert len(told) == 1
+    assert len(reported) == 1
 
 
 def test_a_discovery_that_failed_at_a_module_is_its_error_until_one_succeeds(
-    states: state.ModuleStates, told: list[str]
+    states: state.ModuleStates, reported: list[str]
 ) -> None:
     discover(states, enabled=True)
     states.undecided(WEB, errors.ModuleError(WEB, "its enabled script failed"))
@@ -58,15 +58,15 @@ def test_a_discovery_that_failed_at_a_module_is_its_error_until_one_succeeds(
     assert states[WEB].status is state.ModuleStatus.PENDING
     discover(states, enabled=True)
     assert states[WEB].last_error == ""
-    assert len(told) == 3
+    assert len(reported) == 3
 
 
 def test_before_the_first_discovery_only_those_who_ask_learn_of_the_error(
-    states: state.ModuleStates, told: list[str]
+    states: state.ModuleStates, reported: list[str]
 ) -> None:
     states.undecided(WEB, errors.ModuleError(WEB, "its enabled script failed"))
     assert states[WEB].last_error == "module web: its enabled script failed"
-    assert told == []
+    assert reported == []
 
 
 def test_a_discovery_that_succeeds_leaves_the_error_of_a_run(states: state.ModuleStates) -> None:
@@ -76,21 +76,21 @@ def test_a_discovery_that_succeeds_leaves_the_error_of_a_run(states: state.Modul
     assert states[WEB].last_error == "module web: helm failed"
 
 
-def test_another_reason_is_reported(states: state.ModuleStates, told: list[str]) -> None:
+def test_another_reason_is_reported(states: state.ModuleStates, reported: list[str]) -> None:
     discover(states, enabled=False)
     discover(states, enabled=False, reason="another")
-    assert told == ["Disabled", "Disabled"]
+    assert reported == ["Disabled", "Disabled"]
     assert states[WEB].reason == "another"
 
 
 @pytest.mark.parametrize("status", [state.ModuleStatus.PENDING, state.ModuleStatus.FAILED])
 def test_a_module_without_hooks_that_ran_is_disabled_at_once(
-    states: state.ModuleStates, told: list[str], status: state.ModuleStatus
+    states: state.ModuleStates, reported: list[str], status: state.ModuleStatus
 ) -> None:
     discover(states, enabled=True)
-    states.mark(WEB, status, "its hook told nothing")
+    states.mark(WEB, status, "its hook reported nothing")
     discover(states, enabled=False)
-    assert told[-1] == "Disabled"
+    assert reported[-1] == "Disabled"
     assert (states[WEB].last_error, states[WEB].last_error_without_values) == ("", "")
 
 
@@ -119,18 +119,20 @@ def test_other_errors_are_shown_as_they_are(states: state.ModuleStates) -> None:
     assert states[WEB].last_error == states[WEB].last_error_without_values == ""
 
 
-def test_maintenance_is_part_of_the_reason_until_it_ends(states: state.ModuleStates, told: list[str]) -> None:
+def test_maintenance_is_part_of_the_reason_until_it_ends(
+    states: state.ModuleStates, reported: list[str]
+) -> None:
     discover(states, enabled=True)
     states.maintain(WEB, "NoResourceReconciliation")
     assert states[WEB].reason == (
         "because; in maintenance (NoResourceReconciliation): Helm and healing leave it alone"
     )
     discover(states, enabled=True)
-    assert len(told) == 2
+    assert len(reported) == 2
     assert "in maintenance" in states[WEB].reason
     states.maintain(WEB, "")
     assert states[WEB].reason == "because"
-    assert len(told) == 3
+    assert len(reported) == 3
 
 
 def test_a_hook_is_current_as_long_as_its_module_has_this_very_one(states: state.ModuleStates) -> None:

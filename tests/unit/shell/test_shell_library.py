@@ -37,7 +37,7 @@ class Ended:
 
     exit_code: int
     lines: list[str]
-    told: str
+    reported: str
     files: dict[str, str]
 
     def values(self, before: JsonObject = VALUES, file: str = "VALUES_JSON_PATCH_PATH") -> dict[str, Any]:
@@ -142,14 +142,14 @@ def test_the_closest_function_that_there_is_gets_each_context(hook: Hook, left_o
     wanted = [(context, [name for name in names if name not in not_defined]) for context, names in wanted]
     functions = defined({name for _, names in wanted for name in names})
     ended = hook.run(functions, *(context for context, _ in wanted))
-    assert ended.exit_code == 0, ended.told
+    assert ended.exit_code == 0, ended.reported
     assert ended.lines == [f"{names[0]} {context['binding']}" for context, names in wanted]
 
 
 def test_a_context_without_a_function_fails_the_hook_and_names_those_that_it_may_have(hook: Hook) -> None:
     ended = hook.run("", {"binding": "nightly", "type": "Schedule"})
     assert ended.exit_code == 1
-    assert ended.told == (
+    assert ended.reported == (
         "Error: the hook has no function for the binding 'nightly'; "
         "define one of __on_schedule::nightly, __on_kubernetes::nightly, __main__\n"
     )
@@ -162,7 +162,7 @@ def test_a_failing_command_ends_the_hook_with_one_line_that_says_where(hook: Hoo
         {"binding": "afterHelm"},
     )
     assert (ended.exit_code, ended.lines) == (2, ["once"])
-    assert ended.told == (
+    assert ended.reported == (
         "Error: exit code 2 of 'ls /nowhere 2>&-' in hook.sh, line 3, "
         "called from hook.sh, line 6, called from hook.sh, line 8\n"
     )
@@ -185,7 +185,7 @@ WRONG_CALLS = {
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def reported(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """What each wrong call said, and its exit code; made in one run."""
     directory = tmp_path_factory.mktemp("wrong")
     lines = [
@@ -197,8 +197,8 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("call", WRONG_CALLS)
-def test_a_wrong_call_ends_the_hook_with_one_sentence(told: dict[str, str], call: str) -> None:
-    sentence, exit_code = told[call].splitlines()
+def test_a_wrong_call_ends_the_hook_with_one_sentence(reported: dict[str, str], call: str) -> None:
+    sentence, exit_code = reported[call].splitlines()
     assert sentence.startswith("Error: ")
     assert WRONG_CALLS[call] in sentence
     assert exit_code == "1"
@@ -207,7 +207,7 @@ def test_a_wrong_call_ends_the_hook_with_one_sentence(told: dict[str, str], call
 def test_a_hook_without_a_configuration_says_which_function_to_define(hook: Hook) -> None:
     ended = hook.run("", arguments=("--config",))
     assert (ended.exit_code, ended.lines) == (1, [])
-    assert "define it, and let it print the configuration" in ended.told
+    assert "define it, and let it print the configuration" in ended.reported
 
 
 # What the library needs
@@ -217,7 +217,7 @@ def test_without_jq_the_hook_says_what_is_missing(hook: Hook) -> None:
     hook.environ["PATH"] = str(hook.directory)
     ended = hook.main("echo no")
     assert (ended.exit_code, ended.lines) == (1, [])
-    assert ended.told == "Error: the library for hooks needs jq, which is not in PATH; install it\n"
+    assert ended.reported == "Error: the library for hooks needs jq, which is not in PATH; install it\n"
 
 
 def test_a_shell_that_is_not_bash_is_reported(hook: Hook) -> None:
@@ -241,9 +241,9 @@ UNSET = {
 
 def test_a_hook_that_is_run_by_hand_says_which_variable_is_missing(hook: Hook) -> None:
     ended = hook.main("\n".join(f"! (unset {name}; {call})" for name, call in UNSET.items()))
-    told = [line.partition("line ")[2].partition(": ")[2] for line in ended.told.splitlines()]
+    reported = [line.partition("line ")[2].partition(": ")[2] for line in ended.reported.splitlines()]
     reason = "it is not set; the operator sets it, and so must you to try the hook"
-    assert told == [f"{name}: {reason}" for name in UNSET]
+    assert reported == [f"{name}: {reason}" for name in UNSET]
 
 
 def test_a_hook_that_is_tried_by_hand_can_write_to_its_standard_output(hook: Hook) -> None:
@@ -330,7 +330,7 @@ def test_the_current_context_is_read_by_paths_and_by_jq(hook: Hook) -> None:
         "web-1", "web", "x", "two", "one", "3", "null", '{"on":true,"off":false,"none":null}', "2",
         "has", "truth", "null",
     ]  # fmt: skip
-    assert ended.told == "Error: the context of the binding 'pods' has no object.nothing\n"
+    assert ended.reported == "Error: the context of the binding 'pods' has no object.nothing\n"
 
 
 # Values
@@ -378,13 +378,13 @@ def test_values_are_read_by_paths(hook: Hook) -> None:
         "2", "1", "1", "y", "b", "null", "7", "false", "7", "null", '["a","b"]',
         "truth", "has", "list",
     ]  # fmt: skip
-    assert ended.told == "Error: web.names is not set; set it in the operator's ConfigMap\n"
+    assert ended.reported == "Error: web.names is not set; set it in the operator's ConfigMap\n"
 
 
 def test_a_required_value_that_is_not_there_ends_the_hook(hook: Hook) -> None:
     ended = hook.main("values::get --required web.nothing")
     assert ended.exit_code == 1
-    assert ended.told.startswith("Error: there is no value web.nothing; set it\n")
+    assert ended.reported.startswith("Error: there is no value web.nothing; set it\n")
 
 
 @pytest.mark.slow  # jq is started for each line
@@ -411,7 +411,7 @@ def test_values_are_changed_by_paths(hook: Hook) -> None:
         values::set --config web.size 9
         """
     )
-    assert ended.exit_code == 0, ended.told
+    assert ended.exit_code == 0, ended.reported
     base = {key: value for key, value in VALUES["web"].items() if key != "off"}
     assert ended.values({**VALUES, "other": {}}) == {
         "global": {"on": True},
@@ -435,7 +435,7 @@ def test_values_and_objects_may_be_larger_than_arguments_of_a_program(hook: Hook
         kubernetes::create "{\\"data\\": \\"$large\\"}"
         """
     )
-    assert ended.exit_code == 0, ended.told
+    assert ended.exit_code == 0, ended.reported
     assert len(ended.values()["web"]["large"]) == 200_000
     assert len(ended.documents("KUBERNETES_PATCH_PATH")[0]["object"]["data"]) == 200_000
 
@@ -513,7 +513,7 @@ def test_changes_of_objects_are_those_that_the_operator_reads(hook: Hook) -> Non
         printf 'apiVersion: v1\\nkind: ConfigMap\\nmetadata: {name: y}\\n' | kubernetes::replace_yaml
         """
     )
-    assert ended.exit_code == 0, ended.told
+    assert ended.exit_code == 0, ended.reported
     text = ended.files["KUBERNETES_PATCH_PATH"]
     assert len(object_operations.parse(text, "the hook")) == 6
     config_map = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": "shop"}}
@@ -598,7 +598,7 @@ def test_a_hook_written_for_shell_operator_runs_as_it_is(hook: Hook) -> None:
         event,
         {**event, "watchEvent": "Deleted"},
     )
-    assert ended.exit_code == 0, ended.told
+    assert ended.exit_code == 0, ended.reported
     assert ended.lines == ["started", "synced a", "synced b", "main namespaces"]
     assert ended.values()["web"]["teams"] == {"shop": "north"}
     assert "size" not in ended.values()["web"]

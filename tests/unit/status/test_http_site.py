@@ -17,7 +17,7 @@ from addon_operator.telemetry import metrics
 
 
 @dataclasses.dataclass
-class Told(health.OperatorStatus):
+class Reported(health.OperatorStatus):
     """A status that a test sets."""
 
     unhealthy: str | None = None
@@ -46,13 +46,13 @@ def settings_for(address: str = "127.0.0.1", port: int = 0) -> settings.Settings
 
 
 @pytest.fixture
-def told() -> Told:
-    return Told()
+def reported() -> Reported:
+    return Reported()
 
 
 @pytest.fixture
-async def session(told: Told) -> AsyncIterator[aiohttp.ClientSession]:
-    async with http_site.serving(settings_for(), metrics.Metrics(), told) as site:
+async def session(reported: Reported) -> AsyncIterator[aiohttp.ClientSession]:
+    async with http_site.serving(settings_for(), metrics.Metrics(), reported) as site:
         base = f"http://{site.address}:{site.port}"
         async with aiohttp.ClientSession(base, auto_decompress=False) as opened:
             yield opened
@@ -67,24 +67,24 @@ async def test_a_healthy_operator_says_so(session: aiohttp.ClientSession) -> Non
     assert await get(session, "/healthz") == (200, "ok\n")
 
 
-async def test_an_unhealthy_operator_says_why(session: aiohttp.ClientSession, told: Told) -> None:
-    told.unhealthy = "a watch has ended"
+async def test_an_unhealthy_operator_says_why(session: aiohttp.ClientSession, reported: Reported) -> None:
+    reported.unhealthy = "a watch has ended"
     assert await get(session, "/healthz") == (503, "a watch has ended\n")
 
 
-async def test_readiness_has_its_reason(session: aiohttp.ClientSession, told: Told) -> None:
-    told.unready = "the first converge is not done"
+async def test_readiness_has_its_reason(session: aiohttp.ClientSession, reported: Reported) -> None:
+    reported.unready = "the first converge is not done"
     assert await get(session, "/readyz") == (503, "the first converge is not done\n")
-    told.unready = None
+    reported.unready = None
     assert await get(session, "/readyz") == (200, "ok\n")
 
 
 async def test_whether_pods_are_admitted_is_a_question_of_its_own(
-    session: aiohttp.ClientSession, told: Told
+    session: aiohttp.ClientSession, reported: Reported
 ) -> None:
-    told.unready = "the first converge is not done"
+    reported.unready = "the first converge is not done"
     assert await get(session, "/readyz/admission") == (200, "ok\n")
-    told.admission_unready = "the PodPresets have not been listed yet"
+    reported.admission_unready = "the PodPresets have not been listed yet"
     assert await get(session, "/readyz/admission") == (503, "the PodPresets have not been listed yet\n")
 
 
@@ -98,11 +98,11 @@ CONVERGE = [
 
 
 async def test_the_converge_is_reported_in_the_words_of_the_go_operator(
-    session: aiohttp.ClientSession, told: Told
+    session: aiohttp.ClientSession, reported: Reported
 ) -> None:
     found = []
     for state, tasks, _ in CONVERGE:
-        told.state = (state, tasks)
+        reported.state = (state, tasks)
         found.append((state, tasks, (await get(session, "/status/converge"))[1]))
     assert found == CONVERGE
 
@@ -122,10 +122,10 @@ CONVERGE_AS_JSON: list[tuple[str, int, dict[str, bool | int | None]]] = [
 ]
 
 
-async def test_the_converge_is_reported_as_json(session: aiohttp.ClientSession, told: Told) -> None:
+async def test_the_converge_is_reported_as_json(session: aiohttp.ClientSession, reported: Reported) -> None:
     found = []
     for state, tasks, _ in CONVERGE_AS_JSON:
-        told.state = (state, tasks)
+        reported.state = (state, tasks)
         async with session.get("/status/converge?output=json") as answer:
             assert answer.content_type == "application/json"
             found.append((state, tasks, await answer.json()))
@@ -162,9 +162,12 @@ class Threads(metrics.Metrics):
         raise AssertionError(reason)
 
 
-async def test_metrics_are_rendered_beside_the_event_loop(told: Told) -> None:
+async def test_metrics_are_rendered_beside_the_event_loop(reported: Reported) -> None:
     threads = Threads()
-    async with http_site.serving(settings_for(), threads, told) as site, aiohttp.ClientSession() as session:
+    async with (
+        http_site.serving(settings_for(), threads, reported) as site,
+        aiohttp.ClientSession() as session,
+    ):
         await get(session, f"http://127.0.0.1:{site.port}/metrics")
     assert threads.names
     assert threading.main_thread().name not in threads.names
@@ -185,9 +188,9 @@ class Held(Threads):
         return found
 
 
-async def test_scrapes_at_the_same_time_share_one_render(told: Told) -> None:
+async def test_scrapes_at_the_same_time_share_one_render(reported: Reported) -> None:
     held = Held()
-    async with http_site.serving(settings_for(), held, told) as site, aiohttp.ClientSession() as session:
+    async with http_site.serving(settings_for(), held, reported) as site, aiohttp.ClientSession() as session:
         url = f"http://127.0.0.1:{site.port}/metrics"
         scrapes = [asyncio.create_task(get(session, url)) for _ in range(20)]
         await asyncio.to_thread(held.begun.wait, 10)
@@ -245,13 +248,13 @@ async def test_nothing_can_be_posted(session: aiohttp.ClientSession) -> None:
         assert answer.status == 405
 
 
-async def test_a_taken_port_is_one_sentence_with_address_port_and_settings(told: Told) -> None:
+async def test_a_taken_port_is_one_sentence_with_address_port_and_settings(reported: Reported) -> None:
     with contextlib.closing(socket.socket()) as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
         with pytest.raises(http_site.SiteListenError) as refused:
-            async with http_site.serving(settings_for(port=port), metrics.Metrics(), told):
+            async with http_site.serving(settings_for(port=port), metrics.Metrics(), reported):
                 pytest.fail("it must not serve")
     text = str(refused.value)
     assert text.startswith(f"cannot listen on 127.0.0.1 port {port}: another process listens there; ")
@@ -259,14 +262,14 @@ async def test_a_taken_port_is_one_sentence_with_address_port_and_settings(told:
     assert "\n" not in text
 
 
-async def test_an_address_of_another_machine_is_one_sentence(told: Told) -> None:
+async def test_an_address_of_another_machine_is_one_sentence(reported: Reported) -> None:
     with pytest.raises(http_site.SiteListenError, match="this machine has no such address"):
-        async with http_site.serving(settings_for("192.0.2.1"), metrics.Metrics(), told):
+        async with http_site.serving(settings_for("192.0.2.1"), metrics.Metrics(), reported):
             pytest.fail("it must not serve")
 
 
-async def test_the_port_is_free_again_afterwards(told: Told) -> None:
-    async with http_site.serving(settings_for(), metrics.Metrics(), told) as first:
+async def test_the_port_is_free_again_afterwards(reported: Reported) -> None:
+    async with http_site.serving(settings_for(), metrics.Metrics(), reported) as first:
         pass
-    async with http_site.serving(settings_for(port=first.port), metrics.Metrics(), told) as second:
+    async with http_site.serving(settings_for(port=first.port), metrics.Metrics(), reported) as second:
         assert second.port == first.port

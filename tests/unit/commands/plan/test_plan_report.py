@@ -51,7 +51,7 @@ def test_an_enabled_module_with_a_chart_needs_a_look_at_its_release() -> None:
     assert plan_report.without_release(module(), made(enabled=("web",)), "") is None
 
 
-def told(name: str, step: plan_report.PlanStep, order: int = 1) -> plan_report.ModuleReport:
+def reported(name: str, step: plan_report.PlanStep, order: int = 1) -> plan_report.ModuleReport:
     return plan_report.ModuleReport(
         ModuleName(name), order, True, "", plan_report.ReleaseReport(step, "as it is")
     )
@@ -69,7 +69,9 @@ def told(name: str, step: plan_report.PlanStep, order: int = 1) -> plan_report.M
     ],
 )
 def test_only_changes_of_releases_count(step: plan_report.PlanStep, is_change: bool, is_failed: bool) -> None:
-    found = plan_report.PlanReport("addons", (told("a", plan_report.PlanStep.NOTHING), told("b", step)), ())
+    found = plan_report.PlanReport(
+        "addons", (reported("a", plan_report.PlanStep.NOTHING), reported("b", step)), ()
+    )
     assert (found.is_change, found.is_failed) == (is_change, is_failed)
 
 
@@ -93,7 +95,10 @@ def document(kind: str, name: str, rest: str = "") -> str:
 def taken_over(before: str, after: str) -> list[str]:
     changes = manifest_diff.diff((), manifest_diff.parse(after))
     release = plan_report.ReleaseReport(plan_report.PlanStep.INSTALL, "there is no release", changes=changes)
-    modules = [told("db", plan_report.PlanStep.NOTHING), plan_report.ModuleReport(WEB, 1, True, "", release)]
+    modules = [
+        reported("db", plan_report.PlanStep.NOTHING),
+        plan_report.ModuleReport(WEB, 1, True, "", release),
+    ]
     return list(plan_report.taken_over(plan_report.Purge("old", "x"), before, modules, "addons"))
 
 
@@ -119,10 +124,10 @@ def test_what_helm_keeps_is_not_lost_with_a_purge() -> None:
 
 def test_deletes_come_first_as_they_come_and_then_modules_in_run_order() -> None:
     modules = (
-        told("a", plan_report.PlanStep.NOTHING, 3),
-        told("x", plan_report.PlanStep.DELETE, 1),
-        told("b", plan_report.PlanStep.NOTHING, 2),
-        told("y", plan_report.PlanStep.DELETE, 2),
+        reported("a", plan_report.PlanStep.NOTHING, 3),
+        reported("x", plan_report.PlanStep.DELETE, 1),
+        reported("b", plan_report.PlanStep.NOTHING, 2),
+        reported("y", plan_report.PlanStep.DELETE, 2),
     )
     ordered = plan_report.in_order(made(deletes=("y", "x")), modules)
     assert [each.name for each in ordered] == ["y", "x", "b", "a"]

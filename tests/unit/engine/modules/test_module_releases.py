@@ -72,7 +72,7 @@ class Manager:
         return module != "half"
 
 
-class Told(fakes.Heard):
+class Reported(fakes.Heard):
     @property
     def ensured(self) -> list[str]:
         return [event.module for event in self.of(events.ReleaseEnsured)]
@@ -83,7 +83,7 @@ class Told(fakes.Heard):
 
 
 def releases_of(
-    manager: Manager, values: store.ValuesStore, told: Told, ignored: frozenset[str] = frozenset()
+    manager: Manager, values: store.ValuesStore, reported: Reported, ignored: frozenset[str] = frozenset()
 ) -> module_releases.ModuleReleases:
     cluster, clock = watching.Cluster(), fakes.Clock()
     resources, deletions = watching.resources_of(cluster), own_deletions.OwnDeletions()
@@ -91,13 +91,13 @@ def releases_of(
         resources,
         watching.restorer_of(cluster),
         deletions,
-        told.append,
+        reported.append,
         fakes.Inbox(),
         clock,
     )
     helm = cast("helm_releases.ReleaseManager", manager)
     followed = followed_releases.FollowedReleases(helm, resources, drifted, lambda _: None, clock)
-    return module_releases.ModuleReleases(helm, values, drifted, followed, told.append, ignored=ignored)
+    return module_releases.ModuleReleases(helm, values, drifted, followed, reported.append, ignored=ignored)
 
 
 @pytest.fixture
@@ -106,51 +106,51 @@ def manager() -> Manager:
 
 
 @pytest.fixture
-def told() -> Told:
-    return Told()
+def reported() -> Reported:
+    return Reported()
 
 
 @pytest.fixture
-def releases(manager: Manager, told: Told) -> module_releases.ModuleReleases:
+def releases(manager: Manager, reported: Reported) -> module_releases.ModuleReleases:
     values = store.ValuesStore([store.ModuleValues(WEB)])
-    return releases_of(manager, values, told)
+    return releases_of(manager, values, reported)
 
 
 async def test_a_release_exists_once_it_was_seen_or_made(
-    releases: module_releases.ModuleReleases, manager: Manager, told: Told
+    releases: module_releases.ModuleReleases, manager: Manager, reported: Reported
 ) -> None:
     manager.gate.set()
     await releases.ensure(MODULE, "onStartup", fresh=False)
     assert releases.exists("web")
     await releases.remove("web")
     assert not releases.exists("web")
-    assert (told.ensured, told.removed) == (["web"], ["web"])
+    assert (reported.ensured, reported.removed) == (["web"], ["web"])
     assert await releases.observe_all() == {"web": True, "half": True}
     assert releases.exists("web")
 
 
 async def test_a_removal_that_an_earlier_process_began_is_unfinished_until_it_is_forgotten(
-    releases: module_releases.ModuleReleases, manager: Manager, told: Told
+    releases: module_releases.ModuleReleases, manager: Manager, reported: Reported
 ) -> None:
     await releases.observe_all()
     assert not releases.exists("half"), "there is nothing to uninstall any more"
     await releases.forget("half")
     await releases.forget("half")
-    assert (manager.removals, told.removed) == (["half"], [])
+    assert (manager.removals, reported.removed) == (["half"], [])
 
 
 async def test_the_record_of_a_removal_is_kept_until_it_is_forgotten(
-    releases: module_releases.ModuleReleases, manager: Manager, told: Told
+    releases: module_releases.ModuleReleases, manager: Manager, reported: Reported
 ) -> None:
     await releases.observe_all()
     await releases.remove("web", keep_record=True)
-    assert (told.removed, releases.exists("web")) == (["web"], False)
+    assert (reported.removed, releases.exists("web")) == (["web"], False)
     await releases.forget("web")
     assert manager.removals == ["web, record kept", "web"]
 
 
 async def test_a_stopped_call_is_ended_and_gives_way(
-    releases: module_releases.ModuleReleases, manager: Manager, told: Told
+    releases: module_releases.ModuleReleases, manager: Manager, reported: Reported
 ) -> None:
     work = asyncio.create_task(releases.ensure(MODULE, "onStartup", fresh=False))
     await fakes.settle()
@@ -158,16 +158,16 @@ async def test_a_stopped_call_is_ended_and_gives_way(
     with pytest.raises(tasks.SupersededError, match="release web"):
         await work
     assert manager.ended == ["web"]
-    assert told.ensured == []
+    assert reported.ensured == []
 
 
 async def test_stopping_what_does_not_run_changes_nothing(
-    releases: module_releases.ModuleReleases, manager: Manager, told: Told
+    releases: module_releases.ModuleReleases, manager: Manager, reported: Reported
 ) -> None:
     releases.stop(WEB)
     manager.gate.set()
     await releases.ensure(MODULE, "onStartup", fresh=False)
-    assert told.ensured == ["web"]
+    assert reported.ensured == ["web"]
 
 
 @pytest.mark.parametrize("cancellations", [1, 3])
@@ -195,15 +195,15 @@ async def test_an_error_of_helm_is_passed_on(
     releases.stop(WEB)
 
 
-async def test_an_ignored_release_is_never_removed(manager: Manager, told: Told) -> None:
+async def test_an_ignored_release_is_never_removed(manager: Manager, reported: Reported) -> None:
     values = store.ValuesStore([store.ModuleValues(WEB)])
-    releases = releases_of(manager, values, told, frozenset({"web", "half"}))
+    releases = releases_of(manager, values, reported, frozenset({"web", "half"}))
     await releases.observe_all()
     assert not releases.exists("web"), "its module is deleted without Helm"
     await releases.remove("web", keep_record=True)
     await releases.forget("web")
     await releases.forget("half")
-    assert (manager.removals, told.removed) == ([], [])
+    assert (manager.removals, reported.removed) == ([], [])
 
 
 def test_sensitive_values_stay_out_of_messages() -> None:

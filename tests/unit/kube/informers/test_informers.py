@@ -55,7 +55,7 @@ async def test_changes_come_in_order_and_are_in_the_snapshot_already(
     await recorder.until_told(2)
     world.server.delete("x")
     await recorder.until_told(3)
-    assert recorder.told == ["Added a/x", "Modified a/x", "Deleted a/x"]
+    assert recorder.reported == ["Added a/x", "Modified a/x", "Deleted a/x"]
     assert seen == [["x"], ["x"], []]
     assert [change.resource_version for change in recorder.changes] == ["101", "102", "103"]
     assert orjson.loads(recorder.changes[2].entry)["object"]["data"] == {"k": "2"}
@@ -72,13 +72,15 @@ async def test_every_version_of_an_object_is_delivered_even_if_they_come_at_once
     assert results == [str(number) for number in range(50)]
 
 
-async def test_what_every_write_changes_is_not_a_change_but_the_snapshot_has_it(world: informing.World) -> None:
+async def test_what_every_write_changes_is_not_a_change_but_the_snapshot_has_it(
+    world: informing.World,
+) -> None:
     world.server.put("x", data={"k": "1"})
     subscription, recorder = await world.synced()
     world.server.put("x", data={"k": "1"}, managedFields=[{"manager": "me"}])
     world.server.put("y")
     await recorder.until_told(1)
-    assert recorder.told == ["Added a/y"]
+    assert recorder.reported == ["Added a/y"]
     metadata = orjson.loads(subscription.snapshot()[0])["object"]["metadata"]
     assert (metadata["resourceVersion"], metadata["managedFields"]) == ("102", [{"manager": "me"}])
 
@@ -96,7 +98,7 @@ async def test_a_filter_decides_what_is_kept_and_what_is_a_change(
     world.server.put("x", data={"k": "1", "other": "b"})
     world.server.put("x", data={"k": "2", "other": "b"})
     await recorder.until_told(1)
-    assert recorder.told == ["Modified a/x"]
+    assert recorder.reported == ["Modified a/x"]
     (entry,) = map(orjson.loads, subscription.snapshot())
     assert entry.keys() == keys
     assert entry["filterResult"] == "2"
@@ -108,7 +110,7 @@ async def test_presence_notes_only_that_an_object_comes_and_goes(world: informin
     world.server.put("x", data={"k": "1"})
     world.server.delete("x")
     await recorder.until_told(1)
-    assert recorder.told == ["Deleted a/x"]
+    assert recorder.reported == ["Deleted a/x"]
     assert subscription.snapshot() == []
 
 
@@ -135,7 +137,7 @@ async def test_another_projection_on_a_running_watch_costs_one_list_and_tells_no
     await world.server.until(lambda: len(world.server.streams) == 1)
     world.server.put("y")
     await first.until_told(1)
-    assert first.told == ["Added a/y"]
+    assert first.reported == ["Added a/y"]
 
 
 async def test_different_selectors_are_different_watches(world: informing.World) -> None:
@@ -189,7 +191,7 @@ async def test_each_name_has_a_watch_and_the_snapshot_is_sorted_over_all(world: 
     assert sorted(map(str, fields)) == ["metadata.name=x", "metadata.name=z"]
     world.server.delete("x", "b")
     await recorder.until_told(1)
-    assert recorder.told == ["Deleted b/x"]
+    assert recorder.reported == ["Deleted b/x"]
 
 
 async def test_an_object_that_leaves_the_selector_is_deleted_and_added_when_it_is_back(
@@ -202,7 +204,7 @@ async def test_an_object_that_leaves_the_selector_is_deleted_and_added_when_it_i
     assert subscription.snapshot() == []
     world.server.put("x", labels={"app": "web"})
     await recorder.until_told(2)
-    assert recorder.told == ["Deleted a/x", "Added a/x"]
+    assert recorder.reported == ["Deleted a/x", "Added a/x"]
 
 
 async def test_metadata_alone_is_asked_for_by_media_type(world: informing.World) -> None:
@@ -229,7 +231,7 @@ async def test_namespaces_come_and_go_with_their_labels(world: informing.World) 
     world.server.delete("b", plural="namespaces")
     await recorder.until_told(5)
     came = ["Added b/object", "Deleted a/object", "Added b/other"]
-    assert recorder.told == [*came, "Deleted b/object", "Deleted b/other"]
+    assert recorder.reported == [*came, "Deleted b/object", "Deleted b/other"]
     assert subscription.keys() == [("c", "object")]
     await world.server.until(lambda: len(world.server.streams) == 2)
 
@@ -244,7 +246,7 @@ async def test_namespaces_that_are_named_and_selected_are_followed_once(world: i
     world.server.put("a", plural="namespaces")
     world.server.put("later", "a")
     await recorder.until_told(1)
-    assert recorder.told == ["Added a/later"]
+    assert recorder.reported == ["Added a/later"]
 
 
 async def test_an_empty_choice_of_namespaces_is_complete_at_once(world: informing.World) -> None:
@@ -263,7 +265,7 @@ async def test_an_object_on_which_the_filter_fails_is_skipped_with_a_reason(
     assert subscription.reason == 'ConfigMap a/bad: jqFilter: Cannot index number with string ("in")'
     world.server.put("bad", data={"k": {"in": "y"}})
     await recorder.until(lambda: recorder.troubles[-1:] == [None])
-    assert recorder.told == ["Added a/bad"]
+    assert recorder.reported == ["Added a/bad"]
 
 
 async def test_what_jq_says_of_a_secret_is_not_reported(world: informing.World) -> None:
@@ -285,7 +287,7 @@ async def test_an_object_keeps_its_last_good_entry_while_the_filter_fails(world:
     assert subscription.snapshot() == [b'{"filterResult":"1"}']
     world.server.delete("x")
     await recorder.until_told(1)
-    assert (recorder.told, subscription.reason) == (["Deleted a/x"], None)
+    assert (recorder.reported, subscription.reason) == (["Deleted a/x"], None)
 
 
 async def test_a_listener_that_fails_harms_only_itself(

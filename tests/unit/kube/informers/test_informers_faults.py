@@ -34,7 +34,7 @@ async def test_a_watch_that_is_cut_continues_where_it_was(world: informing.World
     world.server.put("x", data={"k": "1"})
     world.server.resume()
     await recorder.until_told(3)
-    assert recorder.told == ["Added a/x", "Added a/y", "Modified a/x"]
+    assert recorder.reported == ["Added a/x", "Added a/y", "Modified a/x"]
     assert watches_from(world) == ["101"]
     assert len(world.server.lists()) == 1
     assert world.failures.counted == ["ConfigMap unreachable"]
@@ -90,8 +90,8 @@ async def test_a_place_that_is_too_old_is_made_good_by_a_list_that_tells_the_dif
     world.server.resume()
     await recorder.until_told(5)
     expected = ["Added a/new", "Added a/reborn", "Deleted a/gone", "Deleted a/reborn", "Modified a/changed"]
-    assert sorted(recorder.told) == expected
-    assert recorder.told.index("Deleted a/reborn") < recorder.told.index("Added a/reborn")
+    assert sorted(recorder.reported) == expected
+    assert recorder.reported.index("Deleted a/reborn") < recorder.reported.index("Added a/reborn")
     assert listeners.names(subscription.snapshot()) == ["changed", "new", "reborn", "same"]
     assert "ConfigMap expired" in world.failures.counted
     assert len(world.server.lists()) == 2
@@ -137,7 +137,7 @@ async def test_a_server_that_streams_no_lists_is_asked_for_pages(world: informin
     assert pages == ["2", "2", "2"]
     world.server.put("x0", data={"k": "2"})
     await recorder.until_told(1)
-    assert recorder.told == ["Modified a/x0"]
+    assert recorder.reported == ["Modified a/x0"]
 
 
 async def test_pages_that_take_longer_than_their_state_is_kept_are_read_as_one(
@@ -232,7 +232,7 @@ async def test_the_objects_of_a_kind_that_went_away_are_deleted_after_a_while_an
     assert subscription.snapshot() == []
     world.server.kinds["configmaps"] = kind
     await recorder.until_told(2)
-    assert recorder.told == ["Deleted a/x", "Added a/x"]
+    assert recorder.reported == ["Deleted a/x", "Added a/x"]
     assert recorder.troubles[-1] is None
 
 
@@ -243,7 +243,7 @@ async def test_a_kind_that_is_away_for_a_moment_loses_no_object(world: informing
     world.server.cut()
     world.server.put("y")
     await recorder.until_told(1)
-    assert recorder.told == ["Added a/y"]
+    assert recorder.reported == ["Added a/y"]
 
 
 async def test_a_kind_without_namespaces_cannot_be_chosen_by_namespace(world: informing.World) -> None:
@@ -336,7 +336,9 @@ async def test_events_lead_from_the_first_snapshot_to_what_there_is_whatever_hap
     world.server.resume()
     world.server.put("last", "z", data={"k": "last"})
     wanted = {key: body["data"]["k"] for key, body in world.server.state().items()}
-    await recorder.until(lambda: subscription.keys() == sorted(wanted) and "Added z/last" in recorder.told)
+    await recorder.until(
+        lambda: subscription.keys() == sorted(wanted) and "Added z/last" in recorder.reported
+    )
     assert histories.check_sequence(start, recorder.changes) == wanted
     assert [orjson.loads(entry)["filterResult"] for entry in subscription.snapshot()] == [
         wanted[key] for key in sorted(wanted)

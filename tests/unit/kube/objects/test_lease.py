@@ -104,7 +104,7 @@ class EndOfScriptError(Exception):
     pass
 
 
-class Told:
+class Reported:
     def __init__(self) -> None:
         self.holders: list[str] = []
         self.since: list[float] = []
@@ -131,20 +131,20 @@ def times() -> Times:
 
 
 @pytest.fixture
-def told() -> Told:
-    return Told()
+def reported() -> Reported:
+    return Reported()
 
 
 @pytest.fixture
-def mine(kube: client.KubeClient, times: Times, told: Told) -> lease.Lease:
-    return replica(kube, times, told, "me")
+def mine(kube: client.KubeClient, times: Times, reported: Reported) -> lease.Lease:
+    return replica(kube, times, reported, "me")
 
 
 def replica(
-    kube: client.KubeClient, times: Times, told: Told, name: str, timing: lease.Timing = TIMING
+    kube: client.KubeClient, times: Times, reported: Reported, name: str, timing: lease.Timing = TIMING
 ) -> lease.Lease:
     which = lease.LeaseName("addons", "leader", name)
-    return lease.Lease(kube, which, timing, told, times)
+    return lease.Lease(kube, which, timing, reported, times)
 
 
 async def lost(held: lease.Lease) -> str:
@@ -160,7 +160,9 @@ async def kept(held: lease.Lease) -> None:
     held.check()
 
 
-async def test_a_lease_that_is_not_there_is_made(mine: lease.Lease, stored: Stored, told: Told) -> None:
+async def test_a_lease_that_is_not_there_is_made(
+    mine: lease.Lease, stored: Stored, reported: Reported
+) -> None:
     assert await mine.acquire() is False
     assert stored.lease is not None
     assert (stored.lease["apiVersion"], stored.lease["kind"]) == ("coordination.k8s.io/v1", "Lease")
@@ -169,7 +171,7 @@ async def test_a_lease_that_is_not_there_is_made(mine: lease.Lease, stored: Stor
     assert stored.spec["leaseDurationSeconds"] == 15
     assert stored.spec["leaseTransitions"] == 0
     assert stored.spec["acquireTime"] == stored.spec["renewTime"]
-    assert told.since == [1000.0]
+    assert reported.since == [1000.0]
     mine.check()
 
 
@@ -187,13 +189,13 @@ async def test_a_released_lease_is_taken_at_once(mine: lease.Lease, stored: Stor
 
 
 async def test_another_holder_is_waited_for_and_reported_once(
-    mine: lease.Lease, stored: Stored, times: Times, told: Told
+    mine: lease.Lease, stored: Stored, times: Times, reported: Reported
 ) -> None:
     stored.hold("other")
     times.script = [None] * 15
     assert await mine.acquire() is True
     assert times.slept == [1.0] * 15
-    assert told.holders == ["other"]
+    assert reported.holders == ["other"]
     assert mine.holder == "me"
 
 
@@ -244,13 +246,13 @@ async def test_a_process_with_the_same_name_is_somebody_else(
 
 
 async def test_the_lease_is_renewed_with_each_period(
-    mine: lease.Lease, stored: Stored, times: Times, told: Told
+    mine: lease.Lease, stored: Stored, times: Times, reported: Reported
 ) -> None:
     await mine.acquire()
     acquired = stored.spec["acquireTime"]
     times.script = [None] * 3
     await kept(mine)
-    assert told.since == [1000.0, 1002.0, 1004.0, 1006.0]
+    assert reported.since == [1000.0, 1002.0, 1004.0, 1006.0]
     assert stored.spec["acquireTime"] == acquired < stored.spec["renewTime"]
     assert stored.spec["leaseTransitions"] == 0
 
@@ -292,7 +294,7 @@ async def test_a_lease_that_was_taken_away_is_lost_at_once(
 
 
 async def test_a_lease_that_cannot_be_renewed_is_lost_at_the_deadline(
-    mine: lease.Lease, stored: Stored, times: Times, told: Told
+    mine: lease.Lease, stored: Stored, times: Times, reported: Reported
 ) -> None:
     await mine.acquire()
     stored.away = True
@@ -301,7 +303,7 @@ async def test_a_lease_that_cannot_be_renewed_is_lost_at_the_deadline(
         "the Lease leader could not be renewed for 10 s, so another replica may lead now"
     )
     assert times.now == 1010
-    assert "can be neither taken nor renewed" in told.problems[0]
+    assert "can be neither taken nor renewed" in reported.problems[0]
 
 
 async def test_a_single_failed_renewal_is_not_a_loss(mine: lease.Lease, stored: Stored, times: Times) -> None:
@@ -364,10 +366,10 @@ async def test_a_write_whose_answer_got_lost_is_known_again(
 
 
 async def test_of_two_replicas_one_gets_the_lease(
-    kube: client.KubeClient, stored: Stored, times: Times, told: Told
+    kube: client.KubeClient, stored: Stored, times: Times, reported: Reported
 ) -> None:
     stored.hold("")
-    both = [replica(kube, times, told, name) for name in ("a", "b")]
+    both = [replica(kube, times, reported, name) for name in ("a", "b")]
     times.script = [None] * 5
     ended = await asyncio.gather(*(each.acquire() for each in both), return_exceptions=True)
     assert [type(result) for result in ended].count(bool) == 1
@@ -375,20 +377,20 @@ async def test_of_two_replicas_one_gets_the_lease(
 
 
 async def test_a_release_lets_the_next_one_in_at_once(
-    mine: lease.Lease, kube: client.KubeClient, stored: Stored, times: Times, told: Told
+    mine: lease.Lease, kube: client.KubeClient, stored: Stored, times: Times, reported: Reported
 ) -> None:
     await mine.acquire()
     await mine.release()
     assert (stored.spec["holderIdentity"], stored.spec["leaseDurationSeconds"]) == ("", 1)
     with pytest.raises(fencing.FencedError):
         mine.check()
-    other = replica(kube, times, told, "other")
+    other = replica(kube, times, reported, "other")
     assert await other.acquire() is False
     assert stored.spec["leaseTransitions"] == 1
 
 
 async def test_a_release_takes_nothing_from_another_holder(
-    mine: lease.Lease, stored: Stored, told: Told
+    mine: lease.Lease, stored: Stored, reported: Reported
 ) -> None:
     await mine.acquire()
     stored.hold("other")
@@ -409,12 +411,12 @@ async def test_what_was_never_held_or_is_lost_is_not_released(
 
 
 async def test_a_release_that_fails_is_reported_and_no_error(
-    mine: lease.Lease, stored: Stored, told: Told
+    mine: lease.Lease, stored: Stored, reported: Reported
 ) -> None:
     await mine.acquire()
     stored.away = True
     await mine.release()
-    assert "was not released" in told.problems[0]
+    assert "was not released" in reported.problems[0]
 
 
 async def test_a_missing_right_is_an_error_at_the_first_try(mine: lease.Lease, stored: Stored) -> None:
@@ -424,7 +426,7 @@ async def test_a_missing_right_is_an_error_at_the_first_try(mine: lease.Lease, s
 
 
 async def test_a_right_that_is_missing_for_a_while_is_waited_for(
-    mine: lease.Lease, stored: Stored, times: Times, told: Told
+    mine: lease.Lease, stored: Stored, times: Times, reported: Reported
 ) -> None:
     stored.hold("other", seconds=2)
 
@@ -442,16 +444,16 @@ async def test_a_right_that_is_missing_for_a_while_is_waited_for(
 
     times.script = [away, None, later]
     assert await mine.acquire() is True
-    assert len(told.problems) == 2
+    assert len(reported.problems) == 2
     assert mine.health.is_up
 
 
 async def test_pauses_differ_by_a_little(
-    kube: client.KubeClient, stored: Stored, times: Times, told: Told
+    kube: client.KubeClient, stored: Stored, times: Times, reported: Reported
 ) -> None:
     which = lease.LeaseName("addons", "leader", "me")
     times.chance = 1.0
-    held = lease.Lease(kube, which, TIMING, told, times)
+    held = lease.Lease(kube, which, TIMING, reported, times)
     await held.acquire()
     times.script = [None]
     await kept(held)

@@ -14,7 +14,7 @@ from typing import Any, Final
 import demo_operator
 import demo_screen
 
-from addon_operator.devcluster import cluster, layout, locations, reporters
+from addon_operator.devcluster import cluster, handle, layout, locations, reporters
 from addon_operator.devcluster.binaries import binaries
 from addon_operator.process import daemons
 
@@ -39,9 +39,9 @@ class Ground:
     def build(self) -> "Stage":
         """Start the control plane with a simulated node, and write down how to use it from a shell."""
         kubeconfig = self.directory / "kubeconfig"
-        request = cluster.Request(layout.parse_name(_NAME), nodes=True, export=kubeconfig)
+        request = cluster.ClusterRequest(layout.parse_name(_NAME), nodes=True, export=kubeconfig)
         where = locations.locate(os.environ)
-        with binaries.Workshop(where, os.environ, self._reporter()) as store:
+        with binaries.workshop(where, os.environ, self._reporter()) as store:
             started = self._clusters.up(request, store)
         (self.directory / "env").write_text(
             f'export KUBECONFIG="{kubeconfig}"\nexport PATH="{started.bin}:$PATH"\n', encoding="utf-8"
@@ -67,7 +67,7 @@ class Stage:
     """A control plane that runs, and what is needed to look at it."""
 
     def __init__(
-        self, ground: Ground, started: cluster.Cluster, kubeconfig: pathlib.Path, screen: demo_screen.Screen
+        self, ground: Ground, started: handle.DevCluster, kubeconfig: pathlib.Path, screen: demo_screen.Screen
     ) -> None:
         self.cluster = started
         self.helm = demo_operator.CountedHelm(ground.directory, started.helm)

@@ -165,7 +165,7 @@ def tools(builder: Builder, base: str) -> pathlib.Path:
         binaries.Wanted(components.kubernetes(), (components.KUBECTL,)),
     ]
     where = locations.locate(os.environ)
-    with binaries.Workshop(where, os.environ, reporters.PlainReporter(print)) as store:
+    with binaries.workshop(where, os.environ, reporters.PlainReporter(print)) as store:
         for name, path in store.ensure(wanted).items():
             shutil.copy(path, out / name)
     if base == _BASE:

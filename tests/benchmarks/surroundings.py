@@ -36,11 +36,11 @@ _READY_POLL: Final = 0.05
 def control_plane() -> Iterator[handle.DevCluster]:
     """A control plane without nodes, gone afterwards; its binaries are built if there are none yet."""
     where = locations.locate(os.environ)
-    manager = cluster.ClusterManager(where.state, reporters.SilentReporter())
+    manager = cluster.ClusterManager(where.state, reporters.Reporter())
     name = layout.ClusterName(f"bench-{os.getpid()}-{secrets.token_hex(3)}")
     try:
-        with binaries.Workshop(where, os.environ, reporters.SilentReporter()) as store:
-            started = manager.up(cluster.Request(name, components.DEFAULT_VERSION), store)
+        with binaries.workshop(where, os.environ, reporters.Reporter()) as store:
+            started = manager.up(cluster.ClusterRequest(name, components.DEFAULT_VERSION), store)
         yield handle.DevCluster(started.name, started.version, started.url, started.kubeconfig, started.bin)
     finally:
         manager.down(name)

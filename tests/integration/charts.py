@@ -28,7 +28,7 @@ Object = dict[str, Any]
 def helm_binaries() -> Mapping[str, pathlib.Path]:
     """Both versions of Helm, by name."""
     found = {"helm3": components.CONTROL_PLANE, "helm4": components.HELM4}
-    with binaries.Workshop(locations.locate(os.environ), os.environ, reporters.SilentReporter()) as store:
+    with binaries.workshop(locations.locate(os.environ), os.environ, reporters.Reporter()) as store:
         return {
             name: store.ensure([binaries.Wanted(one, (components.HELM,))])[components.HELM]
             for name, one in found.items()

@@ -153,7 +153,7 @@ class Site:
 def helm4() -> pathlib.Path:
     wanted = binaries.Wanted(components.HELM4)
     where = locations.locate(os.environ)
-    with binaries.Workshop(where, os.environ, reporters.SilentReporter()) as store:
+    with binaries.workshop(where, os.environ, reporters.Reporter()) as store:
         return store.ensure([wanted])[components.HELM]
 
 

@@ -52,9 +52,9 @@ class Home:
     root: pathlib.Path
     manager: cluster.ClusterManager
 
-    def up(self, request: cluster.Request) -> cluster.Cluster:
+    def up(self, request: cluster.ClusterRequest) -> handle.DevCluster:
         where = locations.locate(os.environ)
-        with binaries.Workshop(where, os.environ, reporters.SilentReporter()) as store:
+        with binaries.workshop(where, os.environ, reporters.Reporter()) as store:
             return self.manager.up(request, store)
 
     def state(self, name: str = NAME) -> state.ClusterState:
@@ -71,7 +71,7 @@ class Home:
 @pytest.fixture
 def home(tmp_path: pathlib.Path) -> Iterator[Home]:
     root = tmp_path / "clusters"
-    manager = cluster.ClusterManager(root, reporters.SilentReporter())
+    manager = cluster.ClusterManager(root, reporters.Reporter())
     yield Home(root, manager)
     for status in manager.status():
         manager.down(layout.ClusterName(status.name))
@@ -88,7 +88,7 @@ def command(home: Home) -> Callable[..., commands.Completed]:
     return run
 
 
-def kubectl(started: cluster.Cluster, *arguments: str, stdin: str | None = None) -> str:
+def kubectl(started: handle.DevCluster, *arguments: str, stdin: str | None = None) -> str:
     argv = [str(started.kubectl), f"--kubeconfig={started.kubeconfig}", *arguments]
     return commands.run(argv, stdin=stdin, timeout=60).stdout
 
@@ -100,7 +100,7 @@ def pids(home: Home, name: str = NAME) -> dict[str, int]:
 def test_a_cluster_that_runs_is_used_as_it_is(
     home: Home, tmp_path: pathlib.Path, command: Callable[..., commands.Completed]
 ) -> None:
-    request = cluster.Request(NAME, export=tmp_path / "kubeconfig")
+    request = cluster.ClusterRequest(NAME, export=tmp_path / "kubeconfig")
     first = home.up(request)
     before = pids(home)
     assert home.up(request) == first
@@ -123,16 +123,16 @@ def test_a_cluster_that_runs_is_used_as_it_is(
 
 @pytest.mark.slow
 def test_nodes_can_be_added_to_a_cluster_that_runs(home: Home) -> None:
-    home.up(cluster.Request(NAME))
+    home.up(cluster.ClusterRequest(NAME))
     before = pids(home)
-    started = home.up(cluster.Request(NAME, nodes=True))
+    started = home.up(cluster.ClusterRequest(NAME, nodes=True))
     assert before.items() < pids(home).items()
     assert "devcluster-node" in kubectl(started, "get", "nodes")
 
 
 @pytest.mark.slow
 def test_two_clusters_run_side_by_side(home: Home) -> None:
-    one, two = (home.up(cluster.Request(layout.ClusterName(name))) for name in ("one", "two"))
+    one, two = (home.up(cluster.ClusterRequest(layout.ClusterName(name))) for name in ("one", "two"))
     kubectl(one, "create", "namespace", "only-here")
     assert "only-here" in kubectl(one, "get", "namespaces")
     assert "only-here" not in kubectl(two, "get", "namespaces")
@@ -141,7 +141,7 @@ def test_two_clusters_run_side_by_side(home: Home) -> None:
 
 def test_down_leaves_no_process_and_no_file(home: Home, tmp_path: pathlib.Path) -> None:
     export = tmp_path / "kubeconfig"
-    home.up(cluster.Request(NAME, export=export))
+    home.up(cluster.ClusterRequest(NAME, export=export))
     assert export.exists()
     assert home.processes()
     assert home.manager.down(NAME)
@@ -152,11 +152,11 @@ def test_down_leaves_no_process_and_no_file(home: Home, tmp_path: pathlib.Path) 
 
 @pytest.mark.slow
 def test_a_killed_up_is_not_an_obstacle_for_the_next(home: Home) -> None:
-    home.up(cluster.Request(NAME))
+    home.up(cluster.ClusterRequest(NAME))
     killed = dataclasses.replace(home.state(), phase="starting", components={})
     state.save(home.root / NAME / "state.json", killed)
     left = home.processes()
-    started = home.up(cluster.Request(NAME))
+    started = home.up(cluster.ClusterRequest(NAME))
     table = daemons.ProcessTable()
     assert [process for process in left if table.is_alive(process)] == []
     assert "default" in kubectl(started, "get", "namespaces")
@@ -166,26 +166,26 @@ def test_a_killed_up_is_not_an_obstacle_for_the_next(home: Home) -> None:
 def test_an_up_that_was_killed_early_is_not_an_obstacle(home: Home) -> None:
     (home.root / NAME / "pki").mkdir(parents=True)
     (home.root / NAME / "pki/ca.key").write_text("half a key")
-    assert "default" in kubectl(home.up(cluster.Request(NAME)), "get", "namespaces")
+    assert "default" in kubectl(home.up(cluster.ClusterRequest(NAME)), "get", "namespaces")
 
 
 @pytest.mark.slow
 def test_a_cluster_whose_processes_are_all_gone_is_started_anew(home: Home, tmp_path: pathlib.Path) -> None:
     export = tmp_path / "kubeconfig"
-    home.up(cluster.Request(NAME, export=export))
+    home.up(cluster.ClusterRequest(NAME, export=export))
     daemons.ProcessTable().kill(home.processes())
     assert [status.condition for status in home.manager.status()] == ["stopped"]
-    started = home.up(cluster.Request(NAME))
+    started = home.up(cluster.ClusterRequest(NAME))
     assert started.url in export.read_text()
 
 
 @pytest.mark.slow
 def test_pids_that_belong_to_others_now_are_left_alone(home: Home) -> None:
-    home.up(cluster.Request(NAME))
+    home.up(cluster.ClusterRequest(NAME))
     daemons.ProcessTable().kill(home.processes())
     own = daemons.ProcessTable().identify(os.getpid())
     assert own is not None
-    other = state.Component(dataclasses.replace(own, started=own.started - 1), ("etcd",))
+    other = state.StartedProgram(dataclasses.replace(own, started=own.started - 1), ("etcd",))
     reused = dataclasses.replace(home.state(), components={components.ETCD: other})
     state.save(home.root / NAME / "state.json", reused)
     assert home.manager.down(NAME)
@@ -194,20 +194,20 @@ def test_pids_that_belong_to_others_now_are_left_alone(home: Home) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("component", [components.ETCD, components.KUBE_APISERVER, components.KWOK])
 def test_a_component_that_has_ended_is_started_again_with_the_data_kept(home: Home, component: str) -> None:
-    started = home.up(cluster.Request(NAME, nodes=True))
+    started = home.up(cluster.ClusterRequest(NAME, nodes=True))
     kubectl(started, "create", "namespace", "kept")
     daemons.ProcessTable().kill([home.state().components[component].process])
-    again = home.up(cluster.Request(NAME))
+    again = home.up(cluster.ClusterRequest(NAME))
     assert [status.condition for status in home.manager.status()] == ["running"]
     assert "kept" in kubectl(again, "get", "namespaces")
 
 
 @pytest.mark.slow
 def test_an_api_server_that_is_just_ending_is_started_again(home: Home) -> None:
-    started = home.up(cluster.Request(NAME))
+    started = home.up(cluster.ClusterRequest(NAME))
     kubectl(started, "create", "namespace", "kept")
     os.kill(pids(home)[components.KUBE_APISERVER], signal.SIGKILL)
-    assert "kept" in kubectl(home.up(cluster.Request(NAME)), "get", "namespaces")
+    assert "kept" in kubectl(home.up(cluster.ClusterRequest(NAME)), "get", "namespaces")
 
 
 @pytest.mark.slow
@@ -220,7 +220,7 @@ def test_a_port_that_someone_takes_meanwhile_is_replaced_by_another(
         port: int = taken.getsockname()[1]
         answers = iter([dataclasses.replace(free_ports(), **{kind: port}), free_ports()])
         monkeypatch.setattr(bootstrap, "free_ports", lambda: next(answers))
-        started = home.up(cluster.Request(NAME))
+        started = home.up(cluster.ClusterRequest(NAME))
     assert port not in dataclasses.astuple(home.state().ports)
     assert "default" in kubectl(started, "get", "namespaces")
 

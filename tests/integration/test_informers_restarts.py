@@ -17,6 +17,7 @@ import pytest
 from addon_operator.aio import waiting
 from addon_operator.devcluster import (
     cluster,
+    handle,
     layout,
     locations,
     reporters,
@@ -41,7 +42,7 @@ class Plane:
 
     manager: cluster.ClusterManager
     where: layout.Layout
-    started: cluster.Cluster
+    started: handle.DevCluster
 
     def kill_api_server(self) -> None:
         daemons.ProcessTable().kill([self._state().components[components.KUBE_APISERVER].process])
@@ -69,16 +70,16 @@ class Plane:
         return found
 
 
-def start(manager: cluster.ClusterManager, name: layout.ClusterName) -> cluster.Cluster:
+def start(manager: cluster.ClusterManager, name: layout.ClusterName) -> handle.DevCluster:
     where = locations.locate(os.environ)
-    with binaries.Workshop(where, os.environ, reporters.SilentReporter()) as store:
-        return manager.up(cluster.Request(name), store)
+    with binaries.workshop(where, os.environ, reporters.Reporter()) as store:
+        return manager.up(cluster.ClusterRequest(name), store)
 
 
 @pytest.fixture(scope="module")
 def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
     root: pathlib.Path = tmp_path_factory.mktemp("planes") / "clusters"
-    manager = cluster.ClusterManager(root, reporters.SilentReporter())
+    manager = cluster.ClusterManager(root, reporters.Reporter())
     name = layout.ClusterName(f"informers-{secrets.token_hex(3)}")
     try:
         yield Plane(manager, layout.Layout(root / name), start(manager, name))

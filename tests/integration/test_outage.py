@@ -34,12 +34,12 @@ class Outage:
 
     def __init__(self, root: pathlib.Path) -> None:
         self._root = root
-        self._manager = cluster.ClusterManager(root, reporters.SilentReporter())
+        self._manager = cluster.ClusterManager(root, reporters.Reporter())
 
     def up(self) -> handle.DevCluster:
         where = locations.locate(os.environ)
-        request = cluster.Request(NAME, components.DEFAULT_VERSION, nodes=False)
-        with binaries.Workshop(where, os.environ, reporters.SilentReporter()) as store:
+        request = cluster.ClusterRequest(NAME, components.DEFAULT_VERSION, nodes=False)
+        with binaries.workshop(where, os.environ, reporters.Reporter()) as store:
             found = self._manager.up(request, store)
         return handle.DevCluster(found.name, found.version, found.url, found.kubeconfig, found.bin)
 

@@ -75,9 +75,10 @@ def test_the_installed_operator_knows_its_settings(python: pathlib.Path) -> None
 
 def test_the_installed_operator_has_its_definitions_and_pins(python: pathlib.Path) -> None:
     look = (
-        "from addon_operator.kube.objects import crds; from addon_operator.devcluster import locations; "
+        "from addon_operator.documents import own_manifests as own; "
+        "from addon_operator.devcluster import locations; "
         "print(locations.locate({}).pins.joinpath('helm4', 'go.sum').is_file()); "
-        "print(crds.own_file(crds.MODULES).parent.name, crds.own_file(crds.PODPRESETS).is_file())"
+        "print(own.path_of(own.MODULES).parent.name, own.path_of(own.PODPRESETS).is_file())"
     )
     assert run(python, "-c", look).split() == ["True", "crds", "True"]
 

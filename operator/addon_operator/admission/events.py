@@ -1,11 +1,13 @@
 """What happens in admission, for metrics, the log and the status of presets.
 
 Whoever has something to report takes ``tell: Listener`` and calls it with one of these.
+They are msgspec Structs, because making that many dataclasses is felt at each start.
 """
 
-import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
+
+import msgspec
 
 from addon_operator.podpreset import model
 
@@ -16,8 +18,7 @@ Stored = Mapping[str, Any]
 Parsed = model.Preset | model.InvalidPreset
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class PodAdmitted:
+class PodAdmitted(msgspec.Struct, frozen=True):
     """A pod was answered; dry runs count, too."""
 
     namespace: str
@@ -25,64 +26,55 @@ class PodAdmitted:
     seconds: float
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class PresetsInjected:
+class PresetsInjected(msgspec.Struct, frozen=True):
     """These presets are new in a pod that is not a dry run's."""
 
     namespace: str
     presets: Sequence[model.PresetName]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class PresetsConflicted:
+class PresetsConflicted(msgspec.Struct, frozen=True):
     """These presets were not injected into a pod that is stored."""
 
     namespace: str
     presets: Sequence[model.PresetName]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class PresetStored:
+class PresetStored(msgspec.Struct, frozen=True):
     """A preset is new or was changed."""
 
     stored: Stored
     parsed: Parsed
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class PresetGone:
+class PresetGone(msgspec.Struct, frozen=True):
     """A preset was deleted."""
 
     namespace: str
     name: model.PresetName
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ReferencesUnresolved:
+class ReferencesUnresolved(msgspec.Struct, frozen=True):
     """A stored pod has references that nothing resolves."""
 
     count: int
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class CheckDropped:
+class CheckDropped(msgspec.Struct, frozen=True):
     """A pod was not checked: too many wait, or those that wait take too much memory."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class SourcesDropped:
+class SourcesDropped(msgspec.Struct, frozen=True):
     """A pod has too much to read: what its containers take variables from counts as unreadable."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class SourceUnreadable:
+class SourceUnreadable(msgspec.Struct, frozen=True):
     """A ConfigMap or Secret that a container takes variables from cannot be read."""
 
     problem: str
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ReviewAnswered:
+class ReviewAnswered(msgspec.Struct, frozen=True):
     """A request was answered; who measures the server asks for nothing else."""
 
     path: str
@@ -92,8 +84,7 @@ class ReviewAnswered:
     seconds: float
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ReviewRefused:
+class ReviewRefused(msgspec.Struct, frozen=True):
     """A request was not a proper review, or came at the wrong time."""
 
     path: str
@@ -104,16 +95,14 @@ class ReviewRefused:
     """A sentence."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class HandlerFailed:
+class HandlerFailed(msgspec.Struct, frozen=True):
     """The handler of a path raised, or took too long (``TimeoutError``)."""
 
     path: str
     error: Exception
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ConnectionClosed:
+class ConnectionClosed(msgspec.Struct, frozen=True):
     """A connection was closed for one of the site's bounds, or its handshake failed."""
 
     reason: Closing

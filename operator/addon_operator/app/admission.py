@@ -32,6 +32,7 @@ from addon_operator.app import (
     admission_observers,
     admission_webhooks,
 )
+from addon_operator.documents import own_manifests
 from addon_operator.engine.sources import podpreset_source
 from addon_operator.kernel import errors
 from addon_operator.kube.access import own_user
@@ -271,6 +272,6 @@ async def apply_definition(kube: client.KubeClient, log: warn_once.Log) -> None:
     Raises :class:`.KubernetesError` for anything else that goes wrong.
     """
     try:
-        await crds.apply_own(kube, crds.PODPRESETS)
+        await crds.apply_own(kube, own_manifests.PODPRESETS)
     except api_errors.Forbidden as error:
         log.warning(f"the CustomResourceDefinition of PodPresets is not kept up to date: {error}")

@@ -5,10 +5,11 @@ import contextlib
 from collections.abc import AsyncIterator
 from typing import Final
 
+from addon_operator.aio import waiting
 from addon_operator.app import event_log, tools
 from addon_operator.engine import events, state
 from addon_operator.engine.modules import module_files
-from addon_operator.kernel import clock, fencing
+from addon_operator.kernel import fencing
 from addon_operator.kube.client import client, retries
 from addon_operator.kube.objects import events as kube_events
 from addon_operator.status import module_status_writer
@@ -77,7 +78,7 @@ async def keeping(
     parts: tools.Tools, modules: module_files.LoadedModules, meters: metrics.Metrics, fence: fencing.Fence
 ) -> AsyncIterator[ModuleObjects]:
     """Keep the Module objects of these modules, until the context ends or it is asked to finish."""
-    time = clock.SystemClock()
+    time = waiting.SystemTime()
     access = parts.kube.access
     async with client.KubeClient(access, rate=_RATE, done=meters.request_done, fence=fence) as kube:
         recorder = kube_events.EventRecorder(kube, time, instance=parts.environ.get("HOSTNAME", ""))

@@ -19,6 +19,7 @@ import rich.table
 from addon_operator.devcluster import (
     cluster,
     errors,
+    handle,
     layout,
     locations,
     reporters,
@@ -67,9 +68,9 @@ def up(
     name: layout.ClusterName, kubeconfig: pathlib.Path | None, version: str | None, *, nodes: bool
 ) -> None:
     """Start a cluster, or see to it that it runs."""
-    request = cluster.Request(name, version, nodes, kubeconfig)
+    request = cluster.ClusterRequest(name, version, nodes, kubeconfig)
     reporter = _reporter()
-    with _cleaning_up(), binaries.Workshop(_locate(), os.environ, reporter) as store:
+    with _cleaning_up(), binaries.workshop(_locate(), os.environ, reporter) as store:
         started = _manager(reporter).up(request, store)
     option = "" if name == layout.DEFAULT_NAME else f" --name {name}"
     click.echo(f"The cluster {name} runs Kubernetes {started.version} at {started.url}")
@@ -149,7 +150,7 @@ def build(names: Sequence[str], *, everything: bool, keep_go_caches: bool) -> No
     selected = [components.find(name) for name in names] or (
         components.ALL if everything else components.DEFAULT
     )
-    workshop = binaries.Workshop(_locate(), os.environ, _reporter(), keep_go_caches=keep_go_caches)
+    workshop = binaries.workshop(_locate(), os.environ, _reporter(), keep_go_caches=keep_go_caches)
     with _cleaning_up(), workshop as store:
         store.ensure([binaries.Wanted(component) for component in selected])
         for component in selected:
@@ -174,7 +175,7 @@ def _reporter() -> reporters.Reporter:
     return reporters.PlainReporter(lambda text: click.echo(text, err=True))
 
 
-def _become(found: cluster.Cluster, program: pathlib.Path, arguments: Sequence[str]) -> NoReturn:
+def _become(found: handle.DevCluster, program: pathlib.Path, arguments: Sequence[str]) -> NoReturn:
     # Helm's own variables for the API server would win over KUBECONFIG.
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("HELM_KUBE")}
     environ = {**inherited, "KUBECONFIG": str(found.kubeconfig)}

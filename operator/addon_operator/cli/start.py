@@ -7,12 +7,10 @@ from collections.abc import Mapping
 from typing import Final
 
 import click
-import structlog
 
 from addon_operator.cli import settings
 from addon_operator.kernel import errors, optional_imports
 from addon_operator.settings import settings as app_settings
-from addon_operator.telemetry import logs
 
 _JSON: Final = "json"
 
@@ -24,11 +22,14 @@ def start(flags: Mapping[str, str | None]) -> None:
 
     Each option is also an environment variable, with and without the prefix ADDON_OPERATOR_.
     """
-    # The operator's parts take time to import: wrong settings are reported first.
+    # The operator's parts take time to import, and structlog more than that without quick_imports: wrong
+    # settings are reported first.
     try:
         loaded = app_settings.load(flags, os.environ)
     except errors.AddonOperatorError as error:
         if app_settings.log_type(flags, os.environ) == _JSON:
+            from addon_operator.telemetry import logs
+
             logs.configure("error", _JSON)
             _end_with_a_record(error, _JSON)
         raise
@@ -46,6 +47,8 @@ def start(flags: Mapping[str, str | None]) -> None:
 
 def _end_with_a_record(error: errors.AddonOperatorError, log_type: str) -> None:
     """Log why the operator ends; whoever reads JSON records gets no other line, which would be none."""
+    import structlog
+
     structlog.get_logger("addon-operator").error(str(error))
     if log_type == _JSON:
         sys.exit(1)

@@ -38,8 +38,8 @@ class Inspected:
     values: store.ValuesStore
     modules: Mapping[names.ModuleName, model.Module]
     renderer: debug_render.Renderer
-    snapshots: introspection.SnapshotSource | None = None
-    monitor: Monitor | None = None
+    snapshots: introspection.SnapshotSource
+    monitor: Monitor
 
 
 class DebugApi:
@@ -71,11 +71,15 @@ class DebugApi:
 
     async def values(self, module: str | None, *, with_global: bool, show_sensitive: bool) -> object:
         """The values of a module, or global ones; ``with_global`` puts both under their keys."""
-        return await self._sections(module, _present, with_global=with_global, show_sensitive=show_sensitive)
+        return await self._sections(
+            module, lambda part: part.present, with_global=with_global, show_sensitive=show_sensitive
+        )
 
     async def config(self, module: str | None, *, with_global: bool, show_sensitive: bool) -> object:
         """What the ConfigMap says of a module, or of global values."""
-        return await self._sections(module, _config, with_global=with_global, show_sensitive=show_sensitive)
+        return await self._sections(
+            module, lambda part: part.config, with_global=with_global, show_sensitive=show_sensitive
+        )
 
     async def patches(self, module: str | None, *, show_sensitive: bool) -> object:
         """The accumulated operations of a module's hooks, or of the global hooks."""
@@ -104,10 +108,10 @@ class DebugApi:
         return {
             **now.views.module(name),
             "hooks": None if hooks is None else list(map(_hook, hooks)),
-            "revision": now.monitor and now.monitor.revision(name),
+            "revision": now.monitor.revision(name),
             "sharedObjects": _shared(now.monitor, name),
             "absentObjects": _absent(now.monitor, name),
-            "restoredObjects": dict(now.monitor.restored_of(name)) if now.monitor else {},
+            "restoredObjects": dict(now.monitor.restored_of(name)),
         }
 
     def resource_monitor(self) -> object:
@@ -172,22 +176,13 @@ class DebugApi:
 
     def _snapshots_of(self, hook: state.Hook, *, show_sensitive: bool) -> dict[str, list[Any]]:
         kinds = {binding.name: binding.kind for binding in hook.config.kubernetes}
-        source = self._now.snapshots
-        held = {} if source is None else source.snapshots_of(hook)
+        held = self._now.snapshots.snapshots_of(hook)
         if show_sensitive:
             return {name: list(entries) for name, entries in held.items()}
         return {
             name: [debug_masking.masked_snapshot(kinds.get(name, ""), entry) for entry in entries]
             for name, entries in held.items()
         }
-
-
-def _present(part: section.Section) -> json_types.JsonObject:
-    return part.present
-
-
-def _config(part: section.Section) -> json_types.JsonObject:
-    return part.config
 
 
 def _shown(
@@ -203,16 +198,16 @@ def _hook(hook: state.Hook) -> json_types.JsonObject:
     return {"name": hook.name, "bindings": list(map(hook_config.row_document, hook_config.rows(hook.config)))}
 
 
-def _shared(monitor: Monitor | None, module: str) -> list[json_types.JsonObject]:
-    found = monitor.shared_of(names.ModuleName(module)) if monitor else {}
+def _shared(monitor: Monitor, module: str) -> list[json_types.JsonObject]:
+    found = monitor.shared_of(names.ModuleName(module))
     return [{"resource": resource, "modules": list(others)} for resource, others in found.items()]
 
 
-def _absent(monitor: Monitor | None, module: names.ModuleName) -> list[json_types.JsonValue]:
-    rows = (monitor.resources_of(module) if monitor else None) or ()
+def _absent(monitor: Monitor, module: names.ModuleName) -> list[json_types.JsonValue]:
+    rows = monitor.resources_of(module) or ()
     return [row["resource"] for row in rows if row["state"] == watched_resources.ResourceState.ABSENT]
 
 
-def _watched(monitor: Monitor | None, module: names.ModuleName) -> object:
-    found = None if monitor is None else monitor.resources_of(module)
+def _watched(monitor: Monitor, module: names.ModuleName) -> object:
+    found = monitor.resources_of(module)
     return NO_MONITOR if found is None else list(found)

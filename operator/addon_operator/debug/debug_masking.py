@@ -1,7 +1,7 @@
 """Objects and manifests as people are shown them: without what Secrets hold."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from addon_operator.documents import yaml_reading, yaml_writing
@@ -87,14 +87,9 @@ def _holds_secret(found: Object) -> bool:
 
 def masked_snapshot(kind: str, entry: Object) -> json_types.JsonObject:
     """An entry of a binding's snapshot; of Secrets neither data nor what a filter made of them is shown."""
-    return dict(_masked_entry(kind, entry))
-
-
-def _masked_entry(kind: str, entry: Object) -> Iterator[tuple[str, json_types.JsonValue]]:
-    for key, value in entry.items():
-        if key == "object" and isinstance(value, dict):
-            yield key, without_secret_data({"kind": _KIND, **value} if is_secret_kind(kind) else value)
-        elif key == "filterResult" and is_secret_kind(kind):
-            yield key, HIDDEN
-        else:
-            yield key, value
+    shown = dict(entry)
+    if isinstance(found := entry.get("object"), dict):
+        shown["object"] = without_secret_data({"kind": _KIND, **found} if is_secret_kind(kind) else found)
+    if "filterResult" in entry and is_secret_kind(kind):
+        shown["filterResult"] = HIDDEN
+    return shown

@@ -5,10 +5,12 @@ Paths are those of the Go operator: most end in the format that is wanted, ``.js
 
 import asyncio
 import contextlib
+import functools
+import inspect
 import pathlib
 import socket
 import struct
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, Final
 
 import orjson
@@ -86,13 +88,12 @@ def application(
 ) -> web.Application:
     """The routes."""
     app = web.Application(middlewares=[_errors_as_sentences(log), _not_for_all(is_refused)])
-    handlers = _DebugHandlers(api)
-    for path, handler in handlers.documents():
-        app.router.add_get(path + _FORMAT, handler)
-    app.router.add_get("/", handlers.alive)
-    app.router.add_get("/discovery", handlers.discovery)
-    app.router.add_get("/module/{name}/render", handlers.render)
-    app.router.add_post("/config/set", handlers.set_parameter)
+    for path, answer in _documents(api).items():
+        app.router.add_get(path + _FORMAT, functools.partial(_answer, answer))
+    app.router.add_get("/", _alive)
+    app.router.add_get("/discovery", _discovery)
+    app.router.add_get("/module/{name}/render", functools.partial(_render, api))
+    app.router.add_post("/config/set", functools.partial(_set_parameter, api))
     return app
 
 
@@ -100,117 +101,67 @@ def _nobody(_: int) -> bool:
     return False
 
 
-class _DebugHandlers:
-    def __init__(self, api: debug_api.DebugApi) -> None:
-        self._api = api
-
-    def documents(self) -> Iterator[tuple[str, Handler]]:
-        """Paths without the format, and what answers them."""
-        yield from {
-            "/global/list": self.global_list,
-            "/global/values": self.global_values,
-            "/global/config": self.global_config,
-            "/global/patches": self.global_patches,
-            "/global/snapshots": self.global_snapshots,
-            "/module/list": self.module_list,
-            "/module/resource-monitor": self.resource_monitor,
-            "/module/{name}/describe": self.module_describe,
-            "/module/{name}/values": self.module_values,
-            "/module/{name}/config": self.module_config,
-            "/module/{name}/patches": self.module_patches,
-            "/module/{name}/snapshots": self.module_snapshots,
-            "/queue/main": self.queue_main,
-            "/queue/list": self.queue_list,
-            "/config/list": self.config_list,
-        }.items()
-
-    async def alive(self, _: web.Request) -> web.Response:
-        return web.Response(text="debug endpoint is alive\n")
-
-    async def discovery(self, request: web.Request) -> web.Response:
-        return web.Response(text=http_site.endpoints(request.app))
-
-    async def global_list(self, request: web.Request) -> web.Response:
-        return await _answer(request, self._api.global_list())
-
-    async def global_values(self, request: web.Request) -> web.Response:
-        shown = _flag(request, SHOW_SENSITIVE)
-        return await _answer(request, await self._api.values(None, with_global=False, show_sensitive=shown))
-
-    async def global_config(self, request: web.Request) -> web.Response:
-        shown = _flag(request, SHOW_SENSITIVE)
-        return await _answer(request, await self._api.config(None, with_global=False, show_sensitive=shown))
-
-    async def global_patches(self, request: web.Request) -> web.Response:
-        shown = _flag(request, SHOW_SENSITIVE)
-        return await _answer(request, await self._api.patches(None, show_sensitive=shown))
-
-    async def global_snapshots(self, request: web.Request) -> web.Response:
-        shown = _flag(request, SHOW_SENSITIVE)
-        return await _answer(request, await self._api.snapshots(None, show_sensitive=shown))
-
-    async def module_list(self, request: web.Request) -> web.Response:
-        return await _answer(request, self._api.modules())
-
-    async def resource_monitor(self, request: web.Request) -> web.Response:
-        return await _answer(request, self._api.resource_monitor())
-
-    async def module_describe(self, request: web.Request) -> web.Response:
-        return await _answer(request, self._api.module(request.match_info["name"]))
-
-    async def module_values(self, request: web.Request) -> web.Response:
-        document = await self._api.values(
-            request.match_info["name"],
-            with_global=_flag(request, "global"),
-            show_sensitive=_flag(request, SHOW_SENSITIVE),
-        )
-        return await _answer(request, document)
-
-    async def module_config(self, request: web.Request) -> web.Response:
-        document = await self._api.config(
-            request.match_info["name"],
-            with_global=_flag(request, "global"),
-            show_sensitive=_flag(request, SHOW_SENSITIVE),
-        )
-        return await _answer(request, document)
-
-    async def module_patches(self, request: web.Request) -> web.Response:
-        name, shown = request.match_info["name"], _flag(request, SHOW_SENSITIVE)
-        return await _answer(request, await self._api.patches(name, show_sensitive=shown))
-
-    async def module_snapshots(self, request: web.Request) -> web.Response:
-        name, shown = request.match_info["name"], _flag(request, SHOW_SENSITIVE)
-        return await _answer(request, await self._api.snapshots(name, show_sensitive=shown))
-
-    async def render(self, request: web.Request) -> web.Response:
-        text = await self._api.render(
-            request.match_info["name"],
-            diff=_flag(request, "diff"),
-            show_sensitive=_flag(request, SHOW_SENSITIVE),
-        )
-        return web.Response(text=text)
-
-    async def queue_main(self, request: web.Request) -> web.Response:
-        return await _answer(request, self._api.main_queue())
-
-    async def queue_list(self, request: web.Request) -> web.Response:
-        found = self._api.queues(show_empty=_flag(request, "showEmpty"))
-        return await _answer(request, found)
-
-    async def config_list(self, request: web.Request) -> web.Response:
-        return await _answer(request, self._api.parameters())
-
-    async def set_parameter(self, request: web.Request) -> web.Response:
-        form = await request.post()
-        given = {key: value for key, value in form.items() if isinstance(value, str)}
-        for key in ("name", "value"):
-            if not given.get(key):
-                raise BadRequestError(f"{key!r} is missing: give 'name', 'value' and perhaps 'duration'")
-        row = self._api.set_parameter(given["name"], given["value"], given.get("duration", ""))
-        return web.json_response(row)
+def _documents(api: debug_api.DebugApi) -> dict[str, Callable[[web.Request], Awaitable[object] | object]]:
+    """Paths without the format, and what answers them."""
+    of_a_section: dict[str, Callable[[web.Request], Awaitable[object]]] = {
+        "values": lambda request: api.values(_module(request), **_with_global(request), **_shown(request)),
+        "config": lambda request: api.config(_module(request), **_with_global(request), **_shown(request)),
+        "patches": lambda request: api.patches(_module(request), **_shown(request)),
+        "snapshots": lambda request: api.snapshots(_module(request), **_shown(request)),
+    }
+    return {
+        "/global/list": lambda _: api.global_list(),
+        **{f"/global/{what}": answer for what, answer in of_a_section.items()},
+        "/module/list": lambda _: api.modules(),
+        "/module/resource-monitor": lambda _: api.resource_monitor(),
+        "/module/{name}/describe": lambda request: api.module(request.match_info["name"]),
+        **{f"/module/{{name}}/{what}": answer for what, answer in of_a_section.items()},
+        "/queue/main": lambda _: api.main_queue(),
+        "/queue/list": lambda request: api.queues(show_empty=_flag(request, "showEmpty")),
+        "/config/list": lambda _: api.parameters(),
+    }
 
 
-async def _answer(request: web.Request, document: object) -> web.Response:
+def _module(request: web.Request) -> str | None:
+    return request.match_info.get("name")
+
+
+def _with_global(request: web.Request) -> dict[str, bool]:
+    return {"with_global": _module(request) is not None and _flag(request, "global")}
+
+
+def _shown(request: web.Request) -> dict[str, bool]:
+    return {"show_sensitive": _flag(request, SHOW_SENSITIVE)}
+
+
+async def _alive(_: web.Request) -> web.Response:
+    return web.Response(text="debug endpoint is alive\n")
+
+
+async def _discovery(request: web.Request) -> web.Response:
+    return web.Response(text=http_site.endpoints(request.app))
+
+
+async def _render(api: debug_api.DebugApi, request: web.Request) -> web.Response:
+    text = await api.render(request.match_info["name"], diff=_flag(request, "diff"), **_shown(request))
+    return web.Response(text=text)
+
+
+async def _set_parameter(api: debug_api.DebugApi, request: web.Request) -> web.Response:
+    form = await request.post()
+    given = {key: value for key, value in form.items() if isinstance(value, str)}
+    for key in ("name", "value"):
+        if not given.get(key):
+            raise BadRequestError(f"{key!r} is missing: give 'name', 'value' and perhaps 'duration'")
+    row = api.set_parameter(given["name"], given["value"], given.get("duration", ""))
+    return web.json_response(row)
+
+
+async def _answer(
+    answer: Callable[[web.Request], Awaitable[object] | object], request: web.Request
+) -> web.Response:
+    found = answer(request)
+    document = await found if inspect.isawaitable(found) else found
     wanted = request.match_info["format"]
     if wanted == "json":
         body = await asyncio.to_thread(orjson.dumps, document)

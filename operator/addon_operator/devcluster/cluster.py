@@ -9,10 +9,11 @@ import datetime as dt
 import pathlib
 import shutil
 from collections.abc import Mapping, Sequence
-from typing import Final, Literal, Protocol
+from typing import Final, Literal
 
 from addon_operator.devcluster import (
     errors,
+    handle,
     layout,
     locations,
     locks,
@@ -36,16 +37,8 @@ Condition = Literal["running", "degraded", "stopped", "starting", "interrupted"]
 """``degraded``: some programs have ended; ``interrupted``: ``up`` did not come to its end."""
 
 
-class BinarySource(Protocol):
-    """Gets binaries; :class:`.BinaryStore` is one."""
-
-    def ensure(self, requests: Sequence[binaries.Wanted]) -> dict[str, pathlib.Path]:
-        """Paths of all these binaries, by name."""
-        ...
-
-
 @dataclasses.dataclass(frozen=True, slots=True)
-class Request:
+class ClusterRequest:
     """What ``up`` is asked for."""
 
     name: layout.ClusterName = layout.DEFAULT_NAME
@@ -55,31 +48,6 @@ class Request:
     """Whether pods of Deployments become ready."""
     export: pathlib.Path | None = None
     """Where the kubeconfig is written, too."""
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Cluster:
-    """A cluster that runs."""
-
-    name: layout.ClusterName
-    version: str
-    """Of Kubernetes, as in ``v1.37.1``."""
-    url: str
-    """Where the API server answers."""
-    kubeconfig: pathlib.Path
-    """Of the administrator."""
-    bin: pathlib.Path
-    """Directory with ``kubectl``, ``helm`` and the control plane's binaries."""
-
-    @property
-    def kubectl(self) -> pathlib.Path:
-        """The ``kubectl`` of the cluster's version."""
-        return self.bin / components.KUBECTL
-
-    @property
-    def helm(self) -> pathlib.Path:
-        """A ``helm`` of version 3."""
-        return self.bin / components.HELM
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -108,7 +76,7 @@ class ClusterManager:
         self._reporter = reporter
         self._machine = machine or bootstrap.Machine()
 
-    def up(self, request: Request, source: BinarySource) -> Cluster:
+    def up(self, request: ClusterRequest, source: binaries.BinaryStore) -> handle.DevCluster:
         """Start a cluster, or see to it that it runs as asked.
 
         Raises :class:`.DevClusterError` when it cannot be started, or runs
@@ -137,7 +105,7 @@ class ClusterManager:
             shutil.rmtree(where.root)
         return True
 
-    def get(self, name: layout.ClusterName) -> Cluster:
+    def get(self, name: layout.ClusterName) -> handle.DevCluster:
         """A cluster that runs.
 
         Raises :class:`.DevClusterError` when it does not.
@@ -161,7 +129,11 @@ class ClusterManager:
         return layout.Layout(self._root / name)
 
     def _revive(
-        self, where: layout.Layout, request: Request, source: BinarySource, found: state.ClusterState
+        self,
+        where: layout.Layout,
+        request: ClusterRequest,
+        source: binaries.BinaryStore,
+        found: state.ClusterState,
     ) -> state.ClusterState | None:
         """The cluster that is there already, with what is missing started; ``None`` if it is of no use."""
         if self._condition(found) not in {"running", "degraded"}:
@@ -177,7 +149,11 @@ class ClusterManager:
         return starter.state
 
     def _repair(
-        self, where: layout.Layout, request: Request, source: BinarySource, starter: bootstrap.Starter
+        self,
+        where: layout.Layout,
+        request: ClusterRequest,
+        source: binaries.BinaryStore,
+        starter: bootstrap.Starter,
     ) -> None:
         for _ in range(_REPAIR_ATTEMPTS - 1):
             try:
@@ -188,7 +164,11 @@ class ClusterManager:
         return self._start_missing(where, request, source, starter)
 
     def _start_missing(
-        self, where: layout.Layout, request: Request, source: BinarySource, starter: bootstrap.Starter
+        self,
+        where: layout.Layout,
+        request: ClusterRequest,
+        source: binaries.BinaryStore,
+        starter: bootstrap.Starter,
     ) -> None:
         known = starter.state
         dead = [name for name, part in known.components.items() if not self._is_alive(part)]
@@ -207,7 +187,9 @@ class ClusterManager:
         if controlplane.NODES[0] in starter.state.components:
             starter.wait_for_node()
 
-    def _create(self, where: layout.Layout, request: Request, source: BinarySource) -> state.ClusterState:
+    def _create(
+        self, where: layout.Layout, request: ClusterRequest, source: binaries.BinaryStore
+    ) -> state.ClusterState:
         self._clear(where)
         try:
             found = source.ensure(_wanted(request.version))
@@ -222,7 +204,7 @@ class ClusterManager:
             raise
 
     def _create_on_free_ports(
-        self, where: layout.Layout, request: Request, found: Mapping[str, pathlib.Path]
+        self, where: layout.Layout, request: ClusterRequest, found: Mapping[str, pathlib.Path]
     ) -> state.ClusterState:
         for _ in range(_PORT_ATTEMPTS - 1):
             try:
@@ -232,7 +214,7 @@ class ClusterManager:
         return self._start(where, request, found)
 
     def _start(
-        self, where: layout.Layout, request: Request, found: Mapping[str, pathlib.Path]
+        self, where: layout.Layout, request: ClusterRequest, found: Mapping[str, pathlib.Path]
     ) -> state.ClusterState:
         self._reporter.say(f"Starting the cluster {request.name}")
         ports = bootstrap.free_ports()
@@ -252,7 +234,9 @@ class ClusterManager:
         starter.wait_for_controllers()
         return dataclasses.replace(starter.state, version=starter.server_version(), phase="ready")
 
-    def _finish(self, where: layout.Layout, exports: tuple[str, ...], found: state.ClusterState) -> Cluster:
+    def _finish(
+        self, where: layout.Layout, exports: tuple[str, ...], found: state.ClusterState
+    ) -> handle.DevCluster:
         for export in map(pathlib.Path, exports):
             if kubeconfigs.may_replace(export, where.name):
                 document = kubeconfigs.document(where, found.ports.url, certificates.ADMIN_USER)
@@ -294,7 +278,7 @@ class ClusterManager:
             return "running"
         return "degraded" if any(alive) else "stopped"
 
-    def _is_alive(self, part: state.Component) -> bool:
+    def _is_alive(self, part: state.StartedProgram) -> bool:
         return self._machine.table.is_alive(part.process)
 
     def _waiting_for(self, name: layout.ClusterName) -> locks.OnWait:
@@ -313,13 +297,13 @@ def _wanted(version: str | None) -> list[binaries.Wanted]:
     ]
 
 
-def _exports(request: Request, before: state.ClusterState | None) -> tuple[str, ...]:
+def _exports(request: ClusterRequest, before: state.ClusterState | None) -> tuple[str, ...]:
     known = before.exports if before else ()
     asked = () if request.export is None else (str(request.export.absolute()),)
     return tuple(dict.fromkeys((*known, *asked)))
 
 
-def _check_version(request: Request, found: state.ClusterState) -> None:
+def _check_version(request: ClusterRequest, found: state.ClusterState) -> None:
     if request.version is not None and not found.version.startswith(f"v{request.version}."):
         raise errors.DevClusterError(
             f"the cluster {request.name} runs Kubernetes {found.version}, not {request.version}; end it with "
@@ -350,8 +334,8 @@ def _link(where: layout.Layout, found: Mapping[str, pathlib.Path]) -> None:
         link.symlink_to(target)
 
 
-def _cluster(where: layout.Layout, found: state.ClusterState) -> Cluster:
-    return Cluster(where.name, found.version, found.ports.url, where.kubeconfig, where.bin)
+def _cluster(where: layout.Layout, found: state.ClusterState) -> handle.DevCluster:
+    return handle.DevCluster(where.name, found.version, found.ports.url, where.kubeconfig, where.bin)
 
 
 def _option(name: layout.ClusterName) -> str:

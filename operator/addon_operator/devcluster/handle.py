@@ -1,12 +1,14 @@
-"""A running cluster as tests use it."""
+"""A cluster that runs: where it is, and what tests do with it."""
 
 import dataclasses
+import pathlib
 import secrets
 import time
 from collections.abc import Callable
 from typing import Final
 
-from addon_operator.devcluster import api, cluster, errors, layout
+from addon_operator.devcluster import api, errors, layout
+from addon_operator.devcluster.binaries import components
 from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import json_types
 from addon_operator.process import commands
@@ -17,8 +19,28 @@ _POLL: Final = 0.02
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class DevCluster(cluster.Cluster):
+class DevCluster:
     """A cluster that runs, and a few things that tests do with it."""
+
+    name: layout.ClusterName
+    version: str
+    """Of Kubernetes, as in ``v1.37.1``."""
+    url: str
+    """Where the API server answers."""
+    kubeconfig: pathlib.Path
+    """Of the administrator."""
+    bin: pathlib.Path
+    """Directory with ``kubectl``, ``helm`` and the control plane's binaries."""
+
+    @property
+    def kubectl(self) -> pathlib.Path:
+        """The ``kubectl`` of the cluster's version."""
+        return self.bin / components.KUBECTL
+
+    @property
+    def helm(self) -> pathlib.Path:
+        """A ``helm`` of version 3."""
+        return self.bin / components.HELM
 
     def namespace(
         self,

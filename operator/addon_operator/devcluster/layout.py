@@ -1,6 +1,5 @@
 """Where the files of one cluster are, and how clusters are named."""
 
-import dataclasses
 import pathlib
 from typing import Final, NewType
 
@@ -26,57 +25,30 @@ def parse_name(text: str) -> ClusterName:
     return ClusterName(text)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
 class Layout:
     """Paths in a cluster's directory."""
 
-    root: pathlib.Path
-    """The directory; nothing of the cluster is outside it, but for kubeconfigs that were asked for."""
-
-    @property
-    def name(self) -> ClusterName:
+    def __init__(self, root: pathlib.Path) -> None:
+        self.root = root
+        """The directory; nothing of the cluster is outside it, but for kubeconfigs that were asked for."""
+        self.name = ClusterName(root.name)
         """The cluster's name."""
-        return ClusterName(self.root.name)
-
-    @property
-    def state(self) -> pathlib.Path:
+        self.state = root / "state.json"
         """What is known about the cluster's processes."""
-        return self.root / "state.json"
-
-    @property
-    def kubeconfig(self) -> pathlib.Path:
+        self.kubeconfig = root / "kubeconfig"
         """Kubeconfig of the administrator."""
-        return self.root / "kubeconfig"
-
-    @property
-    def pki(self) -> pathlib.Path:
+        self.pki = root / "pki"
         """Certificates and keys."""
-        return self.root / "pki"
-
-    @property
-    def kubeconfigs(self) -> pathlib.Path:
+        self.kubeconfigs = root / "kubeconfigs"
         """Kubeconfigs of the components."""
-        return self.root / "kubeconfigs"
-
-    @property
-    def logs(self) -> pathlib.Path:
+        self.logs = root / "logs"
         """One log per component."""
-        return self.root / "logs"
-
-    @property
-    def etcd(self) -> pathlib.Path:
+        self.etcd = root / "etcd"
         """All objects of the cluster."""
-        return self.root / "etcd"
-
-    @property
-    def stages(self) -> pathlib.Path:
+        self.stages = root / "stages.yaml"
         """What kwok makes of nodes and pods."""
-        return self.root / "stages.yaml"
-
-    @property
-    def bin(self) -> pathlib.Path:
+        self.bin = root / "bin"
         """Links to the binaries that fit this cluster; for ``PATH`` and ``KUBEBUILDER_ASSETS``."""
-        return self.root / "bin"
 
     def log(self, component: str) -> pathlib.Path:
         """The log of a component."""

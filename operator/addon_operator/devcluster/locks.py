@@ -14,37 +14,37 @@ OnWait = Callable[[int | None], None]
 
 
 @contextlib.contextmanager
-def exclusive(path: pathlib.Path, on_wait: OnWait) -> Iterator[None]:
-    """Hold the lock file ``path``, waiting for another holder first."""
+def _opened(path: pathlib.Path) -> Iterator[int]:
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def exclusive(path: pathlib.Path, on_wait: OnWait) -> Iterator[None]:
+    """Hold the lock file ``path``, waiting for another holder first."""
+    with _opened(path) as descriptor:
         _acquire(descriptor, lambda: on_wait(_holder(path)))
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, str(os.getpid()).encode(), 0)
         yield
-    finally:
-        os.close(descriptor)
 
 
 @contextlib.contextmanager
 def shared(path: pathlib.Path) -> Iterator[None]:
     """Hold the lock file ``path`` together with others who share it."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
+    with _opened(path) as descriptor:
         fcntl.flock(descriptor, fcntl.LOCK_SH)
         yield
-    finally:
-        os.close(descriptor)
 
 
 @contextlib.contextmanager
 def alone(path: pathlib.Path) -> Iterator[bool]:
-    """Hold the lock file ``path`` if nobody else does, and tell whether that is so; never wait."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
+    """Hold the lock file ``path`` if nobody else does, and give whether that is so; never wait."""
+    with _opened(path) as descriptor:
         yield _try(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 @contextlib.contextmanager

@@ -58,10 +58,10 @@ def devcluster(
 ) -> Iterator[handle.DevCluster]:
     """A control plane of this test run's own; its binaries are built if there are none yet."""
     where = locations.locate(os.environ)
-    manager = cluster.ClusterManager(where.state, reporters.SilentReporter())
+    manager = cluster.ClusterManager(where.state, reporters.Reporter())
     remove_abandoned(manager, pathlib.Path("/proc"))
     name = layout.ClusterName(f"pytest-{os.getpid()}-{secrets.token_hex(3)}")
-    request = cluster.Request(name, devcluster_options.version, devcluster_options.nodes)
+    request = cluster.ClusterRequest(name, devcluster_options.version, devcluster_options.nodes)
     try:
         yield _started(manager, request, where, reporters.PlainReporter(_uncaptured(pytestconfig)))
     finally:
@@ -86,16 +86,15 @@ def remove_abandoned(manager: cluster.ClusterManager, proc: pathlib.Path) -> Non
 
 def _started(
     manager: cluster.ClusterManager,
-    request: cluster.Request,
+    request: cluster.ClusterRequest,
     where: locations.Locations,
     reporter: reporters.Reporter,
 ) -> handle.DevCluster:
     try:
-        with binaries.Workshop(where, os.environ, reporter) as store:
-            started = manager.up(request, store)
+        with binaries.workshop(where, os.environ, reporter) as store:
+            return manager.up(request, store)
     except errors.DevClusterError as error:
         pytest.fail(f"there is no control plane for this test: {error}", pytrace=False)
-    return handle.DevCluster(started.name, started.version, started.url, started.kubeconfig, started.bin)
 
 
 def _uncaptured(config: pytest.Config) -> Callable[[str], None]:

@@ -1,9 +1,8 @@
 """Tells a person what is going on: a progress bar on a terminal, a plain line now and then elsewhere."""
 
 import contextlib
-import dataclasses
 from collections.abc import Callable, Iterator
-from typing import Final, Protocol
+from typing import Final, TypeAlias
 
 import rich.console
 import rich.markup
@@ -14,71 +13,111 @@ from addon_operator.kernel import clock as clocks
 PLAIN_INTERVAL: Final = 15.0
 """Seconds between two plain lines of one phase."""
 
+Show: TypeAlias = "Callable[[Phase, bool], None]"
+"""Shows how far a phase is, and whether its count has just begun."""
 
-class Phase(Protocol):
-    """A piece of work whose progress can be counted."""
 
-    def advance(self, count: int = 1) -> None:
-        """That many units more are done."""
-        ...
+class Phase:
+    """A piece of work whose progress is counted."""
+
+    def __init__(self, show: Show, clock: clocks.Clock) -> None:
+        self.activity, self.unit = "", ""
+        self.done = 0
+        self.total: int | None = None
+        self._show = show
+        self._clock = clock
+        self._begun = clock.monotonic()
+
+    def expect(self, activity: str, unit: str, total: int | None) -> None:
+        """Say what is done from now on, and count from nothing to ``total`` units of it, if that is known."""
+        self.activity, self.unit, self.done, self.total = activity, unit, 0, total
+        self._begun = self._clock.monotonic()
+        self._show(self, True)
 
     def describe(self, activity: str) -> None:
-        """From now on, this is what is being done."""
-        ...
+        """Say what is done from now on, and go on counting."""
+        self.activity = activity
+        self._show(self, False)
 
-    def expect(self, activity: str, unit: str, total: int) -> None:
-        """From now on, this is being done, and counted from nothing to ``total``."""
-        ...
+    def advance(self, count: int = 1) -> None:
+        """Count that many units more as done."""
+        self.done += count
+        self._show(self, False)
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the count began."""
+        return self._clock.monotonic() - self._begun
+
+    @property
+    def amount(self) -> str:
+        """What is done, as in ``5 of 20 MiB``."""
+        scale = 1024 * 1024 if self.unit == "MiB" else 1
+        of_all = "" if self.total is None else f" of {self.total // scale}"
+        return f"{self.done // scale}{of_all} {self.unit}"
+
+    @property
+    def left(self) -> str:
+        """How long the rest takes at the speed so far; empty if unknown."""
+        return time_left(self.done, self.total, self.elapsed)
 
 
-class Reporter(Protocol):
-    """Where messages and progress go."""
+class Reporter:
+    """Where messages and progress go. This one drops them: for programs that use a cluster."""
+
+    def __init__(self, clock: clocks.Clock | None = None) -> None:
+        self._clock = clock or clocks.SystemClock()
 
     def say(self, text: str) -> None:
         """Print one line."""
-        ...
-
-    def phase(
-        self, subject: str, activity: str, unit: str, total: int | None = None
-    ) -> contextlib.AbstractContextManager[Phase]:
-        """Begin work on ``subject``: ``total`` units of it, if known."""
-        ...
-
-
-class SilentReporter:
-    """Says nothing: for programs that use a cluster rather than a person."""
-
-    def say(self, text: str) -> None:
-        """Drop the line."""
 
     @contextlib.contextmanager
     def phase(self, subject: str, activity: str, unit: str, total: int | None = None) -> Iterator[Phase]:
-        """Count nothing."""
-        del subject, activity, unit, total
-        yield _SilentPhase()
+        """Begin work on ``subject``: ``total`` units of it, if known."""
+        with self._showing(subject) as show:
+            phase = Phase(show, self._clock)
+            phase.expect(activity, unit, total)
+            yield phase
+
+    @contextlib.contextmanager
+    def _showing(self, subject: str) -> Iterator[Show]:
+        del subject
+        yield lambda *_: None
 
 
-class PlainReporter:
+class PlainReporter(Reporter):
     """Writes lines; of a long phase, one when it begins and one every fifteen seconds."""
 
     def __init__(self, write: Callable[[str], None], clock: clocks.Clock | None = None) -> None:
+        super().__init__(clock)
         self._write = write
-        self._clock = clock or clocks.SystemClock()
 
     def say(self, text: str) -> None:
         """Print one line."""
         self._write(text)
 
     @contextlib.contextmanager
-    def phase(self, subject: str, activity: str, unit: str, total: int | None = None) -> Iterator[Phase]:
-        """Print how the work goes on."""
-        yield _PlainPhase(self._write, self._clock, subject, activity, _Amount(unit, total))
+    def _showing(self, subject: str) -> Iterator[Show]:
+        written = self._clock.monotonic()
+
+        def show(phase: Phase, is_begun: bool) -> None:
+            nonlocal written
+            now = self._clock.monotonic()
+            if is_begun:
+                self._write(f"{subject}: {phase.activity}")
+            elif now - written >= PLAIN_INTERVAL:
+                written = now
+                parts = (phase.amount, clock_time(phase.elapsed), phase.left)
+                self._write(f"{subject}: {phase.activity}: {', '.join(filter(None, parts))}")
+
+        yield show
 
 
-class BarReporter:
+class BarReporter(Reporter):
     """Draws a progress bar: what is worked on, units done of all, time so far and time left."""
 
     def __init__(self, console: rich.console.Console) -> None:
+        super().__init__()
         self._console = console
 
     def say(self, text: str) -> None:
@@ -86,8 +125,7 @@ class BarReporter:
         self._console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     @contextlib.contextmanager
-    def phase(self, subject: str, activity: str, unit: str, total: int | None = None) -> Iterator[Phase]:
-        """Draw the bar until the phase ends."""
+    def _showing(self, subject: str) -> Iterator[Show]:
         columns = (
             rich.progress.TextColumn("[bold]{task.fields[subject]}[/bold] {task.description}"),
             rich.progress.BarColumn(bar_width=24),
@@ -96,120 +134,25 @@ class BarReporter:
             rich.progress.TextColumn("{task.fields[left]}", style="dim"),
         )
         with rich.progress.Progress(*columns, console=self._console, transient=True) as progress:
-            yield _BarPhase(progress, subject, activity, _Amount(unit, total))
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Amount:
-    unit: str
-    total: int | None
-
-    def of(self, done: int) -> str:
-        scale = 1024 * 1024 if self.unit == "MiB" else 1
-        if self.total is None:
-            return f"{done // scale} {self.unit}"
-        return f"{done // scale} of {self.total // scale} {self.unit}"
-
-
-class _SilentPhase:
-    def advance(self, count: int = 1) -> None:
-        pass
-
-    def describe(self, activity: str) -> None:
-        pass
-
-    def expect(self, activity: str, unit: str, total: int) -> None:
-        pass
-
-
-class _PlainPhase:
-    def __init__(
-        self,
-        write: Callable[[str], None],
-        clock: clocks.Clock,
-        subject: str,
-        activity: str,
-        amount: _Amount,
-    ) -> None:
-        self._write, self._clock = write, clock
-        self._subject, self._activity, self._amount = subject, activity, amount
-        self._done = 0
-        self._begun = clock.monotonic()
-        self._written = self._begun
-        self._write(f"{subject}: {activity}")
-
-    def advance(self, count: int = 1) -> None:
-        self._done += count
-        now = self._clock.monotonic()
-        if now - self._written < PLAIN_INTERVAL:
-            return
-        self._written = now
-        elapsed = now - self._begun
-        parts = [
-            self._amount.of(self._done),
-            clock_time(elapsed),
-            time_left(self._done, self._amount.total, elapsed),
-        ]
-        self._write(f"{self._subject}: {self._activity}: " + ", ".join(part for part in parts if part))
-
-    def describe(self, activity: str) -> None:
-        self._activity = activity
-
-    def expect(self, activity: str, unit: str, total: int) -> None:
-        self._activity, self._amount, self._done = activity, _Amount(unit, total), 0
-        self._begun = self._clock.monotonic()
-        self._write(f"{self._subject}: {activity}")
-
-
-class _BarPhase:
-    def __init__(
-        self, progress: rich.progress.Progress, subject: str, activity: str, amount: _Amount
-    ) -> None:
-        self._progress, self._amount = progress, amount
-        self._done = 0
-        self._counted_from = 0.0
-        self._task = progress.add_task(
-            rich.markup.escape(activity),
-            total=amount.total,
-            subject=rich.markup.escape(subject),
-            amount=amount.of(0),
-            left="",
-        )
-
-    def advance(self, count: int = 1) -> None:
-        self._done += count
-        elapsed = (self._progress.tasks[0].elapsed or 0.0) - self._counted_from
-        self._progress.update(
-            self._task,
-            completed=self._done,
-            amount=self._amount.of(self._done),
-            left=time_left(self._done, self._amount.total, elapsed),
-        )
-
-    def describe(self, activity: str) -> None:
-        self._progress.update(self._task, description=rich.markup.escape(activity))
-
-    def expect(self, activity: str, unit: str, total: int) -> None:
-        self._amount, self._done = _Amount(unit, total), 0
-        self._counted_from = self._progress.tasks[0].elapsed or 0.0
-        self._progress.update(
-            self._task,
-            description=rich.markup.escape(activity),
-            total=total,
-            completed=0,
-            amount=self._amount.of(0),
-            left="",
-        )
+            task = progress.add_task("", total=None, subject=rich.markup.escape(subject), amount="", left="")
+            yield lambda phase, _: progress.update(
+                task,
+                description=rich.markup.escape(phase.activity),
+                total=phase.total,
+                completed=phase.done,
+                amount=phase.amount,
+                left=phase.left,
+            )
 
 
 def clock_time(seconds: float) -> str:
-    """Minutes and seconds, as in ``3:07``."""
+    """Return minutes and seconds, as in ``3:07``."""
     minutes, rest = divmod(int(seconds), 60)
     return f"{minutes}:{rest:02}"
 
 
 def time_left(done: int, total: int | None, elapsed: float) -> str:
-    """How long the rest takes at the speed so far, as in ``about 2:30 left``; empty if unknown."""
+    """Return how long the rest takes at the speed so far, as in ``about 2:30 left``; empty if unknown."""
     if not total or not done or done > total:
         return ""
     return f"about {clock_time(elapsed * (total - done) / done)} left"

@@ -58,23 +58,14 @@ async def find(configured: str | None, environ: Mapping[str, str], programs: chi
 
 
 def _locate(configured: str | None, environ: Mapping[str, str]) -> pathlib.Path:
-    if configured:
-        return _locate_configured(configured, environ)
-    found = shutil.which("helm", path=environ.get("PATH", os.defpath))
-    if found is None:
-        raise HelmBinaryError(f"there is no 'helm' in PATH; {_WHAT_TO_DO}")
-    return pathlib.Path(found).absolute()
-
-
-def _locate_configured(configured: str, environ: Mapping[str, str]) -> pathlib.Path:
-    found = shutil.which(configured, path=environ.get("PATH", os.defpath))
+    found = shutil.which(configured or "helm", path=environ.get("PATH", os.defpath))
     if found is not None:
         return pathlib.Path(found).absolute()
+    if not configured:
+        raise HelmBinaryError(f"there is no 'helm' in PATH; {_WHAT_TO_DO}")
     path = pathlib.Path(configured)
-    if not path.exists():
-        raise HelmBinaryError(f"HELM_BIN_PATH names {configured}, which does not exist; {_WHAT_TO_DO}")
-    kind = "is a directory" if path.is_dir() else "is not executable"
-    raise HelmBinaryError(f"HELM_BIN_PATH names {configured}, which {kind}; {_WHAT_TO_DO}")
+    what = "is a directory" if path.is_dir() else "is not executable" if path.exists() else "does not exist"
+    raise HelmBinaryError(f"HELM_BIN_PATH names {configured}, which {what}; {_WHAT_TO_DO}")
 
 
 async def _detect(path: pathlib.Path, environ: Mapping[str, str], programs: children.Children) -> str:

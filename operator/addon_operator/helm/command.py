@@ -51,20 +51,6 @@ class Call:
     """Those of the chart, which may stand in what it says itself."""
 
 
-class _OncePerCall:
-    """Picks the warnings out of the lines of one call: Helm repeats them for every request that it makes."""
-
-    def __init__(self, tell: Callable[[str], None]) -> None:
-        self._tell = tell
-        self._told: set[str] = set()
-
-    def take(self, line: str) -> None:
-        text = messages.warning_text(line)
-        if text is not None and text not in self._told:
-            self._told.add(text)
-            self._tell(text)
-
-
 class Helm:
     """A helm binary, the cluster it works on, and how it is started.
 
@@ -88,8 +74,9 @@ class Helm:
         self._target = target
         self._environ = child_environment(environ, target, self.workspace)
         self._programs = programs
-        self._on_warning = on_warning
-        self._told: set[str] = set()
+        self.warn = on_warning
+        """Hands on a warning about a module's release."""
+        self._said: set[str] = set()
 
     async def run(
         self, call: Call, arguments: Sequence[str], timeout: float, capture_stdout: int | None = None
@@ -99,12 +86,12 @@ class Helm:
         ``timeout`` is in seconds. Raises :class:`helm_errors.HelmError` with Helm's own message when it
         fails, and :class:`helm_errors.HelmTimeoutError` when it does not end in time.
         """
-        warnings = _OncePerCall(lambda text: self._warn(call, text))
+        said: set[str] = set()
         result = await self._programs.run(
             [self.binary.path, *arguments, *_target_flags(self._target)],
             env=self._environ,
             timeout=timeout,
-            on_stderr_line=warnings.take,
+            on_stderr_line=lambda line: self._read(line, call, said),
             capture_stdout=capture_stdout,
             capture_stderr=_STDERR_BYTES,
         )
@@ -115,20 +102,17 @@ class Helm:
         if result.exit_code != 0:
             error, only_for_the_log = await asyncio.to_thread(_explained, call, arguments[0], result)
             if only_for_the_log:
-                self._on_warning(call.module, only_for_the_log)
+                self.warn(call.module, only_for_the_log)
             raise error
         return result
 
-    def warn(self, module: names.ModuleName, text: str) -> None:
-        """Hand on a warning about the module's release."""
-        self._on_warning(module, text)
-
-    def _warn(self, call: Call, text: str) -> None:
-        if text in self._told:
+    def _read(self, line: str, call: Call, said: set[str]) -> None:
+        """Hand on a line that is a warning: Helm repeats them for every request that it makes."""
+        text = messages.warning_text(line)
+        if text is None or text in said or text in self._said:
             return
-        if text.startswith(_ABOUT_THE_KUBECONFIG):
-            self._told.add(text)
-        self._on_warning(call.module, call.redact(text))
+        (self._said if text.startswith(_ABOUT_THE_KUBECONFIG) else said).add(text)
+        self.warn(call.module, call.redact(text))
 
 
 def time_limit(step: float) -> float:

@@ -6,38 +6,47 @@ from collections.abc import Mapping
 from typing import Final
 
 from addon_operator.helm import command, helm_errors
+from addon_operator.helm.charts import inputs
+from addon_operator.helm.releases import release_types
 from addon_operator.kernel import durations
 
 _MANIFEST_BYTES: Final = 64 * 1024 * 1024
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class TemplateRequest:
-    """What is rendered."""
+class Files:
+    """The chart and the values as Helm reads them."""
 
     chart: pathlib.Path
     values: pathlib.Path
-    kube_version: str
-    """Such as ``v1.36.3``."""
-    api_versions: frozenset[str]
-    """Those of the cluster, if the chart asks for them; they make a long command line."""
-    with_lookup: bool
-    """Whether the chart looks objects up, so that it has to speak with the cluster."""
-    timeout: float
-    """Seconds."""
-    is_upgrade: bool = True
-    """Whether it is rendered as an upgrade would, or as the first install."""
 
 
-async def template(helm: command.Helm, call: command.Call, request: TemplateRequest) -> bytes:
-    """Render the manifest, hooks included.
+async def template(
+    helm: command.Helm,
+    call: command.Call,
+    files: Files,
+    cluster: inputs.Capabilities,
+    timeout: float,
+    *,
+    with_lookup: bool = False,
+    is_upgrade: bool = True,
+) -> bytes:
+    """Render the manifest, hooks included, as an upgrade would or the first install.
 
+    Versions of the API make a long command line: ``cluster`` has them only for a chart that asks for them.
+    ``with_lookup`` lets the chart ask the cluster for objects. ``timeout`` is in seconds.
     Raises :class:`helm_errors.HelmError` when Helm fails or the manifest is beyond any size that could be
     stored.
     """
-    result = await helm.run(
-        call, _template_arguments(call, request), request.timeout, capture_stdout=_MANIFEST_BYTES
-    )
+    arguments = ["template", call.module, str(files.chart), "--values", str(files.values), "--skip-crds"]
+    arguments += ["--disable-openapi-validation", "--kube-version", cluster.kube_version]
+    if is_upgrade:
+        arguments.append("--is-upgrade")
+    for version in sorted(cluster.api_versions):
+        arguments += ["--api-versions", version]
+    if with_lookup:
+        arguments.append("--dry-run=server")
+    result = await helm.run(call, arguments, timeout, capture_stdout=_MANIFEST_BYTES)
     if result.stdout_is_cut or result.stdout is None:
         raise helm_errors.HelmError(
             call.module,
@@ -47,80 +56,36 @@ async def template(helm: command.Helm, call: command.Call, request: TemplateRequ
     return result.stdout
 
 
-def _template_arguments(call: command.Call, request: TemplateRequest) -> list[str]:
-    arguments = [
-        "template",
-        call.module,
-        str(request.chart),
-        "--values",
-        str(request.values),
-        "--skip-crds",
-        "--disable-openapi-validation",
-        "--kube-version",
-        request.kube_version,
-    ]
-    if request.is_upgrade:
-        arguments.append("--is-upgrade")
-    for version in sorted(request.api_versions):
-        arguments += ["--api-versions", version]
-    if request.with_lookup:
-        arguments.append("--dry-run=server")
-    return arguments
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class UpgradeRequest:
-    """What is installed."""
-
-    chart: pathlib.Path
-    values: pathlib.Path
-    labels: Mapping[str, str]
-    """Labels that Helm saves with the revision."""
-    validate: bool
-    """Whether Helm checks the manifest against the OpenAPI schemas of the cluster first."""
-    history_max: int
-    """Revisions that are kept; 0 for all."""
-    timeout: float
-    """Seconds for each single step of Helm, such as one hook."""
-    take_ownership: bool = False
-    """Whether objects that exist already become the release's; else Helm refuses that."""
-
-
-async def upgrade(helm: command.Helm, call: command.Call, request: UpgradeRequest) -> None:
+async def upgrade(
+    helm: command.Helm,
+    call: command.Call,
+    files: Files,
+    options: release_types.Options,
+    labels: Mapping[str, str],
+    *,
+    validate: bool,
+    take_ownership: bool = False,
+) -> None:
     """Install the release or upgrade it.
 
     Fields that somebody else has set are overwritten, with Helm 3 and 4 alike: the chart says what they are.
-    ``crds/`` of the chart is not Helm's business.
+    ``crds/`` of the chart is not Helm's business. ``labels`` are saved with the revision. With ``validate``
+    Helm checks the manifest against the OpenAPI schemas of the cluster first. With ``take_ownership`` objects
+    that exist already become the release's; else Helm refuses that.
     Raises :class:`.HelmError` when Helm fails.
     """
-    await helm.run(call, _upgrade_arguments(helm, call, request), command.time_limit(request.timeout))
-
-
-def _upgrade_arguments(helm: command.Helm, call: command.Call, request: UpgradeRequest) -> list[str]:
-    arguments = [
-        "upgrade",
-        call.module,
-        str(request.chart),
-        "--install",
-        "--values",
-        str(request.values),
-        "--reset-values",
-        "--skip-crds",
-        "--history-max",
-        str(request.history_max),
-        "--timeout",
-        durations.text_of(request.timeout),
-        "--labels",
-        ",".join(f"{key}={value}" for key, value in sorted(request.labels.items())),
-    ]
-    if request.take_ownership:
+    arguments = ["upgrade", call.module, str(files.chart), "--install", "--values", str(files.values)]
+    arguments += ["--reset-values", "--skip-crds", "--history-max", str(options.history_max)]
+    arguments += ["--timeout", durations.text_of(options.timeout)]
+    arguments += ["--labels", ",".join(f"{key}={value}" for key, value in sorted(labels.items()))]
+    if take_ownership:
         arguments.append("--take-ownership")
-    if not request.validate:
+    if not validate:
         arguments.append("--disable-openapi-validation")
     if helm.binary.major >= 4:
         # Helm 3 overwrites the chart's fields whoever set them; server-side apply does so only by force.
         arguments += ["--server-side=true", "--force-conflicts"]
-    return arguments
+    await helm.run(call, arguments, command.time_limit(options.timeout))
 
 
 async def uninstall(

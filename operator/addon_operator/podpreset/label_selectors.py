@@ -4,21 +4,11 @@ Source: "Labels and Selectors" of the Kubernetes documentation; held to what the
 selector of a NetworkPolicy.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
-
-from addon_operator.podpreset import formats, schema
-from addon_operator.podpreset.schema import Field, Kind, ListOf, MapOf, Struct
+from typing import Any, TypeAlias
 
 Labels: TypeAlias = Mapping[str, str]
-
-SETS: Final = ("In", "NotIn")
-OPERATORS: Final = (*SETS, "Exists", "DoesNotExist")
-
-EMPTY: Final = "must not be empty: give matchLabels or matchExpressions"
-VALUES_REQUIRED: Final = "must be specified when operator is In or NotIn"
-VALUES_FORBIDDEN: Final = "may not be specified when operator is Exists or DoesNotExist"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +17,7 @@ class Requirement:
 
     key: str
     operator: str
-    """One of :data:`OPERATORS`."""
+    """``In``, ``NotIn``, ``Exists`` or ``DoesNotExist``."""
     values: frozenset[str] = frozenset()
 
     def matches(self, labels: Labels) -> bool:
@@ -54,50 +44,8 @@ class Selector:
         return all(requirement.matches(labels) for requirement in self.requirements)
 
 
-def _values_rule(expression: Mapping[str, Any], path: str) -> Iterator[str]:
-    given = bool(expression.get("values"))
-    if expression["operator"] in SETS and not given:
-        yield f"{path}.values: {VALUES_REQUIRED}"
-    if expression["operator"] not in SETS and given:
-        yield f"{path}.values: {VALUES_FORBIDDEN}"
-
-
-def _value_formats(expression: Mapping[str, Any], path: str) -> Iterator[str]:
-    for index, value in enumerate(expression.get("values", ())):
-        yield from formats.LABEL_VALUE.problems(value, f"{path}.values[{index}]")
-
-
-def _not_empty(selector: Mapping[str, Any], path: str) -> Iterator[str]:
-    if not selector.get("matchLabels") and not selector.get("matchExpressions"):
-        yield f"{path}: {EMPTY}"
-
-
-EXPRESSION: Final = Struct(
-    {
-        "key": Field(Kind.TEXT, required=True, format=formats.LABEL_KEY),
-        "operator": Field(Kind.TEXT, required=True, choices=OPERATORS),
-        "values": Field(ListOf(Kind.TEXT)),
-    },
-    rules=(_values_rule, _value_formats),
-)
-_FIELDS: Final = {
-    "matchLabels": Field(MapOf(Kind.TEXT, formats.LABEL_KEY, formats.LABEL_VALUE)),
-    "matchExpressions": Field(ListOf(EXPRESSION)),
-}
-LABEL_SELECTOR: Final = Struct(_FIELDS)
-"""The shape of any label selector."""
-POD_SELECTOR: Final = Struct(_FIELDS, rules=(_not_empty,))
-"""The shape of a PodPreset's selector, which has to say something."""
-
-
-def problems(selector: object, path: str) -> Iterator[str]:
-    """What is wrong with a PodPreset's selector as it was written, one sentence each."""
-    given = schema.prune(POD_SELECTOR, selector) if isinstance(selector, Mapping) else selector
-    yield from schema.problems(POD_SELECTOR, given, path)
-
-
 def compile_selector(selector: Mapping[str, Any]) -> Selector:
-    """The selector of a mapping in which :func:`problems` finds nothing."""
+    """Return the selector of a mapping that is valid."""
     pairs = (selector.get("matchLabels") or {}).items()
     equal = [Requirement(key, "In", frozenset({value})) for key, value in pairs]
     expressions = selector.get("matchExpressions") or []

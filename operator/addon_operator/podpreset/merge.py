@@ -6,11 +6,11 @@ Source: "Conflicts" and "Behavior" of the PodPreset design, with the merge rules
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias, TypedDict
+from typing import Any, Final, TypedDict
 
 from addon_operator.documents import json_pointers
 from addon_operator.kernel import errors, json_types
-from addon_operator.podpreset import env_sources, model, selection
+from addon_operator.podpreset import crd, env_sources, model, selection
 
 PRESETS_MAX: Final = 1000
 """How many presets may match one pod."""
@@ -127,23 +127,21 @@ def inject(
     return Injection((*target.patch(), *_annotation_patch(pod, applied)), tuple(applied))
 
 
-_Canonical: TypeAlias = Callable[[model.Entry], model.Entry]
-
-
 class _Entries:
-    """A list in which an entry is compared with the last one of its key."""
+    """A list of a pod or container, in which an entry is compared with the last one of its key."""
 
-    __slots__ = ("_canonical", "_compared", "_last", "_path", "_started", "added")
+    __slots__ = ("_compared", "_last", "_part", "_path", "_started", "added")
 
     def __init__(
         self,
         path: str,
-        entries: Collection[model.Entry],
+        owner: Mapping[str, Any],
+        part: str,
         key: Callable[[model.Entry], Hashable],
-        canonical: _Canonical,
     ) -> None:
-        self._path = path
-        self._canonical = canonical
+        entries = owner.get(part) or ()
+        self._path = f"{path}/{part}"
+        self._part = part
         self._last = {key(entry): entry for entry in entries}
         # Entries that were compared, in the form for it: many presets may be compared with one large entry.
         self._compared: dict[Hashable, model.Entry] = {}
@@ -160,7 +158,7 @@ class _Entries:
             self.added.append(addition.entry)
             return True
         if key not in self._compared:
-            self._compared[key] = self._canonical(found)
+            self._compared[key] = crd.canonical(self._part, found)
         return self._compared[key] == addition.canonical
 
     def patch(self) -> Iterator[PatchOperation]:
@@ -205,7 +203,7 @@ class _Mounts:
     def _mounted(self, path: object) -> set[Hashable]:
         """What is mounted at a path, in the form in which it is compared."""
         if path not in self._compared:
-            self._compared[path] = {_frozen(model.canonical_mount(mount)) for mount in self._here[path]}
+            self._compared[path] = {_frozen(crd.canonical("volumeMounts", one)) for one in self._here[path]}
         return self._compared[path]
 
     def patch(self) -> Iterator[PatchOperation]:
@@ -224,13 +222,8 @@ class _Container:
         sides: Sequence[env_sources.Side],
         known: env_sources.KnownKeys,
     ) -> None:
-        self._env = _Entries(f"{path}/env", container.get("env") or (), _name_of, model.canonical_env)
-        self._env_from = _Entries(
-            f"{path}/envFrom",
-            container.get("envFrom") or (),
-            model.env_from_key,
-            model.canonical_env_from,
-        )
+        self._env = _Entries(path, container, "env", _name_of)
+        self._env_from = _Entries(path, container, "envFrom", model.env_from_key)
         self._mounts = _Mounts(f"{path}/volumeMounts", container.get("volumeMounts") or ())
         self._clashes = env_sources.Sides(env_sources.container_side(container), sides).clashes(known)
 
@@ -275,7 +268,7 @@ class _Pod:
             for field in env_sources.CONTAINER_LISTS
             for index, container in enumerate(spec.get(field) or ())
         ]
-        self._volumes = _Entries("/spec/volumes", spec.get("volumes") or (), _name_of, model.canonical_volume)
+        self._volumes = _Entries("/spec", spec, "volumes", _name_of)
 
     def merge(self, number: int, preset: model.Preset) -> Iterator[str]:
         """Add what fits of a preset, the one of this number, and tell what does not."""

@@ -5,13 +5,13 @@ an identical Secret volume would look like a conflict. Nothing of it is ever wri
 """
 
 import datetime as dt
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
+import functools
+from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, NewType, TypeAlias
 
 from addon_operator.kernel import json_types
-from addon_operator.podpreset import core_types, label_selectors, schema, volume_types
-from addon_operator.podpreset.schema import Field, ListOf, Struct
+from addon_operator.podpreset import crd, label_selectors, schema, volume_types
 
 Entry: TypeAlias = Mapping[str, Any]
 """A variable, an envFrom source, a volume or a mount as decoded JSON."""
@@ -37,26 +37,6 @@ class EnvFromKey(NamedTuple):
     """``None`` for an entry without a source, which the API server refuses."""
 
 
-def canonical_env(entry: Entry) -> Entry:
-    """A variable, comparable."""
-    return schema.canonical(core_types.ENV_VAR, entry)
-
-
-def canonical_env_from(entry: Entry) -> Entry:
-    """An envFrom entry, comparable."""
-    return schema.canonical(core_types.ENV_FROM_SOURCE, entry)
-
-
-def canonical_volume(entry: Entry) -> Entry:
-    """A volume, comparable."""
-    return schema.canonical(volume_types.VOLUME, entry)
-
-
-def canonical_mount(entry: Entry) -> Entry:
-    """A mount, comparable."""
-    return schema.canonical(core_types.VOLUME_MOUNT, entry)
-
-
 def env_from_key(entry: Entry) -> EnvFromKey:
     """Prefix and source of an envFrom entry."""
     prefix = entry.get("prefix") or ""
@@ -75,10 +55,6 @@ PLURAL: Final = "podpresets"
 
 PresetName = NewType("PresetName", str)
 """Name of a PodPreset in its namespace."""
-
-NOTHING_TO_INJECT: Final = "must specify at least one of env, envFrom, or volumes with volumeMounts"
-NO_SUCH_VOLUME: Final = "names a volume that this preset does not have"
-NO_MOUNT: Final = "is mounted by no volumeMount of this preset"
 
 _LAST: Final = dt.datetime.max.replace(tzinfo=dt.UTC)
 
@@ -135,6 +111,11 @@ class InvalidPreset:
     """One sentence each, beginning with the path of the field; never empty."""
 
 
+@functools.cache
+def _object() -> schema.Shape:
+    return schema.Shape(schema.Kind.OBJECT, {"spec": crd.spec()}, required=["spec"])
+
+
 def parse(
     preset: json_types.KubernetesObject, allowed: Collection[str] = volume_types.SOURCE_NAMES
 ) -> Preset | InvalidPreset:
@@ -146,8 +127,8 @@ def parse(
     metadata = preset.get("metadata")
     if not isinstance(metadata, Mapping):
         metadata = {}
-    given = schema.prune(_OBJECT, preset)
-    reasons = tuple(schema.problems(_OBJECT, given, "")) or _forbidden_volumes(given["spec"], allowed)
+    given = schema.prune(_object(), preset)
+    reasons = tuple(schema.problems(_object(), given, "")) or _forbidden_volumes(given["spec"], allowed)
     return _invalid(metadata, reasons) if reasons else _preset(metadata, given["spec"])
 
 
@@ -180,19 +161,16 @@ def _preset(metadata: Mapping[str, Any], spec: Mapping[str, Any]) -> Preset:
         created=_time(metadata.get("creationTimestamp")),
         deleting=metadata.get("deletionTimestamp") is not None,
         selector=label_selectors.compile_selector(spec["selector"]),
-        env=_additions([_text_value(one) for one in spec.get("env", ())], _entry_name, canonical_env),
-        env_from=_additions(spec.get("envFrom", ()), env_from_key, canonical_env_from),
-        volumes=_additions(spec.get("volumes", ()), _entry_name, canonical_volume),
-        volume_mounts=_additions(spec.get("volumeMounts", ()), _mount_path, canonical_mount),
+        env=_additions(spec, "env", _entry_name),
+        env_from=_additions(spec, "envFrom", env_from_key),
+        volumes=_additions(spec, "volumes", _entry_name),
+        volume_mounts=_additions(spec, "volumeMounts", _mount_path),
     )
 
 
-def _additions(
-    entries: "list[dict[str, Any]] | tuple[()]",
-    key: Callable[[Entry], Hashable],
-    canonical: Callable[[Entry], Entry],
-) -> tuple[Addition, ...]:
-    return tuple(Addition(key(entry), entry, canonical(entry), _size(entry)) for entry in entries)
+def _additions(spec: Mapping[str, Any], part: str, key: Callable[[Entry], Hashable]) -> tuple[Addition, ...]:
+    entries = [_text_value(one) if part == "env" else one for one in spec.get(part, ())]
+    return tuple(Addition(key(one), one, crd.canonical(part, one), _size(one)) for one in entries)
 
 
 def _size(value: object) -> int:
@@ -232,33 +210,3 @@ def _time(value: object) -> dt.datetime:
     except ValueError:
         return _LAST
     return parsed if parsed.tzinfo else parsed.replace(tzinfo=dt.UTC)
-
-
-def _volumes_and_mounts(spec: Mapping[str, Any], path: str) -> Iterator[str]:
-    volumes = [volume["name"] for volume in spec.get("volumes", ())]
-    mounts = [mount["name"] for mount in spec.get("volumeMounts", ())]
-    for index, name in enumerate(mounts):
-        if name not in volumes:
-            yield f'{path}.volumeMounts[{index}].name: "{name}" {NO_SUCH_VOLUME}'
-    for index, name in enumerate(volumes):
-        if name not in mounts:
-            yield f'{path}.volumes[{index}].name: "{name}" {NO_MOUNT}'
-
-
-def _something_to_inject(spec: Mapping[str, Any], path: str) -> Iterator[str]:
-    if not any(spec.get(name) for name in ("env", "envFrom", "volumes", "volumeMounts")):
-        yield f"{path}: {NOTHING_TO_INJECT}"
-
-
-SPEC: Final = Struct(
-    {
-        "selector": Field(label_selectors.POD_SELECTOR, required=True),
-        "env": Field(ListOf(core_types.ENV_VAR)),
-        "envFrom": Field(ListOf(core_types.ENV_FROM_SOURCE)),
-        "volumes": Field(ListOf(volume_types.VOLUME, unique="name")),
-        "volumeMounts": Field(ListOf(core_types.VOLUME_MOUNT, unique="mountPath")),
-    },
-    rules=(_something_to_inject, _volumes_and_mounts),
-)
-"""The shape of a PodPreset's ``spec``."""
-_OBJECT: Final = Struct({"spec": Field(SPEC, required=True)})

@@ -4,58 +4,68 @@ For pods that were written by hand and have not been through an API server.
 Source: the core/v1 API of Kubernetes 1.37, where the names of a pod's variables may be any printable ASCII.
 """
 
+import dataclasses
+import functools
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from addon_operator.podpreset import core_types, formats, schema, volume_types
-from addon_operator.podpreset.schema import Field, Kind, ListOf, MapOf, Struct
+from addon_operator.podpreset import crd, schema
+from addon_operator.podpreset.schema import Kind, Shape
 
-_TEXTS: Final = MapOf(Kind.TEXT)
-_ENV_VAR: Final = Struct(
+_TEXT: Final = Shape(Kind.TEXT)
+_TEXTS: Final = Shape(Kind.LIST, values=_TEXT)
+_TEXT_MAP: Final = Shape(Kind.OBJECT, values=_TEXT)
+_VARIABLE: Final = Shape(
+    Kind.TEXT, rules=(crd.text_rule("must be printable ASCII without '='", ["[ -<>-~]+"]),)
+)
+_METADATA: Final = Shape(
+    Kind.OBJECT,
     {
-        **core_types.ENV_VAR.fields,
-        "name": core_types.named(formats.PRINTABLE_ENV_NAME),
-        "value": core_types.TEXT,
+        "name": _TEXT,
+        "generateName": _TEXT,
+        "namespace": _TEXT,
+        "labels": _TEXT_MAP,
+        "annotations": _TEXT_MAP,
     },
-    rules=core_types.ENV_VAR.rules,
 )
-_ENV_FROM_SOURCE: Final = Struct(
-    {
-        **core_types.ENV_FROM_SOURCE.fields,
-        "prefix": core_types.named(formats.PRINTABLE_ENV_NAME, required=False),
-    },
-    rules=core_types.ENV_FROM_SOURCE.rules,
-)
-_CONTAINER: Final = Struct(
-    {
-        "name": core_types.named(formats.DNS_LABEL),
-        "command": core_types.TEXTS,
-        "args": core_types.TEXTS,
-        "env": Field(ListOf(_ENV_VAR)),
-        "envFrom": Field(ListOf(_ENV_FROM_SOURCE)),
-        "volumeMounts": Field(ListOf(core_types.VOLUME_MOUNT, unique="mountPath")),
-    }
-)
-_METADATA: Final = Struct(
-    {
-        "name": core_types.TEXT,
-        "generateName": core_types.TEXT,
-        "namespace": core_types.TEXT,
-        "labels": Field(_TEXTS),
-        "annotations": Field(_TEXTS),
-    }
-)
-_SPEC: Final = Struct(
-    {
-        "containers": Field(ListOf(_CONTAINER, unique="name"), required=True),
-        "initContainers": Field(ListOf(_CONTAINER, unique="name")),
-        "volumes": Field(ListOf(volume_types.VOLUME, unique="name")),
-        "enableServiceLinks": core_types.BOOLEAN,
-    }
-)
-_POD: Final = Struct({"metadata": Field(_METADATA), "spec": Field(_SPEC, required=True)})
+
+
+def _with_fields(shape: Shape, **fields: Shape) -> Shape:
+    return dataclasses.replace(shape, fields={**shape.fields, **fields})
+
+
+def _list(shape: Shape, unique: str | None = None) -> Shape:
+    return Shape(Kind.LIST, values=shape, unique=unique)
+
+
+@functools.cache
+def _pod() -> Shape:
+    container = Shape(
+        Kind.OBJECT,
+        {
+            "name": crd.entry("volumes").fields["name"],
+            "command": _TEXTS,
+            "args": _TEXTS,
+            "env": _list(_with_fields(crd.entry("env"), name=_VARIABLE, value=_TEXT)),
+            "envFrom": _list(_with_fields(crd.entry("envFrom"), prefix=_VARIABLE)),
+            "volumeMounts": _list(crd.entry("volumeMounts"), "mountPath"),
+        },
+        required=["name"],
+    )
+    containers = _list(container, "name")
+    spec = Shape(
+        Kind.OBJECT,
+        {
+            "containers": containers,
+            "initContainers": containers,
+            "volumes": _list(crd.entry("volumes"), "name"),
+            "enableServiceLinks": Shape(Kind.BOOLEAN),
+        },
+        required=["containers"],
+    )
+    return Shape(Kind.OBJECT, {"metadata": _METADATA, "spec": spec}, required=["spec"])
 
 
 def problems(pod: Mapping[str, Any]) -> Iterator[str]:
-    """What keeps a pod from being looked at, one sentence each, each beginning with the path of the field."""
-    yield from schema.problems(_POD, schema.prune(_POD, pod), "")
+    """Say what keeps a pod from being looked at, one sentence each, each beginning with the path."""
+    yield from schema.problems(_pod(), schema.prune(_pod(), pod), "")

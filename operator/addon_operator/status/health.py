@@ -95,7 +95,7 @@ class OperatorStatus:
             return self.admission_unready_reason()
         if self._engine is None and self._leader is None:
             return self._waits_for() or "the operator is starting"
-        if (first := self._unmet_condition() or _first(self._needed_for_work)) is not None:
+        if (first := _first(self._conditions) or _first(self._needed_for_work)) is not None:
             return first
         if self._engine is None or self._engine.converger.first_done.is_set():
             return None
@@ -118,10 +118,7 @@ class OperatorStatus:
         """Why pods cannot be admitted now, or ``None``, regardless of the first converge."""
         if self._stopping:
             return "the operator is stopping"
-        return self._unmet_condition() if self._admits else "the operator is starting"
-
-    def _unmet_condition(self) -> str | None:
-        return _first(self._conditions)
+        return _first(self._conditions) if self._admits else "the operator is starting"
 
     def page(self) -> str:
         """The status page."""

@@ -7,7 +7,7 @@ when there is a reason to.
 import asyncio
 import contextlib
 import dataclasses
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Final
 
 import orjson
@@ -62,7 +62,10 @@ async def serving(
             settings_.listen_address, settings_.listen_port, CONNECTIONS.backlog
         )
     except OSError as error:
-        raise _listen_error(error, settings_.listen_address, settings_.listen_port) from error
+        place = f"{settings_.listen_address} port {settings_.listen_port}"
+        raise SiteListenError(
+            f"cannot listen on {place}: {listening.reason(error)}; {_HOW_TO_MOVE}"
+        ) from error
     served = connections.Connections(
         application(registry, status),
         CONNECTIONS,
@@ -77,19 +80,14 @@ async def serving(
         await served.stop()
 
 
-def _listen_error(error: OSError, address: str, port: int) -> SiteListenError:
-    reason = listening.reason(error)
-    return SiteListenError(f"cannot listen on {address} port {port}: {reason}; {_HOW_TO_MOVE}")
-
-
 def application(registry: metrics.Metrics, status: health.OperatorStatus) -> web.Application:
     """The routes."""
     handlers = _SiteHandlers(registry, status)
     app = web.Application()
     app.router.add_get("/metrics", handlers.metrics)
-    app.router.add_get("/healthz", handlers.healthz)
-    app.router.add_get("/readyz", handlers.readyz)
-    app.router.add_get("/readyz/admission", handlers.readyz_admission)
+    app.router.add_get("/healthz", _probe(status.unhealthy_reason))
+    app.router.add_get("/readyz", _probe(status.unready_reason))
+    app.router.add_get("/readyz/admission", _probe(status.admission_unready_reason))
     app.router.add_get("/status/converge", handlers.converge)
     app.router.add_get("/discovery", handlers.discovery)
     app.router.add_get("/", handlers.page)
@@ -144,15 +142,6 @@ class _SiteHandlers:
     async def discovery(self, request: web.Request) -> web.Response:
         return web.Response(text=endpoints(request.app))
 
-    async def healthz(self, _: web.Request) -> web.Response:
-        return _probe(self._status.unhealthy_reason)
-
-    async def readyz(self, _: web.Request) -> web.Response:
-        return _probe(self._status.unready_reason)
-
-    async def readyz_admission(self, _: web.Request) -> web.Response:
-        return _probe(self._status.admission_unready_reason)
-
     async def converge(self, request: web.Request) -> web.Response:
         state, tasks = self._status.converge()
         if request.query.get("output") == "json":
@@ -160,11 +149,12 @@ class _SiteHandlers:
         return web.Response(text="".join(f"{line}\n" for line in _lines(state, tasks)))
 
 
-def _probe(reason: Callable[[], str | None]) -> web.Response:
-    text = reason()
-    if text is None:
-        return web.Response(text="ok\n")
-    return web.Response(status=503, text=f"{text}\n")
+def _probe(reason: Callable[[], str | None]) -> Callable[[web.Request], Awaitable[web.Response]]:
+    async def answer(_: web.Request) -> web.Response:
+        text = reason()
+        return web.Response(text="ok\n") if text is None else web.Response(status=503, text=f"{text}\n")
+
+    return answer
 
 
 def _lines(state: str, tasks: int) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ import contextlib
 from typing import Final
 
 from addon_operator.aio import waiting, warn_once
+from addon_operator.documents import own_manifests
 from addon_operator.kernel import errors as kernel_errors
 from addon_operator.kube.client import api_errors, client
 from addon_operator.kube.objects import crds
@@ -52,7 +53,7 @@ class ModuleDefinition:
         :class:`.KubernetesError`: ``Forbidden`` without the right to apply it.
         """
         try:
-            await crds.apply_own(self._kube, crds.MODULES)
+            await crds.apply_own(self._kube, own_manifests.MODULES)
         except api_errors.Forbidden as error:
             if await self._is_without_namespaces():
                 raise InTheWayError(str(error), may_apply=False) from None
@@ -60,7 +61,7 @@ class ModuleDefinition:
         except api_errors.Invalid:
             # Perhaps because of the scope: a definition that is wrong otherwise is refused again.
             await self._remove_older()
-            await crds.apply_own(self._kube, crds.MODULES)
+            await crds.apply_own(self._kube, own_manifests.MODULES)
 
     async def _is_without_namespaces(self) -> bool:
         """Whether Modules are served as objects of the cluster, which everybody may ask."""

@@ -15,7 +15,7 @@ from typing import Any, Final
 from addon_operator.aio import waiting, warn_once
 from addon_operator.engine import state
 from addon_operator.helm.releases import release_types
-from addon_operator.kernel import clock, names
+from addon_operator.kernel import names
 from addon_operator.kube.client import api_errors, client, paths
 from addon_operator.kube.objects import events
 from addon_operator.status import module_definition, module_status
@@ -61,7 +61,7 @@ class _Stored:
 
 
 class ModuleStatusWriter:
-    """Is told of modules by the engine, which never waits for it."""
+    """Takes changes of modules from the engine, which never waits for it."""
 
     def __init__(
         self,
@@ -71,8 +71,7 @@ class ModuleStatusWriter:
         log: warn_once.Log,
         *,
         known: Callable[[], Collection[str]],
-        time: clock.Clock,
-        sleep: waiting.Sleep = asyncio.sleep,
+        time: waiting.Time,
     ) -> None:
         """``known`` gives the names of all modules on disk, ``namespace`` is where the objects are."""
         self._kube = kube
@@ -80,9 +79,9 @@ class ModuleStatusWriter:
         self._namespace = namespace
         self._log = log
         self._known = known
-        self._clock = time
-        self._sleep = sleep
-        self._definition = module_definition.ModuleDefinition(kube, log, sleep=sleep)
+        self._collection = paths.of(module_status.API_VERSION, module_status.PLURAL, namespace=namespace)
+        self._time = time
+        self._definition = module_definition.ModuleDefinition(kube, log, sleep=time.sleep)
         self._trouble = warn_once.WarnOnce(log)
         self._states: dict[str, state.ModuleState] = {}
         self._releases: dict[str, module_status.ShownRelease] = {}
@@ -153,7 +152,7 @@ class ModuleStatusWriter:
         for _ in range(_SERVED_ATTEMPTS):
             with contextlib.suppress(api_errors.NotFound):
                 return await self._list()
-            await self._sleep(_SERVED_PAUSE_SECONDS)
+            await self._time.sleep(_SERVED_PAUSE_SECONDS)
         return await self._list()
 
     async def run(self) -> None:
@@ -161,11 +160,11 @@ class ModuleStatusWriter:
         while True:
             pause = await self.turn()
             if pause:
-                await self._sleep(pause)
+                await self._time.sleep(pause)
             else:
-                await self._sleep(PAUSE_SECONDS)
+                await self._time.sleep(PAUSE_SECONDS)
                 await waiting.wait_within(self._changed, RESYNC_SECONDS)
-                await self._sleep(GATHER_SECONDS)
+                await self._time.sleep(GATHER_SECONDS)
 
     async def turn(self) -> float:
         """Write what waits, after a look at all objects when that is due; seconds to rest after trouble."""
@@ -203,7 +202,7 @@ class ModuleStatusWriter:
             await self.turn()
 
     def _is_sync_due(self) -> bool:
-        return self._synced_at is None or self._clock.monotonic() - self._synced_at >= RESYNC_SECONDS
+        return self._synced_at is None or self._time.monotonic() - self._synced_at >= RESYNC_SECONDS
 
     async def _sync(self) -> None:
         """Look at what is stored, mark what has to be written, and delete what nobody needs."""
@@ -214,7 +213,7 @@ class ModuleStatusWriter:
             if name not in known and stored.is_kept:
                 await self._delete(name, stored)
         self._dirty.update(dict.fromkeys(self._states))
-        self._synced_at = self._clock.monotonic()
+        self._synced_at = self._time.monotonic()
 
     async def _listed(self) -> client.ObjectList:
         try:
@@ -225,9 +224,7 @@ class ModuleStatusWriter:
             return await self._served()
 
     async def _list(self) -> client.ObjectList:
-        return await self._kube.list_all(
-            paths.of(module_status.API_VERSION, module_status.PLURAL, namespace=self._namespace)
-        )
+        return await self._kube.list_all(self._collection)
 
     async def _delete(self, name: str, stored: _Stored) -> None:
         with contextlib.suppress(api_errors.NotFound, api_errors.Conflict):
@@ -264,12 +261,11 @@ class ModuleStatusWriter:
             self._releases.get(name),
             stored.status,
             stored.generation,
-            self._clock.time(),
+            self._time.time(),
         )
         if not module_status.is_stored(wanted, stored.status):
             body = self._body(name) | {"status": wanted}
-            path = self._path(name, "status")
-            self._keep(name, await self._kube.apply(path, body, force=True))
+            self._keep(name, await self._kube.apply(f"{self._path(name)}/status", body, force=True))
 
     def _keep(self, name: str, body: Mapping[str, Any]) -> _Stored:
         self._stored[name] = _Stored.of(body)
@@ -292,14 +288,8 @@ class ModuleStatusWriter:
         for reason, text in self._to_tell.pop(name, {}):
             self._recorder.record(about, "Warning", reason, text)
 
-    def _path(self, name: str, subresource: str | None = None) -> str:
-        return paths.of(
-            module_status.API_VERSION,
-            module_status.PLURAL,
-            namespace=self._namespace,
-            name=name,
-            subresource=subresource,
-        )
+    def _path(self, name: str) -> str:
+        return f"{self._collection}/{name}"
 
     def _body(self, name: str) -> dict[str, Any]:
         return {

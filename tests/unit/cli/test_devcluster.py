@@ -46,7 +46,7 @@ class Terminal:
         where.make()
         own = daemons.ProcessTable().identify(os.getpid())
         assert own is not None
-        parts = {"etcd": state.Component(own, ("etcd",))}
+        parts = {"etcd": state.StartedProgram(own, ("etcd",))}
         ports = controlplane.Ports(6443, 2379, 2380)
         state.save(where.state, state.ClusterState("v1.36.3", "ready", ports, parts))
         return where

@@ -1,5 +1,8 @@
 """What every command has in common."""
 
+import subprocess
+import sys
+
 import pytest
 
 import addon_operator
@@ -61,3 +64,9 @@ def test_help_is_about_all_commands(capsys: pytest.CaptureFixture[str], option: 
     said = capsys.readouterr().out
     assert "Commands:" in said
     assert "  queue " in said
+
+
+def test_nothing_imports_structlog_before_what_it_takes_along_is_hidden() -> None:
+    look = "import sys, addon_operator.cli.main, addon_operator.cli.start; print('structlog' in sys.modules)"
+    told = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)
+    assert told.stdout == "False\n"

@@ -126,7 +126,7 @@ def make() -> World:
 
 def _hook_config() -> hook_config.HookConfig:
     return hook_config.HookConfig(
-        before_helm=10,
+        orders={hook_config.LifecycleBinding.BEFORE_HELM: 10},
         kubernetes=(
             bindings.KubernetesBinding("secret", name="secrets"),
             bindings.KubernetesBinding("Pod", name="pods"),

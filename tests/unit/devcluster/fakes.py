@@ -3,6 +3,7 @@
 import contextlib
 import pathlib
 from collections.abc import Iterator
+from typing import cast
 
 from addon_operator.devcluster import reporters
 from addon_operator.devcluster.binaries import components
@@ -30,10 +31,11 @@ replace (
 MODULE = "example.com/tool"
 
 
-class Recorder:
+class Recorder(reporters.Reporter):
     """A reporter that remembers what was said and counted."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.said: list[str] = []
         self.phases: list[tuple[str, str, int | None]] = []
         self.counted: list[int] = []
@@ -48,15 +50,19 @@ class Recorder:
     ) -> Iterator[reporters.Phase]:
         self.phases.append((subject, activity, total))
         self.counted.append(0)
-        yield self
+        yield cast("reporters.Phase", self)
 
     def advance(self, count: int = 1) -> None:
         self.counted[-1] += count
 
+    @property
+    def done(self) -> int:
+        return self.counted[-1]
+
     def describe(self, activity: str) -> None:
         self.described.append(activity)
 
-    def expect(self, activity: str, unit: str, total: int) -> None:
+    def expect(self, activity: str, unit: str, total: int | None) -> None:
         self.phases.append((unit, activity, total))
         self.counted.append(0)
 

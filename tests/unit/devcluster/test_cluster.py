@@ -4,13 +4,14 @@ import dataclasses
 import os
 import pathlib
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Final, Literal
 
 import pytest
 
 from addon_operator.devcluster import (
     cluster,
     errors,
+    handle,
     layout,
     locations,
     state,
@@ -26,11 +27,11 @@ PORTS = controlplane.Ports(1, 2, 3)
 SLEEPS = "exec sleep 60"
 
 
-class Source:
+class Source(binaries.BinaryStore):
     """Gives out scripts as binaries."""
 
     def __init__(self, directory: pathlib.Path) -> None:
-        self.directory = directory
+        self.programs = directory
         self.asked: list[set[str]] = []
         self.components: list[dict[str, set[str]]] = []
         self.scripts: dict[str, str] = {}
@@ -45,7 +46,7 @@ class Source:
             {wanted.component.name: {one.name for one in wanted.binaries()} for wanted in requests}
         )
         return {
-            name: fakes.write_program(self.directory / name, self.scripts.get(name, SLEEPS)) for name in names
+            name: fakes.write_program(self.programs / name, self.scripts.get(name, SLEEPS)) for name in names
         }
 
 
@@ -64,29 +65,29 @@ class Bench:
     def where(self) -> layout.Layout:
         return layout.Layout(self.root / ONE)
 
-    def up(self, **options: object) -> cluster.Cluster:
-        request = dataclasses.replace(cluster.Request(ONE), **options)  # type: ignore[arg-type]  # for brevity
+    def up(self, **options: object) -> handle.DevCluster:
+        request = dataclasses.replace(cluster.ClusterRequest(ONE), **options)  # type: ignore[arg-type]  # for brevity
         return self.manager.up(request, self.source)
 
     def processes(self) -> list[daemons.ProcessIdentity]:
         return self.table.marked(bootstrap.MARK, str(self.root / ONE))
 
-    def run(self, name: str) -> state.Component:
+    def run(self, name: str) -> state.StartedProgram:
         """A component that really runs."""
-        program = fakes.write_program(self.source.directory / name, SLEEPS)
+        program = fakes.write_program(self.source.programs / name, SLEEPS)
         env = {bootstrap.MARK: str(self.root / ONE), "PATH": os.environ["PATH"]}
         log = self.root / ONE / "log"
-        return state.Component(
+        return state.StartedProgram(
             daemons.start([str(program)], log=log, env=env, table=self.table), (str(program),)
         )
 
-    def ended(self) -> state.Component:
+    def ended(self) -> state.StartedProgram:
         """A component whose pid belongs to someone else by now."""
         own = self.table.identify(os.getpid())
         assert own is not None
-        return state.Component(dataclasses.replace(own, started=own.started + 1), ("etcd",))
+        return state.StartedProgram(dataclasses.replace(own, started=own.started + 1), ("etcd",))
 
-    def write(self, phase: state.Phase = "ready", **parts: state.Component) -> None:
+    def write(self, phase: Literal["starting", "ready"] = "ready", **parts: state.StartedProgram) -> None:
         self.root.joinpath(ONE).mkdir(parents=True, exist_ok=True)
         state.save(self.where().state, state.ClusterState("v1.36.3", phase, PORTS, parts))
 
@@ -114,7 +115,7 @@ def test_an_api_server_that_never_answers_is_reported_with_its_log(bench: Bench)
     machine = bootstrap.Machine(bench.table, bench.clock, lambda _: bench.clock.sleep(20))
     manager = cluster.ClusterManager(bench.root, bench.reporter, machine)
     with pytest.raises(errors.ComponentError, match=r"kube-apiserver was not ready within 90 s \(/readyz: "):
-        manager.up(cluster.Request(ONE), bench.source)
+        manager.up(cluster.ClusterRequest(ONE), bench.source)
     assert bench.processes() == []
 
 
@@ -141,7 +142,7 @@ def test_nothing_is_left_of_an_interrupted_start(bench: Bench) -> None:
     machine = bootstrap.Machine(bench.table, bench.clock, interrupt)
     manager = cluster.ClusterManager(bench.root, bench.reporter, machine)
     with pytest.raises(KeyboardInterrupt):
-        manager.up(cluster.Request(ONE), bench.source)
+        manager.up(cluster.ClusterRequest(ONE), bench.source)
     assert list(bench.root.iterdir()) == []
     assert bench.processes() == []
 
@@ -172,7 +173,9 @@ def test_another_version_builds_no_kubernetes_of_the_default_one(bench: Bench) -
 
 
 @pytest.mark.parametrize("phase", ["starting", "ready"])
-def test_what_still_runs_of_an_earlier_cluster_is_ended_first(bench: Bench, phase: state.Phase) -> None:
+def test_what_still_runs_of_an_earlier_cluster_is_ended_first(
+    bench: Bench, phase: Literal["starting", "ready"]
+) -> None:
     left = bench.run("kwok").process
     bench.write(phase, etcd=bench.ended())
     bench.source.scripts["etcd"] = "exit 1"
@@ -211,7 +214,7 @@ def test_a_kubeconfig_of_the_user_stops_up_before_anything_is_done(
     ],
 )
 def test_the_condition_of_a_cluster_is_that_of_its_processes(
-    bench: Bench, phase: state.Phase, alive: int, dead: int, condition: str
+    bench: Bench, phase: Literal["starting", "ready"], alive: int, dead: int, condition: str
 ) -> None:
     parts = [bench.run(f"part{number}") for number in range(alive)] + [bench.ended()] * dead
     bench.write(phase, **{f"component{number}": part for number, part in enumerate(parts)})
@@ -274,7 +277,7 @@ def test_a_state_directory_that_cannot_be_made_is_reported(tmp_path: pathlib.Pat
 
 def test_links_in_the_directory_of_binaries_may_be_made_again(bench: Bench) -> None:
     bench.where().make()
-    program = fakes.write_program(bench.source.directory / "kubectl", SLEEPS)
+    program = fakes.write_program(bench.source.programs / "kubectl", SLEEPS)
     cluster._link(bench.where(), {components.KUBECTL: program})
     link = bench.where().bin / "kubectl"
     cluster._link(bench.where(), {components.KUBECTL: link})

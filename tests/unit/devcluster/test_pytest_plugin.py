@@ -9,7 +9,7 @@ from addon_operator.devcluster import cluster, layout, pytest_plugin, reporters
 def make(root: pathlib.Path, *names: str) -> cluster.ClusterManager:
     for name in names:
         (root / name).mkdir(parents=True)
-    return cluster.ClusterManager(root, reporters.SilentReporter())
+    return cluster.ClusterManager(root, reporters.Reporter())
 
 
 def test_clusters_of_killed_test_runs_are_removed(tmp_path: pathlib.Path) -> None:

@@ -66,7 +66,7 @@ def test_the_bar_prints_messages_as_they_are() -> None:
 
 
 def test_a_silent_reporter_only_does_the_work() -> None:
-    reporter = reporters.SilentReporter()
+    reporter = reporters.Reporter()
     reporter.say("nothing")
     with reporter.phase("etcd", "compiling", "packages", 3) as phase:
         phase.advance()

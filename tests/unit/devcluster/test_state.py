@@ -10,7 +10,7 @@ from addon_operator.devcluster.controlplane import controlplane
 from addon_operator.process import daemons
 
 PORTS = controlplane.Ports(1, 2, 3)
-COMPONENT = state.Component(daemons.ProcessIdentity(7, 4711, "boot"), ("/bin/etcd", "--name=x"))
+COMPONENT = state.StartedProgram(daemons.ProcessIdentity(7, 4711, "boot"), ("/bin/etcd", "--name=x"))
 
 
 def test_a_state_is_read_as_it_was_written(tmp_path: pathlib.Path) -> None:

@@ -293,9 +293,9 @@ class World:
 
     def manager(self) -> releases.ReleaseManager:
         """A new manager, as a restarted operator has it."""
-        return releases.ReleaseManager(self.tools())
+        return releases.ReleaseManager(self.planner())
 
-    def tools(self) -> release_planning.Tools:
+    def planner(self) -> release_planning.ReleasePlanner:
         major, minor = (int(part) for part in self.version.removeprefix("v").split(".")[:2])
         found = binary.HelmBinary(pathlib.Path("/bin/helm"), self.version, major, minor)
         target = command.HelmTarget(NAMESPACE)
@@ -304,7 +304,7 @@ class World:
         )
         clock = FakeClock()
         capabilities = inputs.CapabilityReader(self._capabilities, clock)
-        return release_planning.Tools(
+        return release_planning.ReleasePlanner(
             helm=helm,
             records=records(self.api),
             renderer=rendering.ChartRenderer(helm, capabilities, 1200.0, clock),

@@ -8,27 +8,17 @@ from typing import cast
 import pytest
 
 from addon_operator.helm import binary, command, helm_errors, verbs
+from addon_operator.helm.charts import inputs
+from addon_operator.helm.releases import release_types
 from addon_operator.kernel import names
 from addon_operator.process.children import children
 from tests.unit.helm import fakes
 
 CALL = command.Call(names.ModuleName("web"))
-TEMPLATE = verbs.TemplateRequest(
-    chart=pathlib.Path("/chart"),
-    values=pathlib.Path("/values.json"),
-    kube_version="v1.36.3",
-    api_versions=frozenset(),
-    with_lookup=False,
-    timeout=60,
-)
-UPGRADE = verbs.UpgradeRequest(
-    chart=pathlib.Path("/chart"),
-    values=pathlib.Path("/values.json"),
-    labels={"b": "2", "a": "1"},
-    validate=True,
-    history_max=10,
-    timeout=1200,
-)
+FILES = verbs.Files(pathlib.Path("/chart"), pathlib.Path("/values.json"))
+CLUSTER = inputs.Capabilities("v1.36.3", frozenset())
+OPTIONS = release_types.Options(history_max=10, timeout=1200)
+LABELS = {"b": "2", "a": "1"}
 
 
 class Recorder:
@@ -59,7 +49,7 @@ async def test_template_renders_as_an_upgrade_would_without_asking_the_cluster(
     tmp_path: pathlib.Path,
 ) -> None:
     recorder = Recorder()
-    assert await verbs.template(helm(recorder, tmp_path), CALL, TEMPLATE) == b"kind: X\n"
+    assert await verbs.template(helm(recorder, tmp_path), CALL, FILES, CLUSTER, 60) == b"kind: X\n"
     line = " ".join(recorder.argv)
     assert line.startswith("template web /chart --values /values.json --skip-crds")
     assert "--is-upgrade" in line
@@ -70,7 +60,7 @@ async def test_template_renders_as_an_upgrade_would_without_asking_the_cluster(
 
 async def test_template_renders_as_a_first_install_would(tmp_path: pathlib.Path) -> None:
     recorder = Recorder()
-    await verbs.template(helm(recorder, tmp_path), CALL, dataclasses.replace(TEMPLATE, is_upgrade=False))
+    await verbs.template(helm(recorder, tmp_path), CALL, FILES, CLUSTER, 60, is_upgrade=False)
     assert "--is-upgrade" not in recorder.argv
 
 
@@ -78,8 +68,8 @@ async def test_template_passes_the_api_versions_on_when_the_chart_asks_for_them(
     tmp_path: pathlib.Path,
 ) -> None:
     recorder = Recorder()
-    asking = dataclasses.replace(TEMPLATE, api_versions=frozenset({"v1", "apps/v1/Deployment"}))
-    await verbs.template(helm(recorder, tmp_path), CALL, asking)
+    asking = dataclasses.replace(CLUSTER, api_versions=frozenset({"v1", "apps/v1/Deployment"}))
+    await verbs.template(helm(recorder, tmp_path), CALL, FILES, asking, 60)
     assert "--api-versions apps/v1/Deployment --api-versions v1" in " ".join(recorder.argv)
 
 
@@ -87,25 +77,26 @@ async def test_template_speaks_with_the_cluster_when_the_chart_looks_something_u
     tmp_path: pathlib.Path,
 ) -> None:
     recorder = Recorder()
-    asking = dataclasses.replace(TEMPLATE, with_lookup=True)
-    await verbs.template(helm(recorder, tmp_path), CALL, asking)
+    await verbs.template(helm(recorder, tmp_path), CALL, FILES, CLUSTER, 60, with_lookup=True)
     assert "--dry-run=server" in recorder.argv
 
 
 async def test_a_manifest_beyond_all_measure_is_refused(tmp_path: pathlib.Path) -> None:
     with pytest.raises(helm_errors.HelmError, match="larger than 64 MiB"):
-        await verbs.template(helm(Recorder(is_cut=True), tmp_path), CALL, TEMPLATE)
+        await verbs.template(helm(Recorder(is_cut=True), tmp_path), CALL, FILES, CLUSTER, 60)
 
 
 async def test_upgrade_takes_ownership_only_if_asked_to(tmp_path: pathlib.Path) -> None:
     recorder = Recorder()
-    await verbs.upgrade(helm(recorder, tmp_path), CALL, dataclasses.replace(UPGRADE, take_ownership=True))
+    await verbs.upgrade(
+        helm(recorder, tmp_path), CALL, FILES, OPTIONS, LABELS, validate=True, take_ownership=True
+    )
     assert "--take-ownership" in recorder.argv
 
 
 async def test_upgrade_saves_labels(tmp_path: pathlib.Path) -> None:
     recorder = Recorder()
-    await verbs.upgrade(helm(recorder, tmp_path), CALL, UPGRADE)
+    await verbs.upgrade(helm(recorder, tmp_path), CALL, FILES, OPTIONS, LABELS, validate=True)
     assert " ".join(recorder.argv) == (
         "upgrade web /chart --install --values /values.json --reset-values --skip-crds "
         "--history-max 10 --timeout 20m --labels a=1,b=2 --namespace addons"
@@ -114,13 +105,13 @@ async def test_upgrade_saves_labels(tmp_path: pathlib.Path) -> None:
 
 async def test_upgrade_may_leave_the_validation_out(tmp_path: pathlib.Path) -> None:
     recorder = Recorder()
-    await verbs.upgrade(helm(recorder, tmp_path), CALL, dataclasses.replace(UPGRADE, validate=False))
+    await verbs.upgrade(helm(recorder, tmp_path), CALL, FILES, OPTIONS, LABELS, validate=False)
     assert "--disable-openapi-validation" in recorder.argv
 
 
 async def test_helm_4_applies_on_the_server_and_wins_conflicts(tmp_path: pathlib.Path) -> None:
     recorder = Recorder()
-    await verbs.upgrade(helm(recorder, tmp_path, major=4), CALL, UPGRADE)
+    await verbs.upgrade(helm(recorder, tmp_path, major=4), CALL, FILES, OPTIONS, LABELS, validate=True)
     assert {"--server-side=true", "--force-conflicts"} <= set(recorder.argv)
 
 

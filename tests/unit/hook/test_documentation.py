@@ -109,4 +109,9 @@ def test_the_example_in_bash_does_the_same(tmp_path: pathlib.Path) -> None:
     told = subprocess.run(
         [*command, "--config"], env=environ, check=True, capture_output=True, text=True
     ).stdout
-    assert hook_config.parse(told, hook_config.HookKind.MODULE, "the example").before_helm == 10
+    assert (
+        hook_config.parse(told, hook_config.HookKind.MODULE, "the example").order(
+            hook_config.LifecycleBinding.BEFORE_HELM
+        )
+        == 10
+    )

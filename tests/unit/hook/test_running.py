@@ -64,7 +64,12 @@ def test_the_configuration_is_printed_and_main_is_not_called(
 ) -> None:
     monkeypatch.setattr("sys.argv", ["hook.py", "--config"])
     hook.run(given, lambda _run: pytest.fail("called"))
-    assert hook_config.parse(capsys.readouterr().out, hook_config.HookKind.MODULE, "x").before_helm == 10
+    assert (
+        hook_config.parse(capsys.readouterr().out, hook_config.HookKind.MODULE, "x").order(
+            hook_config.LifecycleBinding.BEFORE_HELM
+        )
+        == 10
+    )
 
 
 def test_a_configuration_that_is_not_json_is_one_line(

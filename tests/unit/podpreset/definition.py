@@ -6,7 +6,7 @@ Slow, and short enough to be seen to be right: what the operator does has to com
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from addon_operator.podpreset import env_sources, model
+from addon_operator.podpreset import crd, env_sources, model
 
 Keys = Mapping[model.SourceRef, Sequence[str]]
 
@@ -26,7 +26,7 @@ def conflicts(pod: Mapping[str, Any], presets: Sequence[model.Preset], keys: Key
     volumes = list(pod["spec"].get("volumes") or ())
     for preset in ordered:
         for addition in preset.volumes:
-            if not _put(volumes, addition, _name, model.canonical_volume):
+            if not _put(volumes, addition, _name, "volumes"):
                 found[preset.name].add(f"Duplicate volume {addition.key}.")
     return {name: sorted(problems) for name, problems in found.items() if problems}
 
@@ -37,19 +37,19 @@ def _name(entry: model.Entry) -> object:
 
 def _lists(lists: dict[str, list[Any]], preset: model.Preset) -> Iterator[str]:
     for addition in preset.env:
-        if not _put(lists["env"], addition, _name, model.canonical_env):
+        if not _put(lists["env"], addition, _name, "env"):
             yield f"Duplicate env {addition.key}."
     for addition in preset.env_from:
-        if not _put(lists["envFrom"], addition, model.env_from_key, model.canonical_env_from):
+        if not _put(lists["envFrom"], addition, model.env_from_key, "envFrom"):
             yield f"Duplicate envFrom {model.env_from_key(addition.entry).source}."
     for addition in preset.volume_mounts:
         yield from put_mount(lists["volumeMounts"], addition)
 
 
-def _put(entries: list[Any], addition: model.Addition, key: Any, canonical: Any) -> bool:  # noqa: ANN401 - functions
+def _put(entries: list[Any], addition: model.Addition, key: Any, part: str) -> bool:  # noqa: ANN401 - a function
     same = [entry for entry in entries if key(entry) == addition.key]
     if same:
-        return bool(canonical(same[-1]) == addition.canonical)
+        return crd.canonical(part, same[-1]) == addition.canonical
     entries.append(addition.entry)
     return True
 
@@ -58,7 +58,7 @@ def put_mount(mounts: list[Any], addition: model.Addition) -> Iterator[str]:
     """Take a mount over unless it is there already, or tell what stands in the way."""
     path, volume = addition.entry["mountPath"], addition.entry["name"]
     here = [mount for mount in mounts if mount.get("mountPath") == path]
-    if any(model.canonical_mount(mount) == addition.canonical for mount in here):
+    if any(crd.canonical("volumeMounts", mount) == addition.canonical for mount in here):
         return
     elsewhere = any(mount.get("name") == volume and mount.get("mountPath") != path for mount in mounts)
     if here:

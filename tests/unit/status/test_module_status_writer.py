@@ -112,7 +112,7 @@ def writer(
     kube: client.KubeClient, recorder: events.EventRecorder, pauses: api_server.Pauses, log: logs.Lines
 ) -> writing.ModuleStatusWriter:
     return writing.ModuleStatusWriter(
-        kube, recorder, "addons", log, known=lambda: ["web", "api"], time=pauses, sleep=pauses.sleep
+        kube, recorder, "addons", log, known=lambda: ["web", "api"], time=pauses
     )
 
 

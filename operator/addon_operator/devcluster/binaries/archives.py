@@ -3,7 +3,6 @@
 A host that does not answer at once is not asked again in the same run: building from source takes over.
 """
 
-import dataclasses
 import hashlib
 import http.client
 import pathlib
@@ -14,7 +13,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Callable
-from typing import IO, Final, TypeVar, cast
+from typing import Final, TypeVar, cast
 
 from addon_operator.devcluster import errors, reporters
 from addon_operator.devcluster.binaries import components
@@ -26,12 +25,6 @@ READ_TIMEOUT: Final = 30.0
 
 _CHUNK: Final = 256 * 1024
 _Result = TypeVar("_Result")
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Checksum:
-    url: str
-    sha256: str
 
 
 class ReleaseArchives:
@@ -63,7 +56,7 @@ class ReleaseArchives:
             return False
         return self._download(f"{component.name}: {binary.name}", release, checksum, target)
 
-    def _checksum(self, release: components.Release) -> _Checksum | None:
+    def _checksum(self, release: components.Release) -> str | None:
         host = urllib.parse.urlsplit(release.checksum_url).netloc
         if host in self._unreachable:
             return None
@@ -72,8 +65,7 @@ class ReleaseArchives:
             self._unreachable.add(host)
             self._reporter.say(f"{host} cannot be reached: not using its released binaries")
             return None
-        sha256 = published_checksum(text, release.url.rpartition("/")[2])
-        return None if sha256 is None else _Checksum(release.checksum_url, sha256)
+        return published_checksum(text, release.url.rpartition("/")[2])
 
     def _text(self, url: str) -> str | None:
         try:
@@ -87,7 +79,7 @@ class ReleaseArchives:
             return None
 
     def _download(
-        self, subject: str, release: components.Release, checksum: _Checksum, target: pathlib.Path
+        self, subject: str, release: components.Release, checksum: str, target: pathlib.Path
     ) -> bool:
         partial = target.with_name(target.name + ".download")
         try:
@@ -95,9 +87,9 @@ class ReleaseArchives:
         except OSError as error:
             self._reporter.say(f"{release.url} cannot be fetched ({error}): building it instead")
             return False
-        if found != checksum.sha256:
+        if found != checksum:
             raise errors.ChecksumError(
-                f"{release.url} has the SHA-256 {found}, but {checksum.url} says {checksum.sha256}; "
+                f"{release.url} has the SHA-256 {found}, but {release.checksum_url} says {checksum}; "
                 "the file is damaged or was replaced, so it is not used"
             )
         _unpack(release, partial, target)
@@ -137,23 +129,16 @@ def _unpack(release: components.Release, archive: pathlib.Path, target: pathlib.
         archive.replace(target)
     else:
         try:
-            with tarfile.open(archive) as tar, _member(tar, release) as source, target.open("wb") as file:
-                shutil.copyfileobj(source, file)
+            with tarfile.open(archive) as tar:
+                source = tar.extractfile(release.member) if release.member in tar.getnames() else None
+                if source is None:
+                    raise errors.BuildError(f"{release.url} holds no file {release.member}")
+                with source, target.open("wb") as file:
+                    shutil.copyfileobj(source, file)
         except tarfile.TarError as error:
             raise errors.BuildError(f"{release.url} is not a readable archive: {error}") from error
         archive.unlink()
     target.chmod(0o755)
-
-
-def _member(tar: tarfile.TarFile, release: components.Release) -> IO[bytes]:
-    assert release.member is not None  # noqa: S101 - told apart by the caller
-    try:
-        source = tar.extractfile(release.member)
-    except KeyError:
-        source = None
-    if source is None:
-        raise errors.BuildError(f"{release.url} holds no file {release.member}")
-    return source
 
 
 def _open(url: str, timeout: float) -> http.client.HTTPResponse:

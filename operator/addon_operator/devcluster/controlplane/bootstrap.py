@@ -58,7 +58,7 @@ class Starter:
         env = {"HOME": str(self._where.root), "PATH": os.defpath, MARK: str(self._where.root)}
         log = self._where.log(name)
         process = daemons.start(argv, log=log, env=env, table=self._machine.table)
-        self.save(self.state.with_component(name, state.Component(process, argv)))
+        self.save(self.state.with_component(name, state.StartedProgram(process, argv)))
 
     def save(self, changed: state.ClusterState) -> None:
         """Write down what is known now."""

@@ -47,15 +47,18 @@ def prepare(module: names.ModuleName, directory: pathlib.Path, private: pathlib.
     return target
 
 
-def own_values(directory: pathlib.Path) -> json_types.JsonObject:
-    """What Helm lays below the values that it is given: those in a complete chart's ``values.yaml``.
+def own_values(module: names.ModuleName, directory: pathlib.Path) -> json_types.JsonObject:
+    """Return what Helm lays below the values that it is given: those in a complete chart's ``values.yaml``.
 
-    Raises :class:`.YamlError`, and :class:`OSError`.
+    Raises :class:`.YamlError`, and :class:`.ChartError` for a file that cannot be read.
     """
     path = directory / "values.yaml"
     if not chart_files.is_complete(directory) or not path.exists():
         return {}
-    found = yaml_reading.load(path.read_text(encoding="utf-8"), str(path))
+    try:
+        found = yaml_reading.load(path.read_text(encoding="utf-8"), str(path))
+    except OSError as error:
+        raise helm_errors.ChartError(module, f"cannot read {error.filename}: {error.strerror}") from error
     return found if isinstance(found, dict) else {}
 
 

@@ -88,24 +88,11 @@ def write_values(encoded: bytes, directory: pathlib.Path) -> pathlib.Path:
     return path
 
 
-def sees_capabilities(chart: chart_files.ChartFiles, values: bytes) -> bool:
-    """Whether the manifest may depend on the version and the APIs of the cluster."""
-    return bool(_mentions(chart, values) & chart_files.Mention.CAPABILITIES)
-
-
-def looks_up(chart: chart_files.ChartFiles, values: bytes) -> bool:
-    """Whether the chart may ask the cluster for objects."""
-    return bool(_mentions(chart, values) & chart_files.Mention.LOOKUP)
-
-
-def varies(chart: chart_files.ChartFiles, values: bytes) -> bool:
-    """Whether two renders with the same inputs may differ: before and after a call of Helm, or at random."""
-    return bool(_mentions(chart, values) & (chart_files.Mention.LOOKUP | chart_files.Mention.VARIATION))
-
-
-def is_random(chart: chart_files.ChartFiles, values: bytes) -> bool:
-    """Whether two renders may differ although nothing happened between them."""
-    return bool(_mentions(chart, values) & chart_files.Mention.VARIATION)
+def mentions(chart: chart_files.ChartFiles, values: bytes) -> chart_files.Mention:
+    """Return what the templates look at; templates within the values count where the chart renders those."""
+    if not chart.mentions & chart_files.Mention.TPL:
+        return chart.mentions
+    return chart.mentions | chart_files.mentioned(values)
 
 
 def checksum(
@@ -119,10 +106,3 @@ def checksum(
     if cluster is not None:
         parts += [cluster.kube_version.encode(), *sorted(map(str.encode, cluster.api_versions))]
     return chart_files.checksum(b"\0".join(parts))
-
-
-def _mentions(chart: chart_files.ChartFiles, values: bytes) -> chart_files.Mention:
-    """What the templates look at; templates within the values count where the chart renders those."""
-    if not chart.mentions & chart_files.Mention.TPL:
-        return chart.mentions
-    return chart.mentions | chart_files.mentioned(values)

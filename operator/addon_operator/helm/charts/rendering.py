@@ -12,7 +12,6 @@ from addon_operator.helm import command, helm_errors, verbs
 from addon_operator.helm.charts import chart, chart_files, inputs
 from addon_operator.helm.releases import release_types
 from addon_operator.kernel import clock as clocks
-from addon_operator.kernel import json_types
 from addon_operator.modules import release
 
 
@@ -22,6 +21,8 @@ class Inputs:
 
     chart: chart_files.ChartFiles
     values: bytes
+    mentions: chart_files.Mention
+    """What the chart looks at, in templates within the values, too."""
     cluster: inputs.Capabilities | None
     """Only if the chart may see it."""
     checksum: release.Checksum
@@ -29,19 +30,11 @@ class Inputs:
     @property
     def varies(self) -> bool:
         """Whether the chart may render to something else after a call of Helm than before it."""
-        return inputs.varies(self.chart, self.values)
+        return bool(self.mentions & (chart_files.Mention.LOOKUP | chart_files.Mention.VARIATION))
 
     def rendered_to(self, manifest: release.Checksum) -> release.Rendered:
         """What is saved with a revision of that manifest."""
         return release.Rendered(self.checksum, manifest, self.chart.checksum)
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Files:
-    """The chart and the values as Helm reads them."""
-
-    chart: pathlib.Path
-    values: pathlib.Path
 
 
 class ChartRenderer:
@@ -63,13 +56,14 @@ class ChartRenderer:
         """
         found = await asyncio.to_thread(self._reader.read, request.module, request.directory)
         values = inputs.encode_values(request.values)
-        is_seen = inputs.sees_capabilities(found, values)
+        mentions = inputs.mentions(found, values)
+        is_seen = mentions & chart_files.Mention.CAPABILITIES
         cluster = await self._capabilities.now() if is_seen else None
-        version = self._helm.binary.version
-        return Inputs(found, values, cluster, inputs.checksum(found, values, version, cluster))
+        checksum = inputs.checksum(found, values, self._helm.binary.version, cluster)
+        return Inputs(found, values, mentions, cluster, checksum)
 
     @contextlib.asynccontextmanager
-    async def files(self, request: release_types.ReleaseRequest, given: Inputs) -> AsyncIterator[Files]:
+    async def files(self, request: release_types.ReleaseRequest, given: Inputs) -> AsyncIterator[verbs.Files]:
         """Write values and chart to a directory that only the operator can read; remove it afterwards."""
         self._helm.workspace.mkdir(mode=0o700, parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(
@@ -78,30 +72,35 @@ class ChartRenderer:
             yield await asyncio.to_thread(_write_files, request, given, pathlib.Path(private))
 
     async def render(
-        self, request: release_types.ReleaseRequest, given: Inputs, files: Files, *, is_upgrade: bool = True
+        self,
+        request: release_types.ReleaseRequest,
+        given: Inputs,
+        files: verbs.Files,
+        *,
+        is_upgrade: bool = True,
     ) -> str:
         """Render the manifest, as an upgrade or as the first install; raises :class:`.HelmError`."""
-        cluster = given.cluster or await self._capabilities.recent()
-        asked = verbs.TemplateRequest(
-            chart=files.chart,
-            values=files.values,
-            kube_version=cluster.kube_version,
-            api_versions=given.cluster.api_versions if given.cluster else frozenset(),
-            with_lookup=inputs.looks_up(given.chart, given.values),
-            timeout=command.time_limit(self._timeout),
+        version = (given.cluster or await self._capabilities.recent()).kube_version
+        rendered = await verbs.template(
+            self._helm,
+            request.call,
+            files,
+            given.cluster or inputs.Capabilities(version, frozenset()),
+            command.time_limit(self._timeout),
+            with_lookup=bool(given.mentions & chart_files.Mention.LOOKUP),
             is_upgrade=is_upgrade,
         )
-        return (await verbs.template(self._helm, request.call, asked)).decode(errors="replace")
+        return rendered.decode(errors="replace")
 
     async def checksum(
-        self, request: release_types.ReleaseRequest, given: Inputs, files: Files, manifest: str
+        self, request: release_types.ReleaseRequest, given: Inputs, files: verbs.Files, manifest: str
     ) -> release.Checksum:
         """The checksum of what the chart rendered to.
 
         It is rendered once more if names of Helm's hooks may be random; raises :class:`.HelmError`.
         """
         again = None
-        if inputs.is_random(given.chart, given.values) and manifest_diff.may_have_hooks(manifest):
+        if given.mentions & chart_files.Mention.VARIATION and manifest_diff.may_have_hooks(manifest):
             again = await self.render(request, given, files)
         return await asyncio.to_thread(manifest_checksum, manifest, again)
 
@@ -117,8 +116,8 @@ def manifest_checksum(manifest: str, again: str | None = None) -> release.Checks
     return chart_files.checksum(manifest_diff.fingerprint(documents, changing))
 
 
-def _write_files(request: release_types.ReleaseRequest, given: Inputs, private: pathlib.Path) -> Files:
-    below = _own_values(request) if request.has_own_values else {}
+def _write_files(request: release_types.ReleaseRequest, given: Inputs, private: pathlib.Path) -> verbs.Files:
+    below = chart.own_values(request.module, request.directory) if request.has_own_values else {}
     encoded = inputs.encode_values(inputs.hiding(below, request.values)) if below else given.values
     try:
         values = inputs.write_values(encoded, private)
@@ -126,13 +125,4 @@ def _write_files(request: release_types.ReleaseRequest, given: Inputs, private: 
         raise helm_errors.HelmError(
             request.module, f"cannot write the values for Helm to {private}: {error.strerror}; see to TMP_DIR"
         ) from error
-    return Files(chart.prepare(request.module, request.directory, private), values)
-
-
-def _own_values(request: release_types.ReleaseRequest) -> json_types.JsonObject:
-    try:
-        return chart.own_values(request.directory)
-    except OSError as error:
-        raise helm_errors.ChartError(
-            request.module, f"cannot read {error.filename}: {error.strerror}"
-        ) from error
+    return verbs.Files(chart.prepare(request.module, request.directory, private), values)

@@ -1,7 +1,7 @@
 """The objects of a manifest as they are in the cluster: whose they are, and what the API server would say."""
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from addon_operator.documents import manifest_diff
@@ -84,7 +84,7 @@ class LiveObjects:
     async def _refusal(
         self, document: manifest_diff.ManifestDocument, *, is_server_side: bool
     ) -> api_errors.ApiError | None:
-        for resource, body in _objects(document):
+        for resource, body in release_objects.find(document.text, lambda _: True):
             try:
                 await self._try(resource, body, is_server_side=is_server_side)
             except api_errors.AlreadyExists:
@@ -112,12 +112,6 @@ class LiveObjects:
         kind = await self._kinds.find(resource.kind, resource.api_version)
         namespace = (resource.namespace or self._namespace) if kind.namespaced else None
         return kind.path(namespace=namespace, name=resource.name)
-
-
-def _objects(
-    document: manifest_diff.ManifestDocument,
-) -> Iterator[tuple[manifests.ManifestResource, release_objects.Object]]:
-    yield from release_objects.find(document.text, lambda _: True)
 
 
 def _is_named(key: manifest_diff.ManifestKey, description: str) -> bool:

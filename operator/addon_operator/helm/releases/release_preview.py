@@ -10,32 +10,26 @@ from addon_operator.modules import manifests, release
 
 
 async def preview(
-    tools: release_planning.Tools, request: release_types.ReleaseRequest
+    planner: release_planning.ReleasePlanner, request: release_types.ReleaseRequest
 ) -> release_types.ReleasePreview:
     """Plan a release and show the plan; nothing is changed. Raises what :meth:`.ReleaseRun.run` raises."""
-    planner = release_planning.ReleasePlanner(tools, request)
-    given, record = await planner.observe()
+    watch = release_planning.Stopwatch(planner.clock)
+    given, record = await planner.observe(request, watch)
     recoveries: list[str] = []
     while True:
-        async with planner.plan(given, record) as plan:
+        async with planner.plan(request, given, record, watch) as plan:
             if not isinstance(plan.decision, release.Recover):
-                shown = await _shown(tools, request, plan, plan.decision)
+                shown = await _shown(planner, request, plan, plan.decision)
                 return dataclasses.replace(shown, recoveries=tuple(recoveries))
         recoveries.append(plan.decision.reason)
-        record = await _after_recovery(tools, plan.decision, record)
-
-
-async def _after_recovery(
-    tools: release_planning.Tools, decision: release.Recover, record: release_records.Record | None
-) -> release_records.Record | None:
-    """What would be the last revision then."""
-    if record is None or decision.action is release.RecoveryAction.FINISH_UNINSTALL:
-        return None
-    return await tools.records.before(record)
+        # What would be the last revision then.
+        if record is not None:
+            is_finished = plan.decision.action is release.RecoveryAction.FINISH_UNINSTALL
+            record = None if is_finished else await planner.records.before(record)
 
 
 async def _shown(
-    tools: release_planning.Tools,
+    planner: release_planning.ReleasePlanner,
     request: release_types.ReleaseRequest,
     plan: release_planning.ReleasePlan,
     decision: release.Skip | release.Install | release.Upgrade,
@@ -45,12 +39,12 @@ async def _shown(
         return release_types.ReleasePreview(release_types.PlannedAction.NOTHING, decision.reason, revision)
     if isinstance(decision, release.Install):
         action, revision, before = release_types.PlannedAction.INSTALL, None, ""
-        manifest = await tools.renderer.render(request, plan.given, plan.files, is_upgrade=False)
+        manifest = await planner.renderer.render(request, plan.given, plan.files, is_upgrade=False)
     else:
         action, manifest = release_types.PlannedAction.UPGRADE, plan.manifest
-        before = await _applied(tools, request, plan.record)
+        before = await _applied(planner, request, plan.record)
     changes = await asyncio.to_thread(_changes, request, before, manifest)
-    foreign = await tools.live.foreign(request.module, manifest, before)
+    foreign = await planner.live.foreign(request.module, manifest, before)
     return release_types.ReleasePreview(
         action,
         decision.reason,
@@ -62,16 +56,16 @@ async def _shown(
 
 
 async def _applied(
-    tools: release_planning.Tools,
+    planner: release_planning.ReleasePlanner,
     request: release_types.ReleaseRequest,
     record: release_records.Record | None,
 ) -> str:
     if record is None:
         return ""
     try:
-        return await tools.records.manifest(record, with_hooks=True)
+        return await planner.records.manifest(record, with_hooks=True)
     except helm_errors.ReleaseRecordError as error:
-        tools.helm.warn(request.module, f"everything is shown as added: {error}")
+        planner.helm.warn(request.module, f"everything is shown as added: {error}")
         return ""
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-import dataclasses
+import functools
 from collections.abc import Mapping
 from typing import Final
 
@@ -18,26 +18,31 @@ _RECOVERIES: Final = 3
 class ReleaseRun:
     """Brings one release to what is asked for; used once."""
 
-    def __init__(self, tools: release_planning.Tools, request: release_types.ReleaseRequest) -> None:
-        self._tools = tools
+    def __init__(
+        self, planner: release_planning.ReleasePlanner, request: release_types.ReleaseRequest
+    ) -> None:
+        self._planner = planner
+        self._helm = planner.helm
+        self._records = planner.records
+        self._renderer = planner.renderer
         self._request = request
-        self._planner = release_planning.ReleasePlanner(tools, request)
+        self._watch = release_planning.Stopwatch(planner.clock)
         self._record: release_records.Record | None = None
         self._recovered: list[str] = []
         self._adopted: tuple[str, ...] = ()
 
     async def run(self) -> release_types.ReleaseOutcome:
         """Do it; see :meth:`.ReleaseManager.ensure`."""
-        given, self._record = await self._planner.observe()
+        given, self._record = await self._planner.observe(self._request, self._watch)
         for _ in range(_RECOVERIES):
-            async with self._planner.plan(given, self._record) as plan:
+            async with self._planner.plan(self._request, given, self._record, self._watch) as plan:
                 if isinstance(plan.decision, release.Skip):
                     return await self._skip(plan, plan.decision)
                 if isinstance(plan.decision, release.Install):
                     return await self._install(plan, plan.decision)
                 if isinstance(plan.decision, release.Upgrade):
                     return await self._upgrade(plan, plan.decision)
-            with self._planner.measured(release_types.Operation.CHECK):
+            with self._watch.measured(release_types.Operation.CHECK):
                 await self._recover(plan.decision)
         raise helm_errors.HelmError(
             self._request.module,
@@ -47,10 +52,10 @@ class ReleaseRun:
     async def _recover(self, decision: release.Recover) -> None:
         self._recovered.append(decision.reason)
         if decision.action is release.RecoveryAction.FINISH_UNINSTALL:
-            await verbs.uninstall(self._tools.helm, self._request.call, self._tools.options.timeout)
-            self._record = await self._tools.records.read(self._request.module)
+            await verbs.uninstall(self._helm, self._request.call, self._planner.options.timeout)
+            self._record = await self._records.read(self._request.module)
         elif self._record is not None:
-            self._record = await self._tools.records.drop(self._record)
+            self._record = await self._records.drop(self._record)
 
     async def _skip(
         self, plan: release_planning.ReleasePlan, decision: release.Skip
@@ -86,10 +91,10 @@ class ReleaseRun:
             return
         with (
             contextlib.suppress(helm_errors.ReleaseRecordError),
-            self._planner.measured(release_types.Operation.CHECK),
+            self._watch.measured(release_types.Operation.CHECK),
         ):
-            failed = await self._tools.records.content(record)
-            refusal = await self._tools.live.standing_refusal(failed, manifest)
+            failed = await self._records.content(record)
+            refusal = await self._planner.live.standing_refusal(failed, manifest)
             if refusal is not None:
                 made = f"(revision {record.revision.number} failed for that, and no other is made)"
                 raise helm_errors.HelmError(
@@ -100,49 +105,41 @@ class ReleaseRun:
 
     async def _give_up(self, manifest: str) -> None:
         """Let Helm not delete what the chart has no more, but other releases have: they would miss it."""
-        records = self._tools.records
-        before = await records.upgraded_from(self._last_record())
+        before = await self._records.upgraded_from(self._last_record())
         with (
             contextlib.suppress(helm_errors.ReleaseRecordError),
-            self._planner.measured(release_types.Operation.CHECK),
+            self._watch.measured(release_types.Operation.CHECK),
         ):
-            had = await records.manifest(before)
-            dropped = await asyncio.to_thread(manifests.dropped, had, manifest, self._tools.helm.namespace)
+            had = await self._records.manifest(before)
+            dropped = await asyncio.to_thread(manifests.dropped, had, manifest, self._helm.namespace)
             if dropped and (given_up := await self._request.give_up(dropped)):
-                self._record = await records.spare(before, frozenset(given_up).__contains__)
+                self._record = await self._records.spare(before, frozenset(given_up).__contains__)
 
     async def _call(
         self, plan: release_planning.ReleasePlan, labels: Mapping[str, str], *, validate: bool
     ) -> None:
-        request = verbs.UpgradeRequest(
-            chart=plan.files.chart,
-            values=plan.files.values,
-            labels=labels,
-            validate=validate,
-            history_max=self._tools.options.history_max,
-            timeout=self._tools.options.timeout,
+        upgrade = functools.partial(
+            verbs.upgrade, self._helm, self._request.call, plan.files, self._planner.options
         )
-        with self._planner.measured(release_types.Operation.UPGRADE):
+        with self._watch.measured(release_types.Operation.UPGRADE):
             try:
-                await verbs.upgrade(self._tools.helm, self._request.call, request)
+                await upgrade(labels, validate=validate)
             except helm_errors.HelmError as error:
                 if not messages.is_foreign(error.message):
                     raise
                 self._adopted = await self._adoption(plan, error)
-                request = dataclasses.replace(request, take_ownership=True)
-                await verbs.upgrade(self._tools.helm, self._request.call, request)
-            self._record = await self._tools.records.read(self._request.module)
+                await upgrade(labels, validate=validate, take_ownership=True)
+            self._record = await self._records.read(self._request.module)
 
     async def _adoption(
         self, plan: release_planning.ReleasePlan, refused: helm_errors.HelmError
     ) -> tuple[str, ...]:
         """The objects that become the release's now; raises what Helm said if they must not."""
-        policy = self._tools.options.take_ownership
-        manifest = await self._tools.renderer.render(
-            self._request, plan.given, plan.files, is_upgrade=self._is_there
-        )
-        before = await self._tools.records.deployed(self._request.module)
-        foreign = await self._tools.live.foreign(
+        policy = self._planner.options.take_ownership
+        is_there = self._record is not None and self._record.revision.exists
+        manifest = await self._renderer.render(self._request, plan.given, plan.files, is_upgrade=is_there)
+        before = await self._records.deployed(self._request.module)
+        foreign = await self._planner.live.foreign(
             self._request.module, manifest, before.manifest if before else ""
         )
         is_labelled = policy is release_types.TakeOwnership.LABELLED
@@ -155,46 +152,37 @@ class ReleaseRun:
             ) from refused
         return tuple(each.name for each in foreign)
 
-    @property
-    def _is_there(self) -> bool:
-        return self._record is not None and self._record.revision.exists
-
     async def _rendered_after(self, plan: release_planning.ReleasePlan) -> release.Rendered:
         """What the next upgrade with the same inputs renders to.
 
         For most charts that is what Helm has just applied. Those whose render differs from call to call are
         rendered once more.
         """
-        given, renderer = plan.given, self._tools.renderer
+        given = plan.given
         if not given.varies:
             with contextlib.suppress(helm_errors.ReleaseRecordError):
                 return given.rendered_to(await self._checksum_of_record())
         try:
-            with self._planner.measured(release_types.Operation.TEMPLATE):
-                manifest = await renderer.render(self._request, given, plan.files)
-                checksum = await renderer.checksum(self._request, given, plan.files, manifest)
+            with self._watch.measured(release_types.Operation.TEMPLATE):
+                manifest = await self._renderer.render(self._request, given, plan.files)
+                checksum = await self._renderer.checksum(self._request, given, plan.files, manifest)
                 return given.rendered_to(checksum)
         except helm_errors.HelmError as error:
             text = f"the release is made, but an upgrade of it would fail: {error.message}"
-            self._tools.helm.warn(self._request.module, text)
+            self._helm.warn(self._request.module, text)
             return given.rendered_to(await self._checksum_of_record())
 
     async def _checksum_of_record(self) -> release.Checksum:
-        with self._planner.measured(release_types.Operation.CHECK):
-            manifest = await self._tools.records.manifest(self._last_record(), with_hooks=True)
+        with self._watch.measured(release_types.Operation.CHECK):
+            manifest = await self._records.manifest(self._last_record(), with_hooks=True)
             return await asyncio.to_thread(rendering.manifest_checksum, manifest)
 
     async def _save(self, rendered: release.Rendered) -> None:
         """Save what was rendered with the revision it belongs to, here and in the cluster."""
-        if self._record is None:
-            raise helm_errors.HelmError(
-                self._request.module,
-                "the release vanished while it was worked on; is somebody else removing it?",
-            )
         try:
-            await self._tools.records.save(self._record, rendered)
+            await self._records.save(self._last_record(), rendered)
         except api_errors.KubernetesError as error:
-            self._tools.helm.warn(
+            self._helm.warn(
                 self._request.module,
                 f"checksums could not be saved with the release, so the next start will render it: {error}",
             )
@@ -202,7 +190,8 @@ class ReleaseRun:
     def _last_record(self) -> release_records.Record:
         if self._record is None:
             raise helm_errors.HelmError(
-                self._request.module, "the release vanished meanwhile; is somebody else removing it?"
+                self._request.module,
+                "the release vanished while it was worked on; is somebody else removing it?",
             )
         return self._record
 
@@ -210,7 +199,7 @@ class ReleaseRun:
         self, action: release_types.ReleaseAction, reason: str, by: release.SkippedBy | None = None
     ) -> release_types.ReleaseOutcome:
         record = self._last_record()
-        rendered = self._tools.records.rendered(record) or record.revision.saved
+        rendered = self._records.rendered(record) or record.revision.saved
         return release_types.ReleaseOutcome(
             action=action,
             reason=reason,
@@ -219,5 +208,5 @@ class ReleaseRun:
             by=by,
             recovered=tuple(self._recovered),
             adopted=self._adopted,
-            seconds=dict(self._planner.seconds),
+            seconds=dict(self._watch.seconds),
         )

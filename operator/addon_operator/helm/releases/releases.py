@@ -25,8 +25,9 @@ from addon_operator.modules import manifests, release
 class ReleaseManager:
     """The releases of one namespace; each is worked on by one caller at a time."""
 
-    def __init__(self, tools: release_planning.Tools) -> None:
-        self._tools = tools
+    def __init__(self, planner: release_planning.ReleasePlanner) -> None:
+        self._planner = planner
+        self._records = planner.records
         self._locks: dict[str, asyncio.Lock] = collections.defaultdict(asyncio.Lock)
 
     async def observe_all(self) -> dict[str, release.Revision]:
@@ -34,7 +35,7 @@ class ReleaseManager:
 
         One list request.
         """
-        records = await self._tools.records.read_all()
+        records = await self._records.read_all()
         return {
             name: record.revision
             for name, record in records.items()
@@ -49,23 +50,23 @@ class ReleaseManager:
         API client. Cancelling it ends Helm first.
         """
         async with self._alone(request.module):
-            return await release_run.ReleaseRun(self._tools, request).run()
+            return await release_run.ReleaseRun(self._planner, request).run()
 
     async def render(self, request: release_types.ReleaseRequest) -> str:
         """What the module's chart renders to in the next call of Helm, hooks included; no release is touched.
 
         Raises what :meth:`ensure` raises.
         """
-        record = await self._tools.records.get(request.module, fresh=request.fresh)
-        given = await self._tools.renderer.inputs(request)
-        async with self._tools.renderer.files(request, given) as files:
+        record = await self._records.get(request.module, fresh=request.fresh)
+        given = await self._planner.renderer.inputs(request)
+        async with self._planner.renderer.files(request, given) as files:
             is_upgrade = record is not None and record.revision.exists
-            return await self._tools.renderer.render(request, given, files, is_upgrade=is_upgrade)
+            return await self._planner.renderer.render(request, given, files, is_upgrade=is_upgrade)
 
     async def preview(self, request: release_types.ReleaseRequest) -> release_types.ReleasePreview:
         """What :meth:`ensure` would do, and why; nothing is changed. Raises what that raises."""
         async with self._alone(request.module):
-            return await release_preview.preview(self._tools, request)
+            return await release_preview.preview(self._planner, request)
 
     async def remove(
         self,
@@ -81,11 +82,11 @@ class ReleaseManager:
         Raises :class:`.HelmError` with Helm's own message.
         """
         async with self._alone(module):
-            record = await self._tools.records.read(module)
+            record = await self._records.read(module)
             if record is None or not (record.revision.exists or record.revision.half_removed):
                 return False
             if sparing and record.revision.exists:
-                record = await self._tools.records.spare(record, sparing.__contains__) or record
+                record = await self._records.spare(record, sparing.__contains__) or record
             is_kept = keep_record and await self._begin_removal(record)
             await self._uninstall(module, keep_history=is_kept)
             return record.revision.exists
@@ -94,35 +95,35 @@ class ReleaseManager:
         """Let the record say that the removal is unfinished; whether it does."""
         try:
             return (
-                await self._tools.records.add_labels(record, {release.REMOVAL_LABEL: release.REMOVAL_BEGUN})
+                await self._records.add_labels(record, {release.REMOVAL_LABEL: release.REMOVAL_BEGUN})
                 is not None
             )
         except api_errors.KubernetesError as error:
-            self._tools.helm.warn(
+            self._planner.helm.warn(
                 names.ModuleName(record.revision.release),
                 f"a restart during the removal will not be made up for: the record cannot say so: {error}",
             )
         return False
 
     async def _uninstall(self, module: names.ModuleName, *, keep_history: bool) -> None:
-        timeout = self._tools.options.timeout
-        await verbs.uninstall(self._tools.helm, command.Call(module), timeout, keep_history=keep_history)
-        await self._tools.records.read(module)
+        timeout = self._planner.options.timeout
+        await verbs.uninstall(self._planner.helm, command.Call(module), timeout, keep_history=keep_history)
+        await self._records.read(module)
 
     async def manifest(self, module: names.ModuleName) -> str | None:
         """What Helm applied with the last revision, without hooks; ``None`` if there is no release.
 
         Raises :class:`.ReleaseRecordError` when the record cannot be decoded.
         """
-        record = await self._tools.records.get(module)
-        return None if record is None else await self._tools.records.manifest(record)
+        record = await self._records.get(module)
+        return None if record is None else await self._records.manifest(record)
 
     async def deployed(self, module: names.ModuleName) -> release_types.Deployed | None:
         """What the module's release consists of, read now; ``None`` if no revision of it is deployed.
 
         Raises :class:`.ReleaseRecordError` when the record cannot be decoded.
         """
-        return await self._tools.records.deployed(module)
+        return await self._records.deployed(module)
 
     @contextlib.asynccontextmanager
     async def _alone(self, module: names.ModuleName) -> AsyncIterator[None]:
@@ -131,7 +132,7 @@ class ReleaseManager:
                 yield
             except BaseException:
                 # Helm may have been stopped half-way: what was known of the release is in doubt.
-                self._tools.records.doubt(module)
+                self._records.doubt(module)
                 raise
 
 
@@ -150,13 +151,7 @@ def release_manager(
 
     capabilities = inputs.CapabilityReader(read_capabilities, clock)
     kinds = discovery.Catalog(kube, clock)
-    return ReleaseManager(
-        release_planning.Tools(
-            helm=helm,
-            records=release_records.ReleaseRecords(kube, helm.namespace, driver),
-            renderer=rendering.ChartRenderer(helm, capabilities, options.timeout, clock),
-            options=options,
-            live=live_objects.LiveObjects(kube, kinds, helm.namespace, options.go_operator_labels),
-            clock=clock,
-        )
-    )
+    records = release_records.ReleaseRecords(kube, helm.namespace, driver)
+    renderer = rendering.ChartRenderer(helm, capabilities, options.timeout, clock)
+    live = live_objects.LiveObjects(kube, kinds, helm.namespace, options.go_operator_labels)
+    return ReleaseManager(release_planning.ReleasePlanner(helm, records, renderer, live, options, clock))

@@ -1,24 +1,32 @@
-"""The configuration that a hook prints when it is started with ``--config``."""
+"""The configuration that a hook prints when it is started with ``--config``.
 
-from collections.abc import Iterator
+A configuration without ``configVersion`` is one of v0, here called legacy: such a hook never gets a
+Synchronization run, and its contexts have a shape of their own.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, cast
+from typing import Any, Final, TypeAlias, cast
 
 from addon_operator.documents import document_stream
 from addon_operator.hook_contract import violations
-from addon_operator.hook_contract.configuration import (
-    config_schemas,
-    crosschecks,
-    reading,
-)
+from addon_operator.hook_contract.configuration import config_schemas, crontab, crosschecks
 from addon_operator.hook_contract.configuration.bindings import (
+    KUBERNETES_NAME,
     MAIN_QUEUE,
+    SCHEDULE_NAME,
+    FieldRequirement,
     KubernetesBinding,
+    LabelOperator,
+    LabelRequirement,
+    LabelSelector,
     LifecycleBinding,
+    NamespaceSelector,
     ScheduleBinding,
+    WatchEvent,
 )
 from addon_operator.hook_contract.configuration.config_schemas import HookKind
-from addon_operator.kernel import errors
+from addon_operator.kernel import durations, errors
 from addon_operator.kernel.json_types import JsonObject
 
 __all__ = [
@@ -35,6 +43,16 @@ __all__ = [
 
 VERSION: Final = "v1"
 LEGACY_VERSION: Final = "v0"
+_DEPRECATION: Final = "the configuration has no configVersion and is read as v0; write 'configVersion: v1'"
+_EQUAL: Final = frozenset({"=", "==", "Equals"})
+_LEGACY_EVENTS: Final = {
+    "add": WatchEvent.ADDED,
+    "update": WatchEvent.MODIFIED,
+    "delete": WatchEvent.DELETED,
+}
+
+_Raw: TypeAlias = Mapping[str, Any]
+"""A part of a configuration that was checked; :mod:`.config_schemas` says which keys and types it has."""
 
 
 class HookConfigError(errors.ConfigurationError):
@@ -60,17 +78,12 @@ class HookSettings:
 
 @dataclass(frozen=True, slots=True)
 class HookConfig:
-    """All that a hook is bound to. The lifecycle bindings hold the hook's ORDER, or ``None`` if not bound."""
+    """All that a hook is bound to."""
 
     version: str = VERSION
     """``v1``, or ``v0`` for a configuration without ``configVersion``."""
-    on_startup: int | None = None
-    before_all: int | None = None
-    after_all: int | None = None
-    before_helm: int | None = None
-    after_helm: int | None = None
-    before_delete_helm: int | None = None
-    after_delete_helm: int | None = None
+    orders: Mapping[LifecycleBinding, int] = field(default_factory=dict, hash=False)
+    """The hook's ORDER in each lifecycle binding that it has."""
     schedules: tuple[ScheduleBinding, ...] = ()
     kubernetes: tuple[KubernetesBinding, ...] = ()
     settings: HookSettings = field(default_factory=HookSettings)
@@ -79,18 +92,9 @@ class HookConfig:
 
     def order(self, binding: LifecycleBinding) -> int | None:
         """The ORDER of a lifecycle binding, ``None`` if the hook does not have it."""
-        return cast("int | None", getattr(self, _ATTRIBUTES[binding]))
+        return self.orders.get(binding)
 
 
-_ATTRIBUTES: Final = {
-    LifecycleBinding.ON_STARTUP: "on_startup",
-    LifecycleBinding.BEFORE_ALL: "before_all",
-    LifecycleBinding.AFTER_ALL: "after_all",
-    LifecycleBinding.BEFORE_HELM: "before_helm",
-    LifecycleBinding.AFTER_HELM: "after_helm",
-    LifecycleBinding.BEFORE_DELETE_HELM: "before_delete_helm",
-    LifecycleBinding.AFTER_DELETE_HELM: "after_delete_helm",
-}
 _CURRENT: Final = {kind: violations.Checker(schema) for kind, schema in config_schemas.CURRENT.items()}
 _LEGACY: Final = {kind: violations.Checker(schema) for kind, schema in config_schemas.LEGACY.items()}
 
@@ -107,8 +111,26 @@ def parse(text: str, kind: HookKind, source: str) -> HookConfig:
     if found:
         raise HookConfigError(source, *dict.fromkeys(found))
     warnings = tuple(f"{source}: {warning}" for warning in _warnings(document, is_legacy=is_legacy))
-    orders = _orders(document)
-    return _legacy(document, orders, warnings) if is_legacy else _current(document, orders, warnings)
+    raw = cast("_Raw", document)
+    watched = raw.get("kubernetes", ())
+    groups = _group_snapshots(watched)
+    return HookConfig(
+        version=LEGACY_VERSION if is_legacy else VERSION,
+        orders={binding: int(raw[binding]) for binding in LifecycleBinding if binding in raw},
+        schedules=tuple(
+            ScheduleBinding(
+                **_common(item, SCHEDULE_NAME, groups),
+                crontab=crontab.parse(item["crontab"], item.get("timezone")),
+            )
+            for item in raw.get("schedule", ())
+        ),
+        kubernetes=(
+            *(_kubernetes(item, groups) for item in watched),
+            *(_legacy_kubernetes(item) for item in raw.get("onKubernetesEvent", ())),
+        ),
+        settings=_settings(raw.get("settings", {})),
+        warnings=warnings,
+    )
 
 
 def _document(text: str, source: str) -> JsonObject:
@@ -130,47 +152,116 @@ def _document(text: str, source: str) -> JsonObject:
 
 def _warnings(document: JsonObject, *, is_legacy: bool) -> Iterator[str]:
     if is_legacy:
-        yield reading.DEPRECATION
+        yield _DEPRECATION
     yield from crosschecks.warnings_of(document)
 
 
-def _orders(document: JsonObject) -> dict[str, Any]:
+def _settings(raw: _Raw) -> HookSettings:
+    return HookSettings(
+        execution_min_interval=_period(raw.get("executionMinInterval", raw.get("executionMinPeriod"))),
+        execution_burst=raw.get("executionBurst"),
+        execution_timeout=_period(raw.get("executionTimeout")),
+    )
+
+
+def _group_snapshots(items: Iterable[_Raw]) -> Mapping[str, Sequence[str]]:
+    groups: dict[str, list[str]] = {}
+    for item in items:
+        if name := item.get("group"):
+            groups.setdefault(name, []).append(item.get("name") or KUBERNETES_NAME)
+    return groups
+
+
+def _common(item: _Raw, default_name: str, groups: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    """What schedule and kubernetes bindings have in common."""
+    listed = [*item.get("includeSnapshotsFrom", ()), *groups.get(item.get("group", ""), ())]
     return {
-        attribute: int(cast("int", document[binding]))
-        for binding, attribute in _ATTRIBUTES.items()
-        if binding in document
+        "name": item.get("name") or default_name,
+        "queue": item.get("queue") or MAIN_QUEUE,
+        "group": item.get("group") or None,
+        "allow_failure": item.get("allowFailure", False),
+        "include_snapshots_from": tuple(dict.fromkeys(listed)),
     }
 
 
-def _current(document: JsonObject, orders: dict[str, Any], warnings: tuple[str, ...]) -> HookConfig:
-    raw = cast("reading.RawConfig", document)
-    return HookConfig(
-        **orders,
-        version=VERSION,
-        schedules=reading.schedules(raw),
-        kubernetes=reading.kubernetes(raw),
-        settings=_settings(raw.get("settings", {})),
-        warnings=warnings,
+def _kubernetes(item: _Raw, groups: Mapping[str, Sequence[str]]) -> KubernetesBinding:
+    common = _common(item, KUBERNETES_NAME, groups)
+    return KubernetesBinding(
+        **common,
+        kind=item["kind"],
+        api_version=item.get("apiVersion") or None,
+        execute_on_event=_events(item),
+        execute_on_synchronization=item.get("executeHookOnSynchronization", True),
+        # In "main" the next step waits behind the Synchronization run in any case.
+        wait_for_synchronization=item.get("waitForSynchronization", True) or common["queue"] == MAIN_QUEUE,
+        keep_full_objects=item.get("keepFullObjectsInMemory", True),
+        resynchronization_period=_period(item.get("resynchronizationPeriod")),
+        names=_names(item.get("nameSelector")),
+        labels=_label_selector(item.get("labelSelector")),
+        fields=_fields(item),
+        namespaces=_namespaces(item.get("namespace")),
+        jq_filter=item.get("jqFilter") or None,
     )
 
 
-def _legacy(document: JsonObject, orders: dict[str, Any], warnings: tuple[str, ...]) -> HookConfig:
-    raw = cast("reading.RawLegacyConfig", document)
-    return HookConfig(
-        **orders,
-        version=LEGACY_VERSION,
-        schedules=reading.legacy_schedules(raw),
-        kubernetes=reading.legacy_kubernetes(raw),
-        warnings=warnings,
+def _events(item: _Raw) -> frozenset[WatchEvent]:
+    names = item.get("executeHookOnEvent", item.get("watchEvent"))
+    return frozenset(WatchEvent) if names is None else frozenset(map(WatchEvent, names))
+
+
+def _names(raw: _Raw | None) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(raw["matchNames"])) if raw else ()
+
+
+def _fields(item: _Raw) -> tuple[FieldRequirement, ...]:
+    return tuple(
+        FieldRequirement(raw["field"], raw["value"], is_equal=raw["operator"] in _EQUAL)
+        for raw in item.get("fieldSelector", {}).get("matchExpressions", ())
     )
 
 
-def _settings(raw: reading.RawSettings) -> HookSettings:
-    return HookSettings(
-        execution_min_interval=reading.period(raw.get("executionMinInterval", raw.get("executionMinPeriod"))),
-        execution_burst=raw.get("executionBurst"),
-        execution_timeout=reading.period(raw.get("executionTimeout")),
+def _namespaces(raw: _Raw | None) -> NamespaceSelector | None:
+    if raw is None:
+        return None
+    return NamespaceSelector(_names(raw.get("nameSelector")), _label_selector(raw.get("labelSelector")))
+
+
+def _legacy_kubernetes(item: _Raw) -> KubernetesBinding:
+    name = item.get("objectName")
+    return KubernetesBinding(
+        kind=item["kind"],
+        name=item.get("name") or "onKubernetesEvent",
+        allow_failure=item.get("allowFailure", False),
+        execute_on_event=frozenset(_LEGACY_EVENTS[event] for event in item.get("event", _LEGACY_EVENTS)),
+        execute_on_synchronization=False,
+        wait_for_synchronization=False,
+        names=(name,) if name else (),
+        labels=_label_selector(item.get("selector")),
+        namespaces=_legacy_namespaces(item.get("namespaceSelector")),
+        jq_filter=item.get("jqFilter") or None,
     )
+
+
+def _legacy_namespaces(raw: _Raw | None) -> NamespaceSelector | None:
+    if raw is None or raw.get("any") or not raw.get("matchNames"):
+        return None
+    return NamespaceSelector(tuple(dict.fromkeys(raw["matchNames"])))
+
+
+def _label_selector(raw: _Raw | None) -> LabelSelector | None:
+    if raw is None:
+        return None
+    return LabelSelector(
+        match_labels=tuple(sorted(raw.get("matchLabels", {}).items())),
+        match_expressions=tuple(
+            LabelRequirement(item["key"], LabelOperator(item["operator"]), tuple(item.get("values", ())))
+            for item in raw.get("matchExpressions", ())
+        ),
+    )
+
+
+def _period(text: str | None) -> float | None:
+    return None if text is None else durations.parse(text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,14 +10,12 @@ import asyncio
 import contextlib
 import functools
 import hashlib
-import pathlib
 import urllib.parse
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
 from addon_operator.aio import waiting
-from addon_operator.documents import yaml_loader
-from addon_operator.kernel import errors as kernel_errors
+from addon_operator.documents import own_manifests
 from addon_operator.kube.client import api_errors, client, paths
 from addon_operator.kube.discovery import discovery
 from addon_operator.modules import crd_changes, crd_files
@@ -29,9 +27,6 @@ _APPLIED: Final = "addon-operator.io/applied"
 _DIGEST_LENGTH: Final = 40
 _COLLECTION: Final = paths.of(crd_files.API_VERSION, crd_files.PLURAL)
 _POLLS: Final = waiting.Backoff(0.05, 1.0)
-PODPRESETS: Final = "podpresets.yaml"
-MODULES: Final = "modules.yaml"
-_PACKAGE: Final = pathlib.Path(__file__).resolve().parents[2]
 
 
 class CrdError(api_errors.KubernetesError):
@@ -43,27 +38,12 @@ def path_of(name: str) -> str:
     return paths.of(crd_files.API_VERSION, crd_files.PLURAL, name=name)
 
 
-def own_file(name: str, package: pathlib.Path = _PACKAGE) -> pathlib.Path:
-    """Where a definition of the operator's own is: in an installed package or in a checkout.
-
-    Raises :class:`ConfigurationError` when it is in neither.
-    """
-    candidates = (package / "crds" / name, package.parents[1] / "crds" / name)
-    found = next((path for path in candidates if path.is_file()), None)
-    if found is None:
-        raise kernel_errors.ConfigurationError(
-            f"the manifest {name} is missing ({candidates[0]}): install the package again"
-        )
-    return found
-
-
 async def apply_own(kube: client.KubeClient, name: str) -> None:
-    """Bring a definition of the operator's own, :data:`PODPRESETS` or :data:`MODULES`, to this version.
+    """Bring a definition of the operator's own (see :mod:`.own_manifests`) to this version.
 
     Raises :class:`.KubernetesError`: ``Forbidden`` without the right to do so.
     """
-    text = await asyncio.to_thread(own_file(name).read_text, encoding="utf-8")
-    await _apply(kube, yaml_loader.load(text))
+    await _apply(kube, await asyncio.to_thread(own_manifests.load, name))
 
 
 async def _apply(kube: client.KubeClient, definition: Mapping[str, Any]) -> None:

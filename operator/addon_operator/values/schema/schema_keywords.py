@@ -5,8 +5,8 @@ Formats are checked as the Kubernetes API server checks them; unknown ones are i
 """
 
 import base64
-import binascii
 import datetime as dt
+import functools
 import ipaddress
 import re
 import urllib.parse
@@ -23,6 +23,7 @@ CONFIG_SCHEMA_FILE: Final = "config-values.yaml"
 EXTEND: Final = "x-extend"
 REQUIRED_FOR_HELM: Final = "x-required-for-helm"
 SENSITIVE: Final = "x-sensitive"
+KUBERNETES_SWITCHES: Final = ("x-kubernetes-int-or-string", "x-kubernetes-preserve-unknown-fields")
 _EXTENSION: Final = "x-"
 _ALIKE: Final = 0.7
 _MUCH_ALIKE: Final = 0.85
@@ -46,51 +47,28 @@ _RULES: Final = {
     },
 }
 
+_UNCHECKED: Final = (
+    *("default", "example", "examples", "externalDocs", "discriminator", "xml", "$schema"),
+    *("writeOnly", "deprecated"),
+)
 KEYWORDS: Final[Mapping[str, Mapping[str, Any]]] = {
     "type": {
         "if": {"type": "array"},
         "then": {"items": {"enum": TYPES}},
         "else": {"enum": TYPES},
     },
-    "properties": _SCHEMAS_BY_NAME,
-    "patternProperties": _SCHEMAS_BY_NAME,
-    "definitions": _SCHEMAS_BY_NAME,
+    **dict.fromkeys(schema_walk.MAPS_OF_SCHEMAS, _SCHEMAS_BY_NAME),
     "additionalProperties": {"type": ["boolean", "object"], "if": {"type": "object"}, "then": _SCHEMA},
     "required": _NAMES,
-    "minProperties": _COUNT,
-    "maxProperties": _COUNT,
     "items": {"if": {"type": "array"}, "then": {"items": _SCHEMA}, "else": _SCHEMA},
-    "minItems": _COUNT,
-    "maxItems": _COUNT,
-    "uniqueItems": _SWITCH,
-    "minimum": _NUMBER,
-    "maximum": _NUMBER,
-    "exclusiveMinimum": _SWITCH,
-    "exclusiveMaximum": _SWITCH,
-    "multipleOf": _NUMBER,
-    "minLength": _COUNT,
-    "maxLength": _COUNT,
-    "pattern": _TEXT,
-    "format": _TEXT,
+    **{f"{bound}{what}": _COUNT for bound in ("min", "max") for what in ("Properties", "Items", "Length")},
+    **dict.fromkeys(("minimum", "maximum", "multipleOf"), _NUMBER),
+    **dict.fromkeys(("exclusiveMinimum", "exclusiveMaximum", "uniqueItems", "nullable", "readOnly"), _SWITCH),
+    **dict.fromkeys(("pattern", "format", "$ref", "title", "description"), _TEXT),
     "enum": {"type": "array", "minItems": 1},
-    "allOf": _SCHEMA_LIST,
-    "anyOf": _SCHEMA_LIST,
-    "oneOf": _SCHEMA_LIST,
+    **dict.fromkeys(schema_walk.LISTS_OF_SCHEMAS, _SCHEMA_LIST),
     "not": _SCHEMA,
-    "nullable": _SWITCH,
-    "$ref": _TEXT,
-    "title": _TEXT,
-    "description": _TEXT,
-    "default": {},
-    "example": {},
-    "examples": {},
-    "externalDocs": {},
-    "discriminator": {},
-    "xml": {},
-    "$schema": {},
-    "readOnly": _SWITCH,
-    "writeOnly": {},
-    "deprecated": {},
+    **{keyword: {} for keyword in _UNCHECKED},
     EXTEND: {
         "type": "object",
         "properties": {"schema": {"enum": [CONFIG_SCHEMA_FILE]}},
@@ -98,9 +76,7 @@ KEYWORDS: Final[Mapping[str, Mapping[str, Any]]] = {
         "additionalProperties": False,
     },
     REQUIRED_FOR_HELM: _NAMES,
-    SENSITIVE: _SWITCH,
-    "x-kubernetes-int-or-string": _SWITCH,
-    "x-kubernetes-preserve-unknown-fields": _SWITCH,
+    **dict.fromkeys((SENSITIVE, *KUBERNETES_SWITCHES), _SWITCH),
     **dict.fromkeys(schema_rules.RULE_KEYWORDS, _RULES),
 }
 """What a schema may say, and the schema of each keyword."""
@@ -129,9 +105,7 @@ def unknown(keyword: str, value: object = None) -> str | None:
     return None if extends else "this is not a keyword of schemas and checks nothing; remove it"
 
 
-_HOLDING_SCHEMAS: Final = frozenset(
-    {*("properties", "patternProperties", "definitions", "additionalProperties"), "items", "not"}
-)
+_HOLDING_SCHEMAS: Final = frozenset({*schema_walk.MAPS_OF_SCHEMAS, *schema_walk.SINGLE_SCHEMAS})
 
 
 def _is_schema(value: object) -> bool:
@@ -153,13 +127,6 @@ _DATE_TIME: Final = re.compile(
 )
 
 
-def _matches(pattern: re.Pattern[str]) -> Callable[[str], object]:
-    def check(text: str) -> object:
-        return pattern.fullmatch(text)
-
-    return check
-
-
 def parses(parse: Callable[[str], object]) -> Callable[[str], bool]:
     """Whether a text is one that ``parse`` takes, which raises :class:`ValueError` for others."""
 
@@ -171,13 +138,6 @@ def parses(parse: Callable[[str], object]) -> Callable[[str], bool]:
         return True
 
     return check
-
-
-def _base64(text: str) -> None:
-    try:
-        base64.b64decode(text, validate=True)
-    except binascii.Error as error:
-        raise ValueError(str(error)) from None
 
 
 def _date(text: str) -> None:
@@ -202,48 +162,41 @@ def _cidr(text: str) -> None:
 
 
 _TEXT_FORMATS: Final[Mapping[str, Callable[[str], object]]] = {
-    "byte": parses(_base64),
+    "byte": parses(functools.partial(base64.b64decode, validate=True)),
     "cidr": parses(_cidr),
     "date": parses(_date),
     "date-time": parses(_date_time),
     "datetime": parses(_date_time),
-    "duration": _matches(_DURATION),
-    "email": _matches(_EMAIL),
-    "hostname": _matches(_HOSTNAME),
+    "duration": _DURATION.fullmatch,
+    "email": _EMAIL.fullmatch,
+    "hostname": _HOSTNAME.fullmatch,
     "ip": parses(ipaddress.ip_address),
     "ipv4": parses(ipaddress.IPv4Address),
     "ipv6": parses(ipaddress.IPv6Address),
-    "mac": _matches(_MAC),
+    "mac": _MAC.fullmatch,
     "uri": parses(_uri),
     "uuid": parses(uuid.UUID),
 }
-_INTEGER_BITS: Final = {"int32": 31, "int64": 63}
+_INTEGER_FORMATS: Final[Mapping[str, Callable[[int], bool]]] = {
+    "int32": range(-(2**31), 2**31).__contains__,
+    "int64": range(-(2**63), 2**63).__contains__,
+}
 
 
 def checker() -> jsonschema.FormatChecker:
-    """A checker of all known formats; each applies only to values of its type."""
+    """Return a checker of all known formats; each applies only to values of its type."""
     formats = jsonschema.FormatChecker(formats=())
-    for name, check in _TEXT_FORMATS.items():
-        formats.checks(name)(_only_text(check))
-    for name, bits in _INTEGER_BITS.items():
-        formats.checks(name)(_only_integer(bits))
+    for kind, checks in ((str, _TEXT_FORMATS), (int, _INTEGER_FORMATS)):
+        for name, check in checks.items():
+            formats.checks(name)(_only(kind, check))
     return formats
 
 
-def _only_text(check: Callable[[str], object]) -> Callable[[object], bool]:
-    return lambda value: not isinstance(value, str) or bool(check(value))
+def _only(kind: type, check: Callable[[Any], object]) -> Callable[[object], bool]:
+    return lambda value: not isinstance(value, kind) or bool(check(value))
 
 
-def _only_integer(bits: int) -> Callable[[object], bool]:
-    return lambda value: not isinstance(value, int) or -(2**bits) <= value < 2**bits
-
-
-_DROPPED: Final = frozenset(
-    {
-        *("nullable", "default", "definitions", "example", "examples", "externalDocs"),
-        *("title", "description", "discriminator", "xml", "$schema"),
-    }
-)
+_DROPPED: Final = frozenset({"nullable", "definitions", "title", "description", *_UNCHECKED})
 _EXCLUSIVE: Final = (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum"))
 
 
@@ -283,8 +236,11 @@ class _Prepass:
         }
         stays_closed = closed and "additionalProperties" not in schema
         self._prepare_inner(schema, result, closed=stays_closed)
-        _prepare_bounds(result)
-        _prepare_type(schema, result)
+        for bound, exclusive in _EXCLUSIVE:
+            if result.pop(exclusive, False) and bound in result:
+                result[exclusive] = result.pop(bound)
+        if schema.get("x-kubernetes-int-or-string"):
+            result["type"] = ["integer", "string"]
         if stays_closed and "properties" in schema and not schema.get("x-kubernetes-preserve-unknown-fields"):
             result["additionalProperties"] = False
         if self._for_helm and REQUIRED_FOR_HELM in schema:
@@ -317,17 +273,6 @@ class _Prepass:
         key = f"{self._numbers[name]}{'' if closed else '-open'}"
         self._wanted[key] = name, closed
         return f"#/$defs/{key}"
-
-
-def _prepare_bounds(result: dict[str, Any]) -> None:
-    for bound, exclusive in _EXCLUSIVE:
-        if result.pop(exclusive, False) and bound in result:
-            result[exclusive] = result.pop(bound)
-
-
-def _prepare_type(schema: Mapping[str, Any], result: dict[str, Any]) -> None:
-    if schema.get("x-kubernetes-int-or-string"):
-        result["type"] = ["integer", "string"]
 
 
 def _with_null(result: dict[str, Any]) -> dict[str, Any]:

@@ -4,6 +4,7 @@ The original's loader passes over some wrong shapes of keywords and refuses othe
 here, too, and what says nothing, or nothing possible, is a warning.
 """
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
@@ -35,10 +36,8 @@ class Shape(NamedTuple):
     """What to tell of it."""
 
 
-def read(keyword: str, value: object) -> Shape | None:
-    """How a keyword is read, ``None`` if it is as it stands."""
-    reader = _READERS.get(keyword)
-    return None if reader is None else reader(keyword, value)
+def _dropped(note: str) -> Shape:
+    return Shape({}, (note,))
 
 
 def _shown(value: object) -> str:
@@ -49,7 +48,7 @@ def _type(keyword: str, value: object) -> Shape | None:
     if not isinstance(value, str | list):
         return None
     if value == []:
-        return Shape({}, (EMPTY,))
+        return _dropped(EMPTY)
     names = value if isinstance(value, list) else [value]
     said = [name for name in names if name not in (None, NULL_TYPE)]
     strange = [name for name in said if isinstance(name, str) and name not in schema_keywords.TYPES]
@@ -78,13 +77,11 @@ def _items(keyword: str, value: object) -> Shape | None:
     if isinstance(value, Mapping) or value is None:
         return None
     if value == []:
-        return Shape({}, (EMPTY,))
+        return _dropped(EMPTY)
     if isinstance(value, list):
         return Shape({keyword: value}, (_BY_POSITION,))
     near = nearest_type(value) if isinstance(value, str) else None
-    return Shape(
-        {}, (f"{_shown(value)} is not a schema and checks nothing; write {{type: {near or 'string'}}}",)
-    )
+    return _dropped(f"{_shown(value)} is not a schema and checks nothing; write {{type: {near or 'string'}}}")
 
 
 _BY_POSITION: Final = (
@@ -110,55 +107,45 @@ def _helm_names(keyword: str, value: object) -> Shape | None:
         return Shape({keyword: [value]})
     if isinstance(value, list) and all(isinstance(name, str) for name in value):
         return _names(keyword, value)
-    return Shape({}, ("this is not a list of names and checks nothing; write one",))
+    return _dropped("this is not a list of names and checks nothing; write one")
 
 
-def _number(value: object) -> float | None:
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+def _number(value: object) -> float:
+    """Return the value, or "not a number" for another one, which is neither above nor below anything."""
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
 
 
 def _at_least(_: str, value: object) -> Shape | None:
-    number = _number(value)
-    return (
-        None if number is None or number >= 0 else Shape({}, ("a number below 0 checks nothing; remove it",))
-    )
+    return _dropped("a number below 0 checks nothing; remove it") if _number(value) < 0 else None
 
 
 def _at_most(keyword: str, value: object) -> Shape | None:
-    number = _number(value)
-    if number is None or number >= 0:
-        return None
-    return Shape({keyword: value}, (f"the number is below 0, and so {_NO_VALUE}; mend or remove it",))
+    note = f"the number is below 0, and so {_NO_VALUE}; mend or remove it"
+    return Shape({keyword: value}, (note,)) if _number(value) < 0 else None
 
 
 def _factor(keyword: str, value: object) -> Shape | None:
-    number = _number(value)
-    if number is None or number > 0:
-        return None
-    return Shape(
-        {keyword: value}, ("the number is not above 0, and so no number is right here; mend or remove it",)
-    )
+    note = "the number is not above 0, and so no number is right here; mend or remove it"
+    return Shape({keyword: value}, (note,)) if _number(value) <= 0 else None
 
 
 def _filled_list(_: str, value: object) -> Shape | None:
-    return Shape({}, (EMPTY,)) if value == [] else None
+    return _dropped(EMPTY) if value == [] else None
 
 
 def _reference(_: str, value: object) -> Shape | None:
     if isinstance(value, str):
         return None
-    return Shape({}, ("this is not a text and refers to nothing; write '#/definitions/NAME'",))
+    return _dropped("this is not a text and refers to nothing; write '#/definitions/NAME'")
 
 
 def _extend(keyword: str, value: object) -> Shape:
-    right = {"schema": schema_keywords.CONFIG_SCHEMA_FILE}
+    file = schema_keywords.CONFIG_SCHEMA_FILE
     if not isinstance(value, Mapping) or value.get("schema") is None:
-        return Shape({}, (f"this has no effect; write {{schema: {right['schema']}}}",))
-    if value == right:
-        return Shape({keyword: right})
-    return Shape(
-        {keyword: right}, (f"{right['schema']} is extended, whatever else this says; write its name alone",)
-    )
+        return _dropped(f"this has no effect; write {{schema: {file}}}")
+    right = {"schema": file}
+    notes = () if value == right else (f"{file} is extended, whatever else this says; write its name alone",)
+    return Shape({keyword: right}, notes)
 
 
 def _sensitive(keyword: str, value: object) -> Shape | None:
@@ -170,7 +157,7 @@ def _sensitive(keyword: str, value: object) -> Shape | None:
 def _switch(_: str, value: object) -> Shape | None:
     if isinstance(value, bool):
         return None
-    return Shape({}, (f"{_shown(value)} is not true or false and checks nothing; write true, or remove it",))
+    return _dropped(f"{_shown(value)} is not true or false and checks nothing; write true, or remove it")
 
 
 _READERS: Final[Mapping[str, Callable[[str, object], Shape | None]]] = {
@@ -186,7 +173,7 @@ _READERS: Final[Mapping[str, Callable[[str, object], Shape | None]]] = {
     schema_keywords.EXTEND: _extend,
     schema_keywords.REQUIRED_FOR_HELM: _helm_names,
     schema_keywords.SENSITIVE: _sensitive,
-    **dict.fromkeys(("x-kubernetes-int-or-string", "x-kubernetes-preserve-unknown-fields"), _switch),
+    **dict.fromkeys(schema_keywords.KUBERNETES_SWITCHES, _switch),
 }
 
 
@@ -222,7 +209,8 @@ class LenientReader:
             elif value is None and _is_empty(keyword):
                 self.notes.append((place, EMPTY))
             else:
-                shape = read(keyword, value) or Shape({keyword: value})
+                reader = _READERS.get(keyword)
+                shape = (reader and reader(keyword, value)) or Shape({keyword: value})
                 self.notes.extend((place, note) for note in shape.notes)
                 for name, written in shape.written.items():
                     yield name, self._inner(name, written, place)

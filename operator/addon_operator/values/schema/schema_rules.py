@@ -6,7 +6,7 @@ The language itself is behind a protocol; here is where in the values each rule 
 import dataclasses
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, cast
 
 from addon_operator.kernel import json_types
 from addon_operator.values.schema import schema_walk
@@ -28,36 +28,28 @@ def convert(
     What the schema calls a ``number`` is floating point even if it was written without a fraction. A property
     whose name is not an identifier can be named by its escaped form as well: ``self.my__dash__key``.
     """
-    facets = [facet for schema in schemas for facet in schema_walk.facets(schema, definitions)]
-    if isinstance(value, dict):
-        return _mapping(facets, value, definitions)
-    if isinstance(value, list):
-        return [convert(_children(facets, index), item, definitions) for index, item in enumerate(value)]
+    facets = schema_walk.facets(schemas, definitions)
     if isinstance(value, int) and not isinstance(value, bool) and _is_number(facets):
         return float(value)
-    return value
-
-
-def _mapping(
-    facets: Sequence[SchemaObject], value: json_types.JsonObject, definitions: SchemaObject
-) -> json_types.JsonObject:
-    converted = {key: convert(_children(facets, key), inner, definitions) for key, inner in value.items()}
-    properties = {key for facet in facets for key in facet.get("properties", ())}
-    for key in properties & value.keys():
+    converted = {
+        key: convert(schema_walk.children(facets, key), inner, definitions)
+        for key, inner in schema_walk.items_of(value)
+    }
+    if isinstance(value, list):
+        return list(converted.values())
+    if not isinstance(value, dict):
+        return value
+    for key in {key for facet in facets for key in facet.get("properties", ())} & value.keys():
         converted.setdefault(escape(key), converted[key])
-    return converted
-
-
-def _children(facets: Sequence[SchemaObject], key: str | int) -> list[SchemaObject]:
-    return [child for facet in facets for child in schema_walk.children(facet, key)]
+    return cast("json_types.JsonObject", converted)
 
 
 def _is_number(facets: Sequence[SchemaObject]) -> bool:
-    return any(_only_numbers(facet.get("type")) for facet in facets)
-
-
-def _only_numbers(types: str | list[str] | None) -> bool:
-    return types == "number" or (isinstance(types, list) and "number" in types and "integer" not in types)
+    types = (facet.get("type") for facet in facets)
+    return any(
+        kind == "number" or (isinstance(kind, list) and "number" in kind and "integer" not in kind)
+        for kind in types
+    )
 
 
 def escape(name: str) -> str:
@@ -156,30 +148,21 @@ class RuleChecker:
 
     def _broken(
         self,
-        schemas: list[SchemaObject],
+        schemas: Sequence[SchemaObject],
         path: Path,
         value: json_types.JsonValue,
         old: json_types.JsonValue | _Absent,
     ) -> Iterator[BrokenRule]:
-        facets = [facet for schema in schemas for facet in schema_walk.facets(schema, self.definitions)]
-        for facet in facets:
-            yield from self._broken_here(facet, path, value, old)
-        for key, inner, before in _inner_values(value, old):
-            inner_schemas = [child for facet in facets for child in schema_walk.children(facet, key)]
-            if inner_schemas:
+        facets = schema_walk.facets(schemas, self.definitions)
+        for facet in facets if value is not None else ():
+            for rule in rules_of(facet):
+                if not (rule.is_transition and isinstance(old, _Absent)):
+                    yield from self._judged(rule, facet, path, value, old)
+        for key, inner in schema_walk.items_of(value):
+            if inner_schemas := schema_walk.children(facets, key):
+                # As in Kubernetes, items of a list have no identity and so nothing before.
+                before = old.get(key, ABSENT) if isinstance(old, dict) and isinstance(key, str) else ABSENT
                 yield from self._broken(inner_schemas, (*path, key), inner, before)
-
-    def _broken_here(
-        self,
-        facet: SchemaObject,
-        path: Path,
-        value: json_types.JsonValue,
-        old: json_types.JsonValue | _Absent,
-    ) -> Iterator[BrokenRule]:
-        for rule in rules_of(facet):
-            if value is None or (rule.is_transition and isinstance(old, _Absent)):
-                continue
-            yield from self._judged(rule, facet, path, value, old)
 
     def _judged(
         self,
@@ -208,16 +191,3 @@ class RuleChecker:
 _PASSED_OVER: Final = (
     "the rule {!r} is passed over: it reads a key that is missing; ask with has(…), or read it with .?"
 )
-
-
-def _inner_values(
-    value: json_types.JsonValue, old: json_types.JsonValue | _Absent
-) -> Iterator[tuple[str | int, json_types.JsonValue, json_types.JsonValue | _Absent]]:
-    if isinstance(value, dict):
-        before = old if isinstance(old, dict) else {}
-        for key, inner in value.items():
-            yield key, inner, before.get(key, ABSENT)
-    elif isinstance(value, list):
-        # As in Kubernetes, items of a list have no identity and so nothing before.
-        for index, item in enumerate(value):
-            yield index, item, ABSENT

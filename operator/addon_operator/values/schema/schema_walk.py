@@ -4,7 +4,7 @@ As in Kubernetes, only a missing key is filled (an explicit ``null`` is a value)
 lists that exist or were themselves filled.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from addon_operator.documents import json_documents, patterns
@@ -18,7 +18,6 @@ LISTS_OF_SCHEMAS: Final = ("allOf", "anyOf", "oneOf")
 SINGLE_SCHEMAS: Final = ("items", "not", "additionalProperties")
 ANY_ITEM: Final = -1
 """An index for an item whose place in the list is not known."""
-_ALTERNATIVES: Final = ("anyOf", "oneOf")
 
 
 def dereference(schema: SchemaObject, definitions: SchemaObject) -> SchemaObject:
@@ -60,65 +59,61 @@ def _parts(schema: SchemaObject) -> Iterator[tuple[str, tuple[str | int, ...], A
 
 
 def facets(
-    schema: SchemaObject, definitions: SchemaObject, *, alternatives: bool = False
-) -> Iterator[SchemaObject]:
-    """The schema and all that ``allOf`` adds to it, without references.
+    schemas: Iterable[SchemaObject], definitions: SchemaObject, *, alternatives: bool = False
+) -> list[SchemaObject]:
+    """Return the schemas and all that ``allOf`` adds to them, without references.
 
     With ``alternatives`` also what ``anyOf`` and ``oneOf`` may add.
     """
-    resolved = dereference(schema, definitions)
-    yield resolved
-    for keyword in ("allOf", *(_ALTERNATIVES if alternatives else ())):
-        for inner in resolved.get(keyword, ()):
-            yield from facets(inner, definitions, alternatives=alternatives)
+    found: list[SchemaObject] = []
+    for schema in schemas:
+        resolved = dereference(schema, definitions)
+        found.append(resolved)
+        for keyword in LISTS_OF_SCHEMAS if alternatives else ("allOf",):
+            found += facets(resolved.get(keyword, ()), definitions, alternatives=alternatives)
+    return found
 
 
-def children(facet: SchemaObject, key: str | int) -> Iterator[SchemaObject]:
-    """The schemas that a facet has for a key of a mapping, or an item of a list."""
+def children(parts: Iterable[SchemaObject], key: str | int) -> list[SchemaObject]:
+    """Return the schemas that facets have for a key of a mapping, or an item of a list."""
+    return [child for facet in parts for child in _children(facet, key)]
+
+
+def _children(facet: SchemaObject, key: str | int) -> Sequence[SchemaObject]:
     if isinstance(key, int):
         items = facet.get("items")
         if isinstance(items, list):
-            yield from items if key == ANY_ITEM else items[key : key + 1]
-        elif items is not None:
-            yield items
-        return
+            return items if key == ANY_ITEM else items[key : key + 1]
+        return () if items is None else (items,)
     named = [facet["properties"][key]] if key in facet.get("properties", {}) else []
     named += [
         inner for pattern, inner in facet.get("patternProperties", {}).items() if patterns.found(pattern, key)
     ]
     others = facet.get("additionalProperties")
-    yield from named or ([others] if isinstance(others, Mapping) else [])
+    return named or ([others] if isinstance(others, Mapping) else [])
 
 
-def fill(schemas: Sequence[SchemaObject], value: json_types.JsonValue, definitions: SchemaObject) -> None:
+def fill(schemas: Iterable[SchemaObject], value: json_types.JsonValue, definitions: SchemaObject) -> None:
     """Fill missing keys at any depth, in place.
 
     Raises :class:`RecursionError` for a schema whose defaults hold themselves.
     """
-    parts = [part for schema in schemas for part in facets(schema, definitions)]
+    parts = facets(schemas, definitions)
     if isinstance(value, dict):
-        _fill_keys(parts, value, definitions)
-        for key, inner in value.items():
-            _fill_inner(parts, key, inner, definitions)
-    elif isinstance(value, list):
-        for index, inner in enumerate(value):
-            _fill_inner(parts, index, inner, definitions)
+        for facet in parts:
+            for key, schema in facet.get("properties", {}).items():
+                if key not in value:
+                    _fill_key(value, key, dereference(schema, definitions))
+    for key, inner in items_of(value):
+        if isinstance(inner, dict | list):
+            fill(children(parts, key), inner, definitions)
 
 
-def _fill_inner(
-    parts: Sequence[SchemaObject], key: str | int, value: json_types.JsonValue, definitions: SchemaObject
-) -> None:
-    if isinstance(value, dict | list):
-        fill([child for facet in parts for child in children(facet, key)], value, definitions)
-
-
-def _fill_keys(
-    parts: Sequence[SchemaObject], value: json_types.JsonObject, definitions: SchemaObject
-) -> None:
-    for facet in parts:
-        for key, schema in facet.get("properties", {}).items():
-            if key not in value:
-                _fill_key(value, key, dereference(schema, definitions))
+def items_of(value: json_types.JsonValue) -> Iterable[tuple[str | int, json_types.JsonValue]]:
+    """Return the keys or indexes of a mapping or list with their values; nothing for other values."""
+    if isinstance(value, dict):
+        return value.items()
+    return enumerate(value) if isinstance(value, list) else ()
 
 
 def _fill_key(value: json_types.JsonObject, key: str, schema: SchemaObject) -> None:

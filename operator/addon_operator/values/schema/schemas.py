@@ -9,7 +9,7 @@ import functools
 import hashlib
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from addon_operator.documents import json_documents, json_pointers, json_schemas, yaml_reading
 from addon_operator.kernel import errors, json_types
@@ -95,12 +95,10 @@ class Schema:
         self.source: Final = source
         self._definitions: Mapping[str, Any] = definition.get("definitions", {})
         self._rules = schema_rules.RuleChecker(evaluator, self._definitions)
-        self._has_rules = any(schema_rules.rules_of(inner) for _, inner in schema_walk.subschemas(definition))
-
-    @property
-    def has_rules(self) -> bool:
+        self.has_rules: Final = any(
+            schema_rules.rules_of(inner) for _, inner in schema_walk.subschemas(definition)
+        )
         """Whether there is a rule in CEL, which may look at the values before."""
-        return self._has_rules
 
     def violations(
         self,
@@ -137,7 +135,7 @@ class Schema:
     def _told_by_rules(
         self, value: json_types.JsonObject, old: json_types.JsonObject | None, *, passed_over: bool = False
     ) -> Iterator[schema_messages.Told]:
-        if self._has_rules:
+        if self.has_rules:
             for broken in self._rules.broken(self.definition, value, old or schema_rules.ABSENT):
                 if broken.is_passed_over is passed_over:
                     yield schema_messages.Told(broken.path, broken.message, not passed_over)
@@ -170,9 +168,8 @@ class Schema:
         for token in path:
             schemas = [
                 child
-                for schema in schemas
-                for facet in schema_walk.facets(schema, self._definitions)
-                for child in schema_walk.children(facet, _key_or_index(facet, token))
+                for facet in schema_walk.facets(schemas, self._definitions)
+                for child in schema_walk.children([facet], _key_or_index(facet, token))
             ]
         schema_walk.fill(schemas, value, self._definitions)
 
@@ -185,12 +182,12 @@ class Schema:
         """A copy of what stands, or will stand, at ``path`` (tokens of a JSON Pointer below the section)."""
         schemas: list[Mapping[str, Any]] = [self.definition]
         for token in path:
-            facets = _facets(schemas, self._definitions)
+            facets = schema_walk.facets(schemas, self._definitions, alternatives=True)
             if _is_sensitive(facets):
                 return HIDDEN
             # The values are not at hand to tell a list from a mapping whose keys are numbers.
             keys = (token, schema_walk.ANY_ITEM) if json_pointers.is_index(token) else (token,)
-            schemas = [child for key in keys for child in _children(facets, key)]
+            schemas = [child for key in keys for child in schema_walk.children(facets, key)]
         return _masked(schemas, value, self._definitions)
 
 
@@ -290,25 +287,17 @@ def _key_or_index(facet: Mapping[str, Any], token: str) -> str | int:
 def _masked(
     schemas: Sequence[Mapping[str, Any]], value: json_types.JsonValue, definitions: Mapping[str, Any]
 ) -> json_types.JsonValue:
-    facets = _facets(schemas, definitions)
+    facets = schema_walk.facets(schemas, definitions, alternatives=True)
     if _is_sensitive(facets):
         return HIDDEN
-    if isinstance(value, dict):
-        return {key: _masked(_children(facets, key), inner, definitions) for key, inner in value.items()}
+    masked = {
+        key: _masked(schema_walk.children(facets, key), inner, definitions)
+        for key, inner in schema_walk.items_of(value)
+    }
     if isinstance(value, list):
-        return [_masked(_children(facets, index), inner, definitions) for index, inner in enumerate(value)]
-    return value
-
-
-def _facets(schemas: Sequence[Mapping[str, Any]], definitions: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    return [
-        facet for schema in schemas for facet in schema_walk.facets(schema, definitions, alternatives=True)
-    ]
+        return list(masked.values())
+    return cast("json_types.JsonObject", masked) if isinstance(value, dict) else value
 
 
 def _is_sensitive(facets: Sequence[Mapping[str, Any]]) -> bool:
     return any(facet.get(schema_keywords.SENSITIVE) for facet in facets)
-
-
-def _children(facets: Sequence[Mapping[str, Any]], key: str | int) -> list[Mapping[str, Any]]:
-    return [child for facet in facets for child in schema_walk.children(facet, key)]

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 import pytest
 
 from addon_operator.devcluster import errors, locations, locks
-from addon_operator.devcluster.binaries import assets, binaries, components
+from addon_operator.devcluster.binaries import archives, assets, binaries, components, gobuild
 from tests.unit.devcluster import fakes
 
 
-class Builder:
+class Builder(gobuild.GoBuilder):
     """Writes a file instead of building one."""
 
     def __init__(self) -> None:
@@ -38,7 +38,7 @@ class Builder:
         self.built += [binary.name for binary in wanted]
 
 
-class Fetcher:
+class Fetcher(archives.ReleaseArchives):
     """Has the releases that it is told to have."""
 
     def __init__(self, *names: str, is_damaged: bool = False) -> None:

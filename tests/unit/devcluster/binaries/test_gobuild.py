@@ -1,5 +1,6 @@
 """Building with Go; a small script plays Go."""
 
+import contextlib
 import pathlib
 
 import pytest
@@ -46,10 +47,12 @@ class Workbench:
         self.component = fakes.component("tool", "helper")
         self.pin = components.read_pins(fakes.write_pins(root / "pins"), fakes.MODULE)
 
-    def builder(self, script: str, *, keep_caches: bool = False) -> gobuild.GoBuilder:
+    def builder(
+        self, script: str, *, keep_caches: bool = False
+    ) -> contextlib.AbstractContextManager[gobuild.GoBuilder]:
         fakes.write_program(self.bin / "go", script)
         environ = {"PATH": f"{self.bin}:/usr/bin:/bin", "RECORD": str(self.record), "GOFLAGS": "-p=1"}
-        return gobuild.GoBuilder(self.cache, environ, self.reporter, keep_caches=keep_caches)
+        return gobuild.building(self.cache, environ, self.reporter, keep_caches=keep_caches)
 
     def build(self, script: str, *, keep_caches: bool = False) -> None:
         with self.builder(script, keep_caches=keep_caches) as builder:

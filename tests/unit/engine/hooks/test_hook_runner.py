@@ -343,7 +343,9 @@ async def test_the_configuration_is_read_in_the_hooks_directory_without_run_file
     path = hook(
         '[ "$PWD" = "$(dirname "$0")" ] && [ -z "$VALUES_PATH" ] && echo "{configVersion: v1, onStartup: 1}"'
     )
-    assert (await runner.config(path, hook_config.HookKind.GLOBAL)).on_startup == 1
+    assert (await runner.config(path, hook_config.HookKind.GLOBAL)).order(
+        hook_config.LifecycleBinding.ON_STARTUP
+    ) == 1
 
 
 @pytest.mark.parametrize(

@@ -58,17 +58,17 @@ def test_a_module_without_chart_yaml_gets_a_private_chart(
 def test_the_own_values_of_a_complete_chart_are_those_that_helm_would_merge_in(
     module_dir: pathlib.Path,
 ) -> None:
-    assert chart.own_values(module_dir) == {}
+    assert chart.own_values(WEB, module_dir) == {}
     (module_dir / "values.yaml").write_text("webEnabled: yes\nweb: {a: 017}\n")
-    assert chart.own_values(module_dir) == {"webEnabled": True, "web": {"a": 15}}
+    assert chart.own_values(WEB, module_dir) == {"webEnabled": True, "web": {"a": 15}}
     (module_dir / "values.yaml").write_text("# nothing\n")
-    assert chart.own_values(module_dir) == {}
+    assert chart.own_values(WEB, module_dir) == {}
 
 
 def test_a_module_without_chart_yaml_has_no_values_for_helm_to_merge_in(module_dir: pathlib.Path) -> None:
     (module_dir / "values.yaml").write_text("web: {a: 1}\n")
     (module_dir / "Chart.yaml").unlink()
-    assert chart.own_values(module_dir) == {}
+    assert chart.own_values(WEB, module_dir) == {}
 
 
 def test_links_are_copied_as_what_they_point_at(module_dir: pathlib.Path, tmp_path: pathlib.Path) -> None:

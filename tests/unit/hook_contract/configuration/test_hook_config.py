@@ -73,12 +73,14 @@ def test_a_hook_has_an_order_for_each_binding_of_its_kind(kind: HookKind, name: 
 @pytest.mark.parametrize("order", [0, -5, 10**12, 10.0])
 def test_an_order_is_any_integer(order: float) -> None:
     read = parse_v1(onStartup=order)
-    assert read.on_startup == order
-    assert isinstance(read.on_startup, int)
+    assert read.orders == {LifecycleBinding.ON_STARTUP: order}
+    assert isinstance(read.orders[LifecycleBinding.ON_STARTUP], int)
 
 
 def test_yaml_is_read_as_well() -> None:
-    assert parse("configVersion: v1\nbeforeHelm: 10\n") == hook_config.HookConfig(before_helm=10)
+    assert parse("configVersion: v1\nbeforeHelm: 10\n") == hook_config.HookConfig(
+        orders={LifecycleBinding.BEFORE_HELM: 10}
+    )
 
 
 @pytest.mark.parametrize(
@@ -441,7 +443,8 @@ def test_a_hook_with_settings_only_is_a_warning() -> None:
 
 def test_a_configuration_without_version_is_read_with_a_warning() -> None:
     read = parse({"onStartup": 5, "beforeHelm": 6})
-    assert (read.version, read.on_startup, read.before_helm) == ("v0", 5, 6)
+    assert read.version == "v0"
+    assert read.orders == {LifecycleBinding.ON_STARTUP: 5, LifecycleBinding.BEFORE_HELM: 6}
     assert read.warnings == (
         f"{SOURCE}: the configuration has no configVersion and is read as v0; write 'configVersion: v1'",
     )

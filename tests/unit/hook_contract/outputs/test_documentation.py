@@ -35,7 +35,12 @@ def test_every_key_of_a_configuration_is_described(kind: hook_config.HookKind) -
 def test_the_configuration_that_the_example_hook_prints_is_valid() -> None:
     match = re.search(r"echo '(\{\"configVersion.*?\})'", PAGE)
     assert match is not None
-    assert hook_config.parse(match[1], hook_config.HookKind.MODULE, "the example").before_helm == 10
+    assert (
+        hook_config.parse(match[1], hook_config.HookKind.MODULE, "the example").order(
+            hook_config.LifecycleBinding.BEFORE_HELM
+        )
+        == 10
+    )
     assert json.loads(match[1])["configVersion"] == "v1"
 
 

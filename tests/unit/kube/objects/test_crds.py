@@ -1,13 +1,11 @@
 """Definitions come to the cluster: written only if they differ, awaited, old stored versions moved first."""
 
-import pathlib
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-import yaml
 
-from addon_operator.kernel import errors
+from addon_operator.documents import own_manifests
 from addon_operator.kube.client import api_errors, client
 from addon_operator.kube.discovery import discovery
 from addon_operator.kube.objects import crds
@@ -230,34 +228,12 @@ def test_other_labels_are_another_digest(kube: client.KubeClient, pauses: api_se
     assert one.digest("x") != other.digest("x")
 
 
-DEFINITIONS = {
-    crds.PODPRESETS: "podpresets.settings.k8s.io",
-    crds.MODULES: "modules.addon-operator.io",
-}
-
-
-@pytest.mark.parametrize(("file", "name"), DEFINITIONS.items(), ids=DEFINITIONS.values())
-def test_the_definition_of_a_checkout_is_found(file: str, name: str) -> None:
-    assert yaml.load(crds.own_file(file).read_text(), Loader=yaml.CSafeLoader)["metadata"]["name"] == name
-
-
-def test_the_definition_of_an_installed_package_is_found(tmp_path: pathlib.Path) -> None:
-    (tmp_path / "crds").mkdir()
-    (tmp_path / "crds" / "modules.yaml").write_text("")
-    assert crds.own_file(crds.MODULES, tmp_path) == tmp_path / "crds" / "modules.yaml"
-
-
-def test_a_missing_definition_is_one_sentence(tmp_path: pathlib.Path) -> None:
-    with pytest.raises(errors.ConfigurationError, match=r"modules\.yaml is missing .* install the package"):
-        crds.own_file(crds.MODULES, tmp_path / "a" / "b")
-
-
 async def test_a_definition_is_applied_whole() -> None:
     path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/modules.addon-operator.io"
     server = api_server.ApiServer()
     kube = api_server.client_of(server, api_server.Pauses())
     server.on("PATCH", path, {})
-    await crds.apply_own(kube, crds.MODULES)
+    await crds.apply_own(kube, own_manifests.MODULES)
     (asked,) = server.asked
     assert asked.query == {"fieldManager": "addon-operator", "force": "true"}
-    assert asked.body == yaml.load(crds.own_file(crds.MODULES).read_text(), Loader=yaml.CSafeLoader)
+    assert asked.body == own_manifests.load(own_manifests.MODULES)

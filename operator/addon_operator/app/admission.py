@@ -33,7 +33,7 @@ from addon_operator.app import (
     admission_webhooks,
 )
 from addon_operator.documents import own_manifests
-from addon_operator.engine.sources import podpreset_source
+from addon_operator.engine.sources import kopf_sources
 from addon_operator.kernel import errors
 from addon_operator.kube.access import own_user
 from addon_operator.kube.client import api_errors, client
@@ -94,7 +94,7 @@ class Admission:
         self._site = self._make_site(handler)
         self._watch_health = watch_health.WatchHealth("the watch of PodPresets")
         self._tasks: list[asyncio.Task[None]] = []
-        self._watch: podpreset_source.PodPresetSource | None = None
+        self._watch: kopf_sources.PodPresetSource | None = None
         self._show(meters)
 
     def _make_registrar(self) -> registration.Registrar:
@@ -225,8 +225,8 @@ class Admission:
             self._kube, self._settings.namespace, SECRET, names, self._clock
         )
 
-    def _make_watch(self) -> podpreset_source.PodPresetSource:
-        self._watch = podpreset_source.PodPresetSource(
+    def _make_watch(self) -> kopf_sources.PodPresetSource:
+        self._watch = kopf_sources.PodPresetSource(
             self._kube, self._cache.watched, self._watch_ended, self._watch_health
         )
         return self._watch

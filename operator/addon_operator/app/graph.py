@@ -22,7 +22,7 @@ from addon_operator.engine.modules import (
     release_monitor,
 )
 from addon_operator.engine.queues import queue_set
-from addon_operator.engine.sources import config_map_source, config_sync
+from addon_operator.engine.sources import config_sync, kopf_sources
 from addon_operator.kube import cluster
 from addon_operator.modules import plan
 from addon_operator.process.jq import jq_filters
@@ -39,7 +39,7 @@ class Operator:
 
     engine: engine.Engine
     config: config_sync.ConfigSync
-    source: config_map_source.ConfigMapSource
+    source: kopf_sources.ConfigMapSource
     monitor: release_monitor.ReleaseMonitor
     cluster: cluster.Cluster
     modules: module_watch.ModuleWatch | None
@@ -192,13 +192,13 @@ class Graph:
         converger = converge.Converger(self._queues.main, made_of, self._tell, on_failure=on_failure)
         return engine.Engine(self._inbox, self._queues, converger, self._bindings, self._states, self._tell)
 
-    def _source(self) -> config_map_source.ConfigMapSource:
+    def _source(self) -> kopf_sources.ConfigMapSource:
         def log_restart(reason: str, delay: float) -> None:
             self._parts.log.warning(
                 f"the watch of the values ConfigMap is started again in {delay:.1f} s: {reason}"
             )
 
-        return config_map_source.ConfigMapSource(
+        return kopf_sources.ConfigMapSource(
             self._parts.kube, self._settings.namespace, self._settings.config_map, self.config, log_restart
         )
 

@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)
 
 
 class Watch(Protocol):
-    """A watch of all presets that delivers to the cache; see ``engine.podpreset_source``."""
+    """A watch of all presets that delivers to the cache; see ``engine.kopf_sources``."""
 
     def start(self) -> None:
         """Begin to deliver."""

@@ -76,7 +76,9 @@ class HookOutputs:
         config_values = await _read(hook, ran, hook_runner.CONFIG_VALUES_PATCH, patches.parse_patch)
         config: JsonObject | None = None
         if config_values is not None:
-            config = (await asyncio.to_thread(self._config.check, hook.module, config_values)).section
+            config = (
+                await asyncio.to_thread(self._values.apply_config_patch, hook.module, config_values)
+            ).section
         return CheckedOutputs(
             objects,
             config_values,

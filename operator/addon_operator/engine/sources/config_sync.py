@@ -4,7 +4,7 @@ import asyncio
 import dataclasses
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Final, TypeAlias
 
 from addon_operator.aio import waiting
 from addon_operator.engine import events, intents
@@ -20,6 +20,8 @@ REREAD_SECONDS: Final = 60.0
 """Between two looks at the ConfigMap itself."""
 RETRY_SECONDS: Final = 2.0
 """Between two looks at a ConfigMap that was wrong at the start: nothing watches it yet."""
+
+_Check: TypeAlias = Callable[[sources.ConfigValues], list[schemas.Violation]]
 
 
 class ConfigSync:
@@ -91,16 +93,19 @@ class ConfigSync:
             if now.data != last.data:
                 return now
 
-    async def _look(self, snapshot: config_maps.Snapshot) -> "_FirstLook":
-        def look() -> _FirstLook:
-            with self._values.inspector.within(LOOK_SECONDS):
-                reading = self._reader.read(snapshot.data)
-                broken = tuple(self._broken(reading, self._values.config_violations))
-            return _FirstLook(snapshot, reading, broken)
+    async def _look(self, snapshot: config_maps.Snapshot) -> "_Look":
+        """Check all values, as before the start; an edit is checked by :meth:`_look_at_edit`."""
+        return await asyncio.to_thread(self._read, snapshot, self._values.config_violations)
 
-        return await asyncio.to_thread(look)
+    async def _look_at_edit(self, snapshot: config_maps.Snapshot) -> "_Look":
+        return await asyncio.to_thread(self._read, snapshot, self._values.edit_violations)
 
-    def _are_files_wrong(self, look: "_FirstLook") -> bool:
+    def _read(self, snapshot: config_maps.Snapshot, check: _Check) -> "_Look":
+        with self._values.inspector.within(LOOK_SECONDS):
+            reading = self._reader.read(snapshot.data)
+            return _Look(snapshot, reading, _broken(reading, check))
+
+    def _are_files_wrong(self, look: "_Look") -> bool:
         """Whether something is wrong that the ConfigMap neither set nor left out."""
         is_there = look.snapshot is not config_maps.ABSENT
         return any(
@@ -109,14 +114,15 @@ class ConfigSync:
             if not (is_there and found.is_missing_key)
         )
 
-    def _begin_with(self, look: "_FirstLook") -> None:
+    def _begin_with(self, look: "_Look") -> None:
         self._values.set_config(look.reading.values)
         self._warn_of(look.reading)
         self._seen = look.snapshot
 
     def violations(self, data: Mapping[str, str]) -> tuple[str, ...]:
         """All that is wrong with a state of the ConfigMap that somebody proposes, one sentence each."""
-        return self._violations(self._reviewer.read(data))
+        reading = self._reviewer.read(data)
+        return (*reading.violations, *map(str, _broken(reading, self._values.edit_violations)))
 
     def _new_reader(self) -> sources.ConfigMapReader:
         parse = self._values.inspector.parse_section
@@ -126,18 +132,17 @@ class ConfigSync:
         """Read the ConfigMap again for the modules that the store has now."""
         self._reader, self._reviewer = self._new_reader(), self._new_reader()
         async with self._busy:
-            reading = await asyncio.to_thread(self._read, self._seen)
-            self._take_for_modules(reading)
+            self._set_unless_wrong(await self._look_at_edit(self._seen))
         self._catch_up()
 
-    def _take_for_modules(self, reading: "_Reading") -> None:
-        self.is_refused = bool(reading.violations)
-        if self.is_refused:
-            error = sources.ConfigMapError(self._source, reading.violations)
-            self._tell(events.ConfigRefused(error, self._seen.uid))
-            return
-        self._warn_of(reading.reading)
-        self._values.set_config(reading.reading.values)
+    def _set_unless_wrong(self, look: "_Look") -> store.ConfigChange | None:
+        self.is_refused = look.is_wrong
+        if look.is_wrong:
+            error = sources.ConfigMapError(self._source, look.sentences)
+            self._tell(events.ConfigRefused(error, look.snapshot.uid))
+            return None
+        self._warn_of(look.reading)
+        return self._values.set_config(look.reading.values)
 
     def received(self, snapshot: config_maps.Snapshot | None) -> None:
         """Take in what a watch delivered; ``None`` means that the ConfigMap was deleted."""
@@ -171,15 +176,6 @@ class ConfigSync:
             except errors.AddonOperatorError as error:
                 self._warn(f"{self._source} cannot be read: {error}; next try in {REREAD_SECONDS:.0f} s")
 
-    def check(
-        self, owner: names.ModuleName | None, patch: patches.ValuesPatch
-    ) -> config_map.ConfigPatchResult:
-        """What the patch will make of the section.
-
-        Raises what :meth:`.ValuesStore.apply_config_patch` raises.
-        """
-        return self._values.apply_config_patch(owner, patch)
-
     async def write(self, owner: names.ModuleName | None, patch: patches.ValuesPatch) -> bool:
         """Apply a hook's patch to the ConfigMap and to the store; whether it changed something.
 
@@ -188,23 +184,24 @@ class ConfigSync:
         Raises what :meth:`.ValuesStore.apply_config_patch` raises over the fresh
         ConfigMap, and what the client raises when it cannot be written.
         """
-        tries: list[_Try] = []
+        tries: list[tuple[Mapping[str, str], config_map.ConfigPatchResult]] = []
 
         async def change(data: Mapping[str, str]) -> Mapping[str, str]:
             # To read and write YAML takes milliseconds per 10 KiB.
-            tries.append(await asyncio.to_thread(self._try, data, owner, patch))
-            return tries[-1].rendered
+            result, rendered = await asyncio.to_thread(self._try, data, owner, patch)
+            tries.append((data, result))
+            return rendered
 
         async with self._busy:
             written = await self._client.update(change)
-            last = tries[-1]
-            self._set_section(last.result)
-            if last.before == self._seen.data:
+            before, result = tries[-1]
+            self._set_section(result)
+            if before == self._seen.data:
                 self._seen = written
             else:
                 self._arrived.appendleft(written)
         self._catch_up()
-        return last.result.changed
+        return result.changed
 
     def _catch_up(self) -> None:
         if self._arrived and not self._busy.locked() and not self._catching_up:
@@ -230,37 +227,12 @@ class ConfigSync:
         if same:
             return
         # Whatever it holds, the loop goes on.
-        reading = await asyncio.to_thread(self._read, now)
-        self.is_refused = bool(reading.violations)
-        if self.is_refused:
-            error = sources.ConfigMapError(self._source, reading.violations)
-            self._tell(events.ConfigRefused(error, now.uid))
-            return
-        self._warn_of(reading.reading)
-        change = self._values.set_config(reading.reading.values)
-        if change:
+        if change := self._set_unless_wrong(await self._look_at_edit(now)):
             self._inbox.put_nowait(intents.ConfigEdited(change))
-
-    def _read(self, snapshot: config_maps.Snapshot) -> "_Reading":
-        with self._values.inspector.within(LOOK_SECONDS):
-            reading = self._reader.read(snapshot.data)
-            return _Reading(reading, self._violations(reading))
-
-    def _violations(self, reading: sources.ConfigMapReading) -> tuple[str, ...]:
-        broken = self._broken(reading, self._values.edit_violations)
-        return (*reading.violations, *map(str, broken))
-
-    @staticmethod
-    def _broken(
-        reading: sources.ConfigMapReading,
-        check: Callable[[sources.ConfigValues], list[schemas.Violation]],
-    ) -> list[schemas.Violation]:
-        """What breaks a schema in the sections that could be read."""
-        return [found for found in check(reading.values) if found.keys[0] not in reading.unreadable]
 
     def _try(
         self, data: Mapping[str, str], owner: names.ModuleName | None, patch: patches.ValuesPatch
-    ) -> "_Try":
+    ) -> tuple[config_map.ConfigPatchResult, dict[str, str]]:
         # Only the section itself is read: another one may just now hold somebody's bad edit.
         key = names.GLOBAL_KEY if owner is None else names.values_key(owner)
         own: dict[str, str] = {key: data[key]} if key in data else {}
@@ -269,7 +241,7 @@ class ConfigSync:
             raise sources.ConfigMapError(self._source, reading.violations)
         fresh = reading.values
         result = self._values.apply_config_patch(owner, patch, fresh)
-        return _Try(data, result, config_map.render(data, result))
+        return result, config_map.render(data, result)
 
     def _set_section(self, result: config_map.ConfigPatchResult) -> None:
         config = self._values.config
@@ -289,8 +261,8 @@ class ConfigSync:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class _FirstLook:
-    """The ConfigMap before any values are in force."""
+class _Look:
+    """A state of the ConfigMap, and what is wrong with it."""
 
     snapshot: config_maps.Snapshot
     reading: sources.ConfigMapReading
@@ -317,19 +289,9 @@ class _FirstLook:
         return f"{source} is invalid, and nothing runs until it is fixed: {wrong}"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Reading:
-    reading: sources.ConfigMapReading
-    violations: tuple[str, ...]
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Try:
-    """One try to change the ConfigMap."""
-
-    before: Mapping[str, str]
-    result: config_map.ConfigPatchResult
-    rendered: Mapping[str, str]
+def _broken(reading: sources.ConfigMapReading, check: _Check) -> tuple[schemas.Violation, ...]:
+    """Return what breaks a schema in the sections that could be read."""
+    return tuple(found for found in check(reading.values) if found.keys[0] not in reading.unreadable)
 
 
 def _older(now: config_maps.Snapshot, seen: config_maps.Snapshot) -> bool:

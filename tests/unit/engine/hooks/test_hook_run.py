@@ -23,7 +23,7 @@ from addon_operator.kube.client import api_errors
 from addon_operator.kube.objects import object_patches
 from addon_operator.modules import model
 from addon_operator.telemetry import hook_metrics, series
-from addon_operator.values import config_map, sources, store
+from addon_operator.values import store
 from addon_operator.values.patches import patches
 from tests.fakes import programs
 from tests.unit.engine import fakes
@@ -49,12 +49,6 @@ class ConfigMap:
 
     def __init__(self, order: list[str]) -> None:
         self._order = order
-        self.refuses = False
-
-    def check(self, owner: ModuleName | None, patch: patches.ValuesPatch) -> config_map.ConfigPatchResult:
-        if self.refuses:
-            raise patches.PatchError("not that")
-        return config_map.patch_section(owner, patch, sources.ConfigValues())
 
     async def write(self, owner: ModuleName | None, patch: patches.ValuesPatch) -> bool:
         self._order.append("config values")
@@ -239,9 +233,8 @@ async def test_one_wrong_output_keeps_all_of_them_from_being_applied(
 
 
 async def test_a_refused_config_value_keeps_all_outputs_from_being_applied(bench: Bench) -> None:
-    bench.config_map.refuses = True
-    with pytest.raises(patches.PatchError):
-        await bench.run(GOOD)
+    with pytest.raises(patches.PatchError, match="/db/b"):
+        await bench.run({**GOOD, "CONFIG_VALUES_JSON_PATCH_PATH": {**CONFIG, "path": "/db/b"}})
     assert bench.applied == set()
 
 

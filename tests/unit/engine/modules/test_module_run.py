@@ -20,7 +20,7 @@ from addon_operator.kernel.names import ModuleName
 from addon_operator.kube.objects import object_patches
 from addon_operator.modules import model
 from addon_operator.telemetry import hook_metrics, series
-from addon_operator.values import config_map, sources, store
+from addon_operator.values import store
 from addon_operator.values.patches import patches
 from tests.fakes import programs
 from tests.unit.engine import bound_fakes, fakes
@@ -96,9 +96,6 @@ class Releases:
 
 
 class NoConfigMap:
-    def check(self, owner: ModuleName | None, patch: patches.ValuesPatch) -> config_map.ConfigPatchResult:
-        return config_map.patch_section(owner, patch, sources.ConfigValues())
-
     async def write(self, owner: ModuleName | None, patch: patches.ValuesPatch) -> bool:
         return True
 

@@ -1,4 +1,6 @@
-"""A Kopf operator in a thread with a loop of its own, started again whenever it ends.
+"""Watches of the values ConfigMap and of PodPresets: each a Kopf operator in a thread of its own.
+
+Its handlers decide nothing: they hand the objects over. It is started again whenever it ends.
 
 Kopf ends, as a whole, on errors that we outlive, and cancels every task of its loop when it ends. A loop of
 its own keeps both away from everything else.
@@ -6,21 +8,23 @@ its own keeps both away from everything else.
 
 import asyncio
 import contextlib
-import dataclasses
 import datetime as dt
+import functools
 import itertools
 import random
 import threading
-from collections.abc import Callable, Iterator
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, Literal
 
 import kopf
 
 from addon_operator.aio import waiting
+from addon_operator.engine.sources import config_sync
 from addon_operator.kernel import errors
 from addon_operator.kube.access import credentials
-from addon_operator.kube.client import client, watching_sessions
+from addon_operator.kube.client import client, config_maps, watching_sessions
 from addon_operator.kube.informers import watch_health
+from addon_operator.podpreset import model
 
 _RESTARTS: Final = waiting.Backoff(1.0, 30.0)
 _FIRST_PAUSES: Final = (1.0, 1.0, 2.0, 3.0, 5.0, 8.0, 13.0, 21.0)
@@ -31,19 +35,7 @@ _STOP_TIMEOUT: Final = 10.0
 _IDENTITY: Final[Any] = "addon-operator"
 
 LogRestart = Callable[[str, float], None]
-"""Told why Kopf ended, and in how many seconds it is started again; called from the thread."""
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Scope:
-    """What a Kopf operator watches."""
-
-    register: Callable[[kopf.OperatorRegistry], None]
-    """Adds the handlers; they run in the thread and hand over with ``call_soon_threadsafe``."""
-    field_selectors: tuple[tuple[tuple[str, str, str], str], ...] = ()
-    """Pairs of (group, version, plural) and the field selector for the API server."""
-    namespace: str | None = None
-    """``None`` for the whole cluster."""
+"""Takes why Kopf ended, and in how many seconds it is started again; called from the thread."""
 
 
 class KopfThread:
@@ -51,15 +43,20 @@ class KopfThread:
 
     def __init__(
         self,
-        name: str,
-        scope: Scope,
         kube: client.KubeClient,
         log_restart: LogRestart,
         health: watch_health.WatchHealth,
+        *,
+        namespace: str | None = None,
+        field_selector: tuple[tuple[str, str, str], str] | None = None,
     ) -> None:
-        """Kopf gets the credentials of ``kube``; ``health`` shows whether the watch is up."""
-        self._name = name
-        self._scope = scope
+        """Kopf gets the credentials of ``kube``; ``health`` shows whether the watch is up.
+
+        Without ``namespace`` the whole cluster is watched. ``field_selector`` is a group, version and plural
+        with the selector for the API server.
+        """
+        self._namespace = namespace
+        self._settings = _settings_of_kopf(field_selector)
         self._kube = kube
         self._has_logged_in = False
         self._log_restart = log_restart
@@ -68,7 +65,11 @@ class KopfThread:
         self._thread: threading.Thread | None = None
         self._home: asyncio.AbstractEventLoop | None = None
         self._stopping = threading.Event()
-        self._end_kopf: Callable[[], object] = _nothing
+        self._end_kopf: Callable[[], object] = lambda: None
+
+    def register(self, registry: kopf.OperatorRegistry) -> None:
+        """Add the handlers; they run in the thread and call :meth:`hand_over`."""
+        raise NotImplementedError
 
     @property
     def alive(self) -> bool:
@@ -83,7 +84,7 @@ class KopfThread:
     def start(self) -> None:
         """Begin to watch; logins are made, and deliveries come, in the running loop."""
         self._home = asyncio.get_running_loop()
-        self._thread = threading.Thread(target=self._supervise, name=f"kopf-{self._name}", daemon=True)
+        self._thread = threading.Thread(target=self._supervise, name="kopf", daemon=True)
         self._thread.start()
 
     async def stop(self) -> None:
@@ -135,7 +136,7 @@ class KopfThread:
         async def login(**_: object) -> kopf.AiohttpSession:
             return await self._log_in()
 
-        self._scope.register(registry)
+        self.register(registry)
         # For an event of threads Kopf waits in a thread that nothing but the event ends: after an error of
         # Kopf's this loop would wait for that thread, too.
         stop_flag = asyncio.Event()
@@ -143,14 +144,13 @@ class KopfThread:
         self._end_kopf = lambda: loop.call_soon_threadsafe(stop_flag.set)
         if self._stopping.is_set():
             stop_flag.set()
-        namespace = self._scope.namespace
         await kopf.operator(
             registry=registry,
-            settings=_settings(self._scope),
+            settings=self._settings,
             identity=_IDENTITY,
             standalone=True,
-            clusterwide=namespace is None,
-            namespaces=[namespace] if namespace is not None else [],
+            clusterwide=self._namespace is None,
+            namespaces=[] if self._namespace is None else [self._namespace],
             stop_flag=stop_flag,
         )
 
@@ -175,10 +175,6 @@ class KopfThread:
         )
 
 
-def _nothing() -> None:
-    """Nothing is to be ended yet."""
-
-
 class _Pauses:
     """Seconds between the tries of a request of Kopf's, without end.
 
@@ -197,12 +193,68 @@ def _expiration(current: credentials.Credentials) -> dt.datetime | None:
     return dt.datetime.fromtimestamp(current.expires, tz=dt.UTC)
 
 
-def _settings(scope: Scope) -> kopf.OperatorSettings:
+def _settings_of_kopf(field_selector: tuple[tuple[str, str, str], str] | None) -> kopf.OperatorSettings:
     settings = kopf.OperatorSettings()
     settings.scanning.disabled = True
     settings.posting.enabled = False
     settings.process.ultimate_exiting_timeout = None
     settings.networking.error_backoffs = _Pauses()
-    for resource, selector in scope.field_selectors:
-        settings.watching.field_selectors[resource] = selector
+    if field_selector is not None:
+        settings.watching.field_selectors[field_selector[0]] = field_selector[1]
     return settings
+
+
+class ConfigMapSource(KopfThread):
+    """Watches the values ConfigMap for :class:`.ConfigSync`."""
+
+    def __init__(
+        self,
+        kube: client.KubeClient,
+        namespace: str,
+        name: str,
+        config: config_sync.ConfigSync,
+        log_restart: LogRestart,
+    ) -> None:
+        """``log_restart`` is called in the thread of the source."""
+        self._watched = name
+        self._config = config
+        health = watch_health.WatchHealth("the watch of the values ConfigMap")
+        selector = (("", "v1", "configmaps"), f"metadata.name={name}")
+        super().__init__(kube, log_restart, health, namespace=namespace, field_selector=selector)
+
+    def register(self, registry: kopf.OperatorRegistry) -> None:
+        """Hand over each state of the ConfigMap."""
+
+        @kopf.on.event("", "v1", "configmaps", registry=registry)
+        async def changed(type: str | None, body: Mapping[str, Any], **_: object) -> None:  # noqa: A002 - Kopf's name
+            if body["metadata"]["name"] != self._watched:
+                return
+            snapshot = None if type == "DELETED" else config_maps.snapshot_of(body)
+            self.hand_over(functools.partial(self._config.received, snapshot))
+
+
+EventType = Literal["ADDED", "MODIFIED", "DELETED"] | None
+Deliver = Callable[[EventType, Mapping[str, Any]], None]
+"""Takes the type of a watch event (``None`` for what is listed before it) and the object."""
+
+
+class PodPresetSource(KopfThread):
+    """Watches the PodPresets of the whole cluster."""
+
+    def __init__(
+        self,
+        kube: client.KubeClient,
+        deliver: Deliver,
+        log_restart: LogRestart,
+        health: watch_health.WatchHealth,
+    ) -> None:
+        """``deliver`` is called in the loop that starts the source, ``log_restart`` in its thread."""
+        self._deliver = deliver
+        super().__init__(kube, log_restart, health)
+
+    def register(self, registry: kopf.OperatorRegistry) -> None:
+        """Hand over each PodPreset."""
+
+        @kopf.on.event(model.GROUP, model.VERSION, model.PLURAL, registry=registry)
+        async def changed(event: Any, **_: object) -> None:  # noqa: ANN401 - a private type of Kopf's
+            self.hand_over(functools.partial(self._deliver, event["type"], event["object"]))

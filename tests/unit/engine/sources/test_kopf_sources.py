@@ -5,24 +5,30 @@ import getpass
 import itertools
 import os
 import threading
-from collections.abc import Iterable, Sized
+from collections.abc import Callable, Iterable, Sized
 from typing import cast
 
 import kopf
 import pytest
 from kopf._cogs.aiokits import aioadapters
 
-from addon_operator.engine.sources import kopf_thread
+from addon_operator.engine.sources import kopf_sources
 from addon_operator.kube.client import client
 from addon_operator.kube.informers import watch_health
 
-
-def health() -> watch_health.WatchHealth:
-    return watch_health.WatchHealth("the watch")
-
-
 NOBODY = cast("client.KubeClient", None)
 """Nobody logs in here."""
+
+
+class Watch(kopf_sources.KopfThread):
+    def __init__(
+        self, register: Callable[[kopf.OperatorRegistry], None], log_restart: kopf_sources.LogRestart
+    ) -> None:
+        super().__init__(NOBODY, log_restart, watch_health.WatchHealth("the watch"))
+        self._register = register
+
+    def register(self, registry: kopf.OperatorRegistry) -> None:
+        self._register(registry)
 
 
 def fails(_: kopf.OperatorRegistry) -> None:
@@ -38,7 +44,7 @@ async def test_a_thread_that_is_gone_has_ended() -> None:
         gone.set()
         raise SystemExit
 
-    watch = kopf_thread.KopfThread("test", kopf_thread.Scope(fails), NOBODY, end_thread, health())
+    watch = Watch(fails, end_thread)
     ended_before = watch.ended
     assert not ended_before, "it has not begun"
     watch.start()
@@ -64,7 +70,7 @@ async def test_a_watch_begins_under_a_uid_without_a_name(monkeypatch: pytest.Mon
             await watch.stop()
             await asyncio.Event().wait()
 
-    watch = kopf_thread.KopfThread("test", kopf_thread.Scope(register), NOBODY, lambda *_: None, health())
+    watch = Watch(register, lambda *_: None)
     reason, _ = await asyncio.to_thread(watch._once)
     assert (begun, reason) == (["its handlers"], "Kopf ended")
 
@@ -78,9 +84,7 @@ async def test_kopf_is_started_again_after_an_error_of_its_own(monkeypatch: pyte
 
     monkeypatch.setattr(kopf, "operator", fail)
     told = threading.Event()
-    watch = kopf_thread.KopfThread(
-        "test", kopf_thread.Scope(lambda _: None), NOBODY, lambda *_: told.set(), health()
-    )
+    watch = Watch(lambda _: None, lambda *_: told.set())
     watch.start()
     started_again = told.wait(5)
     await watch.stop()
@@ -88,7 +92,7 @@ async def test_kopf_is_started_again_after_an_error_of_its_own(monkeypatch: pyte
 
 
 def test_a_request_is_tried_without_end_and_with_bounded_pauses() -> None:
-    pauses = kopf_thread._settings(kopf_thread.Scope(fails)).networking.error_backoffs
+    pauses = kopf_sources._settings_of_kopf(None).networking.error_backoffs
     assert isinstance(pauses, Iterable)
     assert not isinstance(pauses, Sized), "Kopf would count the tries"
     for _ in range(2):
@@ -99,7 +103,7 @@ def test_a_request_is_tried_without_end_and_with_bounded_pauses() -> None:
 
 async def test_a_watch_that_was_stopped_has_not_ended_by_itself() -> None:
     told = threading.Event()
-    watch = kopf_thread.KopfThread("test", kopf_thread.Scope(fails), NOBODY, lambda *_: told.set(), health())
+    watch = Watch(fails, lambda *_: told.set())
     watch.start()
     assert told.wait(10)
     assert not watch.ended

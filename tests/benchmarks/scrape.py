@@ -86,7 +86,7 @@ class _Told:
         self._tell(events.ModuleRan(name, activation, 0.5))
 
     def _bound(self, hook: state.Hook) -> None:
-        self._tell(events.BindingFollows(hook, _BINDING))
+        self._tell(events.BindingWaits(hook, _BINDING, None))
         self._tell(events.SnapshotChanged(hook, _BINDING, 10, 1000))
         self._tell(events.ChangesHandled(hook, _BINDING, 1, 0.001))
         self._tell(events.ObjectsFiltered(hook, _BINDING, 1, 0.001))

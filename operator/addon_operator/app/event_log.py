@@ -158,10 +158,10 @@ class EventLog:
         fields = {"hook": hook.name} | ({"module": hook.module} if hook.module else {})
         named = f"binding {binding.name} ({binding.kind}) of hook {hook.name}"
         match event:
+            case events.BindingWaits(reason=None):
+                self._log.info(f"{named} waits no more", **fields)
             case events.BindingWaits(reason=reason):
                 self._log.warning(f"{named} waits: {reason}", **fields)
-            case events.BindingFollows():
-                self._log.info(f"{named} waits no more", **fields)
 
     def _of_drift(self, event: events.Event) -> None:
         match event:

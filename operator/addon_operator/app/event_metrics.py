@@ -148,10 +148,8 @@ class EventMetrics:
     def _of_bindings(self, event: events.BindingEvent) -> None:
         family, labels = self._meters.bindings, _labels(event)
         match event:
-            case events.BindingWaits():
-                family.waiting.labels(**labels).set(1)
-            case events.BindingFollows():
-                family.waiting.labels(**labels).set(0)
+            case events.BindingWaits(reason=reason):
+                family.waiting.labels(**labels).set(0 if reason is None else 1)
             case events.SnapshotChanged():
                 family.snapshot_objects.labels(**labels).set(event.objects)
                 if event.size is not None:

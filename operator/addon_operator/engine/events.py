@@ -245,13 +245,10 @@ class BindingEvent(Event, frozen=True):
 
 
 class BindingWaits(BindingEvent, frozen=True):
-    """The objects of a binding cannot be followed; reported once for each reason."""
+    """The objects of a binding cannot be followed, or can be again; reported once for each reason."""
 
-    reason: str
-
-
-class BindingFollows(BindingEvent, frozen=True):
-    """The objects of a binding that waited are followed again."""
+    reason: str | None
+    """``None`` when they are followed again."""
 
 
 class SnapshotChanged(BindingEvent, frozen=True):

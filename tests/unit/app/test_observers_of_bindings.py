@@ -54,7 +54,7 @@ def test_each_fact_is_a_series_until_the_binding_is_gone(
 ) -> None:
     binding: bindings.KubernetesBinding = hook.config.kubernetes[0]
     tell(events.BindingWaits(hook, binding, "there is no such kind"))
-    tell(events.BindingFollows(hook, binding))
+    tell(events.BindingWaits(hook, binding, None))
     tell(events.SnapshotChanged(hook, binding, 3, 999))
     tell(events.ObjectsFiltered(hook, binding, 4, 2.0))
     tell(events.ChangesHandled(hook, binding, 2, 0.5))

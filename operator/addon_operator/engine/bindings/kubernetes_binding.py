@@ -14,7 +14,7 @@ from typing import Final
 from addon_operator.engine import events, state
 from addon_operator.engine.bindings import hook_tasks, schedules, triggers
 from addon_operator.hook_contract import binding_contexts
-from addon_operator.hook_contract.configuration import bindings
+from addon_operator.hook_contract.configuration import bindings, crontab
 from addon_operator.kube.informers import informers, object_changes, object_selections, projections
 
 _GROWTH: Final = {
@@ -65,12 +65,8 @@ class FollowedBinding:
         self._subscription: informers.Subscription | None = None
         self._kept: list[triggers.Trigger] = []
         self._count = 0
-        self._reason: str | None = None
-
-    @property
-    def reason(self) -> str | None:
+        self.reason: str | None = None
         """Why its objects cannot be followed just now."""
-        return self._reason
 
     @property
     def is_listed(self) -> bool:
@@ -155,13 +151,10 @@ class FollowedBinding:
 
     def trouble(self, reason: str | None) -> None:
         """Report it once."""
-        if reason == self._reason:
+        if reason == self.reason:
             return
-        self._reason = reason
-        if reason is None:
-            self._tell(events.BindingFollows(self.hook, self.binding))
-        else:
-            self._tell(events.BindingWaits(self.hook, self.binding, reason))
+        self.reason = reason
+        self._tell(events.BindingWaits(self.hook, self.binding, reason))
         self.news.set()
 
     def synchronization_begins(self) -> None:
@@ -200,7 +193,7 @@ class FollowedBinding:
             self._tasks.add(self.hook, event)
         if period := self.binding.resynchronization_period:
             self._ticks.remove(self)
-            self._ticks.add(self, schedules.Period(period), self.resynchronize)
+            self._ticks.add(self, crontab.every(period), self.resynchronize)
 
     def _take(self, event: triggers.Event) -> None:
         if self.phase is BindingPhase.LIVE:

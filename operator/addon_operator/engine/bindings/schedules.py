@@ -3,99 +3,57 @@
 import asyncio
 import dataclasses
 import datetime as dt
-import heapq
-import itertools
 from collections.abc import Callable, Hashable
-from typing import Final, Protocol
+from typing import Final
 
 from addon_operator.aio import waiting
+from addon_operator.hook_contract.configuration import crontab
 from addon_operator.kernel import clock as clocks
 
 LOOK_AGAIN: Final = 30.0
 """Seconds after which the clock is looked at again at the latest: it may have been set, or have slept."""
 
 
-class Rhythm(Protocol):
-    """Says when something is due: :class:`.Crontab` and :class:`Period` do."""
-
-    @property
-    def every(self) -> float | None:
-        """Seconds between two moments, if that is all there is to it."""
-        ...
-
-    def next_after(self, moment: dt.datetime) -> dt.datetime:
-        """The first moment after ``moment``."""
-        ...
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Period:
-    """A rhythm of equal steps."""
-
-    every: float
-    """Seconds."""
-
-    def next_after(self, moment: dt.datetime) -> dt.datetime:
-        """One step later."""
-        return moment + dt.timedelta(seconds=self.every)
-
-
-@dataclasses.dataclass(slots=True, order=True)
+@dataclasses.dataclass(slots=True)
 class _Appointment:
     at: dt.datetime
-    number: int
-    owner: Hashable = dataclasses.field(compare=False)
-    rhythm: Rhythm = dataclasses.field(compare=False)
-    due: Callable[[], object] = dataclasses.field(compare=False)
-    is_gone: bool = dataclasses.field(default=False, compare=False)
+    owner: Hashable
+    rhythm: crontab.Crontab
+    due: Callable[[], object]
 
 
 class Timetable:
-    """Keeps entries of owners in the order of their next moments, without a clock of its own."""
+    """Keeps entries of owners with their next moments, without a clock of its own."""
 
     def __init__(self) -> None:
-        self._heap: list[_Appointment] = []
-        self._numbers = itertools.count()
-
-    def __len__(self) -> int:
-        return sum(not entry.is_gone for entry in self._heap)
+        self._entries: list[_Appointment] = []
 
     @property
     def next(self) -> dt.datetime | None:
         """The next moment at which something is due."""
-        while self._heap and self._heap[0].is_gone:
-            heapq.heappop(self._heap)
-        return self._heap[0].at if self._heap else None
+        return min((entry.at for entry in self._entries), default=None)
 
-    def add(self, owner: Hashable, rhythm: Rhythm, due: Callable[[], object], now: dt.datetime) -> None:
+    def add(
+        self, owner: Hashable, rhythm: crontab.Crontab, due: Callable[[], object], now: dt.datetime
+    ) -> None:
         """Call ``due`` at each moment of ``rhythm`` after ``now``, until :meth:`remove`."""
-        heapq.heappush(
-            self._heap, _Appointment(rhythm.next_after(now), next(self._numbers), owner, rhythm, due)
-        )
+        self._entries.append(_Appointment(rhythm.next_after(now), owner, rhythm, due))
 
     def remove(self, owner: Hashable) -> None:
         """Forget all entries of the owner."""
-        for entry in self._heap:
-            if entry.owner == owner:
-                entry.is_gone = True
-        self._heap = [entry for entry in self._heap if not entry.is_gone]
-        heapq.heapify(self._heap)
+        self._entries = [entry for entry in self._entries if entry.owner != owner]
 
     def take_due(self, now: dt.datetime) -> list[Callable[[], object]]:
-        """What is due by ``now``; moments that were missed are made up for by one."""
-        found = []
-        while (moment := self.next) is not None and moment <= now:
-            entry = heapq.heappop(self._heap)
-            found.append(entry.due)
+        """Take what is due by ``now``; moments that were missed are made up for by one."""
+        found = sorted((entry for entry in self._entries if entry.at <= now), key=lambda entry: entry.at)
+        for entry in found:
             entry.at = _following(entry, now)
-            heapq.heappush(self._heap, entry)
-        return found
+        return [entry.due for entry in found]
 
     def restart(self, now: dt.datetime) -> None:
         """Begin all rhythms anew at ``now``: what was due before is not made up for."""
-        for entry in self._heap:
+        for entry in self._entries:
             entry.at = entry.rhythm.next_after(now)
-        heapq.heapify(self._heap)
 
 
 def _following(entry: _Appointment, now: dt.datetime) -> dt.datetime:
@@ -117,7 +75,7 @@ class Schedules:
         self.opened = asyncio.Event()
         """Set by :meth:`open`."""
 
-    def add(self, owner: Hashable, rhythm: Rhythm, due: Callable[[], object]) -> None:
+    def add(self, owner: Hashable, rhythm: crontab.Crontab, due: Callable[[], object]) -> None:
         """Call ``due`` at each moment of ``rhythm`` from now on."""
         self._table.add(owner, rhythm, due, self._now())
         self._news.set()

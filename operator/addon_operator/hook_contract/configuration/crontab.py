@@ -74,6 +74,11 @@ def parse(text: str, timezone: str | None = None) -> Crontab:
     return Crontab(text, chosen, every, fields)
 
 
+def every(seconds: float) -> Crontab:
+    """Return a rhythm of equal steps."""
+    return Crontab("", DEFAULT_TIMEZONE, seconds, "")
+
+
 def check_timezone(name: str) -> str:
     """The name itself, if a time zone has it.
 

@@ -42,9 +42,8 @@ class Bench:
     def waits(self) -> list[str]:
         """Why bindings wait, and when they do not any more."""
         return [
-            f"{event.binding.name}: {event.reason if isinstance(event, events.BindingWaits) else 'no more'}"
-            for event in self.heard
-            if isinstance(event, events.BindingWaits | events.BindingFollows)
+            f"{event.binding.name}: {event.reason or 'no more'}"
+            for event in self.heard.of(events.BindingWaits)
         ]
 
     @property

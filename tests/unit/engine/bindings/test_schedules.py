@@ -3,13 +3,15 @@
 import asyncio
 import datetime as dt
 from collections.abc import AsyncIterator
+from typing import cast
 
 import pytest
 
 from addon_operator.engine.bindings import schedules
+from addon_operator.hook_contract.configuration import crontab
 from tests.unit.engine import fakes
 
-TEN = schedules.Period(10.0)
+TEN = crontab.every(10.0)
 
 
 class Bench:
@@ -18,7 +20,7 @@ class Bench:
         self.schedules = schedules.Schedules(self.clock)
         self.called: list[str] = []
 
-    def add(self, name: str, rhythm: schedules.Rhythm = TEN) -> None:
+    def add(self, name: str, rhythm: crontab.Crontab = TEN) -> None:
         self.schedules.add(name, rhythm, lambda: self.called.append(name))
 
     def at(self, seconds: float) -> list[str]:
@@ -100,7 +102,7 @@ async def test_the_work_wakes_for_what_is_added_while_it_sleeps(working: Bench) 
     working.schedules.open()
     await fakes.settle()
     ticked = asyncio.Event()
-    working.schedules.add("a", Soon(), ticked.set)
+    working.schedules.add("a", cast("crontab.Crontab", Soon()), ticked.set)
     working.clock.now += 0.01
     await asyncio.wait_for(ticked.wait(), 5)
 

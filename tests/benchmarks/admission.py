@@ -104,7 +104,7 @@ def _server() -> _Server:
     authority = certificates.make_authority(now, _DAY)
     live = tls.LiveTls()
     live.use(certificates.make_server(authority, ["127.0.0.1"], now, _DAY))
-    routes = {PRESETS: site.Route(handler, "allow"), EMPTY: site.Route(_empty, "allow")}
+    routes = {PRESETS: site.Route(handler), EMPTY: site.Route(_empty)}
     served = site.AdmissionSite(
         routes, live, site.ListeningPlace("127.0.0.1", 0), observer, site_load.Account(site_load.Limits())
     )

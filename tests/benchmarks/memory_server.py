@@ -49,7 +49,7 @@ async def main() -> None:
     live = tls.LiveTls()
     live.use(certificates.make_server(authority, ["127.0.0.1"], now, _DAY))
     account = site_load.Account(site_load.Limits())
-    routes = {PATH: site.Route(holding, "allow", timeout=300)}
+    routes = {PATH: site.Route(holding, timeout=300)}
     served = site.AdmissionSite(routes, live, site.ListeningPlace("127.0.0.1", 0), observer, account)
     await served.start()
     _say({"port": served.port, "authority": authority.certificate.decode()})

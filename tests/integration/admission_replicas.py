@@ -92,12 +92,13 @@ def configuration(namespace: str) -> specs.WebhookConfiguration:
     webhook = specs.WebhookSpec(
         name="config-maps.addon-operator.io",
         path=PATH,
-        rules=(specs.WebhookRule(("CREATE",), ("",), ("v1",), ("configmaps",), "Namespaced"),),
+        operations=("CREATE",),
+        resource="configmaps",
         failure_policy="Fail",
         side_effects="NoneOnDryRun",
         reinvocation_policy="IfNeeded",
         namespace_selector={"matchLabels": {"kubernetes.io/metadata.name": namespace}},
-        match_conditions=(specs.MatchCondition("not-left-out", "object.metadata.name != 'left-out'"),),
+        match_conditions={"not-left-out": "object.metadata.name != 'left-out'"},
     )
     return specs.WebhookConfiguration(specs.ConfigurationKind.MUTATING, f"test-{namespace}", (webhook,))
 
@@ -116,7 +117,7 @@ async def replica(
     store = certificate_store.CertificateStore(source, live, observer, time)
     await store.refresh()
     served = site.AdmissionSite(
-        {PATH: site.Route(handler, "deny")},
+        {PATH: site.Route(handler)},
         live,
         site.ListeningPlace("127.0.0.1", 0),
         observer.note,

@@ -132,12 +132,12 @@ async def test_the_end_of_a_replica_leaves_the_registration(running: Replica) ->
 async def test_replicas_share_one_authority(running: Replica) -> None:
     other = dataclasses.replace(configuration(running.namespace), name=f"other-{running.namespace}")
     async with replica(running.kube, running.namespace, other) as second:
-        assert second.store.ca_bundle == running.store.ca_bundle
+        assert await second.store.refresh() == await running.store.refresh()
     await withdraw(running.kube, other)
 
 
 async def test_all_certificates_change_without_one_failed_request(running: Replica) -> None:
-    first = running.store.ca_bundle
+    first = await running.store.refresh()
     done = asyncio.Event()
     count = 0
 
@@ -151,7 +151,7 @@ async def test_all_certificates_change_without_one_failed_request(running: Repli
 
     async def registered() -> bool:
         config = (await running.stored())["clientConfig"]
-        return base64.b64decode(config["caBundle"]) == running.store.ca_bundle
+        return base64.b64decode(config["caBundle"]) == await running.store.refresh()
 
     async with asyncio.TaskGroup() as tasks:
         for worker in range(8):
@@ -167,12 +167,12 @@ async def test_all_certificates_change_without_one_failed_request(running: Repli
             await asyncio.sleep(1)
             assert count > before
         done.set()
-    assert running.store.ca_bundle != first
+    assert await running.store.refresh() != first
     assert running.observer.wrong == []
 
 
 async def test_a_deleted_secret_is_restored_without_a_new_authority(running: Replica) -> None:
-    bundle = running.store.ca_bundle
+    bundle = await running.store.refresh()
     path = paths.of("v1", "secrets", namespace=running.namespace, name=SECRET)
     await running.kube.delete(path)
     assert await running.store.refresh() == bundle

@@ -26,18 +26,12 @@ class PodAdmitted(msgspec.Struct, frozen=True):
     seconds: float
 
 
-class PresetsInjected(msgspec.Struct, frozen=True):
-    """These presets are new in a pod that is not a dry run's."""
+class PresetsAnswered(msgspec.Struct, frozen=True):
+    """These presets are new in a stored pod, or in conflict about it; dry runs do not count."""
 
     namespace: str
     presets: Sequence[model.PresetName]
-
-
-class PresetsConflicted(msgspec.Struct, frozen=True):
-    """These presets were not injected into a pod that is stored."""
-
-    namespace: str
-    presets: Sequence[model.PresetName]
+    outcome: Literal["injected", "conflicts"]
 
 
 class PresetStored(msgspec.Struct, frozen=True):
@@ -111,8 +105,7 @@ class ConnectionClosed(msgspec.Struct, frozen=True):
 
 Event = (
     PodAdmitted
-    | PresetsInjected
-    | PresetsConflicted
+    | PresetsAnswered
     | PresetStored
     | PresetGone
     | ReferencesUnresolved

@@ -18,17 +18,14 @@ _SYSTEM_NAMESPACE: Final = "kube-system"
 _DOMAIN: Final = "admission.addon-operator.io"
 _NOTICE_TIMEOUT: Final = 2
 _TIMEOUT: Final = 5
-_PODS: Final = registration_specs.WebhookRule(("CREATE",), ("",), ("v1",), ("pods",), "Namespaced")
 _ANNOTATIONS: Final = "object.metadata.annotations"
-_NOT_A_MIRROR: Final = registration_specs.MatchCondition(
-    "not-a-mirror-pod",
-    f"!has({_ANNOTATIONS}) || !('{selection.MIRROR}' in {_ANNOTATIONS})",
-)
-_NOT_EXCLUDED: Final = registration_specs.MatchCondition(
-    "not-excluded",
-    f"!has({_ANNOTATIONS}) || !('{selection.EXCLUDE}' in {_ANNOTATIONS}) "
-    f"|| {_ANNOTATIONS}['{selection.EXCLUDE}'] != 'true'",
-)
+_NOT_A_MIRROR: Final = {
+    "not-a-mirror-pod": f"!has({_ANNOTATIONS}) || !('{selection.MIRROR}' in {_ANNOTATIONS})"
+}
+_NOT_EXCLUDED: Final = {
+    "not-excluded": f"!has({_ANNOTATIONS}) || !('{selection.EXCLUDE}' in {_ANNOTATIONS}) "
+    f"|| {_ANNOTATIONS}['{selection.EXCLUDE}'] != 'true'"
+}
 # The API server writes a byte with up to six. A review of an edit has the ConfigMap twice, with at most 1 MiB
 # of data (which is checked) and 256 KiB of annotations each.
 _CONFIG_BYTES: Final = 16 << 20
@@ -74,23 +71,25 @@ def _mutate_pods(settings: settings_module.Settings) -> registration_specs.Webho
     return registration_specs.WebhookSpec(
         name=f"podpreset.{_DOMAIN}",
         path=MUTATE_PODS,
-        rules=(_PODS,),
+        operations=("CREATE",),
+        resource="pods",
         failure_policy=policy,
         timeout_seconds=_TIMEOUT,
         side_effects="NoneOnDryRun",
         reinvocation_policy="IfNeeded",
         namespace_selector=_exempting(settings),
-        match_conditions=(_NOT_A_MIRROR, _NOT_EXCLUDED),
+        match_conditions=_NOT_A_MIRROR | _NOT_EXCLUDED,
     )
 
 
 def _check_pods(settings: settings_module.Settings) -> registration_specs.WebhookSpec:
     """References of pods that presets pass over are checked all the same."""
-    conditions = (_NOT_A_MIRROR,) if settings.expansion_events else (_NOT_A_MIRROR, _NOT_EXCLUDED)
+    conditions = _NOT_A_MIRROR if settings.expansion_events else _NOT_A_MIRROR | _NOT_EXCLUDED
     return registration_specs.WebhookSpec(
         name=f"podevents.{_DOMAIN}",
         path=CHECK_PODS,
-        rules=(_PODS,),
+        operations=("CREATE",),
+        resource="pods",
         timeout_seconds=_NOTICE_TIMEOUT,
         side_effects="NoneOnDryRun",
         namespace_selector=_exempting(settings),
@@ -99,13 +98,13 @@ def _check_pods(settings: settings_module.Settings) -> registration_specs.Webhoo
 
 
 def _notice_presets(settings: settings_module.Settings) -> registration_specs.WebhookSpec:
-    rule = registration_specs.WebhookRule(
-        ("CREATE", "DELETE"), (model.GROUP,), (model.VERSION,), (model.PLURAL,), "Namespaced"
-    )
     return registration_specs.WebhookSpec(
         name=f"podpresets.{_DOMAIN}",
         path=NOTICE_PRESETS,
-        rules=(rule,),
+        operations=("CREATE", "DELETE"),
+        resource=model.PLURAL,
+        group=model.GROUP,
+        version=model.VERSION,
         timeout_seconds=_NOTICE_TIMEOUT,
         namespace_selector=_exempting(settings),
     )
@@ -117,18 +116,14 @@ def _check_config(settings: settings_module.Settings) -> registration_specs.Webh
     A condition here could not tell it from what somebody else writes by the same field manager: the
     operator's user may change, and is another one in each cluster.
     """
-    rule = registration_specs.WebhookRule(("CREATE", "UPDATE"), ("",), ("v1",), ("configmaps",), "Namespaced")
     return registration_specs.WebhookSpec(
         name=f"config.{_DOMAIN}",
         path=CHECK_CONFIG,
-        rules=(rule,),
+        operations=("CREATE", "UPDATE"),
+        resource="configmaps",
         timeout_seconds=_TIMEOUT,
         namespace_selector={"matchLabels": {"kubernetes.io/metadata.name": settings.namespace}},
-        match_conditions=(
-            registration_specs.MatchCondition(
-                "values-config-map", f"object.metadata.name == '{settings.config_map}'"
-            ),
-        ),
+        match_conditions={"values-config-map": f"object.metadata.name == '{settings.config_map}'"},
     )
 
 
@@ -152,16 +147,15 @@ def routes(
     pods = review_shapes.ReviewShape("", "pods")
     presets = review_shapes.ReviewShape(model.GROUP, model.PLURAL)
     found = {
-        MUTATE_PODS: site.Route(mutate_pods, "allow"),
-        CHECK_PODS: site.Route(check_pods, "allow", timeout=_NOTICE_SECONDS, shape=pods),
+        MUTATE_PODS: site.Route(mutate_pods),
+        CHECK_PODS: site.Route(check_pods, timeout=_NOTICE_SECONDS, shape=pods),
         NOTICE_PRESETS: site.Route(
-            notice_presets, "allow", timeout=_NOTICE_SECONDS, shape=presets, max_body=_PRESET_BYTES
+            notice_presets, timeout=_NOTICE_SECONDS, shape=presets, max_body=_PRESET_BYTES
         ),
     }
     if settings.config_validation:
         found[CHECK_CONFIG] = site.Route(
             check_config,
-            "allow",
             shape=review_shapes.ReviewShape(bounds_data=True),
             max_body=_CONFIG_BYTES,
         )

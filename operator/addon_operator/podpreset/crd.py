@@ -15,7 +15,7 @@ from typing import Any, Final
 from addon_operator.documents import own_manifests
 from addon_operator.kernel import quantities
 from addon_operator.podpreset import schema, volume_types
-from addon_operator.podpreset.schema import Kind, Rule, Shape
+from addon_operator.podpreset.schema import Kind, Rule, TypeShape
 
 _IMMUTABLE: Final = "is immutable: to change a PodPreset, delete it and create it again"
 _ONE_OF: Final = "must specify one of: "
@@ -207,7 +207,7 @@ def text_rule(message: str, wanted: Sequence[str], never: Sequence[str] = ()) ->
     return rule
 
 
-def _shape(node: Mapping[str, Any], parent: str, name: str) -> Shape:
+def _shape(node: Mapping[str, Any], parent: str, name: str) -> TypeShape:
     """Return the shape that a part of the definition says, for the field of that name and of items in it."""
     inner = node.get("items") or node.get("additionalProperties")
     kind = _KINDS.get(node.get("type", ""), Kind.SCALAR)
@@ -215,7 +215,7 @@ def _shape(node: Mapping[str, Any], parent: str, name: str) -> Shape:
         kind = Kind.QUANTITY
     names = {name, f"{parent}.{name}"}
     fields = {key: _shape(one, name, key) for key, one in node.get("properties", {}).items()}
-    return Shape(
+    return TypeShape(
         kind,
         fields,
         required=node.get("required", ()) if kind is Kind.OBJECT else (),
@@ -266,14 +266,14 @@ def _object_rule(message: str, fields: Sequence[str]) -> Rule | None:
 
 
 @functools.cache
-def spec() -> Shape:
+def spec() -> TypeShape:
     """Return the shape of a PodPreset's ``spec``."""
     (version,) = own_manifests.load(own_manifests.PODPRESETS)["spec"]["versions"]
     return _shape(version["schema"]["openAPIV3Schema"]["properties"]["spec"], "", "spec")
 
 
 @functools.cache
-def entry(name: str) -> Shape:
+def entry(name: str) -> TypeShape:
     """Return the shape of one entry of a list of the ``spec``: ``env``, ``envFrom`` and so on."""
     shape = spec().fields[name].values
     assert shape is not None  # noqa: S101 - these are lists

@@ -112,8 +112,8 @@ class InvalidPreset:
 
 
 @functools.cache
-def _object() -> schema.Shape:
-    return schema.Shape(schema.Kind.OBJECT, {"spec": crd.spec()}, required=["spec"])
+def _object() -> schema.TypeShape:
+    return schema.TypeShape(schema.Kind.OBJECT, {"spec": crd.spec()}, required=["spec"])
 
 
 def parse(

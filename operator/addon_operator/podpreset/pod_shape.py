@@ -10,15 +10,15 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from addon_operator.podpreset import crd, schema
-from addon_operator.podpreset.schema import Kind, Shape
+from addon_operator.podpreset.schema import Kind, TypeShape
 
-_TEXT: Final = Shape(Kind.TEXT)
-_TEXTS: Final = Shape(Kind.LIST, values=_TEXT)
-_TEXT_MAP: Final = Shape(Kind.OBJECT, values=_TEXT)
-_VARIABLE: Final = Shape(
+_TEXT: Final = TypeShape(Kind.TEXT)
+_TEXTS: Final = TypeShape(Kind.LIST, values=_TEXT)
+_TEXT_MAP: Final = TypeShape(Kind.OBJECT, values=_TEXT)
+_VARIABLE: Final = TypeShape(
     Kind.TEXT, rules=(crd.text_rule("must be printable ASCII without '='", ["[ -<>-~]+"]),)
 )
-_METADATA: Final = Shape(
+_METADATA: Final = TypeShape(
     Kind.OBJECT,
     {
         "name": _TEXT,
@@ -30,17 +30,17 @@ _METADATA: Final = Shape(
 )
 
 
-def _with_fields(shape: Shape, **fields: Shape) -> Shape:
+def _with_fields(shape: TypeShape, **fields: TypeShape) -> TypeShape:
     return dataclasses.replace(shape, fields={**shape.fields, **fields})
 
 
-def _list(shape: Shape, unique: str | None = None) -> Shape:
-    return Shape(Kind.LIST, values=shape, unique=unique)
+def _list(shape: TypeShape, unique: str | None = None) -> TypeShape:
+    return TypeShape(Kind.LIST, values=shape, unique=unique)
 
 
 @functools.cache
-def _pod() -> Shape:
-    container = Shape(
+def _pod() -> TypeShape:
+    container = TypeShape(
         Kind.OBJECT,
         {
             "name": crd.entry("volumes").fields["name"],
@@ -53,17 +53,17 @@ def _pod() -> Shape:
         required=["name"],
     )
     containers = _list(container, "name")
-    spec = Shape(
+    spec = TypeShape(
         Kind.OBJECT,
         {
             "containers": containers,
             "initContainers": containers,
             "volumes": _list(crd.entry("volumes"), "name"),
-            "enableServiceLinks": Shape(Kind.BOOLEAN),
+            "enableServiceLinks": TypeShape(Kind.BOOLEAN),
         },
         required=["containers"],
     )
-    return Shape(Kind.OBJECT, {"metadata": _METADATA, "spec": spec}, required=["spec"])
+    return TypeShape(Kind.OBJECT, {"metadata": _METADATA, "spec": spec}, required=["spec"])
 
 
 def problems(pod: Mapping[str, Any]) -> Iterator[str]:

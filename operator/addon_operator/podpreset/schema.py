@@ -77,15 +77,15 @@ _TYPES: Final[Mapping[Kind, tuple[type, ...]]] = {
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Shape:
+class TypeShape:
     """A type of the API, and what the field says that has it."""
 
     kind: Kind
-    fields: "Mapping[str, Shape]" = dataclasses.field(default_factory=dict)
+    fields: "Mapping[str, TypeShape]" = dataclasses.field(default_factory=dict)
     """The fields of an object."""
     required: Collection[str] = ()
     """The fields that must be there and not be empty."""
-    values: "Shape | None" = None
+    values: "TypeShape | None" = None
     """What is in a list, or in a mapping of any keys."""
     unique: str | None = None
     """The field whose value no two items of a list may share."""
@@ -109,7 +109,7 @@ class Shape:
         object.__setattr__(self, "defaults", found)
 
 
-def prune(shape: Shape, value: Any) -> Any:  # noqa: ANN401 - of any shape, and so is the copy
+def prune(shape: TypeShape, value: Any) -> Any:  # noqa: ANN401 - of any shape, and so is the copy
     """Return a copy without nulls and unknown fields; what has another type than the shape says stays."""
     if shape.kind is Kind.OBJECT and isinstance(value, Mapping):
         if shape.values is not None:
@@ -125,7 +125,7 @@ def prune(shape: Shape, value: Any) -> Any:  # noqa: ANN401 - of any shape, and 
     return value
 
 
-def problems(shape: Shape, value: Any, path: str) -> Iterator[str]:  # noqa: ANN401 - of any shape
+def problems(shape: TypeShape, value: Any, path: str) -> Iterator[str]:  # noqa: ANN401 - of any shape
     """Say what is wrong with a pruned value, one sentence each, each beginning with the path of the field."""
     if not _fits(shape.kind, value):
         yield f"{path}: must be {shape.kind.value}"
@@ -146,7 +146,7 @@ def _fits(kind: Kind, value: object) -> bool:
     return kind is not Kind.QUANTITY or quantities.parse(str(value)) is not None
 
 
-def _inner_problems(shape: Shape, value: Any, path: str) -> Iterator[str]:  # noqa: ANN401 - of any shape
+def _inner_problems(shape: TypeShape, value: Any, path: str) -> Iterator[str]:  # noqa: ANN401 - of any shape
     for name, one in shape.fields.items():
         item = value.get(name)
         at = f"{path}.{name}" if path else name
@@ -160,7 +160,7 @@ def _inner_problems(shape: Shape, value: Any, path: str) -> Iterator[str]:  # no
             yield from problems(shape.values, item, f"{path}[{place}]")
 
 
-def _own_problems(shape: Shape, value: Any, path: str) -> Iterator[str]:  # noqa: ANN401 - of any shape
+def _own_problems(shape: TypeShape, value: Any, path: str) -> Iterator[str]:  # noqa: ANN401 - of any shape
     if shape.unique is not None:
         yield from _duplicates(value, shape.unique, path)
     if shape.choices and value not in shape.choices:
@@ -183,7 +183,7 @@ def _duplicates(items: list[object], key: str, path: str) -> Iterator[str]:
         seen.add(name)
 
 
-def canonical(shape: Shape, value: Any) -> Any:  # noqa: ANN401 - of any shape
+def canonical(shape: TypeShape, value: Any) -> Any:  # noqa: ANN401 - of any shape
     """Return the form of a value in which all that means the same is equal; unknown fields are kept."""
     if shape.kind is Kind.OBJECT and isinstance(value, Mapping):
         if shape.values is not None:
@@ -198,7 +198,7 @@ def canonical(shape: Shape, value: Any) -> Any:  # noqa: ANN401 - of any shape
     return value
 
 
-def _canonical_object(shape: Shape, value: Mapping[str, Any]) -> dict[str, Any]:
+def _canonical_object(shape: TypeShape, value: Mapping[str, Any]) -> dict[str, Any]:
     result: dict[str, Any] = {**shape.defaults}
     for name, item in value.items():
         one = shape.fields.get(name)

@@ -139,7 +139,7 @@ async def running(
 ) -> AsyncIterator[Running]:
     live, watcher = live or shared_tls(), Watcher()
     served = site.AdmissionSite(
-        routes or {PATH: site.Route(allowing, "allow")},
+        routes or {PATH: site.Route(allowing)},
         live,
         site.ListeningPlace("127.0.0.1", 0, leaving or site.AT_ONCE),
         watcher,

@@ -101,8 +101,7 @@ def test_configurations_that_the_chart_makes_are_filled_and_not_made() -> None:
 
 def test_pods_are_changed_on_creation_alone_and_never_held_up() -> None:
     webhook = webhooks()[admission_webhooks.MUTATE_PODS]
-    (rule,) = webhook.rules
-    assert (rule.operations, rule.resources) == (("CREATE",), ("pods",))
+    assert (webhook.operations, webhook.resource) == (("CREATE",), "pods")
     assert (webhook.failure_policy, webhook.timeout_seconds) == ("Ignore", 5)
     assert (webhook.reinvocation_policy, webhook.side_effects) == ("IfNeeded", "NoneOnDryRun")
 
@@ -135,15 +134,15 @@ def test_references_of_excluded_pods_are_checked_unless_switched_off(
     path: str, events_wanted: str, conditions: list[str]
 ) -> None:
     webhook = webhooks(EXPANSION_EVENTS=events_wanted)[path]
-    assert [each.name for each in webhook.match_conditions] == conditions
+    assert list(webhook.match_conditions) == conditions
 
 
 def test_of_all_config_maps_only_that_with_values_is_checked() -> None:
     webhook = webhooks(CONFIG_MAP="settings")[admission_webhooks.CHECK_CONFIG]
     assert webhook.namespace_selector == {"matchLabels": {"kubernetes.io/metadata.name": "addons"}}
-    assert [each.name for each in webhook.match_conditions] == ["values-config-map"]
-    assert "== 'settings'" in webhook.match_conditions[0].expression
-    assert (webhook.rules[0].operations, webhook.side_effects) == (("CREATE", "UPDATE"), "None")
+    assert list(webhook.match_conditions) == ["values-config-map"]
+    assert "== 'settings'" in webhook.match_conditions["values-config-map"]
+    assert (webhook.operations, webhook.side_effects) == (("CREATE", "UPDATE"), "None")
 
 
 def test_edits_of_values_are_not_checked_if_that_is_not_wanted() -> None:

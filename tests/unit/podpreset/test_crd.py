@@ -5,14 +5,16 @@ from typing import Any
 
 from addon_operator.documents import own_manifests
 from addon_operator.podpreset import crd, schema, volume_types
-from addon_operator.podpreset.schema import Kind, Shape
+from addon_operator.podpreset.schema import Kind, TypeShape
 
 CRD = own_manifests.load(own_manifests.PODPRESETS)
 VERSION = CRD["spec"]["versions"][0]
 OBJECT = VERSION["schema"]["openAPIV3Schema"]["properties"]
 
 
-def walk(shape: Shape, given: dict[str, Any], path: str) -> Iterator[tuple[str, Shape, dict[str, Any]]]:
+def walk(
+    shape: TypeShape, given: dict[str, Any], path: str
+) -> Iterator[tuple[str, TypeShape, dict[str, Any]]]:
     """Give all parts of a shape, each with its part of the definition."""
     yield path, shape, given
     for name, one in shape.fields.items():

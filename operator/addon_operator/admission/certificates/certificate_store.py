@@ -58,11 +58,6 @@ class CertificateStore:
         self._material: Material | None = None
         self._expires = 0.0
 
-    @property
-    def ca_bundle(self) -> bytes | None:
-        """Authorities that the API server should trust, as last read; PEM."""
-        return self._material.bundle if self._material else None
-
     def seconds_left(self) -> float:
         """Until the served certificate expires; for ``webhook_certificate_expiry_seconds``."""
         return self._expires - self._time.time()

@@ -181,7 +181,7 @@ class PodCheck:
             self._recorder.record(about, "Warning", note.reason, note.message, component=note.component)
         if finding.conflicts:
             presets = [each.preset for each in finding.conflicts]
-            self._tell(admission_events.PresetsConflicted(about.namespace or "", presets))
+            self._tell(admission_events.PresetsAnswered(about.namespace or "", presets, "conflicts"))
         if finding.unresolved:
             count = sum(each.count for each in finding.unresolved)
             self._tell(admission_events.ReferencesUnresolved(count))

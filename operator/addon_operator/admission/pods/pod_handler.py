@@ -81,7 +81,7 @@ class PodHandler:
             return "unchanged", ()
         new = _new(pod, merged.applied)
         if new and not review.dry_run:
-            self._tell(events.PresetsInjected(review.namespace, new))
+            self._tell(events.PresetsAnswered(review.namespace, new, "injected"))
         return "injected", [dict(operation) for operation in merged.patch]
 
 

@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)
 
 
 class Watch(Protocol):
-    """A watch of all presets that delivers to the cache; see ``engine.kopf_sources``."""
+    """A watch of all presets that delivers to the cache: a seam, since Kopf's watch is in ``engine``."""
 
     def start(self) -> None:
         """Begin to deliver."""

@@ -100,10 +100,6 @@ class PresetNotices:
                     await self._refresh(namespace)
         return self._cache.match(namespace, labels)
 
-    def is_waiting(self, namespace: str) -> bool:
-        """Whether a change of a preset is under way there."""
-        return namespace in self._pending
-
     async def close(self) -> None:
         """End what waits."""
         for task in self._tasks:

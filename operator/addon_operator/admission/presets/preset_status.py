@@ -27,6 +27,7 @@ _ATTEMPTS: Final = 5
 _AT_ONCE: Final = 8
 _MESSAGE_MAX: Final = 32768
 _VALID: Final = "Valid"
+_COUNTS: Final = ("injected", "conflicts")
 
 _Key = tuple[str, model.PresetName]
 
@@ -37,14 +38,13 @@ _log = logging.getLogger(__name__)
 class _Change:
     """What is to be written about one preset."""
 
-    injected: int = 0
-    conflicts: int = 0
+    counts: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
+    """How often it was ``injected``, and in ``conflicts``."""
     reasons: tuple[str, ...] | None = None
     """Why it is invalid, empty if it is valid; ``None`` when that is written already."""
 
     def add(self, other: "_Change") -> None:
-        self.injected += other.injected
-        self.conflicts += other.conflicts
+        self.counts += other.counts
         self.reasons = other.reasons if self.reasons is None else self.reasons
 
 
@@ -67,25 +67,17 @@ class PresetStatuses:
     def note(self, event: admission_events.Event) -> None:
         """Note what becomes of presets; other events do not matter here."""
         match event:
-            case admission_events.PresetStored():
-                self._stored(event.stored, event.parsed)
+            case admission_events.PresetStored(stored, parsed):
+                reasons = parsed.reasons if isinstance(parsed, model.InvalidPreset) else ()
+                if not _says(stored, reasons):
+                    self._changes[parsed.namespace, parsed.name].reasons = reasons
+                    self._changed.set()
             case admission_events.PresetGone():
                 self._changes.pop((event.namespace, event.name), None)
-            case admission_events.PresetsInjected():
+            case admission_events.PresetsAnswered():
                 for name in event.presets:
-                    self._changes[event.namespace, name].injected += 1
+                    self._changes[event.namespace, name].counts[event.outcome] += 1
                 self._changed.set()
-            case admission_events.PresetsConflicted():
-                for name in event.presets:
-                    self._changes[event.namespace, name].conflicts += 1
-                self._changed.set()
-
-    def _stored(self, stored: admission_events.Stored, parsed: admission_events.Parsed) -> None:
-        """Have the status say whether the preset is valid."""
-        reasons = parsed.reasons if isinstance(parsed, model.InvalidPreset) else ()
-        if not _says(stored, reasons):
-            self._changes[parsed.namespace, parsed.name].reasons = reasons
-            self._changed.set()
 
     async def run(self) -> None:
         """Write batches, until cancelled."""
@@ -114,17 +106,14 @@ class PresetStatuses:
         except api_errors.NotFound:
             return
         except api_errors.Forbidden as error:
-            self._warn(f"the status of PodPresets is not written: {error}")
+            if not self._warned:
+                self._warned = True
+                _log.warning("the status of PodPresets is not written: %s", error)
         except api_errors.KubernetesError as error:
             _log.info("the status of PodPreset %s/%s waits: %s", *key, error)
             change.add(self._changes[key])
             self._changes[key] = change
             self._changed.set()
-
-    def _warn(self, text: str) -> None:
-        if not self._warned:
-            self._warned = True
-            _log.warning(text)
 
     async def _write(self, key: _Key, change: _Change) -> None:
         namespace, name = key
@@ -145,11 +134,11 @@ class PresetStatuses:
 
     def _patch(self, stored: admission_events.Stored, change: _Change) -> dict[str, Any] | None:
         status = stored.get("status") or {}
-        new: dict[str, Any] = {}
-        if change.injected or "injected" not in status:
-            new["injected"] = int(status.get("injected") or 0) + change.injected
-        if change.conflicts or "conflicts" not in status:
-            new["conflicts"] = int(status.get("conflicts") or 0) + change.conflicts
+        new: dict[str, Any] = {
+            name: int(status.get(name) or 0) + change.counts[name]
+            for name in _COUNTS
+            if change.counts[name] or name not in status
+        }
         if change.reasons is not None and not _says(stored, change.reasons):
             new["observedGeneration"] = _generation(stored)
             new["conditions"] = self._conditions(stored, change.reasons)

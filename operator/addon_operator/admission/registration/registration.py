@@ -51,7 +51,8 @@ class Registrar:
         self._kube = kube
         self._keepers = [_Keeper(kube, one, address, certificates, log, time) for one in configurations]
         self._poked = certificates.bundle_changed
-        self._watch = registration_watch.RegistrationWatch(kube, configurations, self._poked, time)
+        self._watched = configurations
+        self._time = time
         self._trouble = warn_once.WarnOnce(log)
         self.health = watch_health.WatchHealth("the registration of webhooks")
         """Whether the configurations are looked after."""
@@ -78,7 +79,8 @@ class Registrar:
         Missing rights and other errors become one warning, and are tried again.
         """
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._watch.keep())
+            for one in self._watched:
+                tasks.create_task(registration_watch.keep(self._kube, one, self._poked, self._time))
             tasks.create_task(self._keep())
 
     async def _keep(self) -> None:
@@ -234,14 +236,14 @@ class _Keeper:
         metadata = dict(live.get("metadata") or {"name": self._configuration.name})
         metadata["annotations"] = {**(metadata.get("annotations") or {}), DIGEST: self._digest}
         if not self._configuration.made_by_others:
-            metadata["labels"] = {**(metadata.get("labels") or {}), **_LABELS, **self._configuration.labels}
+            metadata["labels"] = {**(metadata.get("labels") or {}), **_LABELS}
         if owner is not None:
             metadata["ownerReferences"] = specs.with_owner(metadata.get("ownerReferences") or [], owner)
         return metadata
 
     async def _store(self, live: Mapping[str, Any] | None, wanted: Sequence[Mapping[str, Any]]) -> None:
         configuration = self._configuration
-        kind = configuration.kind.name_in_api
+        kind = configuration.kind.value
         if live is None and configuration.made_by_others:
             raise ConfigurationMissingError(
                 f"{kind} {configuration.name} does not exist: make it, for example by 'helm upgrade', or "
@@ -260,7 +262,7 @@ class _Keeper:
             await self._kube.create(configuration.collection, body)
 
     def _tell(self, bundle: bytes | None) -> None:
-        name = f"{self._configuration.kind.name_in_api} {self._configuration.name}"
+        name = f"{self._configuration.kind.value} {self._configuration.name}"
         if not self._was_settled:
             self._log.info(f"{name} has been registered")
         elif self._is_rotation(bundle):

@@ -29,60 +29,39 @@ class AddressError(errors.ConfigurationError):
 
 
 class ConfigurationKind(enum.Enum):
-    """What a configuration's webhooks may do; the value is the plural of its resource."""
+    """What a configuration's webhooks may do; the value is the kind of the object."""
 
-    MUTATING = "mutatingwebhookconfigurations"
-    VALIDATING = "validatingwebhookconfigurations"
+    MUTATING = "MutatingWebhookConfiguration"
+    VALIDATING = "ValidatingWebhookConfiguration"
 
     @property
-    def name_in_api(self) -> str:
-        """Kind of the object."""
-        return (
-            "MutatingWebhookConfiguration"
-            if self is ConfigurationKind.MUTATING
-            else "ValidatingWebhookConfiguration"
-        )
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class WebhookRule:
-    """Requests that go to a webhook."""
-
-    operations: tuple[Operation, ...]
-    api_groups: tuple[str, ...]
-    api_versions: tuple[str, ...]
-    resources: tuple[str, ...]
-    """``pods`` is without its subresources."""
-    scope: Literal["*", "Cluster", "Namespaced"] = "*"
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class MatchCondition:
-    """A CEL expression that has to hold for a request to go to a webhook."""
-
-    name: str
-    expression: str
+    def plural(self) -> str:
+        """The resource of the API."""
+        return f"{self.value.lower()}s"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class WebhookSpec:
-    """One webhook."""
+    """One webhook, and the requests about objects of namespaces that go to it."""
 
     name: str
     """A domain name of at least three parts."""
     path: str
     """Path on the admission site, with the slash."""
-    rules: tuple[WebhookRule, ...]
+    operations: tuple[Operation, ...]
+    resource: str
+    """``pods`` is without its subresources."""
+    group: str = ""
+    version: str = "v1"
     failure_policy: Literal["Ignore", "Fail"] = "Ignore"
     timeout_seconds: int = 5
     side_effects: Literal["None", "NoneOnDryRun"] = "None"
     reinvocation_policy: Literal["Never", "IfNeeded"] = "Never"
     """Only of mutating webhooks."""
-    match_policy: Literal["Equivalent", "Exact"] = "Equivalent"
     namespace_selector: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     """A label selector as the API writes it."""
-    object_selector: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    match_conditions: tuple[MatchCondition, ...] = ()
+    match_conditions: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """CEL expressions by name; all have to hold."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -92,7 +71,6 @@ class WebhookConfiguration:
     kind: ConfigurationKind
     name: str
     webhooks: tuple[WebhookSpec, ...]
-    labels: Mapping[str, str] = dataclasses.field(default_factory=dict)
     made_by_others: bool = False
     """Whether somebody else creates and removes the object, as the chart does: its webhooks are ours."""
     namespace: str = ""
@@ -101,12 +79,12 @@ class WebhookConfiguration:
     @property
     def path(self) -> str:
         """Path of the object."""
-        return paths.of(API_VERSION, self.kind.value, name=self.name)
+        return paths.of(API_VERSION, self.kind.plural, name=self.name)
 
     @property
     def collection(self) -> str:
         """Path of all objects of its kind."""
-        return paths.of(API_VERSION, self.kind.value)
+        return paths.of(API_VERSION, self.kind.plural)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -190,32 +168,31 @@ def _webhook(
     client_config = address.client_config(webhook.path)
     if bundle is not None:
         client_config["caBundle"] = base64.b64encode(bundle).decode()
+    rule = {
+        "operations": list(webhook.operations),
+        "apiGroups": [webhook.group],
+        "apiVersions": [webhook.version],
+        "resources": [webhook.resource],
+        "scope": "Namespaced",
+    }
     written = {
         "name": webhook.name,
         "admissionReviewVersions": ["v1"],
         "clientConfig": client_config,
-        "rules": [_rule(rule) for rule in webhook.rules],
+        "rules": [rule],
         "failurePolicy": webhook.failure_policy,
-        "matchPolicy": webhook.match_policy,
+        "matchPolicy": "Equivalent",
         "namespaceSelector": dict(webhook.namespace_selector),
-        "objectSelector": dict(webhook.object_selector),
+        "objectSelector": {},
         "sideEffects": webhook.side_effects,
         "timeoutSeconds": webhook.timeout_seconds,
-        "matchConditions": [dataclasses.asdict(condition) for condition in webhook.match_conditions],
+        "matchConditions": [
+            {"name": name, "expression": expression} for name, expression in webhook.match_conditions.items()
+        ],
     }
     if kind is ConfigurationKind.MUTATING:
         written["reinvocationPolicy"] = webhook.reinvocation_policy
     return written
-
-
-def _rule(rule: WebhookRule) -> dict[str, Any]:
-    return {
-        "operations": list(rule.operations),
-        "apiGroups": list(rule.api_groups),
-        "apiVersions": list(rule.api_versions),
-        "resources": list(rule.resources),
-        "scope": rule.scope,
-    }
 
 
 def owner(namespace: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,12 +1,11 @@
 """Notices at once that somebody touches a webhook configuration."""
 
 import asyncio
-from collections.abc import Sequence
 from typing import Final
 
 from addon_operator.admission.registration import registration_specs as specs
 from addon_operator.aio import waiting
-from addon_operator.kube.client import api_errors, client, connection, paths
+from addon_operator.kube.client import api_errors, client, connection
 from addon_operator.kube.informers import wire
 
 _WATCH_SECONDS: Final = 270
@@ -16,60 +15,44 @@ _BACKOFF: Final = waiting.Backoff(1.0, 30.0)
 _NO_RIGHT_SECONDS: Final = 300.0
 
 
-class RegistrationWatch:
-    """Watches configurations by name; what has changed is for others to read.
+async def keep(
+    kube: client.KubeClient,
+    configuration: specs.WebhookConfiguration,
+    changed: asyncio.Event,
+    time: waiting.Time,
+) -> None:
+    """Set ``changed`` when a configuration may have changed, until cancelled.
 
-    Without the right to watch there is none, and the registrar's regular look has to do.
+    Without the right to watch the registrar's regular look has to do.
     """
-
-    def __init__(
-        self,
-        kube: client.KubeClient,
-        configurations: Sequence[specs.WebhookConfiguration],
-        changed: asyncio.Event,
-        time: waiting.Time,
-    ) -> None:
-        """``changed`` is set when a configuration may have changed."""
-        self._kube = kube
-        self._configurations = configurations
-        self._changed = changed
-        self._time = time
-
-    async def keep(self) -> None:
-        """Watch until cancelled."""
-        async with asyncio.TaskGroup() as tasks:
-            for configuration in self._configurations:
-                tasks.create_task(self._keep(configuration))
-
-    async def _keep(self, configuration: specs.WebhookConfiguration) -> None:
-        failures = 0
-        while True:
-            try:
-                await self._watch(configuration)
-            except api_errors.Forbidden:
-                failures += 1
-                await self._time.sleep(_NO_RIGHT_SECONDS)
-                continue
-            except api_errors.KubernetesError:
-                failures += 1
-            else:
-                failures = 0
-            await self._time.sleep(_BACKOFF.after(failures + 1, self._time.jitter()))
-
-    async def _watch(self, configuration: specs.WebhookConfiguration) -> None:
-        async with self._kube.stream(_request(configuration)) as content:
-            # It may have been removed while nobody watched, of which the watch says nothing.
-            self._changed.set()
-            async for _ in wire.batches(content.iter_any(), _SILENCE_SECONDS):
-                self._changed.set()
+    failures = 0
+    while True:
+        try:
+            await _watch(kube, configuration, changed)
+        except api_errors.Forbidden:
+            failures += 1
+            await time.sleep(_NO_RIGHT_SECONDS)
+            continue
+        except api_errors.KubernetesError:
+            failures += 1
+        else:
+            failures = 0
+        await time.sleep(_BACKOFF.after(failures + 1, time.jitter()))
 
 
-def _request(configuration: specs.WebhookConfiguration) -> connection.Request:
+async def _watch(
+    kube: client.KubeClient, configuration: specs.WebhookConfiguration, changed: asyncio.Event
+) -> None:
     # Without a resourceVersion the present state comes first, so that nothing is missed between two watches.
     query = {
         "watch": "1",
         "fieldSelector": f"metadata.name={configuration.name}",
         "timeoutSeconds": str(_WATCH_SECONDS),
     }
-    path = paths.of(specs.API_VERSION, configuration.kind.value)
-    return connection.Request("GET", path, query, timeout=None)
+    async with kube.stream(
+        connection.Request("GET", configuration.collection, query, timeout=None)
+    ) as content:
+        # It may have been removed while nobody watched, of which the watch says nothing.
+        changed.set()
+        async for _ in wire.batches(content.iter_any(), _SILENCE_SECONDS):
+            changed.set()

@@ -10,7 +10,7 @@ import asyncio
 import dataclasses
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Final, Literal
+from typing import Final
 
 from aiohttp import web
 
@@ -39,13 +39,6 @@ _HOW_TO_MOVE: Final = (
     "choose others with ADDON_OPERATOR_ADMISSION_SERVER_LISTEN_ADDRESS "
     "and ADDON_OPERATOR_ADMISSION_SERVER_LISTEN_PORT"
 )
-
-_AFTER_ERROR: Final = {
-    "allow": reviews.ALLOWED,
-    "deny": reviews.ReviewVerdict(
-        allowed=False, message="the operator failed to check this; its log says why"
-    ),
-}
 
 _Endpoint = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -76,8 +69,7 @@ class Route:
     """Who answers the reviews of a path."""
 
     handler: reviews.Handler
-    on_error: Literal["allow", "deny"]
-    """The answer when the handler raises or takes too long."""
+    """What it raises, or takes too long for, is allowed: an error of ours never refuses anything."""
     timeout: float = 4.5
     """Seconds that the handler may take; fewer if the API server says that it waits less."""
     shape: review_shapes.ReviewShape = review_shapes.ANY
@@ -229,7 +221,7 @@ class AdmissionSite:
             return reviews.answer(review, verdict)
         except Exception as error:  # noqa: BLE001 - whatever it is, the API server gets its answer
             self._tell(events.HandlerFailed(path, error))
-        return reviews.answer(review, _AFTER_ERROR[route.on_error])
+        return reviews.answer(review, reviews.ALLOWED)
 
 
 async def _body(request: web.Request, most: int, held: site_load.Held) -> bytes:

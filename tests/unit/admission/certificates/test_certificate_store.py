@@ -69,21 +69,32 @@ def material(clock: Clock) -> certificate_store.Material:
     )
 
 
-async def kept(
-    clock: Clock, source: Source, log: logs.Lines
-) -> tuple[certificate_store.CertificateStore, bool]:
-    store = certificate_store.CertificateStore(source, tls.LiveTls(), log, clock)
+class Served(tls.LiveTls):
+    """Remembers what it served."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pairs: list[certificates.KeyPair] = []
+
+    def use(self, pair: certificates.KeyPair) -> None:
+        super().use(pair)
+        self.pairs.append(pair)
+
+
+async def kept(clock: Clock, source: Source, log: logs.Lines) -> tuple[list[certificates.KeyPair], bool]:
+    served = Served()
+    store = certificate_store.CertificateStore(source, served, log, clock)
     await store.refresh()
     with pytest.raises(EndOfTestError):
         await store.keep()
-    return store, store.bundle_changed.is_set()
+    return served.pairs, store.bundle_changed.is_set()
 
 
 async def test_a_new_bundle_is_reported() -> None:
     clock, log = Clock(3), logs.Lines()
     first, second = material(clock), material(clock)
-    store, changes = await kept(clock, Source(first, first, second), log)
-    assert (store.ca_bundle, changes) == (second.bundle, True)
+    served, changes = await kept(clock, Source(first, first, second), log)
+    assert (served, changes) == ([first.server, second.server], True)
     assert clock.seconds == [60.0] * 4
     assert log.lines == []
 
@@ -97,8 +108,8 @@ async def test_a_problem_is_reported_once_and_retried_sooner() -> None:
     clock, log = Clock(4), logs.Lines()
     first = material(clock)
     broken = certificates.CertificateError("it is broken")
-    store, _ = await kept(clock, Source(first, broken, broken, first), log)
-    assert store.ca_bundle == first.bundle
+    served, _ = await kept(clock, Source(first, broken, broken, first), log)
+    assert served == [first.server]
     assert clock.seconds == [60, 10, 10, 60, 60]
     assert log.lines == [
         ("warning", "the certificate of the admission server cannot be renewed: it is broken"),
@@ -120,8 +131,8 @@ async def test_material_that_cannot_be_served_is_ignored() -> None:
     clock = Clock(1)
     good = material(clock)
     wrong = certificate_store.Material(certificates.KeyPair(good.server.certificate, b"no key"), b"bundle")
-    store, changes = await kept(clock, Source(good, wrong), logs.Lines())
-    assert (store.ca_bundle, changes) == (good.bundle, False)
+    served, changes = await kept(clock, Source(good, wrong), logs.Lines())
+    assert (served, changes) == ([good.server], False)
 
 
 # Files

@@ -53,9 +53,9 @@ class Observer:
         match event:
             case events.PodAdmitted():
                 self.results.append((event.namespace, event.result))
-            case events.PresetsInjected():
+            case events.PresetsAnswered(outcome="injected"):
                 self.injected += [f"{event.namespace}/{name}" for name in event.presets]
-            case events.PresetsConflicted():
+            case events.PresetsAnswered(outcome="conflicts"):
                 self.conflicted += [f"{event.namespace}/{name}" for name in event.presets]
             case events.ReferencesUnresolved():
                 self.unresolved += event.count

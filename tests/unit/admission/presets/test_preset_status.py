@@ -166,9 +166,9 @@ async def test_a_burst_of_pods_is_one_write(
 ) -> None:
     store = Store(server, preset(status={**VALID, "injected": 5}))
     for _ in range(600):
-        statuses.note(admission_events.PresetsInjected("shop", [P]))
+        statuses.note(admission_events.PresetsAnswered("shop", [P], "injected"))
     for _ in range(400):
-        statuses.note(admission_events.PresetsConflicted("shop", [P]))
+        statuses.note(admission_events.PresetsAnswered("shop", [P], "conflicts"))
     await statuses.flush()
     assert (store.status["injected"], store.status["conflicts"]) == (605, 400)
     assert server.requests == [f"GET {IN_SHOP}/p", f"PATCH {IN_SHOP}/p/status"]
@@ -179,7 +179,7 @@ async def test_counts_of_another_replica_are_added_to(
 ) -> None:
     store = Store(server, preset(status=VALID))
     store.conflicts = 2
-    statuses.note(admission_events.PresetsInjected("shop", [P]))
+    statuses.note(admission_events.PresetsAnswered("shop", [P], "injected"))
     await statuses.flush()
     assert store.status["injected"] == 201
 
@@ -189,10 +189,10 @@ async def test_counts_that_cannot_be_written_wait_for_the_next_time(
 ) -> None:
     store = Store(server, preset(status=VALID))
     store.conflicts = 5
-    statuses.note(admission_events.PresetsInjected("shop", [P]))
+    statuses.note(admission_events.PresetsAnswered("shop", [P], "injected"))
     await statuses.flush()
     assert store.patches == []
-    statuses.note(admission_events.PresetsInjected("shop", [P]))
+    statuses.note(admission_events.PresetsAnswered("shop", [P], "injected"))
     await statuses.flush()
     assert store.status["injected"] == 502
 
@@ -200,11 +200,11 @@ async def test_counts_that_cannot_be_written_wait_for_the_next_time(
 async def test_a_preset_that_is_gone_is_not_written(
     statuses: preset_status.PresetStatuses, server: ApiServer
 ) -> None:
-    statuses.note(admission_events.PresetsInjected("shop", [P]))
+    statuses.note(admission_events.PresetsAnswered("shop", [P], "injected"))
     statuses.note(admission_events.PresetGone("shop", P))
     await statuses.flush()
     assert server.asked == []
-    statuses.note(admission_events.PresetsInjected("shop", [P]))
+    statuses.note(admission_events.PresetsAnswered("shop", [P], "injected"))
     await statuses.flush()
     await statuses.flush()
     assert server.requests == [f"GET {IN_SHOP}/p"]
@@ -216,7 +216,7 @@ async def test_a_missing_right_is_one_warning(
     server.on("GET", f"{IN_SHOP}/p", preset(status=VALID))
     server.on("PATCH", f"{IN_SHOP}/p/status", status(403, "Forbidden"))
     for _ in range(3):
-        statuses.note(admission_events.PresetsInjected("shop", [P]))
+        statuses.note(admission_events.PresetsAnswered("shop", [P], "injected"))
         await statuses.flush()
     assert len([each for each in caplog.records if each.levelname == "WARNING"]) == 1
     assert "podpresets/status" in caplog.text
@@ -235,9 +235,9 @@ async def test_batches_are_written_with_pauses_in_between(
     running = asyncio.create_task(statuses.run())
     await settled()
     assert gate.asked == []
-    statuses.note(admission_events.PresetsInjected("shop", [P]))
+    statuses.note(admission_events.PresetsAnswered("shop", [P], "injected"))
     await settled()
-    statuses.note(admission_events.PresetsInjected("shop", [P]))
+    statuses.note(admission_events.PresetsAnswered("shop", [P], "injected"))
     await settled()
     assert gate.asked == [preset_status.FIRST_SECONDS]
     assert server.asked == []

@@ -15,10 +15,8 @@ from tests.fakes import api_server, logs
 
 COLLECTION = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
 OBJECT = f"{COLLECTION}/addon-operator"
-SPEC = specs.WebhookSpec(
-    "pods.addon-operator.io", "/mutate-pods", (specs.WebhookRule(("CREATE",), ("",), ("v1",), ("pods",)),)
-)
-WANTED = specs.WebhookConfiguration(specs.ConfigurationKind.MUTATING, "addon-operator", (SPEC,), {"app": "x"})
+SPEC = specs.WebhookSpec("pods.addon-operator.io", "/mutate-pods", ("CREATE",), "pods")
+WANTED = specs.WebhookConfiguration(specs.ConfigurationKind.MUTATING, "addon-operator", (SPEC,))
 NEWER = dataclasses.replace(WANTED, webhooks=(dataclasses.replace(SPEC, timeout_seconds=9),))
 ADDRESS = specs.ServiceAddress("system", "addon-operator")
 
@@ -152,7 +150,7 @@ async def test_a_missing_configuration_is_made(replicas: Replicas, stored: Store
     await replicas.start().ensure()
     assert stored.body is not None
     assert stored.body["kind"] == "MutatingWebhookConfiguration"
-    assert stored.body["metadata"]["labels"]["app"] == "x"
+    assert stored.body["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "addon-operator"
     assert stored.bundle == b"one"
     assert replicas.log.lines == [("info", "MutatingWebhookConfiguration addon-operator has been registered")]
 
@@ -328,7 +326,7 @@ async def test_a_new_bundle_makes_it_look_at_once(
     assert stored.writes == 1
 
 
-CHARTS = dataclasses.replace(WANTED, made_by_others=True, labels={})
+CHARTS = dataclasses.replace(WANTED, made_by_others=True)
 EMPTY = {"metadata": {"name": "addon-operator", "labels": {"app.kubernetes.io/managed-by": "Helm"}}}
 OWNED = dataclasses.replace(WANTED, namespace="system")
 NAMESPACE = {"metadata": {"name": "system", "uid": "1"}}

@@ -14,16 +14,20 @@ SERVICE = specs.ServiceAddress("system", "addon-operator")
 PODS = specs.WebhookSpec(
     name="pods.podpreset.addon-operator.io",
     path="/mutate-pods",
-    rules=(specs.WebhookRule(("CREATE",), ("",), ("v1",), ("pods",), "Namespaced"),),
+    operations=("CREATE",),
+    resource="pods",
     side_effects="NoneOnDryRun",
     reinvocation_policy="IfNeeded",
     namespace_selector={"matchExpressions": [{"key": "a", "operator": "NotIn", "values": ["b"]}]},
-    match_conditions=(specs.MatchCondition("no-mirror", "true"),),
+    match_conditions={"no-mirror": "true"},
 )
 PRESETS = specs.WebhookSpec(
     "presets.addon-operator.io",
     "/presets",
-    (specs.WebhookRule(("CREATE", "DELETE"), ("settings.k8s.io",), ("v1alpha1",), ("podpresets",)),),
+    ("CREATE", "DELETE"),
+    "podpresets",
+    "settings.k8s.io",
+    "v1alpha1",
 )
 MUTATING = specs.WebhookConfiguration(specs.ConfigurationKind.MUTATING, "addon-operator", (PODS,))
 VALIDATING = specs.WebhookConfiguration(specs.ConfigurationKind.VALIDATING, "addon-operator", (PRESETS,))
@@ -129,9 +133,9 @@ def test_what_is_wanted_is_recognised_with_what_a_newer_api_adds() -> None:
 
 
 def test_no_conditions_are_stored_as_no_field() -> None:
-    live = webhooks(match_conditions=())
+    live = webhooks(match_conditions={})
     del live[0]["matchConditions"]
-    assert specs.is_as_wanted(webhooks(match_conditions=()), live)
+    assert specs.is_as_wanted(webhooks(match_conditions={}), live)
 
 
 @pytest.mark.parametrize(

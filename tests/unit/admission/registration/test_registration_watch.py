@@ -90,11 +90,8 @@ async def watch(server: Server, *answers: int | list[bytes]) -> Run:
     tokens = api_server.Tokens(server.url)
 
     async with client.KubeClient(api_server.access_to(server.url, tokens)) as kube:
-        watcher = registration_watch.RegistrationWatch(
-            kube, [CONFIGURATION], Changes(run), Pausing(run, server)
-        )
-        with pytest.raises(ExceptionGroup):
-            await watcher.keep()
+        with pytest.raises(EndOfTestError):
+            await registration_watch.keep(kube, CONFIGURATION, Changes(run), Pausing(run, server))
     run.tokens = tokens.loaded
     return run
 

@@ -1,8 +1,9 @@
 """Checks edits of the values ConfigMap before they are stored, and refuses them with all that is wrong."""
 
-import dataclasses
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final
+
+import msgspec
 
 from addon_operator.admission import reviews
 from addon_operator.kube.client import client
@@ -15,8 +16,7 @@ Writer = Callable[[], Awaitable[str | None]]
 """The user by whom hooks write the ConfigMap, as the API server names it; ``None`` if that is not known."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Findings:
+class Findings(msgspec.Struct, frozen=True):
     """What is wrong with a state of the ConfigMap."""
 
     violations: Sequence[str] = ()

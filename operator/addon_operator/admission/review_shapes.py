@@ -4,7 +4,6 @@ Whoever reaches the port can send others. So names are checked before they becom
 where a review has effects it has to be complete.
 """
 
-import dataclasses
 import re
 from collections.abc import Mapping
 from typing import Any, Final, TypeVar
@@ -37,8 +36,7 @@ class _ConfigMap(msgspec.Struct):
     data: dict[str, Any] | None = None
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ReviewShape:
+class ReviewShape(msgspec.Struct, frozen=True):
     """What is asked of a review of a namespaced object."""
 
     group: str = ""

@@ -19,15 +19,10 @@ KIND: Final = "AdmissionReview"
 _SHOWN_MAX: Final = 63
 
 
-class _Kind(msgspec.Struct):
+class _KindOrResource(msgspec.Struct):
     group: str | None = None
     version: str | None = None
     kind: str | None = None
-
-
-class _Resource(msgspec.Struct):
-    group: str | None = None
-    version: str | None = None
     resource: str | None = None
 
 
@@ -42,8 +37,8 @@ class _Options(msgspec.Struct, rename="camel"):
 class _Request(msgspec.Struct, rename="camel"):
     uid: Annotated[str, msgspec.Meta(min_length=1)]
     operation: Annotated[str, msgspec.Meta(min_length=1)]
-    kind: _Kind | None = None
-    resource: _Resource | None = None
+    kind: _KindOrResource | None = None
+    resource: _KindOrResource | None = None
     sub_resource: str | None = None
     name: str | None = None
     namespace: str | None = None
@@ -67,8 +62,7 @@ class MalformedReviewError(errors.AddonOperatorError):
     """The body of a request is not an admission review."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class GroupVersionName:
+class GroupVersionName(msgspec.Struct, frozen=True):
     """A kind or a resource with its group and version."""
 
     group: str
@@ -108,8 +102,7 @@ class Review:
     """Bytes that it takes, estimated from above; see :mod:`.site_load`."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Cause:
+class Cause(msgspec.Struct, frozen=True):
     """One thing that is wrong with an object."""
 
     field: str
@@ -118,8 +111,7 @@ class Cause:
     """The rule, and what to do."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ReviewVerdict:
+class ReviewVerdict(msgspec.Struct, frozen=True):
     """The answer to a review."""
 
     allowed: bool = True
@@ -162,7 +154,7 @@ def _shown(text: str | None) -> str:
 
 
 def _review(request: _Request) -> Review:
-    kind, resource = request.kind or _Kind(), request.resource or _Resource()
+    kind, resource = request.kind or _KindOrResource(), request.resource or _KindOrResource()
     return Review(
         uid=request.uid,
         kind=GroupVersionName(kind.group or "", kind.version or "", kind.kind or ""),

@@ -38,11 +38,12 @@ def field_value(pod: fields.Node, ref: fields.Node) -> str:
     path = ref.required_text("fieldPath")
     if match := _SUBSCRIPTED.fullmatch(path):
         return _subscript(pod, ref, match["map"], match["key"])
-    read = _FIELDS.get(_ALIASES.get(path, path))
-    if read is None:
+    if path in _MAPS:
+        return _format_map(pod.child("metadata").child(_MAPS[path]).text_map())
+    name = _ALIASES.get(path, path)
+    if name not in _FIELDS:
         raise ref.problem("fieldPath", f"is {path!r}, which a container cannot see; use one of {_SUPPORTED}")
-    value = read(pod)
-    return placeholder(_ALIASES.get(path, path)) if value is None else value
+    return _FIELDS[name](pod) or placeholder(name)
 
 
 def resource_value(pod: fields.Node, container: fields.Node, ref: fields.Node) -> str:
@@ -63,46 +64,30 @@ def resource_value(pod: fields.Node, container: fields.Node, ref: fields.Node) -
     return placeholder(match[0]) if limit is None else quantities.ratio(limit, divisor)
 
 
-def _metadata(key: str) -> Callable[[fields.Node], str | None]:
-    return lambda pod: pod.child("metadata").text(key) or None
-
-
-def _whole_map(key: str) -> Callable[[fields.Node], str | None]:
-    return lambda pod: _format_map(pod.child("metadata").child(key).text_map())
-
-
-def _address(key: str) -> Callable[[fields.Node], str | None]:
-    return lambda pod: pod.child("status").text(key) or None
-
-
-def _addresses(key: str) -> Callable[[fields.Node], str | None]:
-    return lambda pod: ",".join(each.text("ip") for each in pod.child("status").children(key)) or None
-
-
-def _node_name(pod: fields.Node) -> str | None:
-    return pod.child("spec").text("nodeName") or None
-
-
 def _service_account(pod: fields.Node) -> str:
     spec = pod.child("spec")
     # The API server fills in the same when it admits the pod.
     return spec.text("serviceAccountName") or spec.text("serviceAccount") or "default"
 
 
-_FIELDS: Final[Mapping[str, Callable[[fields.Node], str | None]]] = {
-    "metadata.name": _metadata("name"),
-    "metadata.namespace": _metadata("namespace"),
-    "metadata.uid": _metadata("uid"),
-    "metadata.labels": _whole_map("labels"),
-    "metadata.annotations": _whole_map("annotations"),
-    "spec.nodeName": _node_name,
+def _addresses(pod: fields.Node, key: str) -> str:
+    return ",".join(each.text("ip") for each in pod.child("status").children(key))
+
+
+_MAPS: Final = {"metadata.labels": "labels", "metadata.annotations": "annotations"}
+_FIELDS: Final[Mapping[str, Callable[[fields.Node], str]]] = {
+    "metadata.name": lambda pod: pod.child("metadata").text("name"),
+    "metadata.namespace": lambda pod: pod.child("metadata").text("namespace"),
+    "metadata.uid": lambda pod: pod.child("metadata").text("uid"),
+    "spec.nodeName": lambda pod: pod.child("spec").text("nodeName"),
     "spec.serviceAccountName": _service_account,
-    "status.hostIP": _address("hostIP"),
-    "status.hostIPs": _addresses("hostIPs"),
-    "status.podIP": _address("podIP"),
-    "status.podIPs": _addresses("podIPs"),
+    "status.hostIP": lambda pod: pod.child("status").text("hostIP"),
+    "status.hostIPs": lambda pod: _addresses(pod, "hostIPs"),
+    "status.podIP": lambda pod: pod.child("status").text("podIP"),
+    "status.podIPs": lambda pod: _addresses(pod, "podIPs"),
 }
-_SUPPORTED: Final = ", ".join([*_FIELDS, "metadata.labels['KEY']", "metadata.annotations['KEY']"])
+"""The fields that are known later if they are not there yet."""
+_SUPPORTED: Final = ", ".join([*_FIELDS, *_MAPS, *(f"{each}['KEY']" for each in _MAPS)])
 _RESOURCES: Final = "limits or requests, a dot, and cpu, memory, ephemeral-storage or hugepages-SIZE"
 
 

@@ -101,10 +101,9 @@ class Node:
 
     def children(self, key: str) -> list["Node"]:
         """A list of objects; empty when absent."""
-        places = [f"{key}[{i}]" for i in range(len(self._list(key)))]
         return [
-            Node(self.subject, self._path(place), _mapping(self, place, item))
-            for place, item in zip(places, self._list(key), strict=True)
+            Node(self.subject, self._path(f"{key}[{i}]"), _mapping(self, f"{key}[{i}]", item))
+            for i, item in enumerate(self._list(key))
         ]
 
     def texts(self, key: str) -> list[str]:

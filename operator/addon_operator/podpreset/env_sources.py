@@ -14,8 +14,9 @@ looked up by prefix and key.
 import bisect
 import itertools
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, TypeVar
+
+import msgspec
 
 from addon_operator.kernel import json_types
 from addon_operator.podpreset import model
@@ -35,8 +36,7 @@ _CONTAINER: Final = 1
 _T = TypeVar("_T")
 
 
-@dataclass(frozen=True, slots=True)
-class Side:
+class Side(msgspec.Struct, frozen=True):
     """What one side sets, each in its order and without repetition."""
 
     names: dict[str, None]
@@ -45,16 +45,14 @@ class Side:
     """The ``envFrom`` entries."""
 
 
-@dataclass(frozen=True, slots=True)
-class Clash:
+class Clash(msgspec.Struct, frozen=True):
     """A variable that one side sets and another side's envFrom sets too."""
 
     name: str
     source: SourceRef
 
 
-@dataclass(frozen=True, slots=True)
-class _Pair:
+class _Pair(msgspec.Struct, frozen=True):
     """A variable and a source that defines it, about which sides are in conflict."""
 
     clash: Clash

@@ -5,14 +5,14 @@ selector of a NetworkPolicy.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, TypeAlias
+
+import msgspec
 
 Labels: TypeAlias = Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Requirement:
+class Requirement(msgspec.Struct, frozen=True):
     """One condition on one label."""
 
     key: str
@@ -33,8 +33,7 @@ class Requirement:
                 return self.key not in labels
 
 
-@dataclass(frozen=True, slots=True)
-class Selector:
+class Selector(msgspec.Struct, frozen=True):
     """All the conditions that a pod's labels have to meet; an empty one matches nothing that we serve."""
 
     requirements: tuple[Requirement, ...]

@@ -8,6 +8,8 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 from dataclasses import dataclass, field
 from typing import Any, Final, TypedDict
 
+import msgspec
+
 from addon_operator.documents import json_pointers
 from addon_operator.kernel import errors, json_types
 from addon_operator.podpreset import crd, env_sources, model, selection
@@ -69,8 +71,7 @@ class AppliedPreset:
     """Whether the pod gets anything from it that it did not have."""
 
 
-@dataclass(frozen=True, slots=True)
-class Injection:
+class Injection(msgspec.Struct, frozen=True):
     """The presets fit the pod."""
 
     patch: tuple[PatchOperation, ...]
@@ -78,8 +79,7 @@ class Injection:
     applied: tuple[AppliedPreset, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class PresetConflict:
+class PresetConflict(msgspec.Struct, frozen=True):
     """What stands in the way of one preset."""
 
     preset: model.PresetName
@@ -92,8 +92,7 @@ class PresetConflict:
         return " ".join((_SUMMARY, *self.problems))
 
 
-@dataclass(frozen=True, slots=True)
-class Conflicted:
+class Conflicted(msgspec.Struct, frozen=True):
     """Nothing is injected, from no preset."""
 
     conflicts: tuple[PresetConflict, ...]

@@ -6,9 +6,11 @@ an identical Secret volume would look like a conflict. Nothing of it is ever wri
 
 import datetime as dt
 import functools
+import operator
 from collections.abc import Callable, Collection, Hashable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, NewType, TypeAlias
+
+import msgspec
 
 from addon_operator.kernel import json_types
 from addon_operator.podpreset import crd, label_selectors, schema, volume_types
@@ -56,11 +58,11 @@ PLURAL: Final = "podpresets"
 PresetName = NewType("PresetName", str)
 """Name of a PodPreset in its namespace."""
 
+_NAME: Final = operator.itemgetter("name")
 _LAST: Final = dt.datetime.max.replace(tzinfo=dt.UTC)
 
 
-@dataclass(frozen=True, slots=True)
-class Addition:
+class Addition(msgspec.Struct, frozen=True):
     """One entry that a preset adds to a list of a pod or container."""
 
     key: Hashable
@@ -73,8 +75,7 @@ class Addition:
     """How many characters the entry has, about."""
 
 
-@dataclass(frozen=True, slots=True)
-class Preset:
+class Preset(msgspec.Struct, frozen=True):
     """A valid PodPreset."""
 
     namespace: str
@@ -100,8 +101,7 @@ class Preset:
         return self.created, self.name
 
 
-@dataclass(frozen=True, slots=True)
-class InvalidPreset:
+class InvalidPreset(msgspec.Struct, frozen=True):
     """A PodPreset that is ignored, for instance one stored under an older CustomResourceDefinition."""
 
     namespace: str
@@ -161,10 +161,10 @@ def _preset(metadata: Mapping[str, Any], spec: Mapping[str, Any]) -> Preset:
         created=_time(metadata.get("creationTimestamp")),
         deleting=metadata.get("deletionTimestamp") is not None,
         selector=label_selectors.compile_selector(spec["selector"]),
-        env=_additions(spec, "env", _entry_name),
+        env=_additions(spec, "env", _NAME),
         env_from=_additions(spec, "envFrom", env_from_key),
-        volumes=_additions(spec, "volumes", _entry_name),
-        volume_mounts=_additions(spec, "volumeMounts", _mount_path),
+        volumes=_additions(spec, "volumes", _NAME),
+        volume_mounts=_additions(spec, "volumeMounts", operator.itemgetter("mountPath")),
     )
 
 
@@ -179,14 +179,6 @@ def _size(value: object) -> int:
     if isinstance(value, list):
         return 2 + sum(1 + _size(item) for item in value)
     return 2 + len(value) if isinstance(value, str) else 8
-
-
-def _entry_name(entry: Entry) -> str:
-    return str(entry["name"])
-
-
-def _mount_path(entry: Entry) -> str:
-    return str(entry["mountPath"])
 
 
 def _text_value(variable: dict[str, Any]) -> dict[str, Any]:

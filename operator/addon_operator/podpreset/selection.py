@@ -93,9 +93,6 @@ class _Namespace:
             yield from self._buckets.get(_Bucket(key), {}).values()
             yield from self._buckets.get(_Bucket(key, value), {}).values()
 
-    def presets(self) -> tuple[model.Preset, ...]:
-        return tuple(self._presets.values())
-
     def _population(self, choice: tuple[_Bucket, ...]) -> int:
         return sum(len(self._buckets.get(bucket, ())) for bucket in choice)
 
@@ -130,15 +127,6 @@ class PresetIndex:
             if not preset.deleting and preset.selector.matches(labels)
         )
         return tuple(sorted(found, key=lambda preset: preset.order))
-
-    def presets(self, namespace: str) -> tuple[model.Preset, ...]:
-        """All presets of a namespace, in no particular order."""
-        held = self._namespaces.get(namespace)
-        return held.presets() if held else ()
-
-    def __len__(self) -> int:
-        """How many presets there are in all namespaces."""
-        return sum(len(held) for held in self._namespaces.values())
 
 
 def _choices(selector: label_selectors.Selector) -> Iterator[tuple[_Bucket, ...]]:

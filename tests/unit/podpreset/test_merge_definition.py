@@ -1,6 +1,5 @@
 """The merge comes to what its definition says, whatever is merged and in whatever order."""
 
-import dataclasses
 import datetime as dt
 import functools
 import itertools
@@ -9,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import jsonpatch
+import msgspec
 
 from addon_operator.podpreset import merge, model
 from addon_operator.podpreset.model import SourceRef
@@ -92,7 +92,8 @@ def found(result: merge.Injection | merge.Conflicted) -> dict[str, list[str]]:
 def in_every_order(presets: Sequence[model.Preset]) -> Iterator[list[model.Preset]]:
     for order in itertools.permutations(presets):
         yield [
-            dataclasses.replace(one, created=START + dt.timedelta(days=day)) for day, one in enumerate(order)
+            msgspec.structs.replace(one, created=START + dt.timedelta(days=day))
+            for day, one in enumerate(order)
         ]
 
 

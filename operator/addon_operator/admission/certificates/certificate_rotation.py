@@ -10,13 +10,14 @@ import datetime as dt
 from collections.abc import Collection
 from typing import Final
 
+import msgspec
+
 from addon_operator.admission.certificates import certificates
 
 _DAY: Final = dt.timedelta(days=1)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Lives:
+class Lives(msgspec.Struct, frozen=True):
     """How long things last."""
 
     authority: dt.timedelta = 3650 * _DAY
@@ -50,18 +51,14 @@ class State:
 def advance(state: State | None, names: Collection[str], now: dt.datetime, lives: Lives) -> State:
     """The state as it should be now for a server of these names; the same object if nothing is to be done."""
     if state is None or not has_usable_authority(state, now):
-        return _fresh(names, now, lives)
+        authority = certificates.make_authority(now, lives.authority)
+        return State(authority, certificates.make_server(authority, names, now, lives.server))
     return _with_server(_with_authority(state, now, lives), names, now, lives)
 
 
 def has_usable_authority(state: State, now: dt.datetime) -> bool:
     """Whether the state can be kept; otherwise all is made again."""
     return _is_usable(state.authority, now)
-
-
-def _fresh(names: Collection[str], now: dt.datetime, lives: Lives) -> State:
-    authority = certificates.make_authority(now, lives.authority)
-    return State(authority, certificates.make_server(authority, names, now, lives.server))
 
 
 def _with_authority(state: State, now: dt.datetime, lives: Lives) -> State:

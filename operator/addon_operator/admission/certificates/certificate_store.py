@@ -1,9 +1,10 @@
 """The certificate that the admission server serves now, kept up to date while it serves."""
 
 import asyncio
-import dataclasses
 import datetime as dt
 from typing import Final, Protocol
+
+import msgspec
 
 from addon_operator.admission.certificates import certificates
 from addon_operator.admission.server import tls
@@ -13,8 +14,7 @@ from addon_operator.kernel import clock, errors
 _AFTER_ERROR_SECONDS: Final = 10.0
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Material:
+class Material(msgspec.Struct, frozen=True):
     """What a source of certificates gives."""
 
     server: certificates.KeyPair

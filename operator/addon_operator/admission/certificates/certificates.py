@@ -5,6 +5,7 @@ import datetime as dt
 import typing
 from collections.abc import Collection
 
+import msgspec
 from cryptography import exceptions, x509
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.types import CertificateIssuerPrivateKeyTypes
@@ -31,8 +32,7 @@ class KeyPair:
     key: bytes = dataclasses.field(repr=False)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(msgspec.Struct, frozen=True):
     """What a certificate says."""
 
     not_before: dt.datetime
@@ -56,7 +56,11 @@ def make_server(authority: KeyPair, names: Collection[str], now: dt.datetime, li
     """A certificate for a server with these DNS names and IP addresses, not outliving its authority."""
     issuer = making.Signed(_certificate(authority.certificate), _issuer_key(authority))
     holder = making.Holder(making.name_of(_SERVER_NAME), [oid.ExtendedKeyUsageOID.SERVER_AUTH], sorted(names))
-    return _pair(making.issue(issuer, holder, making.Life(now, min(now + life, _end(issuer.certificate)))))
+    return _pair(
+        making.issue(
+            issuer, holder, making.Life(now, min(now + life, issuer.certificate.not_valid_after_utc))
+        )
+    )
 
 
 def facts(certificate: bytes) -> Facts:
@@ -65,7 +69,7 @@ def facts(certificate: bytes) -> Facts:
     Raises :class:`CertificateError` if there is none.
     """
     parsed = _certificate(certificate)
-    return Facts(parsed.not_valid_before_utc, _end(parsed), _names_in(parsed))
+    return Facts(parsed.not_valid_before_utc, parsed.not_valid_after_utc, _names_in(parsed))
 
 
 def belong_together(pair: KeyPair) -> bool:
@@ -102,10 +106,6 @@ def _issuer_key(authority: KeyPair) -> CertificateIssuerPrivateKeyTypes:
     # A key that belongs to the certificate of an authority can sign.
     key = serialization.load_pem_private_key(authority.key, password=None)
     return typing.cast("CertificateIssuerPrivateKeyTypes", key)
-
-
-def _end(certificate: x509.Certificate) -> dt.datetime:
-    return certificate.not_valid_after_utc
 
 
 def _names_in(certificate: x509.Certificate) -> frozenset[str]:

@@ -6,9 +6,10 @@ of a Secret stays in memory. What one pod can have read is bounded: see below.
 
 import asyncio
 import contextlib
-import dataclasses
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
+
+import msgspec
 
 from addon_operator import expansion
 from addon_operator.admission import events
@@ -40,8 +41,7 @@ _MASTER_NAMESPACE: Final = "default"
 _MASTER: Final = "kubernetes"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class EnvSource:
+class EnvSource(msgspec.Struct, frozen=True):
     """What came of reading a ConfigMap or Secret."""
 
     keys: frozenset[str] | None

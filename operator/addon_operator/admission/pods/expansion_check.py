@@ -1,9 +1,10 @@
 """References of a pod's containers that nothing resolves."""
 
 import asyncio
-import dataclasses
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Final
+
+import msgspec
 
 from addon_operator import expansion
 from addon_operator.admission.pods import env_sources_reader
@@ -25,8 +26,7 @@ _ALL_KEYS: Final = {"configMapRef": "ConfigMap", "secretRef": "Secret"}
 _ONE_KEY: Final = {"configMapKeyRef": "ConfigMap", "secretKeyRef": "Secret"}
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Unresolved:
+class Unresolved(msgspec.Struct, frozen=True):
     """What one container refers to in vain."""
 
     message: str
@@ -35,12 +35,7 @@ class Unresolved:
     """How many references it names."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _KnownVariables:
-    """What is known of everything that a pod takes variables from."""
-
-    sources: Mapping[model.SourceRef, env_sources_reader.EnvSource]
-    service_variables: Collection[Collection[str]]
+_Sources = Mapping[model.SourceRef, env_sources_reader.EnvSource]
 
 
 class ExpansionCheck:
@@ -62,23 +57,23 @@ class ExpansionCheck:
         containers = [each for each in env_sources.containers(pod) if has_references(each)]
         if given.get(IGNORE) == "true" or not containers:
             return []
-        around = await self._known_variables(namespace, pod, containers)
+        sources, services = await self._known_variables(namespace, pod, containers)
         found = []
         for container in containers:
-            found.append(_unresolved(container, around))
+            found.append(_unresolved(container, sources, services))
             # Thousands of containers must not hold the loop.
             await asyncio.sleep(0)
         return [each for each in found if each is not None]
 
     async def _known_variables(
         self, namespace: str, pod: json_types.KubernetesObject, containers: Iterable[Mapping[str, Any]]
-    ) -> _KnownVariables:
+    ) -> tuple[_Sources, Collection[Collection[str]]]:
         references = {reference for each in containers for reference in _sources_of(each)}
         reading = asyncio.create_task(self._sources.read(namespace, references, SECONDS))
         try:
             async with asyncio.timeout(SECONDS):
                 variables = await self._service_variables(namespace, pod)
-            return _KnownVariables(await reading, variables)
+            return await reading, variables
         except TimeoutError:
             raise api_errors.Unreachable("the Services of its namespace were not read in time") from None
         finally:
@@ -87,12 +82,15 @@ class ExpansionCheck:
     async def _service_variables(
         self, namespace: str, pod: json_types.KubernetesObject
     ) -> Collection[Collection[str]]:
-        own = await self._sources.service_variables(namespace) if _links_services(pod) else ()
+        links = (pod.get("spec") or {}).get("enableServiceLinks") is not False
+        own = await self._sources.service_variables(namespace) if links else ()
         return expansion_services.visible_names(own, await self._sources.master_variables())
 
 
-def _unresolved(container: Mapping[str, Any], around: _KnownVariables) -> Unresolved | None:
-    sources = {reference: around.sources[reference] for reference in _sources_of(container) if reference.name}
+def _unresolved(
+    container: Mapping[str, Any], known: _Sources, services: Collection[Collection[str]]
+) -> Unresolved | None:
+    sources = {reference: known[reference] for reference in _sources_of(container) if reference.name}
     unreadable = {reference for reference, source in sources.items() if not source.readable}
     if not unreadable.isdisjoint(_wholly_used(container)):
         return None
@@ -107,7 +105,7 @@ def _unresolved(container: Mapping[str, Any], around: _KnownVariables) -> Unreso
         container,
         config_maps=_keys("ConfigMap", sources),
         secrets=_keys("Secret", sources),
-        service_variables=around.service_variables,
+        service_variables=services,
         most=REFERENCES_MAX,
     )
     message = expansion.unresolved_message(str(container.get("name")), unresolved)
@@ -120,10 +118,6 @@ def has_references(container: Mapping[str, Any]) -> bool:
     texts = [*(container.get("command") or ()), *(container.get("args") or ())]
     texts += [entry.get("value") or "" for entry in container.get("env") or ()]
     return any(_OPENER in text for text in texts)
-
-
-def _links_services(pod: json_types.KubernetesObject) -> bool:
-    return (pod.get("spec") or {}).get("enableServiceLinks") is not False
 
 
 def _sources_of(container: Mapping[str, Any]) -> Iterator[model.SourceRef]:
@@ -147,9 +141,7 @@ def _references(holder: Mapping[str, Any], kinds: Mapping[str, str]) -> Iterator
             yield model.SourceRef(kind, str(named.get("name") or "")), str(named.get("key") or "")
 
 
-def _keys(
-    kind: str, sources: Mapping[model.SourceRef, env_sources_reader.EnvSource]
-) -> dict[str, Collection[str]]:
+def _keys(kind: str, sources: _Sources) -> dict[str, Collection[str]]:
     return {
         reference.name: source.keys
         for reference, source in sources.items()

@@ -7,9 +7,10 @@ An Event is written only when the pod is really stored: others may refuse it yet
 """
 
 import asyncio
-import dataclasses
 import logging
 from typing import Final
+
+import msgspec
 
 from addon_operator.admission import events as admission_events
 from addon_operator.admission import reviews
@@ -35,8 +36,7 @@ _PAUSES: Final = (0.1, 0.4, 1.5, 4.0, 10.0, 18.0)
 _log = logging.getLogger(__name__)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Note:
+class _Note(msgspec.Struct, frozen=True):
     """One Event to write about a pod."""
 
     reason: str
@@ -44,21 +44,11 @@ class _Note:
     component: str = events.COMPONENT
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Finding:
+class _Finding(msgspec.Struct, frozen=True):
     """Everything to report about a pod."""
 
-    conflicts: tuple[merge.PresetConflict, ...]
-    unresolved: tuple[expansion_check.Unresolved, ...]
-    too_much: tuple[str, ...]
-    """That the presets were not looked at, and why."""
-
-    def notes(self) -> list[_Note]:
-        return [
-            *(_Note(CONFLICT, each.message, f"{selection.DOMAIN}/{each.preset}") for each in self.conflicts),
-            *(_Note(TOO_MUCH, each) for each in self.too_much),
-            *(_Note(UNRESOLVED, each.message) for each in self.unresolved),
-        ]
+    notes: list[_Note]
+    events: list[admission_events.Event]
 
 
 class PodFindings:
@@ -70,16 +60,25 @@ class PodFindings:
         self._expansions = expansions
 
     async def find(self, namespace: str, pod: json_types.KubernetesObject) -> _Finding:
-        """All findings; raises :class:`.AddonOperatorError` when something needed cannot be read."""
-        conflicts: tuple[merge.PresetConflict, ...] = ()
-        too_much: tuple[str, ...] = ()
+        """Return all findings; raises :class:`.AddonOperatorError` when something needed cannot be read."""
+        found = _Finding([], [])
         try:
             merged = await self._merger.merge(namespace, pod)
-            conflicts = merged.conflicts if isinstance(merged, merge.Conflicted) else ()
         except merge.MergeCostError as error:
-            too_much = (str(error),)
-        unresolved = await self._expansions.check(namespace, pod) if self._expansions else ()
-        return _Finding(conflicts, tuple(unresolved), too_much)
+            found.notes.append(_Note(TOO_MUCH, str(error)))
+        else:
+            if isinstance(merged, merge.Conflicted):
+                found.notes.extend(
+                    _Note(CONFLICT, each.message, f"{selection.DOMAIN}/{each.preset}")
+                    for each in merged.conflicts
+                )
+                presets = [each.preset for each in merged.conflicts]
+                found.events.append(admission_events.PresetsAnswered(namespace, presets, "conflicts"))
+        unresolved = await self._expansions.check(namespace, pod) if self._expansions else []
+        if unresolved:
+            found.notes.extend(_Note(UNRESOLVED, each.message) for each in unresolved)
+            found.events.append(admission_events.ReferencesUnresolved(sum(each.count for each in unresolved)))
+        return found
 
 
 class PodCheck:
@@ -152,9 +151,13 @@ class PodCheck:
             async with self._at_once:
                 finding = await self._findings.find(namespace, pods.pop())
             held.release()
-            notes = finding.notes()
-            if notes and await self._is_stored(about):
-                self._record(about, finding, notes)
+            if finding.notes and await self._is_stored(about):
+                for note in finding.notes:
+                    self._recorder.record(
+                        about, "Warning", note.reason, note.message, component=note.component
+                    )
+                for event in finding.events:
+                    self._tell(event)
         except kernel_errors.AddonOperatorError as error:
             _log.warning("pod %s/%s was not checked: %s", namespace, about.name, error)
         except Exception:  # noqa: BLE001 - of a background task nobody would hear otherwise
@@ -175,16 +178,6 @@ class PodCheck:
             if not about.uid or (found.get("metadata") or {}).get("uid") == about.uid:
                 return True
         return False
-
-    def _record(self, about: events.ObjectReference, finding: _Finding, notes: list[_Note]) -> None:
-        for note in notes:
-            self._recorder.record(about, "Warning", note.reason, note.message, component=note.component)
-        if finding.conflicts:
-            presets = [each.preset for each in finding.conflicts]
-            self._tell(admission_events.PresetsAnswered(about.namespace or "", presets, "conflicts"))
-        if finding.unresolved:
-            count = sum(each.count for each in finding.unresolved)
-            self._tell(admission_events.ReferencesUnresolved(count))
 
 
 def _reference(namespace: str, pod: json_types.KubernetesObject) -> events.ObjectReference:

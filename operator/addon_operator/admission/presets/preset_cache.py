@@ -6,9 +6,10 @@ compared.
 """
 
 import asyncio
-import dataclasses
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final, Literal
+
+import msgspec
 
 from addon_operator.admission import events
 from addon_operator.podpreset import model, selection, volume_types
@@ -19,8 +20,7 @@ AT_ONCE: Final = 16
 _Key = tuple[str, model.PresetName]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Known:
+class _Known(msgspec.Struct, frozen=True):
     version: int
     uid: str
     """Empty while the preset is being deleted."""

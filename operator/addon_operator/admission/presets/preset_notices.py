@@ -7,10 +7,11 @@ that namespace are admitted after a fresh list.
 
 import asyncio
 import contextlib
-import dataclasses
 import logging
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
+
+import msgspec
 
 from addon_operator.admission import reviews
 from addon_operator.admission.presets import preset_cache
@@ -28,8 +29,7 @@ PENDING_MAX: Final = 1000
 _log = logging.getLogger(__name__)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Notice:
+class _Notice(msgspec.Struct, frozen=True):
     creates: bool
     """Whether the preset is there afterwards."""
 

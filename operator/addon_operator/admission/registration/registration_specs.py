@@ -14,6 +14,7 @@ import urllib.parse
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal
 
+import msgspec
 import orjson
 
 from addon_operator.kernel import errors
@@ -87,8 +88,7 @@ class WebhookConfiguration:
         return paths.of(API_VERSION, self.kind.plural)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ServiceAddress:
+class ServiceAddress(msgspec.Struct, frozen=True):
     """The admission site behind a Service of the cluster."""
 
     namespace: str
@@ -107,8 +107,7 @@ class ServiceAddress:
         return frozenset({self.name, short, f"{short}.svc", f"{short}.svc.cluster.local"})
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class UrlAddress:
+class UrlAddress(msgspec.Struct, frozen=True):
     """The admission site at a URL that the API server reaches, for an operator outside the cluster."""
 
     base: str

@@ -13,7 +13,7 @@ import http
 import logging
 import socket
 import ssl
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
 from aiohttp import http_exceptions, web
@@ -332,7 +332,8 @@ async def bind(address: str, port: int, backlog: int) -> list[socket.socket]:
         made = []
         for family, _, _, _, where in dict.fromkeys(found):
             try:
-                made.append(failing.enter_context(_listener(family, where, backlog)))
+                listener = socket.create_server(where, family=family, backlog=backlog)
+                made.append(failing.enter_context(listener))
             except OSError as error:
                 if error.errno not in _ABSENT:
                     raise
@@ -343,33 +344,10 @@ async def bind(address: str, port: int, backlog: int) -> list[socket.socket]:
     return made
 
 
-def _listener(family: int, where: Any, backlog: int) -> socket.socket:  # noqa: ANN401 - as the library has it
-    listener = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if family == socket.AF_INET6:
-            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-        listener.bind(where)
-        listener.listen(backlog)
-    except OSError:
-        listener.close()
-        raise
-    return listener
-
-
 def context_of(request: web.Request) -> ssl.SSLContext | None:
     """With which context the handshake of a request's connection was made."""
     protocol = request.protocol
     return protocol.context if isinstance(protocol, _SiteConnection) else None
-
-
-@contextlib.contextmanager
-def _answering(connection: _SiteConnection) -> Iterator[None]:
-    connection.member.enter(ConnectionStage.ANSWERING, connection.sites.now())
-    try:
-        yield
-    finally:
-        connection.member.enter(ConnectionStage.WAITING, connection.sites.now())
 
 
 @web.middleware
@@ -377,9 +355,13 @@ async def _followed(request: web.Request, handler: Handler) -> web.StreamRespons
     connection = request.protocol
     if not isinstance(connection, _SiteConnection):
         return await handler(request)
-    with _answering(connection):
+    member, now = connection.member, connection.sites.now
+    member.enter(ConnectionStage.ANSWERING, now())
+    try:
         response = await handler(request)
-    connection.member.useful |= response.status < 400
+    finally:
+        member.enter(ConnectionStage.WAITING, now())
+    member.useful |= response.status < 400
     return response
 
 

@@ -12,6 +12,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
+import msgspec
 from aiohttp import web
 
 from addon_operator.admission import events, review_shapes, reviews
@@ -43,8 +44,7 @@ _HOW_TO_MOVE: Final = (
 _Endpoint = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Leaving:
+class Leaving(msgspec.Struct, frozen=True):
     """How a site that was used says goodbye, in seconds, so that no review meets a closing connection.
 
     First every answer ends its connection, while new ones are still taken: the Service learns only by and by
@@ -64,8 +64,7 @@ class AdmissionListenError(errors.ConfigurationError):
     """The address and port of the admission server cannot be listened on."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Route:
+class Route(msgspec.Struct, frozen=True):
     """Who answers the reviews of a path."""
 
     handler: reviews.Handler
@@ -77,8 +76,7 @@ class Route:
     max_body: int = MAX_BODY_BYTES
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ListeningPlace:
+class ListeningPlace(msgspec.Struct, frozen=True):
     """Where a site listens, and how it leaves."""
 
     address: str
@@ -136,7 +134,10 @@ class AdmissionSite:
         try:
             listeners = await connections.bind(self._place.address, self._port, CONNECTIONS.backlog)
         except OSError as error:
-            raise self._listen_error(error) from error
+            raise AdmissionListenError(
+                f"the admission server cannot listen on {self._place.address} port {self._port}: "
+                f"{listening.reason(error)}; {_HOW_TO_MOVE}"
+            ) from error
         self._connections = connections.Connections(
             self._application(),
             CONNECTIONS,
@@ -159,12 +160,6 @@ class AdmissionSite:
             await self._place.leaving.sleep(self._place.leaving.answering)
         if self._connections is not None:
             await self._connections.stop()
-
-    def _listen_error(self, error: OSError) -> AdmissionListenError:
-        return AdmissionListenError(
-            f"the admission server cannot listen on {self._place.address} port {self._port}: "
-            f"{listening.reason(error)}; {_HOW_TO_MOVE}"
-        )
 
     def _application(self) -> web.Application:
         app = web.Application()

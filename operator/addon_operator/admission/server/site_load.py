@@ -6,9 +6,10 @@ many times as much memory, depending on what is written in them.
 """
 
 import contextlib
-import dataclasses
 from collections.abc import Iterator
 from typing import Final
+
+import msgspec
 
 _NODE_BYTES: Final = 90
 """The most that a value of JSON takes beside its text: a list with one place, and its place in another."""
@@ -22,8 +23,7 @@ class OverloadedError(Exception):
     """There is no room for this now."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(msgspec.Struct, frozen=True):
     """Bounds of what is in work at one moment."""
 
     requests: int = 2000

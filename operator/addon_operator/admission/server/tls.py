@@ -125,7 +125,8 @@ def _load(context: ssl.SSLContext, pair: certificates.KeyPair) -> None:
     try:
         with os.fdopen(descriptor, "wb", closefd=False) as file:
             file.write(pair.certificate + b"\n" + pair.key)
-        context.load_cert_chain(f"/proc/self/fd/{descriptor}", password=_no_password)
+        # Without a password an encrypted key would ask for one at the terminal.
+        context.load_cert_chain(f"/proc/self/fd/{descriptor}", password="")
     except (ssl.SSLError, OSError) as error:
         reason = getattr(error, "reason", None) or error
         raise certificates.CertificateError(
@@ -133,8 +134,3 @@ def _load(context: ssl.SSLContext, pair: certificates.KeyPair) -> None:
         ) from error
     finally:
         os.close(descriptor)
-
-
-def _no_password() -> str:
-    # Without this an encrypted key would ask at the terminal.
-    return ""

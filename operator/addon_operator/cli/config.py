@@ -25,7 +25,7 @@ def config() -> None:
 
 
 @config.command("list")
-@debug.output_option("text")
+@tables.output_option("text")
 @debug.socket_option
 def list_(output: str, socket: str | None) -> None:
     """List the parameters that can be changed."""

@@ -4,11 +4,11 @@ import datetime as dt
 import os
 import pathlib
 import time
+import urllib.parse
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
-import orjson
 
 from addon_operator.cli import tables
 from addon_operator.kernel import durations, errors
@@ -16,7 +16,6 @@ from addon_operator.kernel import durations, errors
 if TYPE_CHECKING:
     from addon_operator.debug import debug_client
 
-FORMATS: Final = ("text", "yaml", "json")
 WIDE: Final = "wide"
 """The text with all of its messages."""
 SHOW_SENSITIVE: Final = "showSensitive"
@@ -44,18 +43,6 @@ def socket_option(function: Command) -> Command:
         metavar="PATH",
         help="Debug socket of the operator. [DEBUG_UNIX_SOCKET]",
     )(function)
-
-
-def output_option(default: str, *more: str) -> Callable[[Command], Command]:
-    """Option of a command that prints a document, in the usual formats and ``more``."""
-    return click.option(
-        "-o",
-        "--output",
-        type=click.Choice((*FORMATS, *more)),
-        default=default,
-        show_default=True,
-        help="Format of the output.",
-    )
 
 
 def sensitive_option(function: Command) -> Command:
@@ -118,6 +105,32 @@ def _socket_path(socket: str | None) -> pathlib.Path:
     return path
 
 
+def module_path(module: str, rest: str) -> str:
+    """Return the path of a question about a module."""
+    return f"/module/{urllib.parse.quote(module, safe='')}/{rest}"
+
+
+def add_dump(group: click.Group, what: str, default: str, help_: str, *options: Any) -> None:  # noqa: ANN401
+    """Add the command that prints values, patches or snapshots: of a module if that is among ``options``."""
+
+    def dump(
+        output: str,
+        socket: str | None,
+        *,
+        show_sensitive: bool,
+        module: str | None = None,
+        with_global: bool = False,
+    ) -> None:
+        path = f"/global/{what}.json" if module is None else module_path(module, f"{what}.json")
+        flags = {"global": with_global, SHOW_SENSITIVE: show_sensitive}
+        show(client(socket).get(path, query(**flags)), output)
+
+    command: Callable[..., Any] = dump
+    for option in (socket_option, sensitive_option, tables.output_option(default), *reversed(options)):
+        command = option(command)
+    group.command(what, help=help_)(command)
+
+
 def complete_module(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
     """Names of modules for the shell; none if no operator answers at once."""
     from addon_operator.debug import debug_client
@@ -143,11 +156,9 @@ def show(document: Document, output: str, text: "Callable[[Document], str] | Non
 
 def rendered(document: Document, output: str, text: "Callable[[Document], str] | None" = None) -> str:
     """The document in a format."""
-    if output == "json":
-        return orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE).decode()
     if output in ("text", WIDE) and text is not None:
         return text_of(document, text)
-    return _yaml(document)
+    return tables.document(document, output)
 
 
 def text_of(document: Document, text: Callable[[Document], str]) -> str:
@@ -156,12 +167,6 @@ def text_of(document: Document, text: Callable[[Document], str]) -> str:
         return text(document)
     except (KeyError, TypeError, ValueError, AttributeError):
         raise UnknownAnswerError(_UNKNOWN_ANSWER) from None
-
-
-def _yaml(document: Document) -> str:
-    from addon_operator.documents import yaml_writing
-
-    return yaml_writing.dump(document)
 
 
 def look_or_watch(look: Callable[[], str], *, watch: bool, interval: float) -> None:

@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import json
 import os
 import pathlib
 import shlex
@@ -16,6 +15,7 @@ import click
 import rich.console
 import rich.table
 
+from addon_operator.cli import tables
 from addon_operator.devcluster import (
     cluster,
     errors,
@@ -91,19 +91,12 @@ def down(name: layout.ClusterName) -> None:
 
 
 @devcluster.command()
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["table", "json"]),
-    default="table",
-    show_default=True,
-    help="Format of the output.",
-)
+@tables.output_option("table", ("table", "json"))
 def status(output: str) -> None:
     """List the clusters of this machine."""
     found = _manager(_reporter()).status()
     if output == "json":
-        click.echo(json.dumps([dataclasses.asdict(one) for one in found], indent=2))
+        click.echo(tables.document([dataclasses.asdict(one) for one in found], "json"), nl=False)
     elif found:
         # Rows are cut into pieces nowhere: a terminal wraps them, and a pipe has no width.
         width = max(_TABLE_WIDTH, shutil.get_terminal_size().columns)

@@ -2,22 +2,17 @@
 
 import pathlib
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import click
-import orjson
 import rich.table
 import rich.text
-import yaml
 
 from addon_operator.cli import tables
 from addon_operator.hook_contract.configuration import hook_config
 
 if TYPE_CHECKING:
     from addon_operator.commands.checks import hooks_check
-
-EXIT_FINDINGS: Final = 1
-_STYLES: Final = {"error": "bold red", "warning": "yellow"}
 
 
 @click.group()
@@ -32,8 +27,7 @@ def hooks() -> None:
 @click.option("--global-hooks-dir", metavar="PATH",
               help="Directory with global hooks. [GLOBAL_HOOKS_DIR, default global-hooks]")  # fmt: skip
 @click.option("--strict", is_flag=True, help="Treat warnings as errors: exit with code 1.")
-@click.option("-o", "--output", type=click.Choice(["text", "json", "yaml"]), default="text",
-              show_default=True, help="Format of the output.")  # fmt: skip
+@tables.output_option("text", ("text", "json", "yaml"))
 def check(
     directory: pathlib.Path | None,
     modules_dirs: str | None,
@@ -56,8 +50,8 @@ def check(
     if output == "text":
         _print_table(report)
     else:
-        click.echo(_RENDERERS[output]([_plain(file) for file in report.files]), nl=False)
-    return EXIT_FINDINGS if report.failed(strict=strict) else 0
+        click.echo(tables.document([_plain(file) for file in report.files], output), nl=False)
+    return tables.EXIT_FINDINGS if report.failed(strict=strict) else 0
 
 
 def _plain(file: "hooks_check.CheckedFile") -> dict[str, Any]:
@@ -81,10 +75,8 @@ def _print_table(report: "hooks_check.Report") -> None:
         click.echo(tables.to_text(table), nl=False)
     errors = sum(len(file.errors) for file in report.files)
     warnings = sum(len(file.warnings) for file in report.files)
-    told = [
-        tables.count(number, noun) for number, noun in ((errors, "error"), (warnings, "warning")) if number
-    ]
-    verdict = ", ".join(told) or ("nothing is wrong" if report.files else "there are no hooks")
+    nothing = "nothing is wrong" if report.files else "there are no hooks"
+    verdict = tables.findings(((errors, "error"), (warnings, "warning")), nothing)
     click.echo(f"{tables.count(len(report.files), 'file')} checked: {verdict}")
 
 
@@ -105,18 +97,7 @@ def _cells(bound: "hook_config.BindingRow") -> tuple[str, str, str]:
 
 def _findings(file: "hooks_check.CheckedFile") -> rich.text.Text:
     lines = [
-        *((sentence, _STYLES["error"]) for sentence in file.errors),
-        *((f"warning: {sentence}", _STYLES["warning"]) for sentence in file.warnings),
+        *((sentence, tables.FINDING_STYLES["error"]) for sentence in file.errors),
+        *((f"warning: {sentence}", tables.FINDING_STYLES["warning"]) for sentence in file.warnings),
     ]
     return rich.text.Text("\n").join(rich.text.Text(text, style) for text, style in lines)
-
-
-def _json(value: object) -> str:
-    return orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE).decode()
-
-
-def _yaml(value: object) -> str:
-    return yaml.safe_dump(value, sort_keys=False, allow_unicode=True)
-
-
-_RENDERERS: Final = {"json": _json, "yaml": _yaml}

@@ -33,11 +33,7 @@ DEFAULT_COMMAND: Final = "start"
 EXIT_ERROR: Final = 1
 VARIABLE: Final = "_ADDON_OPERATOR_COMPLETE"
 """The variable by which click learns that it is asked for completions."""
-SHELLS: Final[dict[str, type[shell_completion.ShellComplete]]] = {
-    "bash": shell_completion.BashComplete,
-    "zsh": shell_completion.ZshComplete,
-    "fish": shell_completion.FishComplete,
-}
+SHELLS: Final = ("bash", "zsh", "fish")
 _COMPLETION_HELP: Final = """Print the completion script for SHELL.
 
 \b
@@ -104,11 +100,13 @@ def cli(ctx: click.Context) -> None:
 
 
 @cli.command(help=_COMPLETION_HELP)
-@click.argument("shell", type=click.Choice(list(SHELLS)))
+@click.argument("shell", type=click.Choice(SHELLS))
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> None:
     """Print the completion script for a shell."""
-    made = SHELLS[shell](ctx.find_root().command, {}, PROGRAM, VARIABLE)
+    made = cast("type[shell_completion.ShellComplete]", shell_completion.get_completion_class(shell))(
+        ctx.find_root().command, {}, PROGRAM, VARIABLE
+    )
     # BashComplete.source starts a bash to learn its version; the shell that reads this knows it.
     click.echo(shell_completion.ShellComplete.source(made))
 

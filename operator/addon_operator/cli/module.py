@@ -1,7 +1,6 @@
 """``addon-operator module``: the modules of a running operator."""
 
 import json
-import urllib.parse
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -27,7 +26,7 @@ def module() -> None:
 
 
 @module.command("list")
-@debug.output_option("text", debug.WIDE)
+@tables.output_option("text", (*tables.FORMATS, debug.WIDE))
 @debug.watch_options
 @debug.socket_option
 def list_(output: str, *, watch: bool, interval: float, socket: str | None) -> None:
@@ -44,50 +43,22 @@ def list_(output: str, *, watch: bool, interval: float, socket: str | None) -> N
     debug.look_or_watch(look, watch=watch, interval=interval)
 
 
-@module.command()
-@_module
-@_global
-@debug.output_option("yaml")
-@debug.sensitive_option
-@debug.socket_option
-def values(module: str, output: str, *, with_global: bool, show_sensitive: bool, socket: str | None) -> None:
-    """Print the values of MODULE."""
-    _dump(module, "values", output, socket, **{"global": with_global, debug.SHOW_SENSITIVE: show_sensitive})
-
-
-@module.command()
-@_module
-@_global
-@debug.output_option("yaml")
-@debug.sensitive_option
-@debug.socket_option
-def config(module: str, output: str, *, with_global: bool, show_sensitive: bool, socket: str | None) -> None:
-    """Print the values of MODULE in the ConfigMap."""
-    _dump(module, "config", output, socket, **{"global": with_global, debug.SHOW_SENSITIVE: show_sensitive})
-
-
-@module.command()
-@_module
-@debug.output_option("json")
-@debug.sensitive_option
-@debug.socket_option
-def patches(module: str, output: str, *, show_sensitive: bool, socket: str | None) -> None:
-    """Print the JSON patches of MODULE's hooks."""
-    _dump(module, "patches", output, socket, **{debug.SHOW_SENSITIVE: show_sensitive})
-
-
-@module.command()
-@_module
-@debug.output_option("yaml")
-@debug.sensitive_option
-@debug.socket_option
-def snapshots(module: str, output: str, *, show_sensitive: bool, socket: str | None) -> None:
-    """Print the snapshots of MODULE's hooks: the objects of their bindings."""
-    _dump(module, "snapshots", output, socket, **{debug.SHOW_SENSITIVE: show_sensitive})
+for _what, _default, _help, _options in (
+    ("values", "yaml", "Print the values of MODULE.", (_module, _global)),
+    ("config", "yaml", "Print the values of MODULE in the ConfigMap.", (_module, _global)),
+    ("patches", "json", "Print the JSON patches of MODULE's hooks.", (_module,)),
+    (
+        "snapshots",
+        "yaml",
+        "Print the snapshots of MODULE's hooks: the objects of their bindings.",
+        (_module,),
+    ),
+):
+    debug.add_dump(module, _what, _default, _help, *_options)
 
 
 @module.command("resource-monitor")
-@debug.output_option("text")
+@tables.output_option("text")
 @debug.socket_option
 def resource_monitor(output: str, socket: str | None) -> None:
     """List the watched resources of releases."""
@@ -109,7 +80,9 @@ def render(
 ) -> None:
     """Print the manifest that the chart of MODULE renders to with the current values."""
     query = debug.query(**{"diff": diff, debug.SHOW_SENSITIVE: show_sensitive})
-    click.echo(debug.client(socket, is_slow=True).get_text(_path(module, "render"), query), nl=False)
+    click.echo(
+        debug.client(socket, is_slow=True).get_text(debug.module_path(module, "render"), query), nl=False
+    )
 
 
 @module.command()
@@ -120,18 +93,9 @@ def schema() -> None:
     click.echo(json.dumps(module_schema.SCHEMA, indent=2))
 
 
-def _dump(module: str, what: str, output: str, socket: str | None, **flags: bool) -> None:
-    document = debug.client(socket).get(_path(module, f"{what}.json"), debug.query(**flags))
-    debug.show(document, output)
-
-
-def _path(module: str, rest: str) -> str:
-    return f"/module/{urllib.parse.quote(module, safe='')}/{rest}"
-
-
 def _modules(document: debug.Document) -> str:
-    rows = [_row(found) for found in document["modules"]]
-    return tables.table(_COLUMNS, tables.one_line_each(_COLUMNS, rows), _style) if rows else "no modules\n"
+    rows = tables.one_line_each(_COLUMNS, [_row(found) for found in document["modules"]])
+    return tables.table(_COLUMNS, rows, _style) if rows else "no modules\n"
 
 
 def _all_of_modules(document: debug.Document) -> str:
@@ -178,11 +142,11 @@ def _resource_rows(module: str, found: debug.Document) -> Iterator[tuple[str, ..
 
 @module.command()
 @click.argument("name", metavar="MODULE", shell_complete=debug.complete_module)
-@debug.output_option("text")
+@tables.output_option("text")
 @debug.socket_option
 def describe(name: str, output: str, socket: str | None) -> None:
     """Describe MODULE: state, reason, the whole last error, release, hooks, shared and absent objects."""
-    path = f"/module/{urllib.parse.quote(name, safe='')}/describe.json"
+    path = debug.module_path(name, "describe.json")
     debug.show(debug.client(socket).get(path), output, _description)
 
 

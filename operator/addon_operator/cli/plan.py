@@ -3,13 +3,10 @@
 import asyncio
 import collections
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import click
-import orjson
-import rich.console
-import rich.syntax
 
 from addon_operator.cli import settings, tables
 from addon_operator.kernel import optional_imports
@@ -23,7 +20,6 @@ if TYPE_CHECKING:
 EXIT_ERROR: Final = 1
 EXIT_CHANGES: Final = 2
 _COLUMNS: Final = ("MODULE", "ORDER", "STATE", "why", "ACTION", "because")
-_THEME: Final = "ansi_dark"
 _STYLES: Final = {
     "install": "green",
     "upgrade": "yellow",
@@ -47,8 +43,7 @@ Document = dict[str, Any]
 @click.command()
 @click.option("-m", "--module", "modules", multiple=True, metavar="NAME",
               help="Plan this module only, without purges. May be repeated.")  # fmt: skip
-@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True,
-              help="Format of the output.")  # fmt: skip
+@tables.output_option("text", ("text", "json"))
 @settings.settings_options
 def plan(modules: Sequence[str], output: str, flags: Mapping[str, str | None]) -> int:
     """Show what the operator would do if it started now, and why. Nothing is changed.
@@ -66,22 +61,21 @@ def plan(modules: Sequence[str], output: str, flags: Mapping[str, str | None]) -
 
     logs.configure("error" if loaded.log_level == "error" else "warn", loaded.log_type, no_time=True)
     report = asyncio.run(planning.make(loaded, os.environ, modules))
-    _RENDERERS[output](report)
+    (_print_json if output == "json" else _print_text)(report)
     if report.is_failed:
         return EXIT_ERROR
     return EXIT_CHANGES if report.is_change else 0
 
 
 def _print_json(report: "plan_report.PlanReport") -> None:
-    found = report
     document = {
         "namespace": report.namespace,
-        "changes": found.is_change,
-        "modules": [_module(each) for each in found.modules],
-        "purges": [{"release": each.release, "reason": each.reason} for each in found.purges],
+        "changes": report.is_change,
+        "modules": [_module(each) for each in report.modules],
+        "purges": [{"release": each.release, "reason": each.reason} for each in report.purges],
         "notes": list(report.notes),
     }
-    click.echo(orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE), nl=False)
+    click.echo(tables.document(document, "json"), nl=False)
 
 
 def _module(each: "plan_report.ModuleReport") -> Document:
@@ -112,9 +106,8 @@ def _change(change: "manifest_diff.ManifestChange") -> Document:
 
 def _print_text(report: "plan_report.PlanReport") -> None:
     click.echo(tables.table(_COLUMNS, _rows(report), lambda row: _STYLES.get(row[4], "")))
-    console = tables.console()
     for module in report.modules:
-        _print_release(module, console)
+        _print_release(module)
     click.echo(_summary(report))
     for note in report.notes:
         click.echo(f"{click.style('Note:', fg='yellow')} {note}", err=True)
@@ -130,7 +123,7 @@ def _rows(found: "plan_report.PlanReport") -> Iterator[tuple[str, ...]]:
         yield purge.release, "", "", "", "purge", purge.reason
 
 
-def _print_release(module: "plan_report.ModuleReport", console: rich.console.Console) -> None:
+def _print_release(module: "plan_report.ModuleReport") -> None:
     changes = module.release.changes
     if not changes:
         return
@@ -138,11 +131,7 @@ def _print_release(module: "plan_report.ModuleReport", console: rich.console.Con
     told = ", ".join(f"{number} {kind}" for kind, number in counts.items())
     click.secho(f"{module.name}: {told}", bold=True)
     text = "".join(f"{line}\n" for change in changes for line in change.diff)
-    if console.is_terminal and not console.no_color:
-        highlighted = rich.syntax.Syntax("", "diff", theme=_THEME).highlight(text)
-        console.print(highlighted, soft_wrap=True, end="")
-    else:
-        click.echo(text, nl=False)
+    tables.show_highlighted(text, "diff")
     click.echo()
 
 
@@ -151,9 +140,3 @@ def _summary(found: "plan_report.PlanReport") -> str:
     counts["purge"] = len(found.purges)
     told = [f"{counts[step]} {words}" for step, words in _SUMMARY.items() if counts[step]]
     return f"Releases: {', '.join(told)}." if told else "No release would change."
-
-
-_RENDERERS: Final[Mapping[str, Callable[["plan_report.PlanReport"], None]]] = {
-    "text": _print_text,
-    "json": _print_json,
-}

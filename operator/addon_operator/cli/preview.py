@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import click
-import orjson
-import rich.console
-import rich.syntax
+
+from addon_operator.cli import tables
 
 if TYPE_CHECKING:
     # Imported when the command runs: the client of the cluster takes time to load.
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 EXIT_FINDINGS: Final = 3
 _CLUSTER_SETTINGS: Final = ("kube_config", "kube_context", "kube_server")
 _VOLUME_TYPES: Final = "podpreset_volume_types"
-_THEME: Final = "ansi_dark"
 
 Document = dict[str, Any]
 
@@ -40,8 +38,7 @@ def preview() -> None:
               help="Manifests of PodPresets, instead of those of the cluster. May be repeated.")  # fmt: skip
 @click.option("--objects", multiple=True, metavar="FILE",
               help="Manifests of ConfigMaps, Secrets and Services. May be repeated.")  # fmt: skip
-@click.option("-o", "--output", type=click.Choice(["yaml", "json", "diff"]), default="yaml",
-              show_default=True, help="Format of the output.")  # fmt: skip
+@tables.output_option("yaml", ("yaml", "json", "diff"))
 @click.option("--exit-code", is_flag=True,
               help=f"Exit with {EXIT_FINDINGS} if there are conflicts or unresolved references.")  # fmt: skip
 @click.option("--cluster/--no-cluster", "use_cluster", default=None,
@@ -118,16 +115,7 @@ def _show(report: "app_preview.Report", output: str) -> None:
         notes += [line for one in report.previews for line in _findings(one)]
     for note in notes:
         click.echo(f"{click.style('Note:', fg='yellow')} {note}", err=True)
-    _print(_RENDERERS[output](report.previews), output)
-
-
-def _print(text: str, language: str) -> None:
-    console = rich.console.Console()
-    if console.is_terminal and not console.no_color:
-        highlighted = rich.syntax.Syntax("", language, theme=_THEME).highlight(text)
-        console.print(highlighted, soft_wrap=True, end="")
-    else:
-        click.echo(text, nl=False)
+    tables.show_highlighted(_RENDERERS[output](report.previews), output)
 
 
 def _document(one: "preview_admission.PodPreview") -> Document:
@@ -156,15 +144,12 @@ def _container(one: "preview_admission.ContainerPreview") -> Document:
 
 
 def _yaml(previews: Sequence["preview_admission.PodPreview"]) -> str:
-    from addon_operator.documents import yaml_writing
-
-    return "---\n".join(yaml_writing.dump(_document(one)) for one in previews)
+    return "---\n".join(tables.document(_document(one), "yaml") for one in previews)
 
 
 def _json(previews: Sequence["preview_admission.PodPreview"]) -> str:
     documents = [_document(one) for one in previews]
-    shown = documents[0] if len(documents) == 1 else documents
-    return orjson.dumps(shown, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE).decode()
+    return tables.document(documents[0] if len(documents) == 1 else documents, "json")
 
 
 def _diff(previews: Sequence["preview_admission.PodPreview"]) -> str:
@@ -172,10 +157,8 @@ def _diff(previews: Sequence["preview_admission.PodPreview"]) -> str:
 
 
 def _difference(one: "preview_admission.PodPreview") -> Iterator[str]:
-    from addon_operator.documents import yaml_writing
-
     before, after = (
-        yaml_writing.dump(dict(pod)).splitlines(keepends=True) for pod in (one.submitted, one.admitted)
+        tables.document(dict(pod), "yaml").splitlines(keepends=True) for pod in (one.submitted, one.admitted)
     )
     return difflib.unified_diff(before, after, f"{one.title} as submitted", f"{one.title} as admitted")
 

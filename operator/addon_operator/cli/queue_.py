@@ -18,7 +18,7 @@ def queue() -> None:
 
 
 @queue.command("list")
-@debug.output_option("text")
+@tables.output_option("text")
 @click.option("-e", "--show-empty", is_flag=True, help="Also show empty queues.")
 @debug.watch_options
 @debug.socket_option
@@ -34,7 +34,7 @@ def list_(output: str, *, show_empty: bool, watch: bool, interval: float, socket
 
 
 @queue.command()
-@debug.output_option("text")
+@tables.output_option("text")
 @debug.watch_options
 @debug.socket_option
 def main(output: str, *, watch: bool, interval: float, socket: str | None) -> None:

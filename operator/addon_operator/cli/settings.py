@@ -6,15 +6,12 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 import click
-import orjson
-import yaml
 
 from addon_operator.cli import tables
 from addon_operator.kernel import json_types
 from addon_operator.settings import setting_names, setting_resolution
 from addon_operator.settings import settings as app_settings
 
-FORMATS: Final = ("text", "yaml", "json")
 _MISSING_ORIGIN: Final = "required, not set"
 
 Row = dict[str, json_types.JsonValue]
@@ -57,14 +54,7 @@ def _option(
 
 
 @click.command()
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(FORMATS),
-    default="text",
-    show_default=True,
-    help="Format of the output.",
-)
+@tables.output_option("text")
 @settings_options
 def settings(output: str, flags: Mapping[str, str | None]) -> None:
     """Print every setting with its value and where the value came from.
@@ -77,7 +67,8 @@ def settings(output: str, flags: Mapping[str, str | None]) -> None:
         raise setting_resolution.SettingsError(resolution.problems, warnings)
     for warning in warnings:
         click.echo(f"Warning: {warning}", err=True)
-    click.echo(_RENDERERS[output](list(_rows(resolution))), nl=False)
+    rows = list(_rows(resolution))
+    click.echo(_text(rows) if output == "text" else tables.document(rows, output), nl=False)
 
 
 def _rows(resolution: setting_resolution.Resolution) -> Iterable[Row]:
@@ -107,14 +98,3 @@ def _cell(value: json_types.JsonValue) -> str:
             return ",".join(f"{key}={item}" for key, item in value.items()) or "-"
         case _:
             return str(value) or "-"
-
-
-def _yaml(rows: list[Row]) -> str:
-    return yaml.safe_dump(rows, sort_keys=False, allow_unicode=True)
-
-
-def _json(rows: list[Row]) -> str:
-    return orjson.dumps(rows, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE).decode()
-
-
-_RENDERERS: Final[Mapping[str, Callable[[list[Row]], str]]] = {"text": _text, "yaml": _yaml, "json": _json}

@@ -1,13 +1,22 @@
-"""Tables of commands: as wide as the terminal, and lines for other programs where there is none."""
+"""What commands print: tables as wide as the terminal, lines where there is none, and documents."""
 
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+import orjson
 
 if TYPE_CHECKING:
     import rich.console
     import rich.table
 
+Command = TypeVar("Command", bound=Callable[..., Any])
+FORMATS: Final = ("text", "yaml", "json")
+FINDING_STYLES: Final = {"error": "bold red", "warning": "yellow"}
+EXIT_FINDINGS: Final = 1
+"""The exit code of a check that found something the operator would refuse."""
+_THEME: Final = "ansi_dark"
 _UNFOLDED_WIDTH: Final = 100_000
 """Where there is no terminal, each row is one line: for ``grep`` and the like."""
 _GAP: Final = 2
@@ -91,3 +100,40 @@ def to_text(made: "rich.table.Table", least: int = 0) -> str:
 def count(number: int, noun: str) -> str:
     """So many of something: ``1 file``, ``2 files``."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def findings(found: Iterable[tuple[int, str]], nothing: str = "nothing is wrong") -> str:
+    """Say how many errors and warnings a check found."""
+    return ", ".join(count(number, noun) for number, noun in found if number) or nothing
+
+
+def output_option(default: str, formats: Sequence[str] = FORMATS) -> Callable[[Command], Command]:
+    """Add the option for the format of the output."""
+    return click.option(
+        "-o",
+        "--output",
+        type=click.Choice(formats),
+        default=default,
+        show_default=True,
+        help="Format of the output.",
+    )
+
+
+def document(value: Any, output: str) -> str:  # noqa: ANN401  # decoded JSON
+    """Return a document as JSON or YAML."""
+    if output == "json":
+        return orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE).decode()
+    from addon_operator.documents import yaml_writing
+
+    return yaml_writing.dump(value)
+
+
+def show_highlighted(text: str, language: str) -> None:
+    """Print a text as it is, with colors on a terminal."""
+    import rich.syntax
+
+    printer = console()
+    if printer.is_terminal and not printer.no_color:
+        printer.print(rich.syntax.Syntax("", language, theme=_THEME).highlight(text), soft_wrap=True, end="")
+    else:
+        click.echo(text, nl=False)

@@ -2,12 +2,9 @@
 
 import collections
 import pathlib
-from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import click
-import orjson
-import yaml
 
 from addon_operator.cli import tables
 from addon_operator.kernel import json_types, names
@@ -16,8 +13,6 @@ if TYPE_CHECKING:
     from addon_operator.commands.checks import values_check, values_files
     from addon_operator.values import store
 
-EXIT_FINDINGS: Final = 1
-_STYLES: Final = {"error": "bold red", "warning": "yellow"}
 
 _modules_dir: Final = click.option(
     "--modules-dir",
@@ -50,8 +45,7 @@ def values() -> None:
 @_global_hooks_dir
 @_config
 @click.option("--strict", is_flag=True, help="Treat unknown keywords of schemas as errors, not as warnings.")
-@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True,
-              help="Format of the output.")  # fmt: skip
+@tables.output_option("text", ("text", "json"))
 def check(
     directory: str | None,
     modules_dirs: str | None,
@@ -75,7 +69,7 @@ def check(
         flags |= values_files.flags_below(directory, global_hooks_dir)
     report = values_check.check(values_files.places(flags), config, strict=strict)
     (_print_json if output == "json" else _print_table)(report)
-    return EXIT_FINDINGS if report.failed else 0
+    return tables.EXIT_FINDINGS if report.failed else 0
 
 
 def _print_json(report: "values_check.Report") -> None:
@@ -83,16 +77,19 @@ def _print_json(report: "values_check.Report") -> None:
         {"level": str(found.level), "subject": found.subject, "problem": found.problem}
         for found in report.findings
     ]
-    click.echo(_json(rows), nl=False)
+    click.echo(tables.document(rows, "json"), nl=False)
 
 
 def _print_table(report: "values_check.Report") -> None:
     if report.findings:
         rows = [(str(found.level), found.subject, found.problem) for found in report.findings]
-        click.echo(tables.table(("LEVEL", "module", "finding"), rows, lambda row: _STYLES[row[0]]), nl=False)
+        click.echo(
+            tables.table(("LEVEL", "module", "finding"), rows, lambda row: tables.FINDING_STYLES[row[0]]),
+            nl=False,
+        )
     counts = collections.Counter(str(found.level) for found in report.findings)
-    told = ", ".join(tables.count(counts[level], level) for level in _STYLES if counts[level])
-    click.echo(f"{tables.count(report.modules, 'module')} checked: {told or 'nothing is wrong'}")
+    found = tables.findings((counts[level], level) for level in tables.FINDING_STYLES)
+    click.echo(f"{tables.count(report.modules, 'module')} checked: {found}")
 
 
 @values.command()
@@ -100,8 +97,7 @@ def _print_table(report: "values_check.Report") -> None:
 @_modules_dir
 @_global_hooks_dir
 @_config
-@click.option("-o", "--output", type=click.Choice(["yaml", "json"]), default="yaml", show_default=True,
-              help="Format of the output.")  # fmt: skip
+@tables.output_option("yaml", ("yaml", "json"))
 @click.option("--origin", is_flag=True, help="Show which file or schema each value comes from.")
 def show(
     module: str,
@@ -126,7 +122,7 @@ def show(
         _warn(*read.warnings)
         made.set_config(read)
     shown = _with_origins(values_files.leaves(made, owner)) if origin else made.masked_values(owner)
-    click.echo(_RENDERERS[output](shown), nl=False)
+    click.echo(tables.document(shown, output), nl=False)
     _warn_of_violations(made, owner)
 
 
@@ -142,14 +138,3 @@ def _warn_of_violations(made: "store.ValuesStore", owner: Any) -> None:  # noqa:
 def _warn(*warnings: str) -> None:
     for warning in warnings:
         click.echo(f"Warning: {warning}", err=True)
-
-
-def _yaml(value: json_types.JsonValue) -> str:
-    return yaml.safe_dump(value, sort_keys=False, allow_unicode=True)
-
-
-def _json(value: object) -> str:
-    return orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE).decode()
-
-
-_RENDERERS: Final[Mapping[str, Callable[[json_types.JsonObject], str]]] = {"yaml": _yaml, "json": _json}

@@ -209,20 +209,20 @@ class ObjectServer:
     def _discovery(self, path: str) -> Object | None:
         resources = [
             {
-                "name": plural,
-                "kind": kind,
-                "namespaced": namespaced,
-                "singularName": kind.lower(),
+                "resource": plural,
+                "responseKind": {"kind": kind},
+                "scope": "Namespaced" if namespaced else "Cluster",
+                "singularResource": kind.lower(),
                 "shortNames": ["cm"] if kind == "ConfigMap" else [],
                 "verbs": ["list", "watch"],
             }
             for plural, (kind, namespaced) in self.kinds.items()
         ]
+        core = {"metadata": {"name": ""}, "versions": [{"version": "v1", "resources": resources}]}
         documents: dict[str, Object] = {
             "/version": {"gitVersion": "v1.36.0"},
-            "/api": {"kind": "APIVersions", "versions": ["v1"]},
-            "/apis": {"kind": "APIGroupList", "groups": []},
-            "/api/v1": {"kind": "APIResourceList", "resources": resources},
+            "/api": {"kind": "APIGroupDiscoveryList", "items": [core]},
+            "/apis": {"kind": "APIGroupDiscoveryList", "items": []},
         }
         return documents.get(path)
 

@@ -70,7 +70,15 @@ def _from_version(name: str, entries: Iterable[Mapping[str, Any]]) -> GroupVersi
     for entry in entries:
         if kind := _response_kind(entry):
             resources.append(
-                _resource(name, kind, entry["resource"], entry.get("scope") == "Namespaced", entry)
+                Resource(
+                    api_version=name,
+                    kind=kind,
+                    plural=entry["resource"],
+                    namespaced=entry.get("scope") == "Namespaced",
+                    verbs=frozenset(entry.get("verbs") or ()),
+                    singular=entry.get("singularResource") or "",
+                    short_names=tuple(entry.get("shortNames") or ()),
+                )
             )
         kinds |= {_response_kind(sub) for sub in entry.get("subresources") or []}
     return GroupVersion(name, tuple(resources), frozenset(kinds - {""}))
@@ -78,33 +86,6 @@ def _from_version(name: str, entries: Iterable[Mapping[str, Any]]) -> GroupVersi
 
 def _response_kind(entry: Mapping[str, Any]) -> str:
     return (entry.get("responseKind") or {}).get("kind") or ""
-
-
-def from_list(name: str, document: Mapping[str, Any]) -> GroupVersion:
-    """One version as an ``APIResourceList`` lists it."""
-    entries = document.get("resources") or []
-    whole = [entry for entry in entries if "/" not in entry["name"]]
-    parts = [entry for entry in entries if "/" in entry["name"]]
-    return GroupVersion(
-        name,
-        tuple(
-            _resource(name, entry["kind"], entry["name"], bool(entry.get("namespaced")), entry)
-            for entry in whole
-        ),
-        frozenset(entry["kind"] for entry in parts if entry.get("kind")),
-    )
-
-
-def _resource(name: str, kind: str, plural: str, namespaced: bool, entry: Mapping[str, Any]) -> Resource:
-    return Resource(
-        api_version=name,
-        kind=kind,
-        plural=plural,
-        namespaced=namespaced,
-        verbs=frozenset(entry.get("verbs") or ()),
-        singular=entry.get("singularResource") or entry.get("singularName") or "",
-        short_names=tuple(entry.get("shortNames") or ()),
-    )
 
 
 def find(groups: Iterable[GroupVersion], kind: str, api_version: str | None = None) -> Resource | None:

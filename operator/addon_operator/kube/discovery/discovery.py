@@ -1,25 +1,19 @@
 """What the API server offers: its version, its API groups and their kinds.
 
-Asked for as aggregated documents (two requests); servers that have none are asked group by group.
+Asked for as aggregated documents (two requests), which every API server from Kubernetes 1.30 on has.
 Source: "API Discovery" of the Kubernetes documentation.
 """
 
 import asyncio
 import dataclasses
-import urllib.parse
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from addon_operator.kernel import clock
 from addon_operator.kube.client import api_errors, client, connection
 from addon_operator.kube.discovery import api_resources
 
-_AGGREGATED: Final = (
-    "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,"
-    "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,"
-    "application/json"
-)
-
+_AGGREGATED: Final = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"
 
 _MISS_SECONDS: Final = 5.0
 
@@ -77,10 +71,11 @@ async def read(kube: client.KubeClient) -> Discovered:
     found: list[api_resources.GroupVersion] = []
     failed: list[str] = []
     for document in (core, named):
-        if document.get("kind") == "APIGroupDiscoveryList":
-            groups, stale = api_resources.from_aggregated(document)
-        else:
-            groups, stale = await _one_by_one(kube, document)
+        if document.get("kind") != "APIGroupDiscoveryList":
+            raise api_errors.BrokenAnswer(
+                f"the API server, {version}, has no aggregated discovery: use Kubernetes 1.30 or newer"
+            )
+        groups, stale = api_resources.from_aggregated(document)
         found += groups
         failed += stale
     return Discovered(version, tuple(found), tuple(failed))
@@ -120,33 +115,6 @@ class Catalog:
             self._known = await read(self._kube)
             self._read_at = self._clock.monotonic()
         return self._known
-
-
-async def _one_by_one(
-    kube: client.KubeClient, document: Mapping[str, Any]
-) -> tuple[list[api_resources.GroupVersion], list[str]]:
-    names = list(_names(document))
-    answers = dict(zip(names, await asyncio.gather(*(_resources(kube, name) for name in names)), strict=True))
-    groups = [api_resources.from_list(name, answer or {}) for name, answer in answers.items()]
-    return groups, [name for name, answer in answers.items() if answer is None]
-
-
-def _names(document: Mapping[str, Any]) -> Iterable[str]:
-    """``group/version`` of an ``APIVersions`` or ``APIGroupList``, preferred versions first."""
-    yield from document.get("versions") or []
-    for group in document.get("groups") or []:
-        preferred = (group.get("preferredVersion") or {}).get("groupVersion")
-        names = [version["groupVersion"] for version in group.get("versions") or []]
-        yield from [name for name in names if name == preferred]
-        yield from [name for name in names if name != preferred]
-
-
-async def _resources(kube: client.KubeClient, name: str) -> Mapping[str, Any] | None:
-    root = "/apis" if "/" in name else "/api"
-    try:
-        return await _get(kube, f"{root}/{urllib.parse.quote(name)}")
-    except api_errors.ApiError:
-        return None
 
 
 async def _get(kube: client.KubeClient, path: str, accept: str = "application/json") -> dict[str, Any]:

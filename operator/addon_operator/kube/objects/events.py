@@ -92,15 +92,6 @@ class _Written:
     count: int = 0
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _AdmittedEvent:
-    """An Event that may be written."""
-
-    written: _Written
-    """The one to count up, or to fill in once it is there."""
-    message: str
-
-
 @dataclasses.dataclass(slots=True)
 class _Similar:
     since: float
@@ -136,8 +127,8 @@ class EventBudget:
         self._buckets: _Recent[_Tokens] = _Recent()
         self._written: _Recent[_Written] = _Recent()
 
-    def admit(self, about: Hashable, identity: Hashable, message: str) -> _AdmittedEvent | None:
-        """What to write for an Event, or ``None`` if the object has had too many.
+    def admit(self, about: Hashable, identity: Hashable, message: str) -> tuple[_Written, str] | None:
+        """The Event to count up or to write, with the message; ``None`` if the object has had too many.
 
         ``identity`` is everything of the Event but its message.
         """
@@ -145,9 +136,7 @@ class EventBudget:
         key = (identity, None if combined else message)
         if not self._take_token(about):
             return None
-        return _AdmittedEvent(
-            self._written.get_or(key, _Written()), _COMBINED + message if combined else message
-        )
+        return self._written.get_or(key, _Written()), _COMBINED + message if combined else message
 
     def _is_one_of_many(self, identity: Hashable, message: str) -> bool:
         now = self._clock.monotonic()
@@ -223,20 +212,16 @@ class EventRecorder:
         if allowed is None:
             return
         try:
-            await self._send(event, allowed)
+            await self._send(event, *allowed)
         except api_errors.KubernetesError as error:
             _log.warning(
                 "an Event about %s %s was not written: %s", event.about.kind, event.about.name, error
             )
 
-    async def _send(self, event: _Waiting, allowed: _AdmittedEvent) -> None:
-        written = allowed.written
+    async def _send(self, event: _Waiting, written: _Written, message: str) -> None:
         if written.name:
-            patch = {
-                "count": written.count + 1,
-                "lastTimestamp": clock.rfc3339(event.at),
-                "message": allowed.message,
-            }
+            at = clock.rfc3339(event.at)
+            patch = {"count": written.count + 1, "lastTimestamp": at, "message": message}
             try:
                 await self._kube.patch(self._path(event, written.name), patch)
             except api_errors.NotFound:
@@ -245,7 +230,7 @@ class EventRecorder:
             else:
                 written.count += 1
                 return
-        body = self._body(event, allowed.message)
+        body = self._body(event, message)
         await self._kube.create(self._path(event), body)
         written.name, written.count = body["metadata"]["name"], 1
 

@@ -1,6 +1,5 @@
 """What the API server offers, in both forms in which servers tell it."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -8,9 +7,7 @@ import pytest
 from addon_operator.kube.client import api_errors, client, retries
 from addon_operator.kube.discovery import api_resources, discovery
 from tests.fakes import api_server
-from tests.fakes.api_server import Answer, ApiServer, Pauses, status
-
-Script = Callable[[ApiServer], None]
+from tests.fakes.api_server import Answer, ApiServer, Pauses
 
 VERSION = {"major": "1", "minor": "36", "gitVersion": "v1.36.3"}
 
@@ -92,74 +89,21 @@ def script_aggregated(server: ApiServer) -> None:
     server.on("GET", "/apis", NAMED)
 
 
-def script_one_by_one(server: ApiServer) -> None:
-    def resources(*entries: dict[str, Any]) -> dict[str, Any]:
-        return {"kind": "APIResourceList", "resources": list(entries)}
-
-    pods = {"name": "pods", "kind": "Pod", "namespaced": True, "verbs": ["get"], "shortNames": ["po"]}
-    namespaces = {"name": "namespaces", "kind": "Namespace", "namespaced": False, "singularName": "namespace"}
-    groups = [
-        ("apps", ["apps/v1"], "apps/v1"),
-        ("example.io", ["example.io/v1", "example.io/v2"], "example.io/v2"),
-        ("metrics.k8s.io", ["metrics.k8s.io/v1beta1"], "metrics.k8s.io/v1beta1"),
-    ]
-    server.on("GET", "/version", VERSION)
-    server.on("GET", "/api", {"kind": "APIVersions", "versions": ["v1"]})
-    server.on(
-        "GET",
-        "/apis",
-        {
-            "kind": "APIGroupList",
-            "groups": [
-                {
-                    "name": name,
-                    "versions": [{"groupVersion": version} for version in versions],
-                    "preferredVersion": {"groupVersion": preferred},
-                }
-                for name, versions, preferred in groups
-            ],
-        },
-    )
-    server.on("GET", "/api/v1", resources(namespaces, pods, {"name": "pods/exec", "kind": "PodExecOptions"}))
-    server.on(
-        "GET",
-        "/apis/apps/v1",
-        resources(
-            {"name": "deployments", "kind": "Deployment", "namespaced": True},
-            {"name": "deployments/scale", "kind": "Scale", "namespaced": True},
-        ),
-    )
-    server.on("GET", "/apis/example.io/v1", resources(pods))
-    server.on("GET", "/apis/example.io/v2", resources(pods))
-    server.on("GET", "/apis/metrics.k8s.io/v1beta1", status(503, "ServiceUnavailable"))
-
-
-SCRIPTS = pytest.mark.parametrize(
-    "script", [script_aggregated, script_one_by_one], ids=["aggregated", "one by one"]
-)
-
-
-@SCRIPTS
-async def test_capabilities_are_those_that_helm_lists(
-    server: ApiServer, kube: client.KubeClient, script: Script
-) -> None:
-    script(server)
+async def test_capabilities_are_those_that_helm_lists(server: ApiServer, kube: client.KubeClient) -> None:
+    script_aggregated(server)
     found = await discovery.read(kube)
     assert found.api_versions == HELM_NAMES
     assert found.version == "v1.36.3"
 
 
-@SCRIPTS
 async def test_a_group_that_does_not_answer_is_reported_and_no_obstacle(
     server: ApiServer,
     kube: client.KubeClient,
-    script: Script,
 ) -> None:
-    script(server)
+    script_aggregated(server)
     assert (await discovery.read(kube)).failed == ("metrics.k8s.io/v1beta1",)
 
 
-@SCRIPTS
 @pytest.mark.parametrize(
     ("name", "api_version", "found"),
     [
@@ -176,23 +120,20 @@ async def test_a_kind_is_found_by_any_of_its_names(
     server: ApiServer,
     kube: client.KubeClient,
     pauses: Pauses,
-    script: Script,
     name: str,
     api_version: str | None,
     found: tuple[str, str, bool],
 ) -> None:
-    script(server)
+    script_aggregated(server)
     resource = await discovery.Catalog(kube, pauses).find(name, api_version)
     assert (resource.api_version, resource.plural, resource.namespaced) == found
 
 
-@SCRIPTS
 async def test_the_preferred_version_of_a_group_goes_first(
     server: ApiServer,
     kube: client.KubeClient,
-    script: Script,
 ) -> None:
-    script(server)
+    script_aggregated(server)
     groups = (await discovery.read(kube)).groups
     names = [group.name for group in groups]
     assert names.index("example.io/v2") < names.index("example.io/v1")
@@ -205,6 +146,15 @@ async def test_aggregated_discovery_takes_three_requests(server: ApiServer, kube
     assert sorted(server.requests) == ["GET /api", "GET /apis", "GET /version"]
     accept = next(asked.headers["accept"] for asked in server.asked if asked.path == "/apis")
     assert accept.startswith("application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,")
+
+
+async def test_a_server_without_aggregated_discovery_is_too_old(
+    server: ApiServer, kube: client.KubeClient
+) -> None:
+    script_aggregated(server)
+    server.on("GET", "/apis", {"kind": "APIGroupList", "groups": []})
+    with pytest.raises(api_errors.BrokenAnswer, match=r"v1\.36\.3.*use Kubernetes 1\.30 or newer"):
+        await discovery.read(kube)
 
 
 async def test_a_kind_that_comes_later_is_found(
@@ -249,8 +199,7 @@ async def test_what_is_known_is_not_asked_for_again_until_it_is_forgotten(
 
 
 async def test_discovery_is_not_slowed_by_the_rate_limit(server: ApiServer, pauses: Pauses) -> None:
-    script_one_by_one(server)
-    server.on("GET", "/apis/metrics.k8s.io/v1beta1", {"resources": []})
+    script_aggregated(server)
     async with api_server.client_of(server, pauses, rate=retries.Rate(1, 1)) as kube:
         await discovery.read(kube)
     assert pauses.seconds == []

@@ -225,23 +225,23 @@ def test_similar_events_are_separate_again_after_a_quiet_time() -> None:
     budget = events.EventBudget(pauses)
     allowed = [budget.admit("o", "i", f"m{number}") for number in range(12)]
     assert allowed[-1] is not None
-    assert allowed[-1].message.startswith("(combined")
+    assert allowed[-1][1].startswith("(combined")
     pauses.now += events.SIMILAR_SECONDS + 1
     later = budget.admit("o", "i", "m99")
     assert later is not None
-    assert later.message == "m99"
+    assert later[1] == "m99"
 
 
 def test_what_is_remembered_is_bounded() -> None:
     budget = events.EventBudget(Pauses())
     first = budget.admit("o0", "i0", "m")
     assert first is not None
-    first.written.name = "kept"
+    first[0].name = "kept"
     for number in range(1, events.REMEMBERED + 1):
         budget.admit(f"o{number}", f"i{number}", "m")
     again = budget.admit("o0", "i0", "m")
     assert again is not None
-    assert again.written.name == ""
+    assert again[0].name == ""
 
 
 async def test_an_event_can_have_another_source_with_a_budget_of_its_own(

@@ -38,14 +38,8 @@ class CommandError(errors.AddonOperatorError):
 
     def __init__(self, reason: str, completed: Completed) -> None:
         super().__init__(f"{_shown(completed.argv)}: {reason}")
-        self.argv = completed.argv
-        """The program and its arguments."""
-        self.exit_code = completed.exit_code
-        """Its exit status; -1 when it was never started."""
-        self.stdout = completed.stdout
-        """What it wrote to standard output until then."""
-        self.stderr = completed.stderr
-        """What it wrote to standard error until then."""
+        self.completed = completed
+        """What it left behind; its exit code is -1 when it was never started."""
 
 
 def run(

@@ -16,6 +16,7 @@ from typing import Final
 
 from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import errors
+from addon_operator.process.children import groups
 
 _POLL: Final = 0.01
 _KILL_TIMEOUT: Final = 10.0
@@ -107,11 +108,9 @@ class ProcessTable:
 
     def _stat(self, pid: int) -> list[str] | None:
         try:
-            text = (self._root / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
+            return groups.stat_of(pid, self._root)
         except OSError:
             return None
-        # The name of the program stands in parentheses and may hold anything, parentheses and spaces too.
-        return text.rpartition(")")[2].split()
 
     def _environment(self, pid: int) -> list[bytes]:
         try:

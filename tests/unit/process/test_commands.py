@@ -24,7 +24,11 @@ def test_a_failure_says_which_program_and_why() -> None:
         commands.run(["sh", "-c", "echo out; echo no such thing >&2; exit 3"])
     assert str(caught.value).endswith("ended with exit code 3: no such thing")
     assert str(caught.value).startswith("sh -c ")
-    assert (caught.value.exit_code, caught.value.stdout, caught.value.stderr) == (
+    assert (
+        caught.value.completed.exit_code,
+        caught.value.completed.stdout,
+        caught.value.completed.stderr,
+    ) == (
         3,
         "out\n",
         "no such thing\n",
@@ -56,7 +60,7 @@ def test_a_program_that_a_signal_ended_is_reported_as_such() -> None:
 def test_a_program_that_cannot_be_run_is_reported(argv: list[str], reason: str) -> None:
     with pytest.raises(commands.CommandError, match=f"cannot be run: {reason}") as caught:
         commands.run(argv)
-    assert caught.value.exit_code == -1
+    assert caught.value.completed.exit_code == -1
     with pytest.raises(commands.CommandError, match=f"cannot be run: {reason}"):
         commands.stream(argv, lambda _: None)
     with pytest.raises(commands.CommandError, match=f"cannot be run: {reason}"):
@@ -99,7 +103,7 @@ def test_lines_of_both_outputs_arrive_as_they_are_written() -> None:
 def test_a_streamed_program_that_fails_keeps_what_it_wrote() -> None:
     with pytest.raises(commands.CommandError, match=r"exit code 2: bad$") as caught:
         commands.stream(["sh", "-c", "echo good; echo bad >&2; exit 2"], lambda _: None)
-    assert caught.value.stdout == "good\nbad\n"
+    assert caught.value.completed.stdout == "good\nbad\n"
 
 
 def test_a_streamed_program_does_not_outlive_an_error_of_its_reader() -> None:

@@ -266,7 +266,7 @@ def go_environment(environ: Mapping[str, str], caches: pathlib.Path) -> dict[str
 
 
 def _build_error(subject: str, error: commands.CommandError, log: pathlib.Path) -> errors.BuildError:
-    text = error.stdout + error.stderr
+    text = error.completed.stdout + error.completed.stderr
     log.write_text(text, encoding="utf-8")
     said = [line for line in text.splitlines() if line.strip() and not is_package(line)]
     reason = next((line for line in reversed(said) if not line.startswith(_DOWNLOAD)), str(error))

@@ -17,7 +17,10 @@ SERVICE_ACCOUNT: Final = pathlib.Path("/var/run/secrets/kubernetes.io/serviceacc
 
 
 class CredentialSource(Protocol):
-    """Where credentials are read from, again whenever they may have changed."""
+    """Where credentials are read from, again whenever they may have changed.
+
+    A seam: a service account, a kubeconfig, and a server that wants none are read in different ways.
+    """
 
     async def load(self) -> credentials.Credentials:
         """Credentials as they are now; raises :class:`.AccessError`."""

@@ -39,19 +39,18 @@ class Reduced(NamedTuple):
 
 
 class Projection(Protocol):
-    """Makes entries of objects. Hashable: equal projections of one selection share their entries."""
+    """Makes entries of objects. Equal projections of one selection share their entries.
+
+    A seam: an object is kept whole, as the result of a jqFilter, or not at all.
+    """
 
     async def reduce(self, objects: Sequence[bytes]) -> Sequence[Reduced | ProjectionError]:
         """An answer for each object (a JSON document as the API server wrote it), in the same order."""
         ...
 
-    def __hash__(self) -> int: ...
-
-    def __eq__(self, other: object, /) -> bool: ...
-
 
 class JqRunner(Protocol):
-    """Runs jq programs; see :class:`.JqWorkers`."""
+    """Runs jq programs. A seam: :class:`.JqFilters` picks fields, :class:`.JqWorkers` asks processes."""
 
     async def run(
         self, program: str, documents: Sequence[bytes], timeout: float

@@ -23,8 +23,8 @@ def living_member(group: int, likely: int | None = None, proc: pathlib.Path = PR
     for name in _names(likely, proc):
         # A process may end between the listing and the reading.
         with contextlib.suppress(OSError, ValueError, IndexError):
-            state, member_group = _state_and_group((proc / name / "stat").read_text(errors="replace"))
-            if member_group == group and state not in _DEAD_STATES:
+            fields = stat_of(name, proc)
+            if int(fields[2]) == group and fields[0] not in _DEAD_STATES:
                 return int(name)
     return None
 
@@ -38,10 +38,10 @@ def send(group: int, number: signal.Signals) -> None:
         os.killpg(group, number)
 
 
-def parent_and_session(pid: int, proc: pathlib.Path = PROC) -> tuple[int, int]:
-    """The parent and the session of a process; raises what reading and cutting raise if it has ended."""
-    fields = _fields((proc / str(pid) / "stat").read_text(errors="replace"))
-    return int(fields[1]), int(fields[3])
+def stat_of(pid: object, proc: pathlib.Path = PROC) -> list[str]:
+    """Return the fields of ``/proc/PID/stat`` from the state on; raise :class:`OSError` if it has ended."""
+    # The command's name stands in parentheses and may hold both spaces and parentheses.
+    return (proc / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()
 
 
 class Lineage:
@@ -68,7 +68,8 @@ class Lineage:
             if pid <= 1 or pid == os.getpid():
                 return False
             try:
-                parent, session = parent_and_session(pid, self._proc)
+                fields = stat_of(pid, self._proc)
+                parent, session = int(fields[1]), int(fields[3])
             except (OSError, ValueError, IndexError):
                 return True
             if parent == os.getpid() or session in sessions:
@@ -81,13 +82,3 @@ def _names(likely: int | None, proc: pathlib.Path) -> Iterator[str]:
     if likely is not None:
         yield str(likely)
     yield from filter(str.isdigit, os.listdir(proc))  # noqa: PTH208 - pathlib would build paths for them all
-
-
-def _state_and_group(stat: str) -> tuple[str, int]:
-    fields = _fields(stat)
-    return fields[0], int(fields[2])
-
-
-def _fields(stat: str) -> list[str]:
-    # The command's name stands in parentheses and may hold both spaces and parentheses.
-    return stat.rpartition(")")[2].split()

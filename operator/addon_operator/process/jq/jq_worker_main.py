@@ -4,24 +4,23 @@ libjq holds the interpreter's lock while it works, and a program may never end: 
 can be killed. Nothing but the standard library and jq is imported: a worker is there within milliseconds and
 takes few megabytes.
 
-A frame is its length and its body. JqRequest: alarm seconds, number of documents, length of the program,
-lengths of the documents; the program, the documents. Answer: kind and length of each result; the results. All
-numbers are big-endian.
+A frame is its length (big-endian) and its lines. Request: a line of JSON with the alarm's seconds and the
+program, and a line for each document. Answer: for each document a line that begins with what became of it.
 """
 
 import contextlib
+import json
 import os
 import resource
 import signal
 import struct
 import sys
-from collections.abc import Iterable, Sequence
-from typing import IO, Final, NamedTuple, Protocol
+from collections.abc import Sequence
+from typing import IO, Any, Final, NamedTuple
 
 LENGTH: Final = struct.Struct("!I")
-HEAD: Final = struct.Struct("!dII")
-RESULT: Final = struct.Struct("!BI")
-RESULTS, FAILURE = 0, 1
+FAILURE: Final = b"!"
+RESULTS: Final = b"="
 _KEPT_PROGRAMS: Final = 64
 _BUFFER_BYTES: Final = 1 << 18
 
@@ -35,96 +34,42 @@ class JqRequest(NamedTuple):
     documents: Sequence[bytes]
 
 
-class Answer(NamedTuple):
-    """What became of one document."""
-
-    failed: bool
-    data: bytes
-    """A JSON array of the results, or the text of libjq."""
-
-
-class Program(Protocol):
-    """A compiled program of the jq library."""
-
-    def input_text(self, text: str) -> "Run":
-        """Bind it to a document."""
-        ...
-
-
-class Run(Protocol):
-    """A program that is bound to a document."""
-
-    def all(self) -> list[str]:
-        """All results; raises :class:`ValueError` when the program fails."""
-        ...
-
-
-class Library(Protocol):
-    """What is used of the jq library."""
-
-    def compile(self, program: str) -> Program:
-        """Raises :class:`ValueError` for what is not a program."""
-        ...
-
-
 def pack_request(request: JqRequest) -> bytes:
     """The frame of a batch."""
-    program = request.program.encode()
-    lengths = [len(document) for document in request.documents]
-    head = HEAD.pack(request.alarm_seconds, len(lengths), len(program))
-    return _frame([head, struct.pack(f"!{len(lengths)}I", *lengths), program, *request.documents])
+    head = json.dumps([request.alarm_seconds, request.program]).encode()
+    # In JSON the end of a line stands between words only, where a space means the same.
+    return frame([head, *(document.replace(b"\n", b" ") for document in request.documents)])
 
 
 def unpack_request(body: bytes) -> JqRequest:
     """Back from the frame's body."""
-    seconds, count, program_length = HEAD.unpack_from(body)
-    lengths = struct.unpack_from(f"!{count}I", body, HEAD.size)
-    position = HEAD.size + LENGTH.size * count
-    program = body[position : position + program_length].decode()
-    return JqRequest(seconds, program, _cut(body, position + program_length, lengths))
+    head, *documents = body.split(b"\n")
+    alarm_seconds, program = json.loads(head)
+    return JqRequest(alarm_seconds, program, documents)
 
 
-def pack_answers(answers: Sequence[Answer]) -> bytes:
-    """The frame of a batch's answers."""
-    heads = [RESULT.pack(FAILURE if answer.failed else RESULTS, len(answer.data)) for answer in answers]
-    return _frame([*heads, *(answer.data for answer in answers)])
-
-
-def unpack_answers(body: bytes, count: int) -> list[Answer]:
-    """Back from the frame's body."""
-    heads = [RESULT.unpack_from(body, RESULT.size * index) for index in range(count)]
-    data = _cut(body, RESULT.size * count, [length for _, length in heads])
-    return [Answer(kind == FAILURE, piece) for (kind, _), piece in zip(heads, data, strict=True)]
-
-
-def _frame(parts: Sequence[bytes]) -> bytes:
-    return b"".join([LENGTH.pack(sum(map(len, parts))), *parts])
-
-
-def _cut(body: bytes, position: int, lengths: Iterable[int]) -> list[bytes]:
-    pieces = []
-    for length in lengths:
-        pieces.append(body[position : position + length])
-        position += length
-    return pieces
+def frame(lines: Sequence[bytes]) -> bytes:
+    """The lines of a request or an answer with their length before them."""
+    body = b"\n".join(lines)
+    return LENGTH.pack(len(body)) + body
 
 
 class JqWorker:
     """Compiles programs and keeps the last ones."""
 
-    def __init__(self, library: Library) -> None:
+    def __init__(self, library: Any) -> None:  # noqa: ANN401 - an extension module without types
         self._library = library
-        self._programs: dict[str, Program] = {}
+        self._programs: dict[str, Any] = {}
 
-    def answer(self, request: JqRequest) -> list[Answer]:
-        """Run the program on each document."""
+    def answer(self, request: JqRequest) -> list[bytes]:
+        """Run the program on each document: its results as a JSON array, or what libjq says first."""
         try:
             program = self._compiled(request.program)
         except ValueError as error:
-            return [Answer(True, str(error).encode())] * len(request.documents)
+            return [_failure(error)] * len(request.documents)
         return [_results(program, document) for document in request.documents]
 
-    def _compiled(self, text: str) -> Program:
+    def _compiled(self, text: str) -> Any:  # noqa: ANN401 - see above
         program = self._programs.pop(text, None)
         if program is None:
             # The library hands numbers over as doubles; as JSON text they keep all their digits.
@@ -135,12 +80,16 @@ class JqWorker:
         return program
 
 
-def _results(program: Program, document: bytes) -> Answer:
+def _results(program: Any, document: bytes) -> bytes:  # noqa: ANN401 - see above
     try:
         results = program.input_text(document.decode()).all()
     except ValueError as error:
-        return Answer(True, str(error).encode())
-    return Answer(False, f"[{','.join(results)}]".encode())
+        return _failure(error)
+    return RESULTS + f"[{','.join(results)}]".encode()
+
+
+def _failure(error: ValueError) -> bytes:
+    return FAILURE + str(error).strip().partition("\n")[0].encode()
 
 
 def serve(requests: IO[bytes], answers: IO[bytes], worker: JqWorker) -> None:
@@ -152,7 +101,7 @@ def serve(requests: IO[bytes], answers: IO[bytes], worker: JqWorker) -> None:
         signal.setitimer(signal.ITIMER_REAL, request.alarm_seconds)
         results = worker.answer(request)
         signal.setitimer(signal.ITIMER_REAL, 0)
-        answers.write(pack_answers(results))
+        answers.write(frame(results))
         answers.flush()
 
 

@@ -70,7 +70,7 @@ class _Worker:
             raise
         return worker
 
-    async def ask(self, request: jq_worker_main.JqRequest, timeout: float) -> list[jq_worker_main.Answer]:
+    async def ask(self, request: jq_worker_main.JqRequest, timeout: float) -> list[bytes]:
         try:
             async with asyncio.timeout(timeout):
                 self._writer.write(jq_worker_main.pack_request(request))
@@ -80,7 +80,7 @@ class _Worker:
             raise _WorkerLostError(late=True) from error
         except (asyncio.IncompleteReadError, OSError) as error:
             raise _WorkerLostError(late=False) from error
-        return jq_worker_main.unpack_answers(body, len(request.documents))
+        return body.split(b"\n")
 
     async def end(self) -> None:
         self._process.kill()
@@ -205,8 +205,10 @@ class JqWorkers:
             self._idle.append(worker)
 
 
-def _result(answer: jq_worker_main.Answer) -> bytes | jq_programs.JqError:
-    return jq_programs.error_of(answer.data.decode(errors="replace")) if answer.failed else answer.data
+def _result(answer: bytes) -> bytes | jq_programs.JqError:
+    if answer.startswith(jq_worker_main.RESULTS):
+        return answer[1:]
+    return jq_programs.error_of(answer[1:].decode(errors="replace"))
 
 
 def _batches(documents: Sequence[bytes]) -> Iterator[list[bytes]]:

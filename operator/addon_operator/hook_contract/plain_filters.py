@@ -7,8 +7,8 @@ where that is not certain, the answer is left to jq.
 
 import dataclasses
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any, Final, NoReturn, Self, TypeAlias, TypedDict, cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NoReturn, Self, TypeAlias, TypedDict, TypeVar, cast
 
 import msgspec
 import orjson
@@ -37,45 +37,35 @@ _EXACT: Final = 1 << 53
 _DEEPEST: Final = 100
 
 
+_T = TypeVar("_T")
+
+
 class _NotPlainError(Exception):
     """Something that is left to jq: of an expression, or of an object."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class _Path:
-    keys: tuple[str | int, ...]
-
-    def of(self, value: JsonValue) -> JsonValue:
-        for key in self.keys:
-            value = _picked(value, key)
-        return value
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Text:
-    text: str
-
-    def of(self, _value: JsonValue) -> JsonValue:
-        return self.text
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class _List:
-    items: tuple["_Expression", ...]
-
-    def of(self, value: JsonValue) -> JsonValue:
-        return [item.of(value) for item in self.items]
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
 class _Object:
-    entries: tuple[tuple[str, "_Expression"], ...]
-
-    def of(self, value: JsonValue) -> JsonValue:
-        return {key: entry.of(value) for key, entry in self.entries}
+    entries: list[tuple[str, "_Expression"]]
+    """Of two with one key the last one counts, and both have to be right."""
 
 
-_Expression: TypeAlias = _Path | _Text | _List | _Object
+_Path: TypeAlias = tuple[str | int, ...]
+_Expression: TypeAlias = "_Path | str | list[_Expression] | _Object"
+"""A path to pick from, a text, or a list or an object of expressions."""
+
+
+def _value_of(expression: _Expression, document: JsonValue) -> JsonValue:
+    match expression:
+        case str():
+            return expression
+        case list():
+            return [_value_of(item, document) for item in expression]
+        case _Object(entries):
+            return {key: _value_of(entry, document) for key, entry in entries}
+    for key in expression:
+        document = _picked(document, key)
+    return document
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -97,7 +87,7 @@ class PlainFilter:
     def result(self, document: bytes) -> bytes | None:
         """The one result for a JSON document, as JSON; ``None`` when jq has to say."""
         try:
-            result = self._expression.of(self._decoder.decode(document))
+            result = _value_of(self._expression, self._decoder.decode(document))
             _check(result, _DEEPEST)
         except (_NotPlainError, *json_documents.BROKEN):
             return None
@@ -118,16 +108,28 @@ class _Parser:
 
     def _value(self) -> _Expression:
         kind, word = self._peek()
-        if word == "{":
-            return self._object()
-        if word == "[":
-            return self._list()
-        if word == "(":
-            return self._group()
         if kind == "text":
-            self._position += 1
-            return _Text(word[1:-1])
+            return self._next()[1][1:-1]
+        if word == "(":
+            self._next()
+            found = self._value()
+            self._expect(")")
+            return found
+        if word == "[":
+            return self._listed("]", self._value)
+        if word == "{":
+            return _Object(self._listed("}", self._entry))
         return self._path()
+
+    def _listed(self, end: str, read: Callable[[], _T]) -> list[_T]:
+        """What stands between brackets, with commas."""
+        self._next()
+        items = [read()]
+        while self._peek()[1] == ",":
+            self._next()
+            items.append(read())
+        self._expect(end)
+        return items
 
     def _path(self) -> _Path:
         keys: list[str | int] = []
@@ -138,52 +140,22 @@ class _Parser:
             _not_plain()
         elif self._peek()[0] == "text":
             keys.append(self._next()[1][1:-1])
-        while (step := self._step()) is not None:
-            keys.append(step)
-        return _Path(tuple(keys))
+        while self._peek()[0] == "field" or self._peek()[1] in {".", "["}:
+            keys.append(self._step())
+        return tuple(keys)
 
-    def _step(self) -> str | int | None:
+    def _step(self) -> str | int:
         """What comes after a dot, or in brackets."""
-        kind, word = self._peek()
-        if kind == "field":
-            self._position += 1
-            return word[1:]
-        if word == ".":
-            self._position += 1
-            kind, word = self._next()
-            return word[1:-1] if kind == "text" else _not_plain()
-        if word != "[":
-            return None
-        self._position += 1
         kind, word = self._next()
-        if kind not in {"text", "index"}:
-            _not_plain()
-        self._expect("]")
-        return word[1:-1] if kind == "text" else int(word)
-
-    def _group(self) -> _Expression:
-        self._expect("(")
-        found = self._value()
-        self._expect(")")
-        return found
-
-    def _list(self) -> _List:
-        self._expect("[")
-        items = [self._value()]
-        while self._peek()[1] == ",":
-            self._position += 1
-            items.append(self._value())
-        self._expect("]")
-        return _List(tuple(items))
-
-    def _object(self) -> _Object:
-        self._expect("{")
-        entries = [self._entry()]
-        while self._peek()[1] == ",":
-            self._position += 1
-            entries.append(self._entry())
-        self._expect("}")
-        return _Object(tuple(entries))
+        if kind == "field":
+            return word[1:]
+        in_brackets = word == "["
+        kind, word = self._next()
+        if in_brackets:
+            self._expect("]")
+        if kind == "text":
+            return word[1:-1]
+        return int(word) if in_brackets and kind == "index" else _not_plain()
 
     def _entry(self) -> tuple[str, _Expression]:
         kind, word = self._next()
@@ -191,8 +163,8 @@ class _Parser:
             _not_plain()
         key = word[1:-1] if kind == "text" else word
         if self._peek()[1] != ":":
-            return key, _Path((key,))
-        self._position += 1
+            return key, (key,)
+        self._next()
         return key, self._value()
 
     def _peek(self) -> tuple[str, str]:
@@ -220,22 +192,22 @@ def _tokens(program: str) -> list[tuple[str, str]]:
     return found
 
 
-def _paths(expression: _Expression) -> list[tuple[str | int, ...]]:
+def _paths(expression: _Expression) -> list[_Path]:
     match expression:
-        case _Path(keys):
-            return [keys]
-        case _List(items):
-            return [path for item in items for path in _paths(item)]
+        case tuple():
+            return [expression]
+        case list():
+            return [path for item in expression for path in _paths(item)]
         case _Object(entries):
             return [path for _, entry in entries for path in _paths(entry)]
     return []
 
 
-def _type_of(paths: Sequence[tuple[str | int, ...]]) -> Any:  # noqa: ANN401 - a type made at run time
+def _type_of(paths: Sequence[_Path]) -> Any:  # noqa: ANN401 - a type made at run time
     """A type with the fields on these paths, of which msgspec decodes nothing else."""
     if not all(path and _can_be_picked(path[0]) for path in paths):
         return Any
-    below: dict[str, list[tuple[str | int, ...]]] = {}
+    below: dict[str, list[_Path]] = {}
     for key, *rest in paths:
         below.setdefault(str(key), []).append(tuple(rest))
     return TypedDict("Picked", {key: _type_of(rest) for key, rest in below.items()}, total=False) | None  # type: ignore[operator]
@@ -269,12 +241,8 @@ def _check(value: JsonValue, depth: int) -> None:
         if not -_EXACT < value < _EXACT:
             _not_plain()
     elif value is not None:
-        _check_all([*value, *value.values()] if isinstance(value, dict) else value, depth - 1)
-
-
-def _check_all(values: Sequence[JsonValue], depth: int) -> None:
-    for value in values:
-        _check(value, depth)
+        for inner in [*value, *value.values()] if isinstance(value, dict) else value:
+            _check(inner, depth - 1)
 
 
 def _not_plain() -> NoReturn:

@@ -77,7 +77,7 @@ def _median_ms(call: Callable[[], object], rounds: int = _ROUNDS) -> float:
 
 
 def _merging() -> measures.Row:
-    made, config = _store(), sources.parse_config_map(_data(), _NAMES)
+    made, config = _store(), sources.ConfigMapReader(_NAMES).read(_data()).usable()
     if made.config_violations(config):
         raise RuntimeError("the values must be valid")
     plain = [_section() for _ in _NAMES]
@@ -156,7 +156,7 @@ def _ignore(_event: object) -> None:
 def _memory() -> measures.Row:
     texts = [json_documents.encode(_section(number)) for number in range(_MODULES)]
     baseline = _mebibytes(lambda: [json_documents.decode(text) for text in texts])
-    config = sources.parse_config_map(_data(), _NAMES)
+    config = sources.ConfigMapReader(_NAMES).read(_data()).usable()
     return measures.Row(
         "values",
         f"store of {_MODULES} modules, all values merged",

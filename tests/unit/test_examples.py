@@ -97,7 +97,7 @@ def values_store() -> store.ValuesStore:
 
 def edited(made: store.ValuesStore, data: dict[str, str]) -> list[str]:
     """What the schemas have against this ConfigMap."""
-    parsed = sources.parse_config_map(data, made.modules)
+    parsed = sources.ConfigMapReader(made.modules).read(data).usable()
     violations = [str(violation) for violation in made.config_violations(parsed)]
     made.set_config(parsed)
     return violations

@@ -56,16 +56,13 @@ _Expression: TypeAlias = "_Path | str | list[_Expression] | _Object"
 
 
 def _value_of(expression: _Expression, document: JsonValue) -> JsonValue:
-    match expression:
-        case str():
-            return expression
-        case list():
-            return [_value_of(item, document) for item in expression]
-        case _Object(entries):
-            return {key: _value_of(entry, document) for key, entry in entries}
-    for key in expression:
-        document = _picked(document, key)
-    return document
+    if isinstance(expression, tuple):
+        for key in expression:
+            document = _picked(document, key)
+        return document
+    if isinstance(expression, _Object):
+        return {key: _value_of(entry, document) for key, entry in expression.entries}
+    return expression if isinstance(expression, str) else [_value_of(item, document) for item in expression]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ The sources are only read and checked here; :mod:`.store` lays them on each othe
 
 import dataclasses
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final, NoReturn
 
 from addon_operator.documents import json_documents, yaml_reading
@@ -156,18 +156,11 @@ class ConfigMapReading:
     unreadable: frozenset[str] = frozenset()
     """The keys of sections that are wrong and therefore missing in :attr:`values`."""
 
-
-def parse_config_map(
-    data: Mapping[str, str], known_modules: Collection[names.ModuleName], source: str = DEFAULT_CONFIG_MAP
-) -> ConfigValues:
-    """Read the data of the values ConfigMap; keys that belong to no known module become warnings.
-
-    Raises :class:`ConfigMapError` with everything that is wrong.
-    """
-    reading = ConfigMapReader(known_modules, source).read(data)
-    if reading.violations:
-        raise ConfigMapError(source, reading.violations)
-    return reading.values
+    def usable(self) -> ConfigValues:
+        """Return the values; raises :class:`ConfigMapError` with everything that is wrong."""
+        if self.violations:
+            raise ConfigMapError(self.values.source, self.violations)
+        return self.values
 
 
 def parse_section(key: str, text: str) -> json_types.JsonObject:
@@ -194,122 +187,81 @@ class ConfigMapReader:
         parse: ParseSection = parse_section,
     ) -> None:
         """``parse`` reads the text of a section; see :func:`parse_section`."""
-        self._known = tuple(known_modules)
         self._source = source
         self._parse = parse
+        self._sections = {names.values_key(module) for module in known_modules}
+        self._switches = {names.enabled_key(module) for module in known_modules}
+        self._maintenance = {names.maintenance_key(module) for module in known_modules}
         self._parsed: Mapping[str, tuple[str, json_types.JsonObject]] = {}
 
     def read(self, data: Mapping[str, str]) -> ConfigMapReading:
         """Read the data; nothing that is wrong in it is an error here."""
-        parser = _ConfigMapParser(self._known, self._source, self._parsed, self._parse)
-        reading = parser.parse(data)
-        self._parsed = {
-            key: (data[key], section) for key, section in reading.values.sections.items() if key in data
-        }
-        return reading
-
-
-class _ConfigMapParser:
-    def __init__(
-        self,
-        known_modules: Collection[names.ModuleName],
-        source: str,
-        parsed: Mapping[str, tuple[str, json_types.JsonObject]],
-        parse: ParseSection,
-    ) -> None:
-        self._parse = parse
-        self._source = source
-        self._parsed = parsed
-        self._sections = {names.values_key(module) for module in known_modules}
-        self._switches = {names.enabled_key(module) for module in known_modules}
-        self._maintenance = {names.maintenance_key(module) for module in known_modules}
-        self._violations: list[str] = []
-        self._unreadable: set[str] = set()
-        self._warnings: list[str] = []
-        self._unknown = 0
-        self._found_sections: dict[names.ValuesKey, json_types.JsonObject] = {}
-        self._found_switches: dict[str, bool] = {}
-        self._found_maintenance: dict[str, str] = {}
-
-    def parse(self, data: Mapping[str, str]) -> ConfigMapReading:
-        for key, text in data.items():
-            self._read(key, text)
-        self._read_aliases(data)
-        if self._unknown > MAX_UNKNOWN:
-            more = self._unknown - MAX_UNKNOWN
-            self._warnings.append(f"{self._source}: {more} more keys are unknown and ignored")
+        found = _Found()
+        unknown = [key for key, text in data.items() if not self._take(found, key, text)]
+        for key in data:
+            switch = key + names.ENABLED_SUFFIX
+            if self._is_alias(key, data[key]) and found.switches.setdefault(switch, False):
+                found.violations.append(
+                    f"key {key!r} disables the module but {switch!r} enables it; remove one of them"
+                )
+        self._parsed = {key: (data[key], section) for key, section in found.sections.items()}
         values = ConfigValues(
-            self._found_sections,
-            self._found_switches,
-            self._found_maintenance,
-            tuple(self._warnings),
-            self._source,
+            found.sections, found.switches, found.maintenance, self._warnings(unknown), self._source
         )
-        return ConfigMapReading(values, tuple(self._violations), frozenset(self._unreadable))
+        return ConfigMapReading(values, tuple(found.violations), frozenset(found.unreadable))
 
-    def _read(self, key: str, text: str) -> None:
+    def _take(self, found: "_Found", key: str, text: str) -> bool:
+        """Read what stands under a key; whether the key is known."""
         if key == names.GLOBAL_KEY or key in self._sections:
-            self._read_section(names.ValuesKey(key), text)
+            if not self._is_alias(key, text):
+                self._take_section(found, names.ValuesKey(key), text)
         elif key in self._switches:
-            self._read_switch(key, text)
+            self._take_switch(found, key, text.strip())
         elif key in self._maintenance:
-            self._read_maintenance(key, text)
+            self._take_maintenance(found, key, text.strip())
         else:
-            self._warn_unknown(key)
-
-    def _read_section(self, key: names.ValuesKey, text: str) -> None:
-        if self._is_alias(key, text):
-            return
-        before, section = self._parsed.get(key, ("", {}))
-        if before == text:
-            self._found_sections[key] = section
-            return
-        try:
-            self._found_sections[key] = self._parse(key, text)
-        except errors.ConfigurationError as error:
-            self._unreadable.add(key)
-            self._violations.append(str(error))
+            return False
+        return True
 
     def _is_alias(self, key: str, text: str) -> bool:
         return key in self._sections and text.strip() == DISABLING_ALIAS
 
-    def _read_switch(self, key: str, text: str) -> None:
-        value = _SWITCH_VALUES.get(text.strip())
-        if value is None:
-            self._violations.append(
-                f'key {key!r}: a switch must be "true" or "false", not {text.strip()[:_SHOWN]!r}'
-            )
-        else:
-            self._found_switches[key] = value
+    def _take_section(self, found: "_Found", key: names.ValuesKey, text: str) -> None:
+        before, section = self._parsed.get(key, (None, {}))
+        try:
+            found.sections[key] = section if before == text else self._parse(key, text)
+        except errors.ConfigurationError as error:
+            found.unreadable.add(key)
+            found.violations.append(str(error))
 
-    def _read_maintenance(self, key: str, text: str) -> None:
-        mode = text.strip()
+    @staticmethod
+    def _take_switch(found: "_Found", key: str, text: str) -> None:
+        if text in _SWITCH_VALUES:
+            found.switches[key] = _SWITCH_VALUES[text]
+        else:
+            found.violations.append(f'key {key!r}: a switch must be "true" or "false", not {text[:_SHOWN]!r}')
+
+    @staticmethod
+    def _take_maintenance(found: "_Found", key: str, mode: str) -> None:
         if mode.lower() == NO_RESOURCE_RECONCILIATION.lower():
-            self._found_maintenance[key] = NO_RESOURCE_RECONCILIATION
+            found.maintenance[key] = NO_RESOURCE_RECONCILIATION
         elif mode:
             allowed = f"{NO_RESOURCE_RECONCILIATION!r} or empty"
-            self._violations.append(
+            found.violations.append(
                 f"key {key!r}: the maintenance mode must be {allowed}, not {mode[:_SHOWN]!r}"
             )
 
-    def _read_aliases(self, data: Mapping[str, str]) -> None:
-        for key in data:
-            switch = key + names.ENABLED_SUFFIX
-            if not self._is_alias(key, data[key]):
-                continue
-            if self._found_switches.setdefault(switch, False):
-                self._violations.append(
-                    f"key {key!r} disables the module but {switch!r} enables it; remove one of them"
-                )
+    def _warnings(self, unknown: Sequence[str]) -> tuple[str, ...]:
+        # To look for similar names takes a while for each.
+        warnings = [self._unknown(key) for key in unknown[:MAX_UNKNOWN]]
+        if (more := len(unknown) - MAX_UNKNOWN) > 0:
+            warnings.append(f"{self._source}: {more} more keys are unknown and ignored")
+        return tuple(warnings)
 
-    def _warn_unknown(self, key: str) -> None:
-        self._unknown += 1
-        if self._unknown > MAX_UNKNOWN:
-            # To look for similar names takes a while for each.
-            return
+    def _unknown(self, key: str) -> str:
         nearest = self._nearest(key)
         hint = f"did you mean {nearest!r}?" if nearest else "no module has it"
-        self._warnings.append(f"{self._source}: key {key!r} is unknown and ignored; {hint}")
+        return f"{self._source}: key {key!r} is unknown and ignored; {hint}"
 
     def _nearest(self, key: str) -> str | None:
         """The known key that is meant; flags by what stands before their common ending."""
@@ -323,6 +275,17 @@ class _ConfigMapParser:
                 nearest = suggestions.nearest(key.removesuffix(suffix), stems)
                 return None if nearest is None else nearest + suffix
         return None
+
+
+@dataclasses.dataclass(slots=True)
+class _Found:
+    """What one reading of a ConfigMap has found so far."""
+
+    sections: dict[names.ValuesKey, json_types.JsonObject] = dataclasses.field(default_factory=dict)
+    switches: dict[str, bool] = dataclasses.field(default_factory=dict)
+    maintenance: dict[str, str] = dataclasses.field(default_factory=dict)
+    violations: list[str] = dataclasses.field(default_factory=list)
+    unreadable: set[str] = dataclasses.field(default_factory=set)
 
 
 _SHOWN: Final = 100

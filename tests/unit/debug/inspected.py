@@ -149,7 +149,7 @@ def _values() -> store.ValuesStore:
         [store.ModuleValues(WEB, schemas=section), store.ModuleValues(KUBE_DNS)], (), global_schemas
     )
     data = {"global": f"domain: example.org\ntoken: {SECRET}", "web": "size: 2"}
-    made.set_config(sources.parse_config_map(data, made.modules))
+    made.set_config(sources.ConfigMapReader(made.modules).read(data).usable())
     made.apply_values_patch(WEB, _patch({"op": "add", "path": "/web/password", "value": SECRET}))
     made.apply_values_patch(None, _patch({"op": "add", "path": "/global/zone", "value": "a"}))
     return made

@@ -115,7 +115,7 @@ def values() -> store.ValuesStore:
     schema = "properties: {password: {type: string, x-sensitive: true}}"
     section = schemas.load_schemas((schema, "config-values.yaml"))
     made = store.ValuesStore([store.ModuleValues(WEB, schemas=section)])
-    made.set_config(sources.parse_config_map({"web": f"password: {SECRET}"}, made.modules))
+    made.set_config(sources.ConfigMapReader(made.modules).read({"web": f"password: {SECRET}"}).usable())
     return made
 
 

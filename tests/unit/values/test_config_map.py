@@ -16,7 +16,7 @@ DATA = {
 
 
 def patched(data: dict[str, str], owner: names.ModuleName | None, patch: str) -> dict[str, str]:
-    config = sources.parse_config_map(data, [SOME])
+    config = sources.ConfigMapReader([SOME]).read(data).usable()
     return config_map.render(
         data, config_map.patch_section(owner, patches.parse_patch(patch, "patch"), config)
     )

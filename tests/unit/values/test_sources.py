@@ -89,7 +89,7 @@ def test_the_config_map_has_sections_switches_and_maintenance() -> None:
         "nginxIngressEnabled": "false\n",
         "someModuleMaintenance": "NoResourceReconciliation",
     }
-    config = sources.parse_config_map(data, KNOWN, "ConfigMap ns/values")
+    config = sources.ConfigMapReader(KNOWN, "ConfigMap ns/values").read(data).usable()
     assert config.sections == {"global": {"param1": 200}, "someModule": {"a": True}}
     assert config.enabled == {"someModuleEnabled": True, "nginxIngressEnabled": False}
     assert config.maintenance == {"someModuleMaintenance": "NoResourceReconciliation"}
@@ -98,16 +98,18 @@ def test_the_config_map_has_sections_switches_and_maintenance() -> None:
 
 
 def test_a_missing_config_map_is_an_empty_one() -> None:
-    assert sources.parse_config_map({}, KNOWN) == sources.ConfigValues()
+    assert sources.ConfigMapReader(KNOWN).read({}).usable() == sources.ConfigValues()
 
 
 def test_a_section_that_says_false_disables_its_module() -> None:
-    config = sources.parse_config_map({"someModule": "false"}, KNOWN)
+    config = sources.ConfigMapReader(KNOWN).read({"someModule": "false"}).usable()
     assert (config.enabled, config.sections) == ({"someModuleEnabled": False}, {})
 
 
 def test_the_alias_agrees_with_a_switch_that_says_the_same() -> None:
-    config = sources.parse_config_map({"someModuleEnabled": "false", "someModule": "false"}, KNOWN)
+    config = (
+        sources.ConfigMapReader(KNOWN).read({"someModuleEnabled": "false", "someModule": "false"}).usable()
+    )
     assert config.enabled == {"someModuleEnabled": False}
 
 
@@ -121,7 +123,9 @@ def test_the_alias_agrees_with_a_switch_that_says_the_same() -> None:
 def test_a_maintenance_mode_is_empty_or_the_known_one_in_any_case(
     mode: str, expected: dict[str, str]
 ) -> None:
-    assert sources.parse_config_map({"someModuleMaintenance": mode}, KNOWN).maintenance == expected
+    assert (
+        sources.ConfigMapReader(KNOWN).read({"someModuleMaintenance": mode}).usable().maintenance == expected
+    )
 
 
 @pytest.mark.parametrize(
@@ -148,7 +152,7 @@ def test_a_maintenance_mode_is_empty_or_the_known_one_in_any_case(
 )
 def test_a_wrong_config_map_is_reported_with_its_key(data: dict[str, str], message: str) -> None:
     with pytest.raises(sources.ConfigMapError) as caught:
-        sources.parse_config_map(data, KNOWN)
+        sources.ConfigMapReader(KNOWN).read(data).usable()
     assert len(caught.value.violations) == 1
     assert message in caught.value.violations[0]
 
@@ -156,7 +160,7 @@ def test_a_wrong_config_map_is_reported_with_its_key(data: dict[str, str], messa
 def test_all_violations_of_a_config_map_are_reported_at_once() -> None:
     data = {"global": "[1", "someModule": "7", "someModuleEnabled": "maybe", "nginxIngressEnabled": "true"}
     with pytest.raises(sources.ConfigMapError) as caught:
-        sources.parse_config_map(data, KNOWN, "ConfigMap ns/values")
+        sources.ConfigMapReader(KNOWN, "ConfigMap ns/values").read(data).usable()
     assert len(caught.value.violations) == 3
     assert str(caught.value).startswith("ConfigMap ns/values is not usable: key 'global', line 2")
 
@@ -174,7 +178,7 @@ def test_all_violations_of_a_config_map_are_reported_at_once() -> None:
     ],
 )
 def test_a_key_of_no_module_is_a_warning_even_if_its_text_is_broken(key: str, hint: str) -> None:
-    config = sources.parse_config_map({key: "{broken", "someModuleEnabled": "true"}, KNOWN)
+    config = sources.ConfigMapReader(KNOWN).read({key: "{broken", "someModuleEnabled": "true"}).usable()
     assert config.enabled == {"someModuleEnabled": True}
     assert len(config.warnings) == 1
     assert repr(key) in config.warnings[0]

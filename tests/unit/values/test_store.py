@@ -26,7 +26,7 @@ def make_store(common: str = "", own: str = "") -> store.ValuesStore:
 
 
 def configure(values: store.ValuesStore, **data: str) -> store.ConfigChange:
-    return values.set_config(sources.parse_config_map(data, KNOWN, "ConfigMap ns/values"))
+    return values.set_config(sources.ConfigMapReader(KNOWN, "ConfigMap ns/values").read(data).usable())
 
 
 def patch(*operations: dict[str, Any]) -> patches.ValuesPatch:
@@ -339,7 +339,7 @@ def test_a_config_patch_does_not_see_values_of_files() -> None:
 
 
 def test_a_config_patch_applies_to_a_fresher_config_map_after_a_conflict() -> None:
-    fresh = sources.parse_config_map({"someModule": "z: 1"}, KNOWN)
+    fresh = sources.ConfigMapReader(KNOWN).read({"someModule": "z: 1"}).usable()
     result = make_store().apply_config_patch(SOME, patch(add("/someModule/c", 3)), fresh)
     assert result.section == {"z": 1, "c": 3}
 

@@ -53,7 +53,7 @@ def make_store(files: str = "", global_schema: str | None = None) -> store.Value
 
 
 def config_of(**data: str) -> sources.ConfigValues:
-    return sources.parse_config_map(data, [SOME])
+    return sources.ConfigMapReader([SOME]).read(data).usable()
 
 
 def patch(*operations: dict[str, Any]) -> patches.ValuesPatch:

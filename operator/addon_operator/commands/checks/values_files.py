@@ -61,10 +61,7 @@ def read_config(path: pathlib.Path, modules: tuple[names.ModuleName, ...]) -> so
 
     Raises a :class:`.ConfigurationError` if anything in it is wrong.
     """
-    reading = look_at_config(path, modules)
-    if reading.violations:
-        raise sources.ConfigMapError(str(path), reading.violations)
-    return reading.values
+    return look_at_config(path, modules).usable()
 
 
 def look_at_config(path: pathlib.Path, modules: tuple[names.ModuleName, ...]) -> sources.ConfigMapReading:

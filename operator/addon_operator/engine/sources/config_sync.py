@@ -236,10 +236,7 @@ class ConfigSync:
         # Only the section itself is read: another one may just now hold somebody's bad edit.
         key = names.GLOBAL_KEY if owner is None else names.values_key(owner)
         own: dict[str, str] = {key: data[key]} if key in data else {}
-        reading = self._new_reader().read(own)
-        if reading.violations:
-            raise sources.ConfigMapError(self._source, reading.violations)
-        fresh = reading.values
+        fresh = self._new_reader().read(own).usable()
         result = self._values.apply_config_patch(owner, patch, fresh)
         return result, config_map.render(data, result)
 

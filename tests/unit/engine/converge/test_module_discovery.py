@@ -61,7 +61,7 @@ class Bench:
         common = sources.parse_common_values(COMMON, "modules/values.yaml")
         names = [module.name for module in self.modules]
         values = store.ValuesStore([store.ModuleValues(name, common) for name in names], [common])
-        values.set_config(sources.parse_config_map(config or {}, names, "ConfigMap a/b"))
+        values.set_config(sources.ConfigMapReader(names, "ConfigMap a/b").read(config or {}).usable())
         found = module_discovery.Discovery(
             state.ModuleStates(self.modules, fakes.ignore),
             values,

@@ -30,7 +30,7 @@ def values() -> store.ValuesStore:
         schemas.load_schemas((config_schema, "config-values.yaml"), (values_schema, "values.yaml")),
     )
     made = store.ValuesStore([module], [common_file])
-    config = sources.parse_config_map(yaml.safe_load(config_map), [SHOP])
+    config = sources.ConfigMapReader([SHOP]).read(yaml.safe_load(config_map)).usable()
     assert made.config_violations(config) == []
     made.set_config(config)
     made.apply_values_patch(SHOP, patches.parse_patch(patch, "patch"))
@@ -50,7 +50,7 @@ def test_hooks_find_the_config_values_of_the_page(values: store.ValuesStore) -> 
 
 
 def test_patches_are_replayed_over_the_edited_config_map(values: store.ValuesStore) -> None:
-    values.set_config(sources.parse_config_map({"webShop": "hosts: [shop, store]"}, [SHOP]))
+    values.set_config(sources.ConfigMapReader([SHOP]).read({"webShop": "hosts: [shop, store]"}).usable())
     section: Any = values.values(SHOP)["webShop"]
     assert section["hosts"] == json.loads(BLOCKS[8])["hosts"]
 

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from addon_operator.admission import reviews
-from addon_operator.kernel import object_names
+from addon_operator.kernel import names
 
 MAX_DATA_BYTES: Final = 1 << 20
 """What the API server stores in a ConfigMap at the most, keys not counted."""
@@ -75,9 +75,9 @@ ANY: Final = ReviewShape()
 def _check_names(review: reviews.Review) -> None:
     if _UID.fullmatch(review.uid) is None:
         raise reviews.MalformedReviewError("request.uid is not a uid")
-    if not object_names.is_dns_label(review.namespace):
+    if not names.is_dns_label(review.namespace):
         raise reviews.MalformedReviewError("request.namespace is not the name of a namespace")
-    if review.name and not object_names.is_subdomain(review.name):
+    if review.name and not names.is_subdomain(review.name):
         raise reviews.MalformedReviewError("request.name cannot be the name of an object")
     _check_metadata("object", review.object, review)
     _check_metadata("oldObject", review.old_object, review)
@@ -87,7 +87,7 @@ def _check_metadata(field: str, body: Mapping[str, Any] | None, review: reviews.
     metadata = _as(_ReviewedObject, field, body).metadata or _Metadata()
     if metadata.namespace not in (None, "", review.namespace):
         raise reviews.MalformedReviewError(f"request.{field} is of another namespace than the request")
-    if metadata.name and not object_names.is_subdomain(metadata.name):
+    if metadata.name and not names.is_subdomain(metadata.name):
         raise reviews.MalformedReviewError(f"request.{field}.metadata.name cannot be the name of an object")
     if metadata.uid and _UID.fullmatch(metadata.uid) is None:
         raise reviews.MalformedReviewError(f"request.{field}.metadata.uid is not a uid")

@@ -12,7 +12,7 @@ from typing import Final, Protocol
 import structlog
 
 from addon_operator.aio import warn_once
-from addon_operator.kernel import durations, errors, fencing
+from addon_operator.kernel import clock, errors, fencing
 from addon_operator.kube.access import auth
 from addon_operator.kube.client import client
 from addon_operator.kube.objects import lease
@@ -145,14 +145,14 @@ def timing_of(settings: settings_module.Settings) -> lease.Timing:
     timing = lease.Timing(settings.lease_duration, settings.lease_renew_deadline, settings.lease_retry_period)
     if timing.renew_deadline >= timing.duration:
         raise errors.ConfigurationError(
-            f"LEASE_RENEW_DEADLINE is {durations.text_of(timing.renew_deadline)} and LEASE_DURATION "
-            f"{durations.text_of(timing.duration)}: make the deadline shorter, as the leader has to give up "
-            "before another replica may lead"
+            f"LEASE_RENEW_DEADLINE is {clock.duration_text(timing.renew_deadline)} and LEASE_DURATION "
+            f"{clock.duration_text(timing.duration)}: make the deadline shorter, as the leader has to give "
+            "up before another replica may lead"
         )
     if 2 * timing.retry_period >= timing.renew_deadline:
         raise errors.ConfigurationError(
-            f"LEASE_RETRY_PERIOD is {durations.text_of(timing.retry_period)} and LEASE_RENEW_DEADLINE "
-            f"{durations.text_of(timing.renew_deadline)}: make the period less than half of the deadline, "
+            f"LEASE_RETRY_PERIOD is {clock.duration_text(timing.retry_period)} and LEASE_RENEW_DEADLINE "
+            f"{clock.duration_text(timing.renew_deadline)}: make the period less than half of the deadline, "
             "so that one failed renewal does not lose the Lease"
         )
     return timing

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from addon_operator.cli import tables
-from addon_operator.kernel import durations, errors
+from addon_operator.kernel import clock, errors
 
 if TYPE_CHECKING:
     from addon_operator.debug import debug_client
@@ -78,8 +78,8 @@ class Seconds(click.ParamType[float]):
         if isinstance(value, float):
             return value
         try:
-            seconds = durations.parse(str(value))
-        except durations.DurationError as error:
+            seconds = clock.parse_duration(str(value))
+        except clock.DurationError as error:
             self.fail(str(error), param, ctx)
         if seconds <= 0:
             self.fail(f"{value!r} must be more than 0", param, ctx)

@@ -13,7 +13,7 @@ from addon_operator.engine import introspection, state
 from addon_operator.engine.drift import watched_resources
 from addon_operator.engine.modules import release_monitor
 from addon_operator.hook_contract.configuration import hook_config
-from addon_operator.kernel import durations, errors, json_types, names
+from addon_operator.kernel import clock, errors, json_types, names
 from addon_operator.modules import model
 from addon_operator.values import section, store
 
@@ -144,7 +144,7 @@ class DebugApi:
         Raises :class:`.RuntimeConfigError` or
         :class:`.DurationError`.
         """
-        seconds = durations.parse(duration) if duration else None
+        seconds = clock.parse_duration(duration) if duration else None
         if seconds is not None and seconds <= 0:
             raise runtime_config.RuntimeConfigError(f"the duration {duration!r} must be more than 0")
         return self._runtime.set(name, value, seconds)

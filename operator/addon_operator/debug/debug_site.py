@@ -20,7 +20,7 @@ from aiohttp import web
 
 from addon_operator.admission.server import connections
 from addon_operator.debug import debug_api, debug_socket, runtime_config
-from addon_operator.kernel import durations, errors
+from addon_operator.kernel import clock, errors
 from addon_operator.settings import settings as app_settings
 from addon_operator.status import http_site
 
@@ -187,7 +187,7 @@ _STATUS: Final[dict[type[errors.AddonOperatorError], int]] = {
     debug_api.NotReadyError: 503,
     debug_api.NoSuchModuleError: 404,
     runtime_config.RuntimeConfigError: 400,
-    durations.DurationError: 400,
+    clock.DurationError: 400,
     BadRequestError: 400,
     RefusedPeerError: 403,
 }

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Final, TypedDict
 
 from addon_operator.kernel import clock as clocks
-from addon_operator.kernel import errors, suggestions
+from addon_operator.kernel import errors, names
 from addon_operator.telemetry import logs
 
 LOG_LEVEL: Final = "log.level"
@@ -108,7 +108,7 @@ class RuntimeConfig:
 
 def _checked(name: str, value: str) -> str:
     if name != LOG_LEVEL:
-        hint = suggestions.did_you_mean(name, [LOG_LEVEL], f"there is {LOG_LEVEL!r}")
+        hint = names.did_you_mean(name, [LOG_LEVEL], f"there is {LOG_LEVEL!r}")
         raise RuntimeConfigError(f"there is no runtime parameter {name!r}; {hint}")
     level = value.strip().lower()
     level = _ALIASES.get(level, level)

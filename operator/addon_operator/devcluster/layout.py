@@ -4,7 +4,7 @@ import pathlib
 from typing import Final, NewType
 
 from addon_operator.devcluster import errors
-from addon_operator.kernel import object_names
+from addon_operator.kernel import names
 
 ClusterName = NewType("ClusterName", str)
 """Name of a cluster: lower-case letters, digits and dashes."""
@@ -17,7 +17,7 @@ def parse_name(text: str) -> ClusterName:
 
     Raises :class:`.DevClusterError` when it cannot be a name.
     """
-    if not object_names.is_dns_label(text):
+    if not names.is_dns_label(text):
         raise errors.DevClusterError(
             f"{text!r} cannot be the name of a cluster; use at most 63 lower-case letters, digits and "
             "dashes, with a letter or digit at both ends"

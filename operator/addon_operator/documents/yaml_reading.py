@@ -13,7 +13,7 @@ from typing import Final, NoReturn, cast
 
 import yaml
 
-from addon_operator.documents import secret_data, yaml_loader, yaml_scalars
+from addon_operator.documents import yaml_loader, yaml_scalars
 from addon_operator.kernel import errors, json_types
 
 _CORE: Final = yaml_loader.CORE
@@ -302,7 +302,7 @@ class _ValueBuilder:
 
     def _binary(self, node: yaml.ScalarNode, path: Path) -> str:
         try:
-            return secret_data.decoded(node.value).decode()
+            return yaml_scalars.base64_bytes(node.value).decode()
         except ValueError:
             return self._fail(node, path, "!!binary takes the base64 form of a UTF-8 text")
 

@@ -5,6 +5,7 @@ numbers, knows no sexagesimal numbers, and hands dates on as strings. Values mus
 operator, so the rules here are those of Helm's parser (``sigs.k8s.io/yaml`` over ``go-yaml`` v2).
 """
 
+import base64
 import decimal
 import math
 import re
@@ -133,3 +134,11 @@ def _float(text: str, digits: str) -> Scalar:
         return text
     value = float(digits)
     return text if value in (float("inf"), float("-inf")) else integral(value)
+
+
+def base64_bytes(text: str) -> bytes:
+    """Return the bytes of a value of a Secret, of a kubeconfig or of ``!!binary``, in one line or several.
+
+    Raises :class:`ValueError` for a text that is not base64.
+    """
+    return base64.b64decode("".join(text.split()), validate=True)

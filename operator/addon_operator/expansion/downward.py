@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Final
 
 from addon_operator.expansion import fields
-from addon_operator.kernel import object_names, quantities
+from addon_operator.kernel import names, quantities
 
 _SUBSCRIPTED = re.compile(r"metadata\.(?P<map>labels|annotations)\['(?P<key>.*)'\]", re.DOTALL)
 _RESOURCE = re.compile(
@@ -93,7 +93,7 @@ _RESOURCES: Final = "limits or requests, a dot, and cpu, memory, ephemeral-stora
 
 def _subscript(pod: fields.Node, ref: fields.Node, which: str, key: str) -> str:
     # Keys of annotations are checked without regard to case.
-    if not object_names.is_label_key(key.lower() if which == "annotations" else key):
+    if not names.is_label_key(key.lower() if which == "annotations" else key):
         raise ref.problem("fieldPath", f"has the key {key!r}, which can be no key of {which}")
     return pod.child("metadata").child(which).text(key)
 

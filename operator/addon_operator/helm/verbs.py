@@ -8,7 +8,7 @@ from typing import Final
 from addon_operator.helm import command, helm_errors
 from addon_operator.helm.charts import inputs
 from addon_operator.helm.releases import release_types
-from addon_operator.kernel import durations
+from addon_operator.kernel import clock
 
 _MANIFEST_BYTES: Final = 64 * 1024 * 1024
 
@@ -76,7 +76,7 @@ async def upgrade(
     """
     arguments = ["upgrade", call.module, str(files.chart), "--install", "--values", str(files.values)]
     arguments += ["--reset-values", "--skip-crds", "--history-max", str(options.history_max)]
-    arguments += ["--timeout", durations.text_of(options.timeout)]
+    arguments += ["--timeout", clock.duration_text(options.timeout)]
     arguments += ["--labels", ",".join(f"{key}={value}" for key, value in sorted(labels.items()))]
     if take_ownership:
         arguments.append("--take-ownership")
@@ -96,7 +96,7 @@ async def uninstall(
     ``timeout`` is in seconds, for each single step of Helm. Raises
     :class:`.HelmError` when Helm fails.
     """
-    arguments = ["uninstall", call.module, "--ignore-not-found", "--timeout", durations.text_of(timeout)]
+    arguments = ["uninstall", call.module, "--ignore-not-found", "--timeout", clock.duration_text(timeout)]
     if keep_history:
         arguments.append("--keep-history")
     await helm.run(call, arguments, command.time_limit(timeout))

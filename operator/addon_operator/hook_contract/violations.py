@@ -11,7 +11,7 @@ import jsonschema
 from addon_operator.documents import json_pointers, json_schemas
 from addon_operator.hook_contract import jq_programs
 from addon_operator.hook_contract.configuration import crontab
-from addon_operator.kernel import durations, errors, names, object_names, suggestions
+from addon_operator.kernel import clock, errors, names
 from addon_operator.kernel.json_types import JsonValue
 
 _TYPES: Final = {
@@ -23,7 +23,7 @@ _TYPES: Final = {
     "object": "a mapping",
 }
 _KINDS: Final[Mapping[type, str]] = {str: "a text", list: "a list", dict: "a mapping"}
-_API_VERSION: Final = re.compile(rf"({object_names.SUBDOMAIN}/)?[a-z]([-a-z0-9]*[a-z0-9])?")
+_API_VERSION: Final = re.compile(rf"({names.SUBDOMAIN}/)?[a-z]([-a-z0-9]*[a-z0-9])?")
 _OBJECT_NAME: Final = re.compile(r"(?!\.{1,2}$)[^/%]+")
 _DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
 _METRIC_NAME: Final = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
@@ -55,7 +55,7 @@ class Checker:
 
 def nearest(key: str, known: Collection[str], hidden: Collection[str] = ()) -> str:
     """A hint at the name that looks most like ``key``, or the list; ``hidden`` names are not listed."""
-    return suggestions.did_you_mean(key, (*hidden, *known), f"known are {', '.join(sorted(known))}")
+    return names.did_you_mean(key, (*hidden, *known), f"known are {', '.join(sorted(known))}")
 
 
 def place(*parts: str | int) -> str:
@@ -167,7 +167,7 @@ def _shown(value: object) -> str:
 
 
 def _check_period(text: str) -> None:
-    if durations.parse(text) <= 0:
+    if clock.parse_duration(text) <= 0:
         raise _FormatError(f"{text!r} is not longer than 0")
 
 
@@ -200,8 +200,8 @@ _CHECKS: Final[Mapping[str, Callable[[str], object]]] = {
     "timezone": crontab.check_timezone,
     "period": _check_period,
     "jq": _check_jq,
-    "label-key": _matches(object_names.is_label_key, "a label name of Kubernetes"),
-    "label-value": _matches(object_names.is_label_value, "a label value of Kubernetes"),
+    "label-key": _matches(names.is_label_key, "a label name of Kubernetes"),
+    "label-value": _matches(names.is_label_value, "a label value of Kubernetes"),
     "object-name": _OBJECT_NAME_CHECK,
     "object-name-or-empty": lambda text: text and _OBJECT_NAME_CHECK(text),
     "json-pointer": _check_pointer,
@@ -211,10 +211,10 @@ _CHECKS: Final[Mapping[str, Callable[[str], object]]] = {
     ),
     "api-version": _API_VERSION_CHECK,
     "dns-label": _matches(
-        object_names.is_dns_label, "a name that a namespace can have; use lower-case letters, digits and '-'"
+        names.is_dns_label, "a name that a namespace can have; use lower-case letters, digits and '-'"
     ),
     "release-name": _matches(
-        object_names.is_release_name,
+        names.is_release_name,
         "a name that a Helm release can have; use at most 53 lower-case letters, digits, '-' and '.'",
     ),
     "module-name": _matches(

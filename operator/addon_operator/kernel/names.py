@@ -1,15 +1,17 @@
-"""Names of modules and the keys that are made from them.
+"""Names of modules and the keys that are made from them, names of Kubernetes objects, and guesses at names.
 
 A module directory ``NNN-some-module`` holds the module ``some-module``; its values live under ``someModule``,
 its switch is ``someModuleEnabled`` and its maintenance flag ``someModuleMaintenance``.
-Source: "Values storage" and "Module structure" of the addon-operator documentation.
+Sources: "Values storage" and "Module structure" of the addon-operator documentation; "Object Names and IDs"
+and "Labels and Selectors" of the Kubernetes documentation.
 """
 
+import difflib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, NewType
 
-from addon_operator.kernel import errors, object_names, suggestions
+from addon_operator.kernel import errors
 
 ModuleName = NewType("ModuleName", str)
 """Name of a module in kebab-case: the directory's name without its numeric prefix."""
@@ -87,10 +89,10 @@ def _check_name(directory: str, name: ModuleName) -> None:
         raise ModuleNameError(
             f"module directory {directory!r}: 'global' is the key of the global values; choose another name"
         )
-    if not object_names.is_dns_label(name) or len(name) > object_names.RELEASE_MAX:
+    if not is_dns_label(name) or len(name) > RELEASE_MAX:
         raise ModuleNameError(
             f"module directory {directory!r}: {name!r} cannot be the name of a Helm release; use at most "
-            f"{object_names.RELEASE_MAX} lower-case letters, digits and dashes, "
+            f"{RELEASE_MAX} lower-case letters, digits and dashes, "
             "with a letter or digit at both ends"
         )
 
@@ -110,5 +112,62 @@ def find(name: str, modules: Sequence[ModuleName]) -> ModuleName | None:
 
 def unknown(name: str, modules: Sequence[ModuleName]) -> str:
     """The sentence for a name that no module has."""
-    hint = suggestions.did_you_mean(name, modules, f"there are {', '.join(modules) or 'none'}")
+    hint = did_you_mean(name, modules, f"there are {', '.join(modules) or 'none'}")
     return f"there is no module {name!r}; {hint}"
+
+
+SUBDOMAIN: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
+"""A whole name of most objects; besides, it has at most 253 characters."""
+_SUBDOMAIN_MAX: Final = 253
+RELEASE_MAX: Final = 53
+"""How long the name of a Helm release may be."""
+_LABEL_NAME: Final = "[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
+_DNS_LABEL: Final = re.compile("[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_SUBDOMAIN: Final = re.compile(SUBDOMAIN)
+_LABEL_KEY: Final = re.compile(rf"({SUBDOMAIN}/)?{_LABEL_NAME}")
+_LABEL_VALUE: Final = re.compile(f"({_LABEL_NAME})?")
+
+
+def is_dns_label(text: str) -> bool:
+    """Whether a text can be the name of a namespace, Service or container (RFC 1123)."""
+    return _DNS_LABEL.fullmatch(text) is not None
+
+
+def is_subdomain(text: str) -> bool:
+    """Whether a text can be the name of an object of most kinds."""
+    return len(text) <= _SUBDOMAIN_MAX and _SUBDOMAIN.fullmatch(text) is not None
+
+
+def is_label_key(text: str) -> bool:
+    """Whether a text can be the key of a label."""
+    prefix, slash, _ = text.rpartition("/")
+    return _LABEL_KEY.fullmatch(text) is not None and (not slash or len(prefix) <= _SUBDOMAIN_MAX)
+
+
+def is_label_value(text: str) -> bool:
+    """Whether a text can be the value of a label."""
+    return _LABEL_VALUE.fullmatch(text) is not None
+
+
+def is_release_name(text: str) -> bool:
+    """Whether Helm takes a text as the name of a release."""
+    return len(text) <= RELEASE_MAX and is_subdomain(text)
+
+
+_ALIKE: Final = 0.6
+
+
+def nearest(name: str, known: Iterable[str], alike: float = _ALIKE) -> str | None:
+    """The known name that looks most like this one, in capitals or not; ``None`` if none does.
+
+    ``alike`` is from 0 to 1; 1 asks for the same characters.
+    """
+    names = {each.lower(): each for each in known}
+    found = difflib.get_close_matches(name.lower(), names, n=1, cutoff=alike)
+    return names[found[0]] if found else None
+
+
+def did_you_mean(name: str, known: Iterable[str], otherwise: str) -> str:
+    """The question whether the nearest name was meant, or ``otherwise`` if there is none."""
+    near = nearest(name, known)
+    return otherwise if near is None else f"did you mean {near!r}?"

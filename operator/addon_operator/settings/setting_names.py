@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
 from typing import Final
 
-from addon_operator.kernel import errors, suggestions
+from addon_operator.kernel import errors, names
 from addon_operator.settings import setting_resolution
 
 _SHOWN_LENGTH: Final = 80
@@ -134,7 +134,7 @@ def _unknown(name: str, value: str, known: Collection[str]) -> str | None:
     prefixed = (other for other in known if other.startswith(setting_resolution.PREFIX))
     # Without the prefix, which would make any two names alike.
     candidates = sorted(other.removeprefix(setting_resolution.PREFIX) for other in prefixed)
-    nearest = suggestions.nearest(bare, candidates)
+    nearest = names.nearest(bare, candidates)
     hint = (
         f"did you mean {setting_resolution.PREFIX}{nearest}?"
         if nearest

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final, Generic, TypeVar
 
-from addon_operator.kernel import durations, json_types, object_names
+from addon_operator.kernel import clock, json_types, names
 from addon_operator.podpreset import volume_types
 
 T = TypeVar("T")
@@ -86,25 +86,25 @@ def _webhook_url(text: str) -> str:
 
 
 NAMESPACE: Final = SettingType(
-    _matching(object_names.is_dns_label),
+    _matching(names.is_dns_label),
     "the name of a namespace (lower-case letters, digits, dashes)",
     _same,
     "NAME",
 )
 CONFIG_MAP: Final = SettingType(
-    _matching(object_names.is_subdomain),
+    _matching(names.is_subdomain),
     "the name of a ConfigMap (lower-case letters, digits, dashes, dots)",
     _same,
     "NAME",
 )
 LEASE: Final = SettingType(
-    _matching(object_names.is_subdomain),
+    _matching(names.is_subdomain),
     "the name of a Lease (lower-case letters, digits, dashes, dots)",
     _same,
     "NAME",
 )
 OPTIONAL_SUBDOMAIN: Final[SettingType[str | None]] = SettingType(
-    lambda text: _matching(object_names.is_subdomain)(text) if text else None,
+    lambda text: _matching(names.is_subdomain)(text) if text else None,
     "the name of an object (lower-case letters, digits, dashes, dots)",
     _optional(_same),
     "NAME",
@@ -126,7 +126,7 @@ OPTIONAL_SERVER: Final[SettingType[str | None]] = SettingType(
     "URL",
 )
 SERVICE: Final = SettingType(
-    _matching(object_names.is_dns_label),
+    _matching(names.is_dns_label),
     "the name of a Service (lower-case letters, digits, dashes)",
     _same,
     "NAME",
@@ -203,7 +203,7 @@ RATE: Final = SettingType(_rate, "a number of requests per second, 0 for no limi
 
 def _duration(minimum: float, *, open_bound: bool) -> Callable[[str], float]:
     def parse(text: str) -> float:
-        seconds = durations.parse(text)
+        seconds = clock.parse_duration(text)
         if seconds < minimum or (open_bound and seconds == minimum):
             raise ValueError
         return seconds
@@ -213,22 +213,25 @@ def _duration(minimum: float, *, open_bound: bool) -> Callable[[str], float]:
 
 _DURATION_HELP: Final = "such as 30s, 20m or 1h30m"
 DURATION: Final = SettingType(
-    _duration(0, open_bound=False), f"a duration {_DURATION_HELP}, 0 or more", durations.text_of, "DURATION"
+    _duration(0, open_bound=False), f"a duration {_DURATION_HELP}, 0 or more", clock.duration_text, "DURATION"
 )
 POSITIVE_DURATION: Final = SettingType(
-    _duration(0, open_bound=True), f"a duration {_DURATION_HELP}, more than 0", durations.text_of, "DURATION"
+    _duration(0, open_bound=True),
+    f"a duration {_DURATION_HELP}, more than 0",
+    clock.duration_text,
+    "DURATION",
 )
 
 
 def _whole_seconds(text: str) -> float:
-    seconds = durations.parse(text)
+    seconds = clock.parse_duration(text)
     if seconds < 1 or not seconds.is_integer():
         raise ValueError
     return seconds
 
 
 WHOLE_SECONDS: Final = SettingType(
-    _whole_seconds, "a duration of whole seconds such as 15s, 1s or more", durations.text_of, "DURATION"
+    _whole_seconds, "a duration of whole seconds such as 15s, 1s or more", clock.duration_text, "DURATION"
 )
 
 
@@ -323,7 +326,7 @@ def _labels(text: str) -> Mapping[str, str]:
     labels: dict[str, str] = {}
     for item in _items(text):
         key, equals, value = item.partition("=")
-        if not equals or not object_names.is_label_key(key) or not object_names.is_label_value(value):
+        if not equals or not names.is_label_key(key) or not names.is_label_value(value):
             raise ValueError
         labels[key] = value
     return MappingProxyType(labels)

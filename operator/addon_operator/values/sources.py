@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final, NoReturn
 
 from addon_operator.documents import json_documents, yaml_reading
-from addon_operator.kernel import errors, json_types, names, suggestions
+from addon_operator.kernel import errors, json_types, names
 
 NO_RESOURCE_RECONCILIATION: Final = "NoResourceReconciliation"
 """Value of ``someModuleMaintenance`` that stops Helm and healing for the module."""
@@ -272,7 +272,7 @@ class ConfigMapReader:
         ):
             if key.endswith(suffix):
                 stems = [name.removesuffix(suffix) for name in known]
-                nearest = suggestions.nearest(key.removesuffix(suffix), stems)
+                nearest = names.nearest(key.removesuffix(suffix), stems)
                 return None if nearest is None else nearest + suffix
         return None
 

@@ -18,7 +18,7 @@ from aiohttp import web
 from addon_operator.admission import events, review_shapes, reviews
 from addon_operator.admission.server import connections, site_load, tls
 from addon_operator.aio import listening, waiting
-from addon_operator.kernel import durations, errors
+from addon_operator.kernel import clock, errors
 
 MAX_BODY_BYTES: Final = 20 << 20
 """Room for a review of the largest request that the API server takes (3 MiB), each byte escaped with six."""
@@ -257,7 +257,7 @@ def _parsed(body: bytes, shape: review_shapes.ReviewShape) -> reviews.Review:
 def _budget(route: Route, request: web.Request) -> float:
     """Seconds for the handler; the API server says in the query how long it waits: ``?timeout=5s``."""
     try:
-        waits = durations.parse(request.query.get("timeout", ""))
+        waits = clock.parse_duration(request.query.get("timeout", ""))
     except errors.AddonOperatorError:
         return route.timeout
     return min(route.timeout, max(_MARGIN_SECONDS, waits - _MARGIN_SECONDS))

@@ -9,7 +9,7 @@ from typing import Any, Final
 from addon_operator.commands.checks import hook_places
 from addon_operator.documents import yaml_reading
 from addon_operator.engine.modules import module_files
-from addon_operator.kernel import errors, json_types, names, suggestions
+from addon_operator.kernel import errors, json_types, names
 from addon_operator.settings import settings as app_settings
 from addon_operator.values import origins, sources, store
 
@@ -76,7 +76,7 @@ def look_at_config(path: pathlib.Path, modules: tuple[names.ModuleName, ...]) ->
     file = sources.parse_common_values(text, str(path))
     known = {names.GLOBAL_KEY, *map(names.values_key, modules), *map(names.enabled_key, modules)}
     unknown = [key for key in (*file.sections, *file.enabled) if key not in known]
-    hints = (suggestions.did_you_mean(key, known, "remove it") for key in unknown)
+    hints = (names.did_you_mean(key, known, "remove it") for key in unknown)
     warnings = tuple(
         f"{path}: key {key!r} belongs to no module; {hint}" for key, hint in zip(unknown, hints, strict=True)
     )

@@ -17,7 +17,7 @@ from addon_operator.engine import events, state
 from addon_operator.engine.hooks import hook_directory, hook_files
 from addon_operator.hook_contract import binding_contexts, hook_log_lines
 from addon_operator.hook_contract.configuration import hook_config
-from addon_operator.kernel import durations, errors, names
+from addon_operator.kernel import clock, errors, names
 from addon_operator.kernel.json_types import JsonObject
 from addon_operator.modules import model
 from addon_operator.process.children import children
@@ -107,7 +107,7 @@ def _said(result: children.ChildResult) -> str:
 
 def _ending(result: children.ChildResult, timeout: float | None) -> str:
     if result.timed_out:
-        limit = f" of {durations.text_of(timeout)}" if timeout is not None else ""
+        limit = f" of {clock.duration_text(timeout)}" if timeout is not None else ""
         return f"was stopped because it ran longer than its timeout{limit}"
     if result.exit_code < 0:
         memory = "; did it run out of memory?" if -result.exit_code == signal.SIGKILL else ""

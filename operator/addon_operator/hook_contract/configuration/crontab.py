@@ -14,7 +14,7 @@ from typing import Final
 
 import croniter
 
-from addon_operator.kernel import durations, errors
+from addon_operator.kernel import clock, errors
 
 DEFAULT_TIMEZONE: Final = "UTC"
 _FIELDS: Final = frozenset({5, 6})
@@ -106,8 +106,8 @@ def _every(text: str) -> float | None:
     if word != _EVERY:
         return None
     try:
-        seconds = durations.parse(period.strip())
-    except durations.DurationError as error:
+        seconds = clock.parse_duration(period.strip())
+    except clock.DurationError as error:
         raise CrontabError(f"{text!r} needs a period such as '@every 30s': {error}") from error
     if seconds <= 0:
         raise CrontabError(f"{text!r} needs a period longer than 0")

@@ -26,7 +26,7 @@ from addon_operator.hook_contract.configuration.bindings import (
     WatchEvent,
 )
 from addon_operator.hook_contract.configuration.config_schemas import HookKind
-from addon_operator.kernel import durations, errors
+from addon_operator.kernel import clock, errors
 from addon_operator.kernel.json_types import JsonObject
 
 __all__ = [
@@ -261,7 +261,7 @@ def _label_selector(raw: _Raw | None) -> LabelSelector | None:
 
 
 def _period(text: str | None) -> float | None:
-    return None if text is None else durations.parse(text)
+    return None if text is None else clock.parse_duration(text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import jsonschema
 
-from addon_operator.kernel import suggestions
+from addon_operator.kernel import names
 from addon_operator.values.schema import schema_rules, schema_walk
 
 CONFIG_SCHEMA_FILE: Final = "config-values.yaml"
@@ -97,7 +97,7 @@ def unknown(keyword: str, value: object = None) -> str | None:
         return None
     extends = keyword.startswith(_EXTENSION)
     known = [name for name in KEYWORDS if name.startswith(_EXTENSION) is extends]
-    near = suggestions.nearest(keyword, known, _MUCH_ALIKE if extends else _ALIKE)
+    near = names.nearest(keyword, known, _MUCH_ALIKE if extends else _ALIKE)
     if not extends and _is_schema(value) and near not in _HOLDING_SCHEMAS:
         return "this is not a keyword of schemas and checks nothing; put it under properties"
     if near:

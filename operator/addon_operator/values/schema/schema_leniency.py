@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from addon_operator.documents import yaml_loader
-from addon_operator.kernel import suggestions
+from addon_operator.kernel import names
 from addon_operator.values.schema import schema_keywords, schema_walk
 
 NULL_TYPE: Final = "null"
@@ -70,7 +70,7 @@ def _no_type(name: str, *, is_only: bool) -> str:
 def nearest_type(name: str) -> str | None:
     """The type that was most likely meant."""
     word = name.lower()
-    return _OTHER_NAMES.get(word) or suggestions.nearest(word, schema_keywords.TYPES, _ALIKE)
+    return _OTHER_NAMES.get(word) or names.nearest(word, schema_keywords.TYPES, _ALIKE)
 
 
 def _items(keyword: str, value: object) -> Shape | None:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from addon_operator.kernel import object_names
+from addon_operator.kernel import names
 
 LONG = "a" * 64
 DEEP = ".".join(["a" * 63] * 4)[:253]
@@ -13,14 +13,14 @@ DEEP = ".".join(["a" * 63] * 4)[:253]
 @pytest.mark.parametrize(
     ("check", "right", "wrong"),
     [
-        (object_names.is_dns_label, ("a", "a-1", "1", LONG[1:]), ("", "-a", "a-", "a.b", "A", LONG, "a\n")),
-        (object_names.is_subdomain, ("a", "a.b-c", LONG, DEEP), ("", "a..b", ".a", "a.", "A.b", DEEP + "a")),
+        (names.is_dns_label, ("a", "a-1", "1", LONG[1:]), ("", "-a", "a-", "a.b", "A", LONG, "a\n")),
+        (names.is_subdomain, ("a", "a.b-c", LONG, DEEP), ("", "a..b", ".a", "a.", "A.b", DEEP + "a")),
         (
-            object_names.is_label_key,
+            names.is_label_key,
             ("a", "A_b.c", "x.y/A", f"{DEEP}/a"),
             ("", "/a", "a/", "a/b/c", "X/a", "a..b/c", LONG, f"{DEEP}a/a"),
         ),
-        (object_names.is_label_value, ("", "a", "A_b.c"), ("-a", "a/b", LONG, "ä")),
+        (names.is_label_value, ("", "a", "A_b.c"), ("-a", "a/b", LONG, "ä")),
     ],
     ids=["DNS label", "subdomain", "label key", "label value"],
 )

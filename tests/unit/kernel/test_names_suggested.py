@@ -2,7 +2,7 @@
 
 import pytest
 
-from addon_operator.kernel import suggestions
+from addon_operator.kernel import names
 
 KNOWN = ("beforeHelm", "afterHelm", "onStartup")
 
@@ -12,9 +12,9 @@ KNOWN = ("beforeHelm", "afterHelm", "onStartup")
     [("beforHelm", "beforeHelm"), ("BEFOREHELM", "beforeHelm"), ("onstart", "onStartup"), ("zzz", None)],
 )
 def test_the_nearest_name_is_found_whatever_its_case(name: str, near: str | None) -> None:
-    assert suggestions.nearest(name, KNOWN) == near
+    assert names.nearest(name, KNOWN) == near
 
 
 def test_a_question_or_the_other_advice_is_given() -> None:
-    assert suggestions.did_you_mean("afterhlem", KNOWN, "remove it") == "did you mean 'afterHelm'?"
-    assert suggestions.did_you_mean("zzz", KNOWN, "remove it") == "remove it"
+    assert names.did_you_mean("afterhlem", KNOWN, "remove it") == "did you mean 'afterHelm'?"
+    assert names.did_you_mean("zzz", KNOWN, "remove it") == "remove it"

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from addon_operator.kernel import durations, errors
+from addon_operator.kernel import clock, errors
 
 SECONDS = [
     ("0", 0.0),
@@ -27,7 +27,7 @@ SECONDS = [
 
 
 def test_a_go_duration_is_a_number_of_seconds() -> None:
-    parsed = {text: durations.parse(text) for text, _ in SECONDS}
+    parsed = {text: clock.parse_duration(text) for text, _ in SECONDS}
     assert parsed == pytest.approx(dict(SECONDS), rel=1e-15)
 
 
@@ -52,8 +52,8 @@ REFUSED = [
 
 
 def refusal(text: str) -> str:
-    with pytest.raises(durations.DurationError) as refused:
-        durations.parse(text)
+    with pytest.raises(clock.DurationError) as refused:
+        clock.parse_duration(text)
     assert isinstance(refused.value, errors.ConfigurationError)
     return str(refused.value)
 
@@ -78,25 +78,25 @@ TEXTS = [
 
 
 def test_seconds_are_written_as_a_short_go_duration() -> None:
-    assert {seconds: durations.text_of(seconds) for seconds, _ in TEXTS} == dict(TEXTS)
+    assert {seconds: clock.duration_text(seconds) for seconds, _ in TEXTS} == dict(TEXTS)
 
 
 @pytest.mark.parametrize("seconds", [float("nan"), float("inf")])
 def test_what_is_not_finite_has_no_text(seconds: float) -> None:
     with pytest.raises(ValueError, match="not a duration"):
-        durations.text_of(seconds)
+        clock.duration_text(seconds)
 
 
 @given(st.integers(min_value=-(10**15), max_value=10**15))
 def test_the_text_of_a_duration_is_read_back_as_the_same_number(microseconds: int) -> None:
     seconds = microseconds / 1e6
-    assert durations.parse(durations.text_of(seconds)) == pytest.approx(seconds, abs=1e-6)
+    assert clock.parse_duration(clock.duration_text(seconds)) == pytest.approx(seconds, abs=1e-6)
 
 
 @given(st.text())
 def test_any_text_is_either_read_or_refused(text: str) -> None:
     try:
-        durations.parse(text)
-    except durations.DurationError:
+        clock.parse_duration(text)
+    except clock.DurationError:
         return
     assert text.lstrip("+-")[:1] in set("0123456789.")

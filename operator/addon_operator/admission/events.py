@@ -54,12 +54,10 @@ class ReferencesUnresolved(msgspec.Struct, frozen=True):
     count: int
 
 
-class CheckDropped(msgspec.Struct, frozen=True):
-    """A pod was not checked: too many wait, or those that wait take too much memory."""
+class Dropped(msgspec.Struct, frozen=True):
+    """A pod is not checked, as too many wait or take too much, or has too many sources to read."""
 
-
-class SourcesDropped(msgspec.Struct, frozen=True):
-    """A pod has too much to read: what its containers take variables from counts as unreadable."""
+    what: Literal["check", "sources"]
 
 
 class SourceUnreadable(msgspec.Struct, frozen=True):
@@ -109,8 +107,7 @@ Event = (
     | PresetStored
     | PresetGone
     | ReferencesUnresolved
-    | CheckDropped
-    | SourcesDropped
+    | Dropped
     | SourceUnreadable
     | ReviewAnswered
     | ReviewRefused

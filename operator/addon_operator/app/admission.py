@@ -7,7 +7,7 @@ being created must not wait for modules.
 import asyncio
 import contextlib
 import functools
-from collections.abc import Coroutine
+from collections.abc import AsyncIterator, Coroutine
 from typing import Any, Final
 
 import structlog
@@ -80,7 +80,7 @@ class Admission:
         )
         self._statuses = preset_status.PresetStatuses(kube, self._recorder, self._clock)
         self._cache = preset_cache.PresetCache(self._statuses.note, settings.podpreset_volume_types)
-        self._feed = preset_feed.PresetFeed(kube, self._cache, self._make_watch)
+        self._feed = preset_feed.PresetFeed(kube, self._cache, self._watching)
         lists = preset_notices.FreshLists(kube, self._cache)
         self._notices = preset_notices.PresetNotices(self._cache, lists)
         self._show_event = admission_observers.AdmissionLog(meters, log, self._clock)
@@ -225,11 +225,16 @@ class Admission:
             self._kube, self._settings.namespace, SECRET, names, self._clock
         )
 
-    def _make_watch(self) -> kopf_sources.PodPresetSource:
-        self._watch = kopf_sources.PodPresetSource(
+    @contextlib.asynccontextmanager
+    async def _watching(self) -> AsyncIterator[None]:
+        self._watch = watch = kopf_sources.PodPresetSource(
             self._kube, self._cache.watched, self._watch_ended, self._watch_health
         )
-        return self._watch
+        watch.start()
+        try:
+            yield
+        finally:
+            await watch.stop()
 
     def _watch_ended(self, reason: str, delay: float) -> None:
         self._log.warning(f"the watch of PodPresets is started again in {delay:.1f} s: {reason}")

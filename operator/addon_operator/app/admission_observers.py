@@ -47,9 +47,9 @@ class AdmissionLog:
                 self._meters.podpreset_admission_seconds.observe(event.seconds)
             case events.ReferencesUnresolved():
                 self._meters.expansion_unresolved_total.inc(event.count)
-            case events.CheckDropped():
+            case events.Dropped("check"):
                 self._meters.pod_checks_dropped_total.inc()
-            case events.SourcesDropped():
+            case events.Dropped("sources"):
                 self._meters.env_sources_dropped_total.inc()
             case events.SourceUnreadable():
                 self._sources.warn(

@@ -194,28 +194,24 @@ class _Builder:
         return expanded
 
     def _expand(self, text: str, where: str) -> str:
-        recorder = _Recorder(self, where)
-        mapping = references.mapping_func_for(recorder, self._env, self._service_env)
+        def mapping(name: str) -> str:
+            for context in (self._env, self._service_env):
+                if name in context:
+                    return context[name]
+            self._note_unresolved(name, where)
+            return f"$({name})"
+
         try:
             return references.expand(text, mapping, limit=self._room)
         except fields.ExpansionSizeError:
             raise self._too_large() from None
 
-    def note_unresolved(self, name: str, where: str) -> None:
+    def _note_unresolved(self, name: str, where: str) -> None:
         """Called for each reference that nothing resolves so far."""
         pending = name in self._awaited or any(name.startswith(prefix) for prefix in self._awaited_prefixes)
         self._unresolved.setdefault(
             references.UnresolvedReference(name, where, pending, where == self._script)
         )
-
-
-@dataclass(frozen=True, slots=True)
-class _Recorder:
-    builder: _Builder
-    where: str
-
-    def unresolved(self, name: str) -> None:
-        self.builder.note_unresolved(name, self.where)
 
 
 def env_from_source(entry: fields.Node) -> tuple[str, fields.Node]:

@@ -1,8 +1,7 @@
 """The variables that tell a container where the Services of its namespace are."""
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from addon_operator.expansion import fields
 from addon_operator.kernel.json_types import KubernetesObject
@@ -11,15 +10,13 @@ MASTER_SERVICE: Final = "kubernetes"
 """The Service of the API server in the namespace ``default``: every container gets its variables."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Port:
+class _Port(NamedTuple):
     name: str
     number: int
     protocol: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Service:
+class _Service(NamedTuple):
     name: str
     address: str
     ports: list[_Port]
@@ -75,14 +72,11 @@ def _has_address(spec: fields.Node) -> bool:
 
 def _read(service: fields.Node) -> _Service:
     spec = service.child("spec")
-    return _Service(
-        name=service.child("metadata").required_text("name"),
-        address=spec.text("clusterIP"),
-        ports=[
-            _Port(each.text("name"), each.required_whole_number("port"), each.text("protocol") or "TCP")
-            for each in spec.children("ports")
-        ],
-    )
+    ports = [
+        _Port(each.text("name"), each.required_whole_number("port"), each.text("protocol") or "TCP")
+        for each in spec.children("ports")
+    ]
+    return _Service(service.child("metadata").required_text("name"), spec.text("clusterIP"), ports)
 
 
 def _variables(service: _Service) -> Iterator[tuple[str, str]]:

@@ -39,30 +39,15 @@ def _specified(value: Mapping[str, Any], names: Sequence[str]) -> list[str]:
     return [name for name in names if value.get(name) not in (None, "", [])]
 
 
-def _exactly_one(names: Sequence[str]) -> Rule:
+def _count_rule(names: Sequence[str], none: str, many: str) -> Rule:
+    """Return the rule about how many of these fields are there; without a message any number may be."""
+
     def rule(value: Mapping[str, Any], path: str) -> Iterator[str]:
         present = _specified(value, names)
-        if not present:
-            yield f"{path}: {_ONE_OF}{', '.join(names)}"
-        elif len(present) > 1:
-            yield f"{path}: {_AT_MOST_ONE} ({' and '.join(present)})"
-
-    return rule
-
-
-def _at_least_one(names: Sequence[str]) -> Rule:
-    def rule(value: Mapping[str, Any], path: str) -> Iterator[str]:
-        if not _specified(value, names):
-            yield f"{path}: {_AT_LEAST_ONE_OF}{', '.join(names)}"
-
-    return rule
-
-
-def _one_volume_type(names: Sequence[str]) -> Rule:
-    def rule(value: Mapping[str, Any], path: str) -> Iterator[str]:
-        present = [name for name in names if name in value and name != "name"]
-        if len(present) > 1:
-            yield f"{path}: {_ONE_VOLUME_TYPE} ({' and '.join(present)})"
+        if none and not present:
+            yield f"{path}: {none}"
+        if many and len(present) > 1:
+            yield f"{path}: {many} ({' and '.join(present)})"
 
     return rule
 
@@ -257,11 +242,11 @@ def _text_rule(message: str, expression: str) -> Rule | None:
 
 def _object_rule(message: str, fields: Sequence[str]) -> Rule | None:
     if message == _ONE_VOLUME_TYPE:
-        return _one_volume_type(fields)
+        return _count_rule([name for name in fields if name != "name"], "", message)
     if message.startswith(_ONE_OF):
-        return _exactly_one(message.removeprefix(_ONE_OF).split(", "))
+        return _count_rule(message.removeprefix(_ONE_OF).split(", "), message, _AT_MOST_ONE)
     if message.startswith(_AT_LEAST_ONE_OF):
-        return _at_least_one(message.removeprefix(_AT_LEAST_ONE_OF).split(", "))
+        return _count_rule(message.removeprefix(_AT_LEAST_ONE_OF).split(", "), message, "")
     return _RULES[message]
 
 

@@ -243,8 +243,8 @@ async def test_findings_are_counted(
     observer: admission_observers.AdmissionLog, meters: metrics.Metrics
 ) -> None:
     observer(admission_events.ReferencesUnresolved(3))
-    observer(admission_events.CheckDropped())
-    observer(admission_events.SourcesDropped())
+    observer(admission_events.Dropped("check"))
+    observer(admission_events.Dropped("sources"))
     assert {
         "expansion_unresolved_total 3.0",
         "pod_checks_dropped_total 1.0",

@@ -6,6 +6,7 @@ cert-manager's: it is served as it is.
 
 import asyncio
 import base64
+import contextlib
 import datetime as dt
 from collections.abc import Collection, Mapping
 from typing import Any, Final
@@ -58,14 +59,11 @@ class SecretSource:
         Raises :class:`.Forbidden` with the right that is missing, and
         :class:`.Conflict` if others write faster, every time.
         """
-        for attempt in range(1, _ATTEMPTS + 1):
-            try:
+        for attempt in range(1, _ATTEMPTS):
+            with contextlib.suppress(api_errors.Conflict, api_errors.NotFound):
                 return await self._settle()
-            except (api_errors.Conflict, api_errors.NotFound):
-                if attempt == _ATTEMPTS:
-                    raise
             await self._time.sleep(_PAUSE_SECONDS * attempt)
-        raise AssertionError("the last attempt returns or raises")
+        return await self._settle()
 
     async def _settle(self) -> certificate_store.Material:
         stored = await self._read()

@@ -56,11 +56,8 @@ def make_server(authority: KeyPair, names: Collection[str], now: dt.datetime, li
     """A certificate for a server with these DNS names and IP addresses, not outliving its authority."""
     issuer = making.Signed(_certificate(authority.certificate), _issuer_key(authority))
     holder = making.Holder(making.name_of(_SERVER_NAME), [oid.ExtendedKeyUsageOID.SERVER_AUTH], sorted(names))
-    return _pair(
-        making.issue(
-            issuer, holder, making.Life(now, min(now + life, issuer.certificate.not_valid_after_utc))
-        )
-    )
+    end = min(now + life, issuer.certificate.not_valid_after_utc)
+    return _pair(making.issue(issuer, holder, making.Life(now, end)))
 
 
 def facts(certificate: bytes) -> Facts:

@@ -56,20 +56,6 @@ UNREADABLE: Final = EnvSource(None, readable=False)
 _Key = tuple[str, model.SourceRef]
 
 
-class _Account:
-    """What the keys for one pod may take."""
-
-    def __init__(self) -> None:
-        self._left = KEYS_WEIGHT_MAX
-        self.is_overdrawn = False
-
-    def admit(self, source: EnvSource) -> EnvSource:
-        """The source, or nothing of it when there is no room."""
-        self._left -= _weight(source)
-        self.is_overdrawn = self._left < 0
-        return UNREADABLE if self.is_overdrawn else source
-
-
 class EnvSources:
     """Reads the sources of containers' environments, with a short memory."""
 
@@ -106,19 +92,20 @@ class EnvSources:
         if not asked:
             return dict.fromkeys(named, UNREADABLE)
         if len(asked) > SOURCES_MAX or self._sources.running + len(asked) > WAITING_MAX:
-            self._tell(events.SourcesDropped())
+            self._tell(events.Dropped("sources"))
             return dict.fromkeys(named, UNREADABLE)
-        account = _Account()
-        found = await self._within(budget, namespace, asked, account)
-        if account.is_overdrawn:
-            self._tell(events.SourcesDropped())
-        return dict.fromkeys(named, UNREADABLE) | found
+        return dict.fromkeys(named, UNREADABLE) | await self._within(budget, namespace, asked)
 
     async def _within(
-        self, budget: float, namespace: str, named: Collection[model.SourceRef], account: _Account
+        self, budget: float, namespace: str, named: Collection[model.SourceRef]
     ) -> dict[model.SourceRef, EnvSource]:
+        room = KEYS_WEIGHT_MAX
+
         async def one(reference: model.SourceRef) -> EnvSource:
-            return account.admit(await self._sources.get((namespace, reference)))
+            nonlocal room
+            source = await self._sources.get((namespace, reference))
+            room -= _weight(source)
+            return source if room >= 0 else UNREADABLE
 
         reads = {asyncio.ensure_future(one(reference)): reference for reference in named}
         try:
@@ -127,6 +114,8 @@ class EnvSources:
         finally:
             for read in reads:
                 read.cancel()
+            if room < 0:
+                self._tell(events.Dropped("sources"))
 
     async def service_variables(self, namespace: str) -> frozenset[str]:
         """Names of the variables that the Services of a namespace make.

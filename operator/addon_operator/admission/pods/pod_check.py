@@ -133,7 +133,7 @@ class PodCheck:
                 raise site_load.OverloadedError
             held = self._account.hold(review.memory)
         except site_load.OverloadedError:
-            self._tell(admission_events.CheckDropped())
+            self._tell(admission_events.Dropped("check"))
             return
         about = _reference(review.namespace, pod)
         task = asyncio.create_task(self._look(about, [pod], held))

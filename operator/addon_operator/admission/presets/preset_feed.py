@@ -6,7 +6,8 @@ The watch is Kopf's, which reports nothing of what was deleted while its connect
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import Final, Protocol
+from contextlib import AbstractAsyncContextManager
+from typing import Final
 
 from addon_operator.admission.presets import preset_cache
 from addon_operator.aio import waiting, warn_once
@@ -22,18 +23,6 @@ _AFTER_RESTART_SECONDS: Final = 5.0
 _log = logging.getLogger(__name__)
 
 
-class Watch(Protocol):
-    """A watch of all presets that delivers to the cache: a seam, since Kopf's watch is in ``engine``."""
-
-    def start(self) -> None:
-        """Begin to deliver."""
-        ...
-
-    async def stop(self) -> None:
-        """End."""
-        ...
-
-
 class PresetFeed:
     """Lists and watches the presets of the cluster."""
 
@@ -41,12 +30,13 @@ class PresetFeed:
         self,
         kube: client.KubeClient,
         cache: preset_cache.PresetCache,
-        make_watch: Callable[[], Watch],
+        watching: Callable[[], AbstractAsyncContextManager[None]],
         sleep: waiting.Sleep = asyncio.sleep,
     ) -> None:
+        """``watching`` delivers changes to the cache until it is left."""
         self._kube = kube
         self._cache = cache
-        self._make_watch = make_watch
+        self._watching = watching
         self._sleep = sleep
         self._poked = asyncio.Event()
         self._refusal = ""
@@ -67,12 +57,8 @@ class PresetFeed:
         """Keep the cache true, until cancelled."""
         while True:
             await self._until_listed()
-            watch = self._make_watch()
-            watch.start()
-            try:
+            async with self._watching():
                 await self._until_gone()
-            finally:
-                await watch.stop()
 
     async def _until_listed(self) -> None:
         """List until it works; what is wrong is logged once."""

@@ -6,6 +6,7 @@ it is probably the newer one, and the older will be gone by then. Nothing is rem
 """
 
 import asyncio
+import contextlib
 import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -122,29 +123,6 @@ class _Repairs:
         self.last = now
 
 
-class _Owner:
-    """The operator's namespace as the owner of a configuration, as far as it may be read."""
-
-    def __init__(self, kube: client.KubeClient, namespace: str) -> None:
-        self._kube = kube
-        self._path = paths.of("v1", "namespaces", name=namespace) if namespace else None
-        self._known: Mapping[str, Any] | None = None
-        self._was_read = False
-
-    async def reference(self, *, anew: bool = False) -> Mapping[str, Any] | None:
-        """The reference; read once, or ``anew``, as a namespace may have been deleted and made again."""
-        if self._path is not None and (anew or not self._was_read):
-            self._known = await self._read(self._path)
-            self._was_read = True
-        return self._known
-
-    async def _read(self, path: str) -> Mapping[str, Any] | None:
-        try:
-            return specs.owner(await self._kube.get(path))
-        except (api_errors.NotFound, api_errors.Forbidden):
-            return None
-
-
 class _Keeper:
     """Keeps one configuration."""
 
@@ -158,7 +136,8 @@ class _Keeper:
         time: waiting.Time,
     ) -> None:
         self._kube = kube
-        self._owner = _Owner(kube, configuration.namespace)
+        self._owner: Mapping[str, Any] | None = None
+        self._owner_was_read = False
         self._configuration = configuration
         self._address = address
         self._certificates = certificates
@@ -176,14 +155,11 @@ class _Keeper:
         return min(_CHECK_SECONDS, waits) if waits > 0 else _CHECK_SECONDS
 
     async def ensure(self) -> None:
-        for attempt in range(1, _ATTEMPTS + 1):
-            try:
+        for _ in range(1, _ATTEMPTS):
+            # If another replica was faster, its work is looked at now.
+            with contextlib.suppress(api_errors.Conflict, api_errors.NotFound):
                 return await self._settle()
-            except (api_errors.Conflict, api_errors.NotFound):
-                # Another replica was faster: its work is looked at now.
-                if attempt == _ATTEMPTS:
-                    raise
-        raise AssertionError("the last attempt returns or raises")
+        return await self._settle()
 
     async def _settle(self) -> None:
         bundle = await self._certificates.refresh()
@@ -192,13 +168,25 @@ class _Keeper:
         stored = (live or {}).get("webhooks") or []
         if bundle is None:
             specs.with_bundles_of(wanted, stored)
-        owner = await self._owner.reference()
+        owner = await self._owner_reference()
         if live is not None and specs.is_as_wanted(wanted, stored) and specs.is_owned(live, owner):
             self._settled(bundle)
         elif self._is_ours_to_write(live or {}, bundle):
             await self._store(live, wanted)
             self._tell(bundle)
             self._settled(bundle)
+
+    async def _owner_reference(self, *, anew: bool = False) -> Mapping[str, Any] | None:
+        """Return the operator's namespace as an owner, as far as it may be read.
+
+        It is read once, or ``anew``, as a namespace may have been deleted and made again.
+        """
+        namespace = self._configuration.namespace
+        if namespace and (anew or not self._owner_was_read):
+            self._owner, self._owner_was_read = None, True
+            with contextlib.suppress(api_errors.NotFound, api_errors.Forbidden):
+                self._owner = specs.owner(await self._kube.get(paths.of("v1", "namespaces", name=namespace)))
+        return self._owner
 
     async def _read(self) -> Mapping[str, Any] | None:
         try:
@@ -252,7 +240,7 @@ class _Keeper:
         body = {
             "apiVersion": specs.API_VERSION,
             "kind": kind,
-            "metadata": self._metadata(live or {}, await self._owner.reference(anew=True)),
+            "metadata": self._metadata(live or {}, await self._owner_reference(anew=True)),
             "webhooks": list(wanted),
         }
         if live is not None:

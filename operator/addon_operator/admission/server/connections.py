@@ -302,18 +302,15 @@ class Connections:
         loop = asyncio.get_running_loop()
         context = self._tls() if self._tls else None
         connection = _SiteConnection(self, member, context)
-        seconds = self.bounds.handshake
+        with_tls = context is not None
         try:
-            if context is None:
-                await loop.connect_accepted_socket(lambda: connection, accepted)
-            else:
-                await loop.connect_accepted_socket(
-                    lambda: connection,
-                    accepted,
-                    ssl=context,
-                    ssl_handshake_timeout=seconds,
-                    ssl_shutdown_timeout=1.0,
-                )
+            await loop.connect_accepted_socket(
+                lambda: connection,
+                accepted,
+                ssl=context,
+                ssl_handshake_timeout=self.bounds.handshake if with_tls else None,
+                ssl_shutdown_timeout=1.0 if with_tls else None,
+            )
         except OSError as error:
             self._closed("handshake", getattr(error, "reason", None) or str(error))
 

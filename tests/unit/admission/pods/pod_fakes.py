@@ -59,7 +59,7 @@ class Observer:
                 self.conflicted += [f"{event.namespace}/{name}" for name in event.presets]
             case events.ReferencesUnresolved():
                 self.unresolved += event.count
-            case events.CheckDropped():
+            case events.Dropped("check"):
                 self.dropped += 1
 
 

@@ -129,7 +129,7 @@ class Crowd(client.KubeClient):
         self._reader = env_sources_reader.EnvSources(self, Pauses(), self._tell)
 
     def _tell(self, event: events.Event) -> None:
-        assert isinstance(event, events.SourcesDropped)
+        assert event == events.Dropped("sources")
         self.dropped += 1
 
     async def get(

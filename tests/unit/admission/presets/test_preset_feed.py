@@ -13,14 +13,18 @@ from tests.unit.admission.objects import LABELS, PRESETS, Seen, listing, preset
 
 
 class Watch:
+    """Notes when it begins and ends."""
+
     def __init__(self) -> None:
         self.calls: list[str] = []
 
-    def start(self) -> None:
+    @contextlib.asynccontextmanager
+    async def __call__(self) -> AsyncIterator[None]:
         self.calls.append("start")
-
-    async def stop(self) -> None:
-        self.calls.append("stop")
+        try:
+            yield
+        finally:
+            self.calls.append("stop")
 
 
 class World:
@@ -29,7 +33,7 @@ class World:
         self.cache = preset_cache.PresetCache(Seen())
         self.watch = Watch()
         self.listed = asyncio.Event()
-        self.feed = preset_feed.PresetFeed(kube, self.cache, lambda: self.watch, pauses.sleep)
+        self.feed = preset_feed.PresetFeed(kube, self.cache, self.watch, pauses.sleep)
 
     def answer(self, *answers: Answer) -> None:
         """Answers to lists; the last one sets :attr:`listed`."""

@@ -28,8 +28,8 @@ class AdmissionLog:
         self._meters = meters.admission
         self._log = log
         self._clock = time
-        self._told_refusal: float | None = None
-        self._told_early = False
+        self._refusal_logged: float | None = None
+        self._early_logged = False
         self._strangers = warn_once.WarnOnce(log)
         self._failures = warn_once.WarnOnce(log)
         self._sources = warn_once.WarnOnce(log)
@@ -67,17 +67,17 @@ class AdmissionLog:
         path, status = event.path, str(event.status)
         self._meters.requests_refused_total.labels(webhook=path, status=status).inc()
         if event.reason == site.NOT_READY:
-            self._tell_early()
+            self._refused_early()
             return
         now = self._clock.monotonic()
-        if self._told_refusal is None or now - self._told_refusal >= REFUSALS_SECONDS:
-            self._told_refusal = now
+        if self._refusal_logged is None or now - self._refusal_logged >= REFUSALS_SECONDS:
+            self._refusal_logged = now
             text = f"a request to {path} of the admission server got {status}: {shown(event.reason)}"
-            self._log.warning(f"{text} (told once a minute; admission_requests_refused_total counts all)")
+            self._log.warning(f"{text} (logged once a minute; admission_requests_refused_total counts all)")
 
-    def _tell_early(self) -> None:
-        if not self._told_early:
-            self._told_early = True
+    def _refused_early(self) -> None:
+        if not self._early_logged:
+            self._early_logged = True
             self._log.info(
                 "reviews that come before the PodPresets are read get 503, and WEBHOOK_FAILURE_POLICY decides"
             )

@@ -87,10 +87,10 @@ class EventLog:
             case events.ModulesReloaded():
                 for warning in event.warnings:
                     self._log.warning(warning)
-                self._log.info(f"changed on disk and taken in: {', '.join(event.touched)}")
+                self._log.info(f"changed on disk and reloaded: {', '.join(event.touched)}")
             case events.ReloadRefused(problem=problem):
                 self._log.error(
-                    f"a change on disk is not taken in, what was before stays in force: {problem}"
+                    f"a change on disk is refused, and what was loaded before stays in force: {problem}"
                 )
 
     def _discovered(self, event: events.ModulesDiscovered) -> None:
@@ -159,7 +159,7 @@ class EventLog:
         named = f"binding {binding.name} ({binding.kind}) of hook {hook.name}"
         match event:
             case events.BindingWaits(reason=None):
-                self._log.info(f"{named} waits no more", **fields)
+                self._log.info(f"{named} follows its objects again", **fields)
             case events.BindingWaits(reason=reason):
                 self._log.warning(f"{named} waits: {reason}", **fields)
 

@@ -7,7 +7,7 @@ import re
 import socket
 import uuid
 from collections.abc import AsyncIterator, Mapping
-from typing import Final, Protocol
+from typing import Final
 
 import structlog
 
@@ -30,60 +30,40 @@ _IDENTITY: Final = re.compile(r"(?P<pod>.+)(_[0-9a-f]{8}|\.[0-9a-f-]+\.[^.]+\.po
 Logger = structlog.typing.FilteringBoundLogger
 
 
-class Leadership(Protocol):
-    """The part of this replica in the question of who leads."""
-
-    @property
-    def fence(self) -> fencing.Fence:
-        """What is asked before each effect."""
-        ...
-
-    async def acquire(self) -> bool:
-        """Wait until this replica leads; whether it had to wait for another one."""
-        ...
-
-    async def lost(self) -> None:
-        """Never return; raises :class:`.LeaseLostError` when another may lead."""
-        ...
-
-    async def release(self) -> None:
-        """Let another replica lead; nothing that leads runs any more."""
-        ...
-
-
-class Alone:
-    """The leadership of an operator without replicas."""
+class Leadership:
+    """The part of this replica in the question of who leads; by itself, that of the only one."""
 
     def __init__(self, meters: metrics.Metrics) -> None:
         self._meters = meters
-        self.fence = fencing.OPEN
+        self.fence: fencing.Fence = fencing.OPEN
+        """What is asked before each effect."""
 
     async def acquire(self) -> bool:
-        """At once."""
+        """Wait until this replica leads; return whether it had to wait for another one."""
         self._meters.process.leader.set(1)
         return False
 
     async def lost(self) -> None:
-        """Wait for ever: nobody else wants to lead."""
+        """Never return; raise :class:`.LeaseLostError` when another may lead."""
         await asyncio.get_running_loop().create_future()
 
     async def release(self) -> None:
-        """Tell that it is over."""
+        """Let another replica lead; nothing that leads runs any more."""
         self._meters.process.leader.set(0)
 
 
-class Candidate:
+class Candidate(Leadership):
     """A replica that leads while it holds the Lease, and stands by until then."""
 
     def __init__(
         self, held: lease.Lease, status: health.OperatorStatus, meters: metrics.Metrics, log: Logger
     ) -> None:
+        super().__init__(meters)
         self._lease = held
         self._status = status
-        self._meters = meters
         self._log = log
         self._keeping: asyncio.Task[None] | None = None
-        self.fence: fencing.Fence = held
+        self.fence = held
 
     async def acquire(self) -> bool:
         """Wait for the Lease, and renew it from then on; whether another replica held it at first."""
@@ -194,7 +174,7 @@ async def standing(
     Raises :class:`.ConfigurationError` for durations that do not fit each other.
     """
     if not settings.ha:
-        yield Alone(meters)
+        yield Leadership(meters)
         return
     timing = timing_of(settings)
     # A client of its own: renewals must not wait behind the requests of modules.

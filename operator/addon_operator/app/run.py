@@ -56,7 +56,7 @@ class _Process:
         )
         self._status = health.OperatorStatus()
         self._stop = stopping.StopRequest(clock.SystemClock())
-        self._leadership: leadership.Leadership = leadership.Alone(self._meters)
+        self._leadership = leadership.Leadership(self._meters)
         self._background: list[asyncio.Task[None]] = []
         self._recorder: events.EventRecorder | None = None
         self._objects: module_objects.ModuleObjects | None = None

@@ -119,8 +119,8 @@ def _wide_row(found: debug.Document) -> tuple[str, ...]:
     *first, last = _row(found)
     shared = [debug.shared_text(each) for each in found.get("sharedObjects", ())]
     more = len(shared) - _SHARED_SHOWN
-    told = ", ".join(shared[:_SHARED_SHOWN]) + (f" and {more} more" if more > 0 else "")
-    return (*first, told or "-", last)
+    listed = ", ".join(shared[:_SHARED_SHOWN]) + (f" and {more} more" if more > 0 else "")
+    return (*first, listed or "-", last)
 
 
 def _style(row: Sequence[str]) -> str:

@@ -128,8 +128,8 @@ def _print_release(module: "plan_report.ModuleReport") -> None:
     if not changes:
         return
     counts = collections.Counter(str(change.kind) for change in changes)
-    told = ", ".join(f"{number} {kind}" for kind, number in counts.items())
-    click.secho(f"{module.name}: {told}", bold=True)
+    listed = ", ".join(f"{number} {kind}" for kind, number in counts.items())
+    click.secho(f"{module.name}: {listed}", bold=True)
     text = "".join(f"{line}\n" for change in changes for line in change.diff)
     tables.show_highlighted(text, "diff")
     click.echo()
@@ -138,5 +138,5 @@ def _print_release(module: "plan_report.ModuleReport") -> None:
 def _summary(found: "plan_report.PlanReport") -> str:
     counts = collections.Counter(str(module.release.step) for module in found.modules)
     counts["purge"] = len(found.purges)
-    told = [f"{counts[step]} {words}" for step, words in _SUMMARY.items() if counts[step]]
-    return f"Releases: {', '.join(told)}." if told else "No release would change."
+    listed = [f"{counts[step]} {words}" for step, words in _SUMMARY.items() if counts[step]]
+    return f"Releases: {', '.join(listed)}." if listed else "No release would change."

@@ -93,11 +93,11 @@ def _state(task: debug.Document) -> str:
 def _summary(summary: debug.Document) -> str:
     others = summary["otherQueues"]
     count = others["active"] + others["empty"]
-    told = f"main: {_tasks(summary['mainQueueTasks'])}"
+    text = f"main: {_tasks(summary['mainQueueTasks'])}"
     if count:
         noun = "queue" if count == 1 else "queues"
-        told += f"; {count} other {noun}, {others['empty']} of them empty: {_tasks(others['tasks'])}"
-    return told + "\n"
+        text += f"; {count} other {noun}, {others['empty']} of them empty: {_tasks(others['tasks'])}"
+    return text + "\n"
 
 
 def _tasks(count: int) -> str:

@@ -10,26 +10,24 @@ from addon_operator.settings import setting_resolution
 
 _SHOWN_LENGTH: Final = 80
 
-RESERVED: Final = frozenset(
-    {
-        # Read by the local control plane, not by the operator.
-        "DEVCLUSTER_CACHE", "DEVCLUSTER_STATE",
-    }
-)  # fmt: skip
-"""Names without prefix that raise no warning although they set nothing yet."""
+RESERVED: Final = frozenset({"DEVCLUSTER_CACHE", "DEVCLUSTER_STATE"})
+"""Names without prefix that the local control plane reads, not the operator."""
 
+_DEDUP: Final = (
+    "DEDUP_CLIENT_ENABLED",
+    "DEDUP_CLIENT_GC_INTERVAL",
+    "DEDUP_CLIENT_HELM_RESOURCES_CACHE",
+    "DEDUP_CLIENT_NAMESPACES",
+    "DEDUP_CLIENT_RECONSTRUCT_LRU_SIZE",
+    "DEDUP_CLIENT_SNAPSHOT_STORE",
+    "DEDUP_CLIENT_WATCH_GVKS",
+)
 WITHOUT_MEANING: Final[Mapping[str, str]] = MappingProxyType(
-    {
+    dict.fromkeys(_DEDUP, "all bindings share their watches, and objects are kept reduced")
+    | {
         "APPLIED_MODULE_EXTENDERS": "the sources of a module's switch and their order are fixed",
         "DEBUG_HTTP_SERVER_ADDR": "the debug endpoint is on its unix socket only, which asks who you are",
         "DEBUG_KUBERNETES_API": "LOG_LEVEL=debug logs the requests",
-        "DEDUP_CLIENT_ENABLED": "all bindings share their watches, and objects are kept reduced",
-        "DEDUP_CLIENT_GC_INTERVAL": "all bindings share their watches, and objects are kept reduced",
-        "DEDUP_CLIENT_HELM_RESOURCES_CACHE": "all bindings share their watches, and objects are kept reduced",
-        "DEDUP_CLIENT_NAMESPACES": "all bindings share their watches, and objects are kept reduced",
-        "DEDUP_CLIENT_RECONSTRUCT_LRU_SIZE": "all bindings share their watches, and objects are kept reduced",
-        "DEDUP_CLIENT_SNAPSHOT_STORE": "all bindings share their watches, and objects are kept reduced",
-        "DEDUP_CLIENT_WATCH_GVKS": "all bindings share their watches, and objects are kept reduced",
         "HELM3": "the version of Helm is detected by running it",
         "HELM_MONITOR_KUBE_CLIENT_BURST": "resources are watched, not polled",
         "HELM_MONITOR_KUBE_CLIENT_QPS": "resources are watched, not polled",

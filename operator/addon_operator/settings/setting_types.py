@@ -11,7 +11,7 @@ import re
 import urllib.parse
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, TypeVar, cast
 
 from addon_operator.kernel import clock, json_types, names
 from addon_operator.podpreset import volume_types
@@ -28,20 +28,22 @@ class SettingType(Generic[T]):
     """Gives the value; raises ``ValueError`` or a ``ConfigurationError`` for what is not allowed."""
     allowed: str
     """What is allowed, as it ends the sentence "… is not allowed: give …"."""
-    plain: Callable[[T], Plain]
-    """The value as JSON."""
     metavar: str
     """Placeholder in ``--help``."""
+    plain: Callable[[T], Plain] = lambda value: cast("Plain", value)
+    """The value as JSON."""
     is_switch: bool = False
     """Whether the bare flag, without a value, means ``true``."""
 
 
-def _optional(plain: Callable[[T], Plain]) -> Callable[[T | None], Plain]:
-    return lambda value: None if value is None else plain(value)
-
-
-def _same(value: str) -> Plain:
-    return value
+def _optional(kind: SettingType[T]) -> SettingType[T | None]:
+    """Let an empty text mean ``None``."""
+    return SettingType(
+        lambda text: kind.parse(text) if text else None,
+        kind.allowed,
+        kind.metavar,
+        lambda value: None if value is None else kind.plain(value),
+    )
 
 
 # --- texts
@@ -85,57 +87,29 @@ def _webhook_url(text: str) -> str:
     return _server(text)
 
 
-NAMESPACE: Final = SettingType(
-    _matching(names.is_dns_label),
-    "the name of a namespace (lower-case letters, digits, dashes)",
-    _same,
-    "NAME",
-)
-CONFIG_MAP: Final = SettingType(
-    _matching(names.is_subdomain),
-    "the name of a ConfigMap (lower-case letters, digits, dashes, dots)",
-    _same,
-    "NAME",
-)
-LEASE: Final = SettingType(
-    _matching(names.is_subdomain),
-    "the name of a Lease (lower-case letters, digits, dashes, dots)",
-    _same,
-    "NAME",
-)
-OPTIONAL_SUBDOMAIN: Final[SettingType[str | None]] = SettingType(
-    lambda text: _matching(names.is_subdomain)(text) if text else None,
-    "the name of an object (lower-case letters, digits, dashes, dots)",
-    _optional(_same),
-    "NAME",
-)
+def _label(what: str) -> SettingType[str]:
+    allowed = f"the name of {what} (lower-case letters, digits, dashes)"
+    return SettingType(_matching(names.is_dns_label), allowed, "NAME")
+
+
+def _subdomain(what: str) -> SettingType[str]:
+    allowed = f"the name of {what} (lower-case letters, digits, dashes, dots)"
+    return SettingType(_matching(names.is_subdomain), allowed, "NAME")
+
+
+NAMESPACE: Final = _label("a namespace")
+SERVICE: Final = _label("a Service")
+CONFIG_MAP: Final = _subdomain("a ConfigMap")
+LEASE: Final = _subdomain("a Lease")
+OPTIONAL_SUBDOMAIN: Final = _optional(_subdomain("an object"))
 METRIC_PREFIX: Final = SettingType(
-    _matching(_METRIC_PREFIX.fullmatch),
-    "letters, digits, underscores and colons, no digit first",
-    _same,
-    "PREFIX",
+    _matching(_METRIC_PREFIX.fullmatch), "letters, digits, underscores and colons, no digit first", "PREFIX"
 )
-ADDRESS: Final = SettingType(_address, "an IP address or a host name, without a port", _same, "ADDRESS")
-OPTIONAL_TEXT: Final[SettingType[str | None]] = SettingType(
-    lambda text: text or None, "a text", _optional(_same), "TEXT"
-)
-OPTIONAL_SERVER: Final[SettingType[str | None]] = SettingType(
-    lambda text: _server(text) if text else None,
-    "a URL such as https://10.0.0.1:6443",
-    _optional(_same),
-    "URL",
-)
-SERVICE: Final = SettingType(
-    _matching(names.is_dns_label),
-    "the name of a Service (lower-case letters, digits, dashes)",
-    _same,
-    "NAME",
-)
-OPTIONAL_WEBHOOK_URL: Final[SettingType[str | None]] = SettingType(
-    lambda text: _webhook_url(text) if text else None,
-    "a URL such as https://10.0.0.1:9651, without user, query and fragment",
-    _optional(_same),
-    "URL",
+ADDRESS: Final = SettingType(_address, "an IP address or a host name, without a port", "ADDRESS")
+OPTIONAL_TEXT: Final = _optional(SettingType(str, "a text", "TEXT"))
+OPTIONAL_SERVER: Final = _optional(SettingType(_server, "a URL such as https://10.0.0.1:6443", "URL"))
+OPTIONAL_WEBHOOK_URL: Final = _optional(
+    SettingType(_webhook_url, "a URL such as https://10.0.0.1:9651, without user, query and fragment", "URL")
 )
 
 
@@ -155,13 +129,11 @@ def _paths(text: str) -> tuple[pathlib.Path, ...]:
     return found
 
 
-PATH: Final = SettingType(_path, "a path", str, "PATH")
+PATH: Final = SettingType(_path, "a path", "PATH", str)
 PATHS: Final = SettingType(
-    _paths, "one or more paths separated by colons", lambda v: [str(p) for p in v], "PATHS"
+    _paths, "one or more paths separated by colons", "PATHS", lambda paths: list(map(str, paths))
 )
-OPTIONAL_PATH: Final[SettingType[pathlib.Path | None]] = SettingType(
-    lambda text: _path(text) if text else None, "a path", _optional(str), "PATH"
-)
+OPTIONAL_PATH: Final = _optional(PATH)
 
 
 # --- numbers
@@ -180,7 +152,7 @@ def integer(at_least: int, at_most: int | None = None) -> SettingType[int]:
         return int(text)
 
     bounds = f"{at_least} or more" if at_most is None else f"{at_least} to {at_most}"
-    return SettingType(parse, f"a whole number, {bounds}", int, "N")
+    return SettingType(parse, f"a whole number, {bounds}", "N")
 
 
 def _rate(text: str) -> float:
@@ -195,7 +167,7 @@ def _plain_rate(value: float) -> Plain:
 
 
 PORT: Final = integer(0, 65535)
-RATE: Final = SettingType(_rate, "a number of requests per second, 0 for no limit", _plain_rate, "N")
+RATE: Final = SettingType(_rate, "a number of requests per second, 0 for no limit", "N", _plain_rate)
 
 
 # --- durations
@@ -213,13 +185,13 @@ def _duration(minimum: float, *, open_bound: bool) -> Callable[[str], float]:
 
 _DURATION_HELP: Final = "such as 30s, 20m or 1h30m"
 DURATION: Final = SettingType(
-    _duration(0, open_bound=False), f"a duration {_DURATION_HELP}, 0 or more", clock.duration_text, "DURATION"
+    _duration(0, open_bound=False), f"a duration {_DURATION_HELP}, 0 or more", "DURATION", clock.duration_text
 )
 POSITIVE_DURATION: Final = SettingType(
     _duration(0, open_bound=True),
     f"a duration {_DURATION_HELP}, more than 0",
-    clock.duration_text,
     "DURATION",
+    clock.duration_text,
 )
 
 
@@ -231,7 +203,7 @@ def _whole_seconds(text: str) -> float:
 
 
 WHOLE_SECONDS: Final = SettingType(
-    _whole_seconds, "a duration of whole seconds such as 15s, 1s or more", clock.duration_text, "DURATION"
+    _whole_seconds, "a duration of whole seconds such as 15s, 1s or more", "DURATION", clock.duration_text
 )
 
 
@@ -251,7 +223,7 @@ def _boolean(text: str) -> bool:
 
 
 BOOLEAN: Final = SettingType(
-    _boolean, "true or false (or yes, no, on, off, 1, 0)", bool, "[true|false]", is_switch=True
+    _boolean, "true or false (or yes, no, on, off, 1, 0)", "[true|false]", is_switch=True
 )
 
 
@@ -265,7 +237,7 @@ def choice(*names: str, aliases: Mapping[str, str] = MappingProxyType({})) -> Se
             raise ValueError
         return word
 
-    return SettingType(parse, f"one of {', '.join(names)}", _same, f"[{'|'.join(names)}]")
+    return SettingType(parse, f"one of {', '.join(names)}", f"[{'|'.join(names)}]")
 
 
 def _items(text: str) -> tuple[str, ...]:
@@ -284,10 +256,10 @@ def choices(*names: str) -> SettingType[tuple[str, ...]]:
         return tuple(name for name in names if name in words)
 
     allowed = f"some of {', '.join(names)}, separated by commas, or none"
-    return SettingType(parse, allowed, lambda words: list(words) or "none", ",".join(names))
+    return SettingType(parse, allowed, ",".join(names), lambda words: list(words) or "none")
 
 
-LIST: Final = SettingType(_items, "items separated by commas", list, "A,B")
+LIST: Final = SettingType(_items, "items separated by commas", "A,B", list)
 
 
 def _volume_types(text: str) -> tuple[str, ...]:
@@ -303,8 +275,8 @@ VOLUME_TYPES: Final = SettingType(
     _volume_types,
     "all, or types of volumes separated by commas, of "
     + ", ".join(sorted(volume_types.SOURCE_NAMES, key=str.lower)),
-    list,
     "A,B",
+    list,
 )
 
 _VARIABLE = re.compile(r"[A-Za-z_*][A-Za-z0-9_*]*")
@@ -318,7 +290,7 @@ def _variables(text: str) -> tuple[str, ...]:
 
 
 VARIABLES: Final = SettingType(
-    _variables, "names of variables, with * for any characters, separated by commas", list, "A,B_*"
+    _variables, "names of variables, with * for any characters, separated by commas", "A,B_*", list
 )
 
 
@@ -332,4 +304,4 @@ def _labels(text: str) -> Mapping[str, str]:
     return MappingProxyType(labels)
 
 
-LABELS: Final = SettingType(_labels, "labels such as heritage=my-app,scope=extra", dict, "KEY=VALUE,…")
+LABELS: Final = SettingType(_labels, "labels such as heritage=my-app,scope=extra", "KEY=VALUE,…", dict)

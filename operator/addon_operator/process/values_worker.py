@@ -147,7 +147,10 @@ class ValuesWorker:
             worker = self._started()
             own = _Budget(self._seconds)
             budget = own if shared is None or own.left < shared.left else shared
-            answer = self._asked(worker, question, parts, budget)
+            if budget.left <= 0:
+                raise _LostError(budget.exceeded)
+            with self._ending(budget):
+                answer = worker.ask(question, parts, budget.left)
         finally:
             self._one_by_one.release()
         if "defect" in answer:
@@ -156,25 +159,17 @@ class ValuesWorker:
             raise _LostError(_TOO_DEEP if answer["bound"] == "depth" else _too_much(self._memory_bytes))
         return answer
 
-    def _asked(
-        self,
-        worker: "_Connection",
-        question: Mapping[str, Any],
-        parts: "tuple[schemas.Schema | None, ...]",
-        budget: "_Budget",
-    ) -> dict[str, Any]:
-        if budget.left <= 0:
-            raise _LostError(budget.told)
+    @contextlib.contextmanager
+    def _ending(self, budget: "_Budget") -> Iterator[None]:
+        """End the worker whatever keeps it from answering."""
         try:
-            return worker.ask(question, parts, budget.left)
-        except TimeoutError:
+            yield
+        except BaseException as error:
             self._end()
-            raise _LostError(budget.told) from None
-        except (OSError, EOFError):
-            self._end()
-            raise _LostError(_too_much(self._memory_bytes)) from None
-        except BaseException:
-            self._end()
+            if isinstance(error, TimeoutError):
+                raise _LostError(budget.exceeded) from None
+            if isinstance(error, OSError | EOFError):
+                raise _LostError(_too_much(self._memory_bytes)) from None
             raise
 
     def _started(self) -> "_Connection":
@@ -211,7 +206,7 @@ class _Budget:
         return self._until - time.monotonic()
 
     @property
-    def told(self) -> str:
+    def exceeded(self) -> str:
         return (
             f"it took more than {self._seconds:g} s, the bound of time; make the values smaller, or the "
             "patterns and rules of the schema simpler"

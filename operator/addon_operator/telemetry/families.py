@@ -57,31 +57,29 @@ class Factory:
         """Labels of each metric, and the metric; without plain counters."""
         self.descriptions: list[Description] = []
 
-    def counter(self, name: str, text: str, labels: Sequence[str] = ()) -> Counter:
-        """A counter; the name ends in ``_total``."""
-        self.descriptions.append(Description(name, tuple(labels), "counter", text))
-        return self._keep(Counter(self._prefix + name, text, labels, registry=self._registry), labels)
+    def counter(self, name: str, text: str, *labels: str) -> Counter:
+        """Make a counter; the name ends in ``_total``."""
+        made = Counter(self._prefix + name, text, labels, registry=self._registry)
+        return self._keep(made, Description(name, labels, "counter", text))
 
-    def plain_counter(self, name: str, text: str, labels: Sequence[str] = ()) -> series.PlainCounter:
-        """A counter whose name does not end in ``_total``."""
-        self.descriptions.append(Description(name, tuple(labels), "counter", text))
+    def plain_counter(self, name: str, text: str, *labels: str) -> series.PlainCounter:
+        """Make a counter whose name does not end in ``_total``."""
+        self.descriptions.append(Description(name, labels, "counter", text))
         return series.PlainCounter(self._prefix + name, text, labels, self._registry)
 
-    def gauge(self, name: str, text: str, labels: Sequence[str] = ()) -> Gauge:
-        """A gauge."""
-        self.descriptions.append(Description(name, tuple(labels), "gauge", text))
-        return self._keep(Gauge(self._prefix + name, text, labels, registry=self._registry), labels)
+    def gauge(self, name: str, text: str, *labels: str) -> Gauge:
+        """Make a gauge."""
+        made = Gauge(self._prefix + name, text, labels, registry=self._registry)
+        return self._keep(made, Description(name, labels, "gauge", text))
 
-    def histogram(
-        self, name: str, text: str, labels: Sequence[str] = (), buckets: Sequence[float] = BUCKETS
-    ) -> Histogram:
-        """A histogram."""
-        self.descriptions.append(Description(name, tuple(labels), "histogram", text))
+    def histogram(self, name: str, text: str, *labels: str, buckets: Sequence[float] = BUCKETS) -> Histogram:
+        """Make a histogram."""
         made = Histogram(self._prefix + name, text, labels, registry=self._registry, buckets=buckets)
-        return self._keep(made, labels)
+        return self._keep(made, Description(name, labels, "histogram", text))
 
-    def _keep(self, metric: M, labels: Sequence[str]) -> M:
-        self.made.append((frozenset(labels), metric))
+    def _keep(self, metric: M, description: Description) -> M:
+        self.made.append((frozenset(description.labels), metric))
+        self.descriptions.append(description)
         return metric
 
 
@@ -92,21 +90,21 @@ class HookRunMetrics:
         """Make the family ``<owner>_hook_run_…``."""
         labels = (*extra, *_RUN)
         name = f"{owner}_hook_run"
-        self.seconds = make.histogram(f"{name}_seconds", f"Time that {owner} hooks ran.", labels)
+        self.seconds = make.histogram(f"{name}_seconds", f"Time that {owner} hooks ran.", *labels)
         self.user_cpu_seconds = make.histogram(
-            f"{name}_user_cpu_seconds", f"User CPU of {owner} hooks.", labels
+            f"{name}_user_cpu_seconds", f"User CPU of {owner} hooks.", *labels
         )
         self.sys_cpu_seconds = make.histogram(
-            f"{name}_sys_cpu_seconds", f"System CPU of {owner} hooks.", labels
+            f"{name}_sys_cpu_seconds", f"System CPU of {owner} hooks.", *labels
         )
-        self.max_rss_bytes = make.gauge(f"{name}_max_rss_bytes", f"Peak memory of {owner} hooks.", labels)
+        self.max_rss_bytes = make.gauge(f"{name}_max_rss_bytes", f"Peak memory of {owner} hooks.", *labels)
         self.success_total = make.counter(
-            f"{name}_success_total", f"Successful runs of {owner} hooks.", labels
+            f"{name}_success_total", f"Successful runs of {owner} hooks.", *labels
         )
-        self.errors_total = make.counter(f"{name}_errors_total", f"Failed runs of {owner} hooks.", labels)
+        self.errors_total = make.counter(f"{name}_errors_total", f"Failed runs of {owner} hooks.", *labels)
         """Failures of hooks that may not fail."""
         self.allowed_errors_total = make.counter(
-            f"{name}_allowed_errors_total", f"Failed runs of {owner} hooks that may fail.", labels
+            f"{name}_allowed_errors_total", f"Failed runs of {owner} hooks that may fail.", *labels
         )
         """Failures under ``allowFailure: true``."""
 
@@ -115,44 +113,43 @@ class ModuleMetrics:
     """Modules, converges and Helm."""
 
     def __init__(self, make: Factory) -> None:
-        module, run = ("module",), ("module", "activation")
-        self.run_seconds = make.histogram("module_run_seconds", "Time of module runs.", module)
-        self.run_errors_total = make.counter("module_run_errors_total", "Failed module runs.", module)
+        run = ("module", "activation")
+        self.run_seconds = make.histogram("module_run_seconds", "Time of module runs.", "module")
+        self.run_errors_total = make.counter("module_run_errors_total", "Failed module runs.", "module")
         self.delete_errors_total = make.counter(
-            "module_delete_errors_total", "Failed module deletes.", module
+            "module_delete_errors_total", "Failed module deletes.", "module"
         )
         self.discover_errors_total = make.counter(
             "module_discover_errors_total", "Failures in module discovery."
         )
-        self.helm_seconds = make.histogram("module_helm_seconds", "Time of Helm in module runs.", run)
+        self.helm_seconds = make.histogram("module_helm_seconds", "Time of Helm in module runs.", *run)
         self.helm_operation_seconds = make.histogram(
             "helm_operation_seconds",
             "Time of single operations of Helm.",
-            (*run, "operation"),
-            OPERATION_BUCKETS,
+            *run,
+            "operation",
+            buckets=OPERATION_BUCKETS,
         )
         """``module``, ``activation``, ``operation``: template, check-upgrade or upgrade"""
         self.helm_upgrades_skipped_total = make.counter(
-            "helm_upgrades_skipped_total", "Runs in which Helm had nothing to do.", ("module", "by")
+            "helm_upgrades_skipped_total", "Runs in which Helm had nothing to do.", "module", "by"
         )
         """``module``, ``by``: inputs or manifest"""
-        self.info = make.gauge("module_info", "The state of each module; always 1.", ("module", "state"))
+        self.info = make.gauge("module_info", "The state of each module; always 1.", "module", "state")
         """``module``, ``state``; set through :meth:`.Metrics.module_state`."""
-        self.enabled = make.gauge("module_enabled", "Whether each module is enabled.", module)
+        self.enabled = make.gauge("module_enabled", "Whether each module is enabled.", "module")
         """``module``; 1 or 0"""
         self.maintenance = make.gauge(
-            "mm_module_maintenance",
-            "Modules that Helm and healing leave alone; always 1.",
-            ("module", "state"),
+            "mm_module_maintenance", "Modules that Helm and healing leave alone; always 1.", "module", "state"
         )
         """``module``, ``state``: the maintenance mode; there only while the module is in maintenance"""
         self.resources_healed_total = make.counter(
-            "resources_healed_total", "Absent resources of releases that were brought back.", module
+            "resources_healed_total", "Absent resources of releases that were brought back.", "module"
         )
         self.convergence_seconds = make.plain_counter(
-            "convergence_seconds", "Time of converges.", ("activation",)
+            "convergence_seconds", "Time of converges.", "activation"
         )
-        self.convergence_total = make.counter("convergence_total", "Converges.", ("activation",))
+        self.convergence_total = make.counter("convergence_total", "Converges.", "activation")
         self.config_values_errors_total = make.counter(
             "config_values_errors_total", "Edits of the ConfigMap that were wrong."
         )
@@ -161,7 +158,7 @@ class ModuleMetrics:
             "Whether the ConfigMap is wrong now, so that older values, or none, are in force.",
         )
         """1 or 0"""
-        self.binding_count = make.gauge("binding_count", "Bindings of each hook.", ("module", "hook"))
+        self.binding_count = make.gauge("binding_count", "Bindings of each hook.", "module", "hook")
         """``module`` (empty for global hooks), ``hook``"""
         self.hook_timeouts_total = make.counter(
             "hook_timeouts_total", "Hooks ended because of their timeout."
@@ -172,23 +169,26 @@ class QueueMetrics:
     """Queues of tasks. All but the last two have the label ``queue`` alone."""
 
     def __init__(self, make: Factory, *, actions: bool) -> None:
-        queue = ("queue",)
-        self.length = make.gauge("tasks_queue_length", "Tasks in each queue.", queue)
+        self.length = make.gauge("tasks_queue_length", "Tasks in each queue.", "queue")
         self.head_age_seconds = make.gauge(
-            "tasks_queue_head_age_seconds", "How long the task at the head has been there.", queue
+            "tasks_queue_head_age_seconds", "How long the task at the head has been there.", "queue"
         )
-        self.retries = make.gauge("tasks_queue_retries", "Failed tries of the task at the head.", queue)
+        self.retries = make.gauge("tasks_queue_retries", "Failed tries of the task at the head.", "queue")
         self.wait_seconds_total = make.counter(
             "task_wait_in_queue_seconds_total",
             "Time that tasks waited.",
-            ("module", "hook", "binding", "queue"),
+            "module",
+            "hook",
+            "binding",
+            "queue",
         )
         self.action_seconds = (
             make.histogram(
                 "tasks_queue_action_duration_seconds",
                 "Time of single operations of queues.",
-                ("queue_name", "queue_action"),
-                SHORT_BUCKETS,
+                "queue_name",
+                "queue_action",
+                buckets=SHORT_BUCKETS,
             )
             if actions
             else None
@@ -202,24 +202,25 @@ class BindingMetrics:
     def __init__(self, make: Factory) -> None:
         labels = ("module", "hook", "binding", "queue")
         self.snapshot_objects = make.gauge(
-            "kube_snapshot_objects", "Objects in each binding's snapshot.", labels
+            "kube_snapshot_objects", "Objects in each binding's snapshot.", *labels
         )
         self.snapshot_bytes = make.gauge(
-            "kube_snapshot_bytes", "Size of each binding's snapshot as JSON.", labels
+            "kube_snapshot_bytes", "Size of each binding's snapshot as JSON.", *labels
         )
         self.waiting = make.gauge(
-            "kube_binding_waiting", "Whether a binding's objects cannot be followed.", labels
+            "kube_binding_waiting", "Whether a binding's objects cannot be followed.", *labels
         )
         """1 as long as the objects cannot be followed"""
         self.event_seconds = make.histogram(
-            "kube_event_duration_seconds", "Time to handle an event.", (*labels, "kind"), EVENT_BUCKETS
+            "kube_event_duration_seconds", "Time to handle an event.", *labels, "kind", buckets=EVENT_BUCKETS
         )
         """and ``kind``"""
         self.jq_filter_seconds = make.histogram(
             "kube_jq_filter_duration_seconds",
             "Time to apply a jqFilter to an object.",
-            (*labels, "kind"),
-            FILTER_BUCKETS,
+            *labels,
+            "kind",
+            buckets=FILTER_BUCKETS,
         )
         """and ``kind``"""
 
@@ -229,17 +230,18 @@ class AdmissionMetrics:
 
     def __init__(self, make: Factory) -> None:
         self.podpreset_admissions_total = make.counter(
-            "podpreset_admissions_total", "Pods answered by the webhook.", ("namespace", "result")
+            "podpreset_admissions_total", "Pods answered by the webhook.", "namespace", "result"
         )
         """``namespace``, ``result``: injected, unchanged, conflict or error; see :class:`.BoundedLabels`"""
         self.requests_refused_total = make.counter(
             "admission_requests_refused_total",
             "Requests to the admission server that got no review answered.",
-            ("webhook", "status"),
+            "webhook",
+            "status",
         )
         """``webhook``: its path, ``status``: that of HTTP"""
         self.podpreset_admission_seconds = make.histogram(
-            "podpreset_admission_seconds", "Time to answer for a pod.", (), (*SHORT_BUCKETS, 1, 2, 5)
+            "podpreset_admission_seconds", "Time to answer for a pod.", buckets=(*SHORT_BUCKETS, 1, 2, 5)
         )
         self.expansion_unresolved_total = make.counter(
             "expansion_unresolved_total", "References of pods that nothing resolves."
@@ -266,28 +268,30 @@ class ProcessMetrics:
         self.live_ticks = make.plain_counter("live_ticks", "Goes up every 10 seconds.")
         self.leader = make.gauge("leader", "1 if this replica leads, 0 if it stands by.")
         self.loop_lag_seconds = make.histogram(
-            "event_loop_lag_seconds", "How late the event loop wakes.", (), (*SHORT_BUCKETS, 1, 2, 5)
+            "event_loop_lag_seconds", "How late the event loop wakes.", buckets=(*SHORT_BUCKETS, 1, 2, 5)
         )
         self.request_result_total = make.counter(
-            "kubernetes_client_request_result_total", "Requests to the API server.", ("code", "method")
+            "kubernetes_client_request_result_total", "Requests to the API server.", "code", "method"
         )
         self.request_latency_seconds = make.histogram(
             "kubernetes_client_request_latency_seconds",
             "Time of requests to the API server.",
-            ("verb", "url"),
-            REQUEST_BUCKETS,
+            "verb",
+            "url",
+            buckets=REQUEST_BUCKETS,
         )
         self.watch_errors_total = make.counter(
-            "watch_errors_total", "Lists and watches that failed or broke.", ("kind", "reason")
+            "watch_errors_total", "Lists and watches that failed or broke.", "kind", "reason"
         )
         self.watch_up = make.gauge(
             "watch_up",
             "Whether a watch stands that the work depends on; 0 if it never came up or is down for a minute.",
-            ("watch",),
+            "watch",
         )
         self.connections_closed_total = make.counter(
             "connections_closed_total",
             "Connections to the operator that it closed for a bound, or whose handshake failed.",
-            ("site", "reason"),
+            "site",
+            "reason",
         )
         """``site``: admission or metrics, ``reason``; see :mod:`.connections`"""

@@ -143,7 +143,14 @@ class Launcher:
         if self._socket is None:
             ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             with theirs:
-                self._process = _start_launcher(theirs.fileno())
+                self._process = subprocess.Popen(
+                    [sys.executable, "-I", "-S", launcher_main.__file__, str(theirs.fileno())],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    pass_fds=(theirs.fileno(),),
+                    start_new_session=True,
+                    env={},
+                )
             ours.settimeout(_ANSWER_TIMEOUT)
             self._socket = ours
             if self._limit:
@@ -154,18 +161,6 @@ class Launcher:
         if self._process is not None:
             self._process.kill()
         self.close()
-
-
-def _start_launcher(descriptor: int) -> subprocess.Popen[bytes]:
-    script = pathlib.Path(launcher_main.__file__)
-    return subprocess.Popen(
-        [sys.executable, "-I", "-S", script, str(descriptor)],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        pass_fds=(descriptor,),
-        start_new_session=True,
-        env={},
-    )
 
 
 @contextlib.contextmanager

@@ -69,7 +69,7 @@ class Drift:
         self._untold: dict[watched_resources.Watched, float] = {}
         """What was restored and no watch has reported yet, and until when one has time to."""
         self._wake = asyncio.Event()
-        resources.listen(self)
+        resources.on_missing, resources.on_returned = self.missing, self.returned
 
     def missing(self, modules: Iterable[names.ModuleName]) -> None:
         """Take note that resources of these modules are not there."""

@@ -5,7 +5,7 @@ import contextlib
 import dataclasses
 import enum
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Protocol
+from typing import TypeAlias
 
 from addon_operator.engine import events
 from addon_operator.engine.drift import kind_watch
@@ -14,6 +14,9 @@ from addon_operator.kube.discovery import api_resources, discovery, presence
 from addon_operator.kube.informers import informers
 from addon_operator.kube.objects import own_deletions
 from addon_operator.modules import crd_files, manifests
+
+Row: TypeAlias = dict[str, str]
+"""A resource as ``module resource-monitor`` shows it; ``reason`` says why it is not watched."""
 
 
 class ResourceState(enum.StrEnum):
@@ -47,36 +50,6 @@ class Watched:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class ResourceView:
-    """One line of ``module resource-monitor``."""
-
-    api_version: str
-    kind: str
-    namespace: str
-    """Empty for an object of the cluster."""
-    name: str
-    state: ResourceState
-    reason: str = ""
-    """Why it is not watched."""
-
-    def __str__(self) -> str:
-        """For a person: ``ConfigMap x/y``."""
-        return f"{self.kind} {'/'.join(filter(None, (self.namespace, self.name)))}"
-
-
-class PresenceListener(Protocol):
-    """Hears what the watches report; a seam, since drift is made after the watches."""
-
-    def missing(self, modules: Iterable[names.ModuleName]) -> None:
-        """Resources of these modules are not there."""
-        ...
-
-    def returned(self, resource: Watched) -> None:
-        """A resource is there (again)."""
-        ...
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
 class _Followed:
     watched: tuple[Watched, ...] = ()
     unwatched: Mapping[manifests.ManifestResource, str] = dataclasses.field(default_factory=dict)
@@ -102,17 +75,16 @@ class WatchedResources:
         """Asks the API server for single objects."""
         self._tell = tell
         self._namespace = namespace
-        self._listener: PresenceListener | None = None
+        self.on_missing: Callable[[Iterable[names.ModuleName]], None] = lambda _: None
+        """Called with the modules that resources are missing of; drift, which is made later, sets it."""
+        self.on_returned: Callable[[Watched], None] = lambda _: None
+        """Called with a resource that is there (again)."""
         self._followed: dict[names.ModuleName, _Followed] = {}
         self._open: dict[kind_watch.KindScope, kind_watch.KindWatch] = {}
         self._may_follow: dict[api_resources.Resource, bool] = {}
         self._told: set[tuple[str, str]] = set()
         self._shared: dict[tuple[names.ModuleName, ...], tuple[str, ...]] = {}
         self._busy = asyncio.Lock()
-
-    def listen(self, listener: PresenceListener) -> None:
-        """Tell this one from now on."""
-        self._listener = listener
 
     async def follow(self, module: names.ModuleName, resources: Iterable[manifests.ManifestResource]) -> bool:
         """The module's release has exactly these resources now; whether the kinds of all of them are known.
@@ -162,38 +134,32 @@ class WatchedResources:
         )
         return any(watch.wanting(key) for watch in of_definitions)
 
-    def view(self, module: names.ModuleName) -> list[ResourceView] | None:
-        """What is known of the module's resources; ``None`` if they are not followed."""
+    def view(self, module: names.ModuleName) -> list[Row] | None:
+        """Return the module's resources, as ``module resource-monitor`` shows them.
+
+        ``None`` if they are not followed.
+        """
         followed = self._followed.get(module)
         if followed is None:
             return None
         rows = [self._row(watched) for watched in followed.watched]
         rows += [
-            ResourceView(
-                res.api_version, res.kind, res.namespace or "", res.name, ResourceState.NOT_WATCHED, reason
-            )
+            _row(res.api_version, res.kind, res.namespace or "", res.name, ResourceState.NOT_WATCHED, reason)
             for res, reason in followed.unwatched.items()
         ]
-        return sorted(rows, key=lambda row: (row.kind, row.namespace, row.name))
+        return sorted(rows, key=lambda row: (row["kind"], row["namespace"], row["name"]))
 
     def trouble(self) -> str | None:
         """Why it would not be noticed that some resource disappears, or ``None``."""
         return next((text for watch in self._open.values() if (text := watch.health.trouble)), None)
 
-    @property
-    def watch_count(self) -> int:
-        """Number of watches."""
-        return len(self._open)
-
-    def _row(self, watched: Watched) -> ResourceView:
+    def _row(self, watched: Watched) -> Row:
         watch = self._open[self._scope(watched)]
         state = ResourceState.ABSENT if watch.is_missing(watched.key) else ResourceState.PRESENT
         if not watch.is_synced:
             state = ResourceState.NOT_WATCHED if watch.reason else ResourceState.UNKNOWN
-        resource, key = watched.resource, watched.key
-        return ResourceView(
-            resource.api_version, resource.kind, key.namespace, key.name, state, watch.reason or ""
-        )
+        resource = watched.resource
+        return _row(resource.api_version, resource.kind, *watched.key, state, watch.reason or "")
 
     async def _resolve(
         self, module: names.ModuleName, resources: Iterable[manifests.ManifestResource]
@@ -245,8 +211,8 @@ class WatchedResources:
             self._open[scope].drop(module, keys)
         self._close_idle()
         self._tell_shared(module, kept)
-        if self._listener is not None and any(self.missing_of(module)):
-            self._listener.missing((module,))
+        if any(self.missing_of(module)):
+            self.on_missing((module,))
 
     def of_others(
         self, module: names.ModuleName, resources: Iterable[manifests.ManifestResource]
@@ -316,7 +282,10 @@ class WatchedResources:
     def _watch(self, scope: kind_watch.KindScope) -> kind_watch.KindWatch:
         if (watch := self._open.get(scope)) is None:
             watch = kind_watch.KindWatch(
-                scope, missing=self._missing, returned=self._returned_in(scope), trouble=self._in_trouble
+                scope,
+                missing=self.on_missing,
+                returned=lambda key: self.on_returned(Watched(scope.resource, key)),
+                trouble=self._in_trouble,
             )
             self._open[scope] = watch
             watch.open(self._watches)
@@ -328,18 +297,19 @@ class WatchedResources:
                 watch.close()
                 del self._open[scope]
 
-    def _missing(self, modules: Iterable[names.ModuleName]) -> None:
-        if self._listener is not None:
-            self._listener.missing(modules)
-
-    def _returned_in(self, scope: kind_watch.KindScope) -> Callable[[kind_watch.ObjectKey], None]:
-        def returned(key: kind_watch.ObjectKey) -> None:
-            if self._listener is not None:
-                self._listener.returned(Watched(scope.resource, key))
-
-        return returned
-
     def _in_trouble(self, watch: kind_watch.KindWatch) -> None:
         # What was followed once comes back by itself; the informers count and report their retries.
         if not watch.is_synced and watch.reason is not None:
             self._tell_not_watched(sorted(watch.modules), watch.scope.resource.kind, watch.reason)
+
+
+def _row(api_version: str, kind: str, namespace: str, name: str, state: ResourceState, reason: str) -> Row:
+    row: Row = {
+        "resource": f"{kind} {'/'.join(filter(None, (namespace, name)))}",
+        "apiVersion": api_version,
+        "kind": kind,
+        "namespace": namespace,
+        "name": name,
+        "state": state.value,
+    }
+    return row | ({"reason": reason} if reason else {})

@@ -139,91 +139,73 @@ class ModuleLoader:
         self._loaded = loaded
         self._last = first
         self._check = check
+        self._problems: list[str] = []
+        self._touched: set[names.ModuleName] = set()
+        self._evaluator: schema_rules.RuleEvaluator
 
     def load(self, now: Scan) -> Loading:
         """Read what changed since the last time; to be called in a thread."""
-        reading = _ModuleReading(self._loaded, self._last, now, self._check)
+        self._problems, self._touched = [], set()
+        # It keeps what it compiled, for schemas that may be gone the next time.
+        self._evaluator = cel_rules.CelEvaluator()
         try:
-            loading = reading.read(self._directories, self._unnumbered_order)
+            self._loaded = self._read(now)
         except errors.ConfigurationError as error:
-            loading = Loading(self._loaded, frozenset(), (*reading.problems, str(error)))
-        self._loaded, self._last = loading.loaded, now
-        return loading
+            self._problems.append(str(error))
+            self._touched.clear()
+        self._last = now
+        return Loading(self._loaded, frozenset(self._touched), tuple(self._problems))
 
-
-class _ModuleReading:
-    def __init__(
-        self,
-        before: module_files.LoadedModules,
-        last: Scan,
-        now: Scan,
-        check: Check,
-    ) -> None:
-        self.problems: list[str] = []
-        self._before = before
-        self._last = last
-        self._now = now
-        self._check = check
-        self._kept = {files.module.path: files for files in before.modules}
-        self._evaluator: schema_rules.RuleEvaluator = cel_rules.CelEvaluator()
-        self._touched: set[names.ModuleName] = set()
-
-    def read(self, directories: Sequence[pathlib.Path], unnumbered_order: int) -> Loading:
-        common = tuple(map(self._common, directories, self._before.common))
-        shared = dataclasses.replace(self._before, common=common)
+    def _read(self, now: Scan) -> module_files.LoadedModules:
+        kept = {files.module.path: files for files in self._loaded.modules}
+        common = [
+            self._common(now, *each) for each in zip(self._directories, self._loaded.common, strict=True)
+        ]
+        shared = dataclasses.replace(self._loaded, common=tuple(common))
         found = [
             files
-            for directory, values in zip(directories, common, strict=True)
-            for path in self._now.of(directory)
-            if (files := self._module(path, values, unnumbered_order, shared)) is not None
+            for directory, values in zip(self._directories, common, strict=True)
+            for path in now.of(directory)
+            if (files := self._module(now, path, values, shared, kept.get(path))) is not None
         ]
         module_files.check_unique(found)
         found.sort(key=lambda files: files.module.run_order)
-        loaded = dataclasses.replace(shared, modules=tuple(found))
-        return Loading(loaded, frozenset(self._touched), tuple(self.problems))
+        return dataclasses.replace(shared, modules=tuple(found))
 
-    def _common(self, directory: pathlib.Path, kept: sources.ValuesFile) -> sources.ValuesFile:
-        if self._now.common[directory] == self._last.common.get(directory):
+    def _common(self, now: Scan, directory: pathlib.Path, kept: sources.ValuesFile) -> sources.ValuesFile:
+        if now.common[directory] == self._last.common.get(directory):
             return kept
         try:
             return module_files.common_values(directory)
         except errors.ConfigurationError as error:
-            self.problems.append(str(error))
+            self._problems.append(str(error))
             return kept
 
     def _module(
         self,
+        now: Scan,
         path: pathlib.Path,
         common: sources.ValuesFile,
-        unnumbered_order: int,
         shared: module_files.LoadedModules,
+        kept: module_files.ModuleFiles | None,
     ) -> module_files.ModuleFiles | None:
-        kept = self._kept.get(path)
-        is_same = self._now.modules[path] == self._last.modules.get(path)
+        is_same = now.modules[path] == self._last.modules.get(path)
         if is_same and (kept is None or kept.values.common is common):
             return kept
         try:
-            files = self._read(path, common, unnumbered_order, kept if is_same else None)
+            if is_same and kept is not None:
+                files = dataclasses.replace(kept, values=dataclasses.replace(kept.values, common=common))
+            else:
+                files = module_files.read_module(path, common, self._unnumbered_order, self._evaluator)
         except errors.ConfigurationError as error:
-            self.problems.append(str(error))
+            self._problems.append(str(error))
             return kept
         if problem := (kept and files.module.problem) or self._check(shared, files):
-            self.problems.append(problem)
+            self._problems.append(problem)
             return kept
         if not is_same:
             self._touched.add(files.module.name)
         return files
-
-    def _read(
-        self,
-        path: pathlib.Path,
-        common: sources.ValuesFile,
-        unnumbered_order: int,
-        kept: module_files.ModuleFiles | None,
-    ) -> module_files.ModuleFiles:
-        if kept is not None:
-            return dataclasses.replace(kept, values=dataclasses.replace(kept.values, common=common))
-        return module_files.read_module(path, common, unnumbered_order, self._evaluator)
 
 
 class ModuleWatch:

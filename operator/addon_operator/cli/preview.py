@@ -71,7 +71,7 @@ def pod(
     from addon_operator.commands.preview import preview as app_preview
 
     volume_types = _volume_types(flags.pop(_VOLUME_TYPES))
-    request = app_preview.Request(
+    request = app_preview.PreviewRequest(
         files=files,
         presets=presets,
         objects=objects,
@@ -108,7 +108,7 @@ def _stdin() -> bytes:
     return sys.stdin.buffer.read()
 
 
-def _show(report: "app_preview.Report", output: str) -> None:
+def _show(report: "app_preview.PreviewReport", output: str) -> None:
     notes = list(report.notes)
     if output == "diff":
         # The difference itself does not tell them.

@@ -72,7 +72,7 @@ def check(
     return tables.EXIT_FINDINGS if report.failed else 0
 
 
-def _print_json(report: "values_check.Report") -> None:
+def _print_json(report: "values_check.ValuesReport") -> None:
     rows = [
         {"level": str(found.level), "subject": found.subject, "problem": found.problem}
         for found in report.findings
@@ -80,7 +80,7 @@ def _print_json(report: "values_check.Report") -> None:
     click.echo(tables.document(rows, "json"), nl=False)
 
 
-def _print_table(report: "values_check.Report") -> None:
+def _print_table(report: "values_check.ValuesReport") -> None:
     if report.findings:
         rows = [(str(found.level), found.subject, found.problem) for found in report.findings]
         click.echo(

@@ -44,7 +44,7 @@ class CheckedFile:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Report:
+class HooksReport:
     """All that was found, by place and path."""
 
     files: tuple[CheckedFile, ...]
@@ -58,7 +58,7 @@ def check(
     places: Sequence[hook_places.Place],
     hook_env: Sequence[str] = ("*",),
     environ: Mapping[str, str] = os.environ,
-) -> Report:
+) -> HooksReport:
     """Ask all hooks for their configuration, several at once; ``hook_env`` is the setting of that name."""
     with (
         tempfile.TemporaryDirectory(prefix="addon-operator-hooks-") as directory,
@@ -66,7 +66,7 @@ def check(
     ):
         inherited = hook_environment.inherited(environ, hook_env)
         offered = hook_environment.offered(inherited, pathlib.Path(directory))
-        return asyncio.run(_Check(pathlib.Path(directory), offered, starter).run(places))
+        return asyncio.run(_HooksCheck(pathlib.Path(directory), offered, starter).run(places))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class _Asked:
     errors: tuple[str, ...] = ()
 
 
-class _Check:
+class _HooksCheck:
     def __init__(
         self, directory: pathlib.Path, variables: Mapping[str, str], starter: launcher.Launcher
     ) -> None:
@@ -92,9 +92,9 @@ class _Check:
         at_once = min(_AT_MOST_AT_ONCE, _AT_ONCE_PER_CPU * (os.cpu_count() or 1))
         self._turns = asyncio.Semaphore(at_once)
 
-    async def run(self, places: Sequence[hook_places.Place]) -> Report:
+    async def run(self, places: Sequence[hook_places.Place]) -> HooksReport:
         found = await asyncio.gather(*map(self._place, places))
-        return Report(tuple(_with_queues([file for files in found for file in files])))
+        return HooksReport(tuple(_with_queues([file for files in found for file in files])))
 
     async def _place(self, place: hook_places.Place) -> list[CheckedFile]:
         try:
@@ -103,18 +103,18 @@ class _Check:
             return [CheckedFile(place.root, place.owner, errors=(str(error),))]
         asked = await asyncio.gather(*(self._ask(path) for path in _chosen(found.executables, place)))
         files = [*_read(asked, place, place.kind or _kind(asked)), *_passed_over(found, place)]
-        return [*_directory(place), *_script(place), *sorted(files, key=lambda file: file.path)]
+        wrong = (
+            [CheckedFile(place.root.parent, place.owner, errors=(place.problem,))] if place.problem else []
+        )
+        return [*wrong, *_script(place), *sorted(files, key=lambda file: file.path)]
 
     async def _ask(self, path: pathlib.Path) -> _Asked:
         async with self._turns:
             try:
                 return _Asked(path, await self._runner.config_text(path))
             except hook_config.HookConfigError as error:
-                return _Asked(path, None, tuple(map(_with_hint, error.violations)))
-
-
-def _with_hint(sentence: str) -> str:
-    return sentence + _LIBRARY_HINT if _NO_LIBRARY in sentence else sentence
+                said = (text + _LIBRARY_HINT * (_NO_LIBRARY in text) for text in error.violations)
+                return _Asked(path, None, tuple(said))
 
 
 def _silent() -> structlog.typing.FilteringBoundLogger:
@@ -132,32 +132,23 @@ def _chosen(files: Sequence[hook_files.HookFile], place: hook_places.Place) -> l
     return [place.only for file in files if file.path.absolute() == place.only.absolute()]
 
 
-def _directory(place: hook_places.Place) -> Iterator[CheckedFile]:
-    if place.problem:
-        yield CheckedFile(place.root.parent, place.owner, errors=(place.problem,))
-
-
 def _kind(asked: Sequence[_Asked]) -> hook_config.HookKind:
     """Whose hooks they are most likely: the kind with which fewer of them are wrong."""
 
     def mistakes(kind: hook_config.HookKind) -> int:
-        return sum(isinstance(_parsed(one, kind), _Mistakes) for one in asked)
+        return sum(isinstance(_parsed(one, kind), tuple) for one in asked)
 
     return min((hook_config.HookKind.MODULE, hook_config.HookKind.GLOBAL), key=mistakes)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Mistakes:
-    sentences: tuple[str, ...]
-
-
-def _parsed(asked: _Asked, kind: hook_config.HookKind) -> hook_config.HookConfig | _Mistakes:
+def _parsed(asked: _Asked, kind: hook_config.HookKind) -> hook_config.HookConfig | tuple[str, ...]:
+    """Return the configuration, or what is wrong with it, one sentence each."""
     if asked.text is None:
-        return _Mistakes(asked.errors)
+        return asked.errors
     try:
         return hook_config.parse(asked.text, kind, str(asked.path))
     except hook_config.HookConfigError as error:
-        return _Mistakes(error.violations)
+        return error.violations
 
 
 def _read(
@@ -165,8 +156,8 @@ def _read(
 ) -> Iterator[CheckedFile]:
     for one in asked:
         read = _parsed(one, kind)
-        if isinstance(read, _Mistakes):
-            yield CheckedFile(one.path, place.owner, errors=read.sentences)
+        if isinstance(read, tuple):
+            yield CheckedFile(one.path, place.owner, errors=read)
         else:
             told = tuple(warning.removeprefix(f"{one.path}: ") for warning in read.warnings)
             yield CheckedFile(
@@ -185,13 +176,13 @@ def _passed_over(found: hook_files.HookFiles, place: hook_places.Place) -> Itera
     for file, told in found.suspects:
         for path in _chosen([file], place):
             yield CheckedFile(path, place.owner, warnings=(f"it {told}",))
-    if place.only and not place.script and not _chosen([*found.executables, *_files(found)], place):
+    if (
+        place.only
+        and not place.script
+        and not _chosen([*found.executables, *(file for file, _ in found.suspects)], place)
+    ):
         told = "it is ignored: it is a data file, is hidden, or is in a directory lib or venv"
         yield CheckedFile(place.only, place.owner, warnings=(told,))
-
-
-def _files(found: hook_files.HookFiles) -> list[hook_files.HookFile]:
-    return [file for file, _ in found.suspects]
 
 
 def _script(place: hook_places.Place) -> Iterator[CheckedFile]:

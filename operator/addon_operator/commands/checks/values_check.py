@@ -36,7 +36,7 @@ class Finding:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Report:
+class ValuesReport:
     """All that was found."""
 
     findings: tuple[Finding, ...]
@@ -49,16 +49,18 @@ class Report:
         return any(finding.level is Level.ERROR for finding in self.findings)
 
 
-def check(places: values_files.Places, config: pathlib.Path | None = None, *, strict: bool = False) -> Report:
+def check(
+    places: values_files.Places, config: pathlib.Path | None = None, *, strict: bool = False
+) -> ValuesReport:
     """Look at all modules, whether they are enabled or not.
 
     ``config`` is a file in the place of the values ConfigMap; with ``strict``, what checks nothing in a
     schema is an error.
     """
-    return _Check(places, Level.ERROR if strict else Level.WARNING).run(config)
+    return _ValuesCheck(places, Level.ERROR if strict else Level.WARNING).run(config)
 
 
-class _Check:
+class _ValuesCheck:
     def __init__(self, places: values_files.Places, schema_level: Level) -> None:
         self._places = places
         self._schema_level = schema_level
@@ -66,7 +68,7 @@ class _Check:
         self._evaluator = cel_rules.CelEvaluator()
         self._seen: dict[names.ModuleName, pathlib.Path] = {}
 
-    def run(self, config: pathlib.Path | None) -> Report:
+    def run(self, config: pathlib.Path | None) -> ValuesReport:
         common: list[sources.ValuesFile] = []
         modules: list[store.ModuleValues] = []
         for directory in self._places.modules_dirs:
@@ -80,7 +82,7 @@ class _Check:
             self._take_config(made, config)
         for module in (None, *made.modules):
             self._check_values(made, module)
-        return Report(tuple(self._findings), len(self._seen))
+        return ValuesReport(tuple(self._findings), len(self._seen))
 
     def _add(self, level: Level, subject: object, problem: object) -> None:
         self._findings.append(Finding(level, str(subject), str(problem)))

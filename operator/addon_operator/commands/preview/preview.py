@@ -29,7 +29,7 @@ _NO_CLUSTER: Final = "give --presets and --objects, or --no-cluster, to preview 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class PreviewRequest:
     """What shall be previewed, and from what."""
 
     files: Sequence[str]
@@ -48,7 +48,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class PreviewReport:
     """The previews of all pods, in their order."""
 
     previews: Sequence[preview_admission.PodPreview]
@@ -59,10 +59,10 @@ class Report:
 
 
 @dataclass(frozen=True, slots=True)
-class _Given:
+class _PreviewFiles:
     """What the files hold."""
 
-    request: Request
+    request: PreviewRequest
     found: preview_pods.Found
     manifests: list[preview_files.Manifest]
     has_presets: bool
@@ -81,8 +81,8 @@ class _Given:
 
 
 async def preview(
-    request: Request, load_access: Callable[[], auth.ClusterAccess], stdin: Callable[[], bytes]
-) -> Report:
+    request: PreviewRequest, load_access: Callable[[], auth.ClusterAccess], stdin: Callable[[], bytes]
+) -> PreviewReport:
     """Preview all pods of some files.
 
     Raises :class:`.AddonOperatorError` for files that cannot be used, for a
@@ -105,7 +105,7 @@ def together(problems: Sequence[errors.ConfigurationError]) -> errors.Configurat
     return preview_files.ManifestError(f"{len(problems)} pods cannot be previewed:{lines}")
 
 
-def _read(request: Request, stdin: Callable[[], bytes]) -> _Given:
+def _read(request: PreviewRequest, stdin: Callable[[], bytes]) -> _PreviewFiles:
     if [*request.files, *request.presets, *request.objects].count(preview_files.STDIN) > 1:
         raise preview_files.ManifestError("standard input can be read once: give one - only")
     files = preview_files.read(request.files, stdin)
@@ -116,7 +116,7 @@ def _read(request: Request, stdin: Callable[[], bytes]) -> _Given:
     if presets and not _has_presets(presets):
         raise preview_files.ManifestError(f"{_listed(request.presets)}: no PodPreset is in there")
     manifests = [*files, *presets, *preview_files.read(request.objects, stdin)]
-    return _Given(request, found, manifests, bool(request.presets) or _has_presets(manifests))
+    return _PreviewFiles(request, found, manifests, bool(request.presets) or _has_presets(manifests))
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -128,7 +128,7 @@ def _has_presets(manifests: Iterable[preview_files.Manifest]) -> bool:
 
 
 def _access(
-    given: _Given, load_access: Callable[[], auth.ClusterAccess], notes: list[str]
+    given: _PreviewFiles, load_access: Callable[[], auth.ClusterAccess], notes: list[str]
 ) -> auth.ClusterAccess | None:
     try:
         return load_access()
@@ -139,7 +139,7 @@ def _access(
         return None
 
 
-async def _report(given: _Given, access: auth.ClusterAccess | None, notes: list[str]) -> Report:
+async def _report(given: _PreviewFiles, access: auth.ClusterAccess | None, notes: list[str]) -> PreviewReport:
     previews, problems = [], list[errors.ConfigurationError](given.found.problems)
     async with _cluster(access, given.request.volume_types) as cluster:
         previewer = _Previewer(given, cluster, access.namespace if access else None, notes)
@@ -152,7 +152,7 @@ async def _report(given: _Given, access: auth.ClusterAccess | None, notes: list[
                 raise errors.ConfigurationError(f"{error}; {_NO_CLUSTER}") from None
     notes += preview_objects.elsewhere(given.manifests, previewer.namespaces)
     told = dict.fromkeys([*notes, *(cluster.notes if cluster else ())])
-    return Report(previews, tuple(told), tuple(problems))
+    return PreviewReport(previews, tuple(told), tuple(problems))
 
 
 @contextlib.asynccontextmanager
@@ -171,7 +171,7 @@ class _Previewer:
 
     def __init__(
         self,
-        given: _Given,
+        given: _PreviewFiles,
         cluster: preview_cluster.ClusterObjects | None,
         context_namespace: str | None,
         notes: list[str],
@@ -182,7 +182,7 @@ class _Previewer:
         self.notes = notes
         self.namespaces: set[str] = set()
         """Those of the pods so far."""
-        self._preset_files: dict[str, preview_objects.PresetFindings] = {}
+        self._preset_files: dict[str, tuple[model.Preset, ...]] = {}
         self._object_files: dict[str, preview_objects.Objects] = {}
 
     async def preview(self, source: preview_pods.PodSource) -> preview_admission.PodPreview:
@@ -215,10 +215,10 @@ class _Previewer:
         if self.given.has_presets:
             if namespace not in self._preset_files:
                 allowed = self.given.request.volume_types
-                found = preview_objects.presets(self.given.manifests, namespace, allowed)
-                self.notes.extend(found.notes)
+                found, notes = preview_objects.presets(self.given.manifests, namespace, allowed)
+                self.notes.extend(notes)
                 self._preset_files[namespace] = found
-            return self._preset_files[namespace].presets
+            return self._preset_files[namespace]
         return await self.cluster.presets(namespace) if self.cluster else ()
 
     async def _objects(

@@ -1,10 +1,13 @@
 """What decides about a pod besides the pod itself, as a cluster has it: read once, never written."""
 
 import asyncio
+import math
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
+from addon_operator.aio import short_cache
 from addon_operator.commands.preview import preview_objects
+from addon_operator.kernel import clock
 from addon_operator.kube.client import api_errors, client, paths
 from addon_operator.podpreset import model
 
@@ -21,28 +24,25 @@ class ClusterObjects:
     def __init__(self, kube: client.KubeClient, allowed_volumes: Collection[str]) -> None:
         self._kube = kube
         self._allowed_volumes = allowed_volumes
-        self._presets: dict[str, tuple[model.Preset, ...]] = {}
-        self._services: dict[str, preview_objects.Services] = {}
-        self._texts: dict[tuple[str, model.SourceRef], Mapping[str, str] | None] = {}
+        time = clock.SystemClock()
+        self._presets = short_cache.ShortCache(self._list_presets, time, math.inf)
+        self._services = short_cache.ShortCache(self._list_services, time, math.inf)
+        self._texts = short_cache.ShortCache(self._get_contents, time, math.inf)
         self.notes: list[str] = []
         """What a person should know about the answers."""
 
     async def presets(self, namespace: str) -> tuple[model.Preset, ...]:
         """The valid presets of a namespace."""
-        if namespace not in self._presets:
-            self._presets[namespace] = await self._list_presets(namespace)
-        return self._presets[namespace]
+        return await self._presets.get(namespace)
 
     async def services(self, namespace: str) -> preview_objects.Services:
         """The Services of a namespace, by name; none when they cannot be read."""
-        if namespace not in self._services:
-            self._services[namespace] = await self._list_services(namespace)
-        return self._services[namespace]
+        return await self._services.get(namespace)
 
     async def contents(self, namespace: str, wanted: Iterable[model.SourceRef]) -> preview_objects.Contents:
         """Keys and texts of ConfigMaps and Secrets, of those that are there and may be read."""
         listed = sorted(set(wanted))
-        texts = await asyncio.gather(*(self._contents_of(namespace, source) for source in listed))
+        texts = await asyncio.gather(*(self._texts.get((namespace, source)) for source in listed))
         return {source: one for source, one in zip(listed, texts, strict=True) if one is not None}
 
     async def _list_presets(self, namespace: str) -> tuple[model.Preset, ...]:
@@ -68,13 +68,8 @@ class ClusterObjects:
             return {}
         return {one["metadata"]["name"]: one for one in stored.items}
 
-    async def _contents_of(self, namespace: str, source: model.SourceRef) -> Mapping[str, str] | None:
-        key = (namespace, source)
-        if key not in self._texts:
-            self._texts[key] = await self._get_contents(namespace, source)
-        return self._texts[key]
-
-    async def _get_contents(self, namespace: str, source: model.SourceRef) -> Mapping[str, str] | None:
+    async def _get_contents(self, wanted: tuple[str, model.SourceRef]) -> Mapping[str, str] | None:
+        namespace, source = wanted
         path = paths.of("v1", _PLURALS[source.kind], namespace=namespace, name=source.name)
         try:
             return preview_objects.texts_of_stored(source.kind, await self._kube.get(path))

@@ -26,7 +26,6 @@ Contents = Mapping[model.SourceRef, Mapping[str, str]]
 class Objects:
     """The objects that are in sight of the pods of one namespace."""
 
-    presets: tuple[model.Preset, ...] = ()
     contents: Contents = field(default_factory=dict)
     services: Services = field(default_factory=dict)
     """Services of the namespace."""
@@ -38,18 +37,13 @@ class Objects:
         return {source.name: texts for source, texts in self.contents.items() if source.kind == kind}
 
 
-@dataclass(frozen=True, slots=True)
-class PresetFindings:
-    """The presets of some manifests, and what there is to say about those that are not used."""
-
-    presets: tuple[model.Preset, ...]
-    notes: tuple[str, ...]
-
-
 def presets(
     manifests: Iterable[preview_files.Manifest], namespace: str, allowed_volumes: Collection[str]
-) -> PresetFindings:
-    """The valid presets of a namespace; a manifest without one is taken to be in it."""
+) -> tuple[tuple[model.Preset, ...], tuple[str, ...]]:
+    """Return the valid presets of a namespace, and what there is to say about those that are not used.
+
+    A manifest without a namespace counts as one of it.
+    """
     found: list[model.Preset] = []
     notes: list[str] = []
     for manifest in manifests:
@@ -63,7 +57,7 @@ def presets(
             found.append(parsed)
         else:
             notes.append(ignored(f"{manifest.document.where(manifest.path)}: {manifest.title}", reasons))
-    return PresetFindings(tuple(found), tuple(notes))
+    return tuple(found), tuple(notes)
 
 
 def ignored(subject: str, reasons: Iterable[str]) -> str:
@@ -102,7 +96,7 @@ def read(manifests: Iterable[preview_files.Manifest], namespace: str) -> Objects
             contents[_reference(manifest)] = _texts(manifest, "data")
         elif manifest.kind == "Secret":
             contents[_reference(manifest)] = _secret(manifest)
-    return Objects((), contents, _services(here), _services(masters))
+    return Objects(contents, _services(here), _services(masters))
 
 
 def _services(manifests: Iterable[preview_files.Manifest]) -> dict[str, json_types.KubernetesObject]:

@@ -87,8 +87,8 @@ async def report(
     *files: str,
     access: Callable[[], auth.ClusterAccess] = no_access,
     **options: Any,  # noqa: ANN401  # the fields of a request
-) -> preview.Report:
-    request = preview.Request(files=files, **options)
+) -> preview.PreviewReport:
+    request = preview.PreviewRequest(files=files, **options)
     return await preview.preview(request, access, no_stdin)
 
 

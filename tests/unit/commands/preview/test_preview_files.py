@@ -228,18 +228,16 @@ GOOD = "{selector: {matchLabels: {a: b}}, env: [{name: A, value: 1}]}"
     ids=["invalid", "API group", "no name"],
 )
 def test_a_preset_that_is_not_used_is_named(text: str, note: str) -> None:
-    found = preview_objects.presets(read("-", stdin=text.encode), "n", volume_types.USUAL)
-    assert found.presets == ()
-    assert len(found.notes) == 1
-    assert found.notes[0].startswith("standard input, document 1")
-    assert note in found.notes[0]
+    presets, notes = preview_objects.presets(read("-", stdin=text.encode), "n", volume_types.USUAL)
+    assert presets == ()
+    assert len(notes) == 1
+    assert notes[0].startswith("standard input, document 1")
+    assert note in notes[0]
 
 
 def test_a_preset_of_a_namespace_without_pods_is_named() -> None:
     manifests = read("-", stdin=preset(GOOD, name="name: p, namespace: other").encode)
-    assert preview_objects.presets(manifests, "n", volume_types.USUAL) == preview_objects.PresetFindings(
-        (), ()
-    )
+    assert preview_objects.presets(manifests, "n", volume_types.USUAL) == ((), ())
     (note,) = preview_objects.elsewhere(manifests, {"n", "m"})
     assert "PodPreset p is in namespace other and does not apply to any of the pods" in note
     assert list(preview_objects.elsewhere(manifests, {"n", "other"})) == []
@@ -282,6 +280,6 @@ def test_a_claim_template_that_is_none_is_named(wrong: str, message: str) -> Non
 
 
 def test_a_valid_preset_is_found() -> None:
-    found = preview_objects.presets(read("-", stdin=preset(GOOD).encode), "n", volume_types.USUAL)
-    assert [one.name for one in found.presets] == ["p"]
-    assert found.notes == ()
+    presets, notes = preview_objects.presets(read("-", stdin=preset(GOOD).encode), "n", volume_types.USUAL)
+    assert [one.name for one in presets] == ["p"]
+    assert notes == ()

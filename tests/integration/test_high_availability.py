@@ -281,7 +281,7 @@ def _pod() -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
-def _is_injected(answer: api.Response) -> bool:
+def _is_injected(answer: api.ApiAnswer) -> bool:
     return answer.is_success and bool(json.loads(answer.text)["spec"]["containers"][0].get("env"))
 
 

@@ -62,7 +62,7 @@ class DebugApi:
         return self._inspected
 
     def global_list(self) -> object:
-        """Names of all global hooks, and which of their bindings wait."""
+        """Return names of all global hooks, and which of their bindings wait."""
         views = self._now.views
         return {
             "globalHooks": [hook.name for hook in views.global_hooks],
@@ -70,19 +70,19 @@ class DebugApi:
         }
 
     async def values(self, module: str | None, *, with_global: bool, show_sensitive: bool) -> object:
-        """The values of a module, or global ones; ``with_global`` puts both under their keys."""
+        """Return the values of a module, or global ones; ``with_global`` puts both under their keys."""
         return await self._sections(
             module, lambda part: part.present, with_global=with_global, show_sensitive=show_sensitive
         )
 
     async def config(self, module: str | None, *, with_global: bool, show_sensitive: bool) -> object:
-        """What the ConfigMap says of a module, or of global values."""
+        """Return what the ConfigMap says of a module, or of global values."""
         return await self._sections(
             module, lambda part: part.config, with_global=with_global, show_sensitive=show_sensitive
         )
 
     async def patches(self, module: str | None, *, show_sensitive: bool) -> object:
-        """The accumulated operations of a module's hooks, or of the global hooks."""
+        """Return the accumulated operations of a module's hooks, or of the global hooks."""
         name = None if module is None else self._module(module).name
         operations = self._now.values.patches(name)
         if show_sensitive:
@@ -96,13 +96,13 @@ class DebugApi:
         return {hook.name: self._snapshots_of(hook, show_sensitive=show_sensitive) for hook in hooks}
 
     def modules(self) -> object:
-        """All modules."""
+        """Return all modules."""
         now = self._now
         rows = [{**row, "sharedObjects": _shared(now.monitor, row["name"])} for row in now.views.modules()]
         return {"enabledModules": sorted(now.views.enabled), "modules": rows}
 
     def module(self, module: str) -> object:
-        """One module with its hooks, its release and what is to know of that one's objects."""
+        """Return one module with its hooks, its release and what is to know of that one's objects."""
         now, name = self._now, self._module(module).name
         hooks = now.views.told_hooks_of(name)
         return {
@@ -120,22 +120,22 @@ class DebugApi:
         return {name: _watched(now.monitor, name) for name in now.views.enabled}
 
     async def render(self, module: str, *, diff: bool, show_sensitive: bool) -> str:
-        """The manifest of a module, or how it differs from the cluster."""
+        """Return the manifest of a module, or how it differs from the cluster."""
         found = self._module(module)
         renderer = self._now.renderer
         return await (renderer.diff if diff else renderer.render)(found, show_sensitive=show_sensitive)
 
     def main_queue(self) -> introspection.QueueRow:
-        """The ``main`` queue."""
+        """Return the ``main`` queue."""
         return self._now.views.main_queue()
 
     def queues(self, *, show_empty: bool) -> introspection.QueueList:
-        """All queues; of empty ones only their number unless they are wanted."""
+        """Return all queues; of empty ones only their number unless they are wanted."""
         found = self._now.views.queues()
         return found if show_empty else {**found, "empty": []}
 
     def parameters(self) -> list[runtime_config.ParameterRow]:
-        """All parameters that can be changed now."""
+        """Return all parameters that can be changed now."""
         return self._runtime.rows()
 
     def set_parameter(self, name: str, value: str, duration: str = "") -> runtime_config.ParameterRow:

@@ -42,7 +42,7 @@ class DebugClient:
         self._timeout = timeout
 
     def get(self, path: str, query: Mapping[str, str] | None = None) -> Any:  # noqa: ANN401  # JSON
-        """The document at a path that ends in ``.json``.
+        """Return the document at a path that ends in ``.json``.
 
         Raises :class:`DebugClientError`.
         """
@@ -50,7 +50,7 @@ class DebugClient:
         return self._decoded(text)
 
     def get_text(self, path: str, query: Mapping[str, str] | None = None) -> str:
-        """The text at a path, whatever it is; raises :class:`DebugClientError`."""
+        """Return the text at a path, whatever it is; raises :class:`DebugClientError`."""
         target = f"{path}?{urllib.parse.urlencode(query)}" if query else path
         return self._request("GET", target, None)
 

@@ -19,12 +19,12 @@ Object = Mapping[str, Any]
 
 
 def is_secret_kind(name: str) -> bool:
-    """Whether a binding's ``kind`` (or plural) means Secrets."""
+    """Return whether a binding's ``kind`` (or plural) means Secrets."""
     return name.lower() in ("secret", "secrets")
 
 
 def without_secret_data(found: Object) -> json_types.JsonObject:
-    """A copy of the object with what a Secret holds hidden; in a list, of its items."""
+    """Return a copy of the object with what a Secret holds hidden; in a list, of its items."""
     if isinstance(found.get("items"), list):
         items = [without_secret_data(item) if isinstance(item, dict) else item for item in found["items"]]
         return {**found, "items": items}

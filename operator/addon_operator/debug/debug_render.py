@@ -42,7 +42,7 @@ class Renderer:
         self._namespace = namespace
 
     async def render(self, module: model.Module, *, show_sensitive: bool) -> str:
-        """The manifest of the module's chart; empty if it has none.
+        """Return the manifest of the module's chart; empty if it has none.
 
         Raises what :meth:`.ReleaseManager.render` raises.
         """
@@ -50,7 +50,7 @@ class Renderer:
         return manifest if show_sensitive else await asyncio.to_thread(self._masked, module.name, manifest)
 
     async def diff(self, module: model.Module, *, show_sensitive: bool) -> str:
-        """How the cluster's objects would change if the manifest were applied, as a unified diff.
+        """Return how the cluster's objects would change if the manifest were applied, as a unified diff.
 
         The API server is asked with a dry run of a server-side apply. Helm's hooks are left out.
 

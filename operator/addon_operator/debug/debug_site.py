@@ -86,7 +86,7 @@ async def _listening(path: pathlib.Path, site: web.Application) -> AsyncIterator
 def application(
     api: debug_api.DebugApi, log: Logger, is_refused: Callable[[int], bool] = lambda _: False
 ) -> web.Application:
-    """The routes."""
+    """Return the routes."""
     app = web.Application(middlewares=[_errors_as_sentences(log), _not_for_all(is_refused)])
     for path, answer in _documents(api).items():
         app.router.add_get(path + _FORMAT, functools.partial(_answer, answer))
@@ -102,7 +102,7 @@ def _nobody(_: int) -> bool:
 
 
 def _documents(api: debug_api.DebugApi) -> dict[str, Callable[[web.Request], Awaitable[object] | object]]:
-    """Paths without the format, and what answers them."""
+    """Return paths without the format, and what answers them."""
     of_a_section: dict[str, Callable[[web.Request], Awaitable[object]]] = {
         "values": lambda request: api.values(_module(request), **_with_global(request), **_shown(request)),
         "config": lambda request: api.config(_module(request), **_with_global(request), **_shown(request)),
@@ -227,7 +227,7 @@ def _not_for_all(is_refused: Callable[[int], bool]) -> Any:  # noqa: ANN401  # a
 
 
 def _peer(request: web.Request) -> int:
-    """The process that connected, as the kernel took it down; 0 if it cannot be seen from here."""
+    """Return the process that connected, as the kernel took it down; 0 if it cannot be seen from here."""
     if request.transport is None:
         return 0
     connection = request.transport.get_extra_info("socket")

@@ -66,7 +66,7 @@ class RuntimeConfig:
         self._expiry: _Expiry | None = None
 
     def rows(self) -> list[ParameterRow]:
-        """All parameters."""
+        """Return all parameters."""
         expires = None
         if self._expiry is not None:
             expires = round(max(0.0, self._expiry.at - self._clock.monotonic()), 3)

@@ -16,7 +16,7 @@ REQUEST_TIMEOUT: Final = 10.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Response:
+class ApiAnswer:
     """What the API server answered."""
 
     status: int
@@ -30,7 +30,7 @@ class Response:
         return 200 <= self.status < 300
 
     def document(self) -> json_types.JsonObject:
-        """The body as an object of the Kubernetes API; empty when it is none."""
+        """Return the body as an object of the Kubernetes API; empty when it is none."""
         try:
             decoded = json.loads(self.text)
         except ValueError:
@@ -48,15 +48,15 @@ class ApiClient:
         file = certificates.file_of(certificates.ADMIN_USER)
         self._tls.load_cert_chain(where.certificate(file), where.key(file))
 
-    def request(self, method: str, path: str, body: json_types.JsonObject | None = None) -> Response:
+    def request(self, method: str, path: str, body: json_types.JsonObject | None = None) -> ApiAnswer:
         """Send a request; an API server that is not there is an answer too, with status 0."""
         connection = http.client.HTTPSConnection(self._address, timeout=self._timeout, context=self._tls)
         content = None if body is None else json.dumps(body)
         try:
             connection.request(method, path, content, {"Content-Type": "application/json"})
             answer = connection.getresponse()
-            return Response(answer.status, answer.read().decode("utf-8", errors="replace"))
+            return ApiAnswer(answer.status, answer.read().decode("utf-8", errors="replace"))
         except (OSError, http.client.HTTPException) as error:
-            return Response(0, str(error))
+            return ApiAnswer(0, str(error))
         finally:
             connection.close()

@@ -106,7 +106,7 @@ class ClusterManager:
         return True
 
     def get(self, name: layout.ClusterName) -> handle.DevCluster:
-        """A cluster that runs.
+        """Return a cluster that runs.
 
         Raises :class:`.DevClusterError` when it does not.
         """

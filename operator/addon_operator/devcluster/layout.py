@@ -51,15 +51,15 @@ class Layout:
         """Links to the binaries that fit this cluster; for ``PATH`` and ``KUBEBUILDER_ASSETS``."""
 
     def log(self, component: str) -> pathlib.Path:
-        """The log of a component."""
+        """Return the log of a component."""
         return self.logs / f"{component}.log"
 
     def certificate(self, file: str) -> pathlib.Path:
-        """A certificate of the directory ``pki``."""
+        """Return a certificate of the directory ``pki``."""
         return self.pki / f"{file}.crt"
 
     def key(self, file: str) -> pathlib.Path:
-        """A private key of the directory ``pki``."""
+        """Return a private key of the directory ``pki``."""
         return self.pki / f"{file}.key"
 
     def make(self) -> None:

@@ -32,7 +32,7 @@ class Locations:
 
 
 def locate(environ: Mapping[str, str]) -> Locations:
-    """The directories that the environment asks for; none is created.
+    """Return the directories that the environment asks for; none is created.
 
     Raises :class:`.PinsError` when neither the package nor a checkout has
     pins.

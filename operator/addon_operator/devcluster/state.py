@@ -36,7 +36,7 @@ class ClusterState:
     """Raised when an older version would misread what is written."""
 
     def with_component(self, name: str, component: StartedProgram) -> "ClusterState":
-        """The same with that program started."""
+        """Return the same with that program started."""
         return dataclasses.replace(self, components={**self.components, name: component})
 
 

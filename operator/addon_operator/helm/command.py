@@ -146,7 +146,7 @@ def _target_flags(target: HelmTarget) -> list[str]:
 
 
 def _explained(call: Call, verb: str, result: children.ChildResult) -> tuple[helm_errors.HelmError, str]:
-    """The error, and what only the log may show of it."""
+    """Return the error, and what only the log may show of it."""
     said = messages.explanation(result.stderr.decode(errors="replace"), result.exit_code)
     chart = str(call.chart) if call.chart is not None else "CHART"
     advice = messages.advice(said.text, chart)
@@ -159,7 +159,7 @@ def _explained(call: Call, verb: str, result: children.ChildResult) -> tuple[hel
 
 
 def _without_values_of_chart(call: Call, text: str) -> str:
-    """What a chart says itself, by ``fail`` or ``required``, may be made of any of its values."""
+    """Hide the values in what a chart says itself, by ``fail`` or ``required``."""
     head, mark, rest = text.partition(messages.WORDS_OF_THE_CHART)
     if not mark:
         return text

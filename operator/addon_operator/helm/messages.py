@@ -98,7 +98,7 @@ def explanation(stderr: str, exit_code: int) -> Explanation:
 
 
 def _on_one_line(text: str) -> str:
-    """The lines behind each other, each once; of a long text head and end."""
+    """Put the lines behind each other, each once; of a long text head and end."""
     lines = dict.fromkeys(" ".join(line.split()) for line in text.splitlines())
     shown = " ".join(filter(None, lines))
     if len(shown) <= _SHOWN_HEAD + _SHOWN_END:
@@ -107,7 +107,7 @@ def _on_one_line(text: str) -> str:
 
 
 def unchangeable(description: str) -> frozenset[ObjectName]:
-    """The objects that Helm could not change, by its error, because fields of them never change."""
+    """Return the objects that Helm could not change, by its error, because fields of them never change."""
     starts = list(_CHANGE.finditer(description))
     ends = [later.start() for later in starts[1:]]
     return frozenset(
@@ -118,7 +118,7 @@ def unchangeable(description: str) -> frozenset[ObjectName]:
 
 
 def is_foreign(text: str) -> bool:
-    """Whether Helm refuses to make an object its own that exists already."""
+    """Return whether Helm refuses to make an object its own that exists already."""
     return _FOREIGN in text
 
 

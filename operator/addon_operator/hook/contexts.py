@@ -102,7 +102,7 @@ class Context(Entry):
 
 
 def merged_snapshots(contexts: Iterable[Context]) -> Snapshots:
-    """All snapshots of a run: those of one name are the same in all of its contexts."""
+    """Merge the snapshots of a run: those of one name are the same in all of its contexts."""
     return Snapshots({name: listed for context in contexts for name, listed in context.snapshots.items()})
 
 

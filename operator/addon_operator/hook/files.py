@@ -15,7 +15,7 @@ _MEMORY: Final = "/dev/shm/"  # noqa: S108 - a place of files like any other, wh
 
 
 def read_json(variable: str, environ: Mapping[str, str]) -> Any:  # noqa: ANN401 - the caller knows the shape
-    """What the file that ``variable`` names holds.
+    """Return what the file that ``variable`` names holds.
 
     Raises :class:`.HookError` when there is none, or it cannot be read.
     """

@@ -11,7 +11,7 @@ Tokens: TypeAlias = tuple[str, ...]
 
 
 def tokens(path: Path) -> Tokens:
-    """The keys of a path.
+    """Return the keys of a path.
 
     Raises :class:`.HookError` for a path without a key, or an empty one between dots.
     """
@@ -31,12 +31,12 @@ def tokens(path: Path) -> Tokens:
 
 
 def pointer(keys: Tokens) -> str:
-    """The keys as a JSON pointer."""
+    """Return the keys as a JSON pointer."""
     return "".join(f"/{key.replace('~', '~0').replace('/', '~1')}" for key in keys)
 
 
 def shown(keys: Tokens) -> str:
-    """The keys for a message."""
+    """Return the keys for a message."""
     return ".".join(keys)
 
 

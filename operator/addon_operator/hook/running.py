@@ -79,7 +79,7 @@ class Run:
         }
 
     def outputs_of_failure(self) -> dict[str, str]:
-        """What the operator takes even from a hook that failed: patches of ``status`` that say so."""
+        """Return what the operator takes even from a hook that failed: patches of ``status`` that say so."""
         wanted = [operation for operation in self.kubernetes.operations if operation.get("ignoreHookError")]
         return {"KUBERNETES_PATCH_PATH": _stream(wanted)}
 
@@ -140,7 +140,7 @@ def _told(error: Exception) -> str:
 
 
 def _place(trace: TracebackType | None, main: Main) -> str:
-    """The last line of the hook's own file on the way to the error."""
+    """Return the last line of the hook's own file on the way to the error."""
     own = getattr(getattr(main, "__code__", None), "co_filename", None)
     line = 0
     while trace is not None:

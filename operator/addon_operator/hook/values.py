@@ -12,7 +12,7 @@ _KINDS: Final = {dict: "a mapping", list: "a list", str: "a text", bool: "true o
 
 
 def json_copy(value: Any, where: str) -> JsonValue:  # noqa: ANN401 - whatever the author took for JSON
-    """A copy of ``value`` as JSON has it.
+    """Return a copy of ``value`` as JSON has it.
 
     Raises :class:`.HookError`, which begins with ``where``, for what JSON does not have.
     """
@@ -35,7 +35,7 @@ class Values:
         self.patch: list[JsonObject] = [] if patch is None else patch
 
     def __getitem__(self, path: paths.Path) -> Any:  # noqa: ANN401 - the author knows what is there
-        """The value at ``path``; raises :class:`.MissingError` if there is none."""
+        """Return the value at ``path``; raises :class:`.MissingError` if there is none."""
         keys = paths.tokens(path)
         found: JsonValue = self._document
         for key in keys:
@@ -47,14 +47,14 @@ class Values:
         return copy.deepcopy(found)
 
     def get(self, path: paths.Path, default: Any = None) -> Any:  # noqa: ANN401 - as above
-        """The value at ``path``, or ``default`` if there is none."""
+        """Return the value at ``path``, or ``default`` if there is none."""
         try:
             return self[path]
         except failures.MissingError:
             return default
 
     def __contains__(self, path: paths.Path) -> bool:
-        """Whether there is a value at ``path``, be it ``None``."""
+        """Return whether there is a value at ``path``, be it ``None``."""
         try:
             self[path]
         except failures.MissingError:
@@ -110,7 +110,7 @@ class Values:
         return found
 
     def _deepest(self, keys: paths.Tokens) -> tuple[JsonValue, int]:
-        """The last container that is there on the way to ``keys``, and how many keys lead to it."""
+        """Return the last container that is there on the way to ``keys``, and how many keys lead to it."""
         if len(keys) > 1:
             # A section always exists for the operator, even an empty one that the file does not show.
             self._document.setdefault(keys[0], {})

@@ -88,7 +88,7 @@ class OperatorStatus:
         return _first(self._vital)
 
     def unready_reason(self) -> str | None:
-        """Why the operator is not ready, or ``None``."""
+        """Return why the operator is not ready, or ``None``."""
         if self._stopping:
             return "the operator is stopping"
         if self._only_admits:
@@ -103,7 +103,7 @@ class OperatorStatus:
         return "the first converge is not done" + (f": {waiting}" if waiting else "")
 
     def absent_reason(self) -> str:
-        """What this replica does as long as it has no engine, and whom to ask instead."""
+        """Return what this replica does as long as it has no engine, and whom to ask instead."""
         if self._stopping:
             return "the operator is stopping"
         if self._only_admits:
@@ -115,13 +115,13 @@ class OperatorStatus:
         return "this replica stands by and nobody leads yet; ask again in a moment"
 
     def admission_unready_reason(self) -> str | None:
-        """Why pods cannot be admitted now, or ``None``, regardless of the first converge."""
+        """Return why pods cannot be admitted now, or ``None``, regardless of the first converge."""
         if self._stopping:
             return "the operator is stopping"
         return _first(self._conditions) if self._admits else "the operator is starting"
 
     def page(self) -> str:
-        """The status page."""
+        """Return the status page."""
         is_ready = self.unready_reason() is None
         state, _ = self.converge()
         if self._views is None:
@@ -130,7 +130,7 @@ class OperatorStatus:
         return status_page.render(found)
 
     def converge(self) -> tuple[str, int]:
-        """The original's word for the state of the converge, and the number of tasks that remain.
+        """Return the original's word for the state of the converge, and the number of tasks that remain.
 
         A replica that stands by says so instead, and who leads.
         """

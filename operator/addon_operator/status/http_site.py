@@ -81,7 +81,7 @@ async def serving(
 
 
 def application(registry: metrics.Metrics, status: health.OperatorStatus) -> web.Application:
-    """The routes."""
+    """Return the routes."""
     handlers = _SiteHandlers(registry, status)
     app = web.Application()
     app.router.add_get("/metrics", handlers.metrics)
@@ -95,7 +95,7 @@ def application(registry: metrics.Metrics, status: health.OperatorStatus) -> web
 
 
 def endpoints(app: web.Application) -> str:
-    """One line for each path that an application answers, with its method."""
+    """Return one line for each path that an application answers, with its method."""
     found = {
         f"{route.method} {route.resource.canonical}"
         for route in app.router.routes()
@@ -112,7 +112,7 @@ class _Renders:
         self._running: dict[metrics.Form, asyncio.Task[metrics.Exposition]] = {}
 
     async def get(self, form: metrics.Form) -> metrics.Exposition:
-        """The document of the render that is under way, or of a new one."""
+        """Return the document of the render that is under way, or of a new one."""
         running = self._running.get(form)
         if running is None:
             running = asyncio.create_task(asyncio.to_thread(self._registry.render, form))

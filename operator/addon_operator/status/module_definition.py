@@ -64,7 +64,7 @@ class ModuleDefinition:
             await crds.apply_own(self._kube, own_manifests.MODULES)
 
     async def _is_without_namespaces(self) -> bool:
-        """Whether Modules are served as objects of the cluster, which everybody may ask."""
+        """Return whether Modules are served as objects of the cluster, which everybody may ask."""
         try:
             document = await self._kube.get(_KIND_PATH)
         except api_errors.ApiError:

@@ -88,12 +88,12 @@ def _hooks(module: state.ModuleState, stored: Stored) -> list[str]:
 
 
 def _left_by_another(module: state.ModuleState, stored: Stored, key: str) -> Any:  # noqa: ANN401 - JSON
-    """What an operator before this one told, until this one knows; nothing of a disabled module."""
+    """Return what an operator before this one wrote, until this one knows; nothing of a disabled module."""
     return None if module.status is _Status.DISABLED else stored.get(key)
 
 
 def is_stored(wanted: ModuleStatusDocument, stored: Stored) -> bool:
-    """Whether the cluster has this status already; conditions of others do not count."""
+    """Return whether the cluster has this status already; conditions of others do not count."""
     ours = [each for each in stored.get("conditions") or () if each.get("type") in _TYPES]
     by_type = {each["type"]: each for each in ours}
     return by_type == {each["type"]: each for each in wanted["conditions"]} and all(
@@ -105,7 +105,7 @@ _COMPARED: Final = tuple(key for key in ModuleStatusDocument.__annotations__ if 
 
 
 def one_line(text: str, longest: int) -> str:
-    """The text without line breaks, cut to a length; what cannot be written in UTF-8 is replaced."""
+    """Return the text without line breaks, cut to a length; what cannot be written in UTF-8 is replaced."""
     flat = " ".join(text.encode("utf-8", "replace").decode().split())
     return flat if len(flat) <= longest else flat[: longest - 1] + "…"
 
@@ -248,7 +248,7 @@ _PHASES: Final = {
 
 
 def stored_moment(stored: Stored) -> Moment | None:
-    """The phase that the cluster tells of, as an operator before this one left it."""
+    """Return the phase that the cluster tells of, as an operator before this one left it."""
     conditions = {each.get("type"): each for each in stored.get("conditions") or ()}
     if not conditions:
         return None
@@ -265,7 +265,7 @@ def stored_moment(stored: Stored) -> Moment | None:
 
 
 def notices(before: Moment | None, moments: Sequence[Moment]) -> tuple[list[Notice], Moment | None]:
-    """The Events that tell of these moments, and the phase at their end."""
+    """Return the Events that tell of these moments, and the phase at their end."""
     told: list[Notice] = []
     for each in moments:
         if before is not None and each.phase is ModulePhase.ENABLED and before.phase not in _BEGINNINGS:

@@ -148,7 +148,7 @@ class ModuleStatusWriter:
             self._trouble.warn(f"the CustomResourceDefinition of Modules was not applied: {error}")
 
     async def _served(self) -> client.ObjectList:
-        """All objects as soon as the definition is served; raises ``NotFound`` if it never is."""
+        """Return all objects as soon as the definition is served; raises ``NotFound`` if it never is."""
         for _ in range(_SERVED_ATTEMPTS):
             with contextlib.suppress(api_errors.NotFound):
                 return await self._list()

@@ -28,7 +28,7 @@ SharedOf: TypeAlias = Callable[[names.ModuleName], SharedObjects]
 
 
 def nothing_shared(_: names.ModuleName) -> SharedObjects:
-    """What modules share as long as nobody knows their objects."""
+    """Return what modules share as long as nobody knows their objects."""
     return {}
 
 
@@ -50,7 +50,7 @@ class Overview:
 def overview(
     state: str, views: introspection.Introspection, shared_of: SharedOf = nothing_shared, *, is_ready: bool
 ) -> Overview:
-    """An overview of a running engine."""
+    """Return an overview of a running engine."""
     listed = views.queues()
     queues = [*listed["active"], *listed["empty"]]
     modules = views.modules()
@@ -59,7 +59,7 @@ def overview(
 
 
 def render(shown: Overview) -> str:
-    """The page."""
+    """Return the page."""
     readiness = "ready" if shown.is_ready else "not ready"
     links = " · ".join(f'<a href="{link}">{link}</a>' for link in _LINKS)
     return (

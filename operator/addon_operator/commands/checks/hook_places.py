@@ -53,7 +53,7 @@ class Configured:
     """The variables that hooks inherit."""
 
     def places(self) -> Iterator[Place]:
-        """All directories of hooks.
+        """Yield all directories of hooks.
 
         Raises a :class:`.ConfigurationError` for one that does not exist.
         """
@@ -86,7 +86,7 @@ class Configured:
         return list(self._of_several(path)) if known is None else [known]
 
     def _of_owner(self, path: pathlib.Path) -> Place | None:
-        """The place of a directory that belongs to one module, or to global hooks."""
+        """Return the place of a directory that belongs to one module, or to global hooks."""
         if self._is_global(path):
             return _of_global(path)
         if path.absolute().name == hook_files.HOOKS_DIRECTORY:
@@ -97,7 +97,7 @@ class Configured:
         return self._of_root(root) if root.is_dir() else None
 
     def _of_several(self, path: pathlib.Path) -> Iterator[Place]:
-        """The places in a directory of modules, or one with hooks and nothing else."""
+        """Yield the places in a directory of modules, or one with hooks and nothing else."""
         if path.resolve() in map(pathlib.Path.resolve, self.modules_dirs) or _holds_modules(path):
             yield from _of_modules(path)
         else:
@@ -112,7 +112,7 @@ class Configured:
         return dataclasses.replace(place, script=None, only=path)
 
     def _of_root(self, root: pathlib.Path) -> Place:
-        """The place of a directory called ``hooks``."""
+        """Return the place of a directory called ``hooks``."""
         above = root.absolute().parent
         if self._is_global(above):
             return Place(root, names.GLOBAL_KEY, hook_config.HookKind.GLOBAL)
@@ -125,7 +125,7 @@ class Configured:
 
 
 def configured(flags: Mapping[str, str | None], environ: Mapping[str, str] = os.environ) -> Configured:
-    """The directories by flags, variables and defaults, as for ``start``; no other setting is needed.
+    """Return the directories by flags, variables and defaults, as for ``start``; no other setting is needed.
 
     Raises :class:`.SettingsError`.
     """
@@ -162,6 +162,6 @@ def _holds_modules(path: pathlib.Path) -> bool:
 
 
 def is_module(path: pathlib.Path) -> bool:
-    """Whether a directory looks like a module; one with hooks only must have a number to be sure."""
+    """Return whether a directory looks like a module; one with hooks only must have a number to be sure."""
     parts = _PARTS if _NUMBERED.match(path.absolute().name) else _OF_MODULES
     return any((path / part).exists() for part in parts)

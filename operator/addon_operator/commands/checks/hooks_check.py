@@ -50,7 +50,7 @@ class HooksReport:
     files: tuple[CheckedFile, ...]
 
     def failed(self, *, strict: bool) -> bool:
-        """Whether there is an error, or a warning when these count as such."""
+        """Return whether there is an error, or a warning when these count as such."""
         return any(file.errors or (strict and file.warnings) for file in self.files)
 
 
@@ -118,7 +118,7 @@ class _HooksCheck:
 
 
 def _silent() -> structlog.typing.FilteringBoundLogger:
-    """What hooks write beside their configuration is in their errors."""
+    """Drop what hooks write beside their configuration: it is in their errors."""
     logger: structlog.typing.FilteringBoundLogger = structlog.wrap_logger(
         None, wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL)
     )
@@ -126,7 +126,7 @@ def _silent() -> structlog.typing.FilteringBoundLogger:
 
 
 def _chosen(files: Sequence[hook_files.HookFile], place: hook_places.Place) -> list[pathlib.Path]:
-    """The files that matter, as they were named if one was."""
+    """Return the files that matter, as they were named if one was."""
     if place.only is None:
         return [file.path for file in files]
     return [place.only for file in files if file.path.absolute() == place.only.absolute()]
@@ -186,7 +186,7 @@ def _passed_over(found: hook_files.HookFiles, place: hook_places.Place) -> Itera
 
 
 def _script(place: hook_places.Place) -> Iterator[CheckedFile]:
-    """The ``enabled`` script, which cannot be run: what it says depends on values."""
+    """Yield the ``enabled`` script, which cannot be run: what it says depends on values."""
     path = place.script
     if path is None:
         return
@@ -201,7 +201,7 @@ def _script(place: hook_places.Place) -> Iterator[CheckedFile]:
 
 
 def _with_queues(files: Sequence[CheckedFile]) -> Iterator[CheckedFile]:
-    """The files with warnings of names of queues that look like the same and are not."""
+    """Yield the files with warnings of names of queues that look like the same and are not."""
     uses = collections.Counter(bound.queue for file in files for bound in file.bindings)
     uses[bindings.MAIN_QUEUE] += 1
     usual: dict[str, str] = {}

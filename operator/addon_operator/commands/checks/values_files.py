@@ -25,7 +25,7 @@ class Places:
     unnumbered_module_order: int
 
     def load(self) -> module_files.LoadedModules:
-        """All files.
+        """Return all files.
 
         Raises a :class:`.ConfigurationError` for whatever is wrong with them.
         """
@@ -33,7 +33,7 @@ class Places:
 
 
 def places(flags: Mapping[str, str | None], environ: Mapping[str, str] = os.environ) -> Places:
-    """The places by flags, variables and defaults, as for ``start``; no other setting is needed.
+    """Return the places by flags, variables and defaults, as for ``start``; no other setting is needed.
 
     Raises :class:`.SettingsError`.
     """
@@ -42,7 +42,7 @@ def places(flags: Mapping[str, str | None], environ: Mapping[str, str] = os.envi
 
 
 def flags_below(directory: str, global_hooks: str | None) -> dict[str, str | None]:
-    """The flags for a directory of modules, or for one with ``modules/`` and ``global-hooks/`` in it.
+    """Return the flags for a directory of modules, or for one with ``modules/`` and ``global-hooks/`` in it.
 
     ``global_hooks`` is what the user named, which wins.
     """
@@ -102,7 +102,7 @@ class Leaf:
 
 
 def leaves(made: store.ValuesStore, module: names.ModuleName | None) -> list[Leaf]:
-    """All values that a module (``None``: a global hook) would see, without what is sensitive."""
+    """Return all values that a module (``None``: a global hook) would see, without what is sensitive."""
     shown = made.masked_values(module)
     found = []
     for part in (None, module) if module is not None else (None,):

@@ -97,7 +97,7 @@ class PlanReport:
 
 
 def without_release(module: model.Module, made: plan.ConvergePlan, maintenance: str) -> ReleaseReport | None:
-    """The report on a module whose release need not be looked at; ``None`` if it has to be."""
+    """Return the report on a module whose release need not be looked at; ``None`` if it has to be."""
     if module.name in made.deletes:
         return ReleaseReport(PlanStep.DELETE, "the module is disabled and has a release")
     if module.name not in made.enabled:
@@ -112,7 +112,7 @@ def without_release(module: model.Module, made: plan.ConvergePlan, maintenance: 
 
 
 def purges(observed: plan.Observed, made: plan.ConvergePlan) -> tuple[Purge, ...]:
-    """The purges of a plan with their reasons."""
+    """Return the purges of a plan with their reasons."""
     return tuple(Purge(name, plan.purge_reason(observed, name)) for name in made.purges)
 
 

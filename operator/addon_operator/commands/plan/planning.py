@@ -192,7 +192,7 @@ class _Planner:
         return plan_report.ReleaseReport(step, reason, made.revision, made.recoveries, made.changes)
 
     def _definitions(self) -> list[pathlib.Path]:
-        """Where modules bring definitions of kinds, in the charts within their charts, too."""
+        """Return where modules bring definitions of kinds, in the charts within their charts, too."""
         roots = [module.path for module in self._modules.values()]
         return [root / "crds" for root in roots] + [
             path for root in roots for path in (root / "charts").glob("**/crds")
@@ -209,7 +209,7 @@ class _Planner:
                 yield f"modules {' and '.join(sorted(owners))} both have {resource}; take it out of one chart"
 
     async def _absent(self, module: model.Module) -> tuple[str, ...]:
-        """What is gone of a release that is as it should be otherwise: healing restores it."""
+        """Find what is gone of a release that is as it should be otherwise: healing restores it."""
         deployed = await self._manager.deployed(module.name)
         self._have(module, manifests.resources(deployed.manifest if deployed else ""))
         return await self._cluster.absent(deployed.manifest if deployed else "")

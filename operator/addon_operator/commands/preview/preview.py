@@ -98,7 +98,7 @@ async def preview(
 
 
 def together(problems: Sequence[errors.ConfigurationError]) -> errors.ConfigurationError:
-    """One error about all pods that cannot be previewed."""
+    """Make one error of all pods that cannot be previewed."""
     if len(problems) == 1:
         return problems[0]
     lines = "".join(f"\n  {problem}" for problem in problems)

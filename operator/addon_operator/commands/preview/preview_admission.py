@@ -65,7 +65,7 @@ def admit(
 def sources_of(
     pod: json_types.KubernetesObject, presets: Collection[model.Preset]
 ) -> frozenset[model.SourceRef]:
-    """All ConfigMaps and Secrets from which the pod, or a preset for it, takes variables."""
+    """Return all ConfigMaps and Secrets from which the pod, or a preset for it, takes variables."""
     found: set[model.SourceRef] = set()
     for container in env_sources.containers(pod):
         found.update(_named(container.get("env") or (), container.get("envFrom") or ()))

@@ -32,15 +32,15 @@ class ClusterObjects:
         """What a person should know about the answers."""
 
     async def presets(self, namespace: str) -> tuple[model.Preset, ...]:
-        """The valid presets of a namespace."""
+        """Return the valid presets of a namespace."""
         return await self._presets.get(namespace)
 
     async def services(self, namespace: str) -> preview_objects.Services:
-        """The Services of a namespace, by name; none when they cannot be read."""
+        """Return the Services of a namespace, by name; none when they cannot be read."""
         return await self._services.get(namespace)
 
     async def contents(self, namespace: str, wanted: Iterable[model.SourceRef]) -> preview_objects.Contents:
-        """Keys and texts of ConfigMaps and Secrets, of those that are there and may be read."""
+        """Return keys and texts of ConfigMaps and Secrets, of those that are there and may be read."""
         listed = sorted(set(wanted))
         texts = await asyncio.gather(*(self._texts.get((namespace, source)) for source in listed))
         return {source: one for source, one in zip(listed, texts, strict=True) if one is not None}

@@ -52,7 +52,7 @@ class Manifest:
         return f"{self.kind} {self.name}".rstrip()
 
     def error(self, problem: str, path: yaml_reading.Path = ()) -> ManifestError:
-        """An error about a field; ``problem`` is a sentence, or ``<path of a field>: <sentence>``.
+        """Return an error about a field; ``problem`` is a sentence, or ``<path of a field>: <sentence>``.
 
         ``path`` is where in the object the field's own path begins.
         """
@@ -65,7 +65,7 @@ class Manifest:
 
 
 def read(names: Iterable[str], stdin: Callable[[], bytes]) -> list[Manifest]:
-    """All objects of some files, in order; ``-`` is standard input, and empty documents do not count.
+    """Return all objects of some files, in order; ``-`` is standard input, and empty documents do not count.
 
     Raises :class:`ManifestError`, or :class:`.YamlError`.
     """

@@ -33,7 +33,7 @@ class Objects:
     """Services of the namespace ``default``."""
 
     def contents_of(self, kind: str) -> dict[str, Mapping[str, str]]:
-        """Name → key → text of all ConfigMaps or all Secrets."""
+        """Return name → key → text of all ConfigMaps or all Secrets."""
         return {source.name: texts for source, texts in self.contents.items() if source.kind == kind}
 
 
@@ -61,7 +61,7 @@ def presets(
 
 
 def ignored(subject: str, reasons: Iterable[str]) -> str:
-    """The sentence about an invalid preset."""
+    """Return the sentence about an invalid preset."""
     return f"{subject} is invalid and ignored: {'; '.join(reasons)}"
 
 
@@ -73,7 +73,7 @@ def _api_reasons(manifest: preview_files.Manifest) -> Iterator[str]:
 
 
 def elsewhere(manifests: Iterable[preview_files.Manifest], namespaces: Collection[str]) -> Iterator[str]:
-    """A sentence about each preset whose namespace is none of those."""
+    """Yield a sentence about each preset whose namespace is none of those."""
     for manifest in manifests:
         if manifest.kind == model.KIND and manifest.namespace and manifest.namespace not in namespaces:
             yield (
@@ -111,7 +111,7 @@ def _services(manifests: Iterable[preview_files.Manifest]) -> dict[str, json_typ
 
 
 def overlaid(stored: Services, given: Services) -> Services:
-    """The Services of a cluster after those of files were applied, each with an address."""
+    """Return the Services of a cluster after those of files were applied, each with an address."""
     return {**stored, **{name: addressed(one, stored.get(name)) for name, one in given.items()}}
 
 
@@ -156,7 +156,7 @@ def _secret(manifest: preview_files.Manifest) -> dict[str, str]:
 
 
 def decoded(encoded: str) -> str:
-    """The text of a Secret's value; what is not UTF-8 in it is replaced.
+    """Return the text of a Secret's value; what is not UTF-8 in it is replaced.
 
     Raises :class:`ValueError` for a text that is not base64.
     """
@@ -164,6 +164,6 @@ def decoded(encoded: str) -> str:
 
 
 def texts_of_stored(kind: str, content: Mapping[str, Any]) -> dict[str, str]:
-    """Keys and texts of a ConfigMap or Secret as the API server gives it."""
+    """Return keys and texts of a ConfigMap or Secret as the API server gives it."""
     data = content.get("data") or {}
     return {key: decoded(text) for key, text in data.items()} if kind == "Secret" else dict(data)

@@ -41,12 +41,12 @@ class PodSource:
         return self.manifest.title
 
     def in_namespace(self, namespace: str) -> json_types.KubernetesObject:
-        """The pod as the API server sees it when it is created in a namespace."""
+        """Return the pod as the API server sees it when it is created in a namespace."""
         metadata = self.pod.get("metadata") or {}
         return {**self.pod, "metadata": {**metadata, "namespace": namespace}}
 
     def error(self, problem: str) -> preview_files.ManifestError:
-        """An error about a field of the pod."""
+        """Return an error about a field of the pod."""
         return self.manifest.error(problem, self.path)
 
 
@@ -60,7 +60,7 @@ class Found:
 
 
 def find(manifests: Iterable[preview_files.Manifest]) -> Found:
-    """The pods of all pods and workloads; other objects have none."""
+    """Return the pods of all pods and workloads; other objects have none."""
     found = Found([], [])
     for manifest in manifests:
         try:
@@ -86,7 +86,7 @@ def _pod_of(manifest: preview_files.Manifest) -> Iterator[PodSource]:
 def _with_claims(
     manifest: preview_files.Manifest, pod: json_types.KubernetesObject
 ) -> json_types.KubernetesObject:
-    """The pod with the volumes of its claim templates, as the first replica has them."""
+    """Return the pod with the volumes of its claim templates, as the first replica has them."""
     spec = manifest.content["spec"]
     claims = [_claim_volume(manifest, index) for index in range(len(_items(manifest, spec)))]
     names = {volume["name"] for volume in claims}

@@ -108,7 +108,7 @@ class ReleaseArchives:
 
 
 def published_checksum(text: str, filename: str) -> str | None:
-    """The SHA-256 that a checksum file has for a file: alone, or in a line ``sum  name``."""
+    """Return the SHA-256 that a checksum file has for a file: alone, or in a line ``sum  name``."""
     for line in text.splitlines():
         match line.split():
             case [sha256] if _is_sha256(sha256):

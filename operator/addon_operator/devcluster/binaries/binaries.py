@@ -28,7 +28,7 @@ class Wanted:
     """File names; none means all of them."""
 
     def binaries(self) -> tuple[components.Binary, ...]:
-        """Those binaries."""
+        """Return those binaries."""
         return tuple(item for item in self.component.binaries if not self.names or item.name in self.names)
 
 
@@ -50,15 +50,15 @@ class BinaryStore:
         self._builder = builder
 
     def pin(self, component: components.Component) -> components.Pin:
-        """The pins of a component."""
+        """Return the pins of a component."""
         return components.read_pins(self._where.pins / component.name, component.module)
 
     def directory(self, component: components.Component) -> pathlib.Path:
-        """Where the cache has the binaries of a component, as pinned now."""
+        """Return where the cache has the binaries of a component, as pinned now."""
         return self._where.cache / f"{component.name}-{cache_key(component, self.pin(component))}"
 
     def cached(self, wanted: Wanted) -> dict[str, pathlib.Path]:
-        """Those that need no work, by name."""
+        """Return those that need no work, by name."""
         minor = self.pin(wanted.component).minor
         names = [binary.name for binary in wanted.binaries()]
         directory = self.directory(wanted.component)
@@ -66,7 +66,7 @@ class BinaryStore:
         return {**found, **self._envtest.find(names, minor)}
 
     def ensure(self, requests: Sequence[Wanted]) -> dict[str, pathlib.Path]:
-        """Paths of all these binaries by name, after getting what is missing.
+        """Return paths of all these binaries by name, after getting what is missing.
 
         Raises :class:`.BuildError` when one can neither be downloaded nor built.
         """

@@ -38,7 +38,7 @@ class Pin:
 
 
 def read_pins(folder: pathlib.Path, module: str) -> Pin:
-    """The pins in a folder whose component is the Go module ``module``.
+    """Return the pins in a folder whose component is the Go module ``module``.
 
     Raises :class:`.PinsError` when a file is missing or does not pin it.
     """
@@ -129,20 +129,20 @@ class Component:
 
 
 def architecture(machine: str | None = None) -> str:
-    """The name that Go and the release pages have for this machine's processor."""
+    """Return the name that Go and the release pages have for this machine's processor."""
     name = machine or platform.machine()
     return _ARCHITECTURES.get(name, name)
 
 
 def kubernetes(minor: str = DEFAULT_VERSION) -> Component:
-    """The component with the Kubernetes of a minor version, as in ``1.36``."""
+    """Return the component with the Kubernetes of a minor version, as in ``1.36``."""
     if minor == DEFAULT_VERSION:
         return CONTROL_PLANE
     return Component(f"kubernetes-{minor}", KUBERNETES_MODULE, _KUBERNETES_BINARIES, _kubernetes_stamps)
 
 
 def find(name: str) -> Component:
-    """The component of that name.
+    """Return the component of that name.
 
     Raises :class:`.DevClusterError` when there is none.
     """

@@ -42,7 +42,7 @@ class Go:
 def find(
     environ: Mapping[str, str], minimum: tuple[int, int], target: pathlib.Path, reporter: reporters.Reporter
 ) -> Go:
-    """The machine's Go if it is at least ``minimum``, else one that is installed in ``target`` now.
+    """Return the machine's Go if it is at least ``minimum``, else one that is installed in ``target`` now.
 
     Raises :class:`.BuildError` when there is neither.
     """
@@ -235,7 +235,7 @@ def _compiled(line: str, phase: reporters.Phase, total: int) -> None:
 
 
 def is_package(line: str) -> bool:
-    """Whether a line of ``go build -v`` is the name of a package, and no message."""
+    """Return whether a line of ``go build -v`` is the name of a package, and no message."""
     return bool(line) and not line.startswith((_MESSAGE, "#")) and not set(line) & set(" \t:")
 
 

@@ -79,7 +79,7 @@ class Starter:
         self._wait(components.KWOK, self._node)
 
     def server_version(self) -> str:
-        """What the API server says it is, as in ``v1.37.1``."""
+        """Return what the API server says it is, as in ``v1.37.1``."""
         return str(self._client.request("GET", "/version").document().get("gitVersion", self.state.version))
 
     def _api_server(self) -> str | None:
@@ -131,7 +131,7 @@ class Starter:
 
 
 def free_ports() -> controlplane.Ports:
-    """Ports that nobody listens on at the moment."""
+    """Return ports that nobody listens on at the moment."""
     sockets = [socket.socket() for _ in dataclasses.fields(controlplane.Ports)]
     try:
         # All are bound before one is let go, so that they differ.
@@ -144,7 +144,7 @@ def free_ports() -> controlplane.Ports:
 
 
 def node() -> json_types.JsonObject:
-    """The one node of a cluster; kwok plays its kubelet."""
+    """Return the one node of a cluster; kwok plays its kubelet."""
     labels: json_types.JsonObject = {
         "kubernetes.io/hostname": NODE_NAME,
         "kubernetes.io/os": "linux",
@@ -162,13 +162,13 @@ def node() -> json_types.JsonObject:
 
 
 def is_ready(found: json_types.KubernetesObject) -> bool:
-    """Whether a node's condition ``Ready`` is true."""
+    """Return whether a node's condition ``Ready`` is true."""
     conditions: Iterable[Any] = found.get("status", {}).get("conditions", [])
     return any(item["type"] == "Ready" and item["status"] == "True" for item in conditions)
 
 
 def log_message(tail: list[str]) -> str:
-    """What the end of a log says about why a program ended."""
+    """Return what the end of a log says about why a program ended."""
     if not tail:
         return "it wrote nothing"
     last = tail[-1]

@@ -102,7 +102,7 @@ def write_all(directory: pathlib.Path, users: Sequence[User], now: dt.datetime) 
 
 
 def file_of(user: User) -> str:
-    """Name of a user's files, without an ending."""
+    """Return the name of a user's files, without an ending."""
     return user.name.removeprefix("system:")
 
 

@@ -45,14 +45,14 @@ class Ports:
 
 
 def component_names(*, nodes: bool) -> tuple[str, ...]:
-    """What a cluster consists of, in the order of start."""
+    """Return what a cluster consists of, in the order of start."""
     return (*CORE, *CONTROLLERS, *(NODES if nodes else ()))
 
 
 def command(
     name: str, where: layout.Layout, ports: Ports, binaries: Mapping[str, pathlib.Path]
 ) -> tuple[str, ...]:
-    """The program and arguments that start a component."""
+    """Return the program and arguments that start a component."""
     arguments = {
         components.ETCD: _etcd,
         components.KUBE_APISERVER: _api_server,
@@ -64,7 +64,7 @@ def command(
 
 
 def kubeconfig_of(name: str, where: layout.Layout) -> pathlib.Path:
-    """The kubeconfig of a component."""
+    """Return the kubeconfig of a component."""
     return where.kubeconfigs / name
 
 

@@ -13,12 +13,12 @@ from addon_operator.kernel import json_types
 
 
 def context_name(cluster: layout.ClusterName) -> str:
-    """Name of the context, the cluster and the user in a kubeconfig."""
+    """Return the name of the context, the cluster and the user in a kubeconfig."""
     return f"devcluster-{cluster}"
 
 
 def document(where: layout.Layout, url: str, user: certificates.User) -> json_types.JsonObject:
-    """The kubeconfig with which ``user`` talks to the API server at ``url``."""
+    """Return the kubeconfig with which ``user`` talks to the API server at ``url``."""
     name = context_name(where.name)
     file = certificates.file_of(user)
     return {

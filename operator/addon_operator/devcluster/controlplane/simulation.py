@@ -99,7 +99,7 @@ _Rule = Mapping[str, object]
 
 
 def stages() -> str:
-    """All stages as one file of YAML documents."""
+    """Return all stages as one file of YAML documents."""
     documents = (
         _stage("node-ready", "Node", [_rule(_READY, "NotIn", "True")], {"statusTemplate": _NODE_STATUS}),
         _stage(

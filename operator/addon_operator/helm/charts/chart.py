@@ -20,12 +20,12 @@ _CRDS: Final = "crds"
 
 
 def is_chart(directory: pathlib.Path) -> bool:
-    """Whether Helm has something to install for a module: ``Chart.yaml`` or ``templates/`` exists."""
+    """Return whether Helm has something to install for a module: ``Chart.yaml`` or ``templates/`` exists."""
     return chart_files.is_complete(directory) or (directory / "templates").is_dir()
 
 
 def prepare(module: names.ModuleName, directory: pathlib.Path, private: pathlib.Path) -> pathlib.Path:
-    """A directory to give to Helm: the module's own, or a view of it below ``private``.
+    """Return a directory to give to Helm: the module's own, or a view of it below ``private``.
 
     The view has a ``Chart.yaml``, and nothing of ``crds/``: Helm would keep all that in the record of the
     release, which has room for a megabyte, and the operator applies the definitions itself.
@@ -80,7 +80,7 @@ def _ignore_at(root: pathlib.Path) -> Callable[[str, list[str]], set[str]]:
 
 
 def _has_crds(directory: pathlib.Path) -> bool:
-    """Whether a chart, or one within it, has definitions; a packed one may."""
+    """Return whether a chart, or one within it, has definitions; a packed one may."""
     if (directory / _CRDS).is_dir():
         return True
     charts = directory / subcharts.DIRECTORY
@@ -118,13 +118,13 @@ def _put_without_crds(chart: pathlib.Path, target: pathlib.Path) -> None:
 
 
 def _unpacked(name: str) -> str:
-    """The name of the directory for what is unpacked: to Helm a name with the suffix is an archive."""
+    """Return the name of the directory for what is unpacked: to Helm a name with the suffix is an archive."""
     if not name.endswith(subcharts.ARCHIVES):
         return name
     return f"{name.removesuffix('.gz').rpartition('.')[0]}-unpacked"
 
 
 def _is_definition(path: str) -> bool:
-    """Whether it lies in the ``crds/`` of a packed chart, or of one within it."""
+    """Return whether it lies in the ``crds/`` of a packed chart, or of one within it."""
     parts = subcharts.of_its_chart(path)
     return len(parts) > 1 and parts[0] == _CRDS

@@ -129,19 +129,19 @@ class ChartFilesReader:
 
 
 def is_complete(directory: pathlib.Path) -> bool:
-    """Whether a module's directory is a chart as it stands, that is, has a ``Chart.yaml``."""
+    """Return whether a module's directory is a chart as it stands, that is, has a ``Chart.yaml``."""
     return (directory / "Chart.yaml").is_file()
 
 
 def checksum(content: bytes) -> release.Checksum:
-    """A checksum that fits into a label: 160 bits of SHA-256, hexadecimal."""
+    """Return a checksum that fits into a label: 160 bits of SHA-256, hexadecimal."""
     return release.Checksum(hashlib.sha256(content).hexdigest()[:_CHECKSUM_LENGTH])
 
 
 def _walk(
     directory: pathlib.Path, without: frozenset[str]
 ) -> Iterator[tuple[str, str, os.stat_result | None]]:
-    """All files below a directory by their relative names, symbolic links followed."""
+    """Yield all files below a directory by their relative names, symbolic links followed."""
     pending: list[tuple[str, str, frozenset[tuple[int, int]]]] = [("", str(directory), frozenset())]
     while pending:
         prefix, path, above = pending.pop()
@@ -181,7 +181,7 @@ def _digest(path: str, status: os.stat_result | None, known: _Digest | None, now
 
 
 def mentioned(content: bytes) -> Mention:
-    """What a template looks at, as far as its words tell."""
+    """Return what a template looks at, as far as its words tell."""
     found = Mention.NOTHING
     for mention, word in _WORDS.items():
         if word.search(content):

@@ -42,13 +42,13 @@ class CapabilityReader:
         self._read_at = 0.0
 
     async def now(self) -> Capabilities:
-        """What is true now, custom resources included that were defined a moment ago."""
+        """Return what is true now, custom resources included that were defined a moment ago."""
         self._last = await self._read()
         self._read_at = self._clock.monotonic()
         return self._last
 
     async def recent(self) -> Capabilities:
-        """What was true within the last minute."""
+        """Return what was true within the last minute."""
         if self._last is not None and self._clock.monotonic() - self._read_at < _RECENT_SECONDS:
             return self._last
         return await self.now()
@@ -67,7 +67,7 @@ def encode_values(values: json_types.JsonObject) -> bytes:
 
 
 def hiding(below: json_types.JsonObject, values: json_types.JsonObject) -> json_types.JsonObject:
-    """The values, with ``null`` for what only ``below`` has, so that Helm does not merge that in.
+    """Return the values, with ``null`` for what only ``below`` has, so that Helm does not merge that in.
 
     ``below`` are the chart's own values. They are a source of the module's values already, and what hooks
     removed since must not come back.
@@ -81,7 +81,7 @@ def hiding(below: json_types.JsonObject, values: json_types.JsonObject) -> json_
 
 
 def write_values(encoded: bytes, directory: pathlib.Path) -> pathlib.Path:
-    """The values as a file in ``directory`` that nobody else may read."""
+    """Write the values to a file in ``directory`` that nobody else may read."""
     path = directory / "values.json"
     path.touch(mode=0o600, exist_ok=False)
     path.write_bytes(encoded)
@@ -101,7 +101,7 @@ def checksum(
     helm_version: str,
     cluster: Capabilities | None,
 ) -> release.Checksum:
-    """Over everything that the manifest is made from; ``cluster`` only if the chart may see it."""
+    """Sum up everything that the manifest is made from; ``cluster`` only if the chart may see it."""
     parts = [_VERSION, chart.checksum.encode(), helm_version.encode(), chart_files.checksum(values).encode()]
     if cluster is not None:
         parts += [cluster.kube_version.encode(), *sorted(map(str.encode, cluster.api_versions))]

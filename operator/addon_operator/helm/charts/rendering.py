@@ -33,7 +33,7 @@ class Inputs:
         return bool(self.mentions & (chart_files.Mention.LOOKUP | chart_files.Mention.VARIATION))
 
     def rendered_to(self, manifest: release.Checksum) -> release.Rendered:
-        """What is saved with a revision of that manifest."""
+        """Return what is saved with a revision of that manifest."""
         return release.Rendered(self.checksum, manifest, self.chart.checksum)
 
 
@@ -95,7 +95,7 @@ class ChartRenderer:
     async def checksum(
         self, request: release_types.ReleaseRequest, given: Inputs, files: verbs.Files, manifest: str
     ) -> release.Checksum:
-        """The checksum of what the chart rendered to.
+        """Return the checksum of what the chart rendered to.
 
         It is rendered once more if names of Helm's hooks may be random; raises :class:`.HelmError`.
         """
@@ -106,7 +106,7 @@ class ChartRenderer:
 
 
 def manifest_checksum(manifest: str, again: str | None = None) -> release.Checksum:
-    """The checksum of a manifest's documents; their order, layout and comments make no difference.
+    """Return the checksum of a manifest's documents; their order, layout and comments make no difference.
 
     Helm 3 and 4 do not write the same layout, and a change of Helm alone is no reason for a revision.
     ``again`` is another render of the same: a hook's name that is another one in each makes no difference.

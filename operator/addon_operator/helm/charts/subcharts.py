@@ -46,7 +46,7 @@ class Subchart:
 
 
 def read(module: names.ModuleName, directory: pathlib.Path) -> Subchart:
-    """The chart of a module; its own ``crds/`` are left out.
+    """Return the chart of a module; its own ``crds/`` are left out.
 
     Raises :class:`helm_errors.ChartError` for a file that cannot be read.
     """
@@ -62,7 +62,7 @@ def read(module: names.ModuleName, directory: pathlib.Path) -> Subchart:
 
 
 def without_texts(chart: Subchart) -> Subchart:
-    """The chart with the places of its definitions alone."""
+    """Return the chart with the places of its definitions alone."""
     places = tuple((place, "") for place, _ in chart.crds)
     return dataclasses.replace(chart, crds=places, charts=tuple(map(without_texts, chart.charts)))
 
@@ -79,7 +79,7 @@ def definitions(chart: Subchart, values: json_types.JsonObject) -> Iterator[tupl
 
 
 def members(archive: pathlib.Path) -> Iterator[tuple[str, bytes]]:
-    """The files of a packed chart, by their paths from its directory on.
+    """Yield the files of a packed chart, by their paths from its directory on.
 
     A chart that is packed within it is unpacked, too: its name stands in the paths like that of a directory.
     Raises :class:`ValueError` for one that unpacks to more than any chart can be, and what :mod:`tarfile`
@@ -137,7 +137,7 @@ def _is_packed_chart(path: str) -> bool:
 
 
 def _files(directory: pathlib.Path, below: str) -> Iterator[tuple[str, bytes]]:
-    """What counts of the charts in a directory, those that are packed included."""
+    """Yield what counts of the charts in a directory, those that are packed included."""
     for path, _, found in os.walk(directory / below, followlinks=True):
         for name in sorted(found):
             file = pathlib.Path(path, name)
@@ -189,7 +189,7 @@ def _key(dependency: json_types.JsonObject, name: str) -> str:
 
 
 def _is_enabled(dependency: json_types.JsonObject, values: json_types.JsonObject) -> bool:
-    """The first condition that has a value decides, else the tags."""
+    """Let the first condition that has a value decide, else the tags."""
     for path in str(dependency.get("condition") or "").split(","):
         found = _at(values, path.strip())
         if isinstance(found, bool):
@@ -210,7 +210,7 @@ def _at(values: json_types.JsonValue, path: str) -> json_types.JsonValue:
 
 
 def _coalesced(chart: Subchart, values: json_types.JsonObject) -> json_types.JsonObject:
-    """The values of a chart, with what the charts within it have of their own below their names."""
+    """Return the values of a chart, with what the charts within it have of their own below their names."""
     level = dict(values)
     for each in chart.charts:
         for dependency in _uses(chart, each.name):

@@ -31,7 +31,7 @@ class Content:
 
 
 def without(stored: str, is_spared: Callable[[manifests.ManifestResource], bool], *, is_secret: bool) -> str:
-    """A release as it is stored, without some of its objects."""
+    """Return a release as it is stored, without some of its objects."""
     decoded = _decoded(stored, is_secret=is_secret)
     manifest = release_objects.without(str(decoded.get("manifest") or ""), is_spared)
     content = base64.b64encode(gzip.compress(orjson.dumps({**decoded, "manifest": manifest})))
@@ -39,7 +39,7 @@ def without(stored: str, is_spared: Callable[[manifests.ManifestResource], bool]
 
 
 def decode(stored: str, *, is_secret: bool) -> Content:
-    """What a stored release tells; raises :class:`ValueError` and others for what is not one."""
+    """Return what a stored release tells; raises :class:`ValueError` and others for what is not one."""
     decoded = _decoded(stored, is_secret=is_secret)
     # Helm leaves empty fields out: a chart whose templates are all switched off has no manifest.
     manifest = decoded.get("manifest", "")
@@ -67,7 +67,7 @@ def _decoded(stored: str, *, is_secret: bool) -> Mapping[str, Any]:
 
 
 def _unpacked(packed: bytes) -> bytes:
-    """What was packed, as far as a release may need; a few packed bytes can be gigabytes of zeros."""
+    """Return what was packed, as far as a release may need; a few packed bytes can be gigabytes of zeros."""
     unpack = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
     content = unpack.decompress(packed, _MAX_CONTENT)
     if not unpack.eof:

@@ -121,7 +121,7 @@ class ReleasePlanner:
             yield ReleasePlan(decision, record, given, files, manifest, given.rendered_to(checksum))
 
     async def _is_applied(self, record: release_records.Record | None, manifest: str) -> bool:
-        """Whether a revision that carries no checksums of ours asks for the same as the manifest."""
+        """Return whether a revision that carries no checksums of ours asks for the same as the manifest."""
         if record is None or record.revision.status != release.DEPLOYED:
             return False
         if self.records.rendered(record) or record.revision.saved:

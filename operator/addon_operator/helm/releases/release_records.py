@@ -84,7 +84,7 @@ class ReleaseRecords:
         self._doubted.add(name)
 
     def rendered(self, record: Record | None) -> release.Rendered | None:
-        """What this process rendered for exactly this revision."""
+        """Return what this process rendered for exactly this revision."""
         if record is None:
             return None
         number, rendered = self._rendered.get(record.revision.release, (0, None))
@@ -140,7 +140,7 @@ class ReleaseRecords:
         return await self.read(record.revision.release)
 
     async def read_deployed(self, name: str) -> tuple[Record, Record] | None:
-        """The last deployed revision of a release, and its last one; ``None`` if none is deployed."""
+        """Return the last deployed revision of a release, and its last one; ``None`` if none is deployed."""
         found = await self._list(_of(name))
         last = _last_revisions(found).get(name)
         records = [record for record in map(_record, found) if record is not None]
@@ -150,7 +150,7 @@ class ReleaseRecords:
         return max(deployed, key=lambda record: record.revision.number), last
 
     async def deployed(self, name: str) -> release_types.Deployed | None:
-        """What the release consists of, read now; ``None`` if no revision of it is deployed."""
+        """Return what the release consists of, read now; ``None`` if no revision of it is deployed."""
         found = await self.read_deployed(name)
         if found is None:
             return None
@@ -165,14 +165,14 @@ class ReleaseRecords:
         )
 
     async def upgraded_from(self, last: Record) -> Record:
-        """The revision from which Helm upgrades: what it has and the new one has not is deleted."""
+        """Return the revision from which Helm upgrades: what it has and the new one has not is deleted."""
         if last.revision.status == release.DEPLOYED:
             return last
         found = await self.read_deployed(last.revision.release)
         return last if found is None else found[0]
 
     async def before(self, record: Record) -> Record | None:
-        """The revision before this one, read now; ``None`` if it is the first that is kept."""
+        """Return the revision before this one, read now; ``None`` if it is the first that is kept."""
         revision = record.revision
         records = filter(None, map(_record, await self._list(_of(revision.release))))
         older = (each for each in records if each.revision.number < revision.number)
@@ -187,7 +187,7 @@ class ReleaseRecords:
         return content.manifest + "".join(f"\n---\n{hook}" for hook in content.hooks if with_hooks)
 
     async def content(self, record: Record) -> record_format.Content:
-        """What a record holds; raises :class:`.ReleaseRecordError` when it cannot be decoded."""
+        """Return what a record holds; raises :class:`.ReleaseRecordError` when it cannot be decoded."""
         stored = await self._api.get(self._object_path(record))
         with self._naming(record):
             # Unpacking a megabyte takes tens of milliseconds.

@@ -134,7 +134,7 @@ class ReleaseRun:
     async def _adoption(
         self, plan: release_planning.ReleasePlan, refused: helm_errors.HelmError
     ) -> tuple[str, ...]:
-        """The objects that become the release's now; raises what Helm said if they must not."""
+        """Return the objects that become the release's now; raises what Helm said if they must not."""
         policy = self._planner.options.take_ownership
         is_there = self._record is not None and self._record.revision.exists
         manifest = await self._renderer.render(self._request, plan.given, plan.files, is_upgrade=is_there)
@@ -153,7 +153,7 @@ class ReleaseRun:
         return tuple(each.name for each in foreign)
 
     async def _rendered_after(self, plan: release_planning.ReleasePlan) -> release.Rendered:
-        """What the next upgrade with the same inputs renders to.
+        """Return what the next upgrade with the same inputs renders to.
 
         For most charts that is what Helm has just applied. Those whose render differs from call to call are
         rendered once more.

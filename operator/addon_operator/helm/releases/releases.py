@@ -31,7 +31,7 @@ class ReleaseManager:
         self._locks: dict[str, asyncio.Lock] = collections.defaultdict(asyncio.Lock)
 
     async def observe_all(self) -> dict[str, release.Revision]:
-        """The last revision of every release that there is or whose removal is unfinished, by name.
+        """Return the last revision of every release that there is or whose removal is unfinished, by name.
 
         One list request.
         """
@@ -64,7 +64,7 @@ class ReleaseManager:
             return await self._planner.renderer.render(request, given, files, is_upgrade=is_upgrade)
 
     async def preview(self, request: release_types.ReleaseRequest) -> release_types.ReleasePreview:
-        """What :meth:`ensure` would do, and why; nothing is changed. Raises what that raises."""
+        """Return what :meth:`ensure` would do, and why; nothing is changed. Raises what that raises."""
         async with self._alone(request.module):
             return await release_preview.preview(self._planner, request)
 
@@ -111,7 +111,7 @@ class ReleaseManager:
         await self._records.read(module)
 
     async def manifest(self, module: names.ModuleName) -> str | None:
-        """What Helm applied with the last revision, without hooks; ``None`` if there is no release.
+        """Return what Helm applied with the last revision, without hooks; ``None`` if there is no release.
 
         Raises :class:`.ReleaseRecordError` when the record cannot be decoded.
         """
@@ -119,7 +119,7 @@ class ReleaseManager:
         return None if record is None else await self._records.manifest(record)
 
     async def deployed(self, module: names.ModuleName) -> release_types.Deployed | None:
-        """What the module's release consists of, read now; ``None`` if no revision of it is deployed.
+        """Return what the module's release consists of, read now; ``None`` if no revision of it is deployed.
 
         Raises :class:`.ReleaseRecordError` when the record cannot be decoded.
         """

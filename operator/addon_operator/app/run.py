@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import os
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any, Final
 
 import structlog
@@ -128,21 +128,20 @@ class _Process:
         inspector = stack.enter_context(values_worker.ValuesWorker())
         await self._admit(stack, access, config_checks.ConfigChecks(modules, self._settings, inspector))
         self._stop.started()
+        await self._end_of(self._background)
+        self._check(self._background)
+
+    async def _end_of(self, vital: Sequence[asyncio.Task[None]]) -> None:
+        """Wait until somebody asks for the end, or a part ends by itself."""
         asked = asyncio.create_task(self._stop.asked.wait(), name="stop")
-        await asyncio.wait({asked, *self._background}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({asked, *vital}, return_when=asyncio.FIRST_COMPLETED)
         self._status.stop()
         await stopping.end({asked})
-        for task in self._background:
+
+    def _check(self, vital: Sequence[asyncio.Task[None]]) -> None:
+        for task in vital:
             if task.done():
                 raise stopping.defect_of(task, self._log)
-
-    async def _stand(
-        self, stack: contextlib.AsyncExitStack, access: auth.ClusterAccess, spawner: launcher.Launcher
-    ) -> None:
-        part = leadership.standing(
-            self._settings, access, spawner, self._status, self._meters, self._log, self._environ
-        )
-        self._leadership = await stack.enter_async_context(part)
 
     async def _admit(
         self, stack: contextlib.AsyncExitStack, access: auth.ClusterAccess, checks: config_checks.ConfigChecks
@@ -183,7 +182,10 @@ class _Process:
         spawner = stack.enter_context(launcher.Launcher(self._lineage.started))
         helm = await binary.find(configured, self._environ, children.Children(spawner))
         access = self._access()
-        await self._stand(stack, access, spawner)
+        part = leadership.standing(
+            settings, access, spawner, self._status, self._meters, self._log, self._environ
+        )
+        self._leadership = await stack.enter_async_context(part)
         programs = children.Children(spawner, self._leadership.fence)
         kube = await stack.enter_async_context(self._client(access))
         if not settings.debug_keep_tmp_files:
@@ -236,8 +238,12 @@ class _Process:
         work = asyncio.create_task(operator.engine.work(), name="engine")
         lost = asyncio.create_task(self._leadership.lost(), name="lease")
         operator.source.start()
+        vital = [lost, work, *self._background]
         try:
-            await self._until_the_end(operator, work, lost)
+            await self._end_of(vital)
+            if self._stop.asked.is_set():
+                await self._drain(operator, vital)
+            self._check(vital)
         finally:
             await stopping.end({work, lost})
             await operator.cluster.watches.close()
@@ -245,21 +251,7 @@ class _Process:
             await self._leadership.release()
             await operator.source.stop()
 
-    async def _until_the_end(
-        self, operator: graph.Operator, work: asyncio.Task[None], lost: asyncio.Task[None]
-    ) -> None:
-        asked = asyncio.create_task(self._stop.asked.wait(), name="stop")
-        vital = [lost, work, *self._background]
-        await asyncio.wait({asked, *vital}, return_when=asyncio.FIRST_COMPLETED)
-        self._status.stop()
-        await stopping.end({asked})
-        if self._stop.asked.is_set():
-            await self._drain(operator, vital)
-        for task in vital:
-            if task.done():
-                raise stopping.defect_of(task, self._log)
-
-    async def _drain(self, operator: graph.Operator, vital: list[asyncio.Task[None]]) -> None:
+    async def _drain(self, operator: graph.Operator, vital: Sequence[asyncio.Task[None]]) -> None:
         """Give what runs its time, unless a second signal or a loss of the Lease cuts it short."""
         grace = self._settings.shutdown_grace
         self._log.info("stopping: running hooks and Helm calls get their time", seconds=grace)

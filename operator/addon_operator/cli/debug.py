@@ -1,5 +1,6 @@
 """What the debug commands have in common: options, asking the operator, formats and tables."""
 
+import contextlib
 import datetime as dt
 import os
 import pathlib
@@ -187,30 +188,20 @@ def watched(look: Callable[[], str], interval: float) -> None:
 
     shown = look()
     console = tables.console()
-    if not console.is_terminal:
-        _repeat(look, shown, interval)
-        return
-    with rich.live.Live(console=console, screen=True, auto_refresh=False) as live:
+    live = rich.live.Live(console=console, screen=True, auto_refresh=False)
+    with live if console.is_terminal else contextlib.nullcontext():
         try:
             while True:
-                moment = dt.datetime.now().astimezone().isoformat(timespec="seconds")
-                text = rich.text.Text.from_ansi(f"{moment}\n\n{shown}", no_wrap=True)
-                live.update(text, refresh=True)
+                if console.is_terminal:
+                    moment = dt.datetime.now().astimezone().isoformat(timespec="seconds")
+                    text = rich.text.Text.from_ansi(f"{moment}\n\n{shown}", no_wrap=True)
+                    live.update(text, refresh=True)
+                else:
+                    click.echo(shown)
                 time.sleep(interval)
                 shown = _look_again(look)
         except KeyboardInterrupt:
             return
-
-
-def _repeat(look: Callable[[], str], first: str, interval: float) -> None:
-    shown = first
-    try:
-        while True:
-            click.echo(shown)
-            time.sleep(interval)
-            shown = _look_again(look)
-    except KeyboardInterrupt:
-        return
 
 
 def _look_again(look: Callable[[], str]) -> str:

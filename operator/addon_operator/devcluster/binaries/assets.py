@@ -1,5 +1,6 @@
 """Uses the binaries of an envtest directory (``KUBEBUILDER_ASSETS``) if they are of the wanted version."""
 
+import functools
 import json
 import os
 import pathlib
@@ -33,33 +34,24 @@ class EnvtestAssets:
         self._directory = pathlib.Path(directory).absolute() if directory else None
         self._reporter = reporter
         self._run = run
-        self._usable: dict[tuple[str, str], bool] = {}
-        self._said: set[str] = set()
+        # What is wrong is said once, however often is asked.
+        self._is_directory = functools.cache(self._look_for)
+        self._is_usable = functools.cache(self._look_at)
 
     def find(self, names: Sequence[str], minor: str) -> dict[str, pathlib.Path]:
         """Which of these binaries are there; those of Kubernetes only in the wanted minor version."""
         if self._directory is None or not self._is_directory(self._directory):
             return {}
         paths = [self._directory / name for name in names if name in _PROVIDED]
-        return {path.name: path.resolve() for path in paths if self._is_known(path, minor)}
+        return {path.name: path.resolve() for path in paths if self._is_usable(path, minor)}
 
-    def _is_directory(self, directory: pathlib.Path) -> bool:
+    def _look_for(self, directory: pathlib.Path) -> bool:
         if not directory.is_dir():
-            self._say_once(f"{VARIABLE} names {directory}, which is not a directory: looking on")
+            self._reporter.say(f"{VARIABLE} names {directory}, which is not a directory: looking on")
         return directory.is_dir()
 
-    def _say_once(self, text: str) -> None:
-        if text not in self._said:
-            self._said.add(text)
-            self._reporter.say(text)
-
-    def _is_known(self, path: pathlib.Path, minor: str) -> bool:
-        key = (path.name, minor)
-        if key not in self._usable:
-            self._usable[key] = self._is_usable(path.name, path, minor)
-        return self._usable[key]
-
-    def _is_usable(self, name: str, path: pathlib.Path, minor: str) -> bool:
+    def _look_at(self, path: pathlib.Path, minor: str) -> bool:
+        name = path.name
         if not os.access(path, os.X_OK):
             self._reporter.say(f"{VARIABLE} names {path.parent}, but there is no program {name}: looking on")
             return False

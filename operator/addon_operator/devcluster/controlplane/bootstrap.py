@@ -58,12 +58,8 @@ class Starter:
         env = {"HOME": str(self._where.root), "PATH": os.defpath, MARK: str(self._where.root)}
         log = self._where.log(name)
         process = daemons.start(argv, log=log, env=env, table=self._machine.table)
-        self.save(self.state.with_component(name, state.StartedProgram(process, argv)))
-
-    def save(self, changed: state.ClusterState) -> None:
-        """Write down what is known now."""
-        self.state = changed
-        state.save(self._where.state, changed)
+        self.state = self.state.with_component(name, state.StartedProgram(process, argv))
+        state.save(self._where.state, self.state)
 
     def wait_for_api_server(self) -> None:
         """Wait until the API server answers and RBAC's own roles are there."""

@@ -6,7 +6,7 @@ from collections.abc import Coroutine, Iterator
 from typing import Any, Final
 
 from addon_operator.aio import waiting
-from addon_operator.app import observers, own_release, tools
+from addon_operator.app import observers, tools
 from addon_operator.debug import debug_api, debug_render
 from addon_operator.engine import engine, events, intents, introspection, state
 from addon_operator.engine.bindings import hook_bindings, hook_tasks, schedules, triggers
@@ -115,7 +115,7 @@ class Graph:
 
         Raises an :class:`.AddonOperatorError` when one of these is wrong.
         """
-        ignored = await own_release.ignored_releases(self._parts.kube, self._settings, self._parts.environ)
+        ignored = await tools.ignored_releases(self._parts.kube, self._settings, self._parts.environ)
         files = hook_files.discover(hook_files.global_hooks_root(self._settings.global_hooks_dir))
         hooks = await self._runner.load(files, self._tell)
         self._tell(events.HooksRegistered(None, hooks))

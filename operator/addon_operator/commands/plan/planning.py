@@ -11,7 +11,7 @@ import pathlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from addon_operator.app import own_release, tools
+from addon_operator.app import tools
 from addon_operator.commands.plan import cluster_lookup, plan_report
 from addon_operator.engine import events, intents, state
 from addon_operator.engine.converge import module_discovery
@@ -53,7 +53,7 @@ async def make(
     notes: list[str] = [*settings.warnings, *loaded.warnings]
     async with contextlib.AsyncExitStack() as stack:
         parts = await _tools(settings, environ, stack)
-        ignored = await own_release.ignored_releases(parts.kube, settings, environ)
+        ignored = await tools.ignored_releases(parts.kube, settings, environ)
         values = await _values(loaded, parts, notes)
         return await _Planner(loaded, values, parts, ignored, notes).make(chosen)
 

@@ -4,7 +4,7 @@ from typing import Any, cast
 
 import pytest
 
-from addon_operator.app import own_release
+from addon_operator.app import tools
 from addon_operator.kube.client import api_errors, client, paths
 from addon_operator.settings import settings
 
@@ -41,7 +41,7 @@ def as_client(cluster: Cluster) -> client.KubeClient:
 
 
 async def find(cluster: Cluster, namespace: str, pod: str) -> frozenset[str]:
-    return await own_release.find_own(as_client(cluster), namespace, pod)
+    return await tools.find_own(as_client(cluster), namespace, pod)
 
 
 async def test_the_release_is_that_of_the_pods_deployment() -> None:
@@ -51,7 +51,7 @@ async def test_the_release_is_that_of_the_pods_deployment() -> None:
 @pytest.mark.parametrize("variable", ["ADDON_OPERATOR_POD", "HOSTNAME"])
 async def test_the_pod_is_known_by_its_variables(variable: str) -> None:
     environ = {"ADDON_OPERATOR_NAMESPACE": "addons", "HELM_IGNORE_RELEASE": "a,b", variable: "operator-7d-x"}
-    found = await own_release.ignored_releases(as_client(Cluster()), settings.load({}, environ), environ)
+    found = await tools.ignored_releases(as_client(Cluster()), settings.load({}, environ), environ)
     assert found == {"ours", "a", "b"}
 
 

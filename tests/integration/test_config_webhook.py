@@ -138,7 +138,7 @@ def test_nothing_but_wrong_edits_is_held_up(
     assert kubectl.run("label", "configmap", "addon-operator", "a=b").returncode == 0
     writes = pathlib.Path(site.environment()["TRACE"] + ".write")
     writes.touch()
-    operator.wait_logged("not usable", "api.color")
+    operator.wait_logged("is invalid", "api.color")
     refusal(kubectl.set(web="color: red"), ["api.color"])
     assert kubectl.set(api=None, web="color: red").returncode == 0
     operator.wait_until(
@@ -169,7 +169,7 @@ def test_an_edit_that_takes_too_long_to_check_is_refused_before_the_api_server_g
     done = kubectl.run("patch", "configmap", "addon-operator", "--type=merge", f"--patch-file={bomb}")
     taken = time.monotonic() - began
     refusal(
-        done, ["web: cannot be checked: it took more than 3.5 s, the bound of time; make the values smaller"]
+        done, ["web: cannot be checked: it took more than 3.5 s, the time limit; make the values smaller"]
     )
     assert taken < 10
     aliases = "".join(f"a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 10)}]}}\n" for n in range(1, 30))

@@ -177,7 +177,7 @@ def test_a_release_without_a_usable_record_is_run(site: operator_site.Site) -> N
     site.kubectl("delete", "secret", "sh.helm.release.v1.web.v1")
     site.kubectl("delete", "configmap", "web")
     operator.wait_until(lambda: site.revisions() == {"web": 1}, "installed anew")
-    operator.wait_logged("the module is run", "no revision of the release is deployed")
+    operator.wait_logged("the module runs", "no revision of the release is deployed")
     assert site.data("web") == {"a": "b"}
     operator.stop()
 
@@ -388,7 +388,7 @@ def test_what_nobody_may_change_is_made_anew_by_helm_once_it_is_deleted_and_a_pa
     operator.wait_logged("field is immutable")
     assert claimed(site) == "1Gi"
     site.kubectl("delete", "statefulset/db", "secret/password")
-    operator.wait_logged("Helm makes it anew")
+    operator.wait_logged("Helm creates it again")
     operator.wait_until(lambda: claimed(site) == "2Gi", "the new StatefulSet is there")
     operator.wait_ready().wait_idle()
     assert secret(site)["data"] == before

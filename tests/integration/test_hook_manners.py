@@ -38,7 +38,7 @@ BAD: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     "no-operation": ("echo hello > $KUBERNETES_PATCH_PATH", ("document [0]: it is not a mapping",)),
     "misspelt": ("echo 'operation: Crate' > $KUBERNETES_PATCH_PATH", ("did you mean 'Create'?",)),
     "exits": ("echo one >&2; echo two >&2; exit 17", ("failed with exit code 17: one | two",)),
-    "kills-itself": ("kill -9 $$", ("was ended by SIGKILL",)),
+    "kills-itself": ("kill -9 $$", ("was killed by SIGKILL",)),
 }
 """Body of a hook, and words of the line that tells of its failure."""
 

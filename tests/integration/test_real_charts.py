@@ -184,7 +184,7 @@ async def test_a_value_that_only_the_api_server_refuses_makes_one_failed_revisio
             await manager.ensure(site.asked(port="99999"))
         for _ in range(3):
             with pytest.raises(
-                helm_errors.HelmError, match="revision 2 failed for that, and no other is made"
+                helm_errors.HelmError, match="revision 2 failed because of this, and no further one is made"
             ) as told:
                 await manager.ensure(site.asked(port="99999", fresh=True))
             assert "Invalid value: ***: must be between" in told.value.without_values
@@ -220,7 +220,7 @@ async def test_a_value_of_another_type_than_the_api_server_reads_makes_one_faile
             await manager.ensure(site.asked(least="words"))
         for _ in range(2):
             with pytest.raises(
-                helm_errors.HelmError, match="revision 2 failed for that, and no other is made"
+                helm_errors.HelmError, match="revision 2 failed because of this, and no further one is made"
             ):
                 await manager.ensure(site.asked(least="words"))
         assert site.revisions() == {1: "deployed", 2: "failed"}

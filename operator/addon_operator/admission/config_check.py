@@ -49,7 +49,7 @@ class ConfigCheck:
         warnings = [text[:_WARNING_MAX] for text in found.warnings]
         if not found.violations:
             return reviews.ReviewVerdict(warnings=warnings)
-        message = f"the values ConfigMap would not be usable: {'; '.join(found.violations)}"
+        message = f"the values ConfigMap would be invalid: {'; '.join(found.violations)}"
         causes = [_cause(violation) for violation in found.violations]
         return reviews.ReviewVerdict(allowed=False, message=message, causes=causes, warnings=warnings)
 

@@ -87,8 +87,8 @@ class AdmissionLog:
         self._all_meters.connection_closed("admission", event.reason)
         if event.details in _NO_CERTIFICATE:
             self._strangers.warn(
-                "a client without a certificate of WEBHOOK_CLIENT_CA was turned away; if that was the API "
-                "server, its webhooks fail: have it present one (docs/explanation/admission.md)"
+                "a client without a certificate of WEBHOOK_CLIENT_CA was refused; if that was the API "
+                "server, its webhooks fail: configure it to present one (docs/explanation/admission.md)"
             )
 
     def _failed(self, path: str, error: Exception) -> None:

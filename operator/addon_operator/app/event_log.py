@@ -130,14 +130,17 @@ class EventLog:
             case events.ConvergeStarted(activation=activation):
                 self._log.info("converge begins", activation=activation)
             case events.ConvergeEnded(activation=activation, superseded=True):
-                self._log.info("converge broken off: news came, or the operator stops", activation=activation)
+                self._log.info(
+                    "converge stopped for a newer intent, or for the end of the operator",
+                    activation=activation,
+                )
             case events.ConvergeEnded(activation=activation):
                 self._log.info("converge done", activation=activation, seconds=round(event.seconds, 3))
             case events.ConvergeUnsettled():
                 self._log.error(
                     f"global values still change after {event.rounds} converges in a row, by the afterAll "
                     f"hooks {', '.join(event.hooks)}: the next converge begins in {event.delay:.1f} s; "
-                    "let the hooks stop changing values once they are as wanted"
+                    "make the hooks stop changing values"
                 )
 
     def _of_config(self, event: events.ConfigTaken | events.ConfigRefused) -> None:
@@ -167,17 +170,17 @@ class EventLog:
         match event:
             case events.AbsentFound():
                 self._log.info(
-                    f"absent in the cluster: {shown(event.resources)}; the module is run, for it cannot be "
-                    f"restored: {event.reason}",
+                    f"absent in the cluster: {shown(event.resources)}; the module runs, because it cannot "
+                    f"be restored: {event.reason}",
                     module=event.module,
                 )
             case events.ResourcesHealed():
-                how = "brought back by Helm" if event.by_helm else "restored from the record of the release"
+                how = "restored by Helm" if event.by_helm else "restored from the record of the release"
                 self._log.info(f"absent in the cluster, {how}: {shown(event.resources)}", module=event.module)
             case events.HealPostponed():
                 self._log.warning(
-                    f"{shown(event.resources)} disappears again and again; it is brought back in "
-                    f"{event.seconds:.0f} s. Find out who removes it, or take it out of the chart",
+                    f"{shown(event.resources)} disappears again and again; it is restored in "
+                    f"{event.seconds:.0f} s. Find out who removes it, or remove it from the chart",
                     module=event.module,
                 )
             case events.KindNotWatched(modules=modules):
@@ -188,7 +191,7 @@ class EventLog:
             case events.ResourcesShared(modules=modules):
                 self._log.warning(
                     f"modules {' and '.join(modules)} both have {shown(event.resources)}, and each "
-                    "overwrites what the other says; take it out of one of the charts",
+                    "overwrites the other's; remove it from one of the charts",
                     modules=", ".join(modules),
                 )
             case events.MaintenanceChanged():
@@ -196,10 +199,12 @@ class EventLog:
 
     def _maintenance_changed(self, event: events.MaintenanceChanged) -> None:
         if event.mode:
-            text = f"in maintenance ({event.mode}): Helm and healing leave the module alone, its hooks go on"
+            text = (
+                f"in maintenance ({event.mode}): Helm and healing leave the module alone, its hooks continue"
+            )
             self._log.warning(text, module=event.module)
         else:
-            text = "maintenance has ended: Helm and healing look after the module"
+            text = "maintenance has ended: Helm and healing manage the module again"
             self._log.info(text, module=event.module)
 
 

@@ -259,5 +259,5 @@ class _Process:
         hurried = asyncio.create_task(self._stop.hurried.wait(), name="hurry")
         await asyncio.wait({draining, hurried, *vital}, return_when=asyncio.FIRST_COMPLETED)
         if self._stop.hurried.is_set():
-            self._log.info("stopping at once: asked again")
+            self._log.info("stopping at once: second signal")
         await stopping.end({draining, hurried})

@@ -90,6 +90,6 @@ def defect_of(
     said = f"{type(cause).__name__}: {cause}" if cause is not None else "it ended"
     log.error(f"a part of the operator failed: {task.get_name()}", exc_info=cause)
     return DefectError(
-        f"the operator ends because of a defect in its part {task.get_name()} ({' '.join(said.split())}); "
+        f"the operator stops because of a bug in its part {task.get_name()} ({' '.join(said.split())}); "
         "report it with the log"
     )

@@ -137,14 +137,14 @@ class ClusterManager:
     ) -> state.ClusterState | None:
         """The cluster that is there already, with what is missing started; ``None`` if it is of no use."""
         if self._condition(found) not in {"running", "degraded"}:
-            self._reporter.say(f"The cluster {request.name} has ended, or never came up: starting anew")
+            self._reporter.say(f"The cluster {request.name} has ended, or never came up: starting over")
             return None
         _check_version(request, found)
         starter = bootstrap.Starter(where, self._machine, found)
         try:
             self._repair(where, request, source, starter)
         except (errors.ComponentError, daemons.DaemonError) as error:
-            self._reporter.say(f"The cluster {request.name} cannot be repaired ({error}): starting anew")
+            self._reporter.say(f"The cluster {request.name} cannot be repaired ({error}): starting over")
             return None
         return starter.state
 

@@ -150,7 +150,7 @@ def _unique(pairs: list[tuple[str, JsonValue]]) -> JsonObject:
     for key, value in pairs:
         if key in mapping and (type(mapping[key]), mapping[key]) != (type(value), value):
             raise DocumentError(
-                f"the key {yaml_loader.shown(key)} stands twice in one mapping, with different values"
+                f"the key {yaml_loader.shown(key)} occurs twice in one mapping, with different values"
             )
         mapping[key] = value
     return mapping
@@ -215,7 +215,7 @@ class _HookLoader(yaml_loader.Loader):
             if not _same(seen.setdefault(key, value_node), value_node):
                 line = key_node.start_mark.line + 1
                 raise DocumentError(
-                    f"line {line}: the key {yaml_loader.shown(key)} stands twice, with different values"
+                    f"line {line}: the key {yaml_loader.shown(key)} occurs twice, with different values"
                 )
         return super().construct_mapping(node, deep=deep)
 

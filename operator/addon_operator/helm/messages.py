@@ -87,7 +87,7 @@ def explanation(stderr: str, exit_code: int) -> Explanation:
     said = stderr[start.end() :] if start else stderr
     said = said.replace(_ADVICE_FOR_A_TERMINAL, "")
     if not said.strip():
-        ended = f"ended by signal {-exit_code}" if exit_code < 0 else f"exit code {exit_code}"
+        ended = f"killed by signal {-exit_code}" if exit_code < 0 else f"exit code {exit_code}"
         text = f"helm failed without a message ({ended})"
         return Explanation(text, text)
     if not quotations.is_known(said):

@@ -81,8 +81,8 @@ def _check_name(directory: str, name: ModuleName) -> None:
     back = module_name(values_key(name))
     if back != name:
         raise ModuleNameError(
-            f"module directory {directory!r}: the name {name!r} does not survive the way to its values key "
-            f"{values_key(name)!r} and back (that gives {back!r}); "
+            f"module directory {directory!r}: the name {name!r} becomes the values key "
+            f"{values_key(name)!r}, which reads back as {back!r}; "
             "rename it to lower-case words joined by single dashes, each starting with a letter"
         )
     if values_key(name) == GLOBAL_KEY:

@@ -106,7 +106,7 @@ def _crd(value: JsonValue, source: str) -> Crd:
     if kind != KIND or not str(api_version).startswith(_GROUP):
         raise CrdFileError(f"{source}: not a {KIND} but {_described(kind, api_version)}; {_ADVICE}")
     if api_version != API_VERSION:
-        raise CrdFileError(f"{source}: apiVersion {api_version} is served no more; write {API_VERSION}")
+        raise CrdFileError(f"{source}: apiVersion {api_version} is no longer served; write {API_VERSION}")
     metadata = _mapping(value, "metadata", source)
     name = metadata.get("name")
     if not isinstance(name, str) or not name or "/" in name:

@@ -150,7 +150,7 @@ def _checked(completed: Completed, *, check: bool) -> Completed:
 
 
 def _ending(exit_code: int) -> str:
-    return f"ended by signal {-exit_code}" if exit_code < 0 else f"ended with exit code {exit_code}"
+    return f"killed by signal {-exit_code}" if exit_code < 0 else f"ended with exit code {exit_code}"
 
 
 def _last_line(completed: Completed) -> str:

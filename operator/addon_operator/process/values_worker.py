@@ -208,7 +208,7 @@ class _Budget:
     @property
     def exceeded(self) -> str:
         return (
-            f"it took more than {self._seconds:g} s, the bound of time; make the values smaller, or the "
+            f"it took more than {self._seconds:g} s, the time limit; make the values smaller, or the "
             "patterns and rules of the schema simpler"
         )
 
@@ -219,7 +219,7 @@ _TOO_DEEP: Final = "mappings, lists or references of the schema nest too deep"
 
 
 def _too_much(memory_bytes: int) -> str:
-    return f"it takes more than {memory_bytes >> 20} MiB of memory, the bound; make the values smaller"
+    return f"it takes more than {memory_bytes >> 20} MiB of memory, the limit; make the values smaller"
 
 
 class _Connection:

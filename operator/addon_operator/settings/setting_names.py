@@ -26,7 +26,7 @@ WITHOUT_MEANING: Final[Mapping[str, str]] = MappingProxyType(
     dict.fromkeys(_DEDUP, "all bindings share their watches, and objects are kept reduced")
     | {
         "APPLIED_MODULE_EXTENDERS": "the sources of a module's switch and their order are fixed",
-        "DEBUG_HTTP_SERVER_ADDR": "the debug endpoint is on its unix socket only, which asks who you are",
+        "DEBUG_HTTP_SERVER_ADDR": "the debug endpoint is only on its unix socket, which checks who connects",
         "DEBUG_KUBERNETES_API": "LOG_LEVEL=debug logs the requests",
         "HELM3": "the version of Helm is detected by running it",
         "HELM_MONITOR_KUBE_CLIENT_BURST": "resources are watched, not polled",
@@ -35,7 +35,7 @@ WITHOUT_MEANING: Final[Mapping[str, str]] = MappingProxyType(
         "NELM_DEPENDENCY_GRAPH_ENABLED": "releases are made by the helm binary",
         "OBJECT_PATCHER_KUBE_CLIENT_BURST": "KUBE_CLIENT_BURST holds for all requests",
         "OBJECT_PATCHER_KUBE_CLIENT_QPS": "KUBE_CLIENT_QPS holds for all requests",
-        "OBJECT_PATCHER_KUBE_CLIENT_TIMEOUT": "every request has a time limit of its own",
+        "OBJECT_PATCHER_KUBE_CLIENT_TIMEOUT": "every request has its own time limit",
         "SHELL_CHROOT_DIR": "hooks run without chroot",
         "TRACING_OTLP_AUTH_TOKEN": "there is no tracing",
         "TRACING_OTLP_ENDPOINT": "there is no tracing",
@@ -96,7 +96,7 @@ def _contradiction(row: setting_resolution.Setting, environ: Mapping[str, str]) 
     if not ignored:
         return None
     return (
-        f"{winner}={_shown(taken)} is taken, and not {' or '.join(ignored)}, which is the same setting: "
+        f"{winner}={_shown(taken)} is used, not {' or '.join(ignored)}, which is the same setting: "
         "remove one of them"
     )
 
@@ -116,7 +116,8 @@ def _helm2(name: str) -> str | None:
     if _HELM2.fullmatch(name) is None:
         return None
     return (
-        f"{name} belongs to Helm 2, which is not served: remove it, and make sure that helm is version 3 or 4"
+        f"{name} belongs to Helm 2, which is not supported: remove it, "
+        "and make sure that helm is version 3 or 4"
     )
 
 

@@ -73,10 +73,10 @@ class Settings:
     converge_on_failure: str = _OPERATOR.setting(
         t.choice("wait", "continue"),
         "wait",
-        "Whether modules of a higher order wait for a failing one or go on.",
+        "Whether modules of a higher order wait for a failing one or continue.",
     )
     hook_timeout: float = _OPERATOR.setting(
-        t.POSITIVE_DURATION, "30m", "Time after which a hook is ended and counts as failed."
+        t.POSITIVE_DURATION, "30m", "Time after which a hook is stopped and counts as failed."
     )
     hook_env: tuple[str, ...] = _OPERATOR.setting(
         t.VARIABLES,
@@ -207,7 +207,7 @@ class Settings:
     )
 
     config_validation: bool = _ADMISSION.setting(
-        t.BOOLEAN, "true", "Whether wrong edits of the values ConfigMap are refused by the admission server."
+        t.BOOLEAN, "true", "Whether the admission server refuses invalid edits of the values ConfigMap."
     )
     config_writer: str | None = _ADMISSION.setting(
         t.OPTIONAL_TEXT,
@@ -223,7 +223,7 @@ class Settings:
     kube_client_qps: float = _KUBE.setting(
         t.RATE, "50", "Requests per second to the API server; 0 lifts the limit."
     )
-    kube_client_burst: int = _KUBE.setting(t.integer(1), "100", "Requests that may go out at once.")
+    kube_client_burst: int = _KUBE.setting(t.integer(1), "100", "Requests that may be sent at once.")
 
     helm_bin_path: pathlib.Path | None = _HELM.setting(
         t.OPTIONAL_PATH, "", "Path of the helm binary; by default the one in PATH."
@@ -258,7 +258,7 @@ class Settings:
         "Lowest level that is logged.",
     )
     log_type: str = _LOGGING.setting(t.choice("text", "json", "color"), "text", "Format of the log.")
-    log_no_time: bool = _LOGGING.setting(t.BOOLEAN, "false", "Leave the time out of the log.")
+    log_no_time: bool = _LOGGING.setting(t.BOOLEAN, "false", "Omit the time.")
     log_proxy_hook_json: bool = _LOGGING.setting(
         t.BOOLEAN, "false", "Merge JSON lines of hooks into the log's own fields."
     )

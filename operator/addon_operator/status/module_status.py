@@ -144,8 +144,8 @@ _OFF: Final = (_Status.DISABLED, _Status.DELETING)
 _RUN_FAILED: Final = "RunFailed"
 _DELETE_FAILED: Final = "DeleteFailed"
 _UNDER_WAY: Final = {
-    _Status.PENDING: "The run of the module is still to begin.",
-    _Status.RUNNING: "The module is being run.",
+    _Status.PENDING: "The module has not run yet.",
+    _Status.RUNNING: "The module is running.",
     _Status.DELETING: "The module is being removed.",
 }
 
@@ -187,8 +187,8 @@ def _reconciling(module: state.ModuleState) -> _Said:
         return _Said("True", str(module.status), _UNDER_WAY[module.status])
     if module.next_try is not None:
         at = clock.rfc3339(module.next_try)
-        return _Said("True", "ProgressingWithRetry", f"The last try failed; the next one begins at {at}.")
-    return _Said("False", str(module.status), "Nothing is under way.")
+        return _Said("True", "ProgressingWithRetry", f"The last try failed; the next one starts at {at}.")
+    return _Said("False", str(module.status), "Nothing is in progress.")
 
 
 def _stalled(module: state.ModuleState) -> _Said:
@@ -196,7 +196,7 @@ def _stalled(module: state.ModuleState) -> _Said:
         return _Said("True", _RUN_FAILED, module.last_error_without_values or "The last run failed.")
     if _is_stuck_in_delete(module):
         return _Said("True", _DELETE_FAILED, module.last_error_without_values)
-    return _Said("False", str(module.status), "The last run did not fail, or is being tried again.")
+    return _Said("False", str(module.status), "The last run did not fail, or is being retried.")
 
 
 def _is_stuck_in_delete(module: state.ModuleState) -> bool:
@@ -296,11 +296,11 @@ _NOTICES: Final = {
     ModulePhase.FAILED: Notice(
         "Warning",
         "Failed",
-        "A run of the module failed and is tried again: see its status and the operator's log.",
+        "A run of the module failed and is retried: see its status and the operator's log.",
     ),
     ModulePhase.DELETE_FAILED: Notice(
         "Warning",
         "DeleteFailed",
-        "The removal of the module failed and is tried again: see its status and the operator's log.",
+        "The removal of the module failed and is retried: see its status and the operator's log.",
     ),
 }

@@ -144,24 +144,24 @@ class ModuleMetrics:
         )
         """``module``, ``state``: the maintenance mode; there only while the module is in maintenance"""
         self.resources_healed_total = make.counter(
-            "resources_healed_total", "Absent resources of releases that were brought back.", "module"
+            "resources_healed_total", "Missing resources of releases that were restored.", "module"
         )
         self.convergence_seconds = make.plain_counter(
             "convergence_seconds", "Time of converges.", "activation"
         )
         self.convergence_total = make.counter("convergence_total", "Converges.", "activation")
         self.config_values_errors_total = make.counter(
-            "config_values_errors_total", "Edits of the ConfigMap that were wrong."
+            "config_values_errors_total", "Invalid edits of the ConfigMap."
         )
         self.config_values_invalid = make.gauge(
             "config_values_invalid",
-            "Whether the ConfigMap is wrong now, so that older values, or none, are in force.",
+            "1 if the ConfigMap is invalid now, so that older values or no values are in force.",
         )
         """1 or 0"""
         self.binding_count = make.gauge("binding_count", "Bindings of each hook.", "module", "hook")
         """``module`` (empty for global hooks), ``hook``"""
         self.hook_timeouts_total = make.counter(
-            "hook_timeouts_total", "Hooks ended because of their timeout."
+            "hook_timeouts_total", "Hooks stopped because of their timeout."
         )
 
 
@@ -208,7 +208,7 @@ class BindingMetrics:
             "kube_snapshot_bytes", "Size of each binding's snapshot as JSON.", *labels
         )
         self.waiting = make.gauge(
-            "kube_binding_waiting", "Whether a binding's objects cannot be followed.", *labels
+            "kube_binding_waiting", "1 if a binding's objects cannot be watched.", *labels
         )
         """1 as long as the objects cannot be followed"""
         self.event_seconds = make.histogram(
@@ -248,11 +248,11 @@ class AdmissionMetrics:
         )
         self.pod_checks_dropped_total = make.counter(
             "pod_checks_dropped_total",
-            "Pods not looked at for Events because too many waited, or took too much memory.",
+            "Pods not checked for Events, because too many waited or took too much memory.",
         )
         self.env_sources_dropped_total = make.counter(
             "env_sources_dropped_total",
-            "Pods whose ConfigMaps and Secrets were not looked into because they were too many or too large.",
+            "Pods whose ConfigMaps and Secrets were not all read, because they were too many or too large.",
         )
         self.webhook_certificate_expiry_seconds = make.gauge(
             "webhook_certificate_expiry_seconds", "Time until the admission server's certificate expires."
@@ -265,7 +265,7 @@ class ProcessMetrics:
     """The operator's process and its requests."""
 
     def __init__(self, make: Factory) -> None:
-        self.live_ticks = make.plain_counter("live_ticks", "Goes up every 10 seconds.")
+        self.live_ticks = make.plain_counter("live_ticks", "Increases every 10 seconds.")
         self.leader = make.gauge("leader", "1 if this replica leads, 0 if it stands by.")
         self.loop_lag_seconds = make.histogram(
             "event_loop_lag_seconds", "How late the event loop wakes.", buckets=(*SHORT_BUCKETS, 1, 2, 5)
@@ -285,12 +285,12 @@ class ProcessMetrics:
         )
         self.watch_up = make.gauge(
             "watch_up",
-            "Whether a watch stands that the work depends on; 0 if it never came up or is down for a minute.",
+            "1 if a watch that the operator depends on is up; 0 if it never came up or is down for a minute.",
             "watch",
         )
         self.connections_closed_total = make.counter(
             "connections_closed_total",
-            "Connections to the operator that it closed for a bound, or whose handshake failed.",
+            "Connections that the operator closed because of a limit, or whose handshake failed.",
             "site",
             "reason",
         )

@@ -170,7 +170,7 @@ class _Batch:
             if new != old and is_given:
                 raise HookMetricError(
                     f"metric {wanted.name} of {wanted.owner} (document [{change.index}]) {new}, but that of "
-                    f"{there.owner} {old}; make them alike, or name one of them otherwise"
+                    f"{there.owner} {old}; make them alike, or rename one of them"
                 )
 
     def _refuse_name(self, wanted: hook_series.Family) -> None:
@@ -188,7 +188,7 @@ class _Batch:
             if wanted.exposed_names & there.exposed_names:
                 raise HookMetricError(
                     f"metric {wanted.name} of {wanted.owner}, a {wanted.type}, would have series in common "
-                    f"with {there.name} of {there.owner}, a {there.type}; name one of them otherwise"
+                    f"with {there.name} of {there.owner}, a {there.type}; rename one of them"
                 )
 
     def _labels(self, change: metric_operations.MetricChange) -> hook_series.Labels:
@@ -196,7 +196,7 @@ class _Batch:
             if change.labels.get(name, value) != value:
                 raise HookMetricError(
                     f"metric {change.name} of {self._owner()} (document [{change.index}]): the operator sets "
-                    f"the label {name!r} itself; name yours otherwise"
+                    f"the label {name!r} itself; rename yours"
                 )
         return tuple(sorted({**change.labels, **self._added}.items()))
 

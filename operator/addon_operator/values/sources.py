@@ -25,7 +25,7 @@ class ConfigMapError(errors.ConfigurationError):
     """The values ConfigMap is wrong; ``violations`` are all of them, one sentence each."""
 
     def __init__(self, source: str, violations: tuple[str, ...]) -> None:
-        super().__init__(f"{source} is not usable: {'; '.join(violations)}")
+        super().__init__(f"{source} is invalid: {'; '.join(violations)}")
         self.violations = violations
         """All that is wrong, in the order of the keys."""
 

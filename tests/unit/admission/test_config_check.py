@@ -66,7 +66,7 @@ async def test_a_right_edit_is_allowed_with_its_warnings() -> None:
 async def test_a_wrong_edit_is_refused_with_all_that_is_wrong() -> None:
     found = await verdict(Checker(*WRONG))
     assert not found.allowed
-    assert found.message == f"the values ConfigMap would not be usable: {WRONG[0]}; {WRONG[1]}"
+    assert found.message == f"the values ConfigMap would be invalid: {WRONG[0]}; {WRONG[1]}"
     assert list(found.causes) == [
         reviews.Cause("web.port", "must be an integer, not true (a.yaml)"),
         reviews.Cause("key 'api'", "line 2: this is not YAML"),

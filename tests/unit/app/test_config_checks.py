@@ -112,4 +112,4 @@ async def test_what_takes_too_long_to_read_can_be_mended_and_not_be_made(
         assert (await checks.findings({"web": "port: 8080"}, slow)).violations == ()
         monkeypatch.setattr(config_checks, "EDIT_SECONDS", 0.15)
         (violation,) = (await checks.findings(slow, {})).violations
-    assert violation.startswith("key 'web': it took more than 0.1 s, the bound of time")
+    assert violation.startswith("key 'web': it took more than 0.1 s, the time limit")

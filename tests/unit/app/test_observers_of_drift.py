@@ -64,7 +64,7 @@ def test_what_is_restored_is_counted_by_resource(bench: Bench) -> None:
 def test_what_is_absent_is_logged_with_the_module(bench: Bench) -> None:
     with capture_logs() as logs:
         bench.tell_of(events.AbsentFound(WEB, ["ConfigMap x/a"], "because"))
-    told = "absent in the cluster: ConfigMap x/a; the module is run, for it cannot be restored: because"
+    told = "absent in the cluster: ConfigMap x/a; the module runs, because it cannot be restored: because"
     assert logs[0]["event"] == told
     assert logs[0]["module"] == WEB
 
@@ -73,7 +73,7 @@ def test_who_is_healed_again_and_again_is_warned_of(bench: Bench) -> None:
     with capture_logs() as logs:
         bench.tell_of(events.HealPostponed(WEB, ["ConfigMap x/a"], 4.6))
     assert logs[0]["log_level"] == "warning"
-    assert "ConfigMap x/a disappears again and again; it is brought back in 5 s" in logs[0]["event"]
+    assert "ConfigMap x/a disappears again and again; it is restored in 5 s" in logs[0]["event"]
 
 
 def test_kinds_without_a_watch_are_warned_of_with_their_modules(bench: Bench) -> None:

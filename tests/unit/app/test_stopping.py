@@ -149,7 +149,7 @@ async def test_a_crash_is_one_sentence_and_the_log_gets_the_cause(
     task = await ended(asyncio.create_task(work(), name="engine"))
     error = stopping.defect_of(task, cast("stopping.Logger", log))
     assert str(error) == (
-        "the operator ends because of a defect in its part engine (ValueError: no such thing); "
+        "the operator stops because of a bug in its part engine (ValueError: no such thing); "
         "report it with the log"
     )
     ((event, cause),) = log.errors

@@ -182,7 +182,7 @@ def test_what_still_runs_of_an_earlier_cluster_is_ended_first(
     with pytest.raises(errors.ComponentError):
         bench.up()
     assert not bench.table.is_alive(left)
-    assert bench.reporter.said[0] == "The cluster one has ended, or never came up: starting anew"
+    assert bench.reporter.said[0] == "The cluster one has ended, or never came up: starting over"
 
 
 def test_another_version_is_refused_while_a_cluster_runs(bench: Bench) -> None:

@@ -35,12 +35,12 @@ def test_json_and_yaml_are_read(text: str, value: JsonValue) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        pytest.param('{"a": 1, "a": 2}', "key 'a' stands twice", id="twice in JSON"),
-        pytest.param("a: 1\nb: 2\na: 3", "line 3: the key 'a' stands twice", id="twice in YAML"),
-        pytest.param("a: [1]\na: [2]", "line 2: the key 'a' stands twice", id="two lists"),
-        pytest.param("a: {b: 1}\na: {b: 1, c: 2}", "line 2: the key 'a' stands twice", id="two mappings"),
-        pytest.param("a: 1\na: '1'", "line 2: the key 'a' stands twice", id="number and text"),
-        pytest.param('{"a": 1, "a": true}', "key 'a' stands twice", id="number and flag in JSON"),
+        pytest.param('{"a": 1, "a": 2}', "key 'a' occurs twice", id="twice in JSON"),
+        pytest.param("a: 1\nb: 2\na: 3", "line 3: the key 'a' occurs twice", id="twice in YAML"),
+        pytest.param("a: [1]\na: [2]", "line 2: the key 'a' occurs twice", id="two lists"),
+        pytest.param("a: {b: 1}\na: {b: 1, c: 2}", "line 2: the key 'a' occurs twice", id="two mappings"),
+        pytest.param("a: 1\na: '1'", "line 2: the key 'a' occurs twice", id="number and text"),
+        pytest.param('{"a": 1, "a": true}', "key 'a' occurs twice", id="number and flag in JSON"),
         pytest.param(
             "a:\n  on: 1", "line 2: the key 'on' is not a text; quote it", id="key that is not text"
         ),

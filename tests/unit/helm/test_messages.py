@@ -35,7 +35,7 @@ def test_what_has_no_known_form_is_for_the_log_only(stderr: str) -> None:
 @pytest.mark.parametrize(
     ("exit_code", "text"),
     [
-        (-9, "helm failed without a message (ended by signal 9)"),
+        (-9, "helm failed without a message (killed by signal 9)"),
         (3, "helm failed without a message (exit code 3)"),
     ],
 )

@@ -60,7 +60,7 @@ def test_a_definition_is_read_without_what_only_the_server_writes() -> None:
         ("a: 1\n", "not a CustomResourceDefinition but a document without kind"),
         ("apiVersion: v1\nkind: Service\n", "not a CustomResourceDefinition but Service of v1"),
         ("kind: CustomResourceDefinition\napiVersion: v1\n", "but CustomResourceDefinition of v1"),
-        (CRD.replace("k8s.io/v1", "k8s.io/v1beta1"), "apiVersion apiextensions.k8s.io/v1beta1 is served no"),
+        (CRD.replace("k8s.io/v1", "k8s.io/v1beta1"), "v1beta1 is no longer served"),
         (CRD.replace("  name: crontabs.example.com\n", ""), "metadata.name is missing"),
         (CRD.replace("crontabs.example.com", "a/b"), "metadata.name is missing"),
         (CRD.replace("spec:", "specs:"), "has no mapping 'spec'; add it"),

@@ -46,7 +46,7 @@ def test_a_failure_without_output_is_reported_by_its_exit_code() -> None:
 
 
 def test_a_program_that_a_signal_ended_is_reported_as_such() -> None:
-    with pytest.raises(commands.CommandError, match=r"ended by signal 15$"):
+    with pytest.raises(commands.CommandError, match=r"killed by signal 15$"):
         commands.run(["sh", "-c", "kill -TERM $$"])
 
 

@@ -137,7 +137,7 @@ def test_a_rule_that_takes_too_long_is_ended_in_one_sentence_and_the_next_one_is
     [found] = hurried.config_violations(*bomb())
     assert time.monotonic() - before < 3
     assert str(found) == (
-        "web: cannot be checked: it took more than 0.3 s, the bound of time; make the values smaller, or the "
+        "web: cannot be checked: it took more than 0.3 s, the time limit; make the values smaller, or the "
         "patterns and rules of the schema simpler (bomb.yaml)"
     )
     with hurried.within(30):
@@ -299,7 +299,7 @@ def test_an_output_that_takes_too_long_is_ended_in_one_sentence(hurried: values_
     with pytest.raises(object_operations.ObjectOperationError) as caught:
         object_operations.parse(text, "hook x: KUBERNETES_PATCH_PATH", hurried.load_stream)
     assert str(caught.value).startswith(
-        "hook x: KUBERNETES_PATCH_PATH, it cannot be read: it took more than 0.3 s, the bound of time"
+        "hook x: KUBERNETES_PATCH_PATH, it cannot be read: it took more than 0.3 s, the time limit"
     )
 
 
@@ -338,7 +338,7 @@ def test_keywords_that_explode_are_ended_in_one_sentence(
     [found] = hurried.config_violations(
         inspection.Proposal(KEY, {}, config, {}), schemas.load_schemas((schema, "config-values.yaml"))
     )
-    assert "web: cannot be checked: it took more than 0.3 s, the bound of time" in str(found)
+    assert "web: cannot be checked: it took more than 0.3 s, the time limit" in str(found)
 
 
 GROWS = """

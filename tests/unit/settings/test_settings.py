@@ -353,7 +353,7 @@ def test_two_variables_of_one_meaning_with_different_values_are_reported() -> No
     assert loaded.global_hooks_dir == pathlib.Path("/global-hooks")
     (warning,) = loaded.warnings
     assert warning == (
-        "GLOBAL_HOOKS_DIR=/global-hooks is taken, and not SHELL_OPERATOR_HOOKS_DIR=/hooks, which is the same "
+        "GLOBAL_HOOKS_DIR=/global-hooks is used, not SHELL_OPERATOR_HOOKS_DIR=/hooks, which is the same "
         "setting: remove one of them"
     )
 

@@ -202,7 +202,7 @@ CLASHES = [
         add("m"),
         (
             "metric m of hook b.sh of module web (document [0]) is a counter, but that of hook a.sh is a "
-            "gauge; make them alike, or name one of them otherwise"
+            "gauge; make them alike, or rename one of them"
         ),
     ),
     (add("m"), observe("m", 1), "is a histogram, but that of hook a.sh is a counter"),

@@ -162,7 +162,7 @@ def test_all_violations_of_a_config_map_are_reported_at_once() -> None:
     with pytest.raises(sources.ConfigMapError) as caught:
         sources.ConfigMapReader(KNOWN, "ConfigMap ns/values").read(data).usable()
     assert len(caught.value.violations) == 3
-    assert str(caught.value).startswith("ConfigMap ns/values is not usable: key 'global', line 2")
+    assert str(caught.value).startswith("ConfigMap ns/values is invalid: key 'global', line 2")
 
 
 @pytest.mark.parametrize(

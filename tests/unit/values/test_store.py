@@ -276,7 +276,7 @@ def test_a_value_can_become_a_switch() -> None:
         (SOME, add("/otherEnabled", True), "hooks of module 'some-module' may only change /someModule"),
         (None, add("/someModule/x", 1), "global hooks may only change /global and switches"),
         (SOME, {"op": "remove", "path": "/someModule/x"}, "there is nothing at '/someModule/x'"),
-        (SOME, {"op": "test", "path": "/someModule/a", "value": 2}, "another one"),
+        (SOME, {"op": "test", "path": "/someModule/a", "value": 2}, "is different"),
         (None, add("/someModuleEnabled", "true"), "a switch must be true or false"),
         (None, {"op": "remove", "path": "/someModuleEnabled"}, "there is nothing at '/someModuleEnabled'"),
     ],

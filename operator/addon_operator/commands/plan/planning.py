@@ -206,7 +206,7 @@ class _Planner:
     def _shared(self) -> Iterator[str]:
         for resource, owners in self._owners.items():
             if len(owners) > 1:
-                yield f"modules {' and '.join(sorted(owners))} both have {resource}; take it out of one chart"
+                yield f"modules {' and '.join(sorted(owners))} both have {resource}; remove it from one chart"
 
     async def _absent(self, module: model.Module) -> tuple[str, ...]:
         """Find what is gone of a release that is as it should be otherwise: healing restores it."""

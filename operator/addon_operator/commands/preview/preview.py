@@ -135,7 +135,7 @@ def _access(
     except api_errors.AccessError as error:
         if given.needs_cluster:
             raise errors.ConfigurationError(f"{error}; {_NO_CLUSTER}") from None
-        notes.append(f"only files are looked at: {error}")
+        notes.append(f"only files are read: {error}")
         return None
 
 

@@ -47,17 +47,19 @@ class EnvtestAssets:
 
     def _look_for(self, directory: pathlib.Path) -> bool:
         if not directory.is_dir():
-            self._reporter.say(f"{VARIABLE} names {directory}, which is not a directory: looking on")
+            self._reporter.say(f"{VARIABLE} names {directory}, which is not a directory: searching further")
         return directory.is_dir()
 
     def _look_at(self, path: pathlib.Path, minor: str) -> bool:
         name = path.name
         if not os.access(path, os.X_OK):
-            self._reporter.say(f"{VARIABLE} names {path.parent}, but there is no program {name}: looking on")
+            self._reporter.say(
+                f"{VARIABLE} names {path.parent}, but there is no program {name}: searching further"
+            )
             return False
         found = minor if name == components.ETCD else self._minor(name, path)
         if found != minor:
-            self._reporter.say(f"{path} is version {found or 'unknown'}, not {minor}: looking on")
+            self._reporter.say(f"{path} is version {found or 'unknown'}, not {minor}: searching further")
         return found == minor
 
     def _minor(self, name: str, path: pathlib.Path) -> str | None:

@@ -33,7 +33,7 @@ _BLOCKED_TRIES: Final = 60
 """The same while a definition is on its way out: the API server removes all objects of it first."""
 PATIENCE: Final = 60.0
 """Seconds that Helm has to make an object that it has to make anew; after that it comes back as it was."""
-_UNCHANGEABLE: Final = "the last upgrade failed, as nobody may change it; Helm makes it anew"
+_UNCHANGEABLE: Final = "the last upgrade failed because it is immutable; Helm creates it again"
 _CONFIRMED: Final = 5
 """So many absent resources are asked for one by one; if these are absent, the others are believed to be."""
 

@@ -1,4 +1,4 @@
-"""How soon a resource is brought back: at once, unless somebody removes it again and again."""
+"""How soon a resource is restored: at once, unless somebody removes it again and again."""
 
 import dataclasses
 from collections.abc import Iterable

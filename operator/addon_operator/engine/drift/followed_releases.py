@@ -70,7 +70,7 @@ class FollowedReleases:
         try:
             await self._follow(module)
         except helm_errors.ReleaseRecordError as error:
-            text = f"module {module}: what is absent cannot be restored before Helm begins: {error}"
+            text = f"module {module}: missing objects cannot be restored before Helm runs: {error}"
             self._tell(events.Warned(text))
             return
         unknown = await self._resources.settle(module, SETTLE)

@@ -91,9 +91,7 @@ class Restorer:
             return Restored(left=tuple(absent), reason="no revision of the release is deployed")
         if deployed.is_busy:
             # Somebody else's Helm: what it deletes must not be in its way.
-            return Restored(
-                left=tuple(absent), reason="another Helm is at work on the release", is_passing=True
-            )
+            return Restored(left=tuple(absent), reason="another Helm works on the release", is_passing=True)
         for_helm = tuple(
             each
             for each in absent

@@ -18,7 +18,7 @@ _EXECUTABLE: Final = stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH
 
 GO_SUFFIX: Final = ".go"
 GO_VERDICT: Final = (
-    "is a Go hook, which is compiled into the Go operator: it never runs here; write it anew as an executable"
+    "is a Go hook, which is compiled into the Go operator: it never runs here; rewrite it as an executable"
 )
 _HEAD_BYTES: Final = 64 * 1024
 _MARKS_OF_HOOKS: Final = (b"--config", b"__config__", b"hook::", b"addon_operator")

@@ -88,7 +88,7 @@ class HookExecutor:
         try:
             await self._outputs.apply_after_failure(hook, failure.kubernetes_patch)
         except errors.AddonOperatorError as error:
-            text = f"the hook failed, and what it wrote about that cannot be applied: {error}"
+            text = f"the hook failed, and its status patches cannot be applied: {error}"
             self._tell(events.Warned(text))
 
     @contextlib.asynccontextmanager

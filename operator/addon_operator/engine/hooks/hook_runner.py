@@ -76,7 +76,7 @@ class HookRunError(errors.AddonOperatorError):
     def without_values(self) -> str:
         """How it ended, without what it wrote."""
         if not _has_failed(self.result):
-            return f"hook {self.hook} gave back nothing usable; the operator's log says more"
+            return f"hook {self.hook} returned invalid output; see the operator's log"
         return f"hook {self.hook} {_ending(self.result, None)}; {_SEE_LOG}"
 
 
@@ -111,7 +111,7 @@ def _ending(result: children.ChildResult, timeout: float | None) -> str:
         return f"was stopped because it ran longer than its timeout{limit}"
     if result.exit_code < 0:
         memory = "; did it run out of memory?" if -result.exit_code == signal.SIGKILL else ""
-        return f"was ended by {_signal_name(-result.exit_code)}{memory}"
+        return f"was killed by {_signal_name(-result.exit_code)}{memory}"
     return f"failed with exit code {result.exit_code}"
 
 
@@ -254,7 +254,7 @@ class HookRunner:
             try:
                 written = await _in_thread(_collect, files, _OUTPUTS)
             except hook_directory.HookFileError as error:
-                raise HookRunError(name, result, f"gave back nothing usable: {error}") from error
+                raise HookRunError(name, result, f"returned invalid output: {error}") from error
         return HookRunResult(result, written)
 
     async def enabled(

@@ -57,7 +57,7 @@ class CrdGuard:
     def trouble(self, reason: str | None) -> None:
         """Without a watch they come back at the next start."""
         if reason is not None:
-            text = f"deleted CustomResourceDefinitions of modules do not come back just now: {reason}"
+            text = f"deleted CustomResourceDefinitions of modules cannot be restored now: {reason}"
             self._tell(events.Warned(text))
 
     async def work(self) -> None:

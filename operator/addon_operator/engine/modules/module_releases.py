@@ -153,7 +153,7 @@ class ModuleReleases:
         finally:
             del self._working[request.module]
         if work.cancelled():
-            raise tasks.SupersededError(f"the work on release {request.module} was ended: it is disabled")
+            raise tasks.SupersededError(f"the work on release {request.module} was stopped: it is disabled")
         return work.result()
 
     def _leave(self, module: names.ModuleName) -> None:

@@ -86,7 +86,7 @@ class ModuleReload:
         try:
             await self._hooks.renew(name)
         except errors.AddonOperatorError as error:
-            self._tell(events.ReloadRefused(f"module {name}: its hooks stay as they were: {error}"))
+            self._tell(events.ReloadRefused(f"module {name}: its hooks stay unchanged: {error}"))
 
     def _observe(self) -> _Before:
         known = self._values.modules

@@ -107,7 +107,8 @@ class ModuleRunner:
             task.checkpoint()
         raise errors.ModuleError(
             module.module.name,
-            f"afterHelm hooks changed the values in {MAX_RERUNS} runs in a row; make them come to rest",
+            f"afterHelm hooks changed the values in {MAX_RERUNS} runs in a row; "
+            "make them stop changing values",
         )
 
     async def _start(self, task: tasks.Task, module: state.ModuleState) -> None:

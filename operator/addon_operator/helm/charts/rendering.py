@@ -123,6 +123,6 @@ def _write_files(request: release_types.ReleaseRequest, given: Inputs, private: 
         values = inputs.write_values(encoded, private)
     except OSError as error:
         raise helm_errors.HelmError(
-            request.module, f"cannot write the values for Helm to {private}: {error.strerror}; see to TMP_DIR"
+            request.module, f"cannot write the values for Helm to {private}: {error.strerror}; check TMP_DIR"
         ) from error
     return verbs.Files(chart.prepare(request.module, request.directory, private), values)

@@ -174,7 +174,7 @@ def _within(files: Iterable[str], prefix: str) -> list[str]:
 
 def _mapping(files: Files, path: str) -> json_types.JsonObject:
     text = files.get(path, b"").decode(errors="replace")
-    # As leniently as Helm: of a key that stands twice the last one counts.
+    # As leniently as Helm: of a key that occurs twice the last one counts.
     documents = manifest_diff.parse(text)
     return (documents[0].body if documents else None) or {}
 

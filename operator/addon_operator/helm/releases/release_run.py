@@ -96,7 +96,9 @@ class ReleaseRun:
             failed = await self._records.content(record)
             refusal = await self._planner.live.standing_refusal(failed, manifest)
             if refusal is not None:
-                made = f"(revision {record.revision.number} failed for that, and no other is made)"
+                made = (
+                    f"(revision {record.revision.number} failed because of this, and no further one is made)"
+                )
                 raise helm_errors.HelmError(
                     self._request.module,
                     f"{self._request.redact(str(refusal))} {made}",
@@ -147,8 +149,8 @@ class ReleaseRun:
         if policy is not release_types.TakeOwnership.ALWAYS and (kept or not foreign):
             raise helm_errors.HelmError(
                 self._request.module,
-                f"{refused.message}; TAKE_OWNERSHIP={policy} forbids to take over {', '.join(kept) or 'it'}: "
-                "let its owner go, or remove it",
+                f"{refused.message}; TAKE_OWNERSHIP={policy} does not allow to take over "
+                f"{', '.join(kept) or 'it'}: remove it, or allow it",
             ) from refused
         return tuple(each.name for each in foreign)
 
@@ -168,7 +170,7 @@ class ReleaseRun:
                 checksum = await self._renderer.checksum(self._request, given, plan.files, manifest)
                 return given.rendered_to(checksum)
         except helm_errors.HelmError as error:
-            text = f"the release is made, but an upgrade of it would fail: {error.message}"
+            text = f"the release is installed, but an upgrade of it would fail: {error.message}"
             self._helm.warn(self._request.module, text)
             return given.rendered_to(await self._checksum_of_record())
 
@@ -191,7 +193,7 @@ class ReleaseRun:
         if self._record is None:
             raise helm_errors.HelmError(
                 self._request.module,
-                "the release vanished while it was worked on; is somebody else removing it?",
+                "the release disappeared during the operation; is somebody else removing it?",
             )
         return self._record
 

@@ -101,7 +101,8 @@ class ReleaseManager:
         except api_errors.KubernetesError as error:
             self._planner.helm.warn(
                 names.ModuleName(record.revision.release),
-                f"a restart during the removal will not be made up for: the record cannot say so: {error}",
+                "if the operator restarts during the removal, it is not continued: "
+                f"the record cannot be marked: {error}",
             )
         return False
 

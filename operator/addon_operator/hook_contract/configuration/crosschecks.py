@@ -38,7 +38,10 @@ def warnings_of(document: JsonObject) -> Iterator[str]:
     names = collections.Counter(_name(item) for _, item in _items(document, "kubernetes"))
     for name, count in names.items():
         if count > 1:
-            yield f"kubernetes: {count} bindings share the name {name!r} and one snapshot; name them apart"
+            yield (
+                f"kubernetes: {count} bindings share the name {name!r} and one snapshot; "
+                "give them different names"
+            )
     for where, item in _items(document, "kubernetes"):
         if "watchEvent" in item:
             yield f"{where}: watchEvent is deprecated; write executeHookOnEvent"
@@ -61,7 +64,9 @@ def _unknown_snapshots(where: str, item: JsonObject, names: Mapping[str, int]) -
     for index, name in enumerate(listed if isinstance(listed, list) else ()):
         spot = f"{where}.includeSnapshotsFrom[{index}]"
         if isinstance(name, str) and names.get(name, 0) > 1:
-            yield f"{spot}: {names[name]} kubernetes bindings have the name {name!r}; name them apart"
+            yield (
+                f"{spot}: {names[name]} kubernetes bindings have the name {name!r}; give them different names"
+            )
         elif isinstance(name, str) and name and name not in names:
             hint = violations.nearest(name, names) if names else "the hook has none"
             yield f"{spot}: no kubernetes binding has the name {name!r}; {hint}"

@@ -59,7 +59,7 @@ class HookConfigError(errors.ConfigurationError):
     """A hook's configuration cannot be read or is wrong; ``violations`` has each mistake on its own."""
 
     def __init__(self, source: str, *found: str) -> None:
-        super().__init__(f"{source}: the configuration is not usable: {'; '.join(found)}")
+        super().__init__(f"{source}: invalid configuration: {'; '.join(found)}")
         self.source = source
         """Whose configuration it is."""
         self.violations = found

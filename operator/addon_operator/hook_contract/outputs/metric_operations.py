@@ -145,7 +145,7 @@ def _contradictions(document: JsonObject) -> Iterator[str]:
     if document.get("action") == MetricAction.OBSERVE and "le" in cast(
         "JsonObject", document.get("labels", {})
     ):
-        yield "labels: the buckets of a histogram have the label 'le'; name yours otherwise"
+        yield "labels: the buckets of a histogram have the label 'le'; rename yours"
     yield from _bucket_violations(document)
 
 

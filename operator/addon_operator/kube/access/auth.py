@@ -122,7 +122,7 @@ def _without_config(context: str | None, server: str | None, environ: Mapping[st
         )
     if server is None:
         raise api_errors.AccessError(
-            "no way to a cluster was found: give KUBE_CONFIG, set KUBECONFIG, make ~/.kube/config, "
+            "no credentials for a cluster were found: set KUBE_CONFIG or KUBECONFIG, create ~/.kube/config, "
             "or run in a pod with a service account"
         )
     return ClusterAccess(

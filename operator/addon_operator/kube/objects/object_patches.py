@@ -313,5 +313,5 @@ def _still_there(target: object_operations.ObjectTarget, finalizers: Sequence[st
     holding = f": the finalizers {', '.join(finalizers)} hold it" if finalizers else ""
     return (
         f"{target} is still there {DELETE_SECONDS:g} s after its deletion{holding}; "
-        "use DeleteInBackground to go on without waiting"
+        "use DeleteInBackground to continue without waiting"
     )

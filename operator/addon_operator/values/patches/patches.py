@@ -290,7 +290,7 @@ def _reason(document: json_types.JsonObject, item: PatchStep) -> str:
         if missing is not None:
             return f"there is nothing at {json_pointers.render(missing)!r}"
     if item.kind == "test":
-        return "the value there is another one"
+        return "the value there is different"
     if item.kind == "move" and item.origin is not None and json_pointers.is_prefix(item.origin, item.path):
         return "a value cannot move into itself"
     return f"{json_pointers.render(item.path[-1:])!r} does not exist there"

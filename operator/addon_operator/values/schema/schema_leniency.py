@@ -14,7 +14,7 @@ from addon_operator.values.schema import schema_keywords, schema_walk
 
 NULL_TYPE: Final = "null"
 EMPTY: Final = "this is empty and checks nothing; write a value, or remove it"
-_NO_VALUE: Final = "no value is right here"
+_NO_VALUE: Final = "no value is valid here"
 _ALIKE: Final = 0.55
 _OTHER_NAMES: Final = {
     "map": "object",
@@ -99,7 +99,7 @@ def _names(keyword: str, value: object) -> Shape | None:
     if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
         return None
     once = list(dict.fromkeys(value))
-    return None if once == value else Shape({keyword: once}, ("a name stands twice; remove one",))
+    return None if once == value else Shape({keyword: once}, ("a name occurs twice; remove one",))
 
 
 def _helm_names(keyword: str, value: object) -> Shape | None:
@@ -120,12 +120,12 @@ def _at_least(_: str, value: object) -> Shape | None:
 
 
 def _at_most(keyword: str, value: object) -> Shape | None:
-    note = f"the number is below 0, and so {_NO_VALUE}; mend or remove it"
+    note = f"the number is below 0, and so {_NO_VALUE}; correct or remove it"
     return Shape({keyword: value}, (note,)) if _number(value) < 0 else None
 
 
 def _factor(keyword: str, value: object) -> Shape | None:
-    note = "the number is not above 0, and so no number is right here; mend or remove it"
+    note = "the number is not above 0, and so no number is valid here; correct or remove it"
     return Shape({keyword: value}, (note,)) if _number(value) <= 0 else None
 
 

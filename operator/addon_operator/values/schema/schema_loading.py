@@ -268,7 +268,7 @@ def _recursion_problems(part: Part, schema: Mapping[str, Any]) -> Iterator[Remar
     try:
         schema_walk.fill([schema], {}, schema.get("definitions", {}))
     except RecursionError:
-        yield part.remark((), "a definition holds itself without end, in allOf or through its default")
+        yield part.remark((), "a definition contains itself endlessly, in allOf or through its default")
 
 
 def _with_parts(parts: Mapping[str, Part]) -> dict[str, Any]:

@@ -188,6 +188,4 @@ class RuleChecker:
                 yield BrokenRule(path, rule.message)
 
 
-_PASSED_OVER: Final = (
-    "the rule {!r} is passed over: it reads a key that is missing; ask with has(…), or read it with .?"
-)
+_PASSED_OVER: Final = "the rule {!r} is skipped: it reads a missing key; ask with has(…), or read it with .?"

@@ -72,7 +72,7 @@ def presets_path(namespace: str) -> str:
 
 
 def no_access() -> auth.ClusterAccess:
-    raise api_errors.AccessError("no way to a cluster was found")
+    raise api_errors.AccessError("no credentials for a cluster were found")
 
 
 def forbidden_access() -> auth.ClusterAccess:
@@ -225,7 +225,7 @@ async def test_two_namespaces_for_one_pod_are_an_error(save: Save) -> None:
 
 async def test_without_a_cluster_files_are_enough_if_presets_are_among_them(save: Save) -> None:
     found = await report(save("pod.yaml", POD), presets=[save("presets.yaml", PRESET)])
-    assert found.notes == ("only files are looked at: no way to a cluster was found",)
+    assert found.notes == ("only files are read: no credentials for a cluster were found",)
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ def test_the_three_programs_of_envtest_are_used(tmp_path: pathlib.Path) -> None:
 def test_programs_of_another_version_are_not_used(tmp_path: pathlib.Path) -> None:
     reporter = fakes.Recorder()
     assert find(write_assets(tmp_path, "v1.33.1"), "1.36", reporter) == {"etcd"}
-    assert reporter.said[0] == f"{tmp_path}/kube-apiserver is version 1.33, not 1.36: looking on"
+    assert reporter.said[0] == f"{tmp_path}/kube-apiserver is version 1.33, not 1.36: searching further"
 
 
 @pytest.mark.parametrize("script", ["exit 1", "echo nonsense"], ids=["fails", "says nonsense"])
@@ -48,7 +48,7 @@ def test_a_program_without_a_version_is_not_used(tmp_path: pathlib.Path, script:
     write_assets(tmp_path, "v1.36.0")
     fakes.write_program(tmp_path / "kubectl", script)
     assert find(tmp_path, "1.36", reporter) == {"kube-apiserver", "etcd"}
-    assert reporter.said == [f"{tmp_path}/kubectl is version unknown, not 1.36: looking on"]
+    assert reporter.said == [f"{tmp_path}/kubectl is version unknown, not 1.36: searching further"]
 
 
 def test_a_program_that_is_missing_is_reported_once(tmp_path: pathlib.Path) -> None:
@@ -58,7 +58,7 @@ def test_a_program_that_is_missing_is_reported_once(tmp_path: pathlib.Path) -> N
     for _ in range(2):
         assert set(envtest.find(ALL, "1.36")) == {"kube-apiserver", "etcd"}
     assert reporter.said == [
-        f"{assets.VARIABLE} names {tmp_path}, but there is no program kubectl: looking on"
+        f"{assets.VARIABLE} names {tmp_path}, but there is no program kubectl: searching further"
     ]
 
 
@@ -68,7 +68,9 @@ def test_a_directory_that_is_not_there_is_reported_once(tmp_path: pathlib.Path) 
     envtest = assets.EnvtestAssets(environ, reporter)
     for _ in range(2):
         assert envtest.find(ALL, "1.36") == {}
-    assert reporter.said == [f"{assets.VARIABLE} names {tmp_path}/none, which is not a directory: looking on"]
+    assert reporter.said == [
+        f"{assets.VARIABLE} names {tmp_path}/none, which is not a directory: searching further"
+    ]
 
 
 def test_links_are_followed_to_what_they_stand_for(tmp_path: pathlib.Path) -> None:

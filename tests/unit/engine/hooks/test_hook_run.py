@@ -279,7 +279,7 @@ async def test_a_mistake_in_that_does_not_hide_the_failure(bench: Bench, written
     with pytest.raises(hook_runner.HookRunError, match="exit code 3"):
         await bench.run({"KUBERNETES_PATCH_PATH": written}, exit_code=3)
     (warning,) = bench.heard.warnings
-    assert warning.startswith("the hook failed, and what it wrote about that cannot be applied: ")
+    assert warning.startswith("the hook failed, and its status patches cannot be applied: ")
 
 
 async def test_metrics_of_runs_that_end_together_are_all_counted(bench: Bench) -> None:

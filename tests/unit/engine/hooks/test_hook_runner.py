@@ -210,14 +210,14 @@ async def test_what_a_failing_hook_wrote_is_not_read(runner: hook_runner.HookRun
 async def test_a_hook_that_dies_of_a_signal_says_which(
     runner: hook_runner.HookRunner, hook: WriteHook
 ) -> None:
-    with pytest.raises(hook_runner.HookRunError, match="was ended by SIGKILL; did it run out of memory"):
+    with pytest.raises(hook_runner.HookRunError, match="was killed by SIGKILL; did it run out of memory"):
         await run_hook(runner, hook("kill -KILL $$"))
 
 
 async def test_a_signal_without_a_name_is_reported_by_its_number(
     runner: hook_runner.HookRunner, hook: WriteHook
 ) -> None:
-    with pytest.raises(hook_runner.HookRunError, match="was ended by signal 40"):
+    with pytest.raises(hook_runner.HookRunError, match="was killed by signal 40"):
         await run_hook(runner, hook("kill -40 $$"))
 
 
@@ -287,7 +287,7 @@ async def test_an_output_that_cannot_be_read_fails_the_hook(
     reason: str,
 ) -> None:
     monkeypatch.setattr(hook_directory, "MAX_OUTPUT_BYTES", 1024 * 1024)
-    with pytest.raises(hook_runner.HookRunError, match=f"hook hook.sh gave back nothing usable: .*{reason}"):
+    with pytest.raises(hook_runner.HookRunError, match=f"hook hook.sh returned invalid output: .*{reason}"):
         await run_hook(runner, hook(text))
 
 
@@ -357,7 +357,7 @@ async def test_the_configuration_is_read_in_the_hooks_directory_without_run_file
         ("echo 'jq: gone' >&2; echo '{'", "neither JSON.*; it said on standard error: jq: gone"),
         ("head -c 1048577 /dev/zero", "more than 1048576 bytes"),
         ('printf "\\377"', "not UTF-8"),
-        ("kill -TERM $$", "was ended by SIGTERM"),
+        ("kill -TERM $$", "was killed by SIGTERM"),
     ],
 )
 async def test_a_missing_configuration_is_one_sentence_that_names_the_hook(
@@ -466,7 +466,7 @@ async def test_an_enabled_script_that_cannot_be_started_is_an_error_of_its_modul
     ("exit_code", "text"),
     [
         (3, "hook a.sh failed with exit code 3; the operator's log shows what it wrote"),
-        (0, "hook a.sh gave back nothing usable; the operator's log says more"),
+        (0, "hook a.sh returned invalid output; see the operator's log"),
     ],
     ids=["failed", "wrong-output"],
 )

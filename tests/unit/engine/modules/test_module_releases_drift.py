@@ -345,7 +345,7 @@ async def test_without_a_usable_record_helm_continues_and_that_is_reported(bench
     await bench.releases.ensure(MODULE, "x", fresh=False)
     assert bench.helm.calls == [("ensure", False, ())]
     assert bench.warnings == [
-        "module web: what is absent cannot be restored before Helm begins: it cannot be decoded"
+        "module web: missing objects cannot be restored before Helm runs: it cannot be decoded"
     ]
 
 

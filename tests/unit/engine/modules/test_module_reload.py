@@ -257,7 +257,7 @@ async def test_hooks_without_a_valid_configuration_are_reported_and_the_rest_is_
     bench.broken_hooks = True
     bench.write("010-web/values.yaml", "webEnabled: true\nweb: {size: 3}")
     assert await bench.changed() == reactions.Reaction(runs=(WEB,))
-    assert bench.refusals == ["module web: its hooks stay as they were: no configuration"]
+    assert bench.refusals == ["module web: its hooks stay unchanged: no configuration"]
 
 
 async def test_a_directory_that_cannot_be_read_is_reported_once_and_changes_nothing(bench: Bench) -> None:

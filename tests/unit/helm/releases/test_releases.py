@@ -336,7 +336,7 @@ async def test_a_removal_that_cannot_be_noted_down_is_none_the_worse(
     world.api.patch_error = api_errors.Forbidden(target, 403, "Forbidden", "no")
     assert await manager.remove(WEB, keep_record=True) is True
     assert world.api.objects == {}
-    assert any("will not be made up for" in text for _, text in world.warnings)
+    assert any("it is not continued" in text for _, text in world.warnings)
 
 
 @pytest.mark.parametrize("status", [None, "uninstalled"], ids=["no release", "kept history"])
@@ -505,7 +505,9 @@ async def test_what_the_api_server_refuses_still_makes_no_other_revision(
     world.live.refusal = refusal(422, "ConfigMap is invalid in other words")
     if exists:
         world.live.put("web")
-    with pytest.raises(helm_errors.HelmError, match="revision 2 failed for that, and no other is made"):
+    with pytest.raises(
+        helm_errors.HelmError, match="revision 2 failed because of this, and no further one is made"
+    ):
         await world.manager().ensure(asked(module_dir, size=2))
     assert world.api.last("web") == 2
     assert all("configmaps" in path for path in world.live.asked), "the other object has no part in it"
@@ -530,7 +532,9 @@ async def test_what_the_api_server_cannot_read_still_makes_no_other_revision(
 ) -> None:
     await failed_once(world, module_dir, reason)
     world.live.refusal = answer
-    with pytest.raises(helm_errors.HelmError, match="revision 2 failed for that, and no other is made"):
+    with pytest.raises(
+        helm_errors.HelmError, match="revision 2 failed because of this, and no further one is made"
+    ):
         await world.manager().ensure(asked(module_dir, size=2))
     assert world.api.last("web") == 2
 
@@ -542,7 +546,10 @@ async def test_a_standing_refusal_is_reported_without_values_where_no_values_are
     world.live.refusal = refusal(422, 'ConfigMap "web" is invalid: size: Invalid value: 7: must be more')
     with pytest.raises(helm_errors.HelmError) as raised:
         await world.manager().ensure(asked(module_dir, size=2))
-    assert "size: Invalid value: ***: must be more (revision 2 failed for that" in raised.value.without_values
+    assert (
+        "size: Invalid value: ***: must be more (revision 2 failed because of this"
+        in raised.value.without_values
+    )
 
 
 @pytest.mark.parametrize(

@@ -39,9 +39,7 @@ def kubernetes(**keys: object) -> bindings.KubernetesBinding:
 def mistakes(document: JsonObject | str, kind: HookKind = HookKind.MODULE) -> list[str]:
     with pytest.raises(hook_config.HookConfigError) as caught:
         parse(document, kind)
-    assert str(caught.value) == f"{SOURCE}: the configuration is not usable: " + "; ".join(
-        caught.value.violations
-    )
+    assert str(caught.value) == f"{SOURCE}: invalid configuration: " + "; ".join(caught.value.violations)
     assert "\n" not in str(caught.value)
     return list(caught.value.violations)
 
@@ -409,7 +407,7 @@ WRONG_DOCUMENTS = [
     ("hello", "--config printed no mapping"),
     ("[1]", "--config printed no mapping"),
     ("a: b: c", "it is neither JSON nor YAML: line 1, column 5"),
-    ("configVersion: v1\nconfigVersion: v2", "line 2: the key 'configVersion' stands twice, with"),
+    ("configVersion: v1\nconfigVersion: v2", "line 2: the key 'configVersion' occurs twice, with"),
     ("configVersion: v2\nonStartup: 1", "configVersion 'v2' is not known; write 'configVersion: v1'"),
     ("configVersion: 1\nonStartup: 1", "configVersion 1 is not known; write 'configVersion: v1'"),
     ("configVersion: v1", "it binds the hook to nothing"),

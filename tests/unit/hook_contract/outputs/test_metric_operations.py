@@ -136,7 +136,7 @@ def test_a_wrong_document_is_refused_with_its_index_and_field() -> None:
     [
         ('{"name":"m","set":1}\n{"name"', "document [1]: invalid JSON in line 2, column 8"),
         ('{"name":"m","set":NaN}', "document [0]: NaN is not a JSON number"),
-        ('{"name":"m","set":1,"set":2}', "document [0]: the key 'set' stands twice"),
+        ('{"name":"m","set":1,"set":2}', "document [0]: the key 'set' occurs twice"),
         ("[1]", "document [0]: it is not a mapping"),
         ("name: m", "document [0]: invalid JSON in line 1, column 1"),
     ],

@@ -287,8 +287,8 @@ def test_a_document_that_is_not_a_mapping_is_refused(text: str) -> None:
     [
         ('{"a": 1}\n{"a": ', "document [1]: invalid JSON in line 2, column 7: Expecting value"),
         ("a: 1\n---\nb: [", "document [1]: it is neither JSON nor YAML: line 4, column 1"),
-        ('{"a": 1, "a": 2}', "document [0]: the key 'a' stands twice"),
-        ("a: 1\n---\nb: 1\nb: 2", "document [1]: line 4: the key 'b' stands twice"),
+        ('{"a": 1, "a": 2}', "document [0]: the key 'a' occurs twice"),
+        ("a: 1\n---\nb: 1\nb: 2", "document [1]: line 4: the key 'b' occurs twice"),
         ("1: x", "document [0]: line 1: the key '1' is not a text; quote it"),
         ("a: .inf", "document [0]: inf has no JSON form"),
         ("a: !!binary aGVsbG8=", "document [0]: a bytes has no JSON form"),

@@ -398,7 +398,7 @@ async def test_the_wait_for_a_deletion_ends_and_names_what_holds_the_object(benc
     text = await bench.refusal({"operation": "Delete", **TARGET})
     assert text.endswith(
         "ConfigMap default/x is still there 20 s after its deletion: the finalizers foregroundDeletion, "
-        "example.org/keep hold it; use DeleteInBackground to go on without waiting"
+        "example.org/keep hold it; use DeleteInBackground to continue without waiting"
     )
     assert 20 <= sum(bench.pauses.seconds) < 22
 

@@ -492,7 +492,7 @@ def test_a_rule_over_a_missing_key_fails_but_is_skipped_with_a_warning_under_the
     assert strict.passed_over("m", {"a": {}}) == []
     assert lenient.violations("m", {"a": {}}) == []
     assert [str(v) for v in lenient.passed_over("m", {"a": {}})] == [
-        "m: the rule 'self.a.b > 1' is passed over: it reads a key that is missing; ask with has(…), or read it with .? (f)"
+        "m: the rule 'self.a.b > 1' is skipped: it reads a missing key; ask with has(…), or read it with .? (f)"
     ]
     assert [v.rule for v in lenient.violations("m", {"a": {"b": 1}})] == ["too small"]
     assert lenient.passed_over("m", {"a": {"b": 1}}) == []

@@ -12,7 +12,7 @@ from addon_operator.helm.releases import releases
 from addon_operator.kernel import json_types, names
 from addon_operator.kube.client import api_errors, client
 from addon_operator.kube.discovery import discovery
-from addon_operator.modules import model, release_objects
+from addon_operator.modules import manifests, model
 from addon_operator.values import redaction, store
 
 FIELD_MANAGER: Final = "helm"
@@ -62,7 +62,7 @@ class Renderer:
         texts = [
             await self._difference(
                 # What Helm puts on each object is no difference.
-                release_objects.owned(found, module.name, self._namespace),
+                manifests.owned(found, module.name, self._namespace),
                 show_sensitive=show_sensitive,
             )
             for found in wanted

@@ -1,13 +1,22 @@
 """JSON Pointers (RFC 6901) as tuples of tokens."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import jsonpointer
 
 Tokens = tuple[str, ...]
 
+PATCH_MEMBERS: Final[Mapping[str, tuple[str, ...]]] = {
+    "add": ("path", "value"),
+    "remove": ("path",),
+    "replace": ("path", "value"),
+    "move": ("from", "path"),
+    "copy": ("from", "path"),
+    "test": ("path", "value"),
+}
+"""Members that each ``op`` of a JSON patch (RFC 6902) needs besides; any others are ignored."""
 _INDEX: Final = re.compile(r"-|0|[1-9][0-9]*")
 _BAD_ESCAPE: Final = re.compile(r"~(?![01])")
 

@@ -1,4 +1,4 @@
-"""The resources in a release's manifest, as far as they matter for watching them.
+"""The resources in a release's manifest, as far as watching needs them, and its objects as Helm makes them.
 
 Manifests may be megabytes of YAML of which three fields are wanted: only those parts of a document are parsed
 that hold them. Documents that are not laid out in the usual way are parsed whole.
@@ -6,12 +6,12 @@ that hold them. Documents that are not laid out in the usual way are parsed whol
 
 import dataclasses
 import re
-from collections.abc import Iterator
-from typing import Any, Final
+from collections.abc import Callable, Iterator
+from typing import Any, Final, TypeAlias
 
 import yaml
 
-from addon_operator.documents import yaml_loader
+from addon_operator.documents import json_documents, manifest_diff, yaml_loader
 
 _HOOK: Final = "helm.sh/hook"
 _DOCUMENT_START: Final = re.compile(r"^---(?:[ \t].*)?$", re.MULTILINE)
@@ -19,6 +19,9 @@ _TOP_KEY: Final = re.compile(r"^([A-Za-z][A-Za-z0-9]*):(?:[ \t\r].*)?$", re.MULT
 _UNUSUAL: Final = re.compile(r"^[^\sA-Za-z#\-.]", re.MULTILINE)
 _WANTED: Final = ("apiVersion", "kind", "metadata")
 _LIST: Final = "List"
+
+
+Object: TypeAlias = dict[str, Any]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -34,6 +37,9 @@ class ManifestResource:
     def __str__(self) -> str:
         """For a person: ``ConfigMap x/y``."""
         return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
+
+
+Select: TypeAlias = Callable[[ManifestResource], bool]
 
 
 def resources(manifest: str) -> tuple[ManifestResource, ...]:
@@ -135,3 +141,50 @@ class _TextLoader(yaml_loader.Loader):
 
 
 _NULL: Final = frozenset({"", "~", "null", "Null", "NULL"})
+
+
+def find_objects(manifest: str, is_wanted: Select) -> Iterator[tuple[ManifestResource, Object]]:
+    """The wanted objects of a manifest, in its order, which is that in which Helm makes them.
+
+    Only the documents that hold them are read whole.
+    """
+    for text in _DOCUMENT_START.split(manifest):
+        if any(map(is_wanted, resources(text))):
+            for document in manifest_diff.parse(text):
+                yield from _wanted(document.body or {}, is_wanted)
+
+
+def without(manifest: str, is_spared: Select) -> str:
+    """The manifest without these objects."""
+    return "---\n".join(filter(None, (_rest(text, is_spared) for text in _DOCUMENT_START.split(manifest))))
+
+
+def _rest(text: str, is_spared: Select) -> str:
+    found = resources(text)
+    kept = [each for each in found if not is_spared(each)]
+    if len(kept) == len(found):
+        return text.lstrip("\n")
+    # Of a list some may stay: JSON is YAML, too.
+    objects = [body for _, body in find_objects(text, lambda each: each in kept)]
+    return "---\n".join(json_documents.encode(body).decode() + "\n" for body in objects)
+
+
+def owned(body: Object, release: str, namespace: str) -> Object:
+    """The object with the label and the annotations by which Helm knows that it is the release's."""
+    metadata = body.get("metadata") or {}
+    labels = {**(metadata.get("labels") or {}), "app.kubernetes.io/managed-by": "Helm"}
+    annotations = {
+        **(metadata.get("annotations") or {}),
+        "meta.helm.sh/release-name": release,
+        "meta.helm.sh/release-namespace": namespace,
+    }
+    return {**body, "metadata": {**metadata, "labels": labels, "annotations": annotations}}
+
+
+def _wanted(body: Object, is_wanted: Select) -> Iterator[tuple[ManifestResource, Object]]:
+    items = items_of(body)
+    if items is not None:
+        for item in items:
+            yield from _wanted(item, is_wanted)
+    elif (resource := resource_of(body)) is not None and is_wanted(resource):
+        yield resource, body

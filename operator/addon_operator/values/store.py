@@ -11,7 +11,7 @@ import orjson
 
 from addon_operator.documents import json_documents
 from addon_operator.kernel import errors, json_types, names
-from addon_operator.values import config_map, inspection, origins, section, sources, switches
+from addon_operator.values import config_map, inspection, origins, section, sources
 from addon_operator.values.patches import patches as json_patches
 from addon_operator.values.schema import schemas as values_schemas
 
@@ -169,13 +169,13 @@ class ValuesStore:
         """What the module's chart gets: ``global`` and its own section, without ``enabledModules``."""
         return self.values(module)
 
-    def flag(self, module: names.ModuleName) -> switches.Flag:
+    def flag(self, module: names.ModuleName) -> sources.Flag:
         """Whether the sources enable the module, and which of them decided.
 
         Raises :class:`UnknownModuleError`.
         """
         self._section(module)
-        return switches.decide(module, self._files[module], self._global.hook_switches, self._config)
+        return sources.decide(module, self._files[module], self._global.hook_switches, self._config)
 
     def maintenance(self, module: names.ModuleName) -> str:
         """The module's maintenance mode; empty if it is managed as usual."""
@@ -352,7 +352,7 @@ class ValuesStore:
         return [
             module
             for module, files in self._files.items()
-            if switches.decide(module, files, self._global.hook_switches, config).enabled
+            if sources.decide(module, files, self._global.hook_switches, config).enabled
         ]
 
 

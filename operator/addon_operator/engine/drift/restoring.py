@@ -15,7 +15,7 @@ from addon_operator.helm.releases import release_types, releases
 from addon_operator.kernel import names
 from addon_operator.kube.client import api_errors, client
 from addon_operator.kube.discovery import api_resources
-from addon_operator.modules import manifests, release_objects
+from addon_operator.modules import manifests
 
 _FIELD_MANAGER: Final = "helm"
 """Helm's own name: the fields stay those of its next upgrade."""
@@ -112,8 +112,8 @@ class Restorer:
         done: list[watched_resources.Watched] = []
         failed: dict[watched_resources.Watched, api_errors.KubernetesError] = {}
 
-        async def create(watched: watched_resources.Watched, body: release_objects.Object) -> None:
-            owned = release_objects.owned(body, module, self._namespace)
+        async def create(watched: watched_resources.Watched, body: manifests.Object) -> None:
+            owned = manifests.owned(body, module, self._namespace)
             try:
                 async with turns:
                     await self._create(watched, owned, deployed.is_server_side)
@@ -154,18 +154,18 @@ class Restorer:
 
     def _find(
         self, manifest: str, wanted: Mapping[tuple[str, str, str, str], watched_resources.Watched]
-    ) -> list[tuple[watched_resources.Watched, release_objects.Object]]:
+    ) -> list[tuple[watched_resources.Watched, manifests.Object]]:
         def watched_of(found: manifests.ManifestResource) -> watched_resources.Watched | None:
             namespace = found.namespace or self._namespace
             place = wanted.get((found.api_version, found.kind, namespace, found.name))
             return place or wanted.get((found.api_version, found.kind, "", found.name))
 
-        found = release_objects.find(manifest, lambda each: watched_of(each) is not None)
+        found = manifests.find_objects(manifest, lambda each: watched_of(each) is not None)
         placed = [(watched_of(each), body) for each, body in found]
         return [(watched, body) for watched, body in placed if watched is not None]
 
     async def _create(
-        self, watched: watched_resources.Watched, body: release_objects.Object, is_server_side: bool
+        self, watched: watched_resources.Watched, body: manifests.Object, is_server_side: bool
     ) -> None:
         namespace = watched.key.namespace or None
         if is_server_side:
@@ -183,7 +183,7 @@ def _may_pass(error: api_errors.KubernetesError) -> bool:
     return error.status in _PASSING or error.status >= 500 or _TERMINATING in error.message
 
 
-_Found: TypeAlias = tuple[watched_resources.Watched, release_objects.Object]
+_Found: TypeAlias = tuple[watched_resources.Watched, manifests.Object]
 
 
 def _waves(found: Sequence[_Found]) -> Iterator[list[_Found]]:

@@ -9,7 +9,7 @@ from addon_operator.helm.releases import record_format
 from addon_operator.kernel import names
 from addon_operator.kube.client import api_errors, client
 from addon_operator.kube.discovery import discovery
-from addon_operator.modules import manifests, release_objects
+from addon_operator.modules import manifests
 
 _FIELD_MANAGER: Final = "helm"
 # What server-side apply cannot read as the kind's type is, for the API server, an error of its own.
@@ -84,7 +84,7 @@ class LiveObjects:
     async def _refusal(
         self, document: manifest_diff.ManifestDocument, *, is_server_side: bool
     ) -> api_errors.ApiError | None:
-        for resource, body in release_objects.find(document.text, lambda _: True):
+        for resource, body in manifests.find_objects(document.text, lambda _: True):
             try:
                 await self._try(resource, body, is_server_side=is_server_side)
             except api_errors.AlreadyExists:
@@ -96,7 +96,7 @@ class LiveObjects:
         return None
 
     async def _try(
-        self, resource: manifests.ManifestResource, body: release_objects.Object, *, is_server_side: bool
+        self, resource: manifests.ManifestResource, body: manifests.Object, *, is_server_side: bool
     ) -> None:
         path = await self._path(resource)
         query = {"fieldManager": _FIELD_MANAGER, "dryRun": "All"}

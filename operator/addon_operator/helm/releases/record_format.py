@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import orjson
 
-from addon_operator.modules import manifests, release_objects
+from addon_operator.modules import manifests
 
 _SERVER_SIDE: Final = "ssa"
 _MAX_CONTENT: Final = 64 * 1024 * 1024
@@ -33,7 +33,7 @@ class Content:
 def without(stored: str, is_spared: Callable[[manifests.ManifestResource], bool], *, is_secret: bool) -> str:
     """Return a release as it is stored, without some of its objects."""
     decoded = _decoded(stored, is_secret=is_secret)
-    manifest = release_objects.without(str(decoded.get("manifest") or ""), is_spared)
+    manifest = manifests.without(str(decoded.get("manifest") or ""), is_spared)
     content = base64.b64encode(gzip.compress(orjson.dumps({**decoded, "manifest": manifest})))
     return (base64.b64encode(content) if is_secret else content).decode()
 

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias, cast
 
 import orjson
 
-from addon_operator.documents import document_stream
+from addon_operator.documents import document_stream, json_pointers
 from addon_operator.hook_contract import jq_programs, violations
 from addon_operator.hook_contract.outputs import object_schemas
 from addon_operator.kernel import errors
@@ -290,7 +290,7 @@ def _json_patch(origin: Origin, document: JsonObject) -> Operation:
 
 def _known_members(item: JsonObject) -> JsonValue:
     # RFC 6902 has other members ignored, among them the value that the Go operator demands of a "remove".
-    return {key: item[key] for key in ("op", *object_schemas.PATCH_MEMBERS[str(item["op"])])}
+    return {key: item[key] for key in ("op", *json_pointers.PATCH_MEMBERS[str(item["op"])])}
 
 
 def _jq_patch(origin: Origin, document: JsonObject) -> Operation:

@@ -7,17 +7,9 @@ place of a mapping or list that is marked with ``x-secret``.
 from collections.abc import Mapping
 from typing import Any, Final
 
-Schema = Mapping[str, Any]
+from addon_operator.documents import json_pointers
 
-PATCH_MEMBERS: Final[Mapping[str, tuple[str, ...]]] = {
-    "add": ("path", "value"),
-    "remove": ("path",),
-    "replace": ("path", "value"),
-    "move": ("from", "path"),
-    "copy": ("from", "path"),
-    "test": ("path", "value"),
-}
-"""Members that each ``op`` of RFC 6902 needs; any others are ignored."""
+Schema = Mapping[str, Any]
 
 _BOOL: Final[Schema] = {"type": "boolean"}
 _TEXT: Final[Schema] = {"type": "string"}
@@ -39,14 +31,14 @@ _JSON_PATCH: Final[Schema] = {
     "x-secret": True,
     "items": {
         **_JSON_OBJECT,
-        "properties": {"op": {"enum": list(PATCH_MEMBERS)}, "path": _POINTER, "from": _POINTER},
+        "properties": {"op": {"enum": list(json_pointers.PATCH_MEMBERS)}, "path": _POINTER, "from": _POINTER},
         "required": ["op"],
         "allOf": [
             {
                 "if": {"properties": {"op": {"const": op}}, "required": ["op"]},
                 "then": {"required": list(members)},
             }
-            for op, members in PATCH_MEMBERS.items()
+            for op, members in json_pointers.PATCH_MEMBERS.items()
         ],
     },
 }

@@ -37,15 +37,11 @@ class _Plain:
 
     step: patches.PatchStep
 
-    @property
-    def regions(self) -> list[json_pointers.Tokens]:
-        return _regions([self.step])
-
     def steps(self) -> Iterator[patches.PatchStep]:
         yield self.step
 
     def replay(self, document: json_types.JsonObject) -> None:
-        _apply_if_possible(document, self.step)
+        _applied(document, self.step)
 
 
 @dataclasses.dataclass(slots=True)
@@ -55,16 +51,12 @@ class _Guarded:
     tests: list[patches.PatchStep]
     effect: "PatchLog"
 
-    @property
-    def regions(self) -> list[json_pointers.Tokens]:
-        return _regions(self.steps())
-
     def steps(self) -> Iterator[patches.PatchStep]:
         yield from self.tests
         yield from self.effect.steps()
 
     def replay(self, document: json_types.JsonObject) -> None:
-        if all(_holds(document, test) for test in self.tests):
+        if all(_applied(document, test) for test in self.tests):
             self.effect.replay(document)
 
 
@@ -74,19 +66,14 @@ class _Sequence:
 
     sequence: list[patches.PatchStep]
 
-    @property
-    def regions(self) -> list[json_pointers.Tokens]:
-        return _regions(self.sequence)
-
     def steps(self) -> Iterator[patches.PatchStep]:
         return iter(self.sequence)
 
     def replay(self, document: json_types.JsonObject) -> None:
         trial = json_documents.copy(document)
         for step in self.sequence:
-            if step.kind == "test" and not _holds(trial, step):
+            if not _applied(trial, step) and step.kind == "test":
                 return
-            _apply_if_possible(trial, step)
         document.update(trial)
 
 
@@ -190,24 +177,17 @@ class PatchLog:
             return
         found = self._index.latest(_regions(steps))
         if found is not None and _same_condition(found[1], tests, effect):
-            self._join(found, effect)
+            number, entry = found
+            cast("_Guarded", entry).effect.append(effect)
+            self._index.register(number, _regions(effect))
         else:
-            self._add_guarded(_Guarded(tests, _log_of(effect)))
-
-    def _join(self, found: tuple[int, _Entry], effect: list[patches.PatchStep]) -> None:
-        number, entry = found
-        cast("_Guarded", entry).effect.append(effect)
-        self._index.register(number, _regions(effect))
+            log = PatchLog()
+            log.append(effect)
+            self._add_guarded(_Guarded(tests, log))
 
     def _add_guarded(self, entry: _Guarded | _Sequence) -> None:
         self._guards += 1
-        self._index.add(entry, entry.regions)
-
-
-def _log_of(steps: list[patches.PatchStep]) -> PatchLog:
-    log = PatchLog()
-    log.append(steps)
-    return log
+        self._index.add(entry, _regions(entry.steps()))
 
 
 def owned(steps: Iterable[patches.PatchStep]) -> list[patches.PatchStep]:
@@ -254,10 +234,7 @@ def _try_inside(outer: patches.PatchStep, step: patches.PatchStep) -> bool:
     """Apply ``step`` to the value that ``outer`` writes, in place; false if it does not apply there."""
     depth = len(outer.path)
     document = {_ROOT: outer.value}
-    rebased = _rebase(step, depth)
-    try:
-        patches.apply_step(document, rebased)
-    except patches.StepError:
+    if not _applied(document, _rebase(step, depth)):
         return False
     cast("dict[str, json_types.JsonValue]", outer.operation)["value"] = document[_ROOT]
     return True
@@ -296,25 +273,19 @@ def _same_condition(entry: _Entry, tests: list[patches.PatchStep], effect: list[
     return not any(json_pointers.overlap(place, test) for place in written for test in tested)
 
 
-def _holds(document: json_types.JsonObject, test: patches.PatchStep) -> bool:
+def _applied(document: json_types.JsonObject, step: patches.PatchStep) -> bool:
+    """Apply an operation in place, or a test; whether it applies."""
     try:
-        patches.apply_step(document, test)
+        patches.apply_step(document, step)
     except patches.StepError:
         return False
     return True
 
 
-def _apply_if_possible(document: json_types.JsonObject, step: patches.PatchStep) -> None:
-    try:
-        patches.apply_step(document, step)
-    except patches.StepError:
-        return
-
-
 def replay(document: json_types.JsonObject, steps: Iterable[patches.PatchStep]) -> None:
     """Apply what applies of some operations, in place."""
     for step in steps:
-        _apply_if_possible(document, step)
+        _applied(document, step)
 
 
 def fill_writes(

@@ -19,14 +19,6 @@ Operation = Mapping[str, json_types.JsonValue]
 MAX_OPERATIONS: Final = 20_000
 """Operations of one patch. They are joined with earlier ones on the event loop, in up to 0.3 s."""
 
-_MEMBERS: Final[Mapping[str, tuple[str, ...]]] = {
-    "add": ("op", "path", "value"),
-    "remove": ("op", "path"),
-    "replace": ("op", "path", "value"),
-    "move": ("op", "from", "path"),
-    "copy": ("op", "from", "path"),
-    "test": ("op", "path", "value"),
-}
 _NULL_WITHOUT_VALUE: Final = ("add", "replace")
 """Shell libraries of the original leave the member out when they set ``null``."""
 
@@ -134,16 +126,17 @@ def _check(item: Any, where: str) -> Operation:  # noqa: ANN401  # JSON of any s
     if not isinstance(item, dict):
         raise PatchError(f"{where}: an operation must be a JSON object")
     kind = item.get("op")
-    if not isinstance(kind, str) or kind not in _MEMBERS:
-        raise PatchError(f"{where}, field op: must be one of {', '.join(_MEMBERS)}")
+    if not isinstance(kind, str) or kind not in json_pointers.PATCH_MEMBERS:
+        raise PatchError(f"{where}, field op: must be one of {', '.join(json_pointers.PATCH_MEMBERS)}")
     if kind in _NULL_WITHOUT_VALUE:
         item = {"value": None, **item}
-    for member in _MEMBERS[kind]:
+    members = json_pointers.PATCH_MEMBERS[kind]
+    for member in members:
         if member not in item:
             raise PatchError(f"{where}, field {member}: {kind!r} needs it")
-    for member in {"path", "from"}.intersection(_MEMBERS[kind]):
+    for member in {"path", "from"}.intersection(members):
         _check_pointer(item[member], f"{where}, field {member}")
-    return {member: item[member] for member in _MEMBERS[kind]}
+    return {member: item[member] for member in ("op", *members)}
 
 
 def _check_pointer(value: Any, where: str) -> None:  # noqa: ANN401  # JSON of any shape

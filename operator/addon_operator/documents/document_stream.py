@@ -7,7 +7,7 @@ from typing import Any, Final, cast
 
 import yaml
 
-from addon_operator.documents import yaml_loader, yaml_scalars
+from addon_operator.documents import yaml_loader
 from addon_operator.kernel import errors
 from addon_operator.kernel.json_types import JsonObject, JsonValue
 
@@ -220,7 +220,7 @@ class _HookLoader(yaml_loader.Loader):
         return super().construct_mapping(node, deep=deep)
 
     def _key(self, node: yaml.Node) -> str:
-        is_plain_text = node.tag == yaml_loader.PLAIN and isinstance(yaml_scalars.plain(node.value), str)
+        is_plain_text = node.tag == yaml_loader.PLAIN and isinstance(yaml_loader.plain(node.value), str)
         if is_plain_text or node.tag in {yaml_loader.STRING, yaml_loader.MERGE}:
             return str(node.value)
         raise DocumentError(

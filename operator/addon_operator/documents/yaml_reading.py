@@ -13,7 +13,7 @@ from typing import Final, NoReturn, cast
 
 import yaml
 
-from addon_operator.documents import yaml_loader, yaml_scalars
+from addon_operator.documents import yaml_loader
 from addon_operator.kernel import errors, json_types
 
 _CORE: Final = yaml_loader.CORE
@@ -113,7 +113,7 @@ def format_path(path: Path) -> str:
 
 
 def _boolean_warning(node: yaml.ScalarNode, source: str) -> str:
-    value = str(yaml_scalars.plain(node.value)).lower()
+    value = str(yaml_loader.plain(node.value)).lower()
     return f"{source}, {_position(node)}: {node.value!r} is read as {value}; write {value}, or quote the word"
 
 
@@ -127,7 +127,7 @@ def _unusual(root: yaml.Node) -> list[yaml.ScalarNode]:
             continue
         seen.add(id(node))
         if isinstance(node, yaml.ScalarNode):
-            if node.tag == yaml_loader.PLAIN and yaml_scalars.is_unusual_boolean(node.value):
+            if node.tag == yaml_loader.PLAIN and yaml_loader.is_unusual_boolean(node.value):
                 found.append(node)
         else:
             pending.extend(_children(node))
@@ -265,7 +265,7 @@ class _ValueBuilder:
         value = self._scalar(node, path) if isinstance(node, yaml.ScalarNode) else None
         if isinstance(value, str):
             return value
-        key = None if value is None else yaml_scalars.key(node.value)
+        key = None if value is None else yaml_loader.key(node.value)
         if key is not None:
             return key
         written = (
@@ -280,7 +280,7 @@ class _ValueBuilder:
     def _scalar(self, node: yaml.ScalarNode, path: Path) -> json_types.JsonValue:
         text: str = node.value
         if node.tag == yaml_loader.PLAIN:
-            value = yaml_scalars.plain(text)
+            value = yaml_loader.plain(text)
         elif node.tag in _TAGGED:
             value = self._tagged(node, path)
         elif node.tag == _BINARY_TAG:
@@ -291,8 +291,8 @@ class _ValueBuilder:
             self._fail(node, path, f"{text[:_SHOWN_PATH]} has no JSON form; use a finite number or quote it")
         return value
 
-    def _tagged(self, node: yaml.ScalarNode, path: Path) -> yaml_scalars.Scalar:
-        value = yaml_scalars.plain(node.value)
+    def _tagged(self, node: yaml.ScalarNode, path: Path) -> yaml_loader.Scalar:
+        value = yaml_loader.plain(node.value)
         if not isinstance(value, _TAGGED[node.tag]) or (
             isinstance(value, bool) and node.tag != _CORE + "bool"
         ):
@@ -302,7 +302,7 @@ class _ValueBuilder:
 
     def _binary(self, node: yaml.ScalarNode, path: Path) -> str:
         try:
-            return yaml_scalars.base64_bytes(node.value).decode()
+            return yaml_loader.base64_bytes(node.value).decode()
         except ValueError:
             return self._fail(node, path, "!!binary takes the base64 form of a UTF-8 text")
 

@@ -4,7 +4,7 @@ from typing import Any, Final
 
 import yaml
 
-from addon_operator.documents import json_documents, yaml_reading, yaml_scalars
+from addon_operator.documents import json_documents, yaml_loader, yaml_reading
 from addon_operator.kernel import json_types
 
 _STRING_TAG: Final = "tag:yaml.org,2002:str"
@@ -17,7 +17,7 @@ class _Dumper(yaml.CSafeDumper):
 
     def resolve(self, kind: type[yaml.Node], value: Any, implicit: Any) -> str:  # noqa: ANN401  # PyYAML's
         tag: str = super().resolve(kind, value, implicit)  # type: ignore[no-untyped-call]  # has no stub
-        if tag == _STRING_TAG and implicit[0] and not isinstance(yaml_scalars.plain(value), str):
+        if tag == _STRING_TAG and implicit[0] and not isinstance(yaml_loader.plain(value), str):
             return _NOT_PLAIN
         return tag
 

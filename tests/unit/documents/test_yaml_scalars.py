@@ -1,10 +1,10 @@
 """Plain scalars, as Helm's own YAML parser reads them (expected values come from a run of that parser)."""
 
-from addon_operator.documents import yaml_scalars
+from addon_operator.documents import yaml_loader
 
 
 def read(words: list[str]) -> dict[str, object]:
-    return {word: yaml_scalars.plain(word) for word in words}
+    return {word: yaml_loader.plain(word) for word in words}
 
 
 def test_words_of_consent_are_true() -> None:
@@ -115,4 +115,4 @@ def test_everything_else_is_a_string() -> None:
 
 def test_words_that_surprise_as_booleans_are_known() -> None:
     words = ["yes", "Off", "N", "true", "False", "x"]
-    assert [word for word in words if yaml_scalars.is_unusual_boolean(word)] == ["yes", "Off", "N"]
+    assert [word for word in words if yaml_loader.is_unusual_boolean(word)] == ["yes", "Off", "N"]

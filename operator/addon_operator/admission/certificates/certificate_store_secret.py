@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from addon_operator.admission.certificates import certificate_rotation, certificate_store, certificates
 from addon_operator.aio import waiting
-from addon_operator.documents import yaml_scalars
+from addon_operator.documents import yaml_loader
 from addon_operator.kube.client import api_errors, client, paths
 
 _ATTEMPTS: Final = 8
@@ -113,7 +113,7 @@ class SecretSource:
 def _decoded(secret: _Object | None) -> dict[str, bytes]:
     data = (secret or {}).get("data") or {}
     try:
-        return {key: yaml_scalars.base64_bytes(value) for key, value in data.items()}
+        return {key: yaml_loader.base64_bytes(value) for key, value in data.items()}
     except (ValueError, AttributeError):
         return {}
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from addon_operator import expansion
 from addon_operator.commands.preview import preview_files
-from addon_operator.documents import yaml_scalars
+from addon_operator.documents import yaml_loader
 from addon_operator.kernel import json_types
 from addon_operator.podpreset import model
 
@@ -160,7 +160,7 @@ def decoded(encoded: str) -> str:
 
     Raises :class:`ValueError` for a text that is not base64.
     """
-    return yaml_scalars.base64_bytes(encoded).decode(errors="replace")
+    return yaml_loader.base64_bytes(encoded).decode(errors="replace")
 
 
 def texts_of_stored(kind: str, content: Mapping[str, Any]) -> dict[str, str]:

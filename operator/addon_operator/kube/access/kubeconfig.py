@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import yaml
 
-from addon_operator.documents import yaml_loader, yaml_scalars
+from addon_operator.documents import yaml_loader
 from addon_operator.kube.client import api_errors
 
 Entry = Mapping[str, Any]
@@ -123,7 +123,7 @@ def _file_or_data(item: _Item | None, key: str) -> pathlib.Path | bytes | None:
     if item is None:
         return None
     if data := item.body.get(f"{key}-data"):
-        return yaml_scalars.base64_bytes(str(data))
+        return yaml_loader.base64_bytes(str(data))
     path = item.body.get(key)
     return item.path.parent.absolute() / str(path) if path else None
 
@@ -223,7 +223,7 @@ def _file_problems(item: _Item) -> Iterator[str]:
 
 def _data_problems(key: str, data: object) -> Iterator[str]:
     try:
-        yaml_scalars.base64_bytes(str(data))
+        yaml_loader.base64_bytes(str(data))
     except ValueError:
         yield f"{key}-data is not base64"
 

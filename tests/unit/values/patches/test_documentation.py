@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from addon_operator.documents import yaml_scalars
+from addon_operator.documents import yaml_loader
 from addon_operator.kernel import names
 from addon_operator.values import sources, store
 from addon_operator.values.patches import patches
@@ -70,4 +70,4 @@ def test_the_page_has_no_other_examples() -> None:
 )
 def test_the_table_of_words_is_right(words: str, read: list[object]) -> None:
     assert all(f"`{word}`" in PAGE.read_text() for word in words.split())
-    assert [yaml_scalars.plain(word) for word in words.split()] == read
+    assert [yaml_loader.plain(word) for word in words.split()] == read

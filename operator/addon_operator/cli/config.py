@@ -1,5 +1,6 @@
 """``addon-operator config``: parameters of a running operator that can be changed."""
 
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import click
@@ -11,12 +12,8 @@ _PARAMETERS: Final = ("log.level",)
 _LEVELS: Final = ("debug", "info", "warn", "error")
 
 
-def _complete_value(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
-    return [level for level in _LEVELS if level.startswith(incomplete)]
-
-
-def _complete_name(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
-    return [name for name in _PARAMETERS if name.startswith(incomplete)]
+def _complete(words: Sequence[str]) -> Callable[[click.Context, click.Parameter, str], list[str]]:
+    return lambda _, __, incomplete: [word for word in words if word.startswith(incomplete)]
 
 
 @click.group()
@@ -33,8 +30,8 @@ def list_(output: str, socket: str | None) -> None:
 
 
 @config.command("set")
-@click.argument("name", shell_complete=_complete_name)
-@click.argument("value", shell_complete=_complete_value)
+@click.argument("name", shell_complete=_complete(_PARAMETERS))
+@click.argument("value", shell_complete=_complete(_LEVELS))
 @click.argument("duration", type=debug.Seconds(), required=False)
 @debug.socket_option
 def set_(name: str, value: str, duration: float | None, socket: str | None) -> None:

@@ -145,12 +145,6 @@ class Resolution:
             raise SettingsError((*self.missing, *self.problems), warnings)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Given:
-    text: str
-    origin: str
-
-
 def resolve(
     table: Mapping[str, Setting],
     flags: Mapping[str, str | None],
@@ -168,23 +162,24 @@ def resolve(
                 f"{row.documented} is not set: give {row.type.allowed}, or the flag {row.flags[0]}"
             )
             continue
-        origins[field] = given.origin
+        text, origins[field] = given
         try:
-            values[field] = row.type.parse(given.text)
+            values[field] = row.type.parse(text)
         except (ValueError, errors.ConfigurationError):
-            problems.append(_problem(row, given))
+            problems.append(_problem(row, text, origins[field]))
     return Resolution(MappingProxyType(values), MappingProxyType(origins), tuple(problems), tuple(missing))
 
 
-def _given(row: Setting, flag: str | None, environ: Mapping[str, str]) -> _Given | None:
+def _given(row: Setting, flag: str | None, environ: Mapping[str, str]) -> tuple[str, str] | None:
+    """Return the text that wins, and where it came from."""
     if flag is not None:
-        return _Given(flag, f"flag {row.flags[0]}")
+        return flag, f"flag {row.flags[0]}"
     for variable in row.variables:
         if text := environ.get(variable):
-            return _Given(text, f"variable {variable}")
-    return None if row.default is None else _Given(row.default, DEFAULT_ORIGIN)
+            return text, f"variable {variable}"
+    return None if row.default is None else (row.default, DEFAULT_ORIGIN)
 
 
-def _problem(row: Setting, given: _Given) -> str:
-    shown = given.text if len(given.text) <= _SHOWN_LENGTH else given.text[:_SHOWN_LENGTH] + "…"
-    return f"{row.documented}: {shown!r} ({given.origin}) is not allowed: give {row.type.allowed}"
+def _problem(row: Setting, text: str, origin: str) -> str:
+    shown = text if len(text) <= _SHOWN_LENGTH else text[:_SHOWN_LENGTH] + "…"
+    return f"{row.documented}: {shown!r} ({origin}) is not allowed: give {row.type.allowed}"

@@ -82,7 +82,7 @@ def remove_dead(parent: pathlib.Path, prefix: str) -> list[pathlib.Path]:
 
 @contextlib.contextmanager
 def _taken_over(path: pathlib.Path) -> Iterator[None]:
-    """Hold the lock of a workspace; raises :class:`OSError` for one that lives, or is none of ours."""
+    """Hold the lock of a workspace; raises :class:`OSError` for one that lives, or is not ours."""
     found = path.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
         raise NotADirectoryError(path)

@@ -72,7 +72,7 @@ class Metrics:
         self.modules.info.labels(module=module, state=state).set(1)
 
     def module_known(self, module: str, *, runs: bool = True) -> None:
-        """Show the counters of a module from the beginning: a rate over a series that appears is none.
+        """Show the counters of a module from the beginning: a series that appears later has no rate.
 
         ``runs``: it will run, or has; the many series of how long that takes are for these alone.
         """
@@ -192,7 +192,7 @@ def _content_type(accept: str) -> str:
     try:
         _, found = exposition.choose_encoder(accept)
     except (TypeError, ValueError):
-        # The library compares a version that is none with numbers.
+        # The library compares what is not a version with numbers.
         return exposition.CONTENT_TYPE_PLAIN_0_0_4
     # Whatever version is asked for stands in the answer; each would be a form of its own.
     version = _VERSION.search(found)

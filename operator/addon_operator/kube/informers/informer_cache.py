@@ -59,9 +59,9 @@ class Batch:
 class InformerCache:
     """The entries of one projection.
 
-    A list is taken in with :meth:`begin_list`, batches of its objects and :meth:`end_list`, which finds what
-    is no longer there; the events of a watch are batches too. Each batch is first prepared, which may take
-    time, and then taken in at once.
+    A list comes as :meth:`begin_list`, batches of its objects and :meth:`end_list`, which finds what is no
+    longer there; the events of a watch are batches too. Each batch is first prepared, which may take time,
+    and then kept at once.
     """
 
     def __init__(self, projection: projections.Projection, label: str) -> None:
@@ -124,7 +124,7 @@ class InformerCache:
         self._unlisted = None
 
     def take(self, batch: Batch) -> None:
-        """Take in a batch, and call the listeners with what it changes."""
+        """Keep a batch, and call the listeners with what it changes."""
         reason = self.reason
         differences: list[Difference] = []
         for event, reduced in zip(batch.events, batch.reduced, strict=True):

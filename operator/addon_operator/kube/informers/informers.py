@@ -87,7 +87,7 @@ class Subscription:
         self._namespaces = _NamespaceListener(self, watches)
         self._parts: dict[Place, informer_cache.InformerCache] = {}
         self._joined: set[informer_cache.InformerCache] = set()
-        self._told_reason: str | None = None
+        self._reported_reason: str | None = None
         self._closed = False
         self.synced = False
         """Whether the snapshot is complete, and the listener knows."""
@@ -158,7 +158,7 @@ class Subscription:
     ) -> None:
         """See :class:`.CacheListener`."""
         if cache in self._joined:
-            self._tell(changes)
+            self._report(changes)
 
     def cache_troubled(self) -> None:
         """See :class:`.CacheListener`."""
@@ -187,15 +187,15 @@ class Subscription:
         self.check_trouble()
 
     def check_complete(self) -> None:
-        """Tell the listener, a turn of the event loop later, when the first snapshot is complete."""
+        """Call the listener, a turn of the event loop later, when the first snapshot is complete."""
         if not self.synced and self._is_complete():
-            asyncio.get_running_loop().call_soon(self._tell_synced)
+            asyncio.get_running_loop().call_soon(self._report_synced)
 
     def check_trouble(self) -> None:
-        """Tell the listener when the trouble has changed."""
+        """Call the listener when the trouble has changed."""
         reason = self.reason
-        if reason != self._told_reason and not self._closed:
-            self._told_reason = reason
+        if reason != self._reported_reason and not self._closed:
+            self._reported_reason = reason
             self._call(lambda: self._listener.trouble(reason))
 
     async def _look_up(self) -> None:
@@ -267,12 +267,12 @@ class Subscription:
         self._joined.discard(cache)
         changes = cache.deletions() if known else []
         self._watches.detach(cache, self)
-        self._tell(changes)
+        self._report(changes)
 
     def _join(self, cache: informer_cache.InformerCache) -> None:
         if cache not in self._joined:
             self._joined.add(cache)
-            self._tell(cache.additions())
+            self._report(cache.additions())
 
     def _is_complete(self) -> bool:
         parts = self._parts.values()
@@ -280,14 +280,14 @@ class Subscription:
             self._resource is not None and self._namespaces.is_complete and all(part.synced for part in parts)
         )
 
-    def _tell_synced(self) -> None:
+    def _report_synced(self) -> None:
         if self.synced or self._closed or not self._is_complete():
             return
         self.synced = True
         self._joined = set(self._parts.values())
         self._call(self._listener.synced)
 
-    def _tell(self, changes: Sequence[object_changes.Change]) -> None:
+    def _report(self, changes: Sequence[object_changes.Change]) -> None:
         if changes and not self._closed:
             self._call(lambda: self._listener.changed(changes))
 

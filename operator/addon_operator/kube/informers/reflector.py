@@ -1,7 +1,7 @@
 """Follows the objects of one path: list, watch, and list again when the watch cannot go on.
 
-What comes in goes through the projections of all caches, is taken in by all of them in the same order, and
-only then moves the place from which the watch goes on after a break.
+What comes in goes through the projections of all caches, which keep it in the same order, and only then
+moves the place from which the watch goes on after a break.
 """
 
 import asyncio

@@ -61,7 +61,7 @@ class Lineage:
     def includes(self, pid: int) -> bool:
         """Whether a process is a descendant; one that has ended meanwhile counts as one.
 
-        A process that is not seen from here, whose number is 0, is none.
+        A process that is not seen from here, whose number is 0, is not a descendant.
         """
         sessions = frozenset(self._children)
         for _ in range(_GENERATIONS):

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from addon_operator.app import optional_imports
 from addon_operator.cli import settings, tables
-from addon_operator.kernel import optional_imports
 from addon_operator.settings import settings as app_settings
 
 if TYPE_CHECKING:

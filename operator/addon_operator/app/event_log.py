@@ -28,6 +28,8 @@ class EventLog:
         match event:
             case events.Warned():
                 self._log.warning(event.text)
+            case events.Noted(module=module):
+                self._log.info(event.text, **({"module": module} if module else {}))
             case events.BindingEvent():
                 self._of_bindings(event)
             case events.TaskStarted() | events.TaskFailed():
@@ -80,8 +82,6 @@ class EventLog:
                 self._global_hooks = len(event.hooks)
             case events.ModulesDiscovered():
                 self._discovered(event)
-            case events.RemovalDue():
-                self._log.info(f"{event.what}: {event.reason}")
             case events.ModuleGone():
                 self._log.info("the module's directory is gone", module=event.module)
             case events.ModulesReloaded():
@@ -104,10 +104,6 @@ class EventLog:
         match event:
             case events.ReleaseEnsured():
                 self._release_ensured(event)
-            case events.ReleaseRemoved():
-                self._log.info("release uninstalled", module=event.release)
-            case events.CrdApplied():
-                self._log.info(f"CustomResourceDefinition {event.crd} applied", module=event.module)
 
     def _release_ensured(self, event: events.ReleaseEnsured) -> None:
         module, outcome = event.module, event.outcome

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from addon_operator.debug import debug_masking, debug_render, runtime_config
 from addon_operator.engine import introspection, state
+from addon_operator.engine.bindings import hook_bindings
 from addon_operator.engine.drift import watched_resources
 from addon_operator.engine.modules import release_monitor
 from addon_operator.hook_contract.configuration import hook_config
@@ -38,7 +39,7 @@ class Inspected:
     values: store.ValuesStore
     modules: Mapping[names.ModuleName, model.Module]
     renderer: debug_render.Renderer
-    snapshots: introspection.SnapshotSource
+    snapshots: hook_bindings.HookBindings
     monitor: Monitor
 
 
@@ -92,7 +93,7 @@ class DebugApi:
     async def snapshots(self, module: str | None, *, show_sensitive: bool) -> object:
         """By hook and binding, the objects that kubernetes bindings hold."""
         views = self._now.views
-        hooks = views.global_hooks if module is None else views.hooks_of(self._module(module).name)
+        hooks = views.global_hooks if module is None else views.hooks_of(self._module(module).name) or ()
         return {hook.name: self._snapshots_of(hook, show_sensitive=show_sensitive) for hook in hooks}
 
     def modules(self) -> object:
@@ -104,7 +105,7 @@ class DebugApi:
     def module(self, module: str) -> object:
         """Return one module with its hooks, its release and what is to know of that one's objects."""
         now, name = self._now, self._module(module).name
-        hooks = now.views.told_hooks_of(name)
+        hooks = now.views.hooks_of(name)
         return {
             **now.views.module(name),
             "hooks": None if hooks is None else list(map(_hook, hooks)),

@@ -111,6 +111,14 @@ class Warned(Event, frozen=True):
     text: str
 
 
+class Noted(Event, frozen=True):
+    """Something was done, or will be, in a sentence for the log."""
+
+    text: str
+    module: str = ""
+    """Name of the module or release, as a field of the record."""
+
+
 class ModuleEvent(Event, frozen=True):
     """Something that happened to a module."""
 
@@ -165,30 +173,11 @@ class DiscoveryFailed(Event, frozen=True):
     """A discovery failed, or a hook of an enabled module printed no valid configuration."""
 
 
-class RemovalDue(Event, frozen=True):
-    """A module will be deleted or a release purged: the beginning of a sentence, and why."""
-
-    what: str
-    reason: str
-
-
 class ReleaseEnsured(ModuleEvent, frozen=True):
     """The release of a module is as it should be."""
 
     activation: str
     outcome: release_types.ReleaseOutcome
-
-
-class ReleaseRemoved(Event, frozen=True):
-    """A release was uninstalled."""
-
-    release: str
-
-
-class CrdApplied(ModuleEvent, frozen=True):
-    """A CustomResourceDefinition of a module was written."""
-
-    crd: str
 
 
 class ConvergeStarted(Event, frozen=True):

@@ -3,13 +3,13 @@
 The names of the fields are those of the Go operator's debug endpoint where it has them.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Final, Protocol, TypedDict
+from collections.abc import Callable, Sequence
+from typing import Final, TypedDict
 
 from addon_operator.engine import state
 from addon_operator.engine.queues import task_queue, tasks
 from addon_operator.kernel import clock as clocks
-from addon_operator.kernel import json_types, names
+from addon_operator.kernel import names
 
 RUNNING: Final = "running"
 WAITING: Final = "waiting"
@@ -106,14 +106,6 @@ class QueueList(TypedDict):
     summary: Summary
 
 
-class SnapshotSource(Protocol):
-    """Who knows the objects that hooks' bindings hold."""
-
-    def snapshots_of(self, hook: state.Hook) -> Mapping[str, Sequence[json_types.JsonObject]]:
-        """The entries of each kubernetes binding of the hook that runs, by the binding's name."""
-        ...
-
-
 class Introspection:
     """Views of a running engine."""
 
@@ -147,11 +139,7 @@ class Introspection:
         """Enabled modules in run order."""
         return self._states.enabled
 
-    def hooks_of(self, module: names.ModuleName) -> tuple[state.Hook, ...]:
-        """The hooks of a module that printed their configuration."""
-        return self._states[module].hooks or ()
-
-    def told_hooks_of(self, module: names.ModuleName) -> tuple[state.Hook, ...] | None:
+    def hooks_of(self, module: names.ModuleName) -> tuple[state.Hook, ...] | None:
         """The hooks of a module; ``None`` until they printed their configuration."""
         return self._states[module].hooks
 

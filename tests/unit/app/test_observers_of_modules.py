@@ -128,7 +128,7 @@ def test_numbers_of_modules_and_runs_are_seen_at_info() -> None:
     for enabled in (3, 3, 2):
         tell(events.ModulesDiscovered(enabled, 5))
     tell(events.ModuleRan(WEB, "onStartup", 1.23456))
-    tell(events.RemovalDue("release old is purged", "no module directory explains it"))
+    tell(events.Noted("release old is purged: no module directory explains it"))
     assert log.lines == [
         "found 2 global hooks, 5 modules, 3 of them enabled",
         "found 2 global hooks, 5 modules, 2 of them enabled",

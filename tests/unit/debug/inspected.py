@@ -10,6 +10,7 @@ from typing import Any, cast
 
 from addon_operator.debug import debug_api, debug_render, runtime_config
 from addon_operator.engine import introspection, state
+from addon_operator.engine.bindings import hook_bindings
 from addon_operator.engine.modules import release_monitor
 from addon_operator.engine.queues import task_queue, tasks
 from addon_operator.hook_contract.configuration import bindings, hook_config
@@ -114,7 +115,7 @@ def make() -> World:
         _values(),
         {module.name: module for module in modules},
         cast("debug_render.Renderer", renderer),
-        Snapshots(),
+        cast("hook_bindings.HookBindings", Snapshots()),
         cast("release_monitor.ReleaseMonitor", Monitor()),
     )
     runtime = runtime_config.RuntimeConfig(

@@ -142,4 +142,4 @@ async def test_an_empty_queue_has_no_head(bench: Bench) -> None:
 
 
 async def test_the_hooks_of_a_module_are_those_that_printed_their_configuration(bench: Bench) -> None:
-    assert bench.views.hooks_of(WEB) == ()
+    assert bench.views.hooks_of(WEB) is None

@@ -152,7 +152,7 @@ class HookBindings:
             one.begin_again()
 
     def mute(self, owner: str) -> None:
-        """Make no more runs of the owner's hooks for events and ticks; snapshots are kept up to date.
+        """Stop to run the owner's hooks for events and ticks; snapshots are kept up to date.
 
         A :meth:`start` after that makes all Synchronization runs anew.
         """

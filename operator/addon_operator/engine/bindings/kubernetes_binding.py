@@ -84,7 +84,7 @@ class FollowedBinding:
             self.trouble(self._subscription.reason)
 
     def close(self) -> None:
-        """Follow them no more."""
+        """Stop to follow them."""
         self.mute()
         if self._subscription is not None:
             self._subscription.close()

@@ -121,7 +121,7 @@ class TaskFactory:
         due |= {f"release {name} is purged": plan.purge_reason(observed, name) for name in made.purges}
         for what, reason in due.items():
             if what not in self._removals:
-                self._tell(events.RemovalDue(what, reason))
+                self._tell(events.Noted(f"{what}: {reason}"))
         self._removals = frozenset(due)
 
     def ensure_crds(self, enabled: Sequence[names.ModuleName], activation: str) -> Sequence[tasks.Task]:
@@ -184,7 +184,7 @@ class TaskFactory:
 
     def _mute(self, modules: Iterable[names.ModuleName]) -> None:
         for name in modules:
-            self._runner.mute(name)
+            self._runner.bindings.mute(name)
 
     def global_values(self) -> object:
         """Equal as long as global values and Enabled flags are the same."""

@@ -64,9 +64,9 @@ class Drift:
         self._due: dict[names.ModuleName, float] = {}
         self._tries: collections.Counter[names.ModuleName] = collections.Counter()
         self._blocked: collections.Counter[names.ModuleName] = collections.Counter()
-        self._told_postponed: set[names.ModuleName] = set()
+        self._known_postponed: set[names.ModuleName] = set()
         self._for_helm: dict[names.ModuleName, dict[watched_resources.Watched, float]] = {}
-        self._untold: dict[watched_resources.Watched, float] = {}
+        self._unreported: dict[watched_resources.Watched, float] = {}
         """What was restored and no watch has reported yet, and until when one has time to."""
         self._wake = asyncio.Event()
         resources.on_missing, resources.on_returned = self.missing, self.returned
@@ -79,7 +79,7 @@ class Drift:
     def returned(self, resource: watched_resources.Watched) -> None:
         """Take note that a resource is there (again): its next end is another matter."""
         self._on_purpose = {pair for pair in self._on_purpose if pair[1] != resource}
-        self._untold.pop(resource, None)
+        self._unreported.pop(resource, None)
         for until in self._for_helm.values():
             until.pop(resource, None)
 
@@ -89,7 +89,7 @@ class Drift:
         self._backoffs.pop(module, None)
         self._for_helm.pop(module, None)
         self._stop_counting(module)
-        self._told_postponed.discard(module)
+        self._known_postponed.discard(module)
         self._on_purpose = {pair for pair in self._on_purpose if pair[0] != module}
 
     @contextlib.asynccontextmanager
@@ -219,22 +219,22 @@ class Drift:
         self, module: names.ModuleName, resources: Sequence[watched_resources.Watched]
     ) -> None:
         self._note_back(module, tuple(map(str, resources)), by_helm=False)
-        if untold := set(resources).intersection(self._resources.missing_of(module)):
-            self._untold.update(dict.fromkeys(untold, self._clock.monotonic() + LAG))
+        if unreported := set(resources).intersection(self._resources.missing_of(module)):
+            self._unreported.update(dict.fromkeys(unreported, self._clock.monotonic() + LAG))
             self._look_in(module, LAG)
 
     def _note_back(self, module: names.ModuleName, resources: Sequence[str], *, by_helm: bool) -> None:
         if resources:
             self._tell(events.ResourcesHealed(module, resources, by_helm))
             self._backoffs_of(module).restored(resources, self._clock.monotonic())
-            self._told_postponed.discard(module)
+            self._known_postponed.discard(module)
 
     def _backoffs_of(self, module: names.ModuleName) -> drift_backoff.DriftBackoffs:
         return self._backoffs.setdefault(module, drift_backoff.DriftBackoffs())
 
     def _postpone(self, module: names.ModuleName, absent: Sequence[str], wait: float) -> None:
-        if module not in self._told_postponed:
-            self._told_postponed.add(module)
+        if module not in self._known_postponed:
+            self._known_postponed.add(module)
             self._tell(events.HealPostponed(module, absent, wait))
         self._look_in(module, wait)
 
@@ -270,9 +270,9 @@ class Drift:
     def _candidates(self, module: names.ModuleName) -> Iterator[watched_resources.Watched]:
         # What was just restored is not asked for: it would stand for others that are absent.
         now = self._clock.monotonic()
-        self._untold = {resource: until for resource, until in self._untold.items() if until > now}
+        self._unreported = {resource: until for resource, until in self._unreported.items() if until > now}
         for resource in self._resources.missing_of(module):
-            if resource not in self._untold and not self._is_on_purpose(module, resource):
+            if resource not in self._unreported and not self._is_on_purpose(module, resource):
                 yield resource
 
     def _is_on_purpose(self, module: names.ModuleName, resource: watched_resources.Watched) -> bool:

@@ -96,7 +96,7 @@ class KindWatch:
             self._wanted.setdefault(key, set()).add(module)
 
     def drop(self, module: names.ModuleName, keys: Iterable[ObjectKey]) -> None:
-        """The module has these objects no more."""
+        """Note that the module does not have these objects any longer."""
         for key in keys:
             wanting = self._wanted.get(key, set())
             wanting.discard(module)

@@ -117,7 +117,7 @@ class ModuleCrds:
                 raise errors.ModuleError(module.name, f"{crd.source}: {error}") from error
             self._written[name] = self._installer.digest(text)
             if changed:
-                self._tell(events.CrdApplied(module.name, name))
+                self._tell(events.Noted(f"CustomResourceDefinition {name} applied", module.name))
 
     async def _what_is_applied(self) -> Mapping[str, str]:
         now = asyncio.get_running_loop().time()

@@ -127,7 +127,7 @@ class ModuleReleases:
         async with self._drift.helm_at_work(name):
             sparing = await self._followed.of_others(name)
             if await self._manager.remove(name, keep_record=keep_record, sparing=sparing):
-                self._tell(events.ReleaseRemoved(release))
+                self._tell(events.Noted("release uninstalled", release))
         self._known.pop(release, None)
         if keep_record:
             self._half_removed.add(release)

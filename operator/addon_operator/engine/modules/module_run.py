@@ -36,7 +36,8 @@ class ModuleRunner:
         """The states of the modules."""
         self._module_hooks = hooks
         self._executor = executor
-        self._bindings = bound
+        self.bindings = bound
+        """The bindings of the modules' hooks."""
         self.releases = releases
         """The releases of the modules."""
         self._tell = tell
@@ -83,14 +84,10 @@ class ModuleRunner:
             self.states.mark(name, state.ModuleStatus.DELETING, error)
             self._tell(events.ModuleFailed(name, deleting=True))
             raise
-        self._bindings.end(name)
+        self.bindings.end(name)
         self._module_hooks.forget(name)
         module.reset()
         self.states.mark(name, state.ModuleStatus.DISABLED, "")
-
-    def mute(self, module: names.ModuleName) -> None:
-        """Run no hooks of the module for events and ticks any more: it is about to be removed."""
-        self._bindings.mute(module)
 
     async def _steps(self, task: tasks.Task, module: state.ModuleState) -> None:
         _check(task, module.module)
@@ -125,13 +122,13 @@ class ModuleRunner:
     async def _bind(self, task: tasks.Task, module: state.ModuleState) -> None:
         """Begin the bindings, with the Synchronization runs that have not succeeded yet."""
         name = module.module.name
-        for batch in await self._bindings.start(name, module.hooks or (), task.stopping):
+        for batch in await self.bindings.start(name, module.hooks or (), task.stopping):
             task.checkpoint()
-            await self._bindings.run(batch, task.activation)
+            await self.bindings.run(batch, task.activation)
         task.checkpoint()
-        await self._bindings.wait(name, task.stopping)
+        await self.bindings.wait(name, task.stopping)
         task.checkpoint()
-        self._bindings.tick(name)
+        self.bindings.tick(name)
 
     async def _release(self, task: tasks.Task, module: state.ModuleState) -> None:
         if not module.module.has_chart:
@@ -154,7 +151,7 @@ class ModuleRunner:
                 # The documents: a first run that fails in afterHelm is repeated from onStartup.
                 module.started = False
                 module.progress = state.RunProgress()
-                self._bindings.begin_again(module.module.name)
+                self.bindings.begin_again(module.module.name)
             raise
         module.settled = True
 
@@ -180,7 +177,7 @@ class ModuleRunner:
             labels = events.HookLabels(
                 hook.name, binding, bindings.MAIN_QUEUE, task.activation, module.module.name
             )
-            context = binding_contexts.lifecycle(binding, self._bindings.snapshots(hook))
+            context = binding_contexts.lifecycle(binding, self.bindings.snapshots(hook))
             effects = await self._executor.run(hook, [context], labels)
             progress.hooks.add((binding, hook.name))
             if binding is hook_config.LifecycleBinding.AFTER_HELM:

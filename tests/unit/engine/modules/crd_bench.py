@@ -43,8 +43,8 @@ class Cluster:
         return text.strip()
 
     def tell(self, event: events.Event) -> None:
-        assert isinstance(event, events.CrdApplied)
-        self.written.append((event.module, event.crd))
+        assert isinstance(event, events.Noted)
+        self.written.append((event.module, event.text.split()[1]))
 
 
 class Bench:

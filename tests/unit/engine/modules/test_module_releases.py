@@ -79,7 +79,7 @@ class Reported(fakes.Heard):
 
     @property
     def removed(self) -> list[str]:
-        return [event.release for event in self.of(events.ReleaseRemoved)]
+        return [event.module for event in self.of(events.Noted)]
 
 
 def releases_of(

@@ -542,7 +542,7 @@ async def test_snapshots_are_there_for_the_hooks_of_a_delete_and_end_with_it(ben
     kubernetes = [{"name": "pods", "kind": "Pod"}]
     bench.hook("a", json.dumps({"configVersion": "v1", "beforeDeleteHelm": 1, "kubernetes": kubernetes}))
     await bench.run()
-    bench.runner.mute(WEB)
+    bench.runner.bindings.mute(WEB)
     bench.cluster.put("Pod", "x")
     await bench.delete()
     assert '"binding":"beforeDeleteHelm","snapshots":{"pods":[{"object":' in bench.log[-1]

@@ -154,8 +154,8 @@ def _explained(call: Call, verb: str, result: children.ChildResult) -> tuple[hel
     if said.without_values is None:
         sentence = f"helm {verb} failed with a text that may hold values; the operator's log shows it"
         return helm_errors.HelmError(call.module, sentence + advice), text
-    told = _without_values_of_chart(call, call.redact(f"helm {verb}: {said.without_values}"))
-    return helm_errors.HelmError(call.module, text + advice, told + advice), ""
+    shown = _without_values_of_chart(call, call.redact(f"helm {verb}: {said.without_values}"))
+    return helm_errors.HelmError(call.module, text + advice, shown + advice), ""
 
 
 def _without_values_of_chart(call: Call, text: str) -> str:

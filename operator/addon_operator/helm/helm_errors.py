@@ -13,12 +13,12 @@ class HelmError(errors.ModuleError):
     def __init__(self, module: str, message: str, without_values: str | None = None) -> None:
         """``without_values`` is the message for places that show no values, if that is another one."""
         super().__init__(module, message)
-        self._told = message if without_values is None else without_values
+        self._without_values = message if without_values is None else without_values
 
     @property
     def without_values(self) -> str:
         """The same without what Helm and the API server quote."""
-        return f"module {self.module}: {self._told}"
+        return f"module {self.module}: {self._without_values}"
 
 
 class HelmTimeoutError(HelmError):

@@ -30,9 +30,8 @@ from addon_operator.hook.contexts import Context, Entry, Snapshots
 from addon_operator.hook.failures import HookError, MissingError
 from addon_operator.hook.metrics import Metrics
 from addon_operator.hook.objects import Kubernetes, Object
-from addon_operator.hook.paths import Path
 from addon_operator.hook.running import Config, Main, Run, run
-from addon_operator.hook.values import Values
+from addon_operator.hook.values import Path, Values
 
 __all__ = [
     "run",

@@ -125,16 +125,16 @@ def _succeed(this: Run, main: Main) -> None:
 def _fail(this: Run, main: Main, error: Exception) -> None:
     if _is_debugging():
         sys.excepthook(type(error), error, error.__traceback__)
-    sys.stderr.write(f"Error: {_told(error)}{_place(error.__traceback__, main)}\n")
+    sys.stderr.write(f"Error: {_sentence(error)}{_place(error.__traceback__, main)}\n")
     try:
         # There is none with --config, nor is there a file for it then.
         files.write_texts(this.outputs_of_failure(), os.environ)
     except failures.HookError as second:
-        sys.stderr.write(f"Error: {_told(second)}\n")
+        sys.stderr.write(f"Error: {_sentence(second)}\n")
     sys.exit(1)
 
 
-def _told(error: Exception) -> str:
+def _sentence(error: Exception) -> str:
     name = "" if isinstance(error, errors.AddonOperatorError) else f"{type(error).__name__}: "
     return name + " ".join(str(error).split())
 

@@ -2,10 +2,15 @@
 
 import copy
 import json
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Any, Final, TypeAlias
 
-from addon_operator.hook import failures, paths
+from addon_operator.hook import failures
 from addon_operator.kernel.json_types import JsonObject, JsonValue
+
+Path: TypeAlias = str | Sequence[str | int]
+"""Keys with dots between them, a JSON pointer (RFC 6901), or the keys one by one."""
+Tokens: TypeAlias = tuple[str, ...]
 
 _END: Final = "-"
 _KINDS: Final = {dict: "a mapping", list: "a list", str: "a text", bool: "true or false"}
@@ -34,26 +39,26 @@ class Values:
         self._document = copy.deepcopy(document)
         self.patch: list[JsonObject] = [] if patch is None else patch
 
-    def __getitem__(self, path: paths.Path) -> Any:  # noqa: ANN401 - the author knows what is there
+    def __getitem__(self, path: Path) -> Any:  # noqa: ANN401 - the author knows what is there
         """Return the value at ``path``; raises :class:`.MissingError` if there is none."""
-        keys = paths.tokens(path)
+        keys = _tokens(path)
         found: JsonValue = self._document
         for key in keys:
             if not _has(found, key):
                 raise failures.MissingError(
-                    f"there is no value {paths.shown(keys)!r}; give it a default, or read it with get()"
+                    f"there is no value {_shown(keys)!r}; give it a default, or read it with get()"
                 )
             found = _child(found, key)
         return copy.deepcopy(found)
 
-    def get(self, path: paths.Path, default: Any = None) -> Any:  # noqa: ANN401 - as above
+    def get(self, path: Path, default: Any = None) -> Any:  # noqa: ANN401 - as above
         """Return the value at ``path``, or ``default`` if there is none."""
         try:
             return self[path]
         except failures.MissingError:
             return default
 
-    def __contains__(self, path: paths.Path) -> bool:
+    def __contains__(self, path: Path) -> bool:
         """Return whether there is a value at ``path``, be it ``None``."""
         try:
             self[path]
@@ -61,32 +66,32 @@ class Values:
             return False
         return True
 
-    def set(self, path: paths.Path, value: Any) -> None:  # noqa: ANN401 - whatever JSON can hold
+    def set(self, path: Path, value: Any) -> None:  # noqa: ANN401 - whatever JSON can hold
         """Put ``value`` at ``path``; mappings on the way there are made.
 
         Raises :class:`.HookError` when there is something else than a mapping or list on
         the way, and for what JSON cannot hold.
         """
-        keys = paths.tokens(path)
-        new = json_copy(value, paths.shown(keys))
+        keys = _tokens(path)
+        new = json_copy(value, _shown(keys))
         parent, depth = self._deepest(keys)
         for key in reversed(keys[depth + 1 :]):
             new = {key: new}
         kind = _put(parent, keys[: depth + 1], new)
         self._note(kind, keys[: depth + 1], value=new)
 
-    def append(self, path: paths.Path, value: Any) -> None:  # noqa: ANN401 - whatever JSON can hold
+    def append(self, path: Path, value: Any) -> None:  # noqa: ANN401 - whatever JSON can hold
         """Put ``value`` at the end of the list at ``path``, which is made if there is none."""
         if self.get(path) is None:
             self.set(path, [value])
         else:
-            self.set((*paths.tokens(path), _END), value)
+            self.set((*_tokens(path), _END), value)
 
-    def remove(self, path: paths.Path) -> None:
+    def remove(self, path: Path) -> None:
         """Remove the value at ``path``; fine if there is none."""
         if path not in self:
             return
-        keys = paths.tokens(path)
+        keys = _tokens(path)
         parent = self._document if len(keys) == 1 else self._at(keys[:-1])
         if isinstance(parent, list):
             del parent[int(keys[-1])]
@@ -94,22 +99,22 @@ class Values:
             del parent[keys[-1]]
         self._note("remove", keys)
 
-    def __setitem__(self, path: paths.Path, value: Any) -> None:  # noqa: ANN401 - as in set
+    def __setitem__(self, path: Path, value: Any) -> None:  # noqa: ANN401 - as in set
         """The same as :meth:`set`."""
         self.set(path, value)
 
-    def __delitem__(self, path: paths.Path) -> None:
+    def __delitem__(self, path: Path) -> None:
         """Remove the value at ``path``, which must be there."""
         self[path]
         self.remove(path)
 
-    def _at(self, keys: paths.Tokens) -> JsonValue:
+    def _at(self, keys: Tokens) -> JsonValue:
         found: JsonValue = self._document
         for key in keys:
             found = _child(found, key)
         return found
 
-    def _deepest(self, keys: paths.Tokens) -> tuple[JsonValue, int]:
+    def _deepest(self, keys: Tokens) -> tuple[JsonValue, int]:
         """Return the last container that is there on the way to ``keys``, and how many keys lead to it."""
         if len(keys) > 1:
             # A section always exists for the operator, even an empty one that the file does not show.
@@ -121,9 +126,9 @@ class Values:
             found = _child(found, key)
         return found, len(keys) - 1
 
-    def _note(self, kind: str, keys: paths.Tokens, **members: JsonValue) -> None:
+    def _note(self, kind: str, keys: Tokens, **members: JsonValue) -> None:
         # A later change must not reach into what is written down here.
-        self.patch.append({"op": kind, "path": paths.pointer(keys), **copy.deepcopy(members)})
+        self.patch.append({"op": kind, "path": _pointer(keys), **copy.deepcopy(members)})
 
 
 def _has(container: JsonValue, key: str) -> bool:
@@ -138,7 +143,7 @@ def _child(container: JsonValue, key: str) -> JsonValue:
     return container[key] if isinstance(container, dict) else None
 
 
-def _put(parent: JsonValue, keys: paths.Tokens, value: JsonValue) -> str:
+def _put(parent: JsonValue, keys: Tokens, value: JsonValue) -> str:
     """Put ``value`` below ``parent`` under the last of ``keys``; which operation of a patch that is."""
     key = keys[-1]
     if isinstance(parent, dict):
@@ -149,12 +154,44 @@ def _put(parent: JsonValue, keys: paths.Tokens, value: JsonValue) -> str:
         return "add"
     if not isinstance(parent, list):
         kind = _KINDS.get(type(parent), "a number")
-        raise failures.HookError(
-            f"{paths.shown(keys[:-1])} is {kind}, so nothing can be put at {key!r} in it"
-        )
+        raise failures.HookError(f"{_shown(keys[:-1])} is {kind}, so nothing can be put at {key!r} in it")
     if not _has(parent, key):
         raise failures.HookError(
-            f"{paths.shown(keys[:-1])} is a list of {len(parent)}, so it has no place {key!r}; use append()"
+            f"{_shown(keys[:-1])} is a list of {len(parent)}, so it has no place {key!r}; use append()"
         )
     parent[int(key)] = value
     return "replace"
+
+
+def _tokens(path: Path) -> Tokens:
+    """Return the keys of a path.
+
+    Raises :class:`.HookError` for a path without a key, or an empty one between dots.
+    """
+    if not isinstance(path, str):
+        found = tuple(str(key) for key in path)
+    elif path.startswith("/"):
+        found = tuple(_unescaped(token) for token in path[1:].split("/"))
+    else:
+        found = tuple(path.split("."))
+        if "" in found:
+            raise failures.HookError(
+                f"{path!r} is not a path of values; write one such as 'someModule.replicas'"
+            )
+    if not found:
+        raise failures.HookError("a path of values needs a key; write one such as 'someModule.replicas'")
+    return found
+
+
+def _pointer(keys: Tokens) -> str:
+    """Return the keys as a JSON pointer."""
+    return "".join(f"/{key.replace('~', '~0').replace('/', '~1')}" for key in keys)
+
+
+def _shown(keys: Tokens) -> str:
+    """Return the keys for a message."""
+    return ".".join(keys)
+
+
+def _unescaped(token: str) -> str:
+    return token.replace("~1", "/").replace("~0", "~")

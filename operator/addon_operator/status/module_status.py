@@ -266,15 +266,15 @@ def stored_moment(stored: Stored) -> Moment | None:
 
 def notices(before: Moment | None, moments: Sequence[Moment]) -> tuple[list[Notice], Moment | None]:
     """Return the Events that tell of these moments, and the phase at their end."""
-    told: list[Notice] = []
+    made: list[Notice] = []
     for each in moments:
         if before is not None and each.phase is ModulePhase.ENABLED and before.phase not in _BEGINNINGS:
             # Enabled all the time; only a run is still to come.
             continue
         if each != before and not (before is None and each.phase is ModulePhase.DISABLED):
-            told.append(_notice(before, each))
+            made.append(_notice(before, each))
         before = each
-    return told, before
+    return made, before
 
 
 _BEGINNINGS: Final = (ModulePhase.DISABLED, ModulePhase.DELETE_FAILED)

@@ -275,7 +275,7 @@ class ModuleStatusWriter:
         """Write Events for what happened since the last time."""
         moments = list(self._moments.get(name, ()))
         self._moments.pop(name, None)
-        told, self._phases[name] = module_status.notices(self._phases.get(name), moments)
+        made, self._phases[name] = module_status.notices(self._phases.get(name), moments)
         about = events.ObjectReference(
             module_status.API_VERSION,
             module_status.KIND,
@@ -283,7 +283,7 @@ class ModuleStatusWriter:
             self._namespace,
             uid=self._stored[name].uid,
         )
-        for notice in told:
+        for notice in made:
             self._recorder.record(about, notice.type, notice.reason, notice.message)
         for reason, text in self._to_tell.pop(name, {}):
             self._recorder.record(about, "Warning", reason, text)

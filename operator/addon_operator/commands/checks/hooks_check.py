@@ -159,9 +159,9 @@ def _read(
         if isinstance(read, tuple):
             yield CheckedFile(one.path, place.owner, errors=read)
         else:
-            told = tuple(warning.removeprefix(f"{one.path}: ") for warning in read.warnings)
+            said = tuple(warning.removeprefix(f"{one.path}: ") for warning in read.warnings)
             yield CheckedFile(
-                one.path, place.owner, tuple(hook_config.rows(read)), warnings=(*told, *_twins(read))
+                one.path, place.owner, tuple(hook_config.rows(read)), warnings=(*said, *_twins(read))
             )
 
 
@@ -173,16 +173,16 @@ def _twins(read: hook_config.HookConfig) -> Iterator[str]:
 
 
 def _passed_over(found: hook_files.HookFiles, place: hook_places.Place) -> Iterator[CheckedFile]:
-    for file, told in found.suspects:
+    for file, said in found.suspects:
         for path in _chosen([file], place):
-            yield CheckedFile(path, place.owner, warnings=(f"it {told}",))
+            yield CheckedFile(path, place.owner, warnings=(f"it {said}",))
     if (
         place.only
         and not place.script
         and not _chosen([*found.executables, *(file for file, _ in found.suspects)], place)
     ):
-        told = "it is ignored: it is a data file, is hidden, or is in a directory lib or venv"
-        yield CheckedFile(place.only, place.owner, warnings=(told,))
+        said = "it is ignored: it is a data file, is hidden, or is in a directory lib or venv"
+        yield CheckedFile(place.only, place.owner, warnings=(said,))
 
 
 def _script(place: hook_places.Place) -> Iterator[CheckedFile]:
@@ -192,8 +192,8 @@ def _script(place: hook_places.Place) -> Iterator[CheckedFile]:
         return
     checked = CheckedFile(path, place.owner, (hook_config.BindingRow(ENABLED, queue=""),))
     if not os.access(path, os.X_OK):
-        told = f"it is ignored because it is not executable; run 'chmod +x {path}'"
-        yield dataclasses.replace(checked, warnings=(told,))
+        said = f"it is ignored because it is not executable; run 'chmod +x {path}'"
+        yield dataclasses.replace(checked, warnings=(said,))
     elif problem := start_errors.foresee(path):
         yield dataclasses.replace(checked, errors=(str(problem),))
     else:
@@ -209,12 +209,12 @@ def _with_queues(files: Sequence[CheckedFile]) -> Iterator[CheckedFile]:
         usual.setdefault(_folded(queue), queue)
     for file in files:
         queues = dict.fromkeys(bound.queue for bound in file.bindings)
-        told = [
+        said = [
             f"queue {queue!r} is another one than {usual[_folded(queue)]!r}; is it meant to be?"
             for queue in queues
             if usual[_folded(queue)] != queue
         ]
-        yield dataclasses.replace(file, warnings=(*file.warnings, *told))
+        yield dataclasses.replace(file, warnings=(*file.warnings, *said))
 
 
 def _folded(queue: str) -> str:

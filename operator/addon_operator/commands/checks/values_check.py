@@ -171,15 +171,15 @@ class _ValuesCheck:
     def _check_values(self, made: store.ValuesStore, module: names.ModuleName | None) -> None:
         subject = module or names.GLOBAL_KEY
         is_off = module is not None and not made.flag(module).enabled
-        told = set()
+        reported = set()
         for violation in made.section_violations(module):
-            told.add(violation.path)
+            reported.add(violation.path)
             # Whoever switches the module on can still add the key.
             level = Level.WARNING if is_off and violation.is_missing_key else Level.ERROR
             self._add(level, subject, violation)
         for violation in made.values_violations(module):
             # What is missing now may come from a hook.
-            if not violation.is_missing_key and violation.path not in told:
+            if not violation.is_missing_key and violation.path not in reported:
                 self._add(Level.ERROR, subject, violation)
         for rule in made.passed_over_rules(module):
             self._add(Level.WARNING, subject, rule)

@@ -30,7 +30,7 @@ _NO_CLUSTER: Final = "give --presets and --objects, or --no-cluster, to preview 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreviewRequest:
-    """What shall be previewed, and from what."""
+    """What is to be previewed, and from what."""
 
     files: Sequence[str]
     """Manifests with pods and workloads; ``-`` is standard input."""
@@ -151,8 +151,8 @@ async def _report(given: _PreviewFiles, access: auth.ClusterAccess | None, notes
             except api_errors.Unreachable as error:
                 raise errors.ConfigurationError(f"{error}; {_NO_CLUSTER}") from None
     notes += preview_objects.elsewhere(given.manifests, previewer.namespaces)
-    told = dict.fromkeys([*notes, *(cluster.notes if cluster else ())])
-    return PreviewReport(previews, tuple(told), tuple(problems))
+    said = dict.fromkeys([*notes, *(cluster.notes if cluster else ())])
+    return PreviewReport(previews, tuple(said), tuple(problems))
 
 
 @contextlib.asynccontextmanager

@@ -115,7 +115,7 @@ class LiveObjects:
 
 
 def _is_named(key: manifest_diff.ManifestKey, description: str) -> bool:
-    """Whether an error is about an object; about one that cannot be read it says no more than the kind."""
+    """Return whether an error is about an object; of one that cannot be read it names the kind only."""
     name = key.name
     return (
         f'"{name}"' in description

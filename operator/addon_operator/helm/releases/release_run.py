@@ -106,7 +106,7 @@ class ReleaseRun:
                 )
 
     async def _give_up(self, manifest: str) -> None:
-        """Let Helm not delete what the chart has no more, but other releases have: they would miss it."""
+        """Let Helm not delete what left the chart, but is in other releases: they would miss it."""
         before = await self._records.upgraded_from(self._last_record())
         with (
             contextlib.suppress(helm_errors.ReleaseRecordError),

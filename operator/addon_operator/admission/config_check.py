@@ -50,7 +50,7 @@ class ConfigCheck:
         if not found.violations:
             return reviews.ReviewVerdict(warnings=warnings)
         message = f"the values ConfigMap would be invalid: {'; '.join(found.violations)}"
-        causes = [_cause(violation) for violation in found.violations]
+        causes = [reviews.cause(violation) for violation in found.violations]
         return reviews.ReviewVerdict(allowed=False, message=message, causes=causes, warnings=warnings)
 
     def _is_edit(self, review: reviews.Review) -> bool:
@@ -75,8 +75,3 @@ class ConfigCheck:
 
 def _data(body: Mapping[str, Any] | None) -> Data:
     return {key: str(text) for key, text in ((body or {}).get("data") or {}).items()}
-
-
-def _cause(violation: str) -> reviews.Cause:
-    place, _, rule = violation.partition(": ")
-    return reviews.Cause(place, rule) if rule else reviews.Cause("data", violation)

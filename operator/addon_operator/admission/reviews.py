@@ -4,7 +4,6 @@ Source: ``admission.k8s.io/v1`` of the Kubernetes API and "Dynamic Admission Con
 """
 
 import base64
-import dataclasses
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Annotated, Any, Final
 
@@ -72,8 +71,7 @@ class GroupVersionName(msgspec.Struct, frozen=True):
     """``Pod`` of a kind, ``pods`` of a resource."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Review:
+class Review(msgspec.Struct, frozen=True):
     """One question of the API server: whether this may be done, and how."""
 
     uid: str
@@ -109,6 +107,12 @@ class Cause(msgspec.Struct, frozen=True):
     """Where."""
     message: str
     """The rule, and what to do."""
+
+
+def cause(sentence: str) -> Cause:
+    """Return the cause that a sentence says, which begins with the place and a colon; else it is ``data``."""
+    place, _, rule = sentence.partition(": ")
+    return Cause(place, rule) if rule else Cause("data", sentence)
 
 
 class ReviewVerdict(msgspec.Struct, frozen=True):

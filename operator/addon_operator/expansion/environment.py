@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from addon_operator.expansion import downward, fields, references, services, shells
 from addon_operator.kernel.json_types import KubernetesObject
@@ -58,8 +59,7 @@ def _service_variables(
     return services.pod_service_environment(own, masters, links=links)
 
 
-@dataclass(frozen=True, slots=True)
-class _Source:
+class _Source(msgspec.Struct, frozen=True):
     """A ConfigMap or Secret that something refers to."""
 
     label: str

@@ -1,10 +1,11 @@
 """Read decoded JSON that may have been written by hand: every surprise names its object and field."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Final, TypeVar
+
+import msgspec
 
 from addon_operator.kernel import errors, quantities
 
@@ -44,8 +45,7 @@ _SHOWN: Final = 40
 """As much of a wrong value as an error repeats, in characters."""
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(msgspec.Struct, frozen=True):
     """An object inside an API object. As in the API, ``null`` is the same as an absent field."""
 
     subject: str
@@ -162,13 +162,9 @@ def root(subject: str, value: object) -> Node:
 def named(kind: str, value: object) -> Node:
     """The whole of an object that goes by its own name in errors, as far as it has one."""
     node = root(kind, value)
-    name = node.value.get("name") or _metadata(node).get("name")
-    return Node(f"{kind} {name}", "", node.value) if isinstance(name, str) else node
-
-
-def _metadata(node: Node) -> Mapping[str, Any]:
     metadata = node.value.get("metadata")
-    return metadata if isinstance(metadata, Mapping) else {}
+    name = node.value.get("name") or (metadata.get("name") if isinstance(metadata, Mapping) else None)
+    return Node(f"{kind} {name}", "", node.value) if isinstance(name, str) else node
 
 
 def _mapping(node: Node, place: str, value: object) -> Mapping[str, Any]:

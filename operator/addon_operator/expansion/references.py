@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Protocol, TypeAlias
 
+import msgspec
+
 from addon_operator.expansion import fields
 
 # What the API server takes for a variable's name when it is strict; anything else between the brackets is
@@ -31,8 +33,7 @@ class UnresolvedReference:
         return not self.in_script and _VARIABLE_NAME.fullmatch(self.name) is not None
 
 
-@dataclass(frozen=True, slots=True)
-class MissingSource:
+class MissingSource(msgspec.Struct, frozen=True):
     """A required ConfigMap, Secret or key that does not exist: the container waits until it does."""
 
     source: str
@@ -43,8 +44,7 @@ class MissingSource:
     """``env NAME`` or ``envFrom[i]``."""
 
 
-@dataclass(frozen=True, slots=True)
-class SkippedKey:
+class SkippedKey(msgspec.Struct, frozen=True):
     """A key of an ``envFrom`` source that cannot be the name of an environment variable."""
 
     source: str
@@ -55,8 +55,7 @@ class SkippedKey:
     """The name that it would have had: prefix and key."""
 
 
-@dataclass(frozen=True, slots=True)
-class ContainerEnvironment:
+class ContainerEnvironment(msgspec.Struct, frozen=True):
     """The environment that a container gets, and what it cannot get."""
 
     env: dict[str, str]

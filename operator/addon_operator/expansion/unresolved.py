@@ -26,7 +26,7 @@ def unresolved_references(
     config_maps: Keys,
     secrets: Keys,
     service_variables: Iterable[Collection[str]],
-    most: int | None = None,
+    most: int = sys.maxsize,
 ) -> list[references.UnresolvedReference]:
     """What :func:`container_environment` calls ``unresolved``, in linear time and without any value.
 
@@ -38,7 +38,7 @@ def unresolved_references(
     """
     node = fields.named("container", container)
     keys = {"ConfigMap": config_maps, "Secret": secrets}
-    return _Finder(node, keys, _EnvFrom(node, keys), tuple(service_variables)).find(most)
+    return _Finder(node, keys, _EnvFrom(node, keys), tuple(service_variables), most).find()
 
 
 class _EnvFrom:
@@ -94,7 +94,9 @@ class _Finder:
         keys: Mapping[str, Keys],
         env_from: _EnvFrom,
         service_variables: tuple[Collection[str], ...],
+        most: int,
     ) -> None:
+        self._most = most
         self._container = container
         self._keys = keys
         self._env_from = env_from
@@ -103,11 +105,9 @@ class _Finder:
         self._awaited: set[str] = set()
         self._known: dict[str, bool] = {}
         self._script: str | None = None
-        self._most = sys.maxsize
         self._unresolved: dict[references.UnresolvedReference, None] = {}
 
-    def find(self, most: int | None) -> list[references.UnresolvedReference]:
-        self._most = sys.maxsize if most is None else most
+    def find(self) -> list[references.UnresolvedReference]:
         for entry in self._container.children("env"):
             self._add_variable(entry)
         texts = {key: self._container.texts(key) for key in ("command", "args")}

@@ -129,7 +129,10 @@ def parse(
         metadata = {}
     given = schema.prune(_object(), preset)
     reasons = tuple(schema.problems(_object(), given, "")) or _forbidden_volumes(given["spec"], allowed)
-    return _invalid(metadata, reasons) if reasons else _preset(metadata, given["spec"])
+    if reasons:
+        name, version = _text(metadata, "name"), _text(metadata, "resourceVersion")
+        return InvalidPreset(_text(metadata, "namespace"), PresetName(name), version, reasons)
+    return _preset(metadata, given["spec"])
 
 
 def _forbidden_volumes(spec: Mapping[str, Any], allowed: Collection[str]) -> tuple[str, ...]:
@@ -147,16 +150,10 @@ def _forbidden_volumes(spec: Mapping[str, Any], allowed: Collection[str]) -> tup
     )
 
 
-def _invalid(metadata: Mapping[str, Any], reasons: tuple[str, ...]) -> InvalidPreset:
-    return InvalidPreset(
-        _text(metadata, "namespace"), _name(metadata), _text(metadata, "resourceVersion"), reasons
-    )
-
-
 def _preset(metadata: Mapping[str, Any], spec: Mapping[str, Any]) -> Preset:
     return Preset(
         namespace=_text(metadata, "namespace"),
-        name=_name(metadata),
+        name=PresetName(_text(metadata, "name")),
         resource_version=_text(metadata, "resourceVersion"),
         created=_time(metadata.get("creationTimestamp")),
         deleting=metadata.get("deletionTimestamp") is not None,
@@ -185,10 +182,6 @@ def _text_value(variable: dict[str, Any]) -> dict[str, Any]:
     if isinstance(variable.get("value", ""), str):
         return variable
     return {**variable, "value": schema.text_of(variable["value"])}
-
-
-def _name(metadata: Mapping[str, Any]) -> PresetName:
-    return PresetName(_text(metadata, "name"))
 
 
 def _text(metadata: Mapping[str, Any], key: str) -> str:

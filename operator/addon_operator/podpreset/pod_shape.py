@@ -20,13 +20,8 @@ _VARIABLE: Final = TypeShape(
 )
 _METADATA: Final = TypeShape(
     Kind.OBJECT,
-    {
-        "name": _TEXT,
-        "generateName": _TEXT,
-        "namespace": _TEXT,
-        "labels": _TEXT_MAP,
-        "annotations": _TEXT_MAP,
-    },
+    dict.fromkeys(("name", "generateName", "namespace"), _TEXT)
+    | dict.fromkeys(("labels", "annotations"), _TEXT_MAP),
 )
 
 

@@ -47,9 +47,12 @@ def select(pod: json_types.KubernetesObject, presets: Iterable[model.Preset]) ->
     """The presets that apply to a pod, of the presets of its namespace, in the order of their application."""
     if is_exempt(pod):
         return ()
-    labels = (pod.get("metadata") or {}).get("labels") or {}
-    matching = (preset for preset in presets if not preset.deleting and preset.selector.matches(labels))
-    return tuple(sorted(matching, key=lambda preset: preset.order))
+    return _matching(presets, (pod.get("metadata") or {}).get("labels") or {})
+
+
+def _matching(presets: Iterable[model.Preset], labels: Mapping[str, str]) -> tuple[model.Preset, ...]:
+    found = (preset for preset in presets if not preset.deleting and preset.selector.matches(labels))
+    return tuple(sorted(found, key=lambda preset: preset.order))
 
 
 class _Bucket(NamedTuple):
@@ -119,14 +122,7 @@ class PresetIndex:
     def match(self, namespace: str, labels: Mapping[str, str]) -> tuple[model.Preset, ...]:
         """The presets of a namespace whose selector matches, without those being deleted, in their order."""
         held = self._namespaces.get(namespace)
-        if held is None:
-            return ()
-        found = (
-            preset
-            for preset in held.candidates(labels)
-            if not preset.deleting and preset.selector.matches(labels)
-        )
-        return tuple(sorted(found, key=lambda preset: preset.order))
+        return _matching(held.candidates(labels), labels) if held else ()
 
 
 def _choices(selector: label_selectors.Selector) -> Iterator[tuple[_Bucket, ...]]:

@@ -79,13 +79,9 @@ class PodHandler:
             return "conflict", ()
         if not merged.patch:
             return "unchanged", ()
-        new = _new(pod, merged.applied)
+        # A pod may be admitted twice, and has its presets for the first time once.
+        given = (pod.get("metadata") or {}).get("annotations") or {}
+        new = [one.name for one in merged.applied if merge.is_new(one, given)]
         if new and not review.dry_run:
             self._tell(events.PresetsAnswered(review.namespace, new, "injected"))
         return "injected", [dict(operation) for operation in merged.patch]
-
-
-def _new(pod: json_types.KubernetesObject, applied: Sequence[merge.AppliedPreset]) -> list[model.PresetName]:
-    """The presets that were not applied before: a pod may be admitted twice."""
-    given = (pod.get("metadata") or {}).get("annotations") or {}
-    return [one.name for one in applied if merge.is_new(one, given)]

@@ -133,10 +133,9 @@ class PresetNotices:
     def _settle(self, namespace: str) -> None:
         """Drop the notices whose change has come."""
         pending = self._pending.get(namespace, {})
-        self._drop(namespace, {uid for uid, notice in pending.items() if self._has_come(uid, notice)})
-
-    def _has_come(self, uid: str, notice: _Notice) -> bool:
-        return self._cache.holds(uid) == notice.creates
+        self._drop(
+            namespace, {uid for uid, notice in pending.items() if self._cache.holds(uid) == notice.creates}
+        )
 
     def _drop(self, namespace: str, uids: set[str]) -> None:
         pending = self._pending.get(namespace)
@@ -177,6 +176,5 @@ class PresetCheck:
 
 
 def _refusal(reasons: Sequence[str]) -> reviews.ReviewVerdict:
-    parts = [reason.partition(": ") for reason in reasons]
-    causes = [reviews.Cause(field, message) for field, _, message in parts]
+    causes = [reviews.cause(reason) for reason in reasons]
     return reviews.ReviewVerdict(allowed=False, message="; ".join(reasons), causes=causes)

@@ -93,14 +93,14 @@ class Registrar:
         """Seconds until the next look."""
         try:
             await self.ensure()
-        except api_errors.Forbidden as error:
-            self.health.falls(str(error))
-            self._trouble.warn(f"the admission webhooks are not registered, or not repaired: {error}")
-            return _FORBIDDEN_SECONDS
         except kernel_errors.AddonOperatorError as error:
+            forbidden = isinstance(error, api_errors.Forbidden)
+            text = "the admission webhooks cannot be registered now"
+            if forbidden:
+                text = "the admission webhooks are not registered, or not repaired"
             self.health.falls(str(error))
-            self._trouble.warn(f"the admission webhooks cannot be registered now: {error}")
-            return _ERROR_SECONDS
+            self._trouble.warn(f"{text}: {error}")
+            return _FORBIDDEN_SECONDS if forbidden else _ERROR_SECONDS
         self.health.stands()
         self._trouble.over("the admission webhooks are registered")
         return min((keeper.pause() for keeper in self._keepers), default=_CHECK_SECONDS)

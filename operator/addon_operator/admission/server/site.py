@@ -7,7 +7,6 @@ closes its socket to change its certificate.
 # ruff: noqa: A005 - only ever imported as a part of its package
 
 import asyncio
-import dataclasses
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
@@ -195,7 +194,12 @@ class AdmissionSite:
         try:
             with self._account.request() as held:
                 body = await _body(request, route.max_body, held)
-                review = dataclasses.replace(_parsed(body, route.shape), memory=held.amount)
+                try:
+                    review = reviews.parse(body)
+                    route.shape.check(review)
+                except reviews.MalformedReviewError as error:
+                    raise _RefusedError(400, str(error)) from error
+                review = msgspec.structs.replace(review, memory=held.amount)
                 del body
                 return await self._decided(path, route, review, _budget(route, request))
         except site_load.OverloadedError as error:
@@ -243,15 +247,6 @@ async def _body(request: web.Request, most: int, held: site_load.Held) -> bytes:
 
 def _too_large(most: int) -> _RefusedError:
     return _RefusedError(413, f"the body is over {most} bytes")
-
-
-def _parsed(body: bytes, shape: review_shapes.ReviewShape) -> reviews.Review:
-    try:
-        review = reviews.parse(body)
-        shape.check(review)
-    except reviews.MalformedReviewError as error:
-        raise _RefusedError(400, str(error)) from error
-    return review
 
 
 def _budget(route: Route, request: web.Request) -> float:

@@ -1,9 +1,9 @@
 """Events about pods, told after the pods were stored."""
 
 import asyncio
-import dataclasses
 from typing import Any
 
+import msgspec
 import pytest
 
 from addon_operator.admission.pods import env_sources_reader, expansion_check, pod_check
@@ -239,7 +239,7 @@ async def test_pods_that_wait_are_on_the_account_until_they_were_looked_at(world
     account = site_load.Account(site_load.Limits(memory_bytes=25))
     check = world.check(gate.sleep, account)
     for _ in range(3):
-        await check(dataclasses.replace(review(CONFLICTING), memory=10))
+        await check(msgspec.structs.replace(review(CONFLICTING), memory=10))
     assert (world.observer.dropped, account.memory) == (1, 20)
     await settled()
     # What is waited for now is the pod in the API server, for which the one in memory is not needed.
@@ -251,7 +251,7 @@ async def test_pods_that_wait_are_on_the_account_until_they_were_looked_at(world
 async def test_the_end_gives_back_what_was_held(world: World) -> None:
     account = site_load.Account(site_load.Limits())
     check = world.check(None, account)
-    await check(dataclasses.replace(review(CONFLICTING), memory=10))
+    await check(msgspec.structs.replace(review(CONFLICTING), memory=10))
     await check.close()
     await settled()
     assert account.memory == 0

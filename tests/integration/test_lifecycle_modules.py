@@ -134,7 +134,7 @@ def test_a_module_that_is_wanted_again_while_it_is_removed_starts_up_again(site:
     operator.wait_until(lambda: "slow.sh beforeDeleteHelm" in site.labels(), "the removal began")
     site.config(webEnabled="true", web="color: red")
     changed = "values ConfigMap changed"
-    operator.wait_until(lambda: operator.log.count(changed) == 2, "the second edit was taken in")
+    operator.wait_until(lambda: operator.log.count(changed) == 2, "the second edit was applied")
     gate.touch()
     wait_data(operator, site, "web", color="red", size="1")
     operator.wait_idle()

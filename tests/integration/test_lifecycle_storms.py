@@ -179,7 +179,7 @@ class Storm:
                 self.site.kubectl("create", "-f", str(manifest))
 
     def _chart(self) -> None:
-        """A change on disk, which is taken in with ``WATCH_MODULES``."""
+        """A change on disk, which ``WATCH_MODULES`` applies."""
         name = self._any()
         self.wanted.versions[name] = str(self.random.randrange(100))
         self.site.chart(self.site.modules / MODULES[name], self._template(name))

@@ -43,7 +43,7 @@ def test_a_module_in_maintenance_is_left_alone_until_that_ends(site: operator_si
     helm = len(site.helm_calls())
     # New values reach the hooks and not the cluster; what is deleted stays away.
     site.config(web="size: 2")
-    operator.wait_until(lambda: site.labels().count("before.sh beforeHelm") == runs + 1, "the hooks go on")
+    operator.wait_until(lambda: site.labels().count("before.sh beforeHelm") == runs + 1, "the hooks continue")
     site.kubectl("delete", "configmap", "web", "db")
     operator.wait_metric(1, "resources_healed_total", module="db")
     operator.wait_idle()

@@ -96,7 +96,7 @@ _KNOWN: Final = re.compile(
 
 
 def is_known(text: str) -> bool:
-    """Whether the text is worded as Helm or the API server word a reason, so that its values can be told."""
+    """Whether the text is worded as Helm or the API server word a reason, so that its values can be told apart from its words."""
     return _KNOWN.search(text) is not None
 
 
@@ -216,7 +216,7 @@ def _end_of_group(text: str, start: int) -> int:
 
 
 def _type_of(group: str) -> str:
-    """What a value is that is not told: what somebody needs who forgot quotes."""
+    """Return what kind a hidden value is: it helps somebody who forgot quotes."""
     inner = group[1:-1].removeprefix("Value:")
     if inner in ("true", "false"):
         return "a boolean"

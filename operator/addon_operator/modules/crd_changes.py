@@ -66,7 +66,7 @@ def differs(wanted: JsonObject, live: JsonObject) -> bool:
 
 
 def lost_versions(crd: crd_files.Crd, live: JsonObject | None) -> tuple[str, ...]:
-    """Versions in which objects may be stored (``status.storedVersions``) and that the file has no more."""
+    """Return versions in which objects may be stored (``status.storedVersions``) and that the file lacks."""
     stored = _part(live or {}, "status").get("storedVersions")
     names = [str(name) for name in stored] if isinstance(stored, list) else []
     return tuple(name for name in names if name not in crd.versions)

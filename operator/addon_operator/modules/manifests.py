@@ -54,7 +54,7 @@ def resources(manifest: str) -> tuple[ManifestResource, ...]:
 
 
 def dropped(before: str, after: str, namespace: str) -> tuple[ManifestResource, ...]:
-    """What of a manifest the one after it has no more, whatever version of their API group they call.
+    """Return what the next manifest no longer has, whatever version of its API group it names.
 
     ``namespace`` is that of the release.
     """

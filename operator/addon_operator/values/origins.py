@@ -55,8 +55,8 @@ def default_in(source: str) -> str:
     return f"{_DEFAULT}{source}"
 
 
-def told(source: str) -> str:
-    """A source in a sentence: ``set in values.yaml``, ``default in openapi/values.yaml``."""
+def in_words(source: str) -> str:
+    """Return a source as a part of a sentence: ``set in values.yaml``, ``default in openapi/values.yaml``."""
     return source if source.startswith(_DEFAULT) else f"set in {source}"
 
 

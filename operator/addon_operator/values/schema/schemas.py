@@ -60,7 +60,7 @@ class Violation:
 
     def __str__(self) -> str:
         shown = "" if self.value is None else f", not {self.value}"
-        origin = f"; {origins.told(self.origin)}" if self.origin else ""
+        origin = f"; {origins.in_words(self.origin)}" if self.origin else ""
         return f"{self.path}: {self.rule}{shown} ({self.schema}{origin})"
 
 

@@ -96,7 +96,7 @@ _KNOWN: Final = re.compile(
 
 
 def is_known(text: str) -> bool:
-    """Whether the text is worded as Helm or the API server word a reason, so that its values can be told apart from its words."""
+    """Whether Helm or the API server words its reasons so: then values can be told apart from words."""
     return _KNOWN.search(text) is not None
 
 

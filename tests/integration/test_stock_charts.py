@@ -134,3 +134,54 @@ def test_a_wrong_module_yaml_fails_that_module_alone_and_nothing_is_purged(site:
         assert "Traceback" not in operator.log
     finally:
         operator.kill()
+
+
+def test_a_release_lives_under_the_name_and_in_the_namespace_that_module_yaml_says(
+    site: operator_site.Site,
+) -> None:
+    edge = f"{site.namespace}-edge"
+    module = site.module("010-web", values="webEnabled: true")
+    write_chart(module / "chart")
+    (module / "module.yaml").write_text(f"namespace: {edge}\ncreateNamespace: true\nreleaseName: front")
+    operator = site.start().wait_ready().wait_idle()
+    try:
+        config_map = ("configmap", "front-seen", f"--namespace={edge}")
+        site.kubectl("get", *config_map)
+        assert site.revisions() == {}
+        site.kubectl("delete", *config_map)
+        operator.wait_metric(1, "resources_healed_total", module="web")
+        annotations = "jsonpath={.metadata.annotations}"
+        assert f'"meta.helm.sh/release-namespace":"{edge}"' in site.kubectl(
+            "get", *config_map, "-o", annotations
+        )
+        assert "configmap" not in site.command("module", "render", "web", "--diff").stdout.lower()
+    finally:
+        operator.stop()
+    calls = len(site.helm_calls())
+    operator = site.start().wait_ready().wait_idle()
+    try:
+        assert len(site.helm_calls()) == calls
+        site.config(webEnabled="false")
+        operator_process.wait_until(
+            lambda: (
+                "front-seen" not in site.kubectl("get", "configmaps", "-o", "name", f"--namespace={edge}")
+            ),
+            "the release is removed",
+        )
+        secrets = site.kubectl("get", "secrets", "-o", "name", f"--namespace={edge}")
+        assert "helm.release" not in secrets
+    finally:
+        operator.stop()
+
+
+def test_a_namespace_that_is_missing_is_an_error_that_says_what_to_do(site: operator_site.Site) -> None:
+    module = site.module("010-web", {"a": "b"}, values="webEnabled: true")
+    (module / "module.yaml").write_text(f"namespace: {site.namespace}-missing")
+    operator = site.start()
+    try:
+        operator_process.wait_until(
+            lambda: "createNamespace: true" in site.command("module", "describe", "web").stdout,
+            "the error says what to do",
+        )
+    finally:
+        operator.kill()

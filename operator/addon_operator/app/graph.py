@@ -227,7 +227,6 @@ class Graph:
             self._values,
             self._parts.kube,
             self._cluster.kinds,
-            self._settings.namespace,
         )
         return debug_api.Inspected(
             views,

@@ -32,14 +32,11 @@ class Renderer:
         values: store.ValuesStore,
         kube: client.KubeClient,
         kinds: discovery.Catalog,
-        namespace: str,
     ) -> None:
-        """``namespace`` is that of the releases."""
         self._manager = manager
         self._values = values
         self._kube = kube
         self._kinds = kinds
-        self._namespace = namespace
 
     async def render(self, module: model.Module, *, show_sensitive: bool) -> str:
         """Return the manifest of the module's chart; empty if it has none.
@@ -59,10 +56,12 @@ class Renderer:
         manifest = await self._manifest(module)
         documents = await asyncio.to_thread(yaml_reading.load_documents, manifest, "the rendered manifest")
         wanted = [found for document in documents for found in _objects(document.value)]
+        place = self._manager.places.of(module.name)
         texts = [
             await self._difference(
                 # What Helm puts on each object is no difference.
-                manifests.owned(found, module.name, self._namespace),
+                manifests.owned(found, place.name, place.namespace),
+                place.namespace,
                 show_sensitive=show_sensitive,
             )
             for found in wanted
@@ -82,9 +81,9 @@ class Renderer:
         values: json_types.JsonValue = self._values.helm_values(module)
         return redaction.redactor(redaction.sensitive_texts(values, self._values.masked_values(module)))
 
-    async def _difference(self, wanted: Object, *, show_sensitive: bool) -> str:
+    async def _difference(self, wanted: Object, default: str, *, show_sensitive: bool) -> str:
         resource = await self._kinds.find(wanted["kind"], wanted.get("apiVersion"))
-        namespace = wanted["metadata"].get("namespace") or self._namespace
+        namespace = wanted["metadata"].get("namespace") or default
         path = resource.path(namespace=namespace if resource.namespaced else None, name=_name(wanted))
         live = await self._live(path)
         query = {"fieldManager": FIELD_MANAGER, "force": "true", "dryRun": "All"}

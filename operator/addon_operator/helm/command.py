@@ -6,7 +6,7 @@ import pathlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias
 
-from addon_operator.helm import binary, helm_errors, messages
+from addon_operator.helm import binary, helm_errors, messages, places
 from addon_operator.kernel import json_types, names
 from addon_operator.process.children import children
 from addon_operator.values import redaction
@@ -29,14 +29,17 @@ _ABOUT_THE_KUBECONFIG: Final = "Kubernetes configuration file is "
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class HelmTarget:
-    """The cluster and the namespace of all releases."""
+    """The cluster, and the namespaces of releases."""
 
     namespace: str
+    """The operator's, where releases are unless their module says something else."""
     kubeconfig: tuple[pathlib.Path, ...] = ()
     """Files as in ``KUBECONFIG``; empty for the pod's service account."""
     context: str | None = None
     server: str | None = None
     """URL of the API server, if not that of the kubeconfig."""
+    other_namespaces: tuple[str, ...] = ()
+    """Namespaces where releases of modules may be that are gone."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -49,6 +52,8 @@ class Call:
     """The module's chart as its author knows it, for advice."""
     values: json_types.JsonObject = dataclasses.field(default_factory=dict)
     """Those of the chart, which may stand in what it says itself."""
+    create_namespace: bool = False
+    """Whether a release creates its namespace if that is missing."""
 
 
 class Helm:
@@ -69,8 +74,8 @@ class Helm:
     ) -> None:
         self.binary = binary
         self.workspace = workspace.absolute()
-        self.namespace = target.namespace
-        """Of all releases."""
+        self.places = places.Places(target.namespace, target.other_namespaces)
+        """Where the releases of modules are."""
         self._target = target
         self._environ = child_environment(environ, target, self.workspace)
         self._programs = programs
@@ -81,14 +86,14 @@ class Helm:
     async def run(
         self, call: Call, arguments: Sequence[str], timeout: float, capture_stdout: int | None = None
     ) -> children.ChildResult:
-        """Run one helm command in the namespace of the releases.
+        """Run one helm command in the namespace of the module's release.
 
         ``timeout`` is in seconds. Raises :class:`helm_errors.HelmError` with Helm's own message when it
         fails, and :class:`helm_errors.HelmTimeoutError` when it does not end in time.
         """
         said: set[str] = set()
         result = await self._programs.run(
-            [self.binary.path, *arguments, *_target_flags(self._target)],
+            [self.binary.path, *arguments, *self._target_flags(call)],
             env=self._environ,
             timeout=timeout,
             on_stderr_line=lambda line: self._read(line, call, said),
@@ -105,6 +110,14 @@ class Helm:
                 self.warn(call.module, only_for_the_log)
             raise error
         return result
+
+    def _target_flags(self, call: Call) -> list[str]:
+        flags = ["--namespace", self.places.of(call.module).namespace]
+        if self._target.context is not None:
+            flags += ["--kube-context", self._target.context]
+        if self._target.server is not None:
+            flags += ["--kube-apiserver", self._target.server]
+        return flags
 
     def _read(self, line: str, call: Call, said: set[str]) -> None:
         """Hand on a line that is a warning: Helm repeats them for every request that it makes."""
@@ -134,15 +147,6 @@ def child_environment(
         # An empty file keeps ~/.kube/config out when the operator itself uses the service account.
         "KUBECONFIG": ":".join(str(path.absolute()) for path in target.kubeconfig) or "/dev/null",
     }
-
-
-def _target_flags(target: HelmTarget) -> list[str]:
-    flags = ["--namespace", target.namespace]
-    if target.context is not None:
-        flags += ["--kube-context", target.context]
-    if target.server is not None:
-        flags += ["--kube-apiserver", target.server]
-    return flags
 
 
 def _explained(call: Call, verb: str, result: children.ChildResult) -> tuple[helm_errors.HelmError, str]:

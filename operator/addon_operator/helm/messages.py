@@ -18,6 +18,7 @@ _TOO_LARGE: Final = re.compile(
     r"sh\.helm\.release\.v1\..*Too long: may not be more than|[Rr]equest (entity )?(is )?too large|"
     r"trying to send message larger than max"
 )
+_MISSING_NAMESPACE: Final = re.compile(r'namespaces "(?P<namespace>[-a-z0-9]+)" not found')
 _TIMED_OUT: Final = re.compile(r"timed out waiting for|context deadline exceeded|resource .* not ready")
 # Helm's storage names what it was about to do before it quotes the API server.
 _FORBIDDEN_RECORD: Final = re.compile(
@@ -133,6 +134,18 @@ def advice(text: str, chart: str) -> str:
         )
     if _TIMED_OUT.search(text):
         return "; HELM_TIMEOUT says how long a step of Helm may take"
+    return _of_rights(text) or _of_namespace(text)
+
+
+def _of_namespace(text: str) -> str:
+    missing = _MISSING_NAMESPACE.search(text)
+    if missing is None:
+        return ""
+    command = f"kubectl create namespace {missing['namespace']}"
+    return f"; create it with '{command}', or set createNamespace: true in module.yaml"
+
+
+def _of_rights(text: str) -> str:
     if (denied := _FORBIDDEN_RECORD.search(text)) is not None:
         return (
             f"; Helm keeps its releases in {denied['resource']}: allow the operator to {_RECORD_VERBS} them "

@@ -38,7 +38,14 @@ async def template(
     Raises :class:`helm_errors.HelmError` when Helm fails or the manifest is beyond any size that could be
     stored.
     """
-    arguments = ["template", call.module, str(files.chart), "--values", str(files.values), "--skip-crds"]
+    arguments = [
+        "template",
+        helm.places.of(call.module).name,
+        str(files.chart),
+        "--values",
+        str(files.values),
+        "--skip-crds",
+    ]
     arguments += ["--disable-openapi-validation", "--kube-version", cluster.kube_version]
     if is_upgrade:
         arguments.append("--is-upgrade")
@@ -74,10 +81,17 @@ async def upgrade(
     that exist already become the release's; else Helm refuses that.
     Raises :class:`.HelmError` when Helm fails.
     """
-    arguments = ["upgrade", call.module, str(files.chart), "--install", "--values", str(files.values)]
-    arguments += ["--reset-values", "--skip-crds", "--history-max", str(options.history_max)]
-    arguments += ["--timeout", clock.duration_text(options.timeout)]
+    arguments = ["upgrade", helm.places.of(call.module).name, str(files.chart), "--install"]
+    arguments += ["--values", str(files.values), "--reset-values", "--skip-crds"]
+    arguments += [
+        "--history-max",
+        str(options.history_max),
+        "--timeout",
+        clock.duration_text(options.timeout),
+    ]
     arguments += ["--labels", ",".join(f"{key}={value}" for key, value in sorted(labels.items()))]
+    if call.create_namespace:
+        arguments.append("--create-namespace")
     if take_ownership:
         arguments.append("--take-ownership")
     if not validate:
@@ -96,7 +110,8 @@ async def uninstall(
     ``timeout`` is in seconds, for each single step of Helm. Raises
     :class:`.HelmError` when Helm fails.
     """
-    arguments = ["uninstall", call.module, "--ignore-not-found", "--timeout", clock.duration_text(timeout)]
+    arguments = ["uninstall", helm.places.of(call.module).name, "--ignore-not-found"]
+    arguments += ["--timeout", clock.duration_text(timeout)]
     if keep_history:
         arguments.append("--keep-history")
     await helm.run(call, arguments, command.time_limit(timeout))

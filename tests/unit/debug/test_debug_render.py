@@ -8,6 +8,7 @@ from typing import Any, cast
 import pytest
 
 from addon_operator.debug import debug_render
+from addon_operator.helm import places
 from addon_operator.helm.releases import release_types, releases
 from addon_operator.kernel import names
 from addon_operator.kube.client import api_errors, client, paths
@@ -44,6 +45,7 @@ metadata: {{name: test, annotations: {{helm.sh/hook: test}}}}
 class Releases:
     def __init__(self) -> None:
         self.manifest = MANIFEST
+        self.places = places.Places("addons")
         self.requests: list[release_types.ReleaseRequest] = []
 
     async def render(self, request: release_types.ReleaseRequest) -> str:
@@ -128,7 +130,6 @@ class World:
             values(),
             cast("client.KubeClient", self.cluster),
             cast("discovery.Catalog", Kinds()),
-            "addons",
         )
 
 

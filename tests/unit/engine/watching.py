@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from addon_operator.engine import events
 from addon_operator.engine.drift import restoring, watched_resources
+from addon_operator.helm import places
 from addon_operator.helm.releases import release_types, releases
 from addon_operator.kernel import errors
 from addon_operator.kernel.names import ModuleName
@@ -73,6 +74,7 @@ class Cluster:
     """Implements what :mod:`watched_resources` and :mod:`healing` need of a cluster."""
 
     def __init__(self) -> None:
+        self.places = places.Places("addons")
         self.objects: dict[str, set[object_changes.ObjectKey]] = {}
         self.kinds: list[api_resources.Resource] = list(KINDS)
         self.subscriptions: list[Subscription] = []
@@ -206,7 +208,7 @@ def resources_of(cluster: Cluster) -> watched_resources.WatchedResources:
         cast("discovery.Catalog", cluster),
         cast("presence.ObjectProbe", cluster),
         cluster.tell,
-        namespace="addons",
+        places.Places("addons"),
     )
 
 
@@ -214,6 +216,5 @@ def restorer_of(cluster: Cluster, is_brought: Callable[[str], bool] = lambda _: 
     return restoring.Restorer(
         cast("releases.ReleaseManager", cluster),
         cast("client.KubeClient", cluster),
-        namespace="addons",
         is_brought=is_brought,
     )

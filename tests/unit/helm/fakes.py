@@ -11,7 +11,7 @@ import pathlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
-from addon_operator.helm import binary, command
+from addon_operator.helm import binary, command, places
 from addon_operator.helm.charts import inputs, rendering
 from addon_operator.helm.releases import (
     live_objects,
@@ -131,7 +131,7 @@ class FakeApi:
 
 
 def records(api: FakeApi, driver: str = "") -> release_records.ReleaseRecords:
-    return release_records.ReleaseRecords(cast("client.KubeClient", api), NAMESPACE, driver)
+    return release_records.ReleaseRecords(cast("client.KubeClient", api), places.Places(NAMESPACE), driver)
 
 
 def result(
@@ -312,7 +312,7 @@ class World:
             live=live_objects.LiveObjects(
                 cast("client.KubeClient", self.live),
                 cast("discovery.Catalog", self.live),
-                NAMESPACE,
+                helm.places,
                 {"heritage": "addon-operator"},
             ),
             clock=clock,

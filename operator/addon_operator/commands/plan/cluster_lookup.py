@@ -25,19 +25,17 @@ class ClusterLookup:
         self,
         cluster: client.KubeClient,
         kinds: discovery.Catalog,
-        namespace: str,
         note: Callable[[str], None],
     ) -> None:
-        """``namespace`` is that of the releases."""
         self._cluster = cluster
         self._kinds = kinds
-        self._namespace = namespace
         self._note = note
         self._turns = asyncio.Semaphore(_AT_ONCE)
 
-    async def absent(self, manifest: str) -> tuple[str, ...]:
+    async def absent(self, manifest: str, namespace: str) -> tuple[str, ...]:
         """Resources of the manifest that are not in the cluster, as a person would name them.
 
+        ``namespace`` is that of the release.
         What may not be read counts as present, and is noted.
         """
         wanted = await asyncio.to_thread(manifests.resources, manifest)
@@ -45,7 +43,7 @@ class ClusterLookup:
             list
         )
         for resource in wanted:
-            key = (resource.api_version, resource.kind, resource.namespace or self._namespace)
+            key = (resource.api_version, resource.kind, resource.namespace or namespace)
             groups[key].append(resource)
         missing = await asyncio.gather(*(self._missing(*key, group) for key, group in groups.items()))
         gone = {resource for group in missing for resource in group}

@@ -5,7 +5,7 @@ It is made of :class:`.ConvergePlan` and of what would become of each release.
 
 import dataclasses
 import enum
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from addon_operator.documents import manifest_diff
@@ -116,16 +116,20 @@ def purges(observed: plan.Observed, made: plan.ConvergePlan) -> tuple[Purge, ...
     return tuple(Purge(name, plan.purge_reason(observed, name)) for name in made.purges)
 
 
-def taken_over(purge: Purge, manifest: str, modules: Iterable[ModuleReport], namespace: str) -> Iterator[str]:
+def taken_over(
+    purge: Purge, manifest: str, modules: Iterable[ModuleReport], namespace_of: Callable[[str], str]
+) -> Iterator[str]:
     """What to know of objects of a purged release that modules take over: a sentence for each such module.
 
-    ``manifest`` is that of the release, ``namespace`` that of all releases. The purge comes after the
-    modules, and Helm deletes whatever stands in the manifest.
+    ``manifest`` is that of the release; ``namespace_of`` gives the namespace of a release. The purge comes
+    after the modules, and Helm deletes whatever stands in the manifest.
     """
     documents = manifest_diff.parse(manifest)
-    gone = {_placed(document.key, namespace) for document in documents if not _is_kept(document)}
+    of_purged = namespace_of(purge.release)
+    gone = {_placed(document.key, of_purged) for document in documents if not _is_kept(document)}
     for module in modules:
         added = (change.key for change in module.release.changes if change.kind is _ADDED)
+        namespace = namespace_of(module.name)
         if common := [str(key) for key in added if _placed(key, namespace) in gone]:
             more = f" and {len(common) - _NAMED} more" if len(common) > _NAMED else ""
             yield (

@@ -116,7 +116,7 @@ class _Planner:
         self._turns = asyncio.Semaphore(settings.modules_parallelism)
         kinds = discovery_of_kinds.Catalog(parts.kube, clock.SystemClock())
         self._owners: dict[manifests.ManifestResource, set[str]] = {}
-        self._cluster = cluster_lookup.ClusterLookup(parts.kube, kinds, settings.namespace, notes.append)
+        self._cluster = cluster_lookup.ClusterLookup(parts.kube, kinds, notes.append)
 
     async def make(self, chosen: Collection[names.ModuleName]) -> plan_report.PlanReport:
         observed = await self._observe()
@@ -144,7 +144,10 @@ class _Planner:
             manifest = await self._manager.manifest(names.ModuleName(purge.release))
         except errors.AddonOperatorError as error:
             return (f"the manifest of release {purge.release} cannot be read: {error}",)
-        return tuple(plan_report.taken_over(purge, manifest or "", modules, self._settings.namespace))
+        return tuple(plan_report.taken_over(purge, manifest or "", modules, self._namespace_of))
+
+    def _namespace_of(self, release: str) -> str:
+        return self._manager.places.of(release).namespace
 
     async def _observe(self) -> plan.Observed:
         found = module_discovery.Discovery(
@@ -158,6 +161,7 @@ class _Planner:
             ),
             _ignore,
         )
+        self._manager.places.assign(self._modules.values())
         revisions = await self._manager.observe_all()
         return await found.observe({name: revision.ours for name, revision in revisions.items()})
 
@@ -193,14 +197,16 @@ class _Planner:
 
     def _definitions(self) -> list[pathlib.Path]:
         """Return where modules bring definitions of kinds, in the charts within their charts, too."""
-        roots = [module.path for module in self._modules.values()]
+        modules = self._modules.values()
+        roots = {place for module in modules for place in (module.path, module.chart_directory)}
         return [root / "crds" for root in roots] + [
             path for root in roots for path in (root / "charts").glob("**/crds")
         ]
 
     def _have(self, module: model.Module, resources: Iterable[manifests.ManifestResource]) -> None:
         for each in resources:
-            placed = dataclasses.replace(each, namespace=each.namespace or self._settings.namespace)
+            default = self._manager.places.of(module.name).namespace
+            placed = dataclasses.replace(each, namespace=each.namespace or default)
             self._owners.setdefault(placed, set()).add(module.name)
 
     def _shared(self) -> Iterator[str]:
@@ -212,7 +218,8 @@ class _Planner:
         """Find what is gone of a release that is as it should be otherwise: healing restores it."""
         deployed = await self._manager.deployed(module.name)
         self._have(module, manifests.resources(deployed.manifest if deployed else ""))
-        return await self._cluster.absent(deployed.manifest if deployed else "")
+        namespace = self._manager.places.of(module.name).namespace
+        return await self._cluster.absent(deployed.manifest if deployed else "", namespace)
 
     def _has_hooks(self, modules: Collection[model.Module]) -> bool:
         directories = [self._settings.global_hooks_dir, *(module.path for module in modules)]

@@ -92,7 +92,9 @@ class TaskFactory:
 
         async def run(task: tasks.Task) -> None:
             try:
-                observed = await self._discovery.observe(await self._releases.observe_all())
+                observed = await self._discovery.observe(
+                    await self._releases.observe_all(self._states.modules)
+                )
                 made = plan.plan_converge(observed)
             except Exception as error:
                 self._tell(events.DiscoveryFailed())

@@ -59,16 +59,14 @@ class Restorer:
         manager: releases.ReleaseManager,
         kube: client.KubeClient,
         *,
-        namespace: str,
         is_brought: Callable[[str], bool] = lambda _: False,
     ) -> None:
-        """``namespace`` is that of the releases; ``is_brought`` says whether somebody here sees to it that
-        the CustomResourceDefinition of that name comes back.
+        """``is_brought`` says whether somebody here sees to it that the CustomResourceDefinition of that name
+        comes back.
         """
         self._is_brought = is_brought
         self._manager = manager
         self._kube = kube
-        self._namespace = namespace
 
     async def restore(
         self,
@@ -107,13 +105,14 @@ class Restorer:
         deployed: release_types.Deployed,
     ) -> Restored:
         wanted = {(each.resource.api_version, each.resource.kind, *each.key): each for each in absent}
-        found = await asyncio.to_thread(self._find, deployed.manifest, wanted)
+        place = self._manager.places.of(module)
+        found = await asyncio.to_thread(_find, deployed.manifest, wanted, place.namespace)
         turns = asyncio.Semaphore(AT_ONCE)
         done: list[watched_resources.Watched] = []
         failed: dict[watched_resources.Watched, api_errors.KubernetesError] = {}
 
         async def create(watched: watched_resources.Watched, body: manifests.Object) -> None:
-            owned = manifests.owned(body, module, self._namespace)
+            owned = manifests.owned(body, place.name, place.namespace)
             try:
                 async with turns:
                     await self._create(watched, owned, deployed.is_server_side)
@@ -152,18 +151,6 @@ class Restorer:
             )
         return isinstance(error, api_errors.Forbidden) and _DEFINITION_TERMINATING in error.message
 
-    def _find(
-        self, manifest: str, wanted: Mapping[tuple[str, str, str, str], watched_resources.Watched]
-    ) -> list[tuple[watched_resources.Watched, manifests.Object]]:
-        def watched_of(found: manifests.ManifestResource) -> watched_resources.Watched | None:
-            namespace = found.namespace or self._namespace
-            place = wanted.get((found.api_version, found.kind, namespace, found.name))
-            return place or wanted.get((found.api_version, found.kind, "", found.name))
-
-        found = manifests.find_objects(manifest, lambda each: watched_of(each) is not None)
-        placed = [(watched_of(each), body) for each, body in found]
-        return [(watched, body) for watched, body in placed if watched is not None]
-
     async def _create(
         self, watched: watched_resources.Watched, body: manifests.Object, is_server_side: bool
     ) -> None:
@@ -184,6 +171,22 @@ def _may_pass(error: api_errors.KubernetesError) -> bool:
 
 
 _Found: TypeAlias = tuple[watched_resources.Watched, manifests.Object]
+
+
+def _find(
+    manifest: str,
+    wanted: Mapping[tuple[str, str, str, str], watched_resources.Watched],
+    namespace: str,
+) -> list[_Found]:
+    """What is wanted of a manifest; ``namespace`` is that of objects that name none."""
+
+    def watched_of(found: manifests.ManifestResource) -> watched_resources.Watched | None:
+        place = wanted.get((found.api_version, found.kind, found.namespace or namespace, found.name))
+        return place or wanted.get((found.api_version, found.kind, "", found.name))
+
+    found = manifests.find_objects(manifest, lambda each: watched_of(each) is not None)
+    placed = [(watched_of(each), body) for each, body in found]
+    return [(watched, body) for watched, body in placed if watched is not None]
 
 
 def _waves(found: Sequence[_Found]) -> Iterator[list[_Found]]:

@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from addon_operator.engine import events
 from addon_operator.engine.drift import kind_watch
+from addon_operator.helm import places
 from addon_operator.kernel import names
 from addon_operator.kube.discovery import api_resources, discovery, presence
 from addon_operator.kube.informers import informers
@@ -65,16 +66,15 @@ class WatchedResources:
         kinds: discovery.Catalog,
         probe: presence.ObjectProbe,
         tell: events.Listener,
-        *,
-        namespace: str,
+        where: places.Places,
     ) -> None:
-        """``namespace`` is that of the releases, where resources are whose manifest names none."""
+        """``where`` says in which namespace resources are whose manifest names none."""
         self._watches = watches
         self._kinds = kinds
         self.probe = probe
         """Asks the API server for single objects."""
         self._tell = tell
-        self._namespace = namespace
+        self._places = where
         self.on_missing: Callable[[Iterable[names.ModuleName]], None] = lambda _: None
         """Called with the modules that resources are missing of; drift, which is made later, sets it."""
         self.on_returned: Callable[[Watched], None] = lambda _: None
@@ -177,7 +177,8 @@ class WatchedResources:
             if not {"list", "watch"} <= kind.verbs:
                 unwatched[resource] = f"objects of the kind {kind.kind} cannot be listed and watched"
                 continue
-            namespace = (resource.namespace or self._namespace) if kind.namespaced else ""
+            default = self._places.of(module).namespace
+            namespace = (resource.namespace or default) if kind.namespaced else ""
             watched.append(Watched(kind, kind_watch.ObjectKey(namespace, resource.name)))
         self._tell_unwatched(module, unwatched)
         return _Followed(tuple(dict.fromkeys(watched)), unwatched), complete
@@ -224,7 +225,7 @@ class WatchedResources:
             for each in followed.watched
             if name != module
         }
-        return tuple(each for each in resources if not others.isdisjoint(self._keys(each)))
+        return tuple(each for each in resources if not others.isdisjoint(self._keys(module, each)))
 
     def give_up(
         self, module: names.ModuleName, resources: Iterable[manifests.ManifestResource]
@@ -234,18 +235,20 @@ class WatchedResources:
         So, of two modules that give up the same at once, the second one is the last to have it.
         """
         found = self.of_others(module, resources)
-        given_up = {key for each in found for key in self._keys(each)}
+        given_up = {key for each in found for key in self._keys(module, each)}
         now = self._followed.get(module)
         if given_up and now is not None:
             watched = tuple(each for each in now.watched if each.deletion_key not in given_up)
             self._replace(module, dataclasses.replace(now, watched=watched))
         return found
 
-    def _keys(self, found: manifests.ManifestResource) -> set[own_deletions.DeletedObject]:
+    def _keys(
+        self, module: names.ModuleName, found: manifests.ManifestResource
+    ) -> set[own_deletions.DeletedObject]:
         """What watches may call it: whether its kind has namespaces is not asked here."""
         group = found.api_version.rpartition("/")[0]
-        places = (found.namespace or self._namespace, None)
-        return {own_deletions.DeletedObject(group, found.kind, place, found.name) for place in places}
+        namespaces = (found.namespace or self._places.of(module).namespace, None)
+        return {own_deletions.DeletedObject(group, found.kind, each, found.name) for each in namespaces}
 
     def shared_of(self, module: names.ModuleName) -> dict[str, list[names.ModuleName]]:
         """The module's resources that others have, too, as a person calls them, with these modules."""

@@ -60,8 +60,7 @@ def load(
             read_module(path, common[-1], unnumbered_order, evaluator)
             for path in module_directories(directory)
         )
-    check_unique(found)
-    found.sort(key=lambda files: files.module.run_order)
+    found = in_run_order(found)
     global_schemas = (
         schemas.SectionSchemas() if global_hooks is None else read_schemas(global_hooks, evaluator)
     )
@@ -210,8 +209,29 @@ def read_text(path: pathlib.Path) -> str:
         ) from None
 
 
-def check_unique(found: Sequence[ModuleFiles]) -> None:
-    """Raises a :class:`.ConfigurationError` for two modules of one name."""
+def in_run_order(found: Sequence[ModuleFiles]) -> list[ModuleFiles]:
+    """Sort the modules, and say of each what is wrong with it beside the others.
+
+    Raises a :class:`.ConfigurationError` for two modules of one name.
+    """
+    _check_unique(found)
+    owners: dict[tuple[str, str], names.ModuleName] = {}
+    checked = []
+    for files in sorted(found, key=lambda files: files.module.run_order):
+        module = files.module
+        owner = owners.setdefault((module.config.namespace, module.release), module.name)
+        if owner == module.name or module.problem:
+            checked.append(files)
+            continue
+        problem = (
+            f"{module.path / module_config.FILE}, releaseName: {module.release!r} is the release of module "
+            f"{owner}, too; give one of them another name, or another namespace"
+        )
+        checked.append(dataclasses.replace(files, module=dataclasses.replace(module, problem=problem)))
+    return checked
+
+
+def _check_unique(found: Sequence[ModuleFiles]) -> None:
     paths: dict[str, pathlib.Path] = {}
     for files in found:
         other = paths.setdefault(files.module.name, files.module.path)

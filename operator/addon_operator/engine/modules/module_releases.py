@@ -24,6 +24,7 @@ def request_of(values: store.ValuesStore, module: model.Module) -> release_types
         module.chart_directory,
         chart_values.arranged(module, given),
         has_own_values=module.chart_directory == module.path,
+        create_namespace=module.config.create_namespace,
         redact=redaction.redactor(hidden),
     )
 
@@ -53,19 +54,22 @@ class ModuleReleases:
         self._half_removed: set[str] = set()
         self._working: dict[names.ModuleName, asyncio.Task[release_types.ReleaseOutcome]] = {}
 
-    async def observe_all(self) -> Mapping[str, bool]:
-        """Name of each release in the operator's namespace, and whether an addon-operator made it.
+    async def observe_all(self, modules: Iterable[model.Module]) -> Mapping[str, bool]:
+        """What each release goes by, and whether an addon-operator made it.
 
-        Those whose removal was interrupted count, too, although they do not exist.
+        ``modules`` are all there are. Releases whose removal was interrupted count, too, although they do
+        not exist.
         """
+        self._manager.places.assign(modules)
         revisions = await self._manager.observe_all()
         self._known = {name: revision.number for name, revision in revisions.items() if revision.exists}
-        self._half_removed = set(revisions) - set(self._known) - self._ignored
+        gone = set(revisions) - set(self._known)
+        self._half_removed = {release for release in gone if not self._is_ignored(release)}
         return {name: revision.ours for name, revision in revisions.items()}
 
     def exists(self, release: str) -> bool:
         """Whether the release was there when it was last looked at, and may be removed."""
-        return release in self._known and release not in self._ignored
+        return release in self._known and not self._is_ignored(release)
 
     def revision(self, release: str) -> int | None:
         """Number of the last revision when it was last looked at; ``None`` without a release."""
@@ -122,7 +126,7 @@ class ModuleReleases:
         """
         name = names.ModuleName(release)
         self._leave(name)
-        if release in self._ignored:
+        if self._is_ignored(release):
             return
         async with self._drift.helm_at_work(name):
             sparing = await self._followed.of_others(name)
@@ -155,6 +159,9 @@ class ModuleReleases:
         if work.cancelled():
             raise tasks.SupersededError(f"the work on release {request.module} was stopped: it is disabled")
         return work.result()
+
+    def _is_ignored(self, release: str) -> bool:
+        return self._manager.places.title(release) in self._ignored
 
     def _leave(self, module: names.ModuleName) -> None:
         self._followed.leave(module)

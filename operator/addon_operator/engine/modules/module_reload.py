@@ -115,7 +115,14 @@ class ModuleReload:
 
 def _places(modules: dict[names.ModuleName, model.Module]) -> dict[names.ModuleName, tuple[object, ...]]:
     return {
-        name: (module.order, module.path, module.enabled_script is None) for name, module in modules.items()
+        name: (
+            module.order,
+            module.path,
+            module.enabled_script is None,
+            module.release,
+            module.config.namespace,
+        )
+        for name, module in modules.items()
     }
 
 

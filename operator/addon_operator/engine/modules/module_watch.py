@@ -168,9 +168,7 @@ class ModuleLoader:
             for path in now.of(directory)
             if (files := self._module(now, path, values, shared, kept.get(path))) is not None
         ]
-        module_files.check_unique(found)
-        found.sort(key=lambda files: files.module.run_order)
-        return dataclasses.replace(shared, modules=tuple(found))
+        return dataclasses.replace(shared, modules=tuple(module_files.in_run_order(found)))
 
     def _common(self, now: Scan, directory: pathlib.Path, kept: sources.ValuesFile) -> sources.ValuesFile:
         if now.common[directory] == self._last.common.get(directory):

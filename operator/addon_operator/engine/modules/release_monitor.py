@@ -64,12 +64,11 @@ def release_monitor(
     """Make it, and the releases that it looks after; those in ``ignored`` are never removed."""
     clock = clocks.SystemClock()
     resources = watched_resources.WatchedResources(
-        cluster.watches, cluster.kinds, cluster.probe, tell, namespace=cluster.namespace
+        cluster.watches, cluster.kinds, cluster.probe, tell, manager.places
     )
     restorer = restoring.Restorer(
         manager,
         cluster.kube,
-        namespace=cluster.namespace,
         is_brought=lambda crd: bool(definitions.owners(crd)) or resources.has_definition(crd),
     )
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from addon_operator.documents import manifest_diff
+from addon_operator.helm import places
 from addon_operator.helm.releases import record_format
 from addon_operator.kernel import names
 from addon_operator.kube.client import api_errors, client
@@ -34,12 +35,16 @@ class LiveObjects:
     """Asks about the objects of releases; nothing is changed."""
 
     def __init__(
-        self, cluster: client.KubeClient, kinds: discovery.Catalog, namespace: str, labels: Mapping[str, str]
+        self,
+        cluster: client.KubeClient,
+        kinds: discovery.Catalog,
+        where: places.Places,
+        labels: Mapping[str, str],
     ) -> None:
-        """``namespace`` is that of the releases; ``labels`` are those that an addon-operator gives."""
+        """``labels`` are those that an addon-operator gives."""
         self._cluster = cluster
         self._kinds = kinds
-        self._namespace = namespace
+        self._places = where
         self._labels = labels
 
     async def foreign(self, module: names.ModuleName, manifest: str, before: str = "") -> tuple[Foreign, ...]:
@@ -48,19 +53,22 @@ class LiveObjects:
         ``before`` is the manifest that the release has: what is in it is the release's already.
         """
         found: list[Foreign] = []
+        place = self._places.of(module)
         known = set(manifests.resources(before))
         for resource in manifests.resources(manifest):
             if resource in known:
                 continue
             try:
-                live = await self._cluster.get(await self._path(resource), metadata_only=True)
+                live = await self._cluster.get(
+                    await self._path(resource, place.namespace), metadata_only=True
+                )
             except api_errors.KubernetesError:
                 continue
             metadata = live.get("metadata") or {}
             labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
             owner = annotations.get(_RELEASE_NAME), annotations.get(_RELEASE_NAMESPACE)
             is_helms = labels.get(_MANAGED_BY) == "Helm"
-            if is_helms and owner == (module, self._namespace):
+            if is_helms and owner == (place.name, place.namespace):
                 continue
             whose = f" of release {owner[1]}/{owner[0]}" if is_helms and owner[0] else ""
             is_ours = any(labels.get(key) == value for key, value in self._labels.items())
@@ -68,7 +76,7 @@ class LiveObjects:
         return tuple(found)
 
     async def standing_refusal(
-        self, failed: record_format.Content, manifest: str
+        self, module: names.ModuleName, failed: record_format.Content, manifest: str
     ) -> api_errors.ApiError | None:
         """Why the API server would refuse a manifest just as it did when a revision failed; else ``None``.
 
@@ -76,17 +84,18 @@ class LiveObjects:
         """
         for document in manifest_diff.parse(manifest):
             if document.key.name and _is_named(document.key, failed.description):
-                refusal = await self._refusal(document, is_server_side=failed.is_server_side)
+                namespace = self._places.of(module).namespace
+                refusal = await self._refusal(document, namespace, is_server_side=failed.is_server_side)
                 if refusal is not None and _is_the_same(refusal, document.key.name, failed.description):
                     return refusal
         return None
 
     async def _refusal(
-        self, document: manifest_diff.ManifestDocument, *, is_server_side: bool
+        self, document: manifest_diff.ManifestDocument, namespace: str, *, is_server_side: bool
     ) -> api_errors.ApiError | None:
         for resource, body in manifests.find_objects(document.text, lambda _: True):
             try:
-                await self._try(resource, body, is_server_side=is_server_side)
+                await self._try(await self._path(resource, namespace), body, is_server_side=is_server_side)
             except api_errors.AlreadyExists:
                 continue
             except api_errors.ApiError as error:
@@ -95,10 +104,7 @@ class LiveObjects:
                 return None
         return None
 
-    async def _try(
-        self, resource: manifests.ManifestResource, body: manifests.Object, *, is_server_side: bool
-    ) -> None:
-        path = await self._path(resource)
+    async def _try(self, path: str, body: manifests.Object, *, is_server_side: bool) -> None:
         query = {"fieldManager": _FIELD_MANAGER, "dryRun": "All"}
         if is_server_side:
             await self._cluster.patch(path, body, client.PatchType.APPLY, query=query | {"force": "true"})
@@ -108,9 +114,9 @@ class LiveObjects:
         except api_errors.NotFound:
             await self._cluster.create(path.rpartition("/")[0], body, query=query)
 
-    async def _path(self, resource: manifests.ManifestResource) -> str:
+    async def _path(self, resource: manifests.ManifestResource, default: str) -> str:
         kind = await self._kinds.find(resource.kind, resource.api_version)
-        namespace = (resource.namespace or self._namespace) if kind.namespaced else None
+        namespace = (resource.namespace or default) if kind.namespaced else None
         return kind.path(namespace=namespace, name=resource.name)
 
 

@@ -130,12 +130,13 @@ class ReleasePlanner:
             applied = await self.records.manifest(record, with_hooks=True)
         except helm_errors.ReleaseRecordError:
             return False
-        return await asyncio.to_thread(self._same, applied, manifest)
+        namespace = self.helm.places.of(record.revision.release).namespace
+        return await asyncio.to_thread(self._same, applied, manifest, namespace)
 
-    def _same(self, applied: str, rendered: str) -> bool:
+    def _same(self, applied: str, rendered: str, namespace: str) -> bool:
         return manifest_diff.same(
             manifest_diff.parse(applied),
             manifest_diff.parse(rendered),
             extra_labels=self.options.go_operator_labels,
-            namespace=self.helm.namespace,
+            namespace=namespace,
         )

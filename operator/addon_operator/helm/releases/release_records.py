@@ -7,11 +7,12 @@ status are labels, and so are the checksums that this operator adds.
 import asyncio
 import contextlib
 import dataclasses
+import itertools
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from addon_operator.helm import helm_errors, messages
+from addon_operator.helm import helm_errors, messages, places
 from addon_operator.helm.releases import record_format, release_types
 from addon_operator.kernel import errors as kernel_errors
 from addon_operator.kernel import json_types
@@ -38,16 +39,16 @@ class Record:
 
 
 class ReleaseRecords:
-    """The records of all releases of a namespace, and what this process rendered for their last revisions."""
+    """The records of all releases of modules, and what this process rendered for their last revisions."""
 
-    def __init__(self, api: client.KubeClient, namespace: str, driver: str = "") -> None:
+    def __init__(self, api: client.KubeClient, where: places.Places, driver: str = "") -> None:
         """``driver`` is Helm's own setting ``HELM_DRIVER``.
 
         Raises :class:`.ConfigurationError` for a storage that other processes cannot read.
         """
         self._api = api
         self._resource = _resource(driver)
-        self._path = f"/api/v1/namespaces/{namespace}/{self._resource}"
+        self._places = where
         self._records: dict[str, Record] = {}
         self._rendered: dict[str, tuple[int, release.Rendered]] = {}
         self._is_complete = False
@@ -55,9 +56,12 @@ class ReleaseRecords:
         self._touched: set[str] = set()
 
     async def read_all(self) -> dict[str, Record]:
-        """Read the last revision of every release anew, by the release's name; one list request."""
+        """Read the last revision of every release anew, by what it goes by; one list request.
+
+        Of other namespaces than the operator's only releases of modules, and those that we made, count.
+        """
         self._touched = touched = set[str]()
-        found = _last_revisions(await self._list(_OWNED_BY_HELM))
+        found = self._last_revisions(await self._list_all())
         # What changed while the list was under way is known better than the list tells.
         listed = {name: record for name, record in found.items() if name not in touched}
         newer = {name: record for name, record in self._records.items() if name in touched}
@@ -74,7 +78,7 @@ class ReleaseRecords:
 
     async def read(self, name: str) -> Record | None:
         """Read the last revision of one release anew; ``None`` if there is none."""
-        record = _last_revisions(await self._list(_of(name))).get(name)
+        record = self._last_revisions(await self._list_of(name)).get(name)
         self._keep(name, record)
         return record
 
@@ -105,7 +109,7 @@ class ReleaseRecords:
         metadata = {"labels": dict(labels), "resourceVersion": record.resource_version}
         changed = None
         with contextlib.suppress(api_errors.NotFound, api_errors.Conflict):
-            changed = _record(await self._api.patch(self._object_path(record), {"metadata": metadata}))
+            changed = self._record(await self._api.patch(self._object_path(record), {"metadata": metadata}))
         if changed is None:
             self.doubt(record.revision.release)
         else:
@@ -141,9 +145,9 @@ class ReleaseRecords:
 
     async def read_deployed(self, name: str) -> tuple[Record, Record] | None:
         """Return the last deployed revision of a release, and its last one; ``None`` if none is deployed."""
-        found = await self._list(_of(name))
-        last = _last_revisions(found).get(name)
-        records = [record for record in map(_record, found) if record is not None]
+        found = await self._list_of(name)
+        last = self._last_revisions(found).get(name)
+        records = [record for record in map(self._record, found) if record is not None]
         deployed = [each for each in records if each.revision.status == release.DEPLOYED]
         if last is None or not deployed:
             return None
@@ -174,7 +178,7 @@ class ReleaseRecords:
     async def before(self, record: Record) -> Record | None:
         """Return the revision before this one, read now; ``None`` if it is the first that is kept."""
         revision = record.revision
-        records = filter(None, map(_record, await self._list(_of(revision.release))))
+        records = filter(None, map(self._record, await self._list_of(revision.release)))
         older = (each for each in records if each.revision.number < revision.number)
         return max(older, key=lambda each: each.revision.number, default=None)
 
@@ -221,16 +225,55 @@ class ReleaseRecords:
                 f"({type(error).__name__}); 'helm get manifest {record.revision.release}' should fail as well"
             ) from error
 
-    async def _list(self, selector: str) -> Sequence[json_types.KubernetesObject]:
-        found = await self._api.list_all(self._path, label_selector=selector, metadata_only=True)
-        return found.items
+    async def _list_all(self) -> Sequence[json_types.KubernetesObject]:
+        """Ask once, for the whole cluster if need be; by namespace where that is not allowed."""
+        namespaces = self._places.namespaces
+        if len(namespaces) == 1:
+            return await self._list(self._path(self._places.own_namespace), _OWNED_BY_HELM)
+        try:
+            return await self._list(f"/api/v1/{self._resource}", _OWNED_BY_HELM)
+        except api_errors.Forbidden:
+            paths = map(self._path, sorted(namespaces))
+            found = await asyncio.gather(*(self._list(path, _OWNED_BY_HELM) for path in paths))
+            return list(itertools.chain.from_iterable(found))
+
+    async def _list_of(self, name: str) -> Sequence[json_types.KubernetesObject]:
+        place = self._places.of(name)
+        return await self._list(self._path(place.namespace), f"{_OWNED_BY_HELM},name={place.name}")
+
+    async def _list(self, path: str, selector: str) -> Sequence[json_types.KubernetesObject]:
+        return (await self._api.list_all(path, label_selector=selector, metadata_only=True)).items
+
+    def _path(self, namespace: str) -> str:
+        return f"/api/v1/namespaces/{namespace}/{self._resource}"
 
     def _object_path(self, record: Record) -> str:
-        return f"{self._path}/{record.object_name}"
+        return f"{self._path(self._places.of(record.revision.release).namespace)}/{record.object_name}"
 
+    def _last_revisions(self, objects: Iterable[json_types.KubernetesObject]) -> dict[str, Record]:
+        last: dict[str, Record] = {}
+        for record in filter(None, map(self._record, objects)):
+            known = last.get(record.revision.release)
+            if known is None or known.revision.number < record.revision.number:
+                last[record.revision.release] = record
+        return {name: record for name, record in last.items() if self._counts(name, record)}
 
-def _of(name: str) -> str:
-    return f"{_OWNED_BY_HELM},name={name}"
+    def _record(self, found: json_types.KubernetesObject) -> Record | None:
+        """The record in an object's metadata; ``None`` for an object that only looks like one of Helm's."""
+        metadata: Mapping[str, Any] = found.get("metadata") or {}
+        labels: Mapping[str, str] = metadata.get("labels") or {}
+        name, number = labels.get("name"), labels.get("version", "")
+        if not name or not number.isdecimal():
+            return None
+        namespace = metadata.get("namespace") or self._places.own_namespace
+        key = self._places.key(places.Place(namespace, name))
+        revision = release.Revision(key, int(number), labels.get("status", "unknown"), dict(labels))
+        return Record(revision, metadata["name"], metadata.get("resourceVersion", ""))
+
+    def _counts(self, name: str, record: Record) -> bool:
+        """Whether it is of the operator's namespace, of a module, or made by an addon-operator."""
+        is_own = self._places.of(name).namespace == self._places.own_namespace
+        return is_own or self._places.is_of_module(name) or record.revision.ours
 
 
 def _resource(driver: str) -> str:
@@ -239,23 +282,3 @@ def _resource(driver: str) -> str:
             f"HELM_DRIVER is {driver!r}, where the operator cannot read releases; use 'secret' or 'configmap'"
         )
     return _RESOURCES[driver]
-
-
-def _last_revisions(objects: Iterable[json_types.KubernetesObject]) -> dict[str, Record]:
-    last: dict[str, Record] = {}
-    for record in filter(None, map(_record, objects)):
-        known = last.get(record.revision.release)
-        if known is None or known.revision.number < record.revision.number:
-            last[record.revision.release] = record
-    return last
-
-
-def _record(found: json_types.KubernetesObject) -> Record | None:
-    """The record in an object's metadata; ``None`` for an object that only looks like one of Helm's."""
-    metadata: Mapping[str, Any] = found.get("metadata") or {}
-    labels: Mapping[str, str] = metadata.get("labels") or {}
-    name, number = labels.get("name"), labels.get("version", "")
-    if not name or not number.isdecimal():
-        return None
-    revision = release.Revision(name, int(number), labels.get("status", "unknown"), dict(labels))
-    return Record(revision, metadata["name"], metadata.get("resourceVersion", ""))

@@ -94,7 +94,7 @@ class ReleaseRun:
             self._watch.measured(release_types.Operation.CHECK),
         ):
             failed = await self._records.content(record)
-            refusal = await self._planner.live.standing_refusal(failed, manifest)
+            refusal = await self._planner.live.standing_refusal(self._request.module, failed, manifest)
             if refusal is not None:
                 made = (
                     f"(revision {record.revision.number} failed because of this, and no further one is made)"
@@ -113,7 +113,8 @@ class ReleaseRun:
             self._watch.measured(release_types.Operation.CHECK),
         ):
             had = await self._records.manifest(before)
-            dropped = await asyncio.to_thread(manifests.dropped, had, manifest, self._helm.namespace)
+            namespace = self._helm.places.of(self._request.module).namespace
+            dropped = await asyncio.to_thread(manifests.dropped, had, manifest, namespace)
             if dropped and (given_up := await self._request.give_up(dropped)):
                 self._record = await self._records.spare(before, frozenset(given_up).__contains__)
 

@@ -85,11 +85,13 @@ class ReleaseRequest:
     give_up: GiveUp = give_up_nothing
     has_own_values: bool = True
     """Whether its ``values.yaml`` is a source of :attr:`values`, and must not lie below them once more."""
+    create_namespace: bool = False
+    """Whether the namespace of the release is created if it is missing."""
 
     @property
     def call(self) -> command.Call:
         """For whom Helm runs."""
-        return command.Call(self.module, self.redact, self.directory, self.values)
+        return command.Call(self.module, self.redact, self.directory, self.values, self.create_namespace)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -23,15 +23,17 @@ from addon_operator.modules import manifests, release
 
 
 class ReleaseManager:
-    """The releases of one namespace; each is worked on by one caller at a time."""
+    """The releases of modules; each is worked on by one caller at a time."""
 
     def __init__(self, planner: release_planning.ReleasePlanner) -> None:
         self._planner = planner
         self._records = planner.records
+        self.places = planner.helm.places
+        """Where the releases of modules are."""
         self._locks: dict[str, asyncio.Lock] = collections.defaultdict(asyncio.Lock)
 
     async def observe_all(self) -> dict[str, release.Revision]:
-        """Return the last revision of every release that there is or whose removal is unfinished, by name.
+        """Return the last revision of every release that there is or whose removal is unfinished.
 
         One list request.
         """
@@ -152,7 +154,7 @@ def release_manager(
 
     capabilities = inputs.CapabilityReader(read_capabilities, clock)
     kinds = discovery.Catalog(kube, clock)
-    records = release_records.ReleaseRecords(kube, helm.namespace, driver)
+    records = release_records.ReleaseRecords(kube, helm.places, driver)
     renderer = rendering.ChartRenderer(helm, capabilities, options.timeout, clock)
-    live = live_objects.LiveObjects(kube, kinds, helm.namespace, options.go_operator_labels)
+    live = live_objects.LiveObjects(kube, kinds, helm.places, options.go_operator_labels)
     return ReleaseManager(release_planning.ReleasePlanner(helm, records, renderer, live, options, clock))

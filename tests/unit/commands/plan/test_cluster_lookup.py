@@ -68,13 +68,13 @@ class Kinds:
 
 def lookup(cluster: Cluster, kinds: object, note: Callable[[str], None]) -> cluster_lookup.ClusterLookup:
     return cluster_lookup.ClusterLookup(
-        cast("client.KubeClient", cluster), cast("discovery.Catalog", kinds), NAMESPACE, note
+        cast("client.KubeClient", cluster), cast("discovery.Catalog", kinds), note
     )
 
 
 async def absent(cluster: Cluster, text: str) -> tuple[tuple[str, ...], list[str]]:
     notes: list[str] = []
-    found = await lookup(cluster, Kinds(), notes.append).absent(text)
+    found = await lookup(cluster, Kinds(), notes.append).absent(text, NAMESPACE)
     return found, notes
 
 

@@ -99,7 +99,7 @@ def taken_over(before: str, after: str) -> list[str]:
         reported("db", plan_report.PlanStep.NOTHING),
         plan_report.ModuleReport(WEB, 1, True, "", release),
     ]
-    return list(plan_report.taken_over(plan_report.Purge("old", "x"), before, modules, "addons"))
+    return list(plan_report.taken_over(plan_report.Purge("old", "x"), before, modules, lambda _: "addons"))
 
 
 def test_objects_that_a_purge_takes_from_a_module_are_named() -> None:

@@ -33,7 +33,7 @@ class Releases:
     def __init__(self, error: errors.AddonOperatorError | None = None) -> None:
         self._error = error
 
-    async def observe_all(self) -> Mapping[str, bool]:
+    async def observe_all(self, _modules: object) -> Mapping[str, bool]:
         if self._error is not None:
             raise self._error
         return {}

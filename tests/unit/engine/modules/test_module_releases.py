@@ -11,6 +11,7 @@ from addon_operator.engine import events
 from addon_operator.engine.drift import drift, followed_releases
 from addon_operator.engine.modules import module_releases
 from addon_operator.engine.queues import tasks
+from addon_operator.helm import places
 from addon_operator.helm.releases import release_types
 from addon_operator.helm.releases import releases as helm_releases
 from addon_operator.kernel import errors
@@ -30,6 +31,7 @@ class Manager:
 
     def __init__(self) -> None:
         self.gate = asyncio.Event()
+        self.places = places.Places("addons")
         self.ended: list[str] = []
         self.error: errors.AddonOperatorError | None = None
         self.last_breath = 0
@@ -125,14 +127,14 @@ async def test_a_release_exists_once_it_was_seen_or_made(
     await releases.remove("web")
     assert not releases.exists("web")
     assert (reported.ensured, reported.removed) == (["web"], ["web"])
-    assert await releases.observe_all() == {"web": True, "half": True}
+    assert await releases.observe_all([MODULE]) == {"web": True, "half": True}
     assert releases.exists("web")
 
 
 async def test_a_removal_that_an_earlier_process_began_is_unfinished_until_it_is_forgotten(
     releases: module_releases.ModuleReleases, manager: Manager, reported: Reported
 ) -> None:
-    await releases.observe_all()
+    await releases.observe_all([MODULE])
     assert not releases.exists("half"), "there is nothing to uninstall any more"
     await releases.forget("half")
     await releases.forget("half")
@@ -142,7 +144,7 @@ async def test_a_removal_that_an_earlier_process_began_is_unfinished_until_it_is
 async def test_the_record_of_a_removal_is_kept_until_it_is_forgotten(
     releases: module_releases.ModuleReleases, manager: Manager, reported: Reported
 ) -> None:
-    await releases.observe_all()
+    await releases.observe_all([MODULE])
     await releases.remove("web", keep_record=True)
     assert (reported.removed, releases.exists("web")) == (["web"], False)
     await releases.forget("web")
@@ -198,7 +200,7 @@ async def test_an_error_of_helm_is_passed_on(
 async def test_an_ignored_release_is_never_removed(manager: Manager, reported: Reported) -> None:
     values = store.ValuesStore([store.ModuleValues(WEB)])
     releases = releases_of(manager, values, reported, frozenset({"web", "half"}))
-    await releases.observe_all()
+    await releases.observe_all([MODULE])
     assert not releases.exists("web"), "its module is deleted without Helm"
     await releases.remove("web", keep_record=True)
     await releases.forget("web")

@@ -29,6 +29,7 @@ class Manager:
 
     def __init__(self, cluster: watching.Cluster) -> None:
         self.cluster = cluster
+        self.places = cluster.places
         self.number = 1
         self.revision_seen: int | None = None
         self.names: tuple[str, ...] = ("a",)
@@ -116,7 +117,7 @@ class Bench:
     async def see(self, revision: int) -> None:
         """The discovery finds the releases with this revision."""
         self.helm.revision_seen = revision
-        await self.releases.observe_all()
+        await self.releases.observe_all([MODULE])
 
     @property
     def runs(self) -> list[str]:

@@ -1,0 +1,67 @@
+"""Which release is that of a module: in the whole operator a release goes by the name of its module."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from addon_operator.modules import model
+
+
+class Place(NamedTuple):
+    """Namespace and name of a release, as Helm knows it."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+class Places:
+    """Where the releases of modules are.
+
+    A release without a module goes by its name; by ``namespace/name`` if it is in another namespace than the
+    operator's, or if its name is that of a module whose release is elsewhere.
+    """
+
+    def __init__(self, namespace: str, others: Iterable[str] = ()) -> None:
+        """``namespace`` is that of the operator; ``others`` may hold releases of modules that are gone."""
+        self.own_namespace = namespace
+        self._others = frozenset(others)
+        self._places: dict[str, Place] = {}
+        self._keys: dict[Place, str] = {}
+
+    def assign(self, modules: Iterable[model.Module]) -> None:
+        """Say which modules there are."""
+        self._places = {
+            module.name: Place(module.config.namespace or self.own_namespace, module.release)
+            for module in modules
+        }
+        self._keys = {place: name for name, place in self._places.items()}
+
+    @property
+    def namespaces(self) -> frozenset[str]:
+        """All namespaces that may hold releases of modules."""
+        return self._others | {self.own_namespace, *(place.namespace for place in self._places.values())}
+
+    def of(self, key: str) -> Place:
+        """Return the place of a release."""
+        if (place := self._places.get(key)) is not None:
+            return place
+        namespace, _, name = key.rpartition("/")
+        return Place(namespace or self.own_namespace, name)
+
+    def key(self, place: Place) -> str:
+        """Return what a release goes by."""
+        if (module := self._keys.get(place)) is not None:
+            return module
+        is_plain = place.namespace == self.own_namespace and place.name not in self._places
+        return place.name if is_plain else str(place)
+
+    def is_of_module(self, key: str) -> bool:
+        """Whether a release is that of a module."""
+        return key in self._places
+
+    def title(self, key: str) -> str:
+        """Return how people call a release: with its namespace only if that is not the operator's."""
+        place = self.of(key)
+        return place.name if place.namespace == self.own_namespace else str(place)

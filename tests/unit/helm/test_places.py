@@ -1,0 +1,66 @@
+"""Which release is that of a module, and what releases go by."""
+
+import pathlib
+
+import pytest
+
+from addon_operator.helm import places
+from addon_operator.kernel.names import ModuleName
+from addon_operator.modules import model, module_config
+
+
+def module(name: str, **config: str) -> model.Module:
+    found = module_config.ModuleConfig(**config)  # type: ignore[arg-type] # as given
+    return model.Module(ModuleName(name), 1, pathlib.Path(name), config=found)
+
+
+@pytest.fixture
+def where() -> places.Places:
+    made = places.Places("addons", ["left"])
+    made.assign(
+        [
+            module("web"),
+            module("ingress", release_name="nginx", namespace="edge"),
+            module("db", release_name="pg"),
+        ]
+    )
+    return made
+
+
+@pytest.mark.parametrize(
+    ("key", "place"),
+    [
+        ("web", ("addons", "web")),
+        ("ingress", ("edge", "nginx")),
+        ("db", ("addons", "pg")),
+        ("old", ("addons", "old")),
+        ("edge/old", ("edge", "old")),
+        ("addons/db", ("addons", "db")),
+    ],
+)
+def test_a_release_and_what_it_goes_by_belong_together(
+    where: places.Places, key: str, place: tuple[str, str]
+) -> None:
+    assert where.of(key) == place
+    assert where.key(places.Place(*place)) == key
+
+
+def test_a_release_of_a_modules_name_that_is_not_the_modules_is_another_one(where: places.Places) -> None:
+    assert where.key(places.Place("addons", "ingress")) == "addons/ingress"
+    assert not where.is_of_module("addons/ingress")
+
+
+def test_people_hear_of_the_namespace_only_if_it_is_another_one(where: places.Places) -> None:
+    assert [where.title(key) for key in ("web", "ingress", "db", "edge/old")] == [
+        "web",
+        "edge/nginx",
+        "pg",
+        "edge/old",
+    ]
+
+
+def test_releases_are_looked_for_where_modules_have_them_and_where_they_had_them(
+    where: places.Places,
+) -> None:
+    assert where.namespaces == {"addons", "edge", "left"}
+    assert places.Places("addons").namespaces == {"addons"}

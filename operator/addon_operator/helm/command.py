@@ -74,7 +74,7 @@ class Helm:
     ) -> None:
         self.binary = binary
         self.workspace = workspace.absolute()
-        self.places = places.Places(target.namespace, target.other_namespaces)
+        self.places = places.ReleasePlaces(target.namespace, target.other_namespaces)
         """Where the releases of modules are."""
         self._target = target
         self._environ = child_environment(environ, target, self.workspace)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from addon_operator.modules import model
 
 
-class Place(NamedTuple):
+class ReleasePlace(NamedTuple):
     """Namespace and name of a release, as Helm knows it."""
 
     namespace: str
@@ -16,7 +16,7 @@ class Place(NamedTuple):
         return f"{self.namespace}/{self.name}"
 
 
-class Places:
+class ReleasePlaces:
     """Where the releases of modules are.
 
     A release without a module goes by its name; by ``namespace/name`` if it is in another namespace than the
@@ -27,13 +27,13 @@ class Places:
         """``namespace`` is that of the operator; ``others`` may hold releases of modules that are gone."""
         self.own_namespace = namespace
         self._others = frozenset(others)
-        self._places: dict[str, Place] = {}
-        self._keys: dict[Place, str] = {}
+        self._places: dict[str, ReleasePlace] = {}
+        self._keys: dict[ReleasePlace, str] = {}
 
     def assign(self, modules: Iterable[model.Module]) -> None:
         """Say which modules there are."""
         self._places = {
-            module.name: Place(module.config.namespace or self.own_namespace, module.release)
+            module.name: ReleasePlace(module.config.namespace or self.own_namespace, module.release)
             for module in modules
         }
         self._keys = {place: name for name, place in self._places.items()}
@@ -43,14 +43,14 @@ class Places:
         """All namespaces that may hold releases of modules."""
         return self._others | {self.own_namespace, *(place.namespace for place in self._places.values())}
 
-    def of(self, key: str) -> Place:
+    def of(self, key: str) -> ReleasePlace:
         """Return the place of a release."""
         if (place := self._places.get(key)) is not None:
             return place
         namespace, _, name = key.rpartition("/")
-        return Place(namespace or self.own_namespace, name)
+        return ReleasePlace(namespace or self.own_namespace, name)
 
-    def key(self, place: Place) -> str:
+    def key(self, place: ReleasePlace) -> str:
         """Return what a release goes by."""
         if (module := self._keys.get(place)) is not None:
             return module

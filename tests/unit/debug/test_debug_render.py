@@ -45,7 +45,7 @@ metadata: {{name: test, annotations: {{helm.sh/hook: test}}}}
 class Releases:
     def __init__(self) -> None:
         self.manifest = MANIFEST
-        self.places = places.Places("addons")
+        self.places = places.ReleasePlaces("addons")
         self.requests: list[release_types.ReleaseRequest] = []
 
     async def render(self, request: release_types.ReleaseRequest) -> str:

@@ -74,7 +74,7 @@ class Cluster:
     """Implements what :mod:`watched_resources` and :mod:`healing` need of a cluster."""
 
     def __init__(self) -> None:
-        self.places = places.Places("addons")
+        self.places = places.ReleasePlaces("addons")
         self.objects: dict[str, set[object_changes.ObjectKey]] = {}
         self.kinds: list[api_resources.Resource] = list(KINDS)
         self.subscriptions: list[Subscription] = []
@@ -208,7 +208,7 @@ def resources_of(cluster: Cluster) -> watched_resources.WatchedResources:
         cast("discovery.Catalog", cluster),
         cast("presence.ObjectProbe", cluster),
         cluster.tell,
-        places.Places("addons"),
+        places.ReleasePlaces("addons"),
     )
 
 

@@ -131,7 +131,9 @@ class FakeApi:
 
 
 def records(api: FakeApi, driver: str = "") -> release_records.ReleaseRecords:
-    return release_records.ReleaseRecords(cast("client.KubeClient", api), places.Places(NAMESPACE), driver)
+    return release_records.ReleaseRecords(
+        cast("client.KubeClient", api), places.ReleasePlaces(NAMESPACE), driver
+    )
 
 
 def result(

@@ -15,8 +15,8 @@ def module(name: str, **config: str) -> model.Module:
 
 
 @pytest.fixture
-def where() -> places.Places:
-    made = places.Places("addons", ["left"])
+def where() -> places.ReleasePlaces:
+    made = places.ReleasePlaces("addons", ["left"])
     made.assign(
         [
             module("web"),
@@ -39,18 +39,20 @@ def where() -> places.Places:
     ],
 )
 def test_a_release_and_what_it_goes_by_belong_together(
-    where: places.Places, key: str, place: tuple[str, str]
+    where: places.ReleasePlaces, key: str, place: tuple[str, str]
 ) -> None:
     assert where.of(key) == place
-    assert where.key(places.Place(*place)) == key
+    assert where.key(places.ReleasePlace(*place)) == key
 
 
-def test_a_release_of_a_modules_name_that_is_not_the_modules_is_another_one(where: places.Places) -> None:
-    assert where.key(places.Place("addons", "ingress")) == "addons/ingress"
+def test_a_release_of_a_modules_name_that_is_not_the_modules_is_another_one(
+    where: places.ReleasePlaces,
+) -> None:
+    assert where.key(places.ReleasePlace("addons", "ingress")) == "addons/ingress"
     assert not where.is_of_module("addons/ingress")
 
 
-def test_people_hear_of_the_namespace_only_if_it_is_another_one(where: places.Places) -> None:
+def test_people_hear_of_the_namespace_only_if_it_is_another_one(where: places.ReleasePlaces) -> None:
     assert [where.title(key) for key in ("web", "ingress", "db", "edge/old")] == [
         "web",
         "edge/nginx",
@@ -60,7 +62,7 @@ def test_people_hear_of_the_namespace_only_if_it_is_another_one(where: places.Pl
 
 
 def test_releases_are_looked_for_where_modules_have_them_and_where_they_had_them(
-    where: places.Places,
+    where: places.ReleasePlaces,
 ) -> None:
     assert where.namespaces == {"addons", "edge", "left"}
-    assert places.Places("addons").namespaces == {"addons"}
+    assert places.ReleasePlaces("addons").namespaces == {"addons"}

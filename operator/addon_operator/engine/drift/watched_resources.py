@@ -66,7 +66,7 @@ class WatchedResources:
         kinds: discovery.Catalog,
         probe: presence.ObjectProbe,
         tell: events.Listener,
-        where: places.Places,
+        where: places.ReleasePlaces,
     ) -> None:
         """``where`` says in which namespace resources are whose manifest names none."""
         self._watches = watches

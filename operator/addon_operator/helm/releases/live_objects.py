@@ -38,7 +38,7 @@ class LiveObjects:
         self,
         cluster: client.KubeClient,
         kinds: discovery.Catalog,
-        where: places.Places,
+        where: places.ReleasePlaces,
         labels: Mapping[str, str],
     ) -> None:
         """``labels`` are those that an addon-operator gives."""

@@ -41,7 +41,7 @@ class Record:
 class ReleaseRecords:
     """The records of all releases of modules, and what this process rendered for their last revisions."""
 
-    def __init__(self, api: client.KubeClient, where: places.Places, driver: str = "") -> None:
+    def __init__(self, api: client.KubeClient, where: places.ReleasePlaces, driver: str = "") -> None:
         """``driver`` is Helm's own setting ``HELM_DRIVER``.
 
         Raises :class:`.ConfigurationError` for a storage that other processes cannot read.
@@ -266,7 +266,7 @@ class ReleaseRecords:
         if not name or not number.isdecimal():
             return None
         namespace = metadata.get("namespace") or self._places.own_namespace
-        key = self._places.key(places.Place(namespace, name))
+        key = self._places.key(places.ReleasePlace(namespace, name))
         revision = release.Revision(key, int(number), labels.get("status", "unknown"), dict(labels))
         return Record(revision, metadata["name"], metadata.get("resourceVersion", ""))
 

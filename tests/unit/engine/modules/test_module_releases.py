@@ -31,7 +31,7 @@ class Manager:
 
     def __init__(self) -> None:
         self.gate = asyncio.Event()
-        self.places = places.Places("addons")
+        self.places = places.ReleasePlaces("addons")
         self.ended: list[str] = []
         self.error: errors.AddonOperatorError | None = None
         self.last_breath = 0

@@ -63,7 +63,7 @@ class ConfigCheck:
         )
 
     async def _is_of_a_hook(self, review: reviews.Review) -> bool:
-        """What hooks have the operator write was checked, and must not fail because of others' mistakes.
+        """Say whether a hook had the operator write this, which was checked then and passes now.
 
         The user is what the API server vouches for; the field manager tells the operator's writes from what
         the same user does by hand.

@@ -135,7 +135,7 @@ ALLOWED: Final = ReviewVerdict()
 
 
 def parse(body: bytes) -> Review:
-    """The review in the body of a request.
+    """Return the review in the body of a request.
 
     Raises :class:`MalformedReviewError` for anything that is not a complete review of this version.
     """
@@ -187,7 +187,7 @@ def _object(field: str, data: msgspec.Raw) -> Mapping[str, Any] | None:
 
 
 def answer(review: Review, verdict: ReviewVerdict) -> bytes:
-    """The body of the answer to a review."""
+    """Return the body of the answer to a review."""
     response: dict[str, Any] = {"uid": review.uid, "allowed": verdict.allowed}
     if verdict.allowed and verdict.patch:
         response["patchType"] = "JSONPatch"

@@ -14,7 +14,7 @@ _NONE_LEFT: Final = "could not bind on any address"
 
 
 def reason(error: OSError) -> str:
-    """Why ``asyncio`` could not listen."""
+    """Say why ``asyncio`` could not listen."""
     if error.errno is None and str(error).startswith(_NONE_LEFT):
         return _REASONS[errno.EADDRNOTAVAIL]
     # asyncio's own text repeats the address.

@@ -64,7 +64,7 @@ class ShortCache(Generic[K, V]):
         return len(self._running)
 
     async def get(self, key: K) -> V:
-        """The value of a key; raises what ``load`` raises, to all who wait for it."""
+        """Return the value of a key; raises what ``load`` raises, to all who wait for it."""
         self._drop_old()
         entry = self._entries.get(key)
         if entry is not None:

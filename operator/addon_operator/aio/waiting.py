@@ -24,7 +24,7 @@ class Time(clock.Clock, Protocol):
         ...
 
     def jitter(self) -> float:
-        """A number from 0 to 1, left to chance."""
+        """Return a random number from 0 to 1."""
         ...
 
 
@@ -36,7 +36,7 @@ class SystemTime(clock.SystemClock):
         await asyncio.sleep(seconds)
 
     def jitter(self) -> float:
-        """A number from 0 to 1, left to chance."""
+        """Return a random number from 0 to 1."""
         return random.random()  # noqa: S311 - nothing secret
 
 
@@ -49,7 +49,7 @@ class Backoff:
     growth: float = 2.0
 
     def after(self, failures: int, jitter: float = 0.5) -> float:
-        """The pause after that many failures in a row.
+        """Return the pause after that many failures in a row.
 
         ``jitter`` from 0 to 1 makes it 0.5 to 1.5 times as long.
         """
@@ -58,7 +58,7 @@ class Backoff:
         )
 
     def pauses(self) -> Iterator[float]:
-        """The pauses one after another, without end."""
+        """Yield the pauses one after another, without end."""
         failures = 0
         while True:
             failures += 1

@@ -37,7 +37,7 @@ class UnknownAnswerError(errors.AddonOperatorError):
 
 
 def socket_option(function: Command) -> Command:
-    """Option of a command that asks the operator."""
+    """Add the option of a command that asks the operator."""
     return click.option(
         "--debug-unix-socket",
         "socket",
@@ -47,14 +47,14 @@ def socket_option(function: Command) -> Command:
 
 
 def sensitive_option(function: Command) -> Command:
-    """Option of a command that prints values."""
+    """Add the option of a command that prints values."""
     return click.option(
         "--show-sensitive", is_flag=True, help="Show values marked x-sensitive, and the data of Secrets."
     )(function)
 
 
 def watch_options(function: Command) -> Command:
-    """Options of a command that can be watched."""
+    """Return the options of a command that can be watched."""
     watch = click.option("-w", "--watch", is_flag=True, help="Refresh the output until Ctrl-C.")
     interval = click.option(
         "-t",
@@ -75,7 +75,7 @@ class Seconds(click.ParamType[float]):
     name = "duration"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Seconds."""
+        """Return the seconds of a time span."""
         if isinstance(value, float):
             return value
         try:
@@ -88,7 +88,7 @@ class Seconds(click.ParamType[float]):
 
 
 def client(socket: str | None, *, is_slow: bool = False) -> "debug_client.DebugClient":
-    """The way to the operator; ``is_slow``: it may take long to answer.
+    """Return the way to the operator; ``is_slow``: it may take long to answer.
 
     Raises :class:`.SettingsError` for a path that is none.
     """
@@ -133,7 +133,7 @@ def add_dump(group: click.Group, what: str, default: str, help_: str, *options: 
 
 
 def complete_module(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
-    """Names of modules for the shell; none if no operator answers at once."""
+    """Return the names of modules for the shell; none if no operator answers at once."""
     from addon_operator.debug import debug_client
 
     try:
@@ -146,7 +146,7 @@ def complete_module(ctx: click.Context, _: click.Parameter, incomplete: str) -> 
 
 
 def query(**flags: bool) -> dict[str, str]:
-    """The flags of a request that are set."""
+    """Return the flags of a request that are set."""
     return {name: "true" for name, is_set in flags.items() if is_set}
 
 
@@ -156,14 +156,14 @@ def show(document: Document, output: str, text: "Callable[[Document], str] | Non
 
 
 def rendered(document: Document, output: str, text: "Callable[[Document], str] | None" = None) -> str:
-    """The document in a format."""
+    """Return the document in a format."""
     if output in ("text", WIDE) and text is not None:
         return text_of(document, text)
     return tables.document(document, output)
 
 
 def text_of(document: Document, text: Callable[[Document], str]) -> str:
-    """The document as ``text`` writes it; raises :class:`UnknownAnswerError` when that does not know it."""
+    """Return the document as ``text`` writes it; raises :class:`UnknownAnswerError` if it cannot."""
     try:
         return text(document)
     except (KeyError, TypeError, ValueError, AttributeError):
@@ -212,12 +212,12 @@ def _look_again(look: Callable[[], str]) -> str:
 
 
 def lines(texts: Sequence[str], nothing: str) -> str:
-    """One text a line, or ``nothing`` if there are none."""
+    """Return one text a line, or ``nothing`` if there are none."""
     return "".join(f"{text}\n" for text in texts or [nothing])
 
 
 def waiting_texts(waiting: Sequence[Document]) -> list[str]:
-    """One phrase per binding that waits for its objects, as the log words it."""
+    """Return one phrase per binding that waits for its objects, as the log words it."""
     return [
         f"binding {found['binding']} ({found['kind']}) of hook {found['hook']} waits: {found['reason']}"
         for found in waiting
@@ -225,7 +225,7 @@ def waiting_texts(waiting: Sequence[Document]) -> list[str]:
 
 
 def age(seconds: float) -> str:
-    """A time span for people: ``0.3s``, ``12s``, ``3m5s``, ``4h10m``, ``2d3h``."""
+    """Return a time span for people: ``0.3s``, ``12s``, ``3m5s``, ``4h10m``, ``2d3h``."""
     if seconds < 10:
         return f"{seconds:.1f}s"
     minutes, rest = divmod(int(seconds), 60)
@@ -239,7 +239,7 @@ def age(seconds: float) -> str:
 
 
 def ago(moment: str | None) -> str:
-    """How long ago a moment (RFC 3339) was; ``-`` for never."""
+    """Say how long ago a moment (RFC 3339) was; ``-`` for never."""
     if moment is None:
         return "-"
     then = dt.datetime.fromisoformat(moment)
@@ -247,12 +247,12 @@ def ago(moment: str | None) -> str:
 
 
 def shared_text(found: Document) -> str:
-    """An object that several modules have, with the other modules."""
+    """Return an object that several modules have, with the other modules."""
     return f"{found['resource']} (also of {', '.join(found['modules'])})"
 
 
 def one_line(text: str) -> str:
-    """A text without line breaks; ``-`` for an empty one."""
+    """Return a text without line breaks; ``-`` for an empty one."""
     return " ".join(text.split()) or "-"
 
 

@@ -45,7 +45,7 @@ _name = click.option(
 
 @click.group()
 def devcluster() -> None:
-    """A real control plane on this machine, without containers.
+    """Manage a real control plane on this machine, without containers.
 
     The first use builds what is missing, which takes some minutes; after that, a start takes seconds.
     """
@@ -161,7 +161,7 @@ def _manager(reporter: reporters.Reporter) -> cluster.ClusterManager:
 
 
 def _reporter() -> reporters.Reporter:
-    """Progress goes to standard error: standard output may be read by another program."""
+    """Report progress on standard error: standard output may be read by another program."""
     console = rich.console.Console(stderr=True)
     if console.is_terminal:
         return reporters.BarReporter(console)

@@ -81,7 +81,7 @@ def _print_table(report: "hooks_check.HooksReport") -> None:
 
 
 def _rows(file: "hooks_check.CheckedFile") -> Iterator[tuple[str | rich.text.Text, ...]]:
-    """A row for each binding; what is wrong stands in the first."""
+    """Yield a row for each binding; what is wrong stands in the first."""
     first: tuple[str, rich.text.Text] = (str(file.path), _findings(file))
     cells = [_cells(bound) for bound in file.bindings] or [("", "", "")]
     for number, (binding, order, queue) in enumerate(cells):

@@ -47,11 +47,11 @@ class LazyGroup(click.Group):
     """A group whose commands are imported on first use, and whose default is ``start``."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Names of all commands, sorted, without importing one."""
+        """Return the names of all commands, sorted, without importing one."""
         return sorted({*super().list_commands(ctx), *COMMANDS})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of that name, imported now."""
+        """Import and return the command of that name."""
         if cmd_name not in COMMANDS:
             return super().get_command(ctx, cmd_name)
         module, _, attribute = COMMANDS[cmd_name].partition(":")
@@ -67,13 +67,13 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that is named; the error for an unknown one has the names that are like it."""
+        """Return the command that is named; the error for an unknown one has the names that are like it."""
         if args[0] not in self.list_commands(ctx) and not ctx.resilient_parsing:
             raise click.exceptions.NoSuchCommand(args[0], possibilities=self.list_commands(ctx), ctx=ctx)
         return super().resolve_command(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[shell_completion.CompletionItem]:
-        """Names of commands for the shell, without importing one: their help would cost a second."""
+        """Return names of commands for the shell, without importing one: their help would cost a second."""
         names = [name for name in self.list_commands(ctx) if name.startswith(incomplete)]
         return [
             *map(shell_completion.CompletionItem, names),

@@ -18,7 +18,7 @@ Row = dict[str, json_types.JsonValue]
 
 
 def settings_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorator of a click command: adds a flag for each setting and calls the function with ``flags``.
+    """Add a flag for each setting to a click command, and call the function with ``flags``.
 
     ``flags`` has the texts that were given, by field name, as :func:`.load` wants
     them; a flag that was not given is ``None``.

@@ -28,7 +28,7 @@ _FOLDED_WIDTH: Final = 20
 
 
 def console(least: int = 0) -> "rich.console.Console":
-    """A console as wide as the terminal, but not narrower than ``least``: a long line can still be read."""
+    """Return a console as wide as the terminal and at least ``least``, so that a long line is readable."""
     import rich.console
 
     made = rich.console.Console(markup=False, highlight=False, emoji=False)
@@ -44,7 +44,7 @@ def table(
     rows: Iterable[Sequence[str]],
     style: Callable[[Sequence[str]], str] = lambda _: "",
 ) -> str:
-    """A table as wide as the terminal, plain where there is none; ``style`` gives the style of a row.
+    """Return a table as wide as the terminal, plain where there is none; ``style`` gives the style of a row.
 
     Only columns whose names are written in lower case may be folded.
     """
@@ -61,7 +61,7 @@ def table(
 
 
 def _least_width(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
-    """What a table needs: whole words in columns that are not folded, and some room in those that are."""
+    """Return what a table needs: whole words in columns not folded, and some room in the others."""
     import rich.cells
 
     widths = [max(map(rich.cells.cell_len, cells)) + _GAP for cells in zip(columns, *rows, strict=True)]
@@ -72,7 +72,7 @@ def _least_width(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
 
 
 def one_line_each(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
-    """The rows with their last cells cut to what fits into the terminal, or else to a line."""
+    """Return the rows with their last cells cut to what fits into the terminal, or else to a line."""
     import rich.cells
 
     others = list(zip(columns, *rows, strict=True))[:-1]
@@ -90,7 +90,7 @@ def _cut(text: str, room: int) -> str:
 
 
 def to_text(made: "rich.table.Table", least: int = 0) -> str:
-    """What a command prints for a table that it lays out itself, at least ``least`` cells wide."""
+    """Return what a command prints for a table that it lays out itself, at least ``least`` cells wide."""
     printer = console(least)
     with printer.capture() as captured:
         printer.print(made)
@@ -98,7 +98,7 @@ def to_text(made: "rich.table.Table", least: int = 0) -> str:
 
 
 def count(number: int, noun: str) -> str:
-    """So many of something: ``1 file``, ``2 files``."""
+    """Return a count of something: ``1 file``, ``2 files``."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 

@@ -121,7 +121,7 @@ class ClusterManager:
         return _cluster(where, found)
 
     def status(self) -> list[Status]:
-        """Every cluster there is, by name."""
+        """Return every cluster there is, by name."""
         directories = sorted(self._root.iterdir()) if self._root.is_dir() else []
         return [self._status(layout.Layout(path)) for path in directories if path.is_dir()]
 
@@ -135,7 +135,7 @@ class ClusterManager:
         source: binaries.BinaryStore,
         found: state.ClusterState,
     ) -> state.ClusterState | None:
-        """The cluster that is there already, with what is missing started; ``None`` if it is of no use."""
+        """Return the existing cluster with what is missing started; ``None`` if it is of no use."""
         if self._condition(found) not in {"running", "degraded"}:
             self._reporter.say(f"The cluster {request.name} has ended, or never came up: starting over")
             return None
@@ -286,7 +286,7 @@ class ClusterManager:
 
 
 def _wanted(version: str | None) -> list[binaries.Wanted]:
-    """Everything that any cluster of the version needs, with nodes or without: it is built together."""
+    """Return everything that a cluster of the version needs, with nodes or without: it is built together."""
     minor = ".".join((version or components.DEFAULT_VERSION).removeprefix("v").split(".")[:2])
     if minor == components.DEFAULT_VERSION:
         return [binaries.Wanted(components.CONTROL_PLANE)]

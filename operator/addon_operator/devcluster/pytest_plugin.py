@@ -48,7 +48,7 @@ class DevClusterOptions:
 
 @pytest.fixture(scope="session")
 def devcluster_options() -> DevClusterOptions:
-    """The defaults; a fixture of this name in a ``conftest.py`` replaces them."""
+    """Return the defaults; a fixture of this name in a ``conftest.py`` replaces them."""
     return DevClusterOptions()
 
 
@@ -56,7 +56,7 @@ def devcluster_options() -> DevClusterOptions:
 def devcluster(
     devcluster_options: DevClusterOptions, pytestconfig: pytest.Config
 ) -> Iterator[handle.DevCluster]:
-    """A control plane of this test run's own; its binaries are built if there are none yet."""
+    """Give this test run its own control plane; build its binaries if there are none yet."""
     where = locations.locate(os.environ)
     manager = cluster.ClusterManager(where.state, reporters.Reporter())
     remove_abandoned(manager, pathlib.Path("/proc"))
@@ -70,7 +70,7 @@ def devcluster(
 
 @pytest.fixture
 def namespace(devcluster: handle.DevCluster) -> Iterator[str]:
-    """A fresh namespace; its deletion begins when the test ends, and is not waited for."""
+    """Give a fresh namespace; its deletion begins when the test ends, and is not waited for."""
     name = devcluster.namespace()
     yield name
     devcluster.delete_namespace(name)
@@ -98,7 +98,7 @@ def _started(
 
 
 def _uncaptured(config: pytest.Config) -> Callable[[str], None]:
-    """Writes to the terminal although pytest captures: a first build takes minutes."""
+    """Write to the terminal although pytest captures: a first build takes minutes."""
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     capture = config.pluginmanager.get_plugin("capturemanager")
 

@@ -28,7 +28,7 @@ class StreamError(DocumentError):
 
 
 def load(text: str) -> JsonValue:
-    """The one document in a text; ``None`` for an empty one.
+    """Return the one document in a text; ``None`` for an empty one.
 
     Keys are strings. One may stand twice in a mapping with the same text, number or flag, since the Go
     operator takes hooks that do that. Dates stay text.
@@ -49,7 +49,7 @@ def load(text: str) -> JsonValue:
 
 
 def load_json_stream(text: str) -> list[JsonValue]:
-    """All JSON documents of a text, one after the other with any white space between them.
+    """Return all JSON documents of a text, one after the other with any white space between them.
 
     Raises :class:`StreamError` with the document's index, and line and column in the whole text.
     """
@@ -69,7 +69,7 @@ def load_json_stream(text: str) -> list[JsonValue]:
 
 
 def load_stream(text: str) -> list[JsonValue]:
-    """All documents of a text: JSON one after the other, or YAML between lines of ``---``; not empty ones.
+    """Return the documents of a text, without empty ones: JSON one after another, or YAML between ``---``.
 
     Raises :class:`StreamError` with the document's index, and line and column where there are some.
     """
@@ -87,7 +87,7 @@ def load_stream(text: str) -> list[JsonValue]:
 
 
 def json_stream(text: str, decoder: json.JSONDecoder) -> Iterator[tuple[Any, int, int]]:
-    """Each JSON document of a text, with where it begins and where it ends; white space may stand between.
+    """Yield each JSON document of a text, with where it begins and ends; white space may stand between.
 
     Raises :class:`json.JSONDecodeError` with the place in the whole text, and what the decoder raises.
     """
@@ -233,6 +233,6 @@ def _shown_key(node: yaml.Node) -> str:
 
 
 def _same(one: yaml.Node, other: yaml.Node) -> bool:
-    """Whether two nodes are one, or scalars of the same value."""
+    """Say whether two nodes are one, or scalars of the same value."""
     is_scalar = isinstance(one, yaml.ScalarNode)
     return one is other or (is_scalar and (one.tag, one.value) == (other.tag, other.value))

@@ -20,7 +20,7 @@ _SIZE_BYTES: Final = 4
 
 
 def encode(value: object) -> bytes:
-    """The JSON text; key order is kept.
+    """Return the JSON text; key order is kept.
 
     Raises :class:`TypeError` for what has no JSON form: integers beyond 64 bits, halves of surrogate pairs,
     or nesting beyond what JSON readers take.
@@ -29,7 +29,7 @@ def encode(value: object) -> bytes:
 
 
 def canonical(value: object) -> bytes:
-    """A text that is equal for documents of equal content, whatever the order of their keys.
+    """Return a text that is equal for documents of equal content, whatever the order of their keys.
 
     Python's own comparison will not do: it takes ``True`` for ``1``.
     """
@@ -37,24 +37,24 @@ def canonical(value: object) -> bytes:
 
 
 def copy(value: json_types.JsonObject) -> json_types.JsonObject:
-    """A copy that shares nothing with the original."""
+    """Copy an object; nothing is shared with the original."""
     return cast("json_types.JsonObject", orjson.loads(orjson.dumps(value)))
 
 
 def copy_value(value: json_types.JsonValue) -> json_types.JsonValue:
-    """A copy of any JSON value that shares nothing with the original."""
+    """Copy any JSON value; nothing is shared with the original."""
     if isinstance(value, dict | list):
         return cast("json_types.JsonValue", orjson.loads(orjson.dumps(value)))
     return value
 
 
 def equal(left: object, right: object) -> bool:
-    """Whether both documents have the same content."""
+    """Say whether both documents have the same content."""
     return canonical(left) == canonical(right)
 
 
 def decode(text: bytes | str) -> Any:  # noqa: ANN401  # JSON of any shape; callers check
-    """The document of a JSON text.
+    """Return the document of a JSON text.
 
     Raises :class:`ValueError`.
     """
@@ -62,7 +62,7 @@ def decode(text: bytes | str) -> Any:  # noqa: ANN401  # JSON of any shape; call
 
 
 def pack(entry: bytes) -> bytes:
-    """The entry as it is kept; a Pod of 9 KB takes 40 microseconds and shrinks to a fourth.
+    """Pack an entry to keep it; a Pod of 9 KB takes 40 microseconds and shrinks to a fourth.
 
     What is packed already stays as it is: no JSON text begins as compressed data does.
     """
@@ -72,12 +72,12 @@ def pack(entry: bytes) -> bytes:
 
 
 def unpack(kept: bytes) -> bytes:
-    """The entry again."""
+    """Unpack an entry."""
     return zlib.decompress(kept) if kept.startswith(_ZLIB_BEGINNING) else kept
 
 
 def size_of(kept: bytes) -> int:
-    """Bytes of the entry, without unpacking it."""
+    """Return the bytes of the entry, without unpacking it."""
     return int.from_bytes(kept[-_SIZE_BYTES:]) if kept.startswith(_ZLIB_BEGINNING) else len(kept)
 
 

@@ -22,7 +22,7 @@ _BAD_ESCAPE: Final = re.compile(r"~(?![01])")
 
 
 def parse(pointer: str) -> Tokens:
-    """The tokens of a pointer: ``/a~1b/0`` is ``("a/b", "0")``.
+    """Return the tokens of a pointer: ``/a~1b/0`` is ``("a/b", "0")``.
 
     Raises :class:`ValueError` with the reason.
     """
@@ -34,33 +34,33 @@ def parse(pointer: str) -> Tokens:
 
 
 def render(tokens: Iterable[str]) -> str:
-    """The pointer of the tokens."""
+    """Return the pointer of the tokens."""
     return "".join("/" + jsonpointer.escape(token) for token in tokens)
 
 
 def find(document: object, tokens: Iterable[str], otherwise: object = None) -> Any:  # noqa: ANN401  # any JSON
-    """What the document has at that place."""
+    """Return what the document has at that place."""
     found = jsonpointer.JsonPointer.from_parts(tokens).resolve(document, otherwise)
     return otherwise if isinstance(found, jsonpointer.EndOfList) else found
 
 
 def is_index(token: str) -> bool:
-    """Whether the token could be a place in a list."""
+    """Say whether the token could be a place in a list."""
     return _INDEX.fullmatch(token) is not None
 
 
 def is_prefix(prefix: Tokens, tokens: Tokens) -> bool:
-    """Whether the second place is the first one or inside it."""
+    """Say whether the second place is the first one or inside it."""
     return tokens[: len(prefix)] == prefix
 
 
 def overlap(left: Tokens, right: Tokens) -> bool:
-    """Whether one of the places contains the other."""
+    """Say whether one of the places contains the other."""
     return is_prefix(left, right) or is_prefix(right, left)
 
 
 def stable_prefix(tokens: Tokens) -> Tokens:
-    """The longest beginning that means the same place even if items of a list come or go.
+    """Return the longest beginning that means the same place even if items of a list come or go.
 
     The first token is the section's key and never an index.
     """

@@ -30,21 +30,21 @@ class Validator:
     """Checks documents against one schema, which is prepared with the first of them."""
 
     def __init__(self, schema: Mapping[str, Any], formats: jsonschema.FormatChecker) -> None:
-        """``schema`` refers only to itself; formats that are not among ``formats`` check nothing."""
+        """Take a ``schema`` that refers only to itself; formats not among ``formats`` check nothing."""
         self._schema = schema
         self._formats = formats
 
     def errors(self, document: object) -> _Errors:
-        """All that is wrong with a document."""
+        """Yield all that is wrong with a document."""
         if not self.surely_allows(document):
             yield from self.reasons(document)
 
     def reasons(self, document: object) -> _Errors:
-        """All that ``jsonschema`` finds wrong with a document."""
+        """Yield all that ``jsonschema`` finds wrong with a document."""
         yield from self._thorough.iter_errors(cast("Any", document))
 
     def surely_allows(self, document: object) -> bool:
-        """Whether ``jsonschema-rs`` finds nothing wrong, and can tell."""
+        """Say whether ``jsonschema-rs`` finds nothing wrong, and can tell."""
         if self._quick is None:
             return False
         try:
@@ -77,7 +77,7 @@ class Validator:
 
 
 def unknown_keys(instance: Collection[str], schema: Mapping[str, Any]) -> list[str]:
-    """The keys that neither ``properties`` nor ``patternProperties`` of a schema name."""
+    """Return the keys that neither ``properties`` nor ``patternProperties`` of a schema name."""
     known, named = schema.get("properties", {}), schema.get("patternProperties", {})
     return [
         key
@@ -109,7 +109,7 @@ def _is_multiple(factor: float, value: object) -> bool:
 
 
 def _keyword(holds: Callable[[Any, object], bool]) -> type:
-    """A keyword of ``jsonschema-rs``, from what it demands and the value."""
+    """Return a keyword of ``jsonschema-rs``, from what it demands and the value."""
 
     class Keyword:
         def __init__(self, _parent: object, demand: object, _path: object) -> None:
@@ -129,11 +129,11 @@ class _OnlyThorough:
         raise NotImplementedError
 
     def validate(self, value: object) -> None:
-        """Never called."""
+        """Fail: this is never called."""
 
 
 def _holds_itself(schema: Mapping[str, Any]) -> bool:
-    """Whether a definition demands itself of one value; ``jsonschema-rs`` then allows everything."""
+    """Say whether a definition demands itself of one value; ``jsonschema-rs`` then allows everything."""
     definitions = schema.get("$defs", {})
     graph = {_DEFINITION.format(name): set(_demanded(inner)) for name, inner in definitions.items()}
     try:
@@ -144,7 +144,7 @@ def _holds_itself(schema: Mapping[str, Any]) -> bool:
 
 
 def _demanded(schema: Any) -> Iterator[str]:  # noqa: ANN401  # a schema or a boolean
-    """The definitions that a schema refers to for the very value that it checks."""
+    """Yield the definitions that a schema refers to for the very value that it checks."""
     if isinstance(schema, bool):
         return
     if "$ref" in schema:
@@ -157,7 +157,7 @@ def _demanded(schema: Any) -> Iterator[str]:  # noqa: ANN401  # a schema or a bo
 
 
 def _thorough(holds: Callable[[Any, object], bool]) -> Callable[..., _Errors]:
-    """The same keyword of ``jsonschema``."""
+    """Yield the same keyword of ``jsonschema``."""
 
     def check(_validator: object, demand: object, value: object, _schema: object) -> _Errors:
         if not holds(demand, value):

@@ -73,7 +73,7 @@ class ManifestDocument:
 
 
 def parse(manifest: str) -> tuple[ManifestDocument, ...]:
-    """The documents of a manifest; those with nothing but comments are left out."""
+    """Return the documents of a manifest; those with nothing but comments are left out."""
     found = (_document(text.strip("\n")) for text in _SEPARATOR.split(manifest))
     return tuple(document for document in found if document is not None)
 
@@ -107,7 +107,7 @@ def _source(text: str) -> str:
 
 
 def fingerprint(documents: Sequence[ManifestDocument], changing: Collection[str] = ()) -> bytes:
-    """Equal for manifests that ask for the same.
+    """Return a digest that is equal for manifests that ask for the same.
 
     ``changing`` are names of Helm's hooks that are other ones in each render (:func:`changing_names`): they
     make no difference where hooks use them.
@@ -117,17 +117,17 @@ def fingerprint(documents: Sequence[ManifestDocument], changing: Collection[str]
 
 
 def changing_names(one: Sequence[ManifestDocument], other: Sequence[ManifestDocument]) -> frozenset[str]:
-    """Names that Helm's hooks have in only one of two renders of the same: they are random."""
+    """Return the names that Helm's hooks have in only one of two renders of the same: they are random."""
     return _hook_names(one) ^ _hook_names(other)
 
 
 def may_have_hooks(manifest: str) -> bool:
-    """Whether hooks of Helm may be among the documents."""
+    """Say whether hooks of Helm may be among the documents."""
     return _HOOK in manifest
 
 
 def without_tests(documents: Iterable[ManifestDocument]) -> tuple[ManifestDocument, ...]:
-    """All but the test hooks of Helm, which ``helm test`` alone makes."""
+    """Return all but Helm's test hooks, which only ``helm test`` makes."""
     return tuple(document for document in documents if not _is_test(document))
 
 
@@ -177,7 +177,7 @@ def same(
     extra_labels: Mapping[str, str],
     namespace: str = "",
 ) -> bool:
-    """Whether two manifests ask for the same objects, whatever their order, layout and comments.
+    """Say whether two manifests ask for the same objects, whatever their order, layout and comments.
 
     ``extra_labels`` are those that another operator puts on each object after rendering: they make no
     difference. An object that names no namespace is the same as one that names ``namespace``.
@@ -228,7 +228,7 @@ class ManifestChange:
 def diff(
     before: Sequence[ManifestDocument], after: Sequence[ManifestDocument], redact: Redact = str
 ) -> tuple[ManifestChange, ...]:
-    """What changes from one manifest to another: new and changed objects in their order, then removed ones.
+    """Return what changes between manifests: new and changed objects in their order, then removed ones.
 
     ``redact`` hides what must not be shown in a line.
     """
@@ -275,7 +275,7 @@ def _text(document: ManifestDocument | None, body: Object | None) -> str:
 
 
 def _mask_secrets(old: Object, new: Object) -> tuple[Object, Object]:
-    """Both Secrets with their data hidden; where it differs, that it does is still seen."""
+    """Return both Secrets with their data hidden; where it differs, that is still seen."""
     masked_old, masked_new = dict(old), dict(new)
     for part in _SECRET_PARTS:
         before, after = old.get(part), new.get(part)

@@ -27,7 +27,7 @@ def check(pattern: str) -> None:
 
 
 def found(pattern: str, text: str) -> bool:
-    """Whether the pattern is found anywhere in the text.
+    """Say whether the pattern is found anywhere in the text.
 
     Raises :class:`PatternError`.
     """
@@ -35,7 +35,7 @@ def found(pattern: str, text: str) -> bool:
 
 
 def all_found(pattern: str, text: str) -> Iterator[str]:
-    """All that the pattern matches, from left to right and without overlaps.
+    """Return all that the pattern matches, from left to right and without overlaps.
 
     Raises :class:`PatternError`.
     """

@@ -96,17 +96,17 @@ _KNOWN: Final = re.compile(
 
 
 def is_known(text: str) -> bool:
-    """Whether Helm or the API server words its reasons so: then values can be told apart from words."""
+    """Say whether Helm or the API server words its reasons so: then values can be told apart from words."""
     return _KNOWN.search(text) is not None
 
 
 def without_contents(text: str) -> str:
-    """The text for the log: without whole objects; and without any value if it may be one of a Secret."""
+    """Return the text for the log: without whole objects, and without values that may be a Secret's."""
     return _cleaned(text, shows_values=_MAYBE_OF_A_SECRET.search(text) is None)
 
 
 def without_values(text: str) -> str:
-    """The text for everybody: of what it quotes, only names of objects, kinds and fields are left."""
+    """Return the text for everybody: of what it quotes, only names of objects, kinds and fields."""
     return _cleaned(text, shows_values=False)
 
 
@@ -137,7 +137,7 @@ def _pieces(text: str, *, shows_values: bool) -> Iterator[str]:
 
 
 def _introduced(text: str, event: re.Match[str], *, shows_values: bool) -> tuple[int, str]:
-    """Where a value ends whose beginning certain words tell, and what is shown."""
+    """Say where a value ends that certain words introduce, and what is shown for it."""
     if event.lastgroup == "shown":
         return event.end(), event.group()
     if event.lastgroup == "rest":

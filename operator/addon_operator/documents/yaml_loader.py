@@ -76,7 +76,7 @@ _EXPONENT_FROM: Final = 6
 
 
 def plain(text: str) -> Scalar:
-    """The value of a plain scalar: ``yes`` is true, ``0o17`` and ``017`` are 15, ``12:30`` is a string.
+    """Return a plain scalar's value: ``yes`` is true, ``0o17`` and ``017`` are 15, ``12:30`` is a string.
 
     An infinite number or "not a number" comes back as such a float, for the caller to refuse.
     """
@@ -87,7 +87,7 @@ def plain(text: str) -> Scalar:
 
 
 def key(text: str) -> str | None:
-    """A plain scalar as the key of a mapping: numbers and booleans become text, as Helm hands them on.
+    """Return a plain scalar as the key of a mapping: numbers and booleans become text, as Helm hands them on.
 
     ``None`` for what Helm refuses: ``null`` and integers beyond 63 bits.
     """
@@ -104,7 +104,7 @@ def key(text: str) -> str | None:
 
 
 def _float_key(value: float) -> str:
-    """The shortest text as Go writes it: with an exponent below -4 and from 6 on."""
+    """Return the shortest text as Go writes it: with an exponent below -4 and from 6 on."""
     if not math.isfinite(value):
         return {"inf": "+Inf", "-inf": "-Inf"}.get(str(value), "NaN")
     mantissa, _, exponent = f"{value:.17e}".partition("e")
@@ -117,12 +117,12 @@ def _float_key(value: float) -> str:
 
 
 def is_unusual_boolean(text: str) -> bool:
-    """Whether the plain scalar is one of the words that surprise as a boolean: ``yes no on off y n``."""
+    """Say whether the plain scalar is one of the words that surprise as a boolean: ``yes no on off y n``."""
     return text in _UNUSUAL_BOOLEANS
 
 
 def integral(number: float) -> int | float:
-    """The number as an integer where it is one, as Helm hands ``1.0`` and ``1e3`` on."""
+    """Return the number as an integer where it is one, as Helm hands ``1.0`` and ``1e3`` on."""
     if number.is_integer() and INTEGER_MIN <= number <= INTEGER_MAX:
         return int(number)
     return number
@@ -139,7 +139,7 @@ def _number(text: str) -> Scalar:
 
 
 def _integer(digits: str, base: int) -> int | None:
-    """The number, or ``None`` if it has so many digits that it is none that we keep exact."""
+    """Return the number, or ``None`` if it has too many digits to be kept exact."""
     significant = digits.translate(_NO_PREFIX) if base == 8 else digits
     if len(significant) > _MOST_DIGITS:
         # Python refuses thousands of decimal digits. What counts stands behind the zeros.
@@ -182,7 +182,7 @@ class BoundError(yaml.MarkedYAMLError):
 
 
 def load(text: str) -> Any:  # noqa: ANN401  # YAML of any shape; callers check
-    """The value of the one document of a text.
+    """Return the value of the one document of a text.
 
     Raises :class:`yaml.YAMLError`.
     """
@@ -200,12 +200,12 @@ class Loader(yaml.CSafeLoader):
         self._measure = _Measure(len(text)) if "&" in text and "*" in text else None
 
     def get_single_node(self) -> yaml.Node | None:
-        """The node of the only document."""
+        """Return the node of the only document."""
         node: yaml.Node | None = super().get_single_node()
         return node if self._measure is None else self._measure.checked(node)
 
     def get_node(self) -> yaml.Node | None:
-        """The node of the next document."""
+        """Return the node of the next document."""
         node: yaml.Node | None = super().get_node()
         return node if self._measure is None else self._measure.checked(node)
 
@@ -229,12 +229,12 @@ class Loader(yaml.CSafeLoader):
             raise BoundError(TOO_DEEP, None if current_node is None else current_node.start_mark)
 
     def ascend_resolver(self) -> None:
-        """Up again."""
+        """Go up again."""
         self._depth -= 1
 
 
 def shown(text: str) -> str:
-    """A text for an error, cut if it is long."""
+    """Return a text for an error, cut if it is long."""
     return repr(text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}…")
 
 
@@ -262,7 +262,7 @@ class _Measure:
         self._path: list[str | int] = []
 
     def checked(self, root: yaml.Node | None) -> yaml.Node | None:
-        """The node, if it and the documents before it are within the bounds."""
+        """Return the node, if it and the documents before it are within the bounds."""
         if root is None:
             return None
         self._known, self._own = {}, 0
@@ -274,7 +274,7 @@ class _Measure:
         return root
 
     def _of(self, node: yaml.Node) -> tuple[int, int]:
-        """Nodes and characters, and levels."""
+        """Count nodes and characters, and levels."""
         known = self._known.get(id(node))
         if known is None:
             if isinstance(node, yaml.ScalarNode):
@@ -326,7 +326,7 @@ _NUMBERS: Final = frozenset({CORE + "int", CORE + "float"})
 
 
 def _plain_errors(construct: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """What PyYAML makes of a scalar, with its errors as errors of YAML."""
+    """Return what PyYAML makes of a scalar, with its errors as errors of YAML."""
 
     def constructed(loader: Any, node: Any) -> Any:  # noqa: ANN401  # PyYAML's
         if not isinstance(node, yaml.ScalarNode):

@@ -51,18 +51,18 @@ class Document:
     """Place and sentence of each key, or document, that there should be once, where more are allowed."""
 
     def where(self, path: Path) -> str:
-        """``file, line 3, column 5`` of the path, or of the nearest parent that has a position."""
+        """Return ``file, line 3, column 5`` of the path, or of the nearest parent that has a position."""
         position = self.position(path)
         return self.source if position is None else f"{self.source}, {position}"
 
     def position(self, path: Path) -> Position | None:
-        """Where the path stands, or the nearest parent that has a position."""
+        """Say where the path stands, or the nearest parent that has a position."""
         lengths = range(len(path), 0, -1)
         return next((self.positions[path[:n]] for n in lengths if path[:n] in self.positions), None)
 
 
 def load(text: str, source: str) -> json_types.JsonValue:
-    """The value of one YAML document; ``None`` for an empty text.
+    """Return the value of one YAML document; ``None`` for an empty text.
 
     Raises :class:`YamlError`, which names ``source`` and the position.
     """
@@ -71,7 +71,7 @@ def load(text: str, source: str) -> json_types.JsonValue:
 
 
 def load_document(text: str, source: str, *, last_wins: bool = False) -> Document:
-    """Like :func:`load`, with the positions of all keys and items.
+    """Load like :func:`load`, with the positions of all keys and items.
 
     With ``last_wins`` the last of several equal keys counts and a further document is not read, and the
     document says so.
@@ -88,7 +88,7 @@ def load_document(text: str, source: str, *, last_wins: bool = False) -> Documen
 
 
 def load_documents(text: str, source: str) -> list[Document]:
-    """Every document of a text, empty ones too; each is called ``<source>, document 2`` and so on.
+    """Return every document of a text, empty ones too; each is called ``<source>, document 2`` and so on.
 
     Raises :class:`YamlError`.
     """
@@ -98,7 +98,7 @@ def load_documents(text: str, source: str) -> list[Document]:
 
 
 def unusual_booleans(text: str, source: str) -> list[str]:
-    """A sentence for each unquoted ``yes no on off y n`` that is read as a boolean, for ``values check``.
+    """Return a sentence for each unquoted ``yes no on off y n`` that is read as a boolean.
 
     Raises :class:`YamlError` if the text cannot be read.
     """
@@ -107,7 +107,7 @@ def unusual_booleans(text: str, source: str) -> list[str]:
 
 
 def format_path(path: Path) -> str:
-    """A path for people: ``("a", "b", 0)`` is ``a.b[0]``."""
+    """Return a path for people: ``("a", "b", 0)`` is ``a.b[0]``."""
     text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
     return text.removeprefix(".")
 
@@ -154,7 +154,7 @@ def _document(node: yaml.Node | None, source: str, *, last_wins: bool = False) -
 
 @contextlib.contextmanager
 def _telling(text: str, source: str) -> Iterator[None]:
-    """Errors of the parser become sentences."""
+    """Turn errors of the parser into sentences."""
     try:
         yield
     except UnicodeEncodeError as error:

@@ -44,7 +44,7 @@ _QuotingDumper.add_representer(str, _represent_quoted)
 
 
 def dump(section: json_types.JsonValue) -> str:
-    """The section, or any document, as YAML in block style, keys in order, multi-line strings as blocks."""
+    """Return the section, or any document, as YAML in block style, keys in order, long strings as blocks."""
     text = _dump(section, _Dumper, allow_unicode=True)
     # Block scalars and unusual characters have holes in the emitter.
     return text if _reads_back(text, section) else _dump(section, _QuotingDumper, allow_unicode=False)

@@ -24,12 +24,12 @@ _NOTHING: Final = Fraction(0)
 
 
 def placeholder(what: str) -> str:
-    """How a value is shown that nobody can know yet."""
+    """Say how a value is shown that nobody can know yet."""
     return f"<{what}>"
 
 
 def field_value(pod: fields.Node, ref: fields.Node) -> str:
-    """The value of a ``fieldRef``; a label or annotation that the pod lacks is empty.
+    """Return the value of a ``fieldRef``; a label or annotation that the pod lacks is empty.
 
     Raises :class:`MalformedObjectError` for a path that the kubelet does not support.
     """
@@ -47,7 +47,7 @@ def field_value(pod: fields.Node, ref: fields.Node) -> str:
 
 
 def resource_value(pod: fields.Node, container: fields.Node, ref: fields.Node) -> str:
-    """The value of a ``resourceFieldRef`` in units of its divisor, rounded up.
+    """Return the value of a ``resourceFieldRef`` in units of its divisor, rounded up.
 
     A container without a limit has that of the pod, else what its node can give, which is known only after
     scheduling. Raises :class:`MalformedObjectError` for an unknown resource or container, or a bad quantity.
@@ -129,7 +129,7 @@ def _printable(character: str) -> str:
 
 
 def _selected(pod: fields.Node, container: fields.Node, ref: fields.Node) -> tuple[fields.Node, bool]:
-    """The container that is meant, and whether what its node can give stands in for a missing limit.
+    """Return the container that is meant, and whether what its node can give stands in for a missing limit.
 
     The kubelet fills that in for the container itself and for all that are not init containers.
     """

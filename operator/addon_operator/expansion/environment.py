@@ -30,7 +30,7 @@ def container_environment(
     master_services: Iterable[KubernetesObject],
     limit: int = fields.EXPANDED_MAX,
 ) -> references.ContainerEnvironment:
-    """The environment, command and args that a container of a pod gets.
+    """Return the environment, command and args that a container of a pod gets.
 
     ``services`` are those of the pod's namespace, ``master_services`` those of ``default`` (only the one
     called ``kubernetes`` counts); ``config_maps`` and ``secrets`` hold what is in the pod's namespace, as
@@ -171,7 +171,7 @@ class _Builder:
         return None
 
     def _await(self, name: str) -> None:
-        """Whatever the name stood for so far, it will not when the container starts."""
+        """Note that the name will stand for something else, or nothing, when the container starts."""
         self._awaited.add(name)
         self._env.pop(name, None)
         self._service_env.pop(name, None)
@@ -207,7 +207,7 @@ class _Builder:
             raise self._too_large() from None
 
     def _note_unresolved(self, name: str, where: str) -> None:
-        """Called for each reference that nothing resolves so far."""
+        """Note a reference that nothing resolves so far."""
         pending = name in self._awaited or any(name.startswith(prefix) for prefix in self._awaited_prefixes)
         self._unresolved.setdefault(
             references.UnresolvedReference(name, where, pending, where == self._script)
@@ -215,12 +215,12 @@ class _Builder:
 
 
 def env_from_source(entry: fields.Node) -> tuple[str, fields.Node]:
-    """Kind of what an entry of ``envFrom`` reads, and the reference to it."""
+    """Return the kind of what an entry of ``envFrom`` reads, and the reference to it."""
     return _one_of(entry, _ENV_FROM, tuple(_ENV_FROM))
 
 
 def key_source(source: fields.Node) -> tuple[str, fields.Node]:
-    """Kind of the object whose key a ``valueFrom`` reads, and the reference to it."""
+    """Return the kind of the object whose key a ``valueFrom`` reads, and the reference to it."""
     return _one_of(source, _KEY_REFS, _VALUE_SOURCES)
 
 

@@ -55,30 +55,30 @@ class Node(msgspec.Struct, frozen=True):
     value: Mapping[str, Any]
 
     def has(self, key: str) -> bool:
-        """Whether the field is there."""
+        """Say whether the field is there."""
         return self.value.get(key) is not None
 
     def problem(self, key: str, text: str) -> MalformedObjectError:
-        """The error that says what is wrong with a field."""
+        """Return the error that says what is wrong with a field."""
         return MalformedObjectError(self.subject, self._path(key), text)
 
     def text(self, key: str) -> str:
-        """A string; empty when absent."""
+        """Return a string; empty when absent."""
         return self._typed(key, str, "")
 
     def required_text(self, key: str) -> str:
-        """A string that must be there and not empty."""
+        """Return a string that must be there and not empty."""
         text = self.text(key)
         if not text:
             raise self.problem(key, "is required and must not be empty")
         return text
 
     def flag(self, key: str, *, default: bool) -> bool:
-        """A boolean."""
+        """Return a boolean."""
         return self._typed(key, bool, default)
 
     def required_whole_number(self, key: str) -> int:
-        """A whole number that must be there."""
+        """Return a whole number that must be there."""
         value = self.value.get(key)
         # A boolean is an int to Python, not to JSON.
         if not isinstance(value, int) or isinstance(value, bool):
@@ -86,7 +86,7 @@ class Node(msgspec.Struct, frozen=True):
         return value
 
     def quantity(self, key: str) -> Fraction | None:
-        """A quantity such as ``500m`` or ``1Gi``, written as a string or a number; ``None`` when absent."""
+        """Return a quantity such as ``500m`` or ``1Gi``, written as string or number; ``None`` if absent."""
         value = self.value.get(key)
         if value is None:
             return None
@@ -96,25 +96,25 @@ class Node(msgspec.Struct, frozen=True):
         return parsed
 
     def child(self, key: str) -> "Node":
-        """An object inside this one; an absent one has no fields."""
+        """Return an object inside this one; an absent one has no fields."""
         return Node(self.subject, self._path(key), _mapping(self, key, self.value.get(key)))
 
     def children(self, key: str) -> list["Node"]:
-        """A list of objects; empty when absent."""
+        """Return a list of objects; empty when absent."""
         return [
             Node(self.subject, self._path(f"{key}[{i}]"), _mapping(self, f"{key}[{i}]", item))
             for i, item in enumerate(self._list(key))
         ]
 
     def texts(self, key: str) -> list[str]:
-        """A list of strings; empty when absent."""
+        """Return a list of strings; empty when absent."""
         for i, item in enumerate(self._list(key)):
             if not isinstance(item, str):
                 raise self._mismatch(f"{key}[{i}]", "a string", item)
         return list(self._list(key))
 
     def text_map(self) -> dict[str, str]:
-        """The object as names and strings."""
+        """Return the object as names and strings."""
         for key in self.value:
             if not isinstance(key, str):
                 raise self.problem("", f"has the key {key!r}, which is not a string; put it in quotes")
@@ -150,7 +150,7 @@ _KINDS: dict[type, str] = {
 
 
 def root(subject: str, value: object) -> Node:
-    """The whole of an object.
+    """Return the whole of an object.
 
     Raises :class:`MalformedObjectError` when it is not an object at all.
     """
@@ -160,7 +160,7 @@ def root(subject: str, value: object) -> Node:
 
 
 def named(kind: str, value: object) -> Node:
-    """The whole of an object that goes by its own name in errors, as far as it has one."""
+    """Return the whole of an object that goes by its own name in errors, as far as it has one."""
     node = root(kind, value)
     metadata = node.value.get("metadata")
     name = node.value.get("name") or (metadata.get("name") if isinstance(metadata, Mapping) else None)

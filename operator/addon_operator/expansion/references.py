@@ -73,7 +73,7 @@ class ContainerEnvironment(msgspec.Struct, frozen=True):
 
 
 def unresolved_message(container: str, unresolved: Iterable[UnresolvedReference]) -> str | None:
-    """The text of the Event for one container, or ``None`` when nothing is to be told.
+    """Return the text of the Event for one container, or ``None`` when there is nothing to report.
 
     Names that cannot be variables do not count, nor do names that the container waits for.
     """
@@ -96,12 +96,12 @@ class EventRecorder(Protocol):
     """Who wants to hear of references that no context resolves."""
 
     def unresolved(self, name: str) -> None:
-        """Called with the name between the brackets, exactly as written."""
+        """Note the name between the brackets, exactly as written."""
         ...
 
 
 def expand(text: str, mapping: MappingFunc, *, limit: int = fields.EXPANDED_MAX) -> str:
-    """The text with every reference ``$(NAME)`` replaced by ``mapping(NAME)``.
+    """Return the text with every reference ``$(NAME)`` replaced by ``mapping(NAME)``.
 
     A name reaches up to the first ``)`` and may hold anything else. ``$$`` is a literal ``$``; a ``$`` before
     any other character, ``$(`` without a ``)`` behind it, and what a mapping returns are left as they are.
@@ -129,14 +129,14 @@ def expand(text: str, mapping: MappingFunc, *, limit: int = fields.EXPANDED_MAX)
 
 
 def names(text: str) -> list[str]:
-    """The names that a text refers to, each once, in the order of their first references."""
+    """Return the names that a text refers to, each once, in the order of their first references."""
     end = text.rfind(")") + 1
     found = dict.fromkeys(_AFTER_DOLLAR.findall(text, 0, end))
     return [each[1:-1] for each in found if each != "$"]
 
 
 def mapping_func_for(recorder: EventRecorder | None, *contexts: Mapping[str, str]) -> MappingFunc:
-    """A mapping for :func:`expand` that looks a name up in the contexts, in order of priority.
+    """Return a mapping for :func:`expand` that looks a name up in the contexts, in order of priority.
 
     The first context that has the name wins, even with an empty value. A name that is in none of them comes
     back as ``$(NAME)``, and the recorder hears of it once. Contexts are read at each call, not copied.

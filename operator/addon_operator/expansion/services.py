@@ -23,7 +23,7 @@ class _Service(NamedTuple):
 
 
 def service_environment(services: Iterable[KubernetesObject]) -> dict[str, str]:
-    """The variables of Services: name → value, like ``FOO_BAR_SERVICE_HOST`` for the Service ``foo-bar``.
+    """Return the variables of Services by name, like ``FOO_BAR_SERVICE_HOST`` for the Service ``foo-bar``.
 
     Services without an address of their own (headless, without clusterIP, ExternalName) have none. Where the
     variables of two Services have the same name, the Service that comes later in the order of names wins.
@@ -36,7 +36,7 @@ def service_environment(services: Iterable[KubernetesObject]) -> dict[str, str]:
 def pod_service_environment(
     services: Iterable[KubernetesObject], masters: Iterable[KubernetesObject], *, links: bool
 ) -> dict[str, str]:
-    """What a pod gets: the Service of the API server, and with ``links`` those of its own namespace.
+    """Return what a pod gets: the Service of the API server, and with ``links`` those of its own namespace.
 
     A Service called ``kubernetes`` in the pod's namespace stands in for that of the API server.
     """
@@ -47,7 +47,7 @@ def pod_service_environment(
 
 
 def visible_names(own: Collection[str], masters: Collection[str]) -> tuple[Collection[str], ...]:
-    """Names of variables that a pod gets of Services: those of its namespace, and of the API server's.
+    """Return names of variables that a pod gets of Services: those of its namespace, and the API server's.
 
     As in :func:`pod_service_environment`, a Service called ``kubernetes`` in the namespace stands in.
     """

@@ -15,7 +15,7 @@ _ENDS: Final = frozenset({"-", "--"})
 
 
 def script_place(command: Sequence[str], args: Sequence[str]) -> str | None:
-    """Where the script of ``sh -c SCRIPT`` stands: ``command[i]`` or ``args[i]``; ``None`` without one.
+    """Say where the script of ``sh -c SCRIPT`` stands: ``command[i]`` or ``args[i]``, else ``None``.
 
     The shell may be called by any path and through ``busybox`` or ``env``, with options of its own.
     """
@@ -27,7 +27,7 @@ def script_place(command: Sequence[str], args: Sequence[str]) -> str | None:
 
 
 def _first_option(words: Sequence[str]) -> int | None:
-    """The place behind the name of the shell; ``None`` if no shell is called."""
+    """Return the place behind the name of the shell; ``None`` if no shell is called."""
     at = 0
     while at < len(words):
         name = posixpath.basename(words[at])
@@ -43,14 +43,14 @@ def _first_option(words: Sequence[str]) -> int | None:
 
 
 def _behind_env(words: Sequence[str], at: int) -> int:
-    """The place of the program that ``env`` starts."""
+    """Return the place of the program that ``env`` starts."""
     while at < len(words) and (words[at].startswith("-") or _ASSIGNMENT.fullmatch(words[at])):
         at += 2 if words[at] in _ENV_OPTIONS_WITH_A_WORD else 1
     return at
 
 
 def _script(words: Sequence[str], at: int | None) -> int | None:
-    """The place of the first word that is not an option, if one of the options is ``-c``."""
+    """Return the place of the first word that is not an option, if one of the options is ``-c``."""
     if at is None:
         return None
     is_script = False

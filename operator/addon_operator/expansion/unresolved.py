@@ -28,7 +28,7 @@ def unresolved_references(
     service_variables: Iterable[Collection[str]],
     most: int = sys.maxsize,
 ) -> list[references.UnresolvedReference]:
-    """What :func:`container_environment` calls ``unresolved``, in linear time and without any value.
+    """Return what :func:`container_environment` calls ``unresolved``, in linear time and without any value.
 
     ``config_maps`` and ``secrets`` hold what is in the pod's namespace, ``service_variables`` the names of
     variables that the pod gets of Services, in any number of collections. It stops looking when it has found
@@ -59,7 +59,7 @@ class _EnvFrom:
         self._awaited = _shortest(awaited)
 
     def defines(self, name: str) -> bool:
-        """Whether a source that exists has the variable."""
+        """Say whether a source that exists has the variable."""
         if not self._found or not environment.PASSED_ON.fullmatch(name):
             return False
         first = bisect.bisect_left(self._lengths, len(name) - _KEY_MAX)
@@ -70,14 +70,14 @@ class _EnvFrom:
         return False
 
     def may_define(self, name: str) -> bool:
-        """Whether a required source that does not exist yet can have the variable."""
+        """Say whether a required source that does not exist yet can have the variable."""
         # Of the prefixes that do not begin each other, only the last one before the name can begin it.
         place = bisect.bisect_right(self._awaited, name)
         return place > 0 and name.startswith(self._awaited[place - 1])
 
 
 def _shortest(prefixes: Iterable[str]) -> list[str]:
-    """The prefixes that begin with no other one, in order."""
+    """Return the prefixes that begin with no other one, in order."""
     kept: list[str] = []
     for prefix in sorted(prefixes):
         if not kept or not prefix.startswith(kept[-1]):

@@ -64,7 +64,7 @@ class Kubernetes:
     def apply(
         self, body: Object, *, force: bool = False, field_manager: str = "", subresource: str = ""
     ) -> None:
-        """Server-side apply; ``force`` takes fields over from other managers."""
+        """Apply on the server's side; ``force`` takes fields over from other managers."""
         manager = {"fieldManager": field_manager} if field_manager else {}
         forced = {"force": True} if force else {}
         self._note("Apply", object=body, **manager, **forced, **_subresource(subresource))
@@ -72,13 +72,13 @@ class Kubernetes:
     def merge_patch(
         self, kind: str, name: str, patch: Mapping[str, Any] | str, **target: Unpack[PatchTarget]
     ) -> None:
-        """JSON merge patch (RFC 7386): ``None`` removes a key."""
+        """Apply a JSON merge patch (RFC 7386): ``None`` removes a key."""
         self._note("MergePatch", kind=kind, name=name, mergePatch=patch, **_fields(target))
 
     def json_patch(
         self, kind: str, name: str, patch: Sequence[Mapping[str, Any]] | str, **target: Unpack[PatchTarget]
     ) -> None:
-        """JSON patch (RFC 6902)."""
+        """Apply a JSON patch (RFC 6902)."""
         operations = patch if isinstance(patch, str) else list(patch)
         self._note("JSONPatch", kind=kind, name=name, jsonPatch=operations, **_fields(target))
 

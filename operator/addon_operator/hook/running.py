@@ -70,7 +70,7 @@ class Run:
         return hook_values.Values(self._input(_CONFIG_VALUES), self._config_patch)
 
     def outputs(self) -> dict[str, str]:
-        """What the run gives back, as texts by the variables of their files; empty where there is nothing."""
+        """Return what the run gives back, as texts by their files' variables; empty if there is nothing."""
         return {
             "CONFIG_VALUES_JSON_PATCH_PATH": _array(self._config_patch),
             "VALUES_JSON_PATCH_PATH": _array(self._patch),
@@ -89,7 +89,7 @@ class Run:
 
 
 def run(config: Config, main: Main) -> None:
-    """All that a hook's process does: print its configuration if asked with ``--config``, or call ``main``.
+    """Do all that a hook's process does: print its configuration for ``--config``, or call ``main``.
 
     What the run gives back is written when ``main`` has returned. A hook fails by raising an exception: the
     process then writes one line to standard error and ends with exit code 1, and nothing is given back but

@@ -100,7 +100,7 @@ class Values:
         self._note("remove", keys)
 
     def __setitem__(self, path: Path, value: Any) -> None:  # noqa: ANN401 - as in set
-        """The same as :meth:`set`."""
+        """Do the same as :meth:`set`."""
         self.set(path, value)
 
     def __delitem__(self, path: Path) -> None:

@@ -39,7 +39,7 @@ class Context(Protocol):
         ...
 
     def pieces(self) -> Iterator[bytes]:
-        """Its JSON text, in pieces that are written one after the other."""
+        """Return its JSON text, in pieces that are written one after the other."""
         ...
 
 
@@ -58,7 +58,7 @@ class PackedEntry:
         return len(self._data)
 
     def unpack(self) -> bytes:
-        """The entry."""
+        """Unpack the entry."""
         return json_documents.unpack(self._data)
 
 
@@ -110,7 +110,7 @@ class _LegacyEvent:
 
 
 def entry(kubernetes_object: bytes | None = None, filter_result: bytes | None = None) -> bytes:
-    """An object in a snapshot or context, of JSON documents.
+    """Return an object in a snapshot or context, of JSON documents.
 
     ``object`` is there if the binding keeps full objects, ``filterResult`` if it has a jqFilter, even when
     the filter gave ``null``.
@@ -120,7 +120,7 @@ def entry(kubernetes_object: bytes | None = None, filter_result: bytes | None = 
 
 
 def lifecycle(binding: bindings.LifecycleBinding, snapshots: Snapshots | None = None) -> Context:
-    """The context of a lifecycle step; all but ``onStartup`` hold all snapshots of the hook."""
+    """Return the context of a lifecycle step; all but ``onStartup`` hold all snapshots of the hook."""
     head: JsonObject = {"binding": binding.value}
     if binding is bindings.LifecycleBinding.ON_STARTUP:
         return _Parts(head)
@@ -128,41 +128,41 @@ def lifecycle(binding: bindings.LifecycleBinding, snapshots: Snapshots | None = 
 
 
 def schedule(name: str, snapshots: Snapshots | None = None) -> Context:
-    """The context of a tick."""
+    """Return the context of a tick."""
     return _Parts({"binding": name, "type": "Schedule"}, snapshots=snapshots)
 
 
 def legacy_schedule(name: str) -> Context:
-    """The context of a tick for a configuration without ``configVersion``."""
+    """Return the context of a tick for a configuration without ``configVersion``."""
     return _Parts({"binding": name})
 
 
 def synchronization(name: str, objects: Entries, snapshots: Snapshots | None = None) -> Context:
-    """The context of the run with all objects that exist."""
+    """Return the context of the run with all objects that exist."""
     return _Parts({"binding": name, "type": "Synchronization"}, objects=objects, snapshots=snapshots)
 
 
 def event(
     name: str, watch_event: bindings.WatchEvent, changed: PackedEntry, snapshots: Snapshots | None = None
 ) -> Context:
-    """The context of one change."""
+    """Return the context of one change."""
     head: JsonObject = {"binding": name, "type": "Event", "watchEvent": watch_event.value}
     return _Parts(head, changed=changed, snapshots=snapshots)
 
 
 def group(name: str, group_name: str, snapshots: Snapshots | None = None) -> Context:
-    """The context of anything that happens to a binding with a ``group``: only the snapshots count."""
+    """Return the context of any change of a binding with a ``group``: only the snapshots count."""
     head: JsonObject = {"binding": name, "type": "Group", "groupName": group_name}
     return _Parts(head, group_name, snapshots=snapshots or {})
 
 
 def legacy_event(watch_event: bindings.WatchEvent, name: str, changed: PackedEntry) -> Context:
-    """The context of one change for a configuration without ``configVersion``; the entry has the object."""
+    """Return the context of one change without ``configVersion``; the entry has the object."""
     return _LegacyEvent(name, _LEGACY_EVENTS[watch_event], changed)
 
 
 def collapse_groups(contexts: Iterable[Context]) -> list[Context]:
-    """The contexts of one merged run: of neighbours that belong to the same group only the last one stays."""
+    """Return the contexts of one merged run: consecutive ones of a group collapse into the last."""
     collapsed: list[Context] = []
     for context in contexts:
         if collapsed and context.group is not None and collapsed[-1].group == context.group:
@@ -172,7 +172,7 @@ def collapse_groups(contexts: Iterable[Context]) -> list[Context]:
 
 
 def document(contexts: Iterable[Context]) -> Iterator[bytes]:
-    """The text of the whole file, in pieces."""
+    """Yield the text of the whole file, in pieces."""
     yield b"["
     for index, context in enumerate(contexts):
         if index:

@@ -45,12 +45,12 @@ class LogLine:
 
 
 def plain(line: str) -> LogLine:
-    """The line as it is."""
+    """Return the line as it is."""
     return LogLine(line)
 
 
 def structured(line: str, taken: Collection[str]) -> LogLine:
-    """A line that is a JSON object as a record of its own level, message and fields; any other as it is.
+    """Turn a line that is a JSON object into a record of its own level, message and fields; keep any other.
 
     Fields whose names are ``taken`` get the prefix ``hook_``. The hook's own time is dropped: the record has
     the operator's.

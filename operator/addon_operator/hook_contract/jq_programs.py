@@ -43,7 +43,7 @@ class JqProgram:
         return hash(self.text)
 
     def results(self, value: JsonValue) -> list[JsonValue]:
-        """All results of the expression on ``value``; integers beyond 2^53 that it leaves alone stay exact.
+        """Return all results of the expression on ``value``; integers beyond 2^53 that it leaves stay exact.
 
         libjq holds the interpreter's lock while it works. Raises :class:`JqError` when the expression fails.
         """
@@ -74,6 +74,6 @@ def check(text: str) -> None:
 
 
 def error_of(text: str) -> JqFailure:
-    """The error for what libjq says."""
+    """Return the error for what libjq says."""
     first = text.strip().splitlines()[0] if text.strip() else "it fails without a message"
     return JqFailure(first.removeprefix("jq: error: ").rstrip(": "))

@@ -74,7 +74,7 @@ class PlainFilter:
 
     @classmethod
     def read(cls, program: str) -> Self | None:
-        """The filter for a program that jq takes; ``None`` when it does more than to pick fields."""
+        """Return the filter for a program that jq takes; ``None`` when it does more than to pick fields."""
         try:
             expression = _Parser(program).expression()
             return cls(expression, msgspec.json.Decoder(_type_of(_paths(expression))))
@@ -82,7 +82,7 @@ class PlainFilter:
             return None
 
     def result(self, document: bytes) -> bytes | None:
-        """The one result for a JSON document, as JSON; ``None`` when jq has to say."""
+        """Return the one result for a JSON document, as JSON; ``None`` when jq has to say."""
         try:
             result = _value_of(self._expression, self._decoder.decode(document))
             _check(result, _DEEPEST)
@@ -97,7 +97,7 @@ class _Parser:
         self._position = 0
 
     def expression(self) -> _Expression:
-        """All of the program."""
+        """Parse all of the program."""
         found = self._value()
         if self._position < len(self._tokens):
             _not_plain()
@@ -119,7 +119,7 @@ class _Parser:
         return self._path()
 
     def _listed(self, end: str, read: Callable[[], _T]) -> list[_T]:
-        """What stands between brackets, with commas."""
+        """Return what stands between brackets, with commas."""
         self._next()
         items = [read()]
         while self._peek()[1] == ",":
@@ -142,7 +142,7 @@ class _Parser:
         return tuple(keys)
 
     def _step(self) -> str | int:
-        """What comes after a dot, or in brackets."""
+        """Return what comes after a dot, or in brackets."""
         kind, word = self._next()
         if kind == "field":
             return word[1:]
@@ -201,7 +201,7 @@ def _paths(expression: _Expression) -> list[_Path]:
 
 
 def _type_of(paths: Sequence[_Path]) -> Any:  # noqa: ANN401 - a type made at run time
-    """A type with the fields on these paths, of which msgspec decodes nothing else."""
+    """Return a type with the fields on these paths, of which msgspec decodes nothing else."""
     if not all(path and _can_be_picked(path[0]) for path in paths):
         return Any
     below: dict[str, list[_Path]] = {}
@@ -216,7 +216,7 @@ def _can_be_picked(key: str | int) -> bool:
 
 
 def _picked(value: JsonValue, key: str | int) -> JsonValue:
-    """What jq's ``.[key]`` gives; it fails for values of other types, and says so better."""
+    """Return what jq's ``.[key]`` gives; it fails for values of other types, and says so better."""
     if value is None:
         return None
     if isinstance(key, str) and isinstance(value, Mapping):
@@ -227,7 +227,7 @@ def _picked(value: JsonValue, key: str | int) -> JsonValue:
 
 
 def _check(value: JsonValue, depth: int) -> None:
-    """Whether jq would write it in the same way: fractions and large numbers have several."""
+    """Say whether jq would write it in the same way: fractions and large numbers have several."""
     if isinstance(value, str):
         # jq writes DEL as an escape.
         if "\x7f" in value:

@@ -42,11 +42,11 @@ class Checker:
         self._validator = json_schemas.Validator(schema, _FORMATS)
 
     def find(self, document: JsonValue) -> list[str]:
-        """All violations, each as ``place: mistake; remedy``, sorted by place."""
+        """Return all violations, each as ``place: mistake; remedy``, sorted by place."""
         return [text for error in self._errors(document) for text in _texts(error)]
 
     def problems(self, document: JsonValue) -> list[tuple[tuple[str | int, ...], str]]:
-        """All violations, each as the path of what is wrong and ``mistake; remedy``, sorted by place."""
+        """Return all violations, sorted by place: the path of what is wrong and ``mistake; remedy``."""
         return [problem for error in self._errors(document) for problem in _problems(error)]
 
     def _errors(self, document: JsonValue) -> list[jsonschema.ValidationError]:
@@ -54,12 +54,12 @@ class Checker:
 
 
 def nearest(key: str, known: Collection[str], hidden: Collection[str] = ()) -> str:
-    """A hint at the name that looks most like ``key``, or the list; ``hidden`` names are not listed."""
+    """Return a hint at the name most like ``key``, or the list; ``hidden`` names are not listed."""
     return names.did_you_mean(key, (*hidden, *known), f"known are {', '.join(sorted(known))}")
 
 
 def place(*parts: str | int) -> str:
-    """A path as people write it: ``kubernetes[0].labelSelector``."""
+    """Return a path as people write it: ``kubernetes[0].labelSelector``."""
     text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts)
     return text.removeprefix(".")
 

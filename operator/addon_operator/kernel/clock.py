@@ -18,11 +18,11 @@ class Clock(Protocol):
     """Where the program gets its time from."""
 
     def monotonic(self) -> float:
-        """Seconds of a clock that never goes back; only differences mean anything."""
+        """Return the seconds of a clock that never goes back; only differences mean anything."""
         ...
 
     def time(self) -> float:
-        """Seconds since the epoch, UTC."""
+        """Return the seconds since the epoch, UTC."""
         ...
 
 
@@ -30,21 +30,21 @@ class SystemClock:
     """The machine's clocks."""
 
     def monotonic(self) -> float:
-        """Seconds of a clock that never goes back; only differences mean anything."""
+        """Return the seconds of a clock that never goes back; only differences mean anything."""
         return time.monotonic()
 
     def time(self) -> float:
-        """Seconds since the epoch, UTC."""
+        """Return the seconds since the epoch, UTC."""
         return time.time()
 
 
 def rfc3339(seconds: float) -> str:
-    """A time since the epoch as the Kubernetes API writes it: ``2026-11-22T16:53:16Z``."""
+    """Return a time since the epoch as the Kubernetes API writes it: ``2026-11-22T16:53:16Z``."""
     return dt.datetime.fromtimestamp(seconds, tz=dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def boottime() -> float:
-    """Seconds since the machine was started, those in which it was suspended included."""
+    """Return the seconds since the machine was started, those in which it was suspended included."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
@@ -70,7 +70,7 @@ class DurationError(errors.ConfigurationError):
 
 
 def parse_duration(text: str) -> float:
-    """Seconds that a Go duration such as ``1h30m`` or ``-1.5s`` stands for.
+    """Return the seconds that a Go duration such as ``1h30m`` or ``-1.5s`` stands for.
 
     Raises :class:`DurationError` when the text is not a duration, lacks a unit or is longer than Go can hold.
     """
@@ -102,7 +102,7 @@ def _unit(text: str, unit: str) -> decimal.Decimal:
 
 
 def duration_text(seconds: float) -> str:
-    """The shortest Go duration for a finite number of seconds: 1200 → ``20m``, 5400.5 → ``1h30m0.5s``."""
+    """Return the shortest Go duration for finite seconds: 1200 → ``20m``, 5400.5 → ``1h30m0.5s``."""
     if not math.isfinite(seconds):
         raise ValueError(f"{seconds} is not a duration")
     nanoseconds = round(abs(seconds) * 1e9)

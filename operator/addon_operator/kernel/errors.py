@@ -21,7 +21,7 @@ class AddonOperatorError(Exception):
 
 
 def without_values(error: BaseException | str) -> str:
-    """The text of an error, or a text that is one, without values; the class alone of any other error."""
+    """Return an error's text, or a text that is one, without values; of any other error, its class."""
     if isinstance(error, str):
         return error
     if isinstance(error, AddonOperatorError):

@@ -22,7 +22,7 @@ class Fence(Protocol):
         ...
 
     def remaining(self) -> float:
-        """Seconds for which it may act without asking again: 0 if it may not, infinite without a limit."""
+        """Return seconds for which it may act without asking again: 0 for never, infinite without limit."""
         ...
 
 
@@ -30,10 +30,10 @@ class OpenFence:
     """The fence of an operator that is the only one."""
 
     def check(self) -> None:
-        """It may always act."""
+        """Let it always act."""
 
     def remaining(self) -> float:
-        """For ever."""
+        """Return infinity: it may act for ever."""
         return math.inf
 
 

@@ -31,28 +31,28 @@ class ModuleNameError(errors.ConfigurationError):
 
 
 def values_key(module: ModuleName) -> ValuesKey:
-    """The camelCase key of a module's section: ``some-module`` → ``someModule``."""
+    """Return the camelCase key of a module's section: ``some-module`` → ``someModule``."""
     first, *rest = module.split("-")
     return ValuesKey(first + "".join(part[:1].upper() + part[1:] for part in rest))
 
 
 def module_name(key: str) -> ModuleName:
-    """The kebab-case name of the module that a values key belongs to: ``someModule`` → ``some-module``."""
+    """Return the module name that a values key belongs to: ``someModule`` → ``some-module``."""
     return ModuleName(_UPPER.sub(lambda match: "-" + match.group().lower(), key))
 
 
 def enabled_key(module: ModuleName) -> str:
-    """Key of the module's switch: ``some-module`` → ``someModuleEnabled``."""
+    """Return the key of the module's switch: ``some-module`` → ``someModuleEnabled``."""
     return values_key(module) + ENABLED_SUFFIX
 
 
 def maintenance_key(module: ModuleName) -> str:
-    """Key of the module's maintenance flag in the ConfigMap: ``some-module`` → ``someModuleMaintenance``."""
+    """Return the key of the module's maintenance flag: ``some-module`` → ``someModuleMaintenance``."""
     return values_key(module) + MAINTENANCE_SUFFIX
 
 
 def parse_module_directory(directory: str) -> tuple[int | None, ModuleName]:
-    """The order and the name in a module directory's name: ``042-some-module`` → ``(42, "some-module")``.
+    """Return order and name in a module directory's name: ``042-some-module`` → ``(42, "some-module")``.
 
     The order is ``None`` without a numeric prefix.
 
@@ -69,7 +69,7 @@ def parse_module_directory(directory: str) -> tuple[int | None, ModuleName]:
 
 
 def is_module_name(name: str) -> bool:
-    """Whether a module can have this name."""
+    """Say whether a module can have this name."""
     try:
         _check_name(name, ModuleName(name))
     except ModuleNameError:
@@ -98,7 +98,7 @@ def _check_name(directory: str, name: ModuleName) -> None:
 
 
 def find(name: str, modules: Sequence[ModuleName]) -> ModuleName | None:
-    """The module of that name, ``None`` for ``global``; directory and values key will do as well.
+    """Return the module of that name, ``None`` for ``global``; directory and values key will do as well.
 
     Raises a :class:`.ConfigurationError` if there is none.
     """
@@ -111,7 +111,7 @@ def find(name: str, modules: Sequence[ModuleName]) -> ModuleName | None:
 
 
 def unknown(name: str, modules: Sequence[ModuleName]) -> str:
-    """The sentence for a name that no module has."""
+    """Return the sentence for a name that no module has."""
     hint = did_you_mean(name, modules, f"there are {', '.join(modules) or 'none'}")
     return f"there is no module {name!r}; {hint}"
 
@@ -129,28 +129,28 @@ _LABEL_VALUE: Final = re.compile(f"({_LABEL_NAME})?")
 
 
 def is_dns_label(text: str) -> bool:
-    """Whether a text can be the name of a namespace, Service or container (RFC 1123)."""
+    """Say whether a text can be the name of a namespace, Service or container (RFC 1123)."""
     return _DNS_LABEL.fullmatch(text) is not None
 
 
 def is_subdomain(text: str) -> bool:
-    """Whether a text can be the name of an object of most kinds."""
+    """Say whether a text can be the name of an object of most kinds."""
     return len(text) <= _SUBDOMAIN_MAX and _SUBDOMAIN.fullmatch(text) is not None
 
 
 def is_label_key(text: str) -> bool:
-    """Whether a text can be the key of a label."""
+    """Say whether a text can be the key of a label."""
     prefix, slash, _ = text.rpartition("/")
     return _LABEL_KEY.fullmatch(text) is not None and (not slash or len(prefix) <= _SUBDOMAIN_MAX)
 
 
 def is_label_value(text: str) -> bool:
-    """Whether a text can be the value of a label."""
+    """Say whether a text can be the value of a label."""
     return _LABEL_VALUE.fullmatch(text) is not None
 
 
 def is_release_name(text: str) -> bool:
-    """Whether Helm takes a text as the name of a release."""
+    """Say whether Helm takes a text as the name of a release."""
     return len(text) <= RELEASE_MAX and is_subdomain(text)
 
 
@@ -158,7 +158,7 @@ _ALIKE: Final = 0.6
 
 
 def nearest(name: str, known: Iterable[str], alike: float = _ALIKE) -> str | None:
-    """The known name that looks most like this one, in capitals or not; ``None`` if none does.
+    """Return the known name that looks most like this one, in capitals or not; ``None`` if none does.
 
     ``alike`` is from 0 to 1; 1 asks for the same characters.
     """
@@ -168,6 +168,6 @@ def nearest(name: str, known: Iterable[str], alike: float = _ALIKE) -> str | Non
 
 
 def did_you_mean(name: str, known: Iterable[str], otherwise: str) -> str:
-    """The question whether the nearest name was meant, or ``otherwise`` if there is none."""
+    """Return the question whether the nearest name was meant, or ``otherwise`` if there is none."""
     near = nearest(name, known)
     return otherwise if near is None else f"did you mean {near!r}?"

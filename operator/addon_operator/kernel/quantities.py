@@ -27,7 +27,7 @@ _MAX_INT64: Final = 2**63 - 1
 
 
 def parse(text: str) -> Fraction | None:
-    """The exact amount that a quantity stands for, ``None`` when the text is not a quantity.
+    """Return the exact amount that a quantity stands for, ``None`` when the text is not a quantity.
 
     >>> parse("1Gi") == parse("1024Mi")
     True
@@ -39,7 +39,7 @@ def parse(text: str) -> Fraction | None:
 
 
 def canonical(value: str | int) -> str:
-    """One text for all ways to write an amount: ``1Gi``, ``1024Mi`` and ``1073741824`` are equal.
+    """Return one text for all ways to write an amount: ``1Gi``, ``1024Mi`` and ``1073741824`` are equal.
 
     A text that is not a quantity stays as it is, so that it equals only itself.
     """
@@ -49,7 +49,7 @@ def canonical(value: str | int) -> str:
 
 
 def ratio(quantity: Fraction, divisor: Fraction) -> str:
-    """How often the divisor goes into the quantity, rounded up, as the kubelet writes it.
+    """Say how often the divisor goes into the quantity, rounded up, as the kubelet writes it.
 
     Nothing below 0 or above the largest 64-bit integer comes out.
     """

@@ -28,11 +28,11 @@ class Signed:
     key: SigningKey = dataclasses.field(repr=False)
 
     def certificate_pem(self) -> bytes:
-        """The certificate as PEM."""
+        """Return the certificate as PEM."""
         return self.certificate.public_bytes(serialization.Encoding.PEM)
 
     def key_pem(self) -> bytes:
-        """The private key as PEM, in PKCS #8, not encrypted."""
+        """Return the private key as PEM, in PKCS #8, not encrypted."""
         return private_pem(self.key)
 
 
@@ -56,19 +56,19 @@ class Holder:
 
 
 def new_key() -> ec.EllipticCurvePrivateKey:
-    """A private key that nobody else has."""
+    """Make a private key."""
     return ec.generate_private_key(ec.SECP256R1())
 
 
 def private_pem(key: SigningKey) -> bytes:
-    """A private key as PEM, in PKCS #8, not encrypted."""
+    """Return a private key as PEM, in PKCS #8, not encrypted."""
     return key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
 
 
 def name_of(common: str, organization: str | None = None) -> x509.Name:
-    """A distinguished name: CN, and O if there is one."""
+    """Return a distinguished name: CN, and O if there is one."""
     attributes = [x509.NameAttribute(oid.NameOID.COMMON_NAME, common)]
     if organization is not None:
         attributes.append(x509.NameAttribute(oid.NameOID.ORGANIZATION_NAME, organization))
@@ -76,7 +76,7 @@ def name_of(common: str, organization: str | None = None) -> x509.Name:
 
 
 def make_authority(name: x509.Name, life: Life, *, path_length: int | None, signs_data: bool) -> Signed:
-    """A certificate authority that is signed by itself.
+    """Make a certificate authority that is signed by itself.
 
     ``path_length`` is how many authorities may stand below it in a chain (``None``: any number);
     ``signs_data`` says whether its key may sign anything but certificates and lists of revoked ones.
@@ -91,7 +91,7 @@ def make_authority(name: x509.Name, life: Life, *, path_length: int | None, sign
 
 
 def issue(authority: Signed, holder: Holder, life: Life) -> Signed:
-    """A certificate for a server or client, signed by the authority."""
+    """Make a certificate for a server or client, signed by the authority."""
     key = new_key()
     builder = (
         _builder(holder.name, key, life)

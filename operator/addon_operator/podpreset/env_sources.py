@@ -65,7 +65,7 @@ class _Pair(msgspec.Struct, frozen=True):
 
 
 def container_side(container: json_types.KubernetesObject) -> Side:
-    """The side of a container as it came."""
+    """Return the side of a container as it came."""
     return Side(
         {str(entry.get("name")): None for entry in container.get("env") or ()},
         {env_from_key(entry): None for entry in container.get("envFrom") or ()},
@@ -73,7 +73,7 @@ def container_side(container: json_types.KubernetesObject) -> Side:
 
 
 def preset_side(preset: model.Preset) -> Side:
-    """The side of a preset."""
+    """Return the side of a preset."""
     return Side(
         {str(addition.key): None for addition in preset.env},
         {env_from_key(addition.entry): None for addition in preset.env_from},
@@ -97,7 +97,7 @@ class KnownKeys:
                     self._holders.setdefault(key, set()).add(source)
 
     def holders(self, key: str) -> Collection[SourceRef]:
-        """The sources that have the key."""
+        """Return the sources that have the key."""
         return self._holders.get(key, ())
 
 
@@ -117,7 +117,7 @@ class Sides:
         self._lengths = sorted({len(prefix) for prefix in self._by_prefix})
 
     def sources_needed(self) -> set[SourceRef]:
-        """The sources that may define a variable of a side other than their own, going by the prefix."""
+        """Return the sources that may define a variable of another side, going by the prefix."""
         behind: dict[str, int] = {}
         for name, sides in self._names.items():
             for prefix in self._prefixes(name):
@@ -129,7 +129,7 @@ class Sides:
         }
 
     def clashes(self, known: KnownKeys) -> list[list[Clash]]:
-        """What each preset is in conflict about with the container or an older preset."""
+        """Return what each preset is in conflict about with the container or an older preset."""
         known.ask(self.sources_needed())
         by_name: dict[str, list[_Pair]] = {}
         by_source: dict[EnvFromKey, list[_Pair]] = {}
@@ -156,7 +156,7 @@ class Sides:
                         yield name, source, _Pair(clash, ranks[source], name_only, source_only)
 
     def _prefixes(self, name: str) -> Iterator[str]:
-        """The prefixes of sources that leave a key of the name."""
+        """Yield the prefixes of sources that leave a key of the name."""
         first = bisect.bisect_left(self._lengths, len(name) - _KEY_MAX)
         for length in self._lengths[first : bisect.bisect_left(self._lengths, len(name))]:
             if name[:length] in self._by_prefix:
@@ -164,7 +164,7 @@ class Sides:
 
 
 def _bits(parts: Iterable[Iterable[_T]]) -> dict[_T, int]:
-    """Each item of the parts, in the order of its first part, with a bit for each part that has it."""
+    """Return each item of the parts, in the order of its first part, with a bit for each part that has it."""
     found: dict[_T, int] = {}
     for number, part in enumerate(parts):
         for item in part:
@@ -173,13 +173,13 @@ def _bits(parts: Iterable[Iterable[_T]]) -> dict[_T, int]:
 
 
 def _differ(names: int, sources: int) -> bool:
-    """Whether a side of the first is not the same as one of the others."""
+    """Say whether a side of the first is not the same as one of the others."""
     only_one = names == sources and names.bit_count() == 1
     return bool(names) and bool(sources) and not only_one
 
 
 def _in_conflict(names: int, sources: int) -> tuple[int, int]:
-    """Which sides that set a variable, and which that read a source of it, are in conflict."""
+    """Say which sides that set a variable, and which that read a source of it, are in conflict."""
     if not names & _CONTAINER:
         return names & ~sources, sources & ~names
     return (0, 0) if names & sources else (_CONTAINER, sources)
@@ -188,7 +188,7 @@ def _in_conflict(names: int, sources: int) -> tuple[int, int]:
 def _of_side(
     bit: int, side: Side, by_name: Mapping[str, list[_Pair]], by_source: Mapping[EnvFromKey, list[_Pair]]
 ) -> Iterator[Clash]:
-    """The conflicts of a side with those before it."""
+    """Yield the conflicts of a side with those before it."""
     before = bit - 1
     own = (
         pair
@@ -205,13 +205,13 @@ def _of_side(
 
 
 def sources_needed(pod: json_types.KubernetesObject, presets: Iterable[model.Preset]) -> frozenset[SourceRef]:
-    """The ConfigMaps and Secrets whose keys decide whether the presets fit the pod; often none."""
+    """Return the ConfigMaps and Secrets whose keys decide whether the presets fit the pod; often none."""
     sides = [preset_side(preset) for preset in presets]
     each = (Sides(container_side(container), sides).sources_needed() for container in containers(pod))
     return frozenset(itertools.chain.from_iterable(each))
 
 
 def containers(pod: json_types.KubernetesObject) -> list[dict[str, Any]]:
-    """All containers that presets change: containers and init containers, never ephemeral ones."""
+    """Return all containers that presets change: containers and init containers, never ephemeral ones."""
     spec = pod.get("spec") or {}
     return [container for name in CONTAINER_LISTS for container in spec.get(name) or ()]

@@ -21,7 +21,7 @@ class Requirement(msgspec.Struct, frozen=True):
     values: frozenset[str] = frozenset()
 
     def matches(self, labels: Labels) -> bool:
-        """Whether the labels meet the condition; without the key, NotIn and DoesNotExist are met."""
+        """Say whether the labels meet the condition; without the key, NotIn and DoesNotExist are met."""
         match self.operator:
             case "In":
                 return labels.get(self.key) in self.values
@@ -39,7 +39,7 @@ class Selector(msgspec.Struct, frozen=True):
     requirements: tuple[Requirement, ...]
 
     def matches(self, labels: Labels) -> bool:
-        """Whether the labels meet every condition."""
+        """Say whether the labels meet every condition."""
         return all(requirement.matches(labels) for requirement in self.requirements)
 
 

@@ -27,7 +27,7 @@ class MergeCostError(errors.AddonOperatorError):
 
 
 def check_cost(pod: json_types.KubernetesObject, presets: Collection[model.Preset]) -> None:
-    """Raises :class:`MergeCostError` if these presets are more than may be merged into the pod."""
+    """Raise :class:`MergeCostError` if these presets are more than may be merged into the pod."""
     containers = len(env_sources.containers(pod))
     if len(presets) > PRESETS_MAX:
         raise _too_costly(f"{len(presets)} presets match the pod, and {PRESETS_MAX} may")
@@ -200,7 +200,7 @@ class _Mounts:
             self.added.append(addition.entry)
 
     def _mounted(self, path: object) -> set[Hashable]:
-        """What is mounted at a path, in the form in which it is compared."""
+        """Return what is mounted at a path, in the form in which it is compared."""
         if path not in self._compared:
             self._compared[path] = {_frozen(crd.canonical("volumeMounts", one)) for one in self._here[path]}
         return self._compared[path]
@@ -293,7 +293,7 @@ def _name_of(entry: model.Entry) -> Hashable:
 
 
 def _frozen(value: object) -> Hashable:
-    """The same for values that are equal, to be looked up."""
+    """Return the same for values that are equal, to look them up."""
     if isinstance(value, Mapping):
         return frozenset((key, _frozen(item)) for key, item in value.items())
     return tuple(map(_frozen, value)) if isinstance(value, list) else value
@@ -308,7 +308,7 @@ def _append(path: str, entries: Sequence[model.Entry], *, started: bool) -> Iter
 
 
 def is_new(one: AppliedPreset, given: Mapping[str, str]) -> bool:
-    """Whether a pod with these annotations has the preset for the first time.
+    """Say whether a pod with these annotations has the preset for the first time.
 
     A pod may bring an annotation along, as a copy of another pod does, and a second admission may serve one
     more container: only the first of the two has another version to write.
@@ -320,7 +320,7 @@ def is_new(one: AppliedPreset, given: Mapping[str, str]) -> bool:
 def _annotation_patch(
     pod: json_types.KubernetesObject, applied: Iterable[AppliedPreset]
 ) -> Iterator[PatchOperation]:
-    """The annotations of the applied presets.
+    """Yield the annotations of the applied presets.
 
     A version that is there already stays if its preset adds nothing: the first of two admissions wrote it.
     """

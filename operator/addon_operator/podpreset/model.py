@@ -27,7 +27,7 @@ class SourceRef(NamedTuple):
     name: str
 
     def __str__(self) -> str:
-        """How messages name it: ``ConfigMap c``."""
+        """Say how messages name it: ``ConfigMap c``."""
         return f"{self.kind} {self.name}"
 
 
@@ -40,7 +40,7 @@ class EnvFromKey(NamedTuple):
 
 
 def env_from_key(entry: Entry) -> EnvFromKey:
-    """Prefix and source of an envFrom entry."""
+    """Return the prefix and source of an envFrom entry."""
     prefix = entry.get("prefix") or ""
     for field, kind in (("configMapRef", "ConfigMap"), ("secretRef", "Secret")):
         reference = entry.get(field)
@@ -91,7 +91,7 @@ class Preset(msgspec.Struct, frozen=True):
     volume_mounts: tuple[Addition, ...]
 
     def characters(self, containers: int) -> int:
-        """How many characters it can add to a pod with so many containers."""
+        """Say how many characters it can add to a pod with so many containers."""
         for_each = sum(one.size for part in (self.env, self.env_from, self.volume_mounts) for one in part)
         return containers * for_each + sum(one.size for one in self.volumes)
 
@@ -136,7 +136,7 @@ def parse(
 
 
 def _forbidden_volumes(spec: Mapping[str, Any], allowed: Collection[str]) -> tuple[str, ...]:
-    """What is wrong with the types of a spec's volumes, one sentence each; the spec is valid otherwise."""
+    """Return what is wrong with types of a spec's volumes, one sentence each, if nothing else is wrong."""
     only = ", ".join(sorted(allowed, key=str.lower))
     kinds = [
         next((name for name in volume if name in volume_types.SOURCE_NAMES), volume_types.NO_SOURCE)

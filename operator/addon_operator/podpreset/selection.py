@@ -25,7 +25,7 @@ _HASH_LENGTH: Final = 10
 
 
 def applied_key(preset: str) -> str:
-    """Key of the annotation that says that a preset was applied.
+    """Return the key of the annotation that says that a preset was applied.
 
     The part behind the ``/`` may have 63 characters. A preset whose name does not fit keeps the beginning
     of its name and gets the beginning of the SHA-256 of the whole one, in hexadecimal.
@@ -38,13 +38,13 @@ def applied_key(preset: str) -> str:
 
 
 def is_exempt(pod: json_types.KubernetesObject) -> bool:
-    """Whether no preset may touch the pod: a mirror pod, or one that opted out."""
+    """Say whether no preset may touch the pod: a mirror pod, or one that opted out."""
     given = (pod.get("metadata") or {}).get("annotations") or {}
     return MIRROR in given or given.get(EXCLUDE) == "true"
 
 
 def select(pod: json_types.KubernetesObject, presets: Iterable[model.Preset]) -> tuple[model.Preset, ...]:
-    """The presets that apply to a pod, of the presets of its namespace, in the order of their application."""
+    """Return the presets, of its namespace's, that apply to a pod, in the order of their application."""
     if is_exempt(pod):
         return ()
     return _matching(presets, (pod.get("metadata") or {}).get("labels") or {})
@@ -120,13 +120,13 @@ class PresetIndex:
             del self._namespaces[namespace]
 
     def match(self, namespace: str, labels: Mapping[str, str]) -> tuple[model.Preset, ...]:
-        """The presets of a namespace whose selector matches, without those being deleted, in their order."""
+        """Return a namespace's presets whose selector matches, in order, without those being deleted."""
         held = self._namespaces.get(namespace)
         return _matching(held.candidates(labels), labels) if held else ()
 
 
 def _choices(selector: label_selectors.Selector) -> Iterator[tuple[_Bucket, ...]]:
-    """The sets of buckets of which one suffices to find a preset; the one for everything only if need be."""
+    """Yield sets of buckets of which one suffices to find a preset; that for everything only if need be."""
     found = False
     for requirement in selector.requirements:
         if requirement.operator == "In":

@@ -57,23 +57,23 @@ class ProcessTable:
         self._sleep = sleep
 
     def identify(self, pid: int) -> ProcessIdentity | None:
-        """Who has that pid now; ``None`` when nobody has, or one that has ended already."""
+        """Say who has that pid now; ``None`` when nobody has, or one that has ended already."""
         fields = self._stat(pid)
         if fields is None or _has_ended(fields):
             return None
         return self._identity(pid, fields)
 
     def identify_child(self, pid: int) -> ProcessIdentity | None:
-        """Who a child of this process is, even if it has ended: its pid is its own until it is reaped."""
+        """Say who a child is, even if it has ended: its pid is its own until it is reaped."""
         fields = self._stat(pid)
         return None if fields is None else self._identity(pid, fields)
 
     def is_alive(self, process: ProcessIdentity) -> bool:
-        """Whether that very process still runs."""
+        """Say whether that very process still runs."""
         return self.identify(process.pid) == process
 
     def marked(self, name: str, value: str) -> list[ProcessIdentity]:
-        """All processes of this user that were started with ``name=value`` in their environment."""
+        """Return all processes of this user that were started with ``name=value`` in their environment."""
         wanted = f"{name}={value}".encode()
         pids = (int(entry.name) for entry in self._root.iterdir() if entry.name.isdigit())
         environments = {pid: self._environment(pid) for pid in pids}
@@ -168,7 +168,7 @@ def _has_ended(fields: Sequence[str]) -> bool:
 
 
 def log_tail(log: pathlib.Path, lines: int = 3) -> list[str]:
-    """The last lines of a log, without empty ones; nothing when there is no such file."""
+    """Return the last lines of a log, without empty ones; nothing when there is no such file."""
     try:
         with log.open("rb") as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL_BYTES))

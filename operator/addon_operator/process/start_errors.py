@@ -29,7 +29,7 @@ def explain(error: OSError, program: str, cwd: pathlib.Path | None) -> ChildStar
 
 
 def foresee(program: pathlib.Path) -> ChildStartError | None:
-    """Why an executable file could not be started, as far as its first line tells; ``None`` if it could."""
+    """Say why an executable file could not be started, by its first line; ``None`` if it could."""
     try:
         with program.open("rb") as file:
             head = file.read(len(_ELF))
@@ -88,7 +88,7 @@ def _forbidden(program: pathlib.Path) -> str:
 
 
 def _interpreter(program: pathlib.Path) -> str | None:
-    """What the ``#!`` line of a script names, with a stray carriage return if there is one."""
+    """Return what the ``#!`` line of a script names, with a stray carriage return if there is one."""
     with contextlib.suppress(OSError), program.open("rb") as file:
         line = file.read(_SHEBANG_BYTES).partition(b"\n")[0]
         if line.startswith(b"#!"):

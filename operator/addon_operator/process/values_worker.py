@@ -68,7 +68,7 @@ class ValuesWorker:
 
     @contextlib.contextmanager
     def within(self, seconds: float) -> Iterator[None]:
-        """All that the block asks for may take so long together, waiting included."""
+        """Bound all that the block asks for together to so many seconds, waiting included."""
         token = _BUDGET.set(_Budget(seconds))
         try:
             yield
@@ -113,7 +113,7 @@ class ValuesWorker:
         return self._violations({"ask": "values", "values": written}, values.key, (schema,))
 
     def load_stream(self, text: str) -> list[json_types.JsonValue]:
-        """The documents of what a hook wrote, see :func:`.load_stream`.
+        """Return the documents of what a hook wrote, see :func:`.load_stream`.
 
         Raises :class:`.DocumentError`.
         """
@@ -238,7 +238,7 @@ class _Connection:
     def ask(
         self, question: Mapping[str, Any], parts: "tuple[schemas.Schema | None, ...]", seconds: float
     ) -> dict[str, Any]:
-        """The answer.
+        """Return the answer.
 
         Raises :class:`TimeoutError`, and :class:`OSError` or :class:`EOFError` if the process died.
         """

@@ -27,7 +27,7 @@ class Worker:
         self._schemas: dict[str, Any] = {}
 
     def answer(self, question: dict[str, Any]) -> dict[str, Any]:
-        """The answer; every error is one, too."""
+        """Answer; every error is an answer, too."""
         try:
             self._learn(question.get("learn", {}))
             answer: dict[str, Any] = getattr(self, f"_{question['ask']}")(question)

@@ -45,7 +45,7 @@ class Workspace:
     """A directory of mode 0700 that belongs to this process until :meth:`close` or its end."""
 
     def __init__(self, parent: pathlib.Path, prefix: str) -> None:
-        """Raises :class:`OSError`."""
+        """Make a directory in ``parent``; raises :class:`OSError`."""
         self.path: Final = pathlib.Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
         self._lock: int | None = os.open(self.path / _UNLOCKED, os.O_RDWR | os.O_CREAT | os.O_EXCL, _PRIVATE)
         with contextlib.suppress(OSError):

@@ -34,35 +34,35 @@ class OperatorStatus:
         self._only_admits = False
 
     def live_while(self, unhealthy_reason: Callable[[], str | None]) -> None:
-        """A further part has to live: it gives the reason why it does not, or ``None``."""
+        """Require a further part to live: it gives the reason why it does not, or ``None``."""
         self._vital.append(unhealthy_reason)
 
     def require(self, unready_reason: Callable[[], str | None]) -> None:
-        """A further part has to be ready: it gives the reason why it is not, or ``None``."""
+        """Require a further part to be ready: it gives the reason why it is not, or ``None``."""
         self._conditions.append(unready_reason)
 
     def require_for_work(self, unready_reason: Callable[[], str | None]) -> None:
-        """The same for a part without which pods are admitted all the same."""
+        """Require a part to be ready without which pods are admitted all the same."""
         self._needed_for_work.append(unready_reason)
 
     def admit(self) -> None:
-        """Everything that was required and answers pods has been started."""
+        """Admit pods: everything that was required and answers pods has been started."""
         self._admits = True
 
     def only_admit(self) -> None:
-        """There never will be an engine: this process admits pods, and is ready when it can."""
+        """Admit pods only: there never will be an engine, and the process is ready when it can admit."""
         self._only_admits = True
 
     def stand_by(self, leader: Callable[[], str] | None) -> None:
-        """Another replica leads, which ``leader`` names; ``None`` when that is over."""
+        """Stand by while another replica, named by ``leader``, leads; ``None`` when that is over."""
         self._leader = leader
 
     def begin_when(self, waits_for: Callable[[], str | None]) -> None:
-        """The engine is on its way: what it waits for, or ``None``, is the reason why it is not there."""
+        """Begin with the engine on its way: what it waits for is why it is not there, or ``None``."""
         self._waits_for = waits_for
 
     def serve(self, running: engine.Engine, watch_alive: Callable[[], bool]) -> None:
-        """The engine is there now."""
+        """Begin to serve: the engine is there now."""
         self._engine = running
         self._watch_alive = watch_alive
 
@@ -71,16 +71,16 @@ class OperatorStatus:
         views: introspection.Introspection,
         shared_of: status_page.SharedOf = status_page.nothing_shared,
     ) -> None:
-        """The status page shows these from now on, and which objects of a module others have, too."""
+        """Show these on the status page, and which objects of a module others have, too."""
         self._views = views
         self._shared_of = shared_of
 
     def stop(self) -> None:
-        """From now on the operator is not ready."""
+        """Stop being ready."""
         self._stopping = True
 
     def unhealthy_reason(self) -> str | None:
-        """Why the operator should be restarted, or ``None``: the event loop answers by answering at all."""
+        """Say why the operator should be restarted, if it should: the event loop answers by answering."""
         if self._stopping:
             return None
         if not self._watch_alive():

@@ -63,7 +63,7 @@ Stored = Mapping[str, Any]
 def document(
     module: state.ModuleState, release: ShownRelease | None, stored: Stored, generation: int, now: float
 ) -> ModuleStatusDocument:
-    """The status of a module; a condition keeps its time as long as its status stays as it is stored."""
+    """Return the status of a module; a condition keeps its time while its status stays as stored."""
     made = ModuleStatusDocument(
         observedGeneration=generation,
         state=str(module.status),
@@ -231,7 +231,7 @@ class Notice:
 
 
 def moment(module: state.ModuleState) -> Moment | None:
-    """The phase that a module is in now; ``None`` while something is under way that decides about it."""
+    """Return the phase of a module now; ``None`` while something that decides about it is under way."""
     error = one_line(module.last_error_without_values, _ERROR_MAX)
     if module.status is _Status.DELETING:
         return Moment(ModulePhase.DELETE_FAILED, error) if error else None

@@ -95,14 +95,14 @@ class ModuleStatusWriter:
         self._gone: set[str] = set()
 
     def module_gone(self, module: names.ModuleName) -> None:
-        """The directory of a module is gone; returns at once."""
+        """Note that the directory of a module is gone; returns at once."""
         self._gone.add(module)
         self._states.pop(module, None)
         self._synced_at = None
         self._changed.set()
 
     def module_changed(self, module: state.ModuleState) -> None:
-        """The status of a module changed; returns at once."""
+        """Note that the status of a module changed; returns at once."""
         name = module.module.name
         self._gone.discard(name)
         self._states[name] = module
@@ -115,7 +115,7 @@ class ModuleStatusWriter:
         self._wake(name)
 
     def release_ensured(self, module: names.ModuleName, outcome: release_types.ReleaseOutcome) -> None:
-        """The release of a module is as it should be; returns at once."""
+        """Note that the release of a module is as it should be; returns at once."""
         self._releases[module] = module_status.ShownRelease(
             revision=outcome.revision, checksum=outcome.manifest_checksum
         )

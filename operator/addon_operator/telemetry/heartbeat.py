@@ -28,7 +28,7 @@ class Heartbeat:
             await sleep(BEAT_SECONDS)
 
     def unhealthy_reason(self) -> str | None:
-        """Why the event loop counts as stuck, or ``None``."""
+        """Say why the event loop counts as stuck, or ``None``."""
         age = self._clock.monotonic() - self._last
         return f"the event loop has been stuck for {age:.0f} s" if age > STALE_SECONDS else None
 

@@ -55,7 +55,7 @@ class HookMetrics(library_registry.Collector):
         registry.register(self)
 
     def plan(self, operations: Sequence[metric_operations.Operation], added: Mapping[str, str]) -> MetricPlan:
-        """What :meth:`carry_out` is to make of one run of a hook; nothing changes. May run in a thread.
+        """Plan what :meth:`carry_out` is to make of one run of a hook; changes nothing. May run in a thread.
 
         ``added`` are the labels that the operator gives every series of the hook: ``hook``, and ``module``
         for a module's hook.
@@ -80,7 +80,7 @@ class HookMetrics(library_registry.Collector):
         return True
 
     def collect(self) -> Iterable[metrics_core.Metric]:
-        """All metrics with all their series."""
+        """Return all metrics with all their series."""
         return [family.exposed() for family in self._families.values()]
 
 
@@ -110,7 +110,7 @@ class _Batch:
             self._mentioned.add((family.name, labels))
 
     def result(self) -> Mapping[str, hook_series.Family]:
-        """All families once the groups of the batch have lost what it did not mention."""
+        """Return all families once the groups of the batch have lost what it did not mention."""
         self._expire(self._groups, but=frozenset(self._mentioned))
         self._refuse_too_many()
         return self._families

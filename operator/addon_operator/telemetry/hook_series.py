@@ -26,7 +26,7 @@ _LINE: Final = 500
 
 
 def added_labels(labels: Labels) -> Labels:
-    """Those that the operator adds: they name the hook."""
+    """Return those that the operator adds: they name the hook."""
     return tuple(label for label in labels if label[0] in ADDED_LABELS)
 
 
@@ -42,7 +42,7 @@ class Series:
     """Observed values per bucket; the last counts what is above all bounds. Only of a histogram."""
 
     def copy(self) -> "Series":
-        """One that can be changed."""
+        """Return one that can be changed."""
         return Series(self.group, self.value, list(self.counts))
 
 
@@ -79,7 +79,7 @@ class Family:
         return frozenset({self.name})
 
     def copy(self) -> "Family":
-        """One that can be changed; its series too."""
+        """Return one that can be changed; its series too."""
         made = Family(self.name, self.type, self.labels, self.buckets, self.owner)
         made.series = {labels: item.copy() for labels, item in self.series.items()}
         made._by_hook = self._by_hook.copy()
@@ -101,7 +101,7 @@ class Family:
         return len(self.buckets) + 1 if self.type == "histogram" else 0
 
     def in_groups(self, groups: Iterable[str]) -> Iterator[Labels]:
-        """The series of these groups."""
+        """Return the series of these groups."""
         wanted = frozenset(groups)
         return (labels for labels, item in self.series.items() if item.group in wanted)
 
@@ -112,14 +112,14 @@ class Family:
             self._by_hook[added_labels(labels)] -= self._lines(labels)
 
     def lines_of(self, hook: Labels) -> int:
-        """How many lines the series of a hook count as; ``hook`` is as :func:`added_labels` gives it."""
+        """Count the lines of the series of a hook, which is as :func:`added_labels` gives it."""
         return self._by_hook[hook] * (self._slots + 2 if self.type == "histogram" else 1)
 
     def _lines(self, labels: Labels) -> int:
         return 1 + (len(self.name) + sum(len(name) + len(value) for name, value in labels)) // _LINE
 
     def exposed(self) -> metrics_core.Metric:
-        """The metric as the library writes it; its help text is its name."""
+        """Return the metric as the library writes it; its help text is its name."""
         type_ = "unknown" if self.is_plain_counter else self.type
         name = self.name.removesuffix(_TOTAL) if type_ == "counter" else self.name
         metric = metrics_core.Metric(name, self.name, type_)

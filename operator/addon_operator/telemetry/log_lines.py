@@ -18,7 +18,7 @@ _CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def renderers(type_: str) -> list[Processor]:
-    """The last processors for a ``LOG_TYPE``; raises ``KeyError`` for one that is not there."""
+    """Return the last processors for a ``LOG_TYPE``; raises ``KeyError`` for one that is not there."""
     return _RENDERERS[type_]()
 
 

@@ -90,7 +90,7 @@ def _add_level(_: WrappedLogger, method: str, fields: EventDict) -> EventDict:
 
 
 def _take_attributes(logger: WrappedLogger, method: str, fields: EventDict) -> EventDict:
-    """What a record of the standard library was given by ``extra``, and the object that Kopf speaks of."""
+    """Take what a record of the standard library was given by ``extra``, and the object Kopf speaks of."""
     record: logging.LogRecord = fields["_record"]
     taken: dict[str, object] = {}
     structlog.stdlib.ExtraAdder()(logger, method, extras := {"_record": record})

@@ -30,7 +30,7 @@ class Form:
 
     @classmethod
     def wanted(cls, accept: str = "", accept_encoding: str = "") -> "Form":
-        """The form that fits these headers of a request best."""
+        """Return the form that fits these headers of a request best."""
         return cls(_content_type(accept), exposition.gzip_accepted(accept_encoding))
 
 
@@ -88,17 +88,17 @@ class Metrics:
             self.modules.run_seconds.labels(module=module)
 
     def queue_action(self, queue: str, action: str, seconds: float) -> None:
-        """A single operation of a queue took ``seconds``."""
+        """Count a single operation of a queue, which took ``seconds``."""
         if self.queues.action_seconds is not None:
             self.queues.action_seconds.labels(queue_name=queue, queue_action=action).observe(seconds)
 
     def request_done(self, target: paths.Target, method: str, code: str, seconds: float) -> None:
-        """A try of a request ended; see :class:`.RequestObserver`."""
+        """Count a try of a request that ended; see :class:`.RequestObserver`."""
         self.process.request_result_total.labels(code=code, method=method).inc()
         self.process.request_latency_seconds.labels(verb=target.verb, url=target.template).observe(seconds)
 
     def watch_failed(self, kind: str, reason: str) -> None:
-        """A watch failed; see :class:`.WatchObserver`."""
+        """Count a watch that failed; see :class:`.WatchObserver`."""
         self.process.watch_errors_total.labels(kind=kind, reason=reason).inc()
 
     def show_watch(self, watch: str, is_up: Callable[[], bool]) -> None:
@@ -139,11 +139,11 @@ class Metrics:
             self.queues.action_seconds.remove_by_labels({"queue_name": queue})
 
     def connection_closed(self, site: str, reason: str) -> None:
-        """A connection to a site was closed for one of its bounds."""
+        """Count a connection to a site that was closed for one of its bounds."""
         self.process.connections_closed_total.labels(site=site, reason=reason).inc()
 
     def render(self, form: Form | None = None) -> Exposition:
-        """The document in a form; slow enough to be run in a thread."""
+        """Render the document in a form; slow enough to be run in a thread."""
         form = form or Form.wanted()
         encode, content_type = exposition.choose_encoder(form.content_type)
         is_open = content_type.startswith("application/openmetrics-text")
@@ -164,7 +164,7 @@ class BoundedLabels:
     def __init__(
         self, most: int, seconds: float, forget: Callable[[str], None], now: Callable[[], float]
     ) -> None:
-        """At most ``most`` values at a time; one not seen for so many seconds is given to ``forget``."""
+        """Keep at most ``most`` values; give one not seen for so many seconds to ``forget``."""
         self._most = most
         self._seconds = seconds
         self._forget = forget
@@ -172,7 +172,7 @@ class BoundedLabels:
         self._seen: collections.OrderedDict[str, float] = collections.OrderedDict()
 
     def label(self, value: str) -> str:
-        """The value itself, or :data:`OTHERS` while there are too many."""
+        """Return the value itself, or :data:`OTHERS` while there are too many."""
         self.expire()
         if value not in self._seen and len(self._seen) >= self._most:
             return OTHERS

@@ -36,7 +36,7 @@ class Registry(prometheus_client.CollectorRegistry):
             return frozenset(self._names_to_collectors)
 
     def collect(self) -> Iterable[metrics_core.Metric]:
-        """All metrics, without the times of their creation."""
+        """Yield all metrics, without the times of their creation."""
         for metric in super().collect():
             if metric.type in _WITH_CREATED:
                 created = metric.name + "_created"
@@ -44,7 +44,7 @@ class Registry(prometheus_client.CollectorRegistry):
             yield metric
 
     def declare(self, text: bytes) -> bytes:
-        """The document of the text format with plain counters declared as counters."""
+        """Return the document of the text format with plain counters declared as counters."""
         # Looked for by its end: an expression over all lines of a large document holds up other threads.
         pieces, at = [], 0
         while (end := text.find(_UNTYPED, at)) >= 0:
@@ -63,7 +63,7 @@ class Single(library_registry.Collector):
         self._metric = metric
 
     def collect(self) -> Iterable[metrics_core.Metric]:
-        """The metric."""
+        """Return the metric."""
         return (self._metric,)
 
 
@@ -90,7 +90,7 @@ class PlainCounter(library_registry.Collector):
             self._values[key] = self._values.get(key, 0.0) + amount
 
     def collect(self) -> Iterable[metrics_core.Metric]:
-        """The metric with all its series."""
+        """Yield the metric with all its series."""
         metric = metrics_core.UnknownMetricFamily(self.name, self._documentation, labels=self._labels)
         with self._lock:
             values = dict(self._values)

@@ -49,7 +49,7 @@ class State:
 
 
 def advance(state: State | None, names: Collection[str], now: dt.datetime, lives: Lives) -> State:
-    """The state as it should be now for a server of these names; the same object if nothing is to be done."""
+    """Return the state as it should be now; the same object if nothing is to be done."""
     if state is None or not has_usable_authority(state, now):
         authority = certificates.make_authority(now, lives.authority)
         return State(authority, certificates.make_server(authority, names, now, lives.server))
@@ -57,7 +57,7 @@ def advance(state: State | None, names: Collection[str], now: dt.datetime, lives
 
 
 def has_usable_authority(state: State, now: dt.datetime) -> bool:
-    """Whether the state can be kept; otherwise all is made again."""
+    """Say whether the state can be kept; otherwise all is made again."""
     return _is_usable(state.authority, now)
 
 

@@ -31,7 +31,7 @@ class CertificateSource(Protocol):
         ...
 
     async def load(self) -> Material:
-        """What is to be served now; rotates first if that is due and the source's business.
+        """Return what is to be served now, rotated first if that is due and the source's business.
 
         Raises :class:`.AddonOperatorError`.
         """
@@ -59,7 +59,7 @@ class CertificateStore:
         self._expires = 0.0
 
     def seconds_left(self) -> float:
-        """Until the served certificate expires; for ``webhook_certificate_expiry_seconds``."""
+        """Return when the served certificate expires, for ``webhook_certificate_expiry_seconds``."""
         return self._expires - self._time.time()
 
     async def refresh(self) -> bytes | None:
@@ -101,5 +101,5 @@ class CertificateStore:
 
 
 def utc(time: clock.Clock) -> dt.datetime:
-    """The time of a clock in the form that certificates use."""
+    """Return the time of a clock in the form that certificates use."""
     return dt.datetime.fromtimestamp(time.time(), dt.UTC)

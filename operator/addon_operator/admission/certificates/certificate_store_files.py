@@ -25,7 +25,7 @@ class FileSource:
         self._directory = directory
 
     async def load(self) -> certificate_store.Material:
-        """What the files hold.
+        """Return what the files hold.
 
         Raises :class:`.CertificateError` that names the file.
         """

@@ -52,7 +52,7 @@ class SecretSource:
         self._known: certificate_rotation.State | None = None
 
     async def load(self) -> certificate_store.Material:
-        """What the Secret holds, after it was made, repaired or rotated if need be.
+        """Return what the Secret holds, after it was made, repaired or rotated if need be.
 
         Replicas that write at the same time end with what one of them wrote.
 
@@ -81,7 +81,7 @@ class SecretSource:
     def _start(
         self, stored: certificate_rotation.State | None, now: dt.datetime
     ) -> certificate_rotation.State | None:
-        """What to go on from: for a Secret that was deleted or damaged it is what is served now."""
+        """Return what to go on from: for a Secret that was deleted or damaged it is what is served now."""
         candidates = [state for state in (stored, self._known) if state is not None]
         usable = (state for state in candidates if certificate_rotation.has_usable_authority(state, now))
         return next(usable, None)

@@ -41,19 +41,19 @@ class Facts(msgspec.Struct, frozen=True):
     """DNS names and IP addresses of a server."""
 
     def rotate_at(self) -> dt.datetime:
-        """When two thirds of its life are over."""
+        """Return when two thirds of its life are over."""
         return self.not_before + (self.not_after - self.not_before) * 2 / 3
 
 
 def make_authority(now: dt.datetime, life: dt.timedelta) -> KeyPair:
-    """A certificate authority that signs nothing but servers of its own level."""
+    """Make a certificate authority that signs nothing but servers of its own level."""
     # Two authorities are in use while they change places; equal names would make verifiers guess.
     name = making.name_of(f"{_AUTHORITY_NAME}-{now:%Y%m%d%H%M%S}")
     return _pair(making.make_authority(name, making.Life(now, now + life), path_length=0, signs_data=False))
 
 
 def make_server(authority: KeyPair, names: Collection[str], now: dt.datetime, life: dt.timedelta) -> KeyPair:
-    """A certificate for a server with these DNS names and IP addresses, not outliving its authority."""
+    """Make a certificate for these DNS names and IP addresses, not outliving its authority."""
     issuer = making.Signed(_certificate(authority.certificate), _issuer_key(authority))
     holder = making.Holder(making.name_of(_SERVER_NAME), [oid.ExtendedKeyUsageOID.SERVER_AUTH], sorted(names))
     end = min(now + life, issuer.certificate.not_valid_after_utc)
@@ -61,7 +61,7 @@ def make_server(authority: KeyPair, names: Collection[str], now: dt.datetime, li
 
 
 def facts(certificate: bytes) -> Facts:
-    """What the first certificate of a PEM text says.
+    """Return what the first certificate of a PEM text says.
 
     Raises :class:`CertificateError` if there is none.
     """
@@ -70,7 +70,7 @@ def facts(certificate: bytes) -> Facts:
 
 
 def belong_together(pair: KeyPair) -> bool:
-    """Whether the key is that of the certificate."""
+    """Say whether the key is that of the certificate."""
     try:
         key = serialization.load_pem_private_key(pair.key, password=None)
         return key.public_key() == _certificate(pair.certificate).public_key()
@@ -79,7 +79,7 @@ def belong_together(pair: KeyPair) -> bool:
 
 
 def is_signed_by(certificate: bytes, authority: bytes) -> bool:
-    """Whether the certificate was signed with the key of the authority's certificate."""
+    """Say whether the certificate was signed with the key of the authority's certificate."""
     try:
         _certificate(certificate).verify_directly_issued_by(_certificate(authority))
     except (ValueError, TypeError, exceptions.InvalidSignature, CertificateError):
@@ -88,7 +88,7 @@ def is_signed_by(certificate: bytes, authority: bytes) -> bool:
 
 
 def is_self_signed(certificate: bytes) -> bool:
-    """Whether the certificate is its own authority."""
+    """Say whether the certificate is its own authority."""
     return is_signed_by(certificate, certificate)
 
 

@@ -66,7 +66,7 @@ class EnvSources:
         tell: events.Listener,
         kinds: Collection[str] = KINDS,
     ) -> None:
-        """What is not of ``kinds`` is not asked for."""
+        """Read sources of ``kinds`` only."""
         self._kube = kube
         self._kinds = kinds
         self._tell = tell
@@ -82,7 +82,7 @@ class EnvSources:
     async def read(
         self, namespace: str, wanted: Iterable[model.SourceRef], budget: float
     ) -> dict[model.SourceRef, EnvSource]:
-        """The sources of a namespace; what has not come after ``budget`` seconds is unreadable.
+        """Return the sources of a namespace; what has not come after ``budget`` seconds is unreadable.
 
         So are kinds that are not read, all of them when there are too many, and those for whose keys there is
         no room.
@@ -118,14 +118,14 @@ class EnvSources:
                 self._tell(events.Dropped("sources"))
 
     async def service_variables(self, namespace: str) -> frozenset[str]:
-        """Names of the variables that the Services of a namespace make.
+        """Return the names of the variables that the Services of a namespace make.
 
         Raises :class:`.KubernetesError` when they cannot be read.
         """
         return await self._services.get(namespace)
 
     async def master_variables(self) -> frozenset[str]:
-        """The same of the API server's Service; raises as :meth:`service_variables` does."""
+        """Return the same of the API server's Service; raises as :meth:`service_variables` does."""
         return await self._services.get(f"{_MASTER_NAMESPACE}/{_MASTER}")
 
     async def _load(self, key: _Key) -> EnvSource:

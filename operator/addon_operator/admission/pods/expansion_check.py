@@ -45,7 +45,7 @@ class ExpansionCheck:
         self._sources = sources
 
     async def check(self, namespace: str, pod: json_types.KubernetesObject) -> list[Unresolved]:
-        """What there is to report about a pod, one entry for each container concerned.
+        """Return what there is to report about a pod, one entry for each container concerned.
 
         A container is skipped if an ``envFrom`` cannot be read: nobody knows which variables it defines.
         Of a single key of what cannot be read the name is known, and that is all that a reference needs.
@@ -114,7 +114,7 @@ def _unresolved(
 
 
 def has_references(container: Mapping[str, Any]) -> bool:
-    """Whether a container has anything that may be a reference."""
+    """Say whether a container has anything that may be a reference."""
     texts = [*(container.get("command") or ()), *(container.get("args") or ())]
     texts += [entry.get("value") or "" for entry in container.get("env") or ()]
     return any(_OPENER in text for text in texts)

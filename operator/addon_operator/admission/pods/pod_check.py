@@ -55,7 +55,7 @@ class PodFindings:
     """Finds what there is to report about a pod."""
 
     def __init__(self, merger: pod_handler.Merger, expansions: expansion_check.ExpansionCheck | None) -> None:
-        """Without ``expansions`` references are not checked."""
+        """Check references only if there are ``expansions``."""
         self._merger = merger
         self._expansions = expansions
 
@@ -93,7 +93,7 @@ class PodCheck:
         account: site_load.Account,
         sleep: waiting.Sleep = asyncio.sleep,
     ) -> None:
-        """Pods that wait are held on the account."""
+        """Hold waiting pods on the account."""
         self._findings = findings
         self._kube = kube
         self._recorder = recorder

@@ -26,7 +26,7 @@ class Merger:
     async def merge(
         self, namespace: str, pod: json_types.KubernetesObject
     ) -> merge.Injection | merge.Conflicted:
-        """What the presets of the namespace add to the pod, or why they cannot.
+        """Return what the presets of the namespace add to the pod, or why they cannot.
 
         Raises :class:`.MergeCostError` when they are too many or too large.
         """
@@ -55,7 +55,7 @@ class PodHandler:
         self._clock = time
 
     async def __call__(self, review: reviews.Review) -> reviews.ReviewVerdict:
-        """The patch that the presets make."""
+        """Answer with the patch that the presets make."""
         pod = review.object
         if review.operation != "CREATE" or review.sub_resource or pod is None:
             return reviews.ReviewVerdict()

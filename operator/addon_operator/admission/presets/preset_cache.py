@@ -32,7 +32,7 @@ class PresetCache:
     def __init__(
         self, tell: events.Listener, allowed_volumes: Collection[str] = volume_types.SOURCE_NAMES
     ) -> None:
-        """Presets with volumes of other types than those allowed are invalid."""
+        """Treat presets with volumes of other types than those allowed as invalid."""
         self._tell = tell
         self._allowed_volumes = allowed_volumes
         self._index = selection.PresetIndex()
@@ -51,7 +51,7 @@ class PresetCache:
         await self._filled.wait()
 
     def match(self, namespace: str, labels: Mapping[str, str]) -> tuple[model.Preset, ...]:
-        """The valid presets that apply to a pod with these labels, in their order."""
+        """Return the valid presets that apply to a pod with these labels, in their order."""
         return self._index.match(namespace, labels)
 
     def watched(self, type_: Literal["ADDED", "MODIFIED", "DELETED"] | None, stored: events.Stored) -> None:
@@ -95,7 +95,7 @@ class PresetCache:
         self._deleted.clear()
 
     def holds(self, uid: str) -> bool:
-        """Whether the preset of that uid is known and not being deleted, valid or not."""
+        """Say whether the preset of that uid is known and not being deleted, valid or not."""
         return uid in self._uids
 
     def _put(self, key: _Key, version: int, stored: events.Stored) -> None:

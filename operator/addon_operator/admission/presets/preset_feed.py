@@ -49,7 +49,7 @@ class PresetFeed:
         return "the PodPresets have not been listed yet" + (self._refusal and f": {self._refusal}")
 
     def interrupted(self, seconds: float) -> None:
-        """The watch is interrupted for this long: what it misses meanwhile is listed."""
+        """Take note that the watch is interrupted for this long: what it misses is listed."""
         self._poked.set()
         asyncio.get_running_loop().call_later(seconds + _AFTER_RESTART_SECONDS, self._poked.set)
 

@@ -81,7 +81,7 @@ class PresetNotices:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def __call__(self, review: reviews.Review) -> reviews.ReviewVerdict:
-        """A handler of reviews of presets, which are never refused here."""
+        """Accept every review of a preset, and note what changes."""
         if not review.dry_run and review.operation in ("CREATE", "DELETE"):
             creates = review.operation == "CREATE"
             stored = review.object if creates else review.old_object
@@ -91,7 +91,7 @@ class PresetNotices:
         return reviews.ReviewVerdict()
 
     async def match(self, namespace: str, labels: Mapping[str, str]) -> tuple[model.Preset, ...]:
-        """The presets that apply to a pod with these labels, which is being created now."""
+        """Return the presets that apply to a pod with these labels, which is being created now."""
         if namespace in self._pending:
             self._settle(namespace)
         if namespace in self._pending:

@@ -177,7 +177,7 @@ class PresetStatuses:
 
 
 def _says(stored: admission_events.Stored, reasons: Sequence[str]) -> bool:
-    """Whether the stored status says so already, about this generation."""
+    """Say whether the stored status says so already, about this generation."""
     text = "; ".join(reasons)
     return any(
         each.get("type") == _VALID
@@ -193,7 +193,7 @@ def _message(text: str) -> str:
 
 
 def _since(stored: admission_events.Stored, text: str) -> str | None:
-    """When the condition took its status, if that is not now."""
+    """Return when the condition took its status, if that is not now."""
     wanted = "False" if text else "True"
     same = (each for each in _conditions(stored) if each.get("type") == _VALID and each["status"] == wanted)
     return next((each.get("lastTransitionTime") for each in same), None)

@@ -90,7 +90,7 @@ class Registrar:
             await waiting.wait_within(self._poked, await self._try())
 
     async def _try(self) -> float:
-        """Seconds until the next look."""
+        """Return the seconds until the next look."""
         try:
             await self.ensure()
         except kernel_errors.AddonOperatorError as error:
@@ -114,7 +114,7 @@ class _Repairs:
     last: float = float("-inf")
 
     def allowed_at(self) -> float:
-        """Monotonic time of the next repair."""
+        """Return the monotonic time of the next repair."""
         late = self.streak - _REPAIRS_AT_ONCE
         return self.last + (_REPAIR.after(late) if late > 0 else 0.0)
 
@@ -150,7 +150,7 @@ class _Keeper:
         self._respected: tuple[str, float] | None = None
 
     def pause(self) -> float:
-        """Seconds until the configuration has to be looked at again."""
+        """Return the seconds until the configuration has to be looked at again."""
         waits = self._repairs.allowed_at() - self._clock.monotonic()
         return min(_CHECK_SECONDS, waits) if waits > 0 else _CHECK_SECONDS
 

@@ -97,12 +97,12 @@ class ServiceAddress(msgspec.Struct, frozen=True):
     """Port of the Service."""
 
     def client_config(self, path: str) -> dict[str, Any]:
-        """Where the API server calls this path."""
+        """Say where the API server calls this path."""
         service = {"namespace": self.namespace, "name": self.name, "port": self.port, "path": path}
         return {"service": service}
 
     def server_names(self) -> frozenset[str]:
-        """Names that the certificate needs; the API server uses ``name.namespace.svc``."""
+        """Return the names that the certificate needs; the API server uses ``name.namespace.svc``."""
         short = f"{self.name}.{self.namespace}"
         return frozenset({self.name, short, f"{short}.svc", f"{short}.svc.cluster.local"})
 
@@ -114,11 +114,11 @@ class UrlAddress(msgspec.Struct, frozen=True):
     """``https://host[:port][/prefix]``; see :func:`url_address`."""
 
     def client_config(self, path: str) -> dict[str, Any]:
-        """Where the API server calls this path."""
+        """Say where the API server calls this path."""
         return {"url": f"{self.base.rstrip('/')}{path}"}
 
     def server_names(self) -> frozenset[str]:
-        """Names that the certificate needs."""
+        """Return the names that the certificate needs."""
         return frozenset({urllib.parse.urlsplit(self.base).hostname or ""})
 
 
@@ -126,7 +126,7 @@ ClientAddress = ServiceAddress | UrlAddress
 
 
 def url_address(url: str) -> UrlAddress:
-    """The address for a base URL that a user gave.
+    """Return the address for a base URL that a user gave.
 
     Raises :class:`AddressError` for what the API server would refuse.
     """
@@ -157,7 +157,7 @@ def _is_host(host: str) -> bool:
 def webhooks_of(
     configuration: WebhookConfiguration, address: ClientAddress, bundle: bytes | None
 ) -> list[dict[str, Any]]:
-    """The ``webhooks`` of the object; without ``caBundle`` if ``bundle`` is ``None``."""
+    """Return the ``webhooks`` of the object; without ``caBundle`` if ``bundle`` is ``None``."""
     return [_webhook(configuration.kind, webhook, address, bundle) for webhook in configuration.webhooks]
 
 
@@ -195,24 +195,24 @@ def _webhook(
 
 
 def owner(namespace: Mapping[str, Any]) -> dict[str, Any]:
-    """The reference by which an object of the whole cluster is removed together with that namespace."""
+    """Return the reference by which an object without namespace goes together with that namespace."""
     metadata = namespace["metadata"]
     return {"apiVersion": "v1", "kind": "Namespace", "name": metadata["name"], "uid": metadata["uid"]}
 
 
 def is_owned(live: Mapping[str, Any], wanted: Mapping[str, Any] | None) -> bool:
-    """Whether an object has that owner, if there is one to have."""
+    """Say whether an object has that owner, if there is one to have."""
     return wanted is None or wanted in (live["metadata"].get("ownerReferences") or [])
 
 
 def with_owner(owners: Sequence[Mapping[str, Any]], wanted: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Owner references with that one; one of the same namespace before it was deleted and made anew goes."""
+    """Return owner references with that one; one of the same namespace, since deleted and made anew, goes."""
     key = (wanted["kind"], wanted["name"])
     return [*(one for one in owners if (one.get("kind"), one.get("name")) != key), wanted]
 
 
 def digest(configuration: WebhookConfiguration, address: ClientAddress) -> str:
-    """Identifies what is wanted, whatever the certificates."""
+    """Return a digest of what is wanted, whatever the certificates."""
     text = orjson.dumps(webhooks_of(configuration, address, None), option=orjson.OPT_SORT_KEYS)
     return hashlib.sha256(text).hexdigest()[:16]
 
@@ -226,7 +226,7 @@ def with_bundles_of(wanted: Sequence[dict[str, Any]], live: Sequence[Mapping[str
 
 
 def is_as_wanted(wanted: Sequence[Mapping[str, Any]], live: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether the stored webhooks are those; fields that a newer API has added do not count."""
+    """Say whether the stored webhooks are those; fields that a newer API has added do not count."""
     if len(wanted) != len(live):
         return False
     return all(

@@ -154,7 +154,7 @@ class HttpLog(logging.LoggerAdapter[logging.Logger]):
     """The log of the HTTP library, without a traceback for every client that does not speak HTTP."""
 
     def exception(self, msg: object, *args: object, exc_info: Any = True, **kwargs: Any) -> None:  # noqa: ANN401 - the signature of the standard library
-        """As the library does, but only at level debug for what clients do wrong."""
+        """Log as the library does, but only at level debug for what clients do wrong."""
         level = logging.DEBUG if isinstance(exc_info, http_exceptions.HttpProcessingError) else logging.ERROR
         self.log(level, msg, *args, exc_info=exc_info, **kwargs)
 
@@ -172,7 +172,7 @@ class Connections:
         tls: Callable[[], ssl.SSLContext] | None = None,
         now: Callable[[], float] | None = None,
     ) -> None:
-        """``closed`` is called for each connection that was closed for a bound, with details if any.
+        """Call ``closed`` for each connection that was closed for a bound, with details if any.
 
         ``tls`` gives the context for the next handshake. ``now`` is a clock in seconds.
         """
@@ -225,7 +225,7 @@ class Connections:
         await self._runner.cleanup()
 
     def forget(self, member: _Member) -> None:
-        """The connection is closed."""
+        """Forget a connection that is closed."""
         self.members.pop(id(member), None)
 
     def sweep(self) -> None:
@@ -342,7 +342,7 @@ async def bind(address: str, port: int, backlog: int) -> list[socket.socket]:
 
 
 def context_of(request: web.Request) -> ssl.SSLContext | None:
-    """With which context the handshake of a request's connection was made."""
+    """Return the context with which the handshake of a request's connection was made."""
     protocol = request.protocol
     return protocol.context if isinstance(protocol, _SiteConnection) else None
 

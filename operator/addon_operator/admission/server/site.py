@@ -103,7 +103,7 @@ class AdmissionSite:
         account: site_load.Account,
         ready: Callable[[], bool] = lambda: True,
     ) -> None:
-        """Until ``ready`` says yes, reviews are answered 503: for the API server a call that failed.
+        """Answer reviews with 503 until ``ready`` says yes: for the API server a call that failed.
 
         What is in work is held on the ``account``.
         """
@@ -224,7 +224,7 @@ class AdmissionSite:
 
 
 async def _body(request: web.Request, most: int, held: site_load.Held) -> bytes:
-    """The body, whose memory is held bit by bit as it arrives."""
+    """Read the body, whose memory is held bit by bit as it arrives."""
     if (request.content_length or 0) > most:
         raise _too_large(most)
     parts, size, estimate = [], 0, site_load.Estimate()
@@ -250,7 +250,7 @@ def _too_large(most: int) -> _RefusedError:
 
 
 def _budget(route: Route, request: web.Request) -> float:
-    """Seconds for the handler; the API server says in the query how long it waits: ``?timeout=5s``."""
+    """Return seconds for the handler; the API server says in the query how long it waits: ``?timeout=5s``."""
     try:
         waits = clock.parse_duration(request.query.get("timeout", ""))
     except errors.AddonOperatorError:

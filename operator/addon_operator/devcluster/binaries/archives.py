@@ -147,7 +147,7 @@ def _open(url: str, timeout: float) -> http.client.HTTPResponse:
 
 
 def _within(seconds: float, ask: Callable[[], _Result | None]) -> _Result | None:
-    """The answer, or ``None`` after that time: looking up a name can take longer than any socket timeout."""
+    """Return the answer, or ``None`` after that time: resolving a name may outlast a socket timeout."""
     answers: list[_Result | None] = []
     thread = threading.Thread(target=lambda: answers.append(ask()), daemon=True)
     thread.start()

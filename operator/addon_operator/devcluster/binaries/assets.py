@@ -39,7 +39,7 @@ class EnvtestAssets:
         self._is_usable = functools.cache(self._look_at)
 
     def find(self, names: Sequence[str], minor: str) -> dict[str, pathlib.Path]:
-        """Which of these binaries are there; those of Kubernetes only in the wanted minor version."""
+        """Say which of these binaries are there; those of Kubernetes only in the wanted minor version."""
         if self._directory is None or not self._is_directory(self._directory):
             return {}
         paths = [self._directory / name for name in names if name in _PROVIDED]

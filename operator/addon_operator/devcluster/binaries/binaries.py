@@ -133,7 +133,7 @@ def workshop(
 
 
 def cache_key(component: components.Component, pin: components.Pin) -> str:
-    """Changes whenever other binaries would come out: with the pins, the processor, or how they are built."""
+    """Return a key that changes whenever other binaries would come out: pins, processor, way to build."""
     recipe = (
         pin.digest,
         components.architecture(),
@@ -145,7 +145,7 @@ def cache_key(component: components.Component, pin: components.Pin) -> str:
 
 @contextlib.contextmanager
 def _staging(directory: pathlib.Path) -> Iterator[pathlib.Path]:
-    """A directory beside ``directory`` to make files in; what a killed process left in one is removed."""
+    """Give a directory beside ``directory`` to make files in; remove what a killed process left in one."""
     prefix = f".{directory.name}."
     for left in directory.parent.glob(f"{prefix}*"):
         shutil.rmtree(left, ignore_errors=True)

@@ -240,13 +240,13 @@ def is_package(line: str) -> bool:
 
 
 def linker_flags(component: components.Component, pin: components.Pin) -> str:
-    """Flags of the linker: no debug information, and the component's version."""
+    """Return flags of the linker: no debug information, and the component's version."""
     stamps = component.stamps(pin)
     return " ".join(["-s", "-w", *(f"-X {name}={value}" for name, value in sorted(stamps.items()))])
 
 
 def go_environment(environ: Mapping[str, str], caches: pathlib.Path) -> dict[str, str]:
-    """The user's environment with Go's caches in a place of their own and nothing that changes the outcome.
+    """Return the user's environment with caches for Go alone and nothing that changes the outcome.
 
     ``GOPROXY``, ``GOFLAGS`` and the like are the user's; sources are writable, so that they can be removed.
     """

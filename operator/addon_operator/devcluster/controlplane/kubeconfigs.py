@@ -71,7 +71,7 @@ def check_export(path: pathlib.Path, cluster: layout.ClusterName) -> None:
 
 
 def may_replace(path: pathlib.Path, cluster: layout.ClusterName) -> bool:
-    """Whether ``path`` is missing, empty, or an earlier kubeconfig of that cluster and of nothing else."""
+    """Say whether ``path`` is missing, empty, or an earlier kubeconfig of that cluster alone."""
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:

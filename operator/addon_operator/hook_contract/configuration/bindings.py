@@ -51,7 +51,7 @@ class LabelRequirement:
     values: tuple[str, ...] = ()
 
     def to_query(self) -> str:
-        """The requirement as the API server's ``labelSelector`` parameter writes it."""
+        """Return the requirement as the API server's ``labelSelector`` parameter writes it."""
         match self.operator:
             case LabelOperator.EXISTS:
                 return self.key
@@ -70,7 +70,7 @@ class LabelSelector:
     match_expressions: tuple[LabelRequirement, ...] = ()
 
     def to_query(self) -> str:
-        """The API server's ``labelSelector`` parameter."""
+        """Return the API server's ``labelSelector`` parameter."""
         labels = [f"{key}={value}" for key, value in self.match_labels]
         return ",".join(labels + [requirement.to_query() for requirement in self.match_expressions])
 
@@ -85,7 +85,7 @@ class FieldRequirement:
     """Whether the field has to have the value, or must not have it."""
 
     def to_query(self) -> str:
-        """The requirement as the API server's ``fieldSelector`` parameter writes it."""
+        """Return the requirement as the API server's ``fieldSelector`` parameter writes it."""
         escaped = self.value.replace("\\", "\\\\").replace(",", "\\,").replace("=", "\\=")
         return f"{self.field}{'=' if self.is_equal else '!='}{escaped}"
 

@@ -47,7 +47,7 @@ class Crontab:
     """What croniter reads; empty for ``@every``."""
 
     def next_after(self, moment: dt.datetime) -> dt.datetime:
-        """The first tick after ``moment`` (which knows its zone), in UTC.
+        """Return the first tick after ``moment`` (which knows its zone), in UTC.
 
         For ``@every`` that is one period later: the caller gives the tick before, or the time of its start.
         """
@@ -80,7 +80,7 @@ def every(seconds: float) -> Crontab:
 
 
 def check_timezone(name: str) -> str:
-    """The name itself, if a time zone has it.
+    """Return the name itself; raise if no time zone has it.
 
     Raises :class:`CrontabError` otherwise.
     """
@@ -92,7 +92,7 @@ def check_timezone(name: str) -> str:
 
 
 def zone_in(text: str) -> str:
-    """The time zone that a crontab itself names, empty if it names none."""
+    """Return the time zone that a crontab itself names, empty if it names none."""
     return _split_zone(text)[0]
 
 

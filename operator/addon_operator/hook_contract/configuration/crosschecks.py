@@ -16,7 +16,7 @@ _Item: TypeAlias = tuple[str, JsonObject]
 
 
 def violations_of(document: JsonObject) -> Iterator[str]:
-    """Each violation as ``place: mistake; remedy``."""
+    """Yield each violation as ``place: mistake; remedy``."""
     items = [*_items(document, "schedule"), *_items(document, "kubernetes")]
     names = collections.Counter(_name(item) for _, item in _items(document, "kubernetes"))
     for where, item in items:
@@ -29,7 +29,7 @@ def violations_of(document: JsonObject) -> Iterator[str]:
 
 
 def warnings_of(document: JsonObject) -> Iterator[str]:
-    """What is allowed and yet hardly meant."""
+    """Yield what is allowed and yet hardly meant."""
     for key in config_schemas.UNSUPPORTED:
         if key in document:
             yield f"{key}: addon-operator does not serve such bindings; it is ignored"

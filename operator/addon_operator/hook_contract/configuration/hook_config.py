@@ -91,7 +91,7 @@ class HookConfig:
     """What is allowed and yet hardly meant, one sentence each."""
 
     def order(self, binding: LifecycleBinding) -> int | None:
-        """The ORDER of a lifecycle binding, ``None`` if the hook does not have it."""
+        """Return the ORDER of a lifecycle binding, ``None`` if the hook does not have it."""
         return self.orders.get(binding)
 
 
@@ -173,7 +173,7 @@ def _group_snapshots(items: Iterable[_Raw]) -> Mapping[str, Sequence[str]]:
 
 
 def _common(item: _Raw, default_name: str, groups: Mapping[str, Sequence[str]]) -> dict[str, Any]:
-    """What schedule and kubernetes bindings have in common."""
+    """Return what schedule and kubernetes bindings have in common."""
     listed = [*item.get("includeSnapshotsFrom", ()), *groups.get(item.get("group", ""), ())]
     return {
         "name": item.get("name") or default_name,
@@ -281,7 +281,7 @@ class BindingRow:
 
 
 def rows(read: HookConfig) -> Iterator[BindingRow]:
-    """All bindings, a row each: lifecycle steps first."""
+    """Yield all bindings, a row each: lifecycle steps first."""
     for step in LifecycleBinding:
         if (order := read.order(step)) is not None:
             yield BindingRow(step.value, order=order)
@@ -298,7 +298,7 @@ def rows(read: HookConfig) -> Iterator[BindingRow]:
 
 
 def row_document(found: BindingRow) -> JsonObject:
-    """The binding for other programs, without what it does not have."""
+    """Return the binding for other programs, without what it does not have."""
     members: JsonObject = {
         "binding": found.binding,
         "name": found.name,

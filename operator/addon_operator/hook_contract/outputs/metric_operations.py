@@ -126,7 +126,7 @@ def _operation(index: int, document: JsonValue, where: str) -> Operation:
 
 
 def _action_and_value(document: JsonObject) -> tuple[MetricAction, JsonValue]:
-    """The action and its value, written out or as a shortcut."""
+    """Return the action and its value, written out or as a shortcut."""
     for shortcut in _SHORTCUTS:
         if shortcut in document:
             return shortcut, document[shortcut]
@@ -134,7 +134,7 @@ def _action_and_value(document: JsonObject) -> tuple[MetricAction, JsonValue]:
 
 
 def _contradictions(document: JsonObject) -> Iterator[str]:
-    """What the shape of the document cannot say."""
+    """Yield what the shape of the document cannot say."""
     if document.get("action") == "expire":
         if not document.get("group"):
             yield "group: 'expire' needs a group; series without a group live until the operator restarts"

@@ -147,7 +147,7 @@ def parse(text: str, source: str, load: LoadDocuments = document_stream.load_str
 
 
 def for_failed_hook(operations: tuple[Operation, ...]) -> tuple[Operation, ...]:
-    """The operations that are carried out even though their hook failed.
+    """Return the operations that are carried out even though their hook failed.
 
     Those are patches of the subresource ``status`` with ``ignoreHookError``: a hook can tell of its failure.
     """
@@ -201,7 +201,7 @@ def _name(document: JsonObject, where: str) -> str:
 
 
 def _decoded(document: JsonObject, where: str) -> JsonObject:
-    """The document with what may be given as a text, ``object`` or a patch, taken out of it."""
+    """Return the document with what may be given as a text, ``object`` or a patch, taken out of it."""
     decoded = dict(document)
     for key in ("object", "mergePatch", "jsonPatch"):
         text = document.get(key)

@@ -23,7 +23,7 @@ class CredentialSource(Protocol):
     """
 
     async def load(self) -> credentials.Credentials:
-        """Credentials as they are now; raises :class:`.AccessError`."""
+        """Load credentials as they are now; raises :class:`.AccessError`."""
         ...
 
 
@@ -53,7 +53,7 @@ def load_access(
     environ: Mapping[str, str],
     service_account: pathlib.Path = SERVICE_ACCOUNT,
 ) -> ClusterAccess:
-    """The way to the cluster, checked without asking the server.
+    """Return the way to the cluster, checked without asking the server.
 
     Looked up in this order: ``config``, ``$KUBECONFIG``, the pod's service account (not if a context is asked
     for), ``~/.kube/config``, and ``server`` alone without credentials.

@@ -54,7 +54,7 @@ class AnonymousSource:
     environ: Mapping[str, str]
 
     async def load(self) -> Credentials:
-        """The server's URL and proxy."""
+        """Return the server's URL and proxy."""
         return Credentials(server=self.server, proxy=proxies.proxy_for(self.server, self.environ))
 
 
@@ -75,7 +75,7 @@ class ServiceAccountSource:
         return self.server_override or f"https://{bracketed}:{port}"
 
     async def load(self) -> Credentials:
-        """The token as it is now."""
+        """Return the token as it is now."""
         token = self._token()
         ca_file = self.directory / "ca.crt"
         if not ca_file.is_file():
@@ -111,7 +111,7 @@ class CredentialFiles:
         self._workspace: workspaces.Workspace | None = None
 
     def holding(self, content: bytes) -> pathlib.Path:
-        """A file with that content; the same one for the same content."""
+        """Return a file with that content; the same one for the same content."""
         if self._workspace is None:
             parent = pathlib.Path(tempfile.gettempdir())
             workspaces.remove_dead(parent, _PREFIX)
@@ -135,7 +135,7 @@ class KubeconfigSource:
     files: CredentialFiles = dataclasses.field(default_factory=CredentialFiles, compare=False)
 
     async def load(self) -> Credentials:
-        """Credentials by the kubeconfig as it is now; runs its exec plugin if it has one."""
+        """Load credentials by the kubeconfig as it is now; runs its exec plugin if it has one."""
         try:
             return await self._load()
         except api_errors.AccessError:
@@ -229,7 +229,7 @@ class KubeconfigSource:
 
 
 def _user_of(config: Mapping[str, Any], context: str) -> dict[str, Any]:
-    """The user's entry in the merged kubeconfig, which may be changed: it is read again each time."""
+    """Return the user's entry in the merged kubeconfig, which may be changed: it is read again each time."""
     by_name = {entry.value["name"]: entry.value for entry in reversed(config["users"])}
     contexts = {entry.value["name"]: entry.value["context"] for entry in reversed(config["contexts"])}
     user: dict[str, Any] = by_name.get(contexts[context].get("user"), {}).get("user") or {}

@@ -75,7 +75,7 @@ class _Item:
 
 
 def choose(paths: Sequence[pathlib.Path], context: str | None) -> Chosen:
-    """The context of these kubeconfig files, checked; of two entries with one name the first counts.
+    """Return the context of these kubeconfig files, checked; of two entries with one name the first counts.
 
     Raises :class:`.AccessError` with one sentence for files that cannot be read, a
     context that is not there, and entries that cannot be used.

@@ -24,7 +24,7 @@ class OwnUser:
         self._name: str | None = None
 
     async def name(self) -> str | None:
-        """The name; ``None`` if neither the API server nor the token of a service account gives it now."""
+        """Return the name; ``None`` if neither the API server nor a service account's token gives it."""
         if self._name is None:
             self._name = await self._asked() or await self._by_token()
         return self._name
@@ -48,7 +48,7 @@ class OwnUser:
 
 
 def _subject(token: str) -> str | None:
-    """The service account that a token was made for."""
+    """Return the service account that a token was made for."""
     parts = token.split(".")
     if len(parts) != 3:
         return None

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 
 def proxy_for(server: str, environ: Mapping[str, str]) -> str | None:
-    """URL of the proxy for requests to ``server``, or ``None`` to connect directly."""
+    """Return the URL of the proxy for requests to ``server``, or ``None`` to connect directly."""
     url = urllib.parse.urlsplit(server)
     host = url.hostname or ""
     proxy = _variable(environ, f"{url.scheme}_proxy")

@@ -71,7 +71,7 @@ class ApiError(KubernetesError):
         return self.sentence(self._discreet)
 
     def sentence(self, message: str) -> str:
-        """The text of the error with what the API server says, or a part of it."""
+        """Return the text of the error with what the API server says, or a part of it."""
         label = f"{self.status} {self.reason}".strip()
         return f"the API server did not {self.target.verb} {self.target} ({label}): {message}"
 
@@ -80,7 +80,7 @@ class Unauthorized(ApiError):
     """401: the credentials are not accepted, not even after they were read again."""
 
     def sentence(self, message: str) -> str:
-        """The text of the error."""
+        """Return the text of the error."""
         return (
             f"the API server does not accept the operator's credentials ({message}): "
             "check the token, certificate or exec plugin of the kubeconfig, or the service account"
@@ -91,7 +91,7 @@ class Forbidden(ApiError):
     """403: a right is missing, or a policy of the cluster refuses the object."""
 
     def sentence(self, message: str) -> str:
-        """The text of the error; for a missing right it names the rule to add."""
+        """Return the text of the error; for a missing right it names the rule to add."""
         denied = _RBAC_MESSAGE.search(self.message)
         if denied is None:
             return f"the API server refuses to {self.target.verb} {self.target}: {message}"
@@ -141,7 +141,7 @@ _BY_STATUS: Final[dict[int, type[ApiError]]] = {
 
 
 def from_answer(target: paths.Target, status: int, body: bytes) -> ApiError:
-    """The error for an answer with a status of 400 or more."""
+    """Return the error for an answer with a status of 400 or more."""
     answer = _status_of(body)
     reason = answer.get("reason") or ""
     class_ = AlreadyExists if reason == "AlreadyExists" else _BY_STATUS.get(status, ApiError)
@@ -166,7 +166,7 @@ def _status_of(body: bytes) -> ApiStatus:
 
 
 def _cut(text: str) -> str:
-    """The head and the end of a long text: what was wrong with an object often stands behind it."""
+    """Return the head and the end of a long text: what was wrong with an object often stands behind it."""
     if len(text) <= _SHOWN_HEAD + _SHOWN_END:
         return text
     return f"{text[:_SHOWN_HEAD]} … {text[-_SHOWN_END:]}"

@@ -98,14 +98,14 @@ class KubeClient:
         await self._connection.close()
 
     async def current_credentials(self, *, renew: bool = False) -> credentials.Credentials:
-        """Credentials for another client of the same server, such as Kopf's; ``renew`` reads them again."""
+        """Return credentials for another client of this server, such as Kopf's; ``renew`` reads them anew."""
         current = await self._connection.current()
         return await self._connection.renew(current) if renew else current
 
     async def get(
         self, path: str, *, query: Mapping[str, str] | None = None, metadata_only: bool = False
     ) -> Object:
-        """The object, or whatever JSON object stands at the path."""
+        """Return the object, or whatever JSON object stands at the path."""
         headers = {"Accept": f"{_METADATA},{_JSON}"} if metadata_only else {}
         return await self.document(connection.Request("GET", path, query or {}, headers))
 
@@ -118,7 +118,7 @@ class KubeClient:
         metadata_only: bool = False,
         page_size: int = PAGE_SIZE,
     ) -> ObjectList:
-        """All objects of the collection, in pages; begun again once if the server forgets where it was."""
+        """List all objects of the collection, in pages; begins again once if the server lost its place."""
         selectors = {"labelSelector": label_selector, "fieldSelector": field_selector}
         query = {key: value for key, value in selectors.items() if value}
         headers = {"Accept": f"{_METADATA_LIST},{_JSON}"} if metadata_only else {}
@@ -154,7 +154,7 @@ class KubeClient:
     async def apply(
         self, path: str, body: Mapping[str, Any], *, field_manager: str = FIELD_MANAGER, force: bool = False
     ) -> Object:
-        """Server-side apply; raises ``Conflict`` over fields of other managers unless ``force`` is given."""
+        """Apply on the server's side; raises ``Conflict`` over fields of other managers without ``force``."""
         query = {"fieldManager": field_manager, "force": str(force).lower()}
         return await self.patch(path, body, PatchType.APPLY, query=query)
 
@@ -178,7 +178,7 @@ class KubeClient:
         return await self._write("DELETE", path, options, None)
 
     async def request(self, request: connection.Request, *, limited: bool = True) -> connection.Response:
-        """Any request, with the retries of this client; a status of 400 or more is raised as its error.
+        """Send any request, with the retries of this client; a status of 400 or more is raised as its error.
 
         ``limited=False`` keeps it out of the rate limit, as discovery is.
         """
@@ -199,7 +199,7 @@ class KubeClient:
             number += 1
 
     async def document(self, request: connection.Request, *, limited: bool = True) -> Object:
-        """The JSON object in the answer to any request; see :meth:`request`."""
+        """Return the JSON object in the answer to any request; see :meth:`request`."""
         response = await self.request(request, limited=limited)
         try:
             document = orjson.loads(response.body)
@@ -211,7 +211,7 @@ class KubeClient:
 
     @contextlib.asynccontextmanager
     async def stream(self, request: connection.Request) -> AsyncIterator[aiohttp.StreamReader]:
-        """The answer to a watch, while it comes in.
+        """Open the answer to a watch, to be read while it comes in.
 
         Nothing is retried; credentials that were refused are renewed for the next try. ``Unreachable`` is
         raised also when the stream breaks.
@@ -276,7 +276,7 @@ class KubeClient:
         return outcome
 
     def _fenced(self, request: connection.Request) -> connection.Request:
-        """A write ends before the right to write does: it could wait for a connection until then."""
+        """End a write before the right to write does: it could wait for a connection until then."""
         if request.method in retries.READS:
             return request
         try:

@@ -44,7 +44,7 @@ class ConfigMap:
         self._collection = paths.of("v1", "configmaps", namespace=namespace)
 
     async def read(self) -> Snapshot | None:
-        """What it holds, or ``None`` if it does not exist.
+        """Return what it holds, or ``None`` if it does not exist.
 
         Raises :class:`.Forbidden` with the right that is missing.
         """
@@ -99,7 +99,7 @@ def _difference(old: Mapping[str, str], new: Mapping[str, str]) -> dict[str, str
 
 
 def snapshot_of(body: Mapping[str, Any]) -> Snapshot:
-    """The part of a ConfigMap object that matters."""
+    """Return the part of a ConfigMap object that matters."""
     metadata = body.get("metadata") or {}
     return Snapshot(
         dict(body.get("data") or {}),

@@ -79,7 +79,7 @@ class Connection:
         self._session = self._retired = None
 
     async def current(self) -> credentials.Credentials:
-        """Credentials that have not expired, as far as is known."""
+        """Return credentials that have not expired, as far as is known."""
         current = self._credentials
         if current is None or (current.expires is not None and self._clock.time() >= current.expires):
             return await self.renew(current)
@@ -116,7 +116,7 @@ class Connection:
         self._retired, self._session = self._session, session
 
     async def send(self, request: Request, using: credentials.Credentials) -> Response:
-        """The whole answer, whatever its status.
+        """Send a request and return the whole answer, whatever its status.
 
         Raises :class:`.Unreachable` if none came.
         """
@@ -127,7 +127,7 @@ class Connection:
     async def open(
         self, request: Request, using: credentials.Credentials
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """The answer as a stream; failures while it is read become ``Unreachable`` too."""
+        """Open the answer as a stream; failures while it is read become ``Unreachable`` too."""
         if self._session is None:
             raise api_errors.Unreachable(f"the connection to {using.server} is closed")
         url = yarl.URL(using.server + request.path, encoded=True).update_query(request.query)
@@ -162,7 +162,7 @@ def _drop(answer: aiohttp.ClientResponse) -> None:
 
 
 async def open_session(using: credentials.Credentials) -> aiohttp.ClientSession:
-    """A session for the server of these credentials, without its ``Authorization`` header.
+    """Open a session for the server of these credentials, without its ``Authorization`` header.
 
     Raises :class:`.AccessError` for certificates that cannot be used.
     """
@@ -175,7 +175,7 @@ async def open_session(using: credentials.Credentials) -> aiohttp.ClientSession:
 
 
 async def connector_to(using: credentials.Credentials) -> aiohttp.TCPConnector:
-    """Connections to the server of these credentials, as many as are asked for.
+    """Make a connector to the server of these credentials, for as many connections as are asked for.
 
     Raises :class:`.AccessError` for certificates that cannot be used.
     """
@@ -211,7 +211,7 @@ class Transport:
 
 
 def transport_of(using: credentials.Credentials) -> Transport:
-    """What connections with these credentials stand on just now; reads small files."""
+    """Return what connections with these credentials stand on just now; reads small files."""
     paths = (using.ca_file, using.certificate_file, using.key_file)
     return Transport(
         dataclasses.replace(using, authorization=None, expires=None), tuple(_digest(path) for path in paths)
@@ -232,7 +232,7 @@ def _headers(request: Request, using: credentials.Credentials) -> dict[str, str]
 
 
 def sentence_of(error: Exception, server: str) -> str:
-    """Why no answer came from the API server."""
+    """Say why no answer came from the API server."""
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         return (
             f"the certificate of the API server {server} is not trusted "

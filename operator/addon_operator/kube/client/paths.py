@@ -20,7 +20,7 @@ def of(
     name: str | None = None,
     subresource: str | None = None,
 ) -> str:
-    """The path of a collection, an object or its subresource, such as ``/api/v1/namespaces/x/pods/y/log``."""
+    """Return the path of a collection, object or subresource, such as ``/api/v1/namespaces/x/pods/y/log``."""
     root = "/apis/" if "/" in api_version else "/api/"
     parts = [api_version]
     if namespace is not None:
@@ -72,7 +72,7 @@ class Target:
         return f"{root}{namespaced}/{self.resource}{named}{sub}"
 
     def __str__(self) -> str:
-        """For sentences: ``configmaps "values" in namespace "addons"``."""
+        """Name it for sentences: ``configmaps "values" in namespace "addons"``."""
         if not self.resource:
             return self.path
         full = f"{self.rbac_resource}.{self.group}" if self.group else self.rbac_resource
@@ -82,7 +82,7 @@ class Target:
 
 
 def target(method: str, path: str, *, watch: bool = False) -> Target:
-    """What a request with this method and path points at."""
+    """Return what a request with this method and path points at."""
     segments = [urllib.parse.unquote(segment) for segment in path.strip("/").split("/")]
     group, version, rest = _split_root(segments)
     if not rest:

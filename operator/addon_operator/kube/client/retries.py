@@ -19,7 +19,7 @@ _TRANSIENT: Final = frozenset({None, 500, 502, 503, 504})
 def delay(
     number: int, method: str, status: int | None, retry_after: float | None, jitter: float
 ) -> float | None:
-    """Seconds until the next try, or ``None`` to give up.
+    """Return the seconds until the next try, or ``None`` to give up.
 
     ``number`` is that of the try that failed, 1 for the first; ``status`` is ``None`` if no answer came,
     ``retry_after`` what the server asked for in seconds; ``jitter`` is from 0 to 1.
@@ -33,7 +33,7 @@ def delay(
 
 
 def parse_retry_after(header: str | None) -> float | None:
-    """Seconds of a ``Retry-After`` header; the API server writes whole seconds, never dates."""
+    """Return the seconds of a ``Retry-After`` header; the API server writes whole seconds, never dates."""
     if header is None or not header.isascii() or not header.isdigit():
         return None
     return float(header[:9])

@@ -20,7 +20,7 @@ _ERROR: Final = 400
 async def open_session(
     using: credentials.Credentials, health: watch_health.WatchHealth
 ) -> aiohttp.ClientSession:
-    """A session with these credentials, whose watches are reported to ``health``; who gets it closes it.
+    """Open a session with these credentials whose watches are reported to ``health``; the caller closes it.
 
     It closes itself when the server's certificate is not trusted and the files with the authorities have
     changed since: its client has to log in again then.

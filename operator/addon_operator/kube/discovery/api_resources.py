@@ -22,11 +22,11 @@ class Resource:
     short_names: tuple[str, ...] = ()
 
     def path(self, *, namespace: str | None = None, name: str | None = None) -> str:
-        """Path of all its objects, of those in a namespace, or of one."""
+        """Return the path of all its objects, of those in a namespace, or of one."""
         return paths.of(self.api_version, self.plural, namespace=namespace, name=name)
 
     def is_called(self, name: str) -> bool:
-        """Whether ``name`` means this kind: as kind, plural, singular or short name, in any case."""
+        """Say whether ``name`` means this kind: as kind, plural, singular or short name, in any case."""
         return name.lower() in {self.kind.lower(), self.plural, self.singular, *self.short_names}
 
 
@@ -49,7 +49,7 @@ class GroupVersion:
 
 
 def from_aggregated(document: Mapping[str, Any]) -> tuple[list[GroupVersion], list[str]]:
-    """All versions in an ``APIGroupDiscoveryList``, and the names of those that are stale."""
+    """Return all versions in an ``APIGroupDiscoveryList``, and the names of those that are stale."""
     groups: list[GroupVersion] = []
     stale: list[str] = []
     for item in document.get("items") or []:
@@ -89,7 +89,7 @@ def _response_kind(entry: Mapping[str, Any]) -> str:
 
 
 def find(groups: Iterable[GroupVersion], kind: str, api_version: str | None = None) -> Resource | None:
-    """The resource of that kind: exactly so in ``api_version``, else by any of its names.
+    """Return the resource of that kind: exactly so in ``api_version``, else by any of its names.
 
     Without ``api_version`` the first group that has it counts, in the server's order: core first.
     """
@@ -100,5 +100,5 @@ def find(groups: Iterable[GroupVersion], kind: str, api_version: str | None = No
 
 
 def versions_of(groups: Iterable[GroupVersion], kind: str) -> tuple[str, ...]:
-    """``group/version`` of all that serve the kind, under exactly this name, in the server's order."""
+    """Return ``group/version`` of all that serve the kind, under exactly this name, in the server's order."""
     return tuple(group.name for group in groups if any(resource.kind == kind for resource in group.resources))

@@ -51,7 +51,7 @@ class Discovered:
 
 
 async def server_version(kube: client.KubeClient) -> str:
-    """Version of the API server, such as ``v1.36.3``."""
+    """Return the version of the API server, such as ``v1.36.3``."""
     document = await _get(kube, "/version")
     version = document.get("gitVersion")
     if not isinstance(version, str) or not version:
@@ -96,7 +96,7 @@ class Catalog:
         self._known = None
 
     async def find(self, kind: str, api_version: str | None = None) -> api_resources.Resource:
-        """The resource of that kind; ``kind`` may also be a plural, singular or short name.
+        """Return the resource of that kind; ``kind`` may also be a plural, singular or short name.
 
         Raises :class:`NoSuchKind` if the server has none. It is asked at most every few seconds for one.
         """

@@ -16,7 +16,7 @@ class ObjectProbe:
         self._kube = kube
 
     async def exists(self, resource: api_resources.Resource, namespace: str, name: str) -> bool | None:
-        """Whether the object is there; ``None`` without the right to ask.
+        """Say whether the object is there; ``None`` without the right to ask.
 
         ``namespace`` is empty for an object of the cluster. Raises what the client raises otherwise.
         """
@@ -29,7 +29,7 @@ class ObjectProbe:
         return True
 
     async def may_follow_everywhere(self, resource: api_resources.Resource) -> bool:
-        """Whether the operator has the rights to list and to watch the objects of all namespaces.
+        """Say whether the operator has the rights to list and to watch the objects of all namespaces.
 
         A role may well have only one of the two. Raises what the client raises when there is no answer.
         """

@@ -32,19 +32,19 @@ class CacheListener(Protocol):
     """Who is called about a cache: a subscription, which lies above this module and shares the cache."""
 
     def cache_synced(self, cache: "InformerCache") -> None:
-        """The first complete list is in the cache."""
+        """Note that the first complete list is in the cache."""
         ...
 
     def cache_changed(self, cache: "InformerCache", changes: Sequence[Change]) -> None:
-        """Objects have changed; never called before ``cache_synced``."""
+        """Note changes of objects; never called before ``cache_synced``."""
         ...
 
     def cache_troubled(self) -> None:
-        """:attr:`InformerCache.reason` has changed."""
+        """Note that :attr:`InformerCache.reason` has changed."""
         ...
 
     def kind_gone(self, cache: "InformerCache") -> None:
-        """The API server has not had the kind for a while: look it up again."""
+        """Look the kind up again: the API server has not had it for a while."""
         ...
 
 
@@ -88,20 +88,20 @@ class InformerCache:
         return self._size
 
     def keys(self) -> list[ObjectKey]:
-        """Objects, sorted."""
+        """Return the objects, sorted."""
         return [ObjectKey(*key) for key in self._order]
 
     def rows(self) -> Iterator[tuple[Key, bytes]]:
-        """Keys and kept entries, sorted by key."""
+        """Return the keys and kept entries, sorted by key."""
         kept = self._kept
         return ((key, kept[key][0]) for key in self._order)
 
     def additions(self) -> list[Change]:
-        """All objects as Added, for a listener that knows none of them."""
+        """Return all objects as Added, for a listener that knows none of them."""
         return [_change(ChangeType.ADDED, key, self._kept[key]) for key in self._order]
 
     def deletions(self) -> list[Change]:
-        """All objects as Deleted, for a listener that knows them and loses the cache."""
+        """Return all objects as Deleted, for a listener that knows them and loses the cache."""
         return [_change(ChangeType.DELETED, key, self._kept[key]) for key in self._order]
 
     async def prepare(self, events: Sequence[wire.ObjectEvent]) -> Batch:
@@ -116,11 +116,11 @@ class InformerCache:
         return kept is not None and kept[2:] == (hash(event.uid), event.version)
 
     def begin_list(self) -> None:
-        """From now on everything that is not in a batch counts as gone at :meth:`end_list`."""
+        """Count as gone at :meth:`end_list` whatever is in no batch from now on."""
         self._unlisted = {*self._order, *self._failing}
 
     def abandon_list(self) -> None:
-        """The list was not read to its end."""
+        """Drop a list that was not read to its end."""
         self._unlisted = None
 
     def take(self, batch: Batch) -> None:
@@ -134,7 +134,7 @@ class InformerCache:
         self._report(differences, reason)
 
     async def end_list(self) -> None:
-        """The list is complete: what was not in it is gone."""
+        """End the list: what was not in it is gone."""
         gone = sorted(self._unlisted or ())
         self._unlisted = None
         for start in range(0, len(gone), _SLICE):
@@ -209,7 +209,7 @@ class InformerCache:
         return [(ChangeType.DELETED, key, (entry, old[1], old[2], version or old[3]))]
 
     def _note_failure(self, event: wire.ObjectEvent, error: projections.ProjectionError) -> list[Difference]:
-        """The last good entry stays, but not that of another object which had the name before."""
+        """Keep the last good entry, but not that of another object which had the name before."""
         old = self._kept.get(event.key)
         known = self._failing.get(event.key)
         removed = self._remove(event.key) if old is not None and old[2] != hash(event.uid) else []

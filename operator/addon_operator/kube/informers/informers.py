@@ -115,7 +115,7 @@ class Subscription:
         return self._resource is not None
 
     def snapshot(self) -> list[bytes]:
-        """Entries of all objects, sorted by namespace and name.
+        """Return the entries of all objects, sorted by namespace and name.
 
         Entries that are kept compressed are unpacked here, 25 microseconds each for a Pod: with thousands of
         whole objects :meth:`lazy_snapshot` leaves that to when each is read.
@@ -123,7 +123,7 @@ class Subscription:
         return [json_documents.unpack(entry) for _, entry in self._rows()]
 
     def lazy_snapshot(self) -> Sequence[bytes]:
-        """The same as an immutable sequence that unpacks an entry when it is read; safe in a thread."""
+        """Return the same as an immutable sequence that unpacks entries when read; safe in a thread."""
         return json_documents.LazyEntries([entry for _, entry in self._rows()])
 
     @property
@@ -132,7 +132,7 @@ class Subscription:
         return sum(cache.size for cache in self._shown())
 
     def keys(self) -> list[object_changes.ObjectKey]:
-        """The objects that are there, sorted by namespace and name."""
+        """Return the objects that are there, sorted by namespace and name."""
         return [object_changes.ObjectKey(*key) for key, _ in self._rows()]
 
     def close(self) -> None:
@@ -220,7 +220,7 @@ class Subscription:
             await self._watches.time.sleep(pause)
 
     def _problem(self, resource: api_resources.Resource) -> str | None:
-        """Why the selection cannot be followed although the kind is there."""
+        """Say why the selection cannot be followed although the kind is there."""
         if resource.verbs and not {"list", "watch"} <= resource.verbs:
             return f"objects of kind {resource.kind} of {resource.api_version} cannot be watched"
         wants_namespaces = self._selection.namespaces or self._selection.namespace_labels is not None

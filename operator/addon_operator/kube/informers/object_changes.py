@@ -51,16 +51,16 @@ class Listener(Protocol):
     """
 
     def synced(self) -> None:
-        """The first complete list is in the snapshot; called once, and never from within ``subscribe``."""
+        """Note that the first complete list is in the snapshot; called once, never within ``subscribe``."""
         ...
 
     def changed(self, changes: Sequence[Change]) -> None:
-        """Objects changed since ``synced``: in order, each once, and in the snapshot already.
+        """Take objects that changed since ``synced``: in order, each once, and in the snapshot already.
 
         A Modified that changes nothing in the digest of the projection is left out.
         """
         ...
 
     def trouble(self, reason: str | None) -> None:
-        """Objects cannot be followed just now, with a sentence that says why; ``None``: all is well again."""
+        """Note why objects cannot be followed just now, in a sentence; ``None``: all is well again."""
         ...

@@ -44,7 +44,7 @@ class ObjectSelection:
         return dataclasses.replace(self, names=_unique(self.names), namespaces=namespaces)
 
     def __str__(self) -> str:
-        """For logs: ``Pod of v1 with labels app=x in namespace a``."""
+        """Name it for logs: ``Pod of v1 with labels app=x in namespace a``."""
         parts = [self.kind, f"of {self.api_version}" if self.api_version else ""]
         parts += [f"named {', '.join(self.names)}"] if self.names else []
         parts += [f"with labels {self.label_selector}"] if self.label_selector else []
@@ -85,7 +85,7 @@ class WatchPath:
         return paths.target("GET", self.path)
 
     def list_request(self, limit: int, token: str) -> connection.Request:
-        """A page of the list; a ``limit`` of 0 asks for all of it, ``token`` goes on from the last page.
+        """Return the request for a page of the list: a ``limit`` of 0 asks for all, ``token`` for the next.
 
         Without a resourceVersion the answer is the newest state, and paged by every server.
         """
@@ -99,7 +99,7 @@ class WatchPath:
         return connection.Request("GET", self.path, query, headers)
 
     def watch_request(self, version: str) -> connection.Request:
-        """A watch from there on; an empty ``version`` begins with all objects that are there."""
+        """Return the request for a watch from there on; an empty ``version`` begins with what is there."""
         query = self._selectors() | {"watch": "1", "allowWatchBookmarks": "true"}
         query["timeoutSeconds"] = str(random.randint(*_WATCH_SECONDS))  # noqa: S311 - nothing secret
         if version:
@@ -119,7 +119,7 @@ class WatchPath:
         return {"Accept": _METADATA.format(kind=kind)} if self.metadata_only else {}
 
     def __str__(self) -> str:
-        """For logs."""
+        """Name it for logs."""
         return str(self.target)
 
 

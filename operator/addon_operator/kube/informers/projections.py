@@ -45,7 +45,7 @@ class Projection(Protocol):
     """
 
     async def reduce(self, objects: Sequence[bytes]) -> Sequence[Reduced | ProjectionError]:
-        """An answer for each object (a JSON document as the API server wrote it), in the same order."""
+        """Return an answer for each object (a JSON document as the API server wrote it), in order."""
         ...
 
 
@@ -55,7 +55,7 @@ class JqRunner(Protocol):
     async def run(
         self, program: str, documents: Sequence[bytes], timeout: float
     ) -> list[bytes | jq_programs.JqError]:
-        """For each document a JSON array of the program's results, or why there is none."""
+        """Return for each document a JSON array of the program's results, or why there is none."""
         ...
 
 
@@ -138,7 +138,7 @@ _PRESENT: Final = Reduced(b"{}", b"")
 
 
 def filter_result(results: bytes) -> bytes:
-    """What stands as ``filterResult`` for a JSON array of results."""
+    """Return what stands as ``filterResult`` for a JSON array of results."""
     values = orjson.loads(results)
     if not values:
         return b"null"

@@ -94,14 +94,14 @@ class Reflector:
         self._missing_since: float | None = None
 
     def add(self, cache: informer_cache.InformerCache) -> None:
-        """A further cache, which gets everything from a list that is made for it."""
+        """Add a cache, which gets everything from a list that is made for it."""
         self.caches.append(cache)
         self._new_cache = True
         if self._reading is not None and self._listing is None:
             self._reading.stop()
 
     def remove(self, cache: informer_cache.InformerCache) -> None:
-        """A cache that nobody needs any more."""
+        """Remove a cache that nobody needs any more."""
         self.caches.remove(cache)
 
     async def run(self) -> None:
@@ -242,7 +242,7 @@ class Reflector:
         await self._time.sleep(self._tuning.backoff.after(self._failures, jitter))
 
     def _change_way_to_list(self, reason: str) -> None:
-        """A list failed: a stream that is not understood, or breaks again, gives way to pages."""
+        """Ask for pages when streamed lists fail, and for the list as a whole when pages take too long."""
         if self._stream_tries > 0:
             self._stream_tries = 0 if reason == "refused" else self._stream_tries - 1
         elif reason in _STARTING_ANEW:
@@ -262,7 +262,7 @@ class Reflector:
 
 
 def _parts(events: Iterable[wire.ObjectEvent | wire.Bookmark]) -> Iterator[Part]:
-    """Runs of events, and bookmarks, in their order; an error comes after what stands before it."""
+    """Yield runs of events, and bookmarks, in order; an error comes after what stands before it."""
     batch: list[wire.ObjectEvent] = []
     size = 0
     try:
@@ -287,7 +287,7 @@ def _parts(events: Iterable[wire.ObjectEvent | wire.Bookmark]) -> Iterator[Part]
 
 
 def _next_limit(limit: int, count: int, size: int) -> int:
-    """Fewer objects when they are large: a page is held whole."""
+    """Ask for fewer objects when they are large: a page is held whole."""
     if not limit or not count:
         return limit
     return max(1, min(limit, _PAGE_BYTES * count // max(size, 1)))

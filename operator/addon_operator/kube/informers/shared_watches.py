@@ -60,11 +60,11 @@ class SharedWatches:
         await asyncio.sleep(0)
 
     def known(self, kind: str, api_version: str | None) -> api_resources.Resource | None:
-        """The resource, if it was found before."""
+        """Return the resource, if it was found before."""
         return self._resources.get((kind, api_version))
 
     async def find(self, kind: str, api_version: str | None) -> api_resources.Resource:
-        """The resource of that kind; raises what the catalog raises."""
+        """Return the resource of that kind; raises what the catalog raises."""
         resource = await self._catalog.find(kind, api_version)
         self._resources[kind, api_version] = resource
         return resource
@@ -80,7 +80,7 @@ class SharedWatches:
         projection: projections.Projection,
         listener: informer_cache.CacheListener,
     ) -> informer_cache.InformerCache:
-        """The cache of that projection of that path, shared by everyone who asks for the same."""
+        """Return the cache of that projection of that path, shared by everyone who asks for the same."""
         running = self._running.get(path.key) or self._begin(path)
         caches = running.reflector.caches
         cache = next((cache for cache in caches if cache.projection == projection), None)

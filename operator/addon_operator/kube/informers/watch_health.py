@@ -31,12 +31,12 @@ class WatchHealth:
         self._reason = ""
 
     def stands(self) -> None:
-        """The watch stands."""
+        """Note that the watch stands."""
         with self._lock:
             self._came_up, self._down_since, self._reason = True, None, ""
 
     def falls(self, reason: str = "") -> None:
-        """The watch does not stand (any more, or still); without ``reason`` that of the last time counts."""
+        """Note that the watch does not stand; without ``reason`` the last one counts."""
         with self._lock:
             if self._down_since is None:
                 self._down_since = self._elapsed()

@@ -104,7 +104,7 @@ class ListPage:
     items: Sequence[msgspec.Raw]
 
     def events(self) -> Iterator[ObjectEvent]:
-        """The objects, decoded while they are read; raises ``BrokenAnswer`` for what is not an object."""
+        """Yield the objects, decoded while read; raises ``BrokenAnswer`` for what is not an object."""
         missing = orjson.dumps({"kind": self.kind, "apiVersion": self.api_version})[:-1] + b","
         for item in self.items:
             yield object_event(bytes(item), missing=missing)
@@ -124,7 +124,7 @@ class SilentStream(api_errors.KubernetesError):
 
 
 async def batches(chunks: AsyncIterable[bytes], silence: float) -> AsyncIterator[list[bytes]]:
-    """The complete lines of a stream, as many at a time as have come in.
+    """Yield the complete lines of a stream, as many at a time as have come in.
 
     Raises :class:`SilentStream` when nothing comes for ``silence`` seconds. What comes after the last line's
     end is dropped: the connection broke within it.
@@ -149,7 +149,7 @@ async def batches(chunks: AsyncIterable[bytes], silence: float) -> AsyncIterator
 
 
 def read_line(line: bytes) -> ObjectEvent | Bookmark:
-    """What a line of a watch says.
+    """Read a line of a watch.
 
     Raises :class:`WatchFailed` for an ERROR event, ``BrokenAnswer`` for what is not an event.
     """
@@ -169,7 +169,7 @@ def read_line(line: bytes) -> ObjectEvent | Bookmark:
 
 
 def object_event(data: bytes, *, deleted: bool = False, missing: bytes = b"") -> ObjectEvent:
-    """What the metadata of an object says; raises ``BrokenAnswer`` when there is none.
+    """Read an object's metadata; raises ``BrokenAnswer`` when there is none.
 
     ``missing`` is the beginning of an object that says its kind, for objects that do not.
     """
@@ -186,7 +186,7 @@ def object_event(data: bytes, *, deleted: bool = False, missing: bytes = b"") ->
 
 
 def read_page(target: paths.Target, body: bytes) -> ListPage:
-    """The answer to a list; 8 MiB take 4 ms. Raises ``BrokenAnswer`` when it is not a list."""
+    """Read the answer to a list; 8 MiB take 4 ms. Raises ``BrokenAnswer`` when it is not a list."""
     try:
         page = _LIST.decode(body)
     except json_documents.BROKEN as error:

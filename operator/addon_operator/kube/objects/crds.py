@@ -34,7 +34,7 @@ class CrdError(api_errors.KubernetesError):
 
 
 def path_of(name: str) -> str:
-    """The path of the definition of that name."""
+    """Return the path of the definition of that name."""
     return paths.of(crd_files.API_VERSION, crd_files.PLURAL, name=name)
 
 
@@ -67,7 +67,7 @@ class CrdInstaller:
         self._time = time
 
     async def applied(self) -> dict[str, str]:
-        """The digest of what was applied, by name, for all definitions that nobody changed since.
+        """Return the digest of what was applied, by name, for all definitions that nobody changed since.
 
         One request for metadata alone; empty without the right to ask.
         """
@@ -78,7 +78,7 @@ class CrdInstaller:
         return dict(filter(None, map(_noted, found.items)))
 
     def digest(self, text: str) -> str:
-        """The digest of a definition's text, and of what is put on each definition."""
+        """Return the digest of a definition's text, and of what is put on each definition."""
         labels = "".join(f"{key}={value}," for key, value in sorted(self._labels.items()))
         return hashlib.sha256(f"{labels}\0{text}".encode()).hexdigest()[:_DIGEST_LENGTH]
 

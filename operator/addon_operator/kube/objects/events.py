@@ -61,7 +61,7 @@ class ObjectReference:
         return (self.api_version, self.kind, self.namespace or "", self.name, self.uid)
 
     def as_json(self) -> dict[str, str]:
-        """As ``involvedObject``."""
+        """Return as ``involvedObject``."""
         fields = {
             "apiVersion": self.api_version,
             "kind": self.kind,
@@ -128,7 +128,7 @@ class EventBudget:
         self._written: _Recent[_Written] = _Recent()
 
     def admit(self, about: Hashable, identity: Hashable, message: str) -> tuple[_Written, str] | None:
-        """The Event to count up or to write, with the message; ``None`` if the object has had too many.
+        """Return the Event to count up or write, with the message; ``None`` if the object has too many.
 
         ``identity`` is everything of the Event but its message.
         """

@@ -65,7 +65,7 @@ class BootTime(waiting.SystemTime):
     """A clock that goes on while the machine is suspended or the process stopped."""
 
     def monotonic(self) -> float:
-        """Seconds since the machine was started."""
+        """Return the seconds since the machine was started."""
         return clock.boottime()
 
 
@@ -130,7 +130,7 @@ class Lease:
         return str((self._seen or {}).get("holderIdentity") or "")
 
     def remaining(self) -> float:
-        """Seconds for which this replica leads even if no renewal succeeds; 0 if it does not lead."""
+        """Return seconds for which this replica leads even without renewal; 0 if it does not lead."""
         if self._held_since is None:
             return 0.0
         return max(0.0, self._held_since + self._timing.renew_deadline - self._time.monotonic())
@@ -201,7 +201,7 @@ class Lease:
         await self._time.sleep(min(pause, left) if left else pause)
 
     async def _within_time(self, work: Callable[[], Awaitable[bool]], *, patient: bool = False) -> bool:
-        """One try; what may be different at the next one is reported and not raised."""
+        """Try once; report, and do not raise, what may be different at the next try."""
         limit = self._timing.try_timeout
         try:
             async with asyncio.timeout(min(limit, self.remaining() or limit)):
@@ -268,7 +268,7 @@ class Lease:
         return self._time.monotonic() >= self._seen_at + float(lasts)
 
     def _is_mine(self) -> bool:
-        """Also what was written by a request whose answer got lost."""
+        """Say whether this replica wrote it, perhaps by a request whose answer got lost."""
         return self.holder == self._which.identity and (self._seen or {}).get("renewTime") in self._written
 
     async def _write(self, found: client.Object | None) -> None:
@@ -313,7 +313,7 @@ def _emptied(known: client.Object) -> client.Object:
 
 
 def _micro_time() -> str:
-    """Now, for people who look at the Lease: no replica decides by it."""
+    """Return the time for people who look at the Lease: no replica decides by it."""
     return dt.datetime.now(tz=dt.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 

@@ -51,7 +51,7 @@ class _Place:
     resource: api_resources.Resource
 
     def path(self, *, subresource: str | None = None) -> str:
-        """The object, or one of its subresources."""
+        """Return the path of the object, or of one of its subresources."""
         return paths.of(
             self.resource.api_version,
             self.resource.plural,
@@ -304,7 +304,7 @@ def _canonical(document: Mapping[str, Any]) -> bytes:
 
 
 def _uid(answer: Mapping[str, Any]) -> str:
-    """Of a deleted object; the answer is the object, or a Status about it."""
+    """Return the UID of a deleted object; the answer is the object, or a Status about it."""
     about = answer.get("details") if answer.get("kind") == "Status" else answer.get("metadata")
     return str((about or {}).get("uid") or "")
 

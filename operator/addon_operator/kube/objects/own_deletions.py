@@ -35,16 +35,16 @@ class OwnDeletions:
         self._deleted: collections.OrderedDict[DeletedObject, Owner] = collections.OrderedDict()
 
     def note(self, owner: Owner, key: DeletedObject) -> None:
-        """A hook of ``owner`` is about to delete the object."""
+        """Note that a hook of ``owner`` is about to delete the object."""
         self._deleted[key] = owner
         self._deleted.move_to_end(key)
         while len(self._deleted) > self._capacity:
             self._deleted.popitem(last=False)
 
     def forget(self, key: DeletedObject) -> None:
-        """The object is there (again): its next end is another matter."""
+        """Forget the object, which is there (again): its next end is another matter."""
         self._deleted.pop(key, None)
 
     def deleted_by(self, key: DeletedObject) -> Owner | None:
-        """Whose hook deleted the object; ``None`` if no hook did, or the object was there again since."""
+        """Say whose hook deleted the object; ``None`` if none did, or it was there again since."""
         return self._deleted.get(key)

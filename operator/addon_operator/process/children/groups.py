@@ -16,7 +16,7 @@ _GENERATIONS: Final = 1000
 
 
 def living_member(group: int, likely: int | None = None, proc: pathlib.Path = PROC) -> int | None:
-    """A process of that group that still runs; one that only waits to be reaped does not count.
+    """Return a process of that group that still runs; one that only waits to be reaped does not count.
 
     Going through all processes takes milliseconds on a busy machine: if ``likely`` is one, it is the answer.
     """
@@ -55,11 +55,11 @@ class Lineage:
         self._children: collections.deque[int] = collections.deque(maxlen=_REMEMBERED)
 
     def started(self, pid: int) -> None:
-        """A child begins, as leader of its own session."""
+        """Note that a child begins, as leader of its own session."""
         self._children.append(pid)
 
     def includes(self, pid: int) -> bool:
-        """Whether a process is a descendant; one that has ended meanwhile counts as one.
+        """Say whether a process is a descendant; one that has ended meanwhile counts as one.
 
         A process that is not seen from here, whose number is 0, is not a descendant.
         """

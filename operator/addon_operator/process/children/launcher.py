@@ -100,7 +100,7 @@ class Launcher:
         )
 
     def limit(self, term_at: float, kill_at: float) -> None:
-        """Until when children may run, in seconds of ``CLOCK_BOOTTIME``: SIGTERM then, and SIGKILL later.
+        """Set until when children may run, in seconds of ``CLOCK_BOOTTIME``: SIGTERM then, and SIGKILL later.
 
         The launcher sees to it even if this process is stopped meanwhile. The limit can be moved on until it
         has passed; after that no child can be started.
@@ -165,7 +165,7 @@ class Launcher:
 
 @contextlib.contextmanager
 def _in_memory(data: bytes) -> Iterator[int]:
-    """A file that holds ``data`` and is nowhere on disk."""
+    """Give a file that holds ``data`` and is nowhere on disk."""
     descriptor = os.memfd_create("request")
     try:
         with open(descriptor, "wb", closefd=False) as file:

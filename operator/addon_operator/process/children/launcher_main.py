@@ -50,7 +50,7 @@ class Limit:
             self._term_at, self._kill_at = term_at, kill_at
 
     def seconds_left(self) -> float | None:
-        """Until there is something to do; ``None`` for never."""
+        """Return the seconds until there is something to do; ``None`` for never."""
         if signal.SIGKILL in self._signalled:
             return None
         due = self._kill_at if self._signalled else self._term_at
@@ -170,7 +170,7 @@ def _reap(pid: int, children: set[int]) -> dict[str, int | float]:
 
 
 def _end(children: set[int]) -> None:
-    """The operator is gone: end what it left running."""
+    """End what the operator left running: it is gone."""
     _signal(children, signal.SIGTERM)
     deadline = time.monotonic() + _GRACE
     while time.monotonic() < deadline and any(_runs(pid) for pid in children):

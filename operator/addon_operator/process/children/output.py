@@ -39,7 +39,7 @@ class Sink(Protocol):
         ...
 
     def close(self) -> None:
-        """The stream has ended."""
+        """Flush what is left: the stream has ended."""
         ...
 
 
@@ -115,7 +115,7 @@ class Capture:
         self._kept += data[:room]
 
     def close(self) -> None:
-        """Nothing is left to do."""
+        """Do nothing: nothing is left."""
 
     @property
     def data(self) -> bytes:
@@ -198,7 +198,7 @@ class DrainedPipe:
         return True
 
     def _holds_something(self) -> bool:
-        """Whether there is something to take; reads more when all that was read is taken."""
+        """Say whether there is something to take; reads more when all that was read is taken."""
         if self._taken < len(self._held):
             return True
         data = b"" if self._at_end else self._read()
@@ -215,7 +215,7 @@ class DrainedPipe:
             sink.feed(piece)
 
     def _read(self) -> bytes | None:
-        """What is in the pipe; ``None`` if that is nothing right now, and nothing at the end."""
+        """Return what is in the pipe; ``None`` if that is nothing right now, and nothing at the end."""
         with contextlib.suppress(BlockingIOError):
             return os.read(self._read_end, _READ_BYTES)
         return None
@@ -248,7 +248,7 @@ class DrainedPipe:
 
 
 def _end_of_piece(data: bytes, start: int) -> int:
-    """Where a piece ends that is neither large nor has many lines."""
+    """Say where a piece ends that is neither large nor has many lines."""
     limit = min(start + _PIECE_BYTES, len(data))
     end = start
     for _ in range(_PIECE_LINES):

@@ -44,7 +44,7 @@ class Spawned:
         groups.send(self._pid, number)
 
     def group_is_alive(self) -> bool:
-        """Whether the child or a process that stayed in its group still runs."""
+        """Say whether the child or a process that stayed in its group still runs."""
         self._survivor = groups.living_member(self._pid, self._survivor)
         return self._survivor is not None
 

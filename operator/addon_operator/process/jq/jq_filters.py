@@ -19,7 +19,7 @@ class JqFilters:
     async def run(
         self, program: str, documents: Sequence[bytes], timeout: float
     ) -> list[bytes | jq_programs.JqError]:
-        """The results of the program on each document, as a JSON array, or why there are none; in order.
+        """Return the program's results on each document, in order: a JSON array, or why there are none.
 
         ``documents`` are JSON. ``timeout`` is in seconds and for one document.
         """

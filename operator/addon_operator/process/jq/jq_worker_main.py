@@ -35,7 +35,7 @@ class JqRequest(NamedTuple):
 
 
 def pack_request(request: JqRequest) -> bytes:
-    """The frame of a batch."""
+    """Pack the frame of a batch."""
     head = json.dumps([request.alarm_seconds, request.program]).encode()
     # In JSON the end of a line stands between words only, where a space means the same.
     return frame([head, *(document.replace(b"\n", b" ") for document in request.documents)])
@@ -49,7 +49,7 @@ def unpack_request(body: bytes) -> JqRequest:
 
 
 def frame(lines: Sequence[bytes]) -> bytes:
-    """The lines of a request or an answer with their length before them."""
+    """Return the lines of a request or an answer with their length before them."""
     body = b"\n".join(lines)
     return LENGTH.pack(len(body)) + body
 

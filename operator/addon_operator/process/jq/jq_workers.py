@@ -95,16 +95,16 @@ class Patience:
     share: float = 1.0
 
     def seconds(self, timeout: float) -> float:
-        """What it gets of ``timeout`` for a document."""
+        """Return what it gets of ``timeout`` for a document."""
         return max(timeout * self.share, min(timeout, _LEAST_SECONDS))
 
     def was_late(self, timeout: float) -> None:
-        """It used up its time."""
+        """Note that it used up its time."""
         if self.seconds(timeout) > _LEAST_SECONDS:
             self.share /= 2
 
     def ended(self) -> None:
-        """It ended in its time."""
+        """Note that it ended in its time."""
         self.share = min(1.0, self.share * 2)
 
 
@@ -135,7 +135,7 @@ class JqWorkers:
     async def run(
         self, program: str, documents: Sequence[bytes], timeout: float
     ) -> list[bytes | jq_programs.JqError]:
-        """The results of the program on each document, as a JSON array, or why there are none; in order.
+        """Return the program's results on each document, in order: a JSON array, or why there are none.
 
         ``documents`` are JSON. ``timeout`` is in seconds and for one document: a program that takes longer is
         stopped, by killing its worker. What a killed worker had in hand is run once more, one by one. A

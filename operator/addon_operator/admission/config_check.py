@@ -65,8 +65,8 @@ class ConfigCheck:
     async def _is_of_a_hook(self, review: reviews.Review) -> bool:
         """Say whether a hook had the operator write this, which was checked then and passes now.
 
-        The user is what the API server vouches for; the field manager tells the operator's writes from what
-        the same user does by hand.
+        The user is what the API server vouches for; the field manager distinguishes the operator's
+        writes from what the same user does by hand.
         """
         if review.field_manager != client.FIELD_MANAGER or not review.user:
             return False

@@ -124,21 +124,21 @@ class Admission:
         return self._site.port
 
     def unready_reason(self) -> str | None:
-        """Why pods cannot be admitted yet, or ``None``.
+        """Say why pods cannot be admitted yet, or ``None``.
 
         What was known once is served on, however old: a pod without its presets is worse.
         """
         return self._feed.unready_reason or self._watch_health.never_came_up
 
     def trouble(self) -> str | None:
-        """What keeps presets from being known, or pods from being sent here, or ``None``."""
+        """Return what keeps presets from being known, or pods from being sent here, or ``None``."""
         return self._watch_health.trouble or self._registrar.health.trouble
 
     async def _config_writer(self) -> str | None:
         return self._settings.config_writer or await self._own_user.name()
 
     def unhealthy_reason(self) -> str | None:
-        """Why the operator should be restarted, or ``None``."""
+        """Say why the operator should be restarted, or ``None``."""
         if self._watch is not None and self._watch.ended:
             return "the watch of PodPresets has ended"
         ended = next((task.get_name() for task in self._tasks if task.done()), None)
@@ -163,7 +163,7 @@ class Admission:
         self._run("webhooks", self._register())
 
     async def stop(self) -> None:
-        """Answer what is being asked, tell what is left to tell, and end."""
+        """Answer what is being asked, report what is left to report, and end."""
         await self._site.stop()
         await self._notices.close()
         with contextlib.suppress(TimeoutError):

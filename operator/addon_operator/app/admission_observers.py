@@ -104,7 +104,7 @@ class AdmissionLog:
 
 
 def shown(text: str) -> str:
-    """What somebody else has written, on one line of the log."""
+    """Return what somebody else has written, on one line of the log."""
     clean = "".join(
         letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text[:_SHOWN_MAX]
     )

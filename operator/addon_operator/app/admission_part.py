@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def is_enabled(settings: settings_module.Settings, access: auth.ClusterAccess) -> bool:
-    """Whether pods are admitted: if the API server can call this operator, unless the setting says.
+    """Say whether pods are admitted: if the API server can call this operator, unless the setting says.
 
     Raises :class:`.ConfigurationError` if they are not and nothing else runs.
     """

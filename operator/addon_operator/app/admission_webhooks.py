@@ -35,14 +35,14 @@ _NOTICE_SECONDS: Final = 1.5
 
 
 def client_address(settings: settings_module.Settings) -> registration_specs.ClientAddress:
-    """How the API server calls this operator."""
+    """Say how the API server calls this operator."""
     if settings.webhook_url:
         return registration_specs.url_address(settings.webhook_url)
     return registration_specs.ServiceAddress(settings.namespace, settings.webhook_service)
 
 
 def configurations(settings: settings_module.Settings) -> tuple[registration_specs.WebhookConfiguration, ...]:
-    """The configurations of this operator; their name has its namespace, so that several get along."""
+    """Return this operator's configurations, named after its namespace so that several get along."""
     given = settings.webhook_configuration
     return tuple(
         registration_specs.WebhookConfiguration(
@@ -83,7 +83,7 @@ def _mutate_pods(settings: settings_module.Settings) -> registration_specs.Webho
 
 
 def _check_pods(settings: settings_module.Settings) -> registration_specs.WebhookSpec:
-    """References of pods that presets pass over are checked all the same."""
+    """Have pods checked that presets pass over: they may have references all the same."""
     conditions = _NOT_A_MIRROR if settings.expansion_events else _NOT_A_MIRROR | _NOT_EXCLUDED
     return registration_specs.WebhookSpec(
         name=f"podevents.{_DOMAIN}",
@@ -111,9 +111,9 @@ def _notice_presets(settings: settings_module.Settings) -> registration_specs.We
 
 
 def _check_config(settings: settings_module.Settings) -> registration_specs.WebhookSpec:
-    """Only the values ConfigMap. What hooks have the operator write is let through by the handler.
+    """Have only the values ConfigMap checked. The handler lets through what hooks have the operator write.
 
-    A condition here could not tell it from what somebody else writes by the same field manager: the
+    A condition here could not distinguish it from what somebody else writes by the same field manager: the
     operator's user may change, and is another one in each cluster.
     """
     return registration_specs.WebhookSpec(
@@ -128,7 +128,7 @@ def _check_config(settings: settings_module.Settings) -> registration_specs.Webh
 
 
 def _exempting(settings: settings_module.Settings) -> dict[str, object]:
-    """All namespaces but those that must come up without this operator."""
+    """Return all namespaces but those that must come up without this operator."""
     exempt = sorted({_SYSTEM_NAMESPACE, settings.namespace})
     return {
         "matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": exempt}]
@@ -143,7 +143,7 @@ def routes(
     notice_presets: reviews.Handler,
     check_config: reviews.Handler,
 ) -> Mapping[str, site.Route]:
-    """The paths and their bounds. What has effects beyond its answer takes complete reviews only."""
+    """Return the paths and their bounds. What has effects beyond its answer takes complete reviews only."""
     pods = review_shapes.ReviewShape("", "pods")
     presets = review_shapes.ReviewShape(model.GROUP, model.PLURAL)
     found = {

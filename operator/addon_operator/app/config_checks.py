@@ -37,11 +37,11 @@ class ConfigChecks:
         self._running: config_sync.ConfigSync | None = None
 
     def serve(self, running: config_sync.ConfigSync) -> None:
-        """The engine is there now."""
+        """Begin to serve: the engine is there now."""
         self._running = running
 
     async def findings(self, data: config_check.Data, before: config_check.Data) -> config_check.Findings:
-        """All that is wrong with ``data``, and unknown keys that ``before`` did not have."""
+        """Return all that is wrong with ``data``, and unknown keys that ``before`` did not have."""
         return await asyncio.to_thread(self._findings, data, before)
 
     def _findings(self, data: config_check.Data, before: config_check.Data) -> config_check.Findings:

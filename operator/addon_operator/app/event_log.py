@@ -62,7 +62,7 @@ class EventLog:
         )
 
     def _of_hooks(self, event: events.HookHolds | events.HookSucceeded) -> None:
-        """Failures are logged by their queues."""
+        """Log what hooks did, but no failures: their queues log them."""
         fields = _fields_of_run(event.labels)
         if isinstance(event, events.HookSucceeded):
             self._log.info("hook run done", seconds=round(event.result.wall_seconds, 3), **fields)
@@ -94,7 +94,7 @@ class EventLog:
                 )
 
     def _discovered(self, event: events.ModulesDiscovered) -> None:
-        """At the start, and when that changes."""
+        """Log discovered modules at the start, and when that changes."""
         found = f"{self._global_hooks} global hooks, {event.modules} modules, {event.enabled} of them enabled"
         if found != self._found:
             self._log.info(f"found {found}")
@@ -140,7 +140,7 @@ class EventLog:
                 )
 
     def _of_config(self, event: events.ConfigTaken | events.ConfigRefused) -> None:
-        """An edit by what it touches and what follows; never by its values."""
+        """Log an edit by what it touches and what follows; never by its values."""
         if isinstance(event, events.ConfigRefused):
             self._log.error(f"{event.error}; {event.follows}")
             return
@@ -205,7 +205,7 @@ class EventLog:
 
 
 def shown(resources: Sequence[str]) -> str:
-    """The first resources, and how many more there are."""
+    """Return the first resources, and how many more there are."""
     more = len(resources) - _SHOWN
     return ", ".join(resources[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
 

@@ -39,7 +39,7 @@ CREDENTIALS: Final = _credentials()
 def of_hooks(
     environ: Mapping[str, str], access: auth.ClusterAccess, workspace: pathlib.Path, wanted: Sequence[str]
 ) -> dict[str, str]:
-    """What hooks get: what they may inherit, with kubectl pointed at the operator's cluster.
+    """Return what hooks get: what they may inherit, with kubectl pointed at the operator's cluster.
 
     ``wanted`` are the names and patterns of ``HOOK_ENV``. Hooks find their libraries, too, for which
     something is put into ``workspace``.
@@ -53,7 +53,7 @@ def of_hooks(
 
 
 def inherited(environ: Mapping[str, str], wanted: Sequence[str]) -> dict[str, str]:
-    """The variables that the names and patterns of ``HOOK_ENV`` allow."""
+    """Return the variables that the names and patterns of ``HOOK_ENV`` allow."""
     names = frozenset((*wanted, *_ALWAYS))
     patterns = [name for name in wanted if "*" in name]
     return {
@@ -68,7 +68,7 @@ def _is_like(name: str, patterns: Sequence[str] | frozenset[str]) -> bool:
 
 
 def offered(environ: Mapping[str, str], directory: pathlib.Path) -> dict[str, str]:
-    """``environ`` with the variables by which hooks find the libraries.
+    """Return ``environ`` with the variables by which hooks find the libraries.
 
     A link to the package is put below ``directory``, which lives as long as hooks are run: whichever Python
     runs a hook finds :mod:`.hook` there and, unlike in the place where the operator is

@@ -118,7 +118,7 @@ class LeaseLog:
 
 
 def timing_of(settings: settings_module.Settings) -> lease.Timing:
-    """The durations of the settings.
+    """Return the durations of the settings.
 
     Raises :class:`.ConfigurationError` when they do not fit each other.
     """
@@ -139,7 +139,7 @@ def timing_of(settings: settings_module.Settings) -> lease.Timing:
 
 
 def identity(settings: settings_module.Settings, environ: Mapping[str, str]) -> str:
-    """What this replica calls itself in the Lease.
+    """Return what this replica calls itself in the Lease.
 
     With the pod's address as ``LISTEN_ADDRESS`` it is the pod's DNS name, as a replica of the Go operator
     writes it and looks it up; otherwise the pod's or machine's name and something that no other process has.
@@ -169,7 +169,7 @@ async def standing(
     log: Logger,
     environ: Mapping[str, str],
 ) -> AsyncIterator[Leadership]:
-    """The leadership that the settings ask for, given up at the end of the context.
+    """Give the leadership that the settings ask for, until the end of the context.
 
     Raises :class:`.ConfigurationError` for durations that do not fit each other.
     """

@@ -18,7 +18,7 @@ _TAKEN_ALONG: Final[Mapping[str, tuple[str, ...]]] = {
 
 @contextlib.contextmanager
 def without(*names: str) -> Iterator[None]:
-    """While this lasts, importing these packages fails as if they were not installed.
+    """Make imports of these packages fail while this lasts, as if they were not installed.
 
     For libraries that import others if they are there, to serve those who use both. What is imported already
     stays. Source: "The module cache" of the Python language reference: ``None`` in ``sys.modules``.

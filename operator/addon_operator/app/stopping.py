@@ -42,11 +42,11 @@ class StopRequest:
             loop.add_signal_handler(number, self.ask)
 
     def started(self) -> None:
-        """From now on :attr:`asked` is looked at."""
+        """Look at :attr:`asked` from now on."""
         self._on_first = None
 
     def ask(self) -> None:
-        """A signal came."""
+        """Stop: a signal came."""
         now = self._clock.monotonic()
         if self._asked_at is not None:
             if now - self._asked_at >= HURRY_AFTER:
@@ -59,7 +59,7 @@ class StopRequest:
 
 
 async def unless(work: Coroutine[Any, Any, T], ended: Coroutine[Any, Any, None]) -> T:
-    """What ``work`` gives; if ``ended`` raises first, the work is cancelled and that error raised."""
+    """Return what ``work`` gives; if ``ended`` raises first, cancel the work and raise that error."""
     working, ending = asyncio.create_task(work), asyncio.create_task(ended)
     try:
         await asyncio.wait({working, ending}, return_when=asyncio.FIRST_COMPLETED)
@@ -81,7 +81,7 @@ async def end(tasks: Iterable["asyncio.Task[Any]"]) -> None:
 def defect_of(
     task: "asyncio.Task[Any]", log: structlog.typing.FilteringBoundLogger
 ) -> errors.AddonOperatorError:
-    """The error for a task that ended by itself and should not have; the log gets what a developer needs."""
+    """Return the error for a task that ended by itself; the log gets what a developer needs."""
     cause = None if task.cancelled() else task.exception()
     while isinstance(cause, BaseExceptionGroup) and len(cause.exceptions) == 1:
         cause = cause.exceptions[0]

@@ -90,7 +90,7 @@ class Seconds(click.ParamType[float]):
 def client(socket: str | None, *, is_slow: bool = False) -> "debug_client.DebugClient":
     """Return the way to the operator; ``is_slow``: it may take long to answer.
 
-    Raises :class:`.SettingsError` for a path that is none.
+    Raises :class:`.SettingsError` for an invalid path.
     """
     from addon_operator.debug import debug_client
 
@@ -212,7 +212,7 @@ def _look_again(look: Callable[[], str]) -> str:
 
 
 def lines(texts: Sequence[str], nothing: str) -> str:
-    """Return one text a line, or ``nothing`` if there are none."""
+    """Return one text per line, or ``nothing`` if there are none."""
     return "".join(f"{text}\n" for text in texts or [nothing])
 
 

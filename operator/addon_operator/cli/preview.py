@@ -111,7 +111,7 @@ def _stdin() -> bytes:
 def _show(report: "app_preview.PreviewReport", output: str) -> None:
     notes = list(report.notes)
     if output == "diff":
-        # The difference itself does not tell them.
+        # The difference itself does not show them.
         notes += [line for one in report.previews for line in _findings(one)]
     for note in notes:
         click.echo(f"{click.style('Note:', fg='yellow')} {note}", err=True)

@@ -30,7 +30,7 @@ class ApiAnswer:
         return 200 <= self.status < 300
 
     def document(self) -> json_types.JsonObject:
-        """Return the body as an object of the Kubernetes API; empty when it is none."""
+        """Return the body as an object of the Kubernetes API; empty when it is not an object."""
         try:
             decoded = json.loads(self.text)
         except ValueError:

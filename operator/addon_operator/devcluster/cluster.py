@@ -1,7 +1,7 @@
 """Clusters of this machine: start, stop, look at them.
 
 Every command takes the state of the machine as it finds it. A cluster whose ``up`` was killed, or whose
-programs are gone since a reboot, is no obstacle: what still runs of it is found and ended, or completed.
+programs are gone since a reboot, does not matter: what still runs of it is found and ended, or completed.
 """
 
 import dataclasses

@@ -1,4 +1,4 @@
-"""What tells two rendered manifests apart: whether they ask for the same, and what a person sees of it.
+"""How two rendered manifests differ: whether they ask for the same, and what a person sees of it.
 
 Documents are compared, not their text: order, layout and comments make no difference, and Helm's test hooks
 are not part of a release's state.

@@ -96,7 +96,7 @@ _KNOWN: Final = re.compile(
 
 
 def is_known(text: str) -> bool:
-    """Say whether Helm or the API server words its reasons so: then values can be told apart from words."""
+    """Say whether Helm or the API server words its reasons so: then values and words can be distinguished."""
     return _KNOWN.search(text) is not None
 
 

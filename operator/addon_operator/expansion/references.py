@@ -77,12 +77,14 @@ def unresolved_message(container: str, unresolved: Iterable[UnresolvedReference]
 
     Names that cannot be variables do not count, nor do names that the container waits for.
     """
-    told = [f"$({each.name}) in {each.where}" for each in unresolved if each.is_variable and not each.pending]
-    return f"Container {container}: cannot expand {', '.join(told)}" if told else None
+    texts = [
+        f"$({each.name}) in {each.where}" for each in unresolved if each.is_variable and not each.pending
+    ]
+    return f"Container {container}: cannot expand {', '.join(texts)}" if texts else None
 
 
 MappingFunc: TypeAlias = Callable[[str], str]
-"""Gives the value of a variable's name, or the text that shall stand in place of the reference."""
+"""Gives the value of a variable's name, or the text that stands in place of the reference."""
 
 # An escaped operator or a reference. Applied only up to the last closer of a text, where every opener finds
 # one: without that bound a text of openers alone would be searched to its end once for each of them.
@@ -141,14 +143,14 @@ def mapping_func_for(recorder: EventRecorder | None, *contexts: Mapping[str, str
     The first context that has the name wins, even with an empty value. A name that is in none of them comes
     back as ``$(NAME)``, and the recorder hears of it once. Contexts are read at each call, not copied.
     """
-    told: set[str] = set()
+    noted: set[str] = set()
 
     def mapping(name: str) -> str:
         for context in contexts:
             if name in context:
                 return context[name]
-        if recorder is not None and name not in told:
-            told.add(name)
+        if recorder is not None and name not in noted:
+            noted.add(name)
             recorder.unresolved(name)
         return f"$({name})"
 

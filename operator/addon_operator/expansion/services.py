@@ -1,4 +1,4 @@
-"""The variables that tell a container where the Services of its namespace are."""
+"""The variables that say where the Services of its namespace are."""
 
 from collections.abc import Collection, Iterable, Iterator
 from typing import Final, NamedTuple

@@ -98,7 +98,7 @@ def _check_name(directory: str, name: ModuleName) -> None:
 
 
 def find(name: str, modules: Sequence[ModuleName]) -> ModuleName | None:
-    """Return the module of that name, ``None`` for ``global``; directory and values key will do as well.
+    """Return the module of that name, ``None`` for ``global``; directory and values key are accepted.
 
     Raises a :class:`.ConfigurationError` if there is none.
     """

@@ -185,7 +185,7 @@ class _Mounts:
         self._paths.setdefault(mount.get("name"), set()).add(path)
 
     def put(self, addition: model.Addition) -> Iterator[str]:
-        """Take a mount over unless it is there already, or tell what stands in the way."""
+        """Take a mount over unless it is there already, or report what stands in the way."""
         path, volume = addition.entry["mountPath"], addition.entry["name"]
         here = path in self._here
         if here and _frozen(addition.canonical) in self._mounted(path):
@@ -270,7 +270,7 @@ class _Pod:
         self._volumes = _Entries("/spec", spec, "volumes", _name_of)
 
     def merge(self, number: int, preset: model.Preset) -> Iterator[str]:
-        """Add what fits of a preset, the one of this number, and tell what does not."""
+        """Add what fits of a preset, the one of this number, and report what does not."""
         for container in self._containers:
             yield from container.merge(number, preset)
         for addition in preset.volumes:

@@ -1,7 +1,7 @@
 """The shape of API types, and the three things that are done with a shape.
 
 * :func:`prune` leaves out what the API server would leave out: unknown fields and nulls,
-* :func:`problems` tells what the API server would refuse,
+* :func:`problems` returns what the API server would refuse,
 * :func:`canonical` gives the form in which two values that mean the same are equal.
 
 A field that is a pointer in the Go types keeps an explicit zero value (``optional: false``); in any other

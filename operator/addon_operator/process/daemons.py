@@ -85,7 +85,7 @@ class ProcessTable:
         return [process for process in found if process is not None]
 
     def kill(self, processes: Iterable[ProcessIdentity]) -> None:
-        """End processes at once (``SIGKILL``) and wait until they are gone; one that has ended is no error.
+        """End processes at once (``SIGKILL``) and wait until they are gone; one that has ended is fine.
 
         Raises :class:`DaemonError` when one is still there after ten seconds, or belongs to someone else.
         """

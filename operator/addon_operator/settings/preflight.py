@@ -15,7 +15,7 @@ WORKSPACE_PREFIX: Final = "run-"
 
 
 def load_modules(settings: settings_module.Settings) -> module_files.LoadedModules:
-    """The modules on disk; raises a :class:`ConfigurationError` for whatever is wrong with them."""
+    """Load the modules on disk; raises a :class:`ConfigurationError` for whatever is wrong with them."""
     if settings.strict_check_values_mode_enabled:
         _check_common_values(settings.modules_dirs)
     return module_files.load(
@@ -33,7 +33,7 @@ def _check_common_values(directories: Sequence[pathlib.Path]) -> None:
 
 
 def check_global_hooks_directory(settings: settings_module.Settings) -> None:
-    """A directory that somebody named must exist; the default one need not."""
+    """Raise if a directory that somebody named does not exist; the default one need not."""
     named = settings.origins.get("global_hooks_dir", "default") != "default"
     if named and not settings.global_hooks_dir.is_dir():
         raise errors.ConfigurationError(
@@ -44,7 +44,7 @@ def check_global_hooks_directory(settings: settings_module.Settings) -> None:
 
 @contextlib.contextmanager
 def workspace(settings: settings_module.Settings, *, keep: bool = False) -> Iterator[pathlib.Path]:
-    """A private directory for the temporary files of this process; with ``keep`` it is left behind.
+    """Make a private directory for this process's temporary files; with ``keep`` it is left behind.
 
     Raises a :class:`ConfigurationError` when ``TMP_DIR`` cannot be used, or is not safe from other users.
     """

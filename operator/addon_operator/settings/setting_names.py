@@ -66,7 +66,7 @@ _SERVICE_URL: Final = re.compile(r"(tcp|udp|sctp)://.*")
 def warnings(
     rows: Iterable[setting_resolution.Setting], environ: Mapping[str, str], flags: Mapping[str, str | None]
 ) -> tuple[str, ...]:
-    """One sentence for each variable that looks like a setting and is none, and each flag without meaning,
+    """Return a sentence for each variable that looks like a setting, for each flag without meaning,
     and for variables of one meaning with different values.
 
     ``flags`` has the texts of :data:`FLAGS_WITHOUT_MEANING` that were given, beside those of settings.
@@ -87,7 +87,7 @@ def warnings(
 
 
 def _contradiction(row: setting_resolution.Setting, environ: Mapping[str, str]) -> str | None:
-    """Two variables of one meaning that say different things: which of them counts."""
+    """Say which of two variables of one meaning counts, if they say different things."""
     given = [(variable, environ[variable]) for variable in row.variables if environ.get(variable)]
     if not given:
         return None

@@ -104,7 +104,7 @@ def _field(
 
 
 def table_of(class_: type) -> Mapping[str, Setting]:
-    """The rows of a dataclass whose fields are settings, by field name, in their order."""
+    """Return the rows of a dataclass whose fields are settings, by field name, in their order."""
     fields = dataclasses.fields(class_)
     return MappingProxyType(
         {field.name: field.metadata[_KEY](field.name) for field in fields if _KEY in field.metadata}
@@ -150,7 +150,7 @@ def resolve(
     flags: Mapping[str, str | None],
     environ: Mapping[str, str],
 ) -> Resolution:
-    """Values, origins and problems of all settings; never raises for what a user wrote."""
+    """Return values, origins and problems of all settings; never raises for what a user wrote."""
     values: dict[str, Any] = {}
     origins: dict[str, str] = {}
     problems: list[str] = []

@@ -142,7 +142,7 @@ _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
 
 
 def integer(at_least: int, at_most: int | None = None) -> SettingType[int]:
-    """A decimal integer within bounds, both included."""
+    """Return a decimal integer within bounds, both included."""
 
     def parse(text: str) -> int:
         if _INTEGER.fullmatch(text) is None or int(text) < at_least:
@@ -228,7 +228,7 @@ BOOLEAN: Final = SettingType(
 
 
 def choice(*names: str, aliases: Mapping[str, str] = MappingProxyType({})) -> SettingType[str]:
-    """One of several words, in any case; an alias stands for one of them."""
+    """Return one of several words, in any case; an alias stands for one of them."""
 
     def parse(text: str) -> str:
         word = text.strip().lower()
@@ -245,7 +245,7 @@ def _items(text: str) -> tuple[str, ...]:
 
 
 def choices(*names: str) -> SettingType[tuple[str, ...]]:
-    """Any of several words, in any case, separated by commas; ``none`` alone for none of them."""
+    """Return any of several words, in any case, separated by commas; ``none`` alone for none of them."""
 
     def parse(text: str) -> tuple[str, ...]:
         words = _items(text.lower())

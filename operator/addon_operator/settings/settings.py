@@ -282,7 +282,7 @@ TABLE: Final[Mapping[str, setting_resolution.Setting]] = setting_resolution.tabl
 
 
 def load(flags: Mapping[str, str | None], environ: Mapping[str, str]) -> Settings:
-    """The settings from flags (by field name) and variables: flag, variable, default, in this order.
+    """Load the settings from flags (by field name) and variables: flag, variable, default, in this order.
 
     ``ADDON_OPERATOR_X`` goes before ``X``, and that before ``SHELL_OPERATOR_X`` where that is understood.
     An empty variable counts as not set; an empty flag is a value.
@@ -296,7 +296,7 @@ def load(flags: Mapping[str, str | None], environ: Mapping[str, str]) -> Setting
 def some(
     fields: Iterable[str], flags: Mapping[str, str | None], environ: Mapping[str, str]
 ) -> setting_resolution.Resolution:
-    """Some settings by field, as :func:`load` finds them; whatever is wrong with the others.
+    """Return some settings by field, as :func:`load` finds them, whatever is wrong with the others.
 
     Raises :class:`.SettingsError` about these.
     """
@@ -306,7 +306,7 @@ def some(
 
 
 def log_type(flags: Mapping[str, str | None], environ: Mapping[str, str]) -> str:
-    """``LOG_TYPE``, whatever else is wrong; the default if it is wrong itself."""
+    """Return ``LOG_TYPE``, whatever else is wrong; the default if it is wrong itself."""
     row = TABLE["log_type"]
     found = setting_resolution.resolve({"log_type": row}, flags, environ).values
     return str(found.get("log_type") or row.default)
@@ -315,7 +315,7 @@ def log_type(flags: Mapping[str, str | None], environ: Mapping[str, str]) -> str
 def settings_of(
     resolution: setting_resolution.Resolution, environ: Mapping[str, str], flags: Mapping[str, str | None]
 ) -> Settings:
-    """The settings of a resolution without problems; raises ``SettingsError`` otherwise."""
+    """Return the settings of a resolution without problems; raises ``SettingsError`` otherwise."""
     warnings = setting_names.warnings(TABLE.values(), environ, flags)
     resolution.check(warnings)
     return Settings(**resolution.values, origins=resolution.origins, warnings=warnings)

@@ -58,7 +58,7 @@ class OperatorStatus:
         self._leader = leader
 
     def begin_when(self, waits_for: Callable[[], str | None]) -> None:
-        """Begin with the engine on its way: what it waits for is why it is not there, or ``None``."""
+        """Set what the engine waits for on its way: why it is not there yet, or ``None``."""
         self._waits_for = waits_for
 
     def serve(self, running: engine.Engine, watch_alive: Callable[[], bool]) -> None:

@@ -27,7 +27,7 @@ class InTheWayError(kernel_errors.AddonOperatorError):
     """The cluster has the definition of an older version, which this operator leaves as it is."""
 
     def __init__(self, reason: str, *, may_apply: bool = True) -> None:
-        """``may_apply`` tells whether the operator brings its own definition once that one is gone."""
+        """``may_apply`` says whether the operator brings its own definition once that one is gone."""
         then = "" if may_apply else ", then run 'kubectl apply --server-side -f crds/modules.yaml'"
         super().__init__(
             f"the CustomResourceDefinition {NAME} of an older version, whose objects have no namespace, is "

@@ -204,7 +204,7 @@ def _is_stuck_in_delete(module: state.ModuleState) -> bool:
 
 
 class ModulePhase(enum.Enum):
-    """What Events tell apart; being run again is not news."""
+    """What Events distinguish; being run again is not news."""
 
     ENABLED = enum.auto()
     READY = enum.auto()
@@ -248,7 +248,7 @@ _PHASES: Final = {
 
 
 def stored_moment(stored: Stored) -> Moment | None:
-    """Return the phase that the cluster tells of, as an operator before this one left it."""
+    """Return the phase that the cluster shows, as an operator before this one left it."""
     conditions = {each.get("type"): each for each in stored.get("conditions") or ()}
     if not conditions:
         return None
@@ -265,7 +265,7 @@ def stored_moment(stored: Stored) -> Moment | None:
 
 
 def notices(before: Moment | None, moments: Sequence[Moment]) -> tuple[list[Notice], Moment | None]:
-    """Return the Events that tell of these moments, and the phase at their end."""
+    """Return the Events about these moments, and the phase at their end."""
     made: list[Notice] = []
     for each in moments:
         if before is not None and each.phase is ModulePhase.ENABLED and before.phase not in _BEGINNINGS:
@@ -287,7 +287,7 @@ def _notice(before: Moment | None, now: Moment) -> Notice:
     return _NOTICES[now.phase]
 
 
-# Errors may tell of values, and Events never do.
+# Errors may quote values, and Events never do.
 _NOTICES: Final = {
     ModulePhase.ENABLED: Notice("Normal", "Enabled", "The module is enabled."),
     ModulePhase.DISABLED: Notice(

@@ -26,7 +26,7 @@ _LINE: Final = 500
 
 
 def added_labels(labels: Labels) -> Labels:
-    """Return those that the operator adds: they name the hook."""
+    """Return the labels that the operator adds: they name the hook."""
     return tuple(label for label in labels if label[0] in ADDED_LABELS)
 
 
@@ -42,7 +42,7 @@ class Series:
     """Observed values per bucket; the last counts what is above all bounds. Only of a histogram."""
 
     def copy(self) -> "Series":
-        """Return one that can be changed."""
+        """Return a copy that can be changed."""
         return Series(self.group, self.value, list(self.counts))
 
 
@@ -79,7 +79,7 @@ class Family:
         return frozenset({self.name})
 
     def copy(self) -> "Family":
-        """Return one that can be changed; its series too."""
+        """Return a copy that can be changed; its series too."""
         made = Family(self.name, self.type, self.labels, self.buckets, self.owner)
         made.series = {labels: item.copy() for labels, item in self.series.items()}
         made._by_hook = self._by_hook.copy()

@@ -56,7 +56,7 @@ def set_level(level: str) -> None:
     """Change the level of all logs while the program runs."""
     number = LEVELS[level]
     logging.getLogger().setLevel(number)
-    # What the event loop has to say about itself at level debug tells nobody anything.
+    # What the event loop has to say about itself at level debug helps nobody.
     logging.getLogger("asyncio").setLevel(max(number, logging.INFO))
     quiet = number > logging.DEBUG
     logging.getLogger("kopf").setLevel(logging.WARNING if quiet else number)

@@ -44,7 +44,7 @@ def patch_section(
 
 
 def render(data: Mapping[str, str], result: ConfigPatchResult) -> dict[str, str]:
-    """The ConfigMap's data with the section written anew; all other keys stay byte for byte.
+    """Return the ConfigMap's data with the section written anew; all other keys stay byte for byte.
 
     An emptied section loses its key. Where the section's key held the alias ``"false"``, the module stays
     disabled through its switch.

@@ -46,31 +46,31 @@ class Inspector(Protocol):
     """Who reads and checks."""
 
     def within(self, seconds: float) -> contextlib.AbstractContextManager[None]:
-        """All that the block asks for may take so long together; what takes longer is wrong."""
+        """Bound all that the block asks for together to so many seconds; what takes longer is wrong."""
         ...
 
     def parse_section(self, key: str, text: str) -> json_types.JsonObject:
-        """A section's text in the ConfigMap.
+        """Parse a section's text in the ConfigMap.
 
-        Raises a :class:`.ConfigurationError` if it is none.
+        Raises a :class:`.ConfigurationError` if it is not one.
         """
         ...
 
     def config_violations(
         self, proposal: Proposal, section_schemas: schemas.SectionSchemas
     ) -> list[schemas.Violation]:
-        """What the section's schemas do not allow."""
+        """Return what the section's schemas do not allow."""
         ...
 
     def values_violations(self, values: CheckedValues, schema: schemas.Schema) -> list[schemas.Violation]:
-        """What the values schema does not allow."""
+        """Return what the values schema does not allow."""
         ...
 
 
 def configured(
     files: json_types.JsonObject, config: json_types.JsonObject, section_schemas: schemas.SectionSchemas
 ) -> json_types.JsonObject:
-    """The files and a state of the ConfigMap, with the defaults of the config schema: what it checks."""
+    """Return the files and a state of the ConfigMap, with the config schema's defaults: what it sees."""
     value = sources.merge(files, config)
     if section_schemas.config is not None:
         section_schemas.config.fill(value)
@@ -81,7 +81,7 @@ class Here:
     """Implements :class:`Inspector` in this process, without a bound on time and memory."""
 
     def within(self, seconds: float) -> contextlib.AbstractContextManager[None]:  # noqa: ARG002  # the interface
-        """No bound."""
+        """Set no bound."""
         return contextlib.nullcontext()
 
     def parse_section(self, key: str, text: str) -> json_types.JsonObject:

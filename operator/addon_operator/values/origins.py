@@ -27,7 +27,7 @@ _NOTHING: Final = _Nothing()
 
 
 def origin(path: Path, layers: Sequence[Layer]) -> str:
-    """The source of the value at ``path`` below the section; ``layers`` come lowest first.
+    """Return the source of the value at ``path`` below the section; ``layers`` come lowest first.
 
     Empty if none of them has it: a default of the schema, or the work of a hook.
     """
@@ -38,7 +38,7 @@ def origin(path: Path, layers: Sequence[Layer]) -> str:
 
 
 def nearest_origin(path: Path, layers: Sequence[Layer]) -> str:
-    """Like :func:`origin`, of the value or else of the nearest value that contains it."""
+    """Return the same as :func:`origin`, of the value or else of the nearest that contains it."""
     for length in range(len(path), 0, -1):
         if found := origin(path[:length], layers):
             return found
@@ -46,12 +46,12 @@ def nearest_origin(path: Path, layers: Sequence[Layer]) -> str:
 
 
 def blamed(path: Path, layers: Sequence[Layer], defaults: Sequence[Layer]) -> str:
-    """Like :func:`nearest_origin`, but a value that only a default made is nobody else's."""
+    """Return the same as :func:`nearest_origin`, but nobody for a value that only a default made."""
     return (origin(path, [*defaults, *layers]) if path else "") or nearest_origin(path, layers)
 
 
 def default_in(source: str) -> str:
-    """What the defaults of a schema are called among the sources."""
+    """Return what the defaults of a schema are called among the sources."""
     return f"{_DEFAULT}{source}"
 
 
@@ -61,7 +61,7 @@ def in_words(source: str) -> str:
 
 
 def leaves(value: json_types.JsonValue, path: Path = ()) -> Iterator[tuple[Path, json_types.JsonValue]]:
-    """All places that sources replace as a whole: scalars, lists, and empty mappings, in their order."""
+    """Yield the places that sources replace as a whole, in order: scalars, lists, empty mappings."""
     if isinstance(value, dict) and value:
         for key, inner in value.items():
             yield from leaves(inner, (*path, key))

@@ -14,12 +14,12 @@ MIN_LENGTH: Final = 4
 
 
 def sensitive_texts(value: json_types.JsonValue, masked: json_types.JsonValue) -> frozenset[str]:
-    """All texts and numbers of ``value`` that ``masked``, the same document, does not show."""
+    """Return all texts and numbers of ``value`` that ``masked``, the same document, does not show."""
     return frozenset(_hidden(value, masked))
 
 
 def redactor(texts: Iterable[str]) -> Callable[[str], str]:
-    """A function that shows :data:`.HIDDEN` in the place of the texts.
+    """Return a function that shows :data:`.HIDDEN` in the place of the texts.
 
     They are found as they are, as JSON and YAML escape them, in base64, and line by line.
     """

@@ -83,7 +83,7 @@ class Section:
         return self._text
 
     def snapshot(self, config: json_types.JsonObject | None = None) -> "Section":
-        """The section as it is now, for another thread; ``config``: as if the ConfigMap said that."""
+        """Return the section as it is now, for another thread; ``config``: as if the ConfigMap said that."""
         frozen = copy.copy(self)
         if config is not None:
             frozen.set_config(config)
@@ -103,7 +103,7 @@ class Section:
         return True
 
     def come_into_force(self) -> None:
-        """From now on rules about transitions compare with what the ConfigMap says."""
+        """Let rules about transitions compare with what the ConfigMap says from now on."""
         self._is_in_force = True
 
     def set_files(self, files: json_types.JsonObject, section_schemas: schemas.SectionSchemas) -> None:
@@ -113,25 +113,25 @@ class Section:
         self._forget()
 
     def configured(self, config: json_types.JsonObject) -> json_types.JsonObject:
-        """The files and a state of the ConfigMap, with the defaults of the config schema: what it checks."""
+        """Return the files and a state of the ConfigMap, with the config schema's defaults: what it sees."""
         return inspection.configured(self._files, config, self._schemas)
 
     def default_layers(self) -> list[origins.Layer]:
-        """The section as the defaults of each schema filled it, the values schema first."""
+        """Return the section as the defaults of each schema filled it, the values schema first."""
         below = [] if self._schemas.values is None else [_defaults(self._schemas.values, self.present)]
         return [*below, *self.config_default_layers(self._config)]
 
     def config_default_layers(self, config: json_types.JsonObject) -> list[origins.Layer]:
-        """The section as the defaults of the config schema fill it if the ConfigMap says this."""
+        """Return the section as the defaults of the config schema fill it if the ConfigMap says this."""
         schema = self._schemas.config
         return [] if schema is None else [_defaults(schema, self.configured(config))]
 
     def masked(self, value: json_types.JsonObject) -> json_types.JsonObject:
-        """A copy of a state of the section that hides what is sensitive."""
+        """Return a copy of a state of the section that hides what is sensitive."""
         return self._schemas.masked(value)
 
     def masked_operations(self, operations: Sequence[patches.Operation]) -> list[patches.Operation]:
-        """Operations as a log gives them, without what is sensitive."""
+        """Return the operations as a log gives them, without what is sensitive."""
         return [self._masked_operation(operation) for operation in operations]
 
     def _masked_operation(self, operation: patches.Operation) -> patches.Operation:
@@ -143,7 +143,7 @@ class Section:
     def config_violations(
         self, config: json_types.JsonObject, *, is_first: bool = False
     ) -> list[schemas.Violation]:
-        """What the config schema does not allow if the ConfigMap says this.
+        """Return what the config schema does not allow if the ConfigMap says this.
 
         ``is_first``: whatever it said before was in force for nobody.
         """
@@ -156,7 +156,7 @@ class Section:
     def values_violations(
         self, value: json_types.JsonObject, *, for_helm: bool = False
     ) -> list[schemas.Violation]:
-        """What the values schema does not allow in values that would follow the present ones."""
+        """Return what the values schema does not allow in values that would follow the present ones."""
         if self._schemas.values is None:
             return []
         before = self.present if self._allowed.value is None else self._allowed.value
@@ -165,11 +165,11 @@ class Section:
         return self._inspector.values_violations(values, self._schemas.values)
 
     def allow(self) -> None:
-        """The values schema allows the present values; of a snapshot, too."""
+        """Note that the values schema allows the present values; of a snapshot, too."""
         self._allowed.value = self.present
 
     def passed_over(self) -> list[schemas.Violation]:
-        """Rules that are passed over, because they read keys that are missing, each once."""
+        """Return the rules that are passed over, because they read keys that are missing, each once."""
         checked = (
             (self._schemas.config, self.configured(self._config)),
             (self._schemas.values, self.present),
@@ -183,7 +183,7 @@ class Section:
         return list({(one.path, one.rule): one for one in reversed(found)}.values())[::-1]
 
     def patched(self, patch: patches.ValuesPatch) -> SectionPatch:
-        """What the patch of a hook makes of the present values; changes nothing, and may run in any thread.
+        """Return what a hook's patch makes of the present values; changes nothing, may run in any thread.
 
         Raises :class:`.PatchError` or :class:`.InvalidValuesError`.
         """
@@ -224,7 +224,7 @@ class Section:
         return [*written, *patch_log.difference(document, {self.key: filled})]
 
     def is_current(self, patch: SectionPatch) -> bool:
-        """Whether the patch was worked out from what is in force."""
+        """Say whether the patch was worked out from what is in force."""
         values, hook_switches = patch.made_from
         return values is self.present and hook_switches is self.hook_switches
 

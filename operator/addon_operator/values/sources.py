@@ -164,7 +164,7 @@ class ConfigMapReading:
 
 
 def parse_section(key: str, text: str) -> json_types.JsonObject:
-    """The text of a section in the ConfigMap.
+    """Parse the text of a section in the ConfigMap.
 
     Raises :class:`ValuesFileError` or :class:`.YamlError`.
     """
@@ -264,7 +264,7 @@ class ConfigMapReader:
         return f"{self._source}: key {key!r} is unknown and ignored; {hint}"
 
     def _nearest(self, key: str) -> str | None:
-        """The known key that is meant; flags by what stands before their common ending."""
+        """Return the known key that is meant; flags by what stands before their common ending."""
         for suffix, known in (
             (names.ENABLED_SUFFIX, self._switches),
             (names.MAINTENANCE_SUFFIX, self._maintenance),
@@ -318,7 +318,7 @@ def decide(
     hooks: Mapping[str, bool],
     config: ConfigValues,
 ) -> Flag:
-    """The verdict of the highest source that has one; without any, the module is disabled.
+    """Decide by the highest source that has a verdict; without any, the module is disabled.
 
     ``files`` go from the lowest to the highest.
     Source: "Modules discovery" of the addon-operator documentation.
@@ -337,7 +337,7 @@ def decide(
 
 
 def merge(*layers: json_types.JsonObject) -> json_types.JsonObject:
-    """The layers laid on each other, lowest first.
+    """Lay the layers on each other, lowest first.
 
     Mappings are merged deep; lists and scalars are replaced whole; an explicit ``null`` stays ``null``.
     Keys keep the order in which they first appear. The result shares nothing with the layers.

@@ -76,7 +76,7 @@ class ValuesStore:
         global_schemas: values_schemas.SectionSchemas = _NO_SCHEMAS,
         inspector: inspection.Inspector = inspection.HERE,
     ) -> None:
-        """``common`` are the ``values.yaml`` of all modules directories in their order, for ``global``."""
+        """Take as ``common`` the ``values.yaml`` of all modules directories in order, for ``global``."""
         self.inspector: Final = inspector
         self._config = sources.ConfigValues()
         self._files: dict[names.ModuleName, tuple[sources.ValuesFile, ...]] = {}
@@ -120,7 +120,7 @@ class ValuesStore:
         return kept
 
     def set_config(self, config: sources.ConfigValues) -> ConfigChange:
-        """Replace what the ConfigMap says, and tell what that changed."""
+        """Replace what the ConfigMap says, and return what that changed."""
         before = {module: (self.flag(module).enabled, self.maintenance(module)) for module in self._modules}
         self._config = config
         after = {module: (self.flag(module).enabled, self.maintenance(module)) for module in self._modules}
@@ -138,14 +138,14 @@ class ValuesStore:
         )
 
     def config_values(self, module: names.ModuleName | None) -> json_types.JsonObject:
-        """What hooks find under ``CONFIG_VALUES_PATH``: the ConfigMap's sections and nothing else."""
+        """Return what hooks find under ``CONFIG_VALUES_PATH``: the ConfigMap's sections and nothing else."""
         kept = [self._global] if module is None else [self._global, self._section(module)]
         return {part.key: json_documents.copy(part.config) for part in kept}
 
     def values(
         self, module: names.ModuleName | None, enabled_modules: Sequence[names.ModuleName] | None = None
     ) -> json_types.JsonObject:
-        """What hooks find under ``VALUES_PATH``: ``global`` and, for a module, its own section.
+        """Return what hooks find under ``VALUES_PATH``: ``global`` and, for a module, its own section.
 
         ``enabled_modules`` become ``global.enabledModules``, for hooks of modules and ``enabled`` scripts.
         """
@@ -155,7 +155,7 @@ class ValuesStore:
     def values_json(
         self, module: names.ModuleName | None, enabled_modules: Sequence[names.ModuleName] | None = None
     ) -> bytes:
-        """:meth:`values` as JSON, without parsing or copying what did not change."""
+        """Return :meth:`values` as JSON, without parsing or copying what did not change."""
         global_values: object = orjson.Fragment(self._global.text)
         if enabled_modules is not None:
             global_values = {**self._global.present, "enabledModules": list(enabled_modules)}
@@ -166,11 +166,11 @@ class ValuesStore:
         return json_documents.encode(parts)
 
     def helm_values(self, module: names.ModuleName) -> json_types.JsonObject:
-        """What the module's chart gets: ``global`` and its own section, without ``enabledModules``."""
+        """Return what the module's chart gets: ``global`` and its own section, without ``enabledModules``."""
         return self.values(module)
 
     def flag(self, module: names.ModuleName) -> sources.Flag:
-        """Whether the sources enable the module, and which of them decided.
+        """Say whether the sources enable the module, and which of them decided.
 
         Raises :class:`UnknownModuleError`.
         """
@@ -178,18 +178,18 @@ class ValuesStore:
         return sources.decide(module, self._files[module], self._global.hook_switches, self._config)
 
     def maintenance(self, module: names.ModuleName) -> str:
-        """The module's maintenance mode; empty if it is managed as usual."""
+        """Return the module's maintenance mode; empty if it is managed as usual."""
         return self._config.maintenance.get(names.maintenance_key(module), "")
 
     def masked_values(self, module: names.ModuleName | None) -> json_types.JsonObject:
-        """:meth:`values` with what the schemas call sensitive hidden, for people to see."""
+        """Return :meth:`values` with what the schemas call sensitive hidden, for people to see."""
         kept = [self._global] if module is None else [self._global, self._section(module)]
         return {part.key: part.masked(part.present) for part in kept}
 
     def config_violations(
         self, config: sources.ConfigValues, modules: Collection[names.ModuleName] | None = None
     ) -> list[values_schemas.Violation]:
-        """All that the config schemas do not allow if the ConfigMap says this; nothing is changed.
+        """Return all that the config schemas do not allow if the ConfigMap says this; nothing is changed.
 
         ``global`` is always checked; ``modules`` are by default those that ``config`` leaves enabled.
         """
@@ -199,7 +199,7 @@ class ValuesStore:
     def section_violations(
         self, module: names.ModuleName | None, config: sources.ConfigValues | None = None
     ) -> list[values_schemas.Violation]:
-        """Like :meth:`config_violations`, of one section; ``config`` is by default what is in force."""
+        """Return the same as :meth:`config_violations` for one section; ``config`` is by default in force."""
         layers, kept = self.layers(module, config), self._section(module)
         # What the ConfigMap says of a disabled module is in force for nobody.
         is_first = module is not None and not self.flag(module).enabled
@@ -210,11 +210,11 @@ class ValuesStore:
         ]
 
     def passed_over_rules(self, module: names.ModuleName | None) -> list[values_schemas.Violation]:
-        """Rules of a section that count as held, because they read keys that its values do not have."""
+        """Return rules of a section that count as held: they read keys that its values do not have."""
         return self._section(module).passed_over()
 
     def edit_violations(self, config: sources.ConfigValues) -> list[values_schemas.Violation]:
-        """Like :meth:`config_violations`, without the sections that stay as they are in force."""
+        """Return the same as :meth:`config_violations`, without sections that stay as they are in force."""
         return self.config_violations(
             config, [m for m in self._enabled_by(config) if self._differs(m, config)]
         )
@@ -228,7 +228,7 @@ class ValuesStore:
     def layers(
         self, module: names.ModuleName | None, config: sources.ConfigValues | None = None
     ) -> list[origins.Layer]:
-        """What each source says of a section, lowest first; the last one is the ConfigMap.
+        """Return what each source says of a section, lowest first; the last one is the ConfigMap.
 
         ``config`` is another state of the ConfigMap than the one in force.
         """
@@ -239,11 +239,11 @@ class ValuesStore:
         return [*below, origins.Layer(config.source, config.sections.get(key, {}))]
 
     def layers_with_defaults(self, module: names.ModuleName | None) -> list[origins.Layer]:
-        """:meth:`layers`, and below them what the defaults of the schemas made."""
+        """Return :meth:`layers`, and below them what the defaults of the schemas made."""
         return [*self._section(module).default_layers(), *self.layers(module)]
 
     def values_violations(self, module: names.ModuleName | None) -> list[values_schemas.Violation]:
-        """All that the values schema does not allow in the present values of a section."""
+        """Return all that the values schema does not allow in the present values of a section."""
         kept = self._section(module)
         return kept.values_violations(kept.present)
 
@@ -258,7 +258,7 @@ class ValuesStore:
         self.checking_helm_values(module)()
 
     def checking_helm_values(self, module: names.ModuleName) -> Callable[[], None]:
-        """The work of :meth:`check_helm_values` over the values as they are now, for any thread to do."""
+        """Return the work of :meth:`check_helm_values` on the values as they are now, for any thread."""
         kept, config = [self._global.snapshot(), self._section(module).snapshot()], self._config
 
         def check() -> None:
@@ -271,7 +271,7 @@ class ValuesStore:
         return check
 
     def is_current(self, owner: names.ModuleName | None, patch: section.SectionPatch) -> bool:
-        """Whether a patch was worked out from what is in force."""
+        """Say whether a patch was worked out from what is in force."""
         return self._section(owner).is_current(patch)
 
     def apply_values_patch(
@@ -302,7 +302,7 @@ class ValuesStore:
         patch: json_patches.ValuesPatch,
         config: sources.ConfigValues | None = None,
     ) -> config_map.ConfigPatchResult:
-        """What must be written to the ConfigMap; the store learns of it by :meth:`set_config` afterwards.
+        """Return what must be written to the ConfigMap; the store learns of it by :meth:`set_config`.
 
         ``config`` is a fresher state of the ConfigMap than the store's, after a conflict.
 
@@ -315,7 +315,7 @@ class ValuesStore:
         return result
 
     def patches(self, owner: names.ModuleName | None) -> list[json_patches.Operation]:
-        """The accumulated operations of a module's hooks, or of the global hooks; a copy."""
+        """Return a copy of the accumulated operations of a module's hooks, or of the global hooks."""
         operations = self._section(owner).log.operations()
         if owner is not None:
             return operations
@@ -327,7 +327,7 @@ class ValuesStore:
     def frozen(
         self, module: names.ModuleName | None, config: json_types.JsonObject | None = None
     ) -> section.Section:
-        """A section (``None``: ``global``) as it is now, for another thread to read.
+        """Return a section (``None``: ``global``) as it is now, for another thread to read.
 
         ``config``: as if the ConfigMap said that of it.
         """

@@ -27,7 +27,7 @@ _ONE_KEY: Final = {"configMapKeyRef": "ConfigMap", "secretKeyRef": "Secret"}
 
 
 class Unresolved(msgspec.Struct, frozen=True):
-    """What one container refers to in vain."""
+    """References of one container that nothing resolves."""
 
     message: str
     """The text of the Event."""

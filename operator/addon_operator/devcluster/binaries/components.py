@@ -92,7 +92,7 @@ class Release:
 
 
 Stamps = Callable[[Pin], Mapping[str, str]]
-"""Gives the Go string variables that tell binaries their version."""
+"""Gives the Go string variables that hold the version of a binary."""
 Releases = Callable[[str, str, str], Release]
 """Gives the release file of a version (``v1.37.1``), an architecture (``amd64``) and a binary's name."""
 

@@ -149,7 +149,7 @@ def parse(text: str, source: str, load: LoadDocuments = document_stream.load_str
 def for_failed_hook(operations: tuple[Operation, ...]) -> tuple[Operation, ...]:
     """Return the operations that are carried out even though their hook failed.
 
-    Those are patches of the subresource ``status`` with ``ignoreHookError``: a hook can tell of its failure.
+    Those are patches of the subresource ``status`` with ``ignoreHookError``: a hook can report its failure.
     """
     return tuple(
         operation

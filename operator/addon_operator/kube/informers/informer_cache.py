@@ -158,7 +158,7 @@ class InformerCache:
             listener.kind_gone(self)
 
     def _report(self, differences: Sequence[Difference], reason: str | None) -> None:
-        # Before the first list is complete nobody is called, and nothing is unpacked in vain.
+        # Before the first list is complete nobody is called, and nothing is unpacked for nothing.
         changes = [_change(*difference) for difference in differences] if self.synced else []
         for listener in tuple(self.listeners):
             if changes:

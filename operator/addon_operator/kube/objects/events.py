@@ -61,7 +61,7 @@ class ObjectReference:
         return (self.api_version, self.kind, self.namespace or "", self.name, self.uid)
 
     def as_json(self) -> dict[str, str]:
-        """Return as ``involvedObject``."""
+        """Return the object as ``involvedObject``."""
         fields = {
             "apiVersion": self.api_version,
             "kind": self.kind,

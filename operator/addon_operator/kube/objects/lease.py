@@ -233,7 +233,7 @@ class Lease:
         try:
             await self._write(self._known)
         except (api_errors.Conflict, api_errors.NotFound):
-            # Somebody else's edit, such as a label, is no loss; neither is a deletion, if nobody was faster.
+            # Neither an edit, such as a label, nor a deletion loses anything if nobody was faster.
             found = await self._look()
             if found is not None and not self._is_mine():
                 raise LeaseLostError(self._taken()) from None

@@ -93,7 +93,7 @@ class PatchLog:
         self.append_owned(owned(steps))
 
     def append_owned(self, own: list[patches.PatchStep]) -> None:
-        """Like :meth:`append`, of operations that nobody else keeps."""
+        """Append operations that nobody else keeps, like :meth:`append`."""
         self._weight += sum(_weight(step) for step in own)
         remaining = self._without_certain_tests(own)
         if not any(step.kind == "test" for step in remaining):
@@ -108,16 +108,16 @@ class PatchLog:
             entry.replay(document)
 
     def steps(self) -> Iterator[patches.PatchStep]:
-        """All operations that are kept, in their order."""
+        """Yield all operations that are kept, in their order."""
         for entry in self._index:
             yield from entry.steps()
 
     def operations(self) -> list[patches.Operation]:
-        """All operations that are kept, as RFC 6902 writes them; a copy."""
+        """Return all operations that are kept, as RFC 6902 writes them; a copy."""
         return [cast("patches.Operation", json_documents.copy(dict(step.operation))) for step in self.steps()]
 
     def is_excessive(self, size: int) -> bool:
-        """Whether the log outgrew values whose JSON text has ``size`` bytes; :meth:`fold` helps."""
+        """Say whether the log outgrew values whose JSON text has ``size`` bytes; :meth:`fold` helps."""
         limit = max(MIN_WEIGHT, WEIGHT_FACTOR * size)
         if self._weight > limit:
             # Joined operations were counted when they came: count what is left of them.
@@ -137,7 +137,7 @@ class PatchLog:
         return []
 
     def _is_certain(self, test: patches.PatchStep) -> bool:
-        """Whether the log itself makes the test true over any lower values."""
+        """Say whether the log itself makes the test true over any lower values."""
         found = self._index.latest([json_pointers.stable_prefix(test.path)])
         if found is None or not isinstance(found[1], _Plain):
             return False
@@ -191,7 +191,7 @@ class PatchLog:
 
 
 def owned(steps: Iterable[patches.PatchStep]) -> list[patches.PatchStep]:
-    """Copies for :meth:`PatchLog.append_owned`."""
+    """Copy operations for :meth:`PatchLog.append_owned`."""
     return [_own(step) for step in steps]
 
 
@@ -222,7 +222,7 @@ def _is_inside(outer: json_pointers.Tokens, path: json_pointers.Tokens) -> bool:
 
 
 def _supersedes(step: patches.PatchStep, earlier: patches.PatchStep) -> bool:
-    """Whether the earlier operation leaves no trace once ``step`` was applied, or could not be."""
+    """Say whether the earlier operation leaves no trace once ``step`` was applied, or could not be."""
     if step.kind not in _WRITES or not _is_stable(step.path):
         return False
     if step.kind == "replace" and earlier.path == step.path and earlier.kind == "remove":
@@ -260,7 +260,7 @@ def _leading_tests(steps: list[patches.PatchStep]) -> list[patches.PatchStep]:
 
 
 def _same_condition(entry: _Entry, tests: list[patches.PatchStep], effect: list[patches.PatchStep]) -> bool:
-    """Whether both patches apply under the same tests, and neither changes what is tested."""
+    """Say whether both patches apply under the same tests, and neither changes what is tested."""
     if not isinstance(entry, _Guarded) or len(entry.tests) != len(tests):
         return False
     if not all(
@@ -291,7 +291,7 @@ def replay(document: json_types.JsonObject, steps: Iterable[patches.PatchStep]) 
 def fill_writes(
     steps: Sequence[patches.PatchStep], fill: Callable[[json_pointers.Tokens, json_types.JsonValue], None]
 ) -> list[patches.PatchStep]:
-    """The operations with what ``fill`` adds (in place) to the values that they write.
+    """Return the operations with what ``fill`` adds (in place) to the values that they write.
 
     A ``test`` of something that was filled before it in the same patch is left out: it held when it came.
     """
@@ -310,7 +310,7 @@ def fill_writes(
 
 
 def difference(lower: json_types.JsonObject, present: json_types.JsonObject) -> list[patches.PatchStep]:
-    """The operations that make ``present`` out of ``lower``; lists are replaced whole."""
+    """Return the operations that make ``present`` out of ``lower``; lists are replaced whole."""
     return list(_difference((), lower, present))
 
 

@@ -67,7 +67,7 @@ class ValuesPatch:
         return f"{self.source} makes values that are not valid"
 
     def steps(self) -> list[PatchStep]:
-        """The operations with their pointers taken apart."""
+        """Return the operations with their pointers taken apart."""
         return [step(operation) for operation in self.operations]
 
 
@@ -167,12 +167,12 @@ def check_roots(owner: names.ModuleName | None, patch: ValuesPatch, *, switches:
 
 
 def root_key(owner: names.ModuleName | None) -> names.ValuesKey:
-    """The section that belongs to a module's hooks, or to the global hooks."""
+    """Return the section that belongs to a module's hooks, or to the global hooks."""
     return names.GLOBAL_KEY if owner is None else names.values_key(owner)
 
 
 def is_switch(pointer: json_pointers.Tokens) -> bool:
-    """Whether the pointer names a module's switch, such as ``/someModuleEnabled``."""
+    """Say whether the pointer names a module's switch, such as ``/someModuleEnabled``."""
     return len(pointer) == 1 and pointer[0].removesuffix(names.ENABLED_SUFFIX) not in {"", pointer[0]}
 
 
@@ -302,7 +302,7 @@ def _first_missing(
 
 
 def exists(document: json_types.JsonValue, pointer: json_pointers.Tokens) -> bool:
-    """Whether the document has a value at that place."""
+    """Say whether the document has a value at that place."""
     return json_pointers.find(document, pointer, _ABSENT) is not _ABSENT
 
 

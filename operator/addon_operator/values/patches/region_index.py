@@ -17,7 +17,7 @@ class _Node:
     children: dict[str, "_Node"] = dataclasses.field(default_factory=dict)
 
     def latest(self) -> int:
-        """The highest number here, or -1."""
+        """Return the highest number here, or -1."""
         return next(reversed(self.numbers), -1)
 
 
@@ -54,7 +54,7 @@ class RegionIndex(Generic[_Entry]):
             self._remove(region, number)
 
     def latest(self, regions: Iterable[json_pointers.Tokens]) -> tuple[int, _Entry] | None:
-        """The latest entry that concerns one of the places, something around them, or something in them."""
+        """Return the latest entry that concerns one of the places, or something around or in them."""
         number = max((self._latest_at(region) for region in regions), default=-1)
         return None if number < 0 else (number, self._entries[number][0])
 

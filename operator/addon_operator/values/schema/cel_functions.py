@@ -62,7 +62,7 @@ def declarations() -> "list[cel.FunctionDecl]":
 
 
 def _plain_errors(implementation: Callable[..., Any]) -> Callable[..., Any]:
-    """The runtime turns these, and no others, into errors of the rule."""
+    """Raise only what the runtime turns into errors of the rule."""
 
     def called(*arguments: Any) -> Any:  # noqa: ANN401  # values of CEL
         try:
@@ -94,7 +94,7 @@ def _find_all(text: str, pattern: str, limit: int = -1) -> list[str]:
 
 
 def _url(text: str) -> _Map:
-    """An absolute URI or an absolute path."""
+    """Parse an absolute URI or an absolute path."""
     parts = urllib.parse.urlsplit(text)
     if not (parts.scheme or text.startswith("/")) or re.search(r"[\s\x00-\x1f]", text):
         raise ValueError(f"{text!r} is not a URL")
@@ -183,7 +183,7 @@ def _cidr(text: str) -> _Map:
 
 
 def _holds(cidr: _Map, inner: _Map | str) -> bool:
-    """Whether an address or a CIDR lies in a CIDR."""
+    """Say whether an address or a CIDR lies in a CIDR."""
     text = inner if isinstance(inner, str) else str(inner.get("network", inner["address"]))
     outer, network = ipaddress.ip_network(cidr["network"]), ipaddress.ip_interface(text).network
     same = (outer.version, network.version) in ((4, 4), (6, 6))

@@ -37,11 +37,11 @@ class CelEvaluator:
         self._compile = functools.lru_cache(maxsize=None)(self._compiled)
 
     def check(self, expression: str) -> None:
-        """Raises :class:`.RuleError` if the expression is not a rule."""
+        """Raise :class:`.RuleError` if the expression is not a rule."""
         self._compile(expression)
 
     def evaluate(self, expression: str, variables: Mapping[str, json_types.JsonValue]) -> bool:
-        """The verdict.
+        """Return the verdict.
 
         Raises :class:`.RuleError` if the expression gives none over these
         values, which is a :class:`.MissingKeyError` if a key is missing.
@@ -89,7 +89,7 @@ class CelEvaluator:
 
 
 def used_keys(expression: str) -> frozenset[str] | None:
-    """The keys of ``self`` and ``oldSelf`` that a rule names, ``None`` if it may look at all of them."""
+    """Return the keys of ``self`` and ``oldSelf`` that a rule names; ``None``: it may look at all."""
     uses = _USES.findall(_TEXTS.sub("''", expression))
     return None if "" in uses else frozenset(uses)
 

@@ -88,7 +88,7 @@ META: Final = {
 
 
 def unknown(keyword: str, value: object = None) -> str | None:
-    """What to tell of a keyword that is not known, ``None`` if there is nothing wrong with it.
+    """Return what to say of an unknown keyword, ``None`` if there is nothing wrong with it.
 
     Extensions are free; one that is nearly ours is most likely misspelt. One whose ``value`` is a schema is
     most likely a property.
@@ -128,7 +128,7 @@ _DATE_TIME: Final = re.compile(
 
 
 def parses(parse: Callable[[str], object]) -> Callable[[str], bool]:
-    """Whether a text is one that ``parse`` takes, which raises :class:`ValueError` for others."""
+    """Say whether a text is one that ``parse`` takes, which raises :class:`ValueError` for others."""
 
     def check(text: str) -> bool:
         try:
@@ -201,7 +201,7 @@ _EXCLUSIVE: Final = (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaxi
 
 
 def prepare(schema: Mapping[str, Any], *, for_helm: bool = False) -> dict[str, Any]:
-    """The JSON Schema of an OpenAPI schema.
+    """Return the JSON Schema of an OpenAPI schema.
 
     Where an object schema with ``properties`` leaves ``additionalProperties`` unset, it becomes ``false``,
     but not inside the branches of ``oneOf``, ``anyOf``, ``allOf`` and ``not``, which only add to others, nor

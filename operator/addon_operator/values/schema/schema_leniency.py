@@ -33,7 +33,7 @@ class Shape(NamedTuple):
     written: Mapping[str, Any]
     """Keywords in its place."""
     notes: tuple[str, ...] = ()
-    """What to tell of it."""
+    """What to say of it."""
 
 
 def _dropped(note: str) -> Shape:
@@ -68,7 +68,7 @@ def _no_type(name: str, *, is_only: bool) -> str:
 
 
 def nearest_type(name: str) -> str | None:
-    """The type that was most likely meant."""
+    """Return the type that was most likely meant."""
     word = name.lower()
     return _OTHER_NAMES.get(word) or names.nearest(word, schema_keywords.TYPES, _ALIKE)
 
@@ -190,7 +190,7 @@ class LenientReader:
         """Place and sentence of each thing that checks nothing."""
 
     def read(self, schema: object, path: Path = ()) -> Any:  # noqa: ANN401  # what is not a schema stays as it is
-        """The schema with its lists of types, empty parts and single names written out.
+        """Return the schema with its lists of types, empty parts and single names written out.
 
         A list of types becomes ``type`` and ``nullable``, an empty property or ``properties`` becomes ``{}``,
         a single name in ``x-required-for-helm`` a list of one, and a shape that says nothing is left out.
@@ -226,7 +226,7 @@ class LenientReader:
 
 
 def _is_empty(keyword: str) -> bool:
-    """Whether a keyword without a value says nothing."""
+    """Say whether a keyword without a value says nothing."""
     if keyword in schema_walk.MAPS_OF_SCHEMAS or keyword in _MAY_BE_NULL:
         return False
     return keyword in schema_keywords.KEYWORDS

@@ -60,7 +60,7 @@ class Part:
     """Not to be trusted before it is checked."""
 
     def remark(self, path: Path, text: str) -> Remark:
-        """What there is to say of a place, by its path below the part."""
+        """Return what there is to say of a place, by its path below the part."""
         return Remark(self.document, (*self.path, *path), text)
 
 
@@ -72,7 +72,7 @@ class Linker:
     """Brings what a file refers to into its own definitions."""
 
     def __init__(self, check: Callable[[Part], list[Remark]], read: FileReader | None) -> None:
-        """``check`` tells what makes a part unusable; without ``read`` no other file may be referred to."""
+        """``check`` says what makes a part unusable; without ``read`` no other file may be referred to."""
         self._check = check
         self._read = read
         self._documents: dict[str, yaml_reading.Document] = {}
@@ -124,7 +124,7 @@ class Linker:
 
 
 def _is_plain(reference: str) -> bool:
-    """Whether a reference names one of the definitions of its own file."""
+    """Say whether a reference names one of the definitions of its own file."""
     prefix = schema_walk.REFERENCE_PREFIX
     return reference.startswith(prefix) and "/" not in reference.removeprefix(prefix)
 
@@ -180,7 +180,7 @@ def load(
     evaluator: schema_rules.RuleEvaluator | None = None,
     read: FileReader | None = None,
 ) -> LoadedSchema:
-    """The schema of a file, joined with ``parent`` if it says ``x-extend``; an empty file allows everything.
+    """Load a file's schema, joined with ``parent`` if it says ``x-extend``; an empty file allows all.
 
     ``read`` gives files that it refers to. Raises :class:`SchemaError` or
     :class:`.YamlError`.
@@ -213,8 +213,8 @@ def _raise_all(problems: Iterable[Remark]) -> None:
 
 
 def _meta_problems(part: Part) -> list[Remark]:
-    told = (one for error in _META.errors(part.schema) for one in schema_messages.explain(error))
-    return [part.remark(one.path, one.rule) for one in told]
+    faults = (one for error in _META.errors(part.schema) for one in schema_messages.explain(error))
+    return [part.remark(one.path, one.rule) for one in faults]
 
 
 _Problem = tuple[tuple[str | int, ...], str]
@@ -272,7 +272,7 @@ def _recursion_problems(part: Part, schema: Mapping[str, Any]) -> Iterator[Remar
 
 
 def _with_parts(parts: Mapping[str, Part]) -> dict[str, Any]:
-    """What was referred to, as definitions; the definitions within it are among them already."""
+    """Return what was referred to, as definitions; the definitions within it are among them already."""
     return {
         name: {key: value for key, value in part.schema.items() if key != "definitions"}
         for name, part in parts.items()
@@ -282,7 +282,7 @@ def _with_parts(parts: Mapping[str, Part]) -> dict[str, Any]:
 def _extended(
     child: Mapping[str, Any], parts: Mapping[str, Any], parent: Mapping[str, Any] | None
 ) -> dict[str, Any]:
-    """The child with what it refers to, over what comes along from the parent ("Extending" in the docs)."""
+    """Return the child and what it refers to, over the parent's part ("Extending" in the docs)."""
     own = {key: value for key, value in child.items() if key != schema_keywords.EXTEND}
     if parts:
         own["definitions"] = {**parts, **own.get("definitions", {})}
@@ -299,5 +299,5 @@ def _extended(
 
 
 def _comes_along(keyword: str) -> bool:
-    """Whether a keyword of the parent holds for its child as a whole."""
+    """Say whether a keyword of the parent holds for its child as a whole."""
     return keyword in _INHERITED_TEXTS or keyword.startswith("x-")

@@ -13,7 +13,7 @@ MISSING_KEY: Final = "must have the key "
 """How the rule of a missing key begins."""
 
 
-class Told(NamedTuple):
+class Fault(NamedTuple):
     """One thing that is wrong."""
 
     path: Path
@@ -22,23 +22,23 @@ class Told(NamedTuple):
     """Whether the value at the path is of use: it is not for a key that is missing or not known."""
 
 
-def explain(error: jsonschema.ValidationError) -> Iterator[Told]:
-    """The places and rules of one validation error."""
+def explain(error: jsonschema.ValidationError) -> Iterator[Fault]:
+    """Yield the places and rules of one validation error."""
     yield from _explain(error, tuple(error.absolute_path))
 
 
-def _explain(error: jsonschema.ValidationError, path: Path) -> Iterator[Told]:
+def _explain(error: jsonschema.ValidationError, path: Path) -> Iterator[Fault]:
     keyword = str(error.validator)
     if keyword == "additionalProperties":
         yield from _unknown_keys(error, path)
     elif keyword in _CHOICES and error.context:
         yield from _no_form(_branches(error), path)
     else:
-        yield Told(path, _rule(error), keyword != "required")
+        yield Fault(path, _rule(error), keyword != "required")
 
 
 def _rule(error: jsonschema.ValidationError) -> str:
-    """What the value had to be."""
+    """Return what the value had to be."""
     keyword = str(error.validator)
     if keyword == "not":
         return "must not be of the form that the schema excludes"
@@ -60,10 +60,10 @@ def _other(demand: object) -> str:
     return f"must satisfy {_json(demand)}"
 
 
-def _unknown_keys(error: jsonschema.ValidationError, path: Path) -> Iterator[Told]:
+def _unknown_keys(error: jsonschema.ValidationError, path: Path) -> Iterator[Fault]:
     known = _schema(error).get("properties", {})
     for key in json_schemas.unknown_keys(cast("Mapping[str, Any]", error.instance), _schema(error)):
-        yield Told((*path, key), _unknown_key(known), shows_value=False)
+        yield Fault((*path, key), _unknown_key(known), shows_value=False)
 
 
 def _unknown_key(known: Mapping[str, Any]) -> str:
@@ -91,27 +91,27 @@ _Branch = list[jsonschema.ValidationError]
 
 
 def _branches(error: jsonschema.ValidationError) -> list[_Branch]:
-    """What is wrong with each of the forms, without the one that stands for ``nullable``."""
+    """Return what is wrong with each of the forms, without the one that stands for ``nullable``."""
     found: dict[int, _Branch] = {}
     for inner in error.context or ():
         found.setdefault(cast("int", inner.relative_schema_path[0]), []).append(inner)
     return [branch for branch in found.values() if branch[0].schema != {"type": "null"}]
 
 
-def _no_form(branches: list[_Branch], path: Path) -> Iterator[Told]:
+def _no_form(branches: list[_Branch], path: Path) -> Iterator[Fault]:
     nearest = min(branches, key=_distance)
     if len(branches) == 1:
         for inner in nearest:
             yield from _explain(inner, (*path, *inner.relative_path))
         return
-    told = [told for inner in nearest for told in _explain(inner, tuple(inner.relative_path))]
-    hint = "; ".join(map(_hint, told[:_HINTS]))
-    shows_value = all(one.shows_value for one in told)
-    yield Told(path, f"must be of one of {len(branches)} forms (nearest: {hint})", shows_value)
+    faults = [fault for inner in nearest for fault in _explain(inner, tuple(inner.relative_path))]
+    hint = "; ".join(map(_hint, faults[:_HINTS]))
+    shows_value = all(one.shows_value for one in faults)
+    yield Fault(path, f"must be of one of {len(branches)} forms (nearest: {hint})", shows_value)
 
 
 def _distance(branch: _Branch) -> tuple[bool, bool, int, int]:
-    """Small for the form that was most likely meant.
+    """Return a number that is small for the form that was most likely meant.
 
     That is one of the right type whose names of kinds and modes are those of the value, then the one of which
     the least is wrong, then the one that is right until deep inside.
@@ -125,11 +125,11 @@ def _distance(branch: _Branch) -> tuple[bool, bool, int, int]:
     )
 
 
-def _hint(told: Told) -> str:
-    where = yaml_reading.format_path(told.path)
-    if told.rule.startswith("the schema"):
-        return f"{where}: {told.rule}"
-    return f"{where} {told.rule}".strip()
+def _hint(fault: Fault) -> str:
+    where = yaml_reading.format_path(fault.path)
+    if fault.rule.startswith("the schema"):
+        return f"{where}: {fault.rule}"
+    return f"{where} {fault.rule}".strip()
 
 
 def _json(value: object) -> str:

@@ -23,7 +23,7 @@ _ESCAPED: Final = re.compile(r"__|[./-]")
 def convert(
     schemas: Sequence[SchemaObject], value: json_types.JsonValue, definitions: SchemaObject
 ) -> json_types.JsonValue:
-    """A copy for a rule.
+    """Convert a value to a copy for a rule.
 
     What the schema calls a ``number`` is floating point even if it was written without a fraction. A property
     whose name is not an identifier can be named by its escaped form as well: ``self.my__dash__key``.
@@ -53,7 +53,7 @@ def _is_number(facets: Sequence[SchemaObject]) -> bool:
 
 
 def escape(name: str) -> str:
-    """The name of a property as a rule writes it: ``my-key`` is ``my__dash__key``, ``in`` is ``__in__``."""
+    """Escape a property's name for a rule: ``my-key`` is ``my__dash__key``, ``in`` is ``__in__``."""
     if _RESERVED.fullmatch(name):
         return f"__{name}__"
     return _ESCAPED.sub(lambda match: _ESCAPES[match[0]], name)
@@ -77,11 +77,11 @@ class RuleEvaluator(Protocol):
     """Evaluates CEL: a seam, since who reads schemas without their rules does without its runtime."""
 
     def check(self, expression: str) -> None:
-        """Raises :class:`RuleError` if the expression is none."""
+        """Raise :class:`RuleError` if the expression is not a rule."""
         ...
 
     def evaluate(self, expression: str, variables: Mapping[str, json_types.JsonValue]) -> bool:
-        """The verdict on ``self`` and, for transition rules, ``oldSelf``.
+        """Return the verdict on ``self`` and, for transition rules, ``oldSelf``.
 
         Raises :class:`RuleError` if the expression cannot be evaluated over these values, which is a
         :class:`MissingKeyError` if it reads a key that they do not have.
@@ -95,7 +95,7 @@ class Rule:
 
     expression: str
     message: str
-    """What to tell when it does not hold; the expression if the schema has no message."""
+    """What to say when it does not hold; the expression if the schema has no message."""
     is_lenient: bool = False
     """Whether it is passed over when it reads a key that is missing: the alias does so in the original."""
 
@@ -123,7 +123,7 @@ ABSENT: Final = _Absent()
 
 
 def rules_of(schema: SchemaObject) -> list[Rule]:
-    """The rules that stand at one place of a schema."""
+    """Return the rules that stand at one place of a schema."""
     return [_rule(item, keyword) for keyword in RULE_KEYWORDS for item in schema.get(keyword, ())]
 
 
@@ -143,7 +143,7 @@ class RuleChecker:
     def broken(
         self, schema: SchemaObject, value: json_types.JsonValue, old: json_types.JsonValue | _Absent
     ) -> Iterator[BrokenRule]:
-        """All rules that do not hold, and those that are passed over because they cannot be evaluated."""
+        """Yield rules that do not hold, and those that are passed over because they cannot be evaluated."""
         yield from self._broken([schema], (), value, old)
 
     def _broken(

@@ -21,7 +21,7 @@ ANY_ITEM: Final = -1
 
 
 def dereference(schema: SchemaObject, definitions: SchemaObject) -> SchemaObject:
-    """The schema with what it refers to; its own keywords win."""
+    """Return the schema with what it refers to; its own keywords win."""
     seen: set[str] = set()
     while (reference := schema.get("$ref")) is not None and reference not in seen:
         seen.add(reference)
@@ -35,7 +35,7 @@ def dereference(schema: SchemaObject, definitions: SchemaObject) -> SchemaObject
 def subschemas(
     schema: SchemaObject, path: Sequence[str | int] = ()
 ) -> Iterator[tuple[tuple[str | int, ...], Any]]:
-    """All schemas in the schema, itself first, each with its path."""
+    """Yield all schemas in the schema, itself first, each with its path."""
     yield tuple(path), schema
     for keyword, key, inner in _parts(schema):
         yield from subschemas(inner, (*path, keyword, *key))

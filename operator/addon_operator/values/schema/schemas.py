@@ -108,15 +108,15 @@ class Schema:
         *,
         for_helm: bool = False,
     ) -> list[Violation]:
-        """All that the schema does not allow in a section; ``root`` is the section's key.
+        """Return all that the schema does not allow in a section; ``root`` is the section's key.
 
         ``old`` are the values before, for transition rules, ``None`` or empty if there were none;
         ``for_helm`` demands ``x-required-for-helm`` too.
         """
         checks = self._helm_checks if for_helm else self._checks
-        told = (one for error in checks.errors(value) for one in schema_messages.explain(error))
-        return self._violations(root, value, told) or self._violations(
-            root, value, self._told_by_rules(value, old)
+        faults = (one for error in checks.errors(value) for one in schema_messages.explain(error))
+        return self._violations(root, value, faults) or self._violations(
+            root, value, self._faults_by_rules(value, old)
         )
 
     @functools.cached_property
@@ -128,30 +128,30 @@ class Schema:
         return json_schemas.Validator(schema_keywords.prepare(self.definition, for_helm=True), _FORMATS)
 
     def passed_over(self, root: str, value: json_types.JsonObject) -> list[Violation]:
-        """Rules that count as held, because they cannot be evaluated over a section."""
-        told = self._told_by_rules(value, None, passed_over=True)
-        return self._violations(root, value, told)
+        """Return the rules that count as held, because they cannot be evaluated over a section."""
+        faults = self._faults_by_rules(value, None, passed_over=True)
+        return self._violations(root, value, faults)
 
-    def _told_by_rules(
+    def _faults_by_rules(
         self, value: json_types.JsonObject, old: json_types.JsonObject | None, *, passed_over: bool = False
-    ) -> Iterator[schema_messages.Told]:
+    ) -> Iterator[schema_messages.Fault]:
         if self.has_rules:
             for broken in self._rules.broken(self.definition, value, old or schema_rules.ABSENT):
                 if broken.is_passed_over is passed_over:
-                    yield schema_messages.Told(broken.path, broken.message, not passed_over)
+                    yield schema_messages.Fault(broken.path, broken.message, not passed_over)
 
     def _violations(
-        self, root: str, value: json_types.JsonObject, told: Iterator[schema_messages.Told]
+        self, root: str, value: json_types.JsonObject, faults: Iterator[schema_messages.Fault]
     ) -> list[Violation]:
-        """The first of them."""
-        first = list(itertools.islice(told, MAX_VIOLATIONS))
+        """Return the first of them."""
+        first = list(itertools.islice(faults, MAX_VIOLATIONS))
         masked = self.masked(value) if first else {}
         return [self._violation(root, masked, one) for one in first]
 
-    def _violation(self, root: str, masked: json_types.JsonObject, told: schema_messages.Told) -> Violation:
-        shown = _shown(masked, told.path) if told.shows_value else None
-        keys = (root, *told.path)
-        return Violation(yaml_reading.format_path(keys), told.rule, shown, self.source, keys)
+    def _violation(self, root: str, masked: json_types.JsonObject, fault: schema_messages.Fault) -> Violation:
+        shown = _shown(masked, fault.path) if fault.shows_value else None
+        keys = (root, *fault.path)
+        return Violation(yaml_reading.format_path(keys), fault.rule, shown, self.source, keys)
 
     @functools.cached_property
     def digest(self) -> str:
@@ -174,12 +174,12 @@ class Schema:
         schema_walk.fill(schemas, value, self._definitions)
 
     def masked(self, value: json_types.JsonObject) -> json_types.JsonObject:
-        """A copy of a section that shows :data:`HIDDEN` for each sensitive value."""
+        """Return a copy of a section that shows :data:`HIDDEN` for each sensitive value."""
         masked = _masked([self.definition], value, self._definitions)
         return masked if isinstance(masked, dict) else {}
 
     def masked_at(self, path: Sequence[str], value: json_types.JsonValue) -> json_types.JsonValue:
-        """A copy of what stands, or will stand, at ``path`` (tokens of a JSON Pointer below the section)."""
+        """Copy what stands, or will stand, at ``path`` (tokens of a JSON Pointer below the section)."""
         schemas: list[Mapping[str, Any]] = [self.definition]
         for token in path:
             facets = schema_walk.facets(schemas, self._definitions, alternatives=True)
@@ -226,14 +226,14 @@ class SectionSchemas:
         )
 
     def masked(self, value: json_types.JsonObject) -> json_types.JsonObject:
-        """A copy of the section that hides what any of the schemas calls sensitive."""
+        """Return a copy of the section that hides what any of the schemas calls sensitive."""
         for schema in (self.config, self.values):
             if schema is not None:
                 value = schema.masked(value)
         return json_documents.copy(value)
 
     def masked_at(self, path: Sequence[str], value: json_types.JsonValue) -> json_types.JsonValue:
-        """A copy of what is written at ``path``, without what any of the schemas calls sensitive."""
+        """Return a copy of what is written at ``path``, without what any of the schemas calls sensitive."""
         for schema in (self.config, self.values):
             if schema is not None:
                 value = schema.masked_at(path, value)
@@ -246,7 +246,7 @@ def load_schemas(
     evaluator: schema_rules.RuleEvaluator | None = None,
     read: schema_loading.FileReader | None = None,
 ) -> SectionSchemas:
-    """The schemas of a section from the texts and names of its files, ``None`` for a file that is missing.
+    """Load the schemas of a section from its files' texts and names, ``None`` for a missing file.
 
     Sections that share an ``evaluator`` share what it prepared; ``read`` gives files that others refer to.
 
@@ -268,7 +268,7 @@ def load_schema(
     evaluator: schema_rules.RuleEvaluator | None = None,
     read: schema_loading.FileReader | None = None,
 ) -> Schema:
-    """One schema; ``parent`` is the definition that ``x-extend`` means, ``read`` gives other files.
+    """Return one schema; ``parent`` is the definition that ``x-extend`` means, ``read`` gives other files.
 
     Raises :class:`.SchemaError` or
     :class:`.YamlError`, which name file and position.

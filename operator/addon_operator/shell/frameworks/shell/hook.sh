@@ -66,7 +66,7 @@ hook::_run_first_available_handler() {
   # shellcheck disable=SC2086
   for _hook_handler in $1; do
     if declare -F "${_hook_handler}" > /dev/null; then
-      # What goes wrong is told inside, once.
+      # What goes wrong is reported inside, once.
       trap - ERR
       (
         trap hook::_trace ERR

@@ -3,8 +3,7 @@
 import gc
 
 import tests.integration.operator_forks
-from addon_operator.app import optional_imports
-from addon_operator.cli import start
+from addon_operator.cli import optional_imports, start
 
 with optional_imports.quick_imports():
     from addon_operator.app import run

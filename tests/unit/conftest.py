@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from addon_operator.app import optional_imports
+from addon_operator.cli import optional_imports
 from addon_operator.documents import json_schemas
 
 # A third of a second for each process, as for the operator itself.

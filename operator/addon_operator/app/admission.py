@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import structlog
 
-from addon_operator.admission import config_check, events
+from addon_operator.admission import admission_log, config_check, events
 from addon_operator.admission.certificates import (
     certificate_store,
     certificate_store_files,
@@ -28,10 +28,7 @@ from addon_operator.admission.presets import (
 from addon_operator.admission.registration import registration
 from addon_operator.admission.server import site, site_load, tls
 from addon_operator.aio import waiting, warn_once
-from addon_operator.app import (
-    admission_observers,
-    admission_webhooks,
-)
+from addon_operator.app import admission_webhooks
 from addon_operator.documents import own_manifests
 from addon_operator.engine.sources import kopf_sources
 from addon_operator.kernel import errors
@@ -83,7 +80,7 @@ class Admission:
         self._feed = preset_feed.PresetFeed(kube, self._cache, self._watching)
         lists = preset_notices.FreshLists(kube, self._cache)
         self._notices = preset_notices.PresetNotices(self._cache, lists)
-        self._show_event = admission_observers.AdmissionLog(meters, log, self._clock)
+        self._show_event = admission_log.AdmissionLog(meters, log, self._clock)
         self._account = site_load.Account(site_load.Limits())
         self._check, handler = self._handlers()
         self._tls = tls.LiveTls()

@@ -1,20 +1,30 @@
-"""Whether admission is a part of the operator; if it is not, what it is made of is not imported."""
+"""Whether admission is part of the operator, and what it asks the rest; its own code is imported late."""
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import structlog
 
-from addon_operator.app import config_checks
+from addon_operator.admission import config_check
+from addon_operator.engine.modules import module_files
+from addon_operator.engine.sources import config_sync
 from addon_operator.kernel import errors
 from addon_operator.kube.access import auth, credentials
 from addon_operator.kube.client import client
 from addon_operator.settings import settings as settings_module
 from addon_operator.telemetry import metrics
+from addon_operator.values import inspection, sources
+from addon_operator.values import store as values_store
 
 if TYPE_CHECKING:
     from addon_operator.app import admission
+
+EDIT_SECONDS: Final = 3.5
+"""For all of an edit: the API server waits for 5 s."""
+_BEFORE_SECONDS: Final = 1.0
+"""Of these, for what the edit would replace."""
 
 
 def is_enabled(settings: settings_module.Settings, access: auth.ClusterAccess) -> bool:
@@ -34,11 +44,75 @@ def is_enabled(settings: settings_module.Settings, access: auth.ClusterAccess) -
     return enabled
 
 
+class ConfigChecks:
+    """Checks edits of the ConfigMap for the admission webhook, by whoever knows best at the time.
+
+    That is the running engine, which knows what hooks enabled. A replica that does not lead, or not yet, goes
+    by the files and their schemas.
+    """
+
+    def __init__(
+        self,
+        modules: module_files.LoadedModules,
+        settings: settings_module.Settings,
+        inspector: inspection.Inspector = inspection.HERE,
+    ) -> None:
+        """``inspector`` reads and checks, within the time that the API server waits."""
+        self._modules = modules
+        self._inspector = inspector
+        self._names = [files.module.name for files in modules.modules]
+        self._source = f"ConfigMap {settings.namespace}/{settings.config_map}"
+        self._running: config_sync.ConfigSync | None = None
+
+    def serve(self, running: config_sync.ConfigSync) -> None:
+        """Begin to serve: the engine is there now."""
+        self._running = running
+
+    async def findings(self, data: config_check.Data, before: config_check.Data) -> config_check.Findings:
+        """Return all that is wrong with ``data``, and unknown keys that ``before`` did not have."""
+        return await asyncio.to_thread(self._findings, data, before)
+
+    def _findings(self, data: config_check.Data, before: config_check.Data) -> config_check.Findings:
+        running = self._running
+        if running is None:
+            violations = self._by_files(data, before)
+        else:
+            with self._inspector.within(EDIT_SECONDS):
+                violations = running.violations(data)
+        known = set(self._unknown_keys(before))
+        warnings = [text for text in self._unknown_keys(data) if text not in known]
+        return config_check.Findings(violations, warnings)
+
+    def _by_files(self, data: config_check.Data, before: config_check.Data) -> tuple[str, ...]:
+        store = self._modules.store(self._inspector)
+        # What rules about transitions compare with; what cannot be read of it counts as not set.
+        with self._inspector.within(_BEFORE_SECONDS):
+            store.set_config(self._read(before).values)
+        with self._inspector.within(EDIT_SECONDS - _BEFORE_SECONDS):
+            return self._broken(store, self._read(data))
+
+    @staticmethod
+    def _broken(store: values_store.ValuesStore, reading: sources.ConfigMapReading) -> tuple[str, ...]:
+        broken = store.config_violations(reading.values)
+        readable = (found for found in broken if found.keys[0] not in reading.unreadable)
+        return (*reading.violations, *map(str, readable))
+
+    def _read(self, data: config_check.Data) -> sources.ConfigMapReading:
+        return sources.ConfigMapReader(self._names, self._source, self._inspector.parse_section).read(data)
+
+    def _unknown_keys(self, data: config_check.Data) -> tuple[str, ...]:
+        return (
+            sources.ConfigMapReader(self._names, self._source, lambda _key, _text: {})
+            .read(data)
+            .values.warnings
+        )
+
+
 @contextlib.asynccontextmanager
 async def serving(
     settings: settings_module.Settings,
     access: auth.ClusterAccess,
-    checker: config_checks.ConfigChecks,
+    checker: ConfigChecks,
     meters: metrics.Metrics,
     log: structlog.typing.FilteringBoundLogger,
     environ: Mapping[str, str],

@@ -4,12 +4,12 @@ from collections.abc import Iterator, Mapping
 from typing import Final, Literal
 
 from addon_operator.admission import review_shapes, reviews
+from addon_operator.admission.pods import pod_handler
 from addon_operator.admission.registration import registration_specs
 from addon_operator.admission.server import site
 from addon_operator.podpreset import model, selection
 from addon_operator.settings import settings as settings_module
 
-MUTATE_PODS: Final = "/mutate-pods"
 CHECK_PODS: Final = "/check-pods"
 NOTICE_PRESETS: Final = "/notice-podpresets"
 CHECK_CONFIG: Final = "/check-config"
@@ -70,7 +70,7 @@ def _mutate_pods(settings: settings_module.Settings) -> registration_specs.Webho
     policy: Literal["Ignore", "Fail"] = "Fail" if settings.webhook_failure_policy == "fail" else "Ignore"
     return registration_specs.WebhookSpec(
         name=f"podpreset.{_DOMAIN}",
-        path=MUTATE_PODS,
+        path=pod_handler.PATH,
         operations=("CREATE",),
         resource="pods",
         failure_policy=policy,
@@ -147,7 +147,7 @@ def routes(
     pods = review_shapes.ReviewShape("", "pods")
     presets = review_shapes.ReviewShape(model.GROUP, model.PLURAL)
     found = {
-        MUTATE_PODS: site.Route(mutate_pods),
+        pod_handler.PATH: site.Route(mutate_pods),
         CHECK_PODS: site.Route(check_pods, timeout=_NOTICE_SECONDS, shape=pods),
         NOTICE_PRESETS: site.Route(
             notice_presets, timeout=_NOTICE_SECONDS, shape=presets, max_body=_PRESET_BYTES

@@ -11,10 +11,8 @@ import structlog
 import addon_operator
 from addon_operator.app import (
     admission_part,
-    config_checks,
     graph,
     leadership,
-    module_objects,
     observers,
     stopping,
     tools,
@@ -59,7 +57,7 @@ class _Process:
         self._leadership = leadership.Leadership(self._meters)
         self._background: list[asyncio.Task[None]] = []
         self._recorder: events.EventRecorder | None = None
-        self._objects: module_objects.ModuleObjects | None = None
+        self._objects: observers.ModuleObjects | None = None
         self._debug: debug_api.DebugApi | None = None
         self._lineage = groups.Lineage()
 
@@ -91,12 +89,12 @@ class _Process:
             modules = self._load_modules()
             parts = await self._tools(stack)
             await self._be_seen(stack)
-            checks = config_checks.ConfigChecks(modules, self._settings, parts.inspector)
+            checks = admission_part.ConfigChecks(modules, self._settings, parts.inspector)
             await self._admit(stack, parts.kube.access, checks)
             if await self._leadership.acquire():
                 # It took its time.
                 modules = preflight.load_modules(self._settings)
-            objects = module_objects.keeping(parts, modules, self._meters, self._leadership.fence)
+            objects = observers.keeping(parts, modules, self._meters, self._leadership.fence)
             self._objects = await stack.enter_async_context(objects)
             building = self._build(parts, modules)
             operator = await stopping.unless(building, self._leadership.lost())
@@ -126,7 +124,7 @@ class _Process:
             await tools.check_namespace(kube, self._settings.namespace)
         await self._be_seen(stack)
         inspector = stack.enter_context(values_worker.ValuesWorker())
-        await self._admit(stack, access, config_checks.ConfigChecks(modules, self._settings, inspector))
+        await self._admit(stack, access, admission_part.ConfigChecks(modules, self._settings, inspector))
         self._stop.started()
         await self._end_of(self._background)
         self._check(self._background)
@@ -144,7 +142,10 @@ class _Process:
                 raise stopping.defect_of(task, self._log)
 
     async def _admit(
-        self, stack: contextlib.AsyncExitStack, access: auth.ClusterAccess, checks: config_checks.ConfigChecks
+        self,
+        stack: contextlib.AsyncExitStack,
+        access: auth.ClusterAccess,
+        checks: admission_part.ConfigChecks,
     ) -> None:
         part = admission_part.serving(self._settings, access, checks, self._meters, self._log, self._environ)
         served = await stack.enter_async_context(part)

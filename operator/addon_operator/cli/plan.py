@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from addon_operator.app import optional_imports
-from addon_operator.cli import settings, tables
+from addon_operator.cli import optional_imports, settings, tables
 from addon_operator.settings import settings as app_settings
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import pytest
 import structlog
 from structlog.testing import capture_logs
 
-from addon_operator.app import module_objects, observers
+from addon_operator.app import observers
 from addon_operator.engine import events, state
 from addon_operator.kernel import names
 from addon_operator.kube.objects import events as kube_events
@@ -29,7 +29,7 @@ class Bench:
         self.tell_of = observers.all_of(
             observers.module_states(self.states, fakes.Clock()),
             observers.shown(self.meters, structlog.get_logger()),
-            module_objects.ModuleObjects(
+            observers.ModuleObjects(
                 cast("module_status_writer.ModuleStatusWriter", self),
                 cast("kube_events.EventRecorder", None),
             ).show,

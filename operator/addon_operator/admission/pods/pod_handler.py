@@ -10,6 +10,8 @@ from addon_operator.admission.presets import preset_notices
 from addon_operator.kernel import clock, json_types
 from addon_operator.podpreset import env_sources, merge, model, selection
 
+PATH: Final = "/mutate-pods"
+"""Where the API server calls the webhook."""
 SOURCES_SECONDS: Final = 1.0
 """How long ConfigMaps and Secrets are waited for while a pod is admitted."""
 

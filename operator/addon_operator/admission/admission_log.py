@@ -3,9 +3,9 @@
 from typing import Final
 
 from addon_operator.admission import events
+from addon_operator.admission.pods import pod_handler
 from addon_operator.admission.server import site
 from addon_operator.aio import warn_once
-from addon_operator.app import admission_webhooks
 from addon_operator.kernel import clock
 from addon_operator.telemetry import metrics
 
@@ -93,7 +93,7 @@ class AdmissionLog:
 
     def _failed(self, path: str, error: Exception) -> None:
         """Warn of a handler that raised or took too long."""
-        if path == admission_webhooks.MUTATE_PODS:
+        if path == pod_handler.PATH:
             labels = {"namespace": _UNKNOWN_NAMESPACE, "result": "error"}
             self._meters.podpreset_admissions_total.labels(**labels).inc()
         text = "it took too long" if isinstance(error, TimeoutError) else f"{type(error).__name__}: {error}"

@@ -7,7 +7,7 @@ from typing import cast
 import pytest
 
 from addon_operator.admission import config_check
-from addon_operator.app import config_checks
+from addon_operator.app import admission_part
 from addon_operator.engine.modules import module_files
 from addon_operator.engine.sources import config_sync
 from addon_operator.process import values_worker
@@ -46,55 +46,55 @@ def modules(tmp_path_factory: pytest.TempPathFactory) -> module_files.LoadedModu
 
 
 @pytest.fixture
-def checks(modules: module_files.LoadedModules) -> config_checks.ConfigChecks:
+def checks(modules: module_files.LoadedModules) -> admission_part.ConfigChecks:
     loaded = settings.load({}, {"ADDON_OPERATOR_NAMESPACE": "addons"})
-    return config_checks.ConfigChecks(modules, loaded)
+    return admission_part.ConfigChecks(modules, loaded)
 
 
-async def test_all_that_is_wrong_is_reported_with_its_place(checks: config_checks.ConfigChecks) -> None:
+async def test_all_that_is_wrong_is_reported_with_its_place(checks: admission_part.ConfigChecks) -> None:
     found = await checks.findings({"global": "[", "web": "port: yes\nhost: x", "webEnabled": "maybe"}, {})
     places = [violation.partition(": ")[0] for violation in found.violations]
     assert sorted(places) == ["key 'global', line 2, column 1", "key 'webEnabled'", "web.host", "web.port"]
 
 
-async def test_sensitive_values_are_hidden(checks: config_checks.ConfigChecks) -> None:
+async def test_sensitive_values_are_hidden(checks: admission_part.ConfigChecks) -> None:
     (violation,) = (await checks.findings({"web": "password: s3cret"}, {})).violations
     assert "not ***" in violation
     assert "s3cret" not in violation
 
 
-async def test_a_module_that_is_off_may_be_configured_wrongly(checks: config_checks.ConfigChecks) -> None:
+async def test_a_module_that_is_off_may_be_configured_wrongly(checks: admission_part.ConfigChecks) -> None:
     assert (await checks.findings({"off": "port: yes"}, {})).violations == ()
     switched_on = await checks.findings({"off": "port: yes", "offEnabled": "true"}, {"off": "port: yes"})
     assert len(switched_on.violations) == 1
 
 
 async def test_rules_about_transitions_compare_with_what_is_stored(
-    checks: config_checks.ConfigChecks,
+    checks: admission_part.ConfigChecks,
 ) -> None:
     assert (await checks.findings({"web": "size: 2"}, {"web": "size: 1"})).violations == ()
     (violation,) = (await checks.findings({"web": "size: 1"}, {"web": "size: 2"})).violations
     assert violation.startswith("web.size: must not shrink")
 
 
-async def test_what_was_stored_may_be_unreadable(checks: config_checks.ConfigChecks) -> None:
+async def test_what_was_stored_may_be_unreadable(checks: admission_part.ConfigChecks) -> None:
     assert (await checks.findings({"web": "port: 1"}, {"web": "["})).violations == ()
 
 
-async def test_an_unknown_key_is_a_warning_when_it_is_new(checks: config_checks.ConfigChecks) -> None:
+async def test_an_unknown_key_is_a_warning_when_it_is_new(checks: admission_part.ConfigChecks) -> None:
     (warning,) = (await checks.findings({"wep": "port: 1"}, {})).warnings
     assert "did you mean 'web'?" in warning
     assert (await checks.findings({"wep": "port: 2"}, {"wep": "port: 1"})).warnings == []
 
 
-async def test_the_running_engine_knows_better(checks: config_checks.ConfigChecks) -> None:
+async def test_the_running_engine_knows_better(checks: admission_part.ConfigChecks) -> None:
     checks.serve(cast("config_sync.ConfigSync", Engine("web.port: a hook wants another one")))
     assert (await checks.findings({"web": "port: 1"}, {})).violations == (
         "web.port: a hook wants another one",
     )
 
 
-async def test_large_values_are_checked_as_well(checks: config_checks.ConfigChecks) -> None:
+async def test_large_values_are_checked_as_well(checks: admission_part.ConfigChecks) -> None:
     comment = "#" + "x" * 65536
     (violation,) = (await checks.findings({"web": f"port: yes\n{comment}"}, {})).violations
     assert violation.startswith("web.port:")
@@ -103,13 +103,13 @@ async def test_large_values_are_checked_as_well(checks: config_checks.ConfigChec
 async def test_what_takes_too_long_to_read_can_be_mended_and_not_be_made(
     modules: module_files.LoadedModules, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(config_checks, "_BEFORE_SECONDS", 0.05)
-    monkeypatch.setattr(config_checks, "EDIT_SECONDS", 30.0)
+    monkeypatch.setattr(admission_part, "_BEFORE_SECONDS", 0.05)
+    monkeypatch.setattr(admission_part, "EDIT_SECONDS", 30.0)
     loaded = settings.load({}, {"ADDON_OPERATOR_NAMESPACE": "addons"})
     slow = {"web": "port: [" + "{a: 1}, " * 60_000 + "]"}
     with values_worker.ValuesWorker() as worker:
-        checks = config_checks.ConfigChecks(modules, loaded, worker)
+        checks = admission_part.ConfigChecks(modules, loaded, worker)
         assert (await checks.findings({"web": "port: 8080"}, slow)).violations == ()
-        monkeypatch.setattr(config_checks, "EDIT_SECONDS", 0.15)
+        monkeypatch.setattr(admission_part, "EDIT_SECONDS", 0.15)
         (violation,) = (await checks.findings(slow, {})).violations
     assert violation.startswith("key 'web': it took more than 0.1 s, the time limit")

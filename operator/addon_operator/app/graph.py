@@ -137,7 +137,7 @@ class Graph:
         made_of = task_factory.TaskFactory(
             self._values,
             task_factory.GlobalHooks(hooks, self._executor, self._bindings.snapshots),
-            self._discovery(ignored),
+            self._discovery(),
             runner,
             definitions,
             self._tell,
@@ -176,13 +176,13 @@ class Graph:
             installer, self._tell, self._settings.crd_filter_prefixes, self._values.helm_values
         )
 
-    def _discovery(self, ignored: frozenset[str]) -> module_discovery.Discovery:
+    def _discovery(self) -> module_discovery.Discovery:
         return module_discovery.Discovery(
             self._states,
             self._values,
             self._runner,
             plan.RemovalPolicy(
-                plan.PurgePolicy(self._settings.helm_purge), ignored, self._settings.allow_empty_modules
+                plan.PurgePolicy(self._settings.helm_purge), allow_empty=self._settings.allow_empty_modules
             ),
             self._tell,
         )

@@ -38,8 +38,6 @@ class HelmTarget:
     context: str | None = None
     server: str | None = None
     """URL of the API server, if not that of the kubeconfig."""
-    other_namespaces: tuple[str, ...] = ()
-    """Namespaces where releases of modules may be that are gone."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -74,7 +72,7 @@ class Helm:
     ) -> None:
         self.binary = binary
         self.workspace = workspace.absolute()
-        self.places = places.ReleasePlaces(target.namespace, target.other_namespaces)
+        self.places = places.ReleasePlaces(target.namespace)
         """Where the releases of modules are."""
         self._target = target
         self._environ = child_environment(environ, target, self.workspace)

@@ -1,6 +1,6 @@
 """Which release is that of a module: in the whole operator a release goes by the name of its module."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 from addon_operator.modules import model
@@ -23,25 +23,46 @@ class ReleasePlaces:
     operator's, or if its name is that of a module whose release is elsewhere.
     """
 
-    def __init__(self, namespace: str, others: Iterable[str] = ()) -> None:
-        """``namespace`` is that of the operator; ``others`` may hold releases of modules that are gone."""
+    def __init__(self, namespace: str) -> None:
+        """``namespace`` is that of the operator."""
         self.own_namespace = namespace
-        self._others = frozenset(others)
+        self.remembered: frozenset[str] = frozenset()
+        """Other namespaces, which may hold releases of modules that are gone."""
         self._places: dict[str, ReleasePlace] = {}
         self._keys: dict[ReleasePlace, str] = {}
 
-    def assign(self, modules: Iterable[model.Module]) -> None:
-        """Say which modules there are."""
+    def assign(self, modules: Iterable[model.Module]) -> frozenset[str]:
+        """Say which modules there are; gives those whose release was elsewhere until now."""
+        before = self._places
         self._places = {
             module.name: ReleasePlace(module.config.namespace or self.own_namespace, module.release)
             for module in modules
         }
         self._keys = {place: name for name, place in self._places.items()}
+        return frozenset(name for name, place in self._places.items() if before.get(name, place) != place)
 
     @property
     def namespaces(self) -> frozenset[str]:
         """All namespaces that may hold releases of modules."""
-        return self._others | {self.own_namespace, *(place.namespace for place in self._places.values())}
+        return self.remembered | self.of_modules | {self.own_namespace}
+
+    @property
+    def modules(self) -> Collection[str]:
+        """The names of all modules."""
+        return self._places.keys()
+
+    @property
+    def of_modules(self) -> frozenset[str]:
+        """The namespaces that modules say, without the operator's."""
+        return frozenset(place.namespace for place in self._places.values()) - {self.own_namespace}
+
+    def ignored(self, releases: Iterable[str]) -> frozenset[str]:
+        """What releases of the operator's namespace go by."""
+        return frozenset(self.key(ReleasePlace(self.own_namespace, name)) for name in releases)
+
+    def is_elsewhere(self, key: str) -> bool:
+        """Whether a release is in another namespace than the operator's."""
+        return self.of(key).namespace != self.own_namespace
 
     def of(self, key: str) -> ReleasePlace:
         """Return the place of a release."""

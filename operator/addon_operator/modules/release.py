@@ -17,6 +17,8 @@ MANAGED_LABEL: Final = "addon-operator.io/managed"
 INPUTS_LABEL: Final = "addon-operator.io/inputs-checksum"
 MANIFEST_LABEL: Final = "addon-operator.io/documents-checksum"
 CHART_LABEL: Final = "addon-operator.io/chart-checksum"
+OPERATOR_LABEL: Final = "addon-operator.io/operator"
+"""On a release outside of the namespace of the operator that made it: that namespace."""
 REVISION_LABEL: Final = "addon-operator.io/revision"
 REMOVAL_LABEL: Final = "addon-operator.io/removal"
 """On a release whose record outlives its uninstallation until the hooks that follow it succeeded."""
@@ -83,6 +85,11 @@ class Revision:
     def ours(self) -> bool:
         """Whether an addon-operator made the release, this one or the Go one."""
         return self.labels.get(MANAGED_LABEL) == "true" or GO_OPERATOR_LABEL in self.labels
+
+    @property
+    def operator(self) -> str:
+        """Namespace of the operator that made the release, if the release is in another one; else empty."""
+        return self.labels.get(OPERATOR_LABEL, "")
 
     @property
     def exists(self) -> bool:

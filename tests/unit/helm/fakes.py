@@ -15,6 +15,7 @@ from addon_operator.helm import binary, command, places
 from addon_operator.helm.charts import inputs, rendering
 from addon_operator.helm.releases import (
     live_objects,
+    release_namespaces,
     release_planning,
     release_records,
     release_types,
@@ -93,7 +94,8 @@ class FakeApi:
         assert path == SECRETS
         assert metadata_only
         self.lists.append(label_selector)
-        wanted = dict(part.split("=", 1) for part in label_selector.split(","))
+        selector = label_selector.replace(release_namespaces.SELECTOR, "owner=helm")
+        wanted = dict(part.split("=", 1) for part in selector.split(","))
         metadata = [{"metadata": copy.deepcopy(stored["metadata"])} for stored in self.objects.values()]
         return Listed([each for each in metadata if wanted.items() <= each["metadata"]["labels"].items()])
 

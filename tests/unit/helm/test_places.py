@@ -16,7 +16,8 @@ def module(name: str, **config: str) -> model.Module:
 
 @pytest.fixture
 def where() -> places.ReleasePlaces:
-    made = places.ReleasePlaces("addons", ["left"])
+    made = places.ReleasePlaces("addons")
+    made.remembered = frozenset({"left"})
     made.assign(
         [
             module("web"),

@@ -156,14 +156,14 @@ class _Planner:
             self._runner,
             plan.RemovalPolicy(
                 plan.PurgePolicy(self._settings.helm_purge),
-                self._ignored,
-                self._settings.allow_empty_modules,
+                allow_empty=self._settings.allow_empty_modules,
             ),
             _ignore,
         )
         self._manager.places.assign(self._modules.values())
         revisions = await self._manager.observe_all()
-        return await found.observe({name: revision.ours for name, revision in revisions.items()})
+        ours = {name: revision.ours for name, revision in revisions.items()}
+        return await found.observe(ours, self._manager.places.ignored(self._ignored))
 
     async def _module(self, module: model.Module, made: plan.ConvergePlan) -> plan_report.ModuleReport:
         verdict = made.verdicts[module.name]
@@ -175,6 +175,8 @@ class _Planner:
 
     async def _release(self, module: model.Module) -> plan_report.ReleaseReport:
         try:
+            ignored = self._manager.places.ignored(self._ignored)
+            module_releases.check_release_name(module, ignored)
             self._values.check_helm_values(module.name)
             made = await self._manager.preview(module_releases.request_of(self._values, module))
             if made.action is release_types.PlannedAction.NOTHING and (absent := await self._absent(module)):

@@ -1,5 +1,6 @@
 """Discovery of modules: observe flags, ``enabled`` scripts and releases; the plan is decided elsewhere."""
 
+import dataclasses
 import os
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -44,8 +45,10 @@ class Discovery:
         self._removals = removals
         self._tell = tell
 
-    async def observe(self, releases: Mapping[str, bool]) -> plan.Observed:
+    async def observe(self, releases: Mapping[str, bool], ignored: frozenset[str]) -> plan.Observed:
         """Look at everything once; ``releases`` are those that there are, and whether they are ours.
+
+        Those in ``ignored`` are never removed.
 
         Raises an :class:`.AddonOperatorError` that names the module when its
         ``enabled`` script fails, and :class:`NoModulesError`.
@@ -55,7 +58,7 @@ class Discovery:
             verdicts=await self._verdicts(),
             releases=releases,
             started=self._states.started,
-            removals=self._removals,
+            removals=dataclasses.replace(self._removals, ignored=ignored),
         )
         if spared := plan.spared(observed):
             raise NoModulesError(spared[::-1])

@@ -92,9 +92,8 @@ class TaskFactory:
 
         async def run(task: tasks.Task) -> None:
             try:
-                observed = await self._discovery.observe(
-                    await self._releases.observe_all(self._states.modules)
-                )
+                found_releases = await self._releases.observe_all(self._states.modules)
+                observed = await self._discovery.observe(found_releases, self._releases.ignored)
                 made = plan.plan_converge(observed)
             except Exception as error:
                 self._tell(events.DiscoveryFailed())

@@ -10,8 +10,8 @@ from addon_operator.engine import events
 from addon_operator.engine.drift import drift, followed_releases
 from addon_operator.engine.queues import tasks
 from addon_operator.helm.releases import release_types, releases
-from addon_operator.kernel import names
-from addon_operator.modules import chart_values, model
+from addon_operator.kernel import errors, names
+from addon_operator.modules import chart_values, model, module_config
 from addon_operator.values import redaction, store
 
 
@@ -27,6 +27,16 @@ def request_of(values: store.ValuesStore, module: model.Module) -> release_types
         create_namespace=module.config.create_namespace,
         redact=redaction.redactor(hidden),
     )
+
+
+def check_release_name(module: model.Module, ignored: frozenset[str]) -> None:
+    """Raise :class:`.ModuleError` if ``releaseName`` is that of a release that modules must not touch."""
+    if module.config.release_name and module.name in ignored:
+        raise errors.ModuleError(
+            module.name,
+            f"{module.path / module_config.FILE}, releaseName: {module.release!r} is the operator's own "
+            "release, or HELM_IGNORE_RELEASE names it; choose another name",
+        )
 
 
 class ModuleReleases:
@@ -49,6 +59,7 @@ class ModuleReleases:
         self._followed = followed
         self._tell = tell
         self._ignored = ignored
+        self._unreadable: frozenset[str] = frozenset()
         self._modes: dict[names.ModuleName, str] = {}
         self._known: dict[str, int] = {}
         self._half_removed: set[str] = set()
@@ -60,12 +71,19 @@ class ModuleReleases:
         ``modules`` are all there are. Releases whose removal was interrupted count, too, although they do
         not exist.
         """
-        self._manager.places.assign(modules)
+        for moved in self._manager.assign(modules):
+            self._leave(names.ModuleName(moved))
         revisions = await self._manager.observe_all()
+        self._tell_unreadable(await self._manager.remember())
         self._known = {name: revision.number for name, revision in revisions.items() if revision.exists}
         gone = set(revisions) - set(self._known)
         self._half_removed = {release for release in gone if not self._is_ignored(release)}
         return {name: revision.ours for name, revision in revisions.items()}
+
+    @property
+    def ignored(self) -> frozenset[str]:
+        """What releases go by that are never removed."""
+        return self._manager.places.ignored(self._ignored)
 
     def exists(self, release: str) -> bool:
         """Whether the release was there when it was last looked at, and may be removed."""
@@ -93,6 +111,7 @@ class ModuleReleases:
         if self._is_in_maintenance(name):
             self._leave(name)
             return
+        check_release_name(module, self.ignored)
         async with self._drift.helm_at_work(name):
             absent = await self._drift.restore(name)
             # What is checked is what is asked for, whatever hooks change meanwhile.
@@ -161,7 +180,17 @@ class ModuleReleases:
         return work.result()
 
     def _is_ignored(self, release: str) -> bool:
-        return self._manager.places.title(release) in self._ignored
+        return release in self.ignored
+
+    def _tell_unreadable(self, namespaces: frozenset[str]) -> None:
+        for namespace in sorted(namespaces - self._unreadable):
+            self._tell(
+                events.Warned(
+                    f"releases in namespace {namespace} are neither made nor removed: they may not be read; "
+                    "give the operator a Role there, as releaseNamespaces of its chart does"
+                )
+            )
+        self._unreadable = namespaces
 
     def _leave(self, module: names.ModuleName) -> None:
         self._followed.leave(module)

@@ -75,6 +75,15 @@ class LiveObjects:
             found.append(Foreign(f"{resource}{whose}", is_helms or is_ours))
         return tuple(found)
 
+    async def has_namespace(self, module: names.ModuleName) -> bool:
+        """Return whether the namespace of a module's release is known to be there."""
+        path = f"/api/v1/namespaces/{self._places.of(module).namespace}"
+        try:
+            await self._cluster.get(path, metadata_only=True)
+        except api_errors.KubernetesError:
+            return False
+        return True
+
     async def standing_refusal(
         self, module: names.ModuleName, failed: record_format.Content, manifest: str
     ) -> api_errors.ApiError | None:

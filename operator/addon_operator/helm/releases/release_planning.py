@@ -80,7 +80,9 @@ class ReleasePlanner:
         """
         with watch.measured(release_types.Operation.CHECK):
             given = await self.renderer.inputs(request)
-            return given, await self.records.get(request.module, fresh=request.fresh)
+            record = await self.records.get(request.module, fresh=request.fresh)
+            self.records.check_operator(record)
+            return given, record
 
     @contextlib.asynccontextmanager
     async def plan(

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from addon_operator.helm import helm_errors, messages, places
-from addon_operator.helm.releases import record_format, release_types
+from addon_operator.helm.releases import record_format, release_namespaces, release_types
 from addon_operator.kernel import errors as kernel_errors
 from addon_operator.kernel import json_types
 from addon_operator.kube.client import api_errors, client
@@ -54,6 +54,8 @@ class ReleaseRecords:
         self._is_complete = False
         self._doubted: set[str] = set()
         self._touched: set[str] = set()
+        self.unreadable: frozenset[str] = frozenset()
+        """Namespaces whose releases may not be read, so that nothing is known of those."""
 
     async def read_all(self) -> dict[str, Record]:
         """Read the last revision of every release anew, by what it goes by; one list request.
@@ -67,8 +69,27 @@ class ReleaseRecords:
         newer = {name: record for name, record in self._records.items() if name in touched}
         self._records = listed | newer
         self._doubted &= touched
+        self._doubted |= {name for name in self._places.modules if self._is_unreadable(name)}
         self._is_complete = True
         return dict(self._records)
+
+    async def remember(self) -> None:
+        """Save in which other namespaces releases are or may be soon, if that is not what is saved already.
+
+        To be called after :meth:`read_all`, before anything is released.
+        """
+        wanted = self._places.of_modules | (self.unreadable & self._places.remembered)
+        wanted |= {self._places.of(name).namespace for name in self._records}
+        wanted -= {self._places.own_namespace}
+        if wanted != self._places.remembered:
+            await release_namespaces.save(self._api, self._path(self._places.own_namespace), wanted)
+            self._places.remembered = wanted
+
+    def forget(self, name: str) -> None:
+        """Forget what is known of the release of a module, which is another one from now on."""
+        self._records.pop(name, None)
+        self._rendered.pop(name, None)
+        self.doubt(name)
 
     async def get(self, name: str, *, fresh: bool = False) -> Record | None:
         """The last revision as it was read last; read now if that is unknown, in doubt or must be fresh."""
@@ -87,6 +108,16 @@ class ReleaseRecords:
         self._touched.add(name)
         self._doubted.add(name)
 
+    def check_operator(self, record: Record | None) -> None:
+        """Raise :class:`.HelmError` for a release that the operator of another namespace made."""
+        if record is None or record.revision.operator in ("", self._places.own_namespace):
+            return
+        raise helm_errors.HelmError(
+            record.revision.release,
+            f"release {self._places.of(record.revision.release)} belongs to the operator in namespace "
+            f"{record.revision.operator}; give the module another releaseName or namespace",
+        )
+
     def rendered(self, record: Record | None) -> release.Rendered | None:
         """Return what this process rendered for exactly this revision."""
         if record is None:
@@ -96,8 +127,14 @@ class ReleaseRecords:
 
     async def save(self, record: Record, rendered: release.Rendered) -> None:
         """Save with a revision what it was rendered from, so that the next start of the operator knows."""
-        self._rendered[record.revision.release] = (record.revision.number, rendered)
-        await self.add_labels(record, rendered.labels(record.revision.number))
+        name, number = record.revision.release, record.revision.number
+        self._rendered[name] = (number, rendered)
+        await self.add_labels(record, rendered.labels(number) | self.marks(name))
+
+    def marks(self, name: str) -> dict[str, str]:
+        """Return labels that say whose release it is, if it is in another namespace than the operator."""
+        is_elsewhere = self._places.is_elsewhere(name)
+        return {release.OPERATOR_LABEL: self._places.own_namespace} if is_elsewhere else {}
 
     async def add_labels(self, record: Record, labels: Mapping[str, str]) -> Record | None:
         """Add labels to a revision, and give its record as it is then.
@@ -227,19 +264,48 @@ class ReleaseRecords:
 
     async def _list_all(self) -> Sequence[json_types.KubernetesObject]:
         """Ask once, for the whole cluster if need be; by namespace where that is not allowed."""
-        namespaces = self._places.namespaces
-        if len(namespaces) == 1:
-            return await self._list(self._path(self._places.own_namespace), _OWNED_BY_HELM)
+        self.unreadable = frozenset()
+        own, selector = self._path(self._places.own_namespace), release_namespaces.SELECTOR
+        found: Sequence[json_types.KubernetesObject] = ()
+        if len(self._places.namespaces) == 1:
+            found = self._recalled(await self._list(own, selector))
+            if len(self._places.namespaces) == 1:
+                return found
         try:
-            return await self._list(f"/api/v1/{self._resource}", _OWNED_BY_HELM)
+            return self._recalled(await self._list(f"/api/v1/{self._resource}", selector))
         except api_errors.Forbidden:
-            paths = map(self._path, sorted(namespaces))
-            found = await asyncio.gather(*(self._list(path, _OWNED_BY_HELM) for path in paths))
-            return list(itertools.chain.from_iterable(found))
+            found = found or self._recalled(await self._list(own, selector))
+        others = sorted(self._places.namespaces - {self._places.own_namespace})
+        return [*found, *itertools.chain.from_iterable(await asyncio.gather(*map(self._list_other, others)))]
+
+    async def _list_other(self, namespace: str) -> Sequence[json_types.KubernetesObject]:
+        try:
+            return await self._list(self._path(namespace), _OWNED_BY_HELM)
+        except api_errors.Forbidden:
+            self.unreadable |= {namespace}
+            return ()
+
+    def _recalled(
+        self, found: Sequence[json_types.KubernetesObject]
+    ) -> Sequence[json_types.KubernetesObject]:
+        self._places.remembered = release_namespaces.find(found, self._places.own_namespace)
+        return found
+
+    def _is_unreadable(self, name: str) -> bool:
+        return self._places.of(name).namespace in self.unreadable
 
     async def _list_of(self, name: str) -> Sequence[json_types.KubernetesObject]:
         place = self._places.of(name)
-        return await self._list(self._path(place.namespace), f"{_OWNED_BY_HELM},name={place.name}")
+        try:
+            return await self._list(self._path(place.namespace), f"{_OWNED_BY_HELM},name={place.name}")
+        except api_errors.Forbidden as error:
+            if place.namespace == self._places.own_namespace:
+                raise
+            raise helm_errors.HelmError(
+                name,
+                f"the releases of namespace {place.namespace} may not be read ({error}); give the operator "
+                "a Role there, as releaseNamespaces of its chart does",
+            ) from error
 
     async def _list(self, path: str, selector: str) -> Sequence[json_types.KubernetesObject]:
         return (await self._api.list_all(path, label_selector=selector, metadata_only=True)).items
@@ -271,9 +337,10 @@ class ReleaseRecords:
         return Record(revision, metadata["name"], metadata.get("resourceVersion", ""))
 
     def _counts(self, name: str, record: Record) -> bool:
-        """Whether it is of the operator's namespace, of a module, or made by an addon-operator."""
-        is_own = self._places.of(name).namespace == self._places.own_namespace
-        return is_own or self._places.is_of_module(name) or record.revision.ours
+        """Whether it is that of a module, made by this operator, or in its namespace and of no other one."""
+        operator = record.revision.operator
+        is_own = self._places.own_namespace == (operator or self._places.of(name).namespace)
+        return is_own or self._places.is_of_module(name)
 
 
 def _resource(driver: str) -> str:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import dataclasses
 import functools
 from collections.abc import Mapping
 from typing import Final
@@ -67,6 +68,9 @@ class ReleaseRun:
     async def _install(
         self, plan: release_planning.ReleasePlan, decision: release.Install
     ) -> release_types.ReleaseOutcome:
+        # Helm needs the right to create the namespace also if it is there.
+        if self._request.create_namespace and await self._planner.live.has_namespace(self._request.module):
+            self._request = dataclasses.replace(self._request, create_namespace=False)
         await self._call(plan, {release.MANAGED_LABEL: "true"}, validate=True)
         await self._save(await self._rendered_after(plan))
         return self._outcome(release_types.ReleaseAction.INSTALLED, decision.reason)
@@ -121,17 +125,18 @@ class ReleaseRun:
     async def _call(
         self, plan: release_planning.ReleasePlan, labels: Mapping[str, str], *, validate: bool
     ) -> None:
+        marked = {**labels, **self._records.marks(self._request.module)}
         upgrade = functools.partial(
             verbs.upgrade, self._helm, self._request.call, plan.files, self._planner.options
         )
         with self._watch.measured(release_types.Operation.UPGRADE):
             try:
-                await upgrade(labels, validate=validate)
+                await upgrade(marked, validate=validate)
             except helm_errors.HelmError as error:
                 if not messages.is_foreign(error.message):
                     raise
                 self._adopted = await self._adoption(plan, error)
-                await upgrade(labels, validate=validate, take_ownership=True)
+                await upgrade(marked, validate=validate, take_ownership=True)
             self._record = await self._records.read(self._request.module)
 
     async def _adoption(

@@ -3,7 +3,7 @@
 import asyncio
 import collections
 import contextlib
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Collection, Iterable
 
 from addon_operator.helm import command, verbs
 from addon_operator.helm.charts import inputs, rendering
@@ -19,7 +19,7 @@ from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import names
 from addon_operator.kube.client import api_errors, client
 from addon_operator.kube.discovery import discovery
-from addon_operator.modules import manifests, release
+from addon_operator.modules import manifests, model, release
 
 
 class ReleaseManager:
@@ -32,6 +32,13 @@ class ReleaseManager:
         """Where the releases of modules are."""
         self._locks: dict[str, asyncio.Lock] = collections.defaultdict(asyncio.Lock)
 
+    def assign(self, modules: Iterable[model.Module]) -> frozenset[str]:
+        """Say which modules there are; gives those whose release was elsewhere until now."""
+        moved = self.places.assign(modules)
+        for name in moved:
+            self._records.forget(name)
+        return moved
+
     async def observe_all(self) -> dict[str, release.Revision]:
         """Return the last revision of every release that there is or whose removal is unfinished.
 
@@ -43,6 +50,21 @@ class ReleaseManager:
             for name, record in records.items()
             if record.revision.exists or record.revision.half_removed
         }
+
+    async def remember(self) -> frozenset[str]:
+        """Let the cluster remember in which other namespaces releases are, for when their modules are gone.
+
+        To be called after :meth:`observe_all`; gives namespaces whose releases may not be read.
+        """
+        try:
+            await self._records.remember()
+        except api_errors.KubernetesError as error:
+            self._planner.helm.warn(
+                names.ModuleName(""),
+                "releases outside of the operator's namespace are not removed when their modules go while "
+                f"the operator does not run: where they are could not be saved: {error}",
+            )
+        return self._records.unreadable
 
     async def ensure(self, request: release_types.ReleaseRequest) -> release_types.ReleaseOutcome:
         """Install or upgrade the module's release if that is necessary.
@@ -85,6 +107,7 @@ class ReleaseManager:
         """
         async with self._alone(module):
             record = await self._records.read(module)
+            self._records.check_operator(record)
             if record is None or not (record.revision.exists or record.revision.half_removed):
                 return False
             if sparing and record.revision.exists:

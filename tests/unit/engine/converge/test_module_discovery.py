@@ -66,10 +66,10 @@ class Bench:
             state.ModuleStates(self.modules, fakes.ignore),
             values,
             cast("hook_runner.HookRunner", self.scripts),
-            plan.RemovalPolicy(self.purge, frozenset({"kept"}), self.allow_empty),
+            plan.RemovalPolicy(self.purge, allow_empty=self.allow_empty),
             self.heard.append,
         )
-        return await found.observe({"web": True, "foreign": False})
+        return await found.observe({"web": True, "foreign": False}, frozenset({"kept"}))
 
 
 @pytest.fixture

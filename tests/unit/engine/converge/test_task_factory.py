@@ -24,7 +24,7 @@ class Discovery:
         self._error = error
         self.asked = 0
 
-    async def observe(self, releases: Mapping[str, bool]) -> plan.Observed:
+    async def observe(self, releases: Mapping[str, bool], _ignored: frozenset[str]) -> plan.Observed:
         self.asked += 1
         raise self._error
 
@@ -32,6 +32,8 @@ class Discovery:
 class Releases:
     def __init__(self, error: errors.AddonOperatorError | None = None) -> None:
         self._error = error
+
+    ignored: frozenset[str] = frozenset()
 
     async def observe_all(self, _modules: object) -> Mapping[str, bool]:
         if self._error is not None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import pathlib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import cast
 
 import pytest
@@ -36,6 +36,13 @@ class Manager:
         self.error: errors.AddonOperatorError | None = None
         self.last_breath = 0
         self.removals: list[str] = []
+        self.unreadable: frozenset[str] = frozenset()
+
+    async def remember(self) -> frozenset[str]:
+        return self.unreadable
+
+    def assign(self, modules: Iterable[model.Module]) -> frozenset[str]:
+        return self.places.assign(modules)
 
     async def observe_all(self) -> Mapping[str, release.Revision]:
         half = {release.REMOVAL_LABEL: release.REMOVAL_BEGUN, release.MANAGED_LABEL: "true"}

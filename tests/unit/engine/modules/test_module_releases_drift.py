@@ -2,7 +2,7 @@
 
 import asyncio
 import pathlib
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import cast
 
 import pytest
@@ -40,6 +40,12 @@ class Manager:
         self.dropped: tuple[manifests.ManifestResource, ...] = ()
         self.given_up: tuple[str, ...] = ()
         self.error: errors.AddonOperatorError | None = None
+
+    async def remember(self) -> frozenset[str]:
+        return frozenset()
+
+    def assign(self, modules: Iterable[model.Module]) -> frozenset[str]:
+        return self.places.assign(modules)
 
     async def observe_all(self) -> dict[str, release.Revision]:
         if self.revision_seen is None:

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from addon_operator.helm import messages
-from addon_operator.helm.releases import release_records
+from addon_operator.helm.releases import release_namespaces, release_records
 from tests.unit.helm import fakes
 
 
@@ -96,7 +96,7 @@ async def test_a_later_list_ends_a_doubt(api: SlowApi, observed: release_records
     api.answer.set()
     await observed.read_all()
     await number(observed, "web")
-    assert api.lists == ["owner=helm"]
+    assert api.lists == [release_namespaces.SELECTOR]
 
 
 @pytest.mark.parametrize("status", ["failed", "superseded"])

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from addon_operator.helm import helm_errors
-from addon_operator.helm.releases import release_types
+from addon_operator.helm.releases import release_namespaces, release_types
 from addon_operator.kernel import json_types, names
 from addon_operator.kube.client import api_errors, paths
 from addon_operator.modules import manifests, release
@@ -59,7 +59,7 @@ async def test_a_restarted_operator_makes_one_list_call_and_starts_no_helm(
     assert outcome.by is release.SkippedBy.INPUTS
     assert outcome.manifest_checksum == first.manifest_checksum
     assert world.helm.calls == []
-    assert world.api.lists == ["owner=helm"]
+    assert world.api.lists == [release_namespaces.SELECTOR]
     assert world.capability_reads == 0, "an unchanged chart needs no discovery"
 
 

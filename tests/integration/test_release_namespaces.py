@@ -1,0 +1,184 @@
+"""Releases outside of the operator's namespace: made, found again, moved and removed."""
+
+import json
+import pathlib
+
+import pytest
+
+from addon_operator.devcluster import handle
+from tests.integration import operator_process, operator_site
+
+pytestmark = pytest.mark.integration
+
+_MEMORY = "addon-operator-release-namespaces"
+_SHARED = """
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: NAME}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: fixed, namespace: NAMESPACE}
+"""
+
+
+def write(site: operator_site.Site, directory: str = "010-web", **config: object) -> pathlib.Path:
+    """A module whose release is where ``config`` says; its ConfigMap is named as the release."""
+    module = site.module(directory, {"a": "b"}, values=f"{directory[4:]}Enabled: true")
+    say(module, **config)
+    return module
+
+
+def say(module: pathlib.Path, **config: object) -> None:
+    (module / "module.yaml").write_text(json.dumps(config))
+
+
+def forget(module: pathlib.Path) -> None:
+    """Take the module away."""
+    for path in sorted(module.rglob("*"), reverse=True):
+        path.rmdir() if path.is_dir() else path.unlink()
+    module.rmdir()
+
+
+def names(site: operator_site.Site, kind: str, namespace: str) -> set[str]:
+    found = site.kubectl("get", kind, f"--namespace={namespace}", "--output=name").split()
+    return {each.partition("/")[2] for each in found} - {"kube-root-ca.crt"}
+
+
+def records(site: operator_site.Site, namespace: str, kind: str = "secrets") -> dict[str, int]:
+    """The last revision of each release of a namespace."""
+    text = site.kubectl("get", kind, f"--namespace={namespace}", "--selector=owner=helm", "--output=json")
+    labels = [each["metadata"]["labels"] for each in json.loads(text)["items"]]
+    return {
+        each["name"]: int(each["version"]) for each in sorted(labels, key=lambda one: int(one["version"]))
+    }
+
+
+def run(site: operator_site.Site, **environment: str) -> operator_process.OperatorProcess:
+    return site.start(**environment).wait_ready().wait_idle()
+
+
+def test_a_release_elsewhere_goes_with_its_module_also_while_no_operator_runs(
+    site: operator_site.Site,
+) -> None:
+    edge = f"{site.namespace}-edge"
+    module = write(site, namespace=edge, createNamespace=True)
+    run(site).stop()
+    assert names(site, "configmaps", edge) == {"web"}
+    assert _MEMORY in names(site, "secrets", site.namespace)
+    forget(module)
+    site.module("020-other", {"a": "b"}, values="otherEnabled: true")
+    operator = run(site)
+    assert names(site, "configmaps", edge) == set()
+    assert records(site, edge) == {}
+    assert f"release {edge}/web is purged: no module directory explains it" in operator.log
+    operator.stop()
+    calls = len(site.helm_calls())
+    run(site).stop()
+    assert _MEMORY not in names(site, "secrets", site.namespace)
+    assert len(site.helm_calls()) == calls
+
+
+def test_a_release_that_moves_keeps_what_both_have(site: operator_site.Site) -> None:
+    edge = f"{site.namespace}-edge"
+    module = write(site)
+    shared = _SHARED.replace("NAMESPACE", site.namespace).replace("NAME", site.namespace)
+    (module / "templates" / "shared.yaml").write_text(shared)
+    operator = run(site, WATCH_MODULES="yes")
+
+    def uids() -> list[str]:
+        path = "--output=jsonpath={.metadata.uid}"
+        kinds = (("clusterrole", site.namespace), ("configmap", "fixed"))
+        return [site.kubectl("get", *each, path) for each in kinds]
+
+    before = uids()
+    say(module, namespace=edge, createNamespace=True)
+    operator_process.wait_until(
+        lambda: site.revisions() == {} and records(site, edge) == {"web": 1}, "the release moves"
+    )
+    operator.wait_idle()
+    assert "web" in names(site, "configmaps", edge)
+    assert names(site, "configmaps", site.namespace) == {"fixed"}
+    assert uids() == before
+    say(module, namespace=edge, releaseName="front")
+    operator_process.wait_until(lambda: records(site, edge) == {"front": 1}, "the release has its new name")
+    operator.wait_idle()
+    assert names(site, "configmaps", edge) == {"front"}
+    assert uids() == before
+    site.kubectl("delete", "configmap", "fixed")
+    operator.wait_metric(1, "resources_healed_total", module="web")
+    operator.stop()
+    site.kubectl("delete", "clusterrole", site.namespace)
+
+
+def test_a_release_of_another_operator_is_neither_removed_nor_changed(
+    site: operator_site.Site, devcluster: handle.DevCluster
+) -> None:
+    edge = f"{site.namespace}-edge"
+    site.kubectl("create", "namespace", edge)
+    chart = site.module("010-web", {"a": "b"}, values="webEnabled: true")
+    for name, labels in {
+        "theirs": "addon-operator.io/managed=true,addon-operator.io/operator=somewhere",
+        "old": "addon-operator.io/managed=true",
+        "ours": f"addon-operator.io/managed=true,addon-operator.io/operator={site.namespace}",
+    }.items():
+        devcluster.run_helm(f"--namespace={edge}", "install", name, str(chart), "--labels", labels)
+    labels = "addon-operator.io/managed=true,addon-operator.io/operator=somewhere"
+    devcluster.run_helm(f"--namespace={site.namespace}", "install", "guest", str(chart), "--labels", labels)
+    say(chart, namespace=edge)
+    conflict = write(site, "020-theirs", namespace=edge)
+    operator = site.start()
+    try:
+        operator_process.wait_until(
+            lambda: (
+                "belongs to the operator in namespace somewhere"
+                in site.command("module", "describe", "theirs").stdout
+            ),
+            "the conflict is told",
+        )
+        forget(conflict)
+    finally:
+        operator.stop()
+    run(site).stop()
+    assert records(site, edge) == {"web": 1, "theirs": 1, "old": 1}
+    assert site.revisions() == {"guest": 1}
+
+
+def test_releases_that_modules_must_not_touch_are_refused_as_releasename(site: operator_site.Site) -> None:
+    edge = f"{site.namespace}-edge"
+    module = write(site, releaseName="kept")
+    site.install("kept", module)
+    elsewhere = write(site, "020-kept", namespace=edge, createNamespace=True)
+    operator = site.start(HELM_IGNORE_RELEASE="kept")
+    try:
+        operator_process.wait_until(
+            lambda: "HELM_IGNORE_RELEASE" in site.command("module", "describe", "web").stdout,
+            "the mistake is shown",
+        )
+        assert site.revisions() == {"kept": 1}
+        plan = site.command("plan", HELM_IGNORE_RELEASE="kept").stdout
+        assert "HELM_IGNORE_RELEASE" in plan
+        site.config(webEnabled="false")
+        operator.wait_idle()
+        assert records(site, edge) == {"kept": 1}
+        site.config(keptEnabled="false")
+        operator_process.wait_until(lambda: records(site, edge) == {}, "that of another namespace goes")
+    finally:
+        operator.stop()
+    forget(elsewhere)
+    run(site, HELM_IGNORE_RELEASE="kept").stop()
+    assert site.revisions() == {"kept": 1}
+
+
+def test_records_elsewhere_may_be_configmaps(site: operator_site.Site) -> None:
+    edge = f"{site.namespace}-edge"
+    module = write(site, namespace=edge, createNamespace=True, releaseName="front")
+    run(site, HELM_DRIVER="configmap").stop()
+    assert records(site, edge, "configmaps") == {"front": 1}
+    calls = len(site.helm_calls())
+    run(site, HELM_DRIVER="configmap").stop()
+    assert len(site.helm_calls()) == calls
+    forget(module)
+    site.module("020-other", {"a": "b"}, values="otherEnabled: true")
+    run(site, HELM_DRIVER="configmap").stop()
+    assert names(site, "configmaps", edge) == set()

@@ -1,14 +1,15 @@
 """Clusters of this machine: start, stop, look at them.
 
 Every command takes the state of the machine as it finds it. A cluster whose ``up`` was killed, or whose
-programs are gone since a reboot, does not matter: what still runs of it is found and ended, or completed.
+programs are gone since a reboot, is found, and what still runs of it is ended, or completed.
 """
 
 import dataclasses
 import datetime as dt
 import pathlib
 import shutil
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Literal
 
 from addon_operator.devcluster import (
@@ -28,6 +29,7 @@ from addon_operator.devcluster.controlplane import (
     kubeconfigs,
     simulation,
 )
+from addon_operator.kernel import clock as clocks
 from addon_operator.process import daemons
 
 _PORT_ATTEMPTS: Final = 4
@@ -70,11 +72,14 @@ class ClusterManager:
         self,
         root: pathlib.Path,
         reporter: reporters.Reporter,
-        machine: bootstrap.Machine | None = None,
+        clock: clocks.Clock | None = None,
+        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._root = root
         self._reporter = reporter
-        self._machine = machine or bootstrap.Machine()
+        self._clock = clock or clocks.SystemClock()
+        self._sleep = sleep
+        self._processes = daemons.ProcessTable()
 
     def up(self, request: ClusterRequest, source: binaries.BinaryStore) -> handle.DevCluster:
         """Start a cluster, or see to it that it runs as asked.
@@ -140,7 +145,7 @@ class ClusterManager:
             self._reporter.say(f"The cluster {request.name} has ended, or never came up: starting over")
             return None
         _check_version(request, found)
-        starter = bootstrap.Starter(where, self._machine, found)
+        starter = bootstrap.Starter(where, found, self._clock, self._sleep)
         try:
             self._repair(where, request, source, starter)
         except (errors.ComponentError, daemons.DaemonError) as error:
@@ -218,9 +223,10 @@ class ClusterManager:
     ) -> state.ClusterState:
         self._reporter.say(f"Starting the cluster {request.name}")
         ports = bootstrap.free_ports()
-        _write_files(where, ports, found, self._machine.clock.time())
+        _write_files(where, ports, found, self._clock.time())
         version = request.version or components.DEFAULT_VERSION
-        starter = bootstrap.Starter(where, self._machine, state.ClusterState(version, "starting", ports))
+        begun = state.ClusterState(version, "starting", ports)
+        starter = bootstrap.Starter(where, begun, self._clock, self._sleep)
 
         def start(names: Sequence[str]) -> None:
             for name in names:
@@ -256,8 +262,8 @@ class ClusterManager:
     def _kill(self, where: layout.Layout) -> None:
         known = state.load(where.state)
         recorded = [part.process for part in known.components.values()] if known else []
-        marked = self._machine.table.marked(bootstrap.MARK, str(where.root))
-        self._machine.table.kill([*recorded, *marked])
+        marked = self._processes.marked(bootstrap.MARK, str(where.root))
+        self._processes.kill([*recorded, *marked])
 
     def _status(self, where: layout.Layout) -> Status:
         found = state.load(where.state)
@@ -279,7 +285,7 @@ class ClusterManager:
         return "degraded" if any(alive) else "stopped"
 
     def _is_alive(self, part: state.StartedProgram) -> bool:
-        return self._machine.table.is_alive(part.process)
+        return self._processes.is_alive(part.process)
 
     def _waiting_for(self, name: layout.ClusterName) -> locks.OnWait:
         return lambda _: self._reporter.say(f"Waiting for another process that works on the cluster {name}")

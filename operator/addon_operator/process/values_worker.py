@@ -15,10 +15,10 @@ from typing import Any, Final, Self
 import orjson
 
 from addon_operator.documents import document_stream
-from addon_operator.kernel import json_types
+from addon_operator.kernel import json_types, names
 from addon_operator.process import start_errors, values_worker_main
 from addon_operator.process.children import spawning
-from addon_operator.values import inspection, sources
+from addon_operator.values import sources
 from addon_operator.values.schema import schemas
 
 SECONDS: Final = 20.0
@@ -87,30 +87,32 @@ class ValuesWorker:
         return section
 
     def config_violations(
-        self, proposal: inspection.Proposal, section_schemas: schemas.SectionSchemas
+        self,
+        key: names.ValuesKey,
+        files: json_types.JsonObject,
+        config: json_types.JsonObject,
+        before: json_types.JsonObject | None,
+        section_schemas: schemas.SectionSchemas,
     ) -> list[schemas.Violation]:
         """See :class:`.Inspector`."""
         needs_before = section_schemas.config is not None and section_schemas.config.has_rules
-        written = {
-            "key": proposal.key,
-            "files": proposal.files,
-            "config": proposal.config,
-            "before": proposal.before if needs_before else None,
-        }
+        asked = {"key": key, "files": files, "config": config, "before": before if needs_before else None}
         parts = (section_schemas.config, section_schemas.values)
-        return self._violations({"ask": "config", "proposal": written}, proposal.key, parts)
+        return self._violations({"ask": "config", "of": asked}, key, parts)
 
     def values_violations(
-        self, values: inspection.CheckedValues, schema: schemas.Schema
+        self,
+        key: names.ValuesKey,
+        value: json_types.JsonObject,
+        before: json_types.JsonObject | None,
+        schema: schemas.Schema,
+        *,
+        for_helm: bool,
     ) -> list[schemas.Violation]:
         """See :class:`.Inspector`."""
-        written = {
-            "key": values.key,
-            "value": values.value,
-            "before": values.before if schema.has_rules else None,
-            "for_helm": values.for_helm,
-        }
-        return self._violations({"ask": "values", "values": written}, values.key, (schema,))
+        needed = before if schema.has_rules else None
+        asked = {"key": key, "value": value, "before": needed, "for_helm": for_helm}
+        return self._violations({"ask": "values", "of": asked}, key, (schema,))
 
     def load_stream(self, text: str) -> list[json_types.JsonValue]:
         """Return the documents of what a hook wrote, see :func:`.load_stream`.

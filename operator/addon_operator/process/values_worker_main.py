@@ -62,15 +62,15 @@ class Worker:
         from addon_operator.values.schema import schemas
 
         config, values = (self._schemas.get(digest) for digest in question["schemas"])
-        proposal = inspection.Proposal(**question["proposal"])
-        found = inspection.HERE.config_violations(proposal, schemas.SectionSchemas(config, values))
+        both = schemas.SectionSchemas(config, values)
+        found = inspection.HERE.config_violations(**question["of"], section_schemas=both)
         return {"violations": list(map(_written, found))}
 
     def _values(self, question: dict[str, Any]) -> dict[str, Any]:
         from addon_operator.values import inspection
 
-        values = inspection.CheckedValues(**question["values"])
-        found = inspection.HERE.values_violations(values, self._schemas[question["schemas"][0]])
+        schema = self._schemas[question["schemas"][0]]
+        found = inspection.HERE.values_violations(**question["of"], schema=schema)
         return {"violations": list(map(_written, found))}
 
     def _documents(self, question: dict[str, Any]) -> dict[str, Any]:

@@ -125,9 +125,8 @@ class OperatorStatus:
         is_ready = self.unready_reason() is None
         state, _ = self.converge()
         if self._views is None:
-            return status_page.render(status_page.Overview(state, is_ready=is_ready))
-        found = status_page.overview(state, self._views, self._shared_of, is_ready=is_ready)
-        return status_page.render(found)
+            return status_page.render(state, is_ready=is_ready)
+        return status_page.page(state, self._views, self._shared_of, is_ready=is_ready)
 
     def converge(self) -> tuple[str, int]:
         """Return the original's word for the state of the converge, and the number of tasks that remain.

@@ -3,8 +3,8 @@
 Nobody is asked who they are there, so no values are shown, and no messages that may hold some.
 """
 
-import dataclasses
 import html
+import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, TypeAlias
 
@@ -32,47 +32,49 @@ def nothing_shared(_: names.ModuleName) -> SharedObjects:
     return {}
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Overview:
-    """What the page shows."""
-
-    state: str
-    """Of the converge, in one word."""
-    is_ready: bool
-    modules: Sequence[introspection.ModuleRow] = ()
-    errors: Mapping[names.ModuleName, str] = dataclasses.field(default_factory=dict)
-    """Last errors of modules, without values."""
-    queues: Sequence[introspection.QueueRow] = ()
-    shared: Mapping[names.ModuleName, SharedObjects] = dataclasses.field(default_factory=dict)
-    """Objects of modules' releases that other modules have, too."""
-
-
-def overview(
+def page(
     state: str, views: introspection.Introspection, shared_of: SharedOf = nothing_shared, *, is_ready: bool
-) -> Overview:
-    """Return an overview of a running engine."""
+) -> str:
+    """Return the page about a running engine."""
     listed = views.queues()
-    queues = [*listed["active"], *listed["empty"]]
     modules = views.modules()
-    shared = {name: shared_of(name) for row in modules if (name := names.ModuleName(row["name"]))}
-    return Overview(state, is_ready, modules, views.errors_without_values(), queues, shared)
+    return render(
+        state,
+        is_ready=is_ready,
+        modules=modules,
+        errors=views.errors_without_values(),
+        queues=[*listed["active"], *listed["empty"]],
+        shared={name: shared_of(name) for row in modules if (name := names.ModuleName(row["name"]))},
+    )
 
 
-def render(shown: Overview) -> str:
-    """Return the page."""
-    readiness = "ready" if shown.is_ready else "not ready"
+def render(
+    state: str,
+    *,
+    is_ready: bool,
+    modules: Sequence[introspection.ModuleRow] = (),
+    errors: Mapping[names.ModuleName, str] = types.MappingProxyType({}),
+    queues: Sequence[introspection.QueueRow] = (),
+    shared: Mapping[names.ModuleName, SharedObjects] = types.MappingProxyType({}),
+) -> str:
+    """Return the page.
+
+    ``state`` is that of the converge, in one word. ``errors`` are the last ones of modules, without values.
+    ``shared`` has objects of modules' releases that other modules have, too.
+    """
+    readiness = "ready" if is_ready else "not ready"
     links = " · ".join(f'<a href="{link}">{link}</a>' for link in _LINKS)
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="refresh" content="{_REFRESH_SECONDS}">\n'
         f"<title>addon-operator: {readiness}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
         f"<h1>addon-operator {html.escape(addon_operator.__version__)}</h1>\n"
-        f"<p>{readiness}, {html.escape(shown.state)}</p>\n"
-        f"{_modules(shown)}{_shared(shown)}{_queues(shown)}<p>{links}</p>\n</body>\n</html>\n"
+        f"<p>{readiness}, {html.escape(state)}</p>\n"
+        f"{_modules(modules, errors)}{_shared(shared)}{_queues(queues)}<p>{links}</p>\n</body>\n</html>\n"
     )
 
 
-def _modules(shown: Overview) -> str:
+def _modules(modules: Sequence[introspection.ModuleRow], errors: Mapping[names.ModuleName, str]) -> str:
     rows = (
         (
             row["name"],
@@ -80,17 +82,17 @@ def _modules(shown: Overview) -> str:
             row["state"],
             row["reason"],
             row["lastRun"] or "",
-            shown.errors.get(names.ModuleName(row["name"]), ""),
+            errors.get(names.ModuleName(row["name"]), ""),
         )
-        for row in shown.modules
+        for row in modules
     )
     return _table("Modules", ("module", "order", "state", "reason", "last run", "last error"), rows)
 
 
-def _shared(shown: Overview) -> str:
+def _shared(shared: Mapping[names.ModuleName, SharedObjects]) -> str:
     rows = [
         (module, resource, ", ".join(others))
-        for module, objects in shown.shared.items()
+        for module, objects in shared.items()
         for resource, others in objects.items()
     ]
     if not rows:
@@ -101,10 +103,10 @@ def _shared(shown: Overview) -> str:
     return _table(title, ("module", "object", "also of"), rows[:_MOST_SHARED])
 
 
-def _queues(shown: Overview) -> str:
+def _queues(queues: Sequence[introspection.QueueRow]) -> str:
     rows = (
         (row["name"], row["tasksCount"], row["status"], f"{row['headAge']:.0f} s", row["headTries"])
-        for row in shown.queues
+        for row in queues
     )
     return _table("Queues", ("queue", "tasks", "head", "age of the head", "failed tries of the head"), rows)
 

@@ -5,7 +5,6 @@ It needs nothing but what it is given, so that it can be done in another process
 """
 
 import contextlib
-import dataclasses
 from typing import Final, Protocol
 
 from addon_operator.documents import json_documents
@@ -15,31 +14,6 @@ from addon_operator.values.schema import schemas
 
 MAX_VALUES_BYTES: Final = 16 << 20
 """How large a section may be as JSON once aliases are written out and defaults are filled in."""
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Proposal:
-    """A section as the ConfigMap may say it."""
-
-    key: names.ValuesKey
-    files: json_types.JsonObject
-    """What the ``values.yaml`` files say of it."""
-    config: json_types.JsonObject
-    """What the ConfigMap would say."""
-    before: json_types.JsonObject | None
-    """What it says now, for rules about transitions; ``None`` if that was never in force, or stays."""
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class CheckedValues:
-    """A section as the values schema has to allow it."""
-
-    key: names.ValuesKey
-    value: json_types.JsonObject
-    before: json_types.JsonObject | None
-    """The last ones that it allowed, for rules about transitions; ``None`` if nothing changes."""
-    for_helm: bool = False
-    """Whether ``x-required-for-helm`` counts."""
 
 
 class Inspector(Protocol):
@@ -57,13 +31,34 @@ class Inspector(Protocol):
         ...
 
     def config_violations(
-        self, proposal: Proposal, section_schemas: schemas.SectionSchemas
+        self,
+        key: names.ValuesKey,
+        files: json_types.JsonObject,
+        config: json_types.JsonObject,
+        before: json_types.JsonObject | None,
+        section_schemas: schemas.SectionSchemas,
     ) -> list[schemas.Violation]:
-        """Return what the section's schemas do not allow."""
+        """Return what the section's schemas do not allow if the ConfigMap says ``config``.
+
+        ``files``: what the ``values.yaml`` files say of the section. ``before``: what the ConfigMap says now,
+        for rules about transitions; ``None`` if that was never in force, or stays.
+        """
         ...
 
-    def values_violations(self, values: CheckedValues, schema: schemas.Schema) -> list[schemas.Violation]:
-        """Return what the values schema does not allow."""
+    def values_violations(
+        self,
+        key: names.ValuesKey,
+        value: json_types.JsonObject,
+        before: json_types.JsonObject | None,
+        schema: schemas.Schema,
+        *,
+        for_helm: bool,
+    ) -> list[schemas.Violation]:
+        """Return what the values schema does not allow.
+
+        ``before``: the last values that it allowed, for rules about transitions; ``None`` if nothing changes.
+        ``for_helm``: whether ``x-required-for-helm`` counts.
+        """
         ...
 
 
@@ -89,28 +84,41 @@ class Here:
         return sources.parse_section(key, text)
 
     def config_violations(
-        self, proposal: Proposal, section_schemas: schemas.SectionSchemas
+        self,
+        key: names.ValuesKey,
+        files: json_types.JsonObject,
+        config: json_types.JsonObject,
+        before: json_types.JsonObject | None,
+        section_schemas: schemas.SectionSchemas,
     ) -> list[schemas.Violation]:
         """See :class:`Inspector`."""
-        value = configured(proposal.files, proposal.config, section_schemas)
+        value = configured(files, config, section_schemas)
         found: list[schemas.Violation] = []
         if (schema := section_schemas.config) is not None:
-            before = None
-            if schema.has_rules and proposal.before is not None:
-                before = configured(proposal.files, proposal.before, section_schemas)
-            found = schema.violations(proposal.key, value, before)
-        return found or _too_large(proposal, value, section_schemas)
+            old = None
+            if schema.has_rules and before is not None:
+                old = configured(files, before, section_schemas)
+            found = schema.violations(key, value, old)
+        return found or _too_large(key, value, section_schemas)
 
-    def values_violations(self, values: CheckedValues, schema: schemas.Schema) -> list[schemas.Violation]:
+    def values_violations(
+        self,
+        key: names.ValuesKey,
+        value: json_types.JsonObject,
+        before: json_types.JsonObject | None,
+        schema: schemas.Schema,
+        *,
+        for_helm: bool,
+    ) -> list[schemas.Violation]:
         """See :class:`Inspector`."""
-        return schema.violations(values.key, values.value, values.before, for_helm=values.for_helm)
+        return schema.violations(key, value, before, for_helm=for_helm)
 
 
 HERE: Final = Here()
 
 
 def _too_large(
-    proposal: Proposal, value: json_types.JsonObject, section_schemas: schemas.SectionSchemas
+    key: names.ValuesKey, value: json_types.JsonObject, section_schemas: schemas.SectionSchemas
 ) -> list[schemas.Violation]:
     if section_schemas.values is not None:
         section_schemas.values.fill(value)
@@ -121,4 +129,4 @@ def _too_large(
     )
     schema = section_schemas.values or section_schemas.config
     source = "values" if schema is None else schema.source
-    return [schemas.Violation(proposal.key, rule, None, source, (proposal.key,))]
+    return [schemas.Violation(key, rule, None, source, (key,))]

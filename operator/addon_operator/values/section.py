@@ -150,8 +150,8 @@ class Section:
         if self._schemas.config is None and self._schemas.values is None:
             return []
         is_edit = self._is_in_force and not is_first and not json_documents.equal(config, self._config)
-        proposal = inspection.Proposal(self.key, self._files, config, self._config if is_edit else None)
-        return self._inspector.config_violations(proposal, self._schemas)
+        before = self._config if is_edit else None
+        return self._inspector.config_violations(self.key, self._files, config, before, self._schemas)
 
     def values_violations(
         self, value: json_types.JsonObject, *, for_helm: bool = False
@@ -161,8 +161,9 @@ class Section:
             return []
         before = self.present if self._allowed.value is None else self._allowed.value
         changes = self._schemas.values.has_rules and not json_documents.equal(value, before)
-        values = inspection.CheckedValues(self.key, value, before if changes else None, for_helm)
-        return self._inspector.values_violations(values, self._schemas.values)
+        return self._inspector.values_violations(
+            self.key, value, before if changes else None, self._schemas.values, for_helm=for_helm
+        )
 
     def allow(self) -> None:
         """Note that the values schema allows the present values; of a snapshot, too."""

@@ -59,8 +59,7 @@ class Bench:
         self.reporter = fakes.Recorder()
         self.clock = fakes.Clock()
         self.table = daemons.ProcessTable()
-        machine = bootstrap.Machine(self.table, self.clock, self.clock.sleep)
-        self.manager = cluster.ClusterManager(self.root, self.reporter, machine)
+        self.manager = cluster.ClusterManager(self.root, self.reporter, self.clock, self.clock.sleep)
 
     def where(self) -> layout.Layout:
         return layout.Layout(self.root / ONE)
@@ -112,8 +111,7 @@ def test_a_component_that_ends_is_reported_with_what_it_said(bench: Bench) -> No
 
 
 def test_an_api_server_that_never_answers_is_reported_with_its_log(bench: Bench) -> None:
-    machine = bootstrap.Machine(bench.table, bench.clock, lambda _: bench.clock.sleep(20))
-    manager = cluster.ClusterManager(bench.root, bench.reporter, machine)
+    manager = cluster.ClusterManager(bench.root, bench.reporter, bench.clock, lambda _: bench.clock.sleep(20))
     with pytest.raises(errors.ComponentError, match=r"kube-apiserver was not ready within 90 s \(/readyz: "):
         manager.up(cluster.ClusterRequest(ONE), bench.source)
     assert bench.processes() == []
@@ -139,8 +137,7 @@ def test_nothing_is_left_of_an_interrupted_start(bench: Bench) -> None:
     def interrupt(_: float) -> None:
         raise KeyboardInterrupt
 
-    machine = bootstrap.Machine(bench.table, bench.clock, interrupt)
-    manager = cluster.ClusterManager(bench.root, bench.reporter, machine)
+    manager = cluster.ClusterManager(bench.root, bench.reporter, bench.clock, interrupt)
     with pytest.raises(KeyboardInterrupt):
         manager.up(cluster.ClusterRequest(ONE), bench.source)
     assert list(bench.root.iterdir()) == []

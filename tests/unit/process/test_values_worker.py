@@ -74,10 +74,11 @@ def checked() -> schemas.SectionSchemas:
     return schemas.load_schemas((SCHEMA, "config-values.yaml"), (SCHEMA, "values.yaml"))
 
 
-def proposal(
-    config: json_types.JsonObject, before: json_types.JsonObject | None = None
-) -> inspection.Proposal:
-    return inspection.Proposal(KEY, {"size": 1}, config, before or {})
+Proposal = tuple[ValuesKey, json_types.JsonObject, json_types.JsonObject, json_types.JsonObject | None]
+
+
+def proposal(config: json_types.JsonObject, before: json_types.JsonObject | None = None) -> Proposal:
+    return KEY, {"size": 1}, config, before or {}
 
 
 TEXTS = ["a: 1\nb: [x, {c: null}]", "", "a: [", "- 1", "true", "a: 1e400\nb: 0x1f", "a: 1\na: 2", "é: '😀'"]
@@ -103,29 +104,28 @@ def test_values_are_checked_as_they_would_be_here(
     worker: values_worker.ValuesWorker, checked: schemas.SectionSchemas, config: json_types.JsonObject
 ) -> None:
     asked = proposal(config, {"size": 5})
-    assert worker.config_violations(asked, checked) == inspection.HERE.config_violations(asked, checked)
+    assert worker.config_violations(*asked, checked) == inspection.HERE.config_violations(*asked, checked)
     assert checked.values is not None
-    values = inspection.CheckedValues(KEY, config, {"size": 5}, for_helm=True)
-    assert worker.values_violations(values, checked.values) == inspection.HERE.values_violations(
-        values, checked.values
-    )
+    values = KEY, config, asked[3], checked.values
+    here = inspection.HERE.values_violations(*values, for_helm=True)
+    assert worker.values_violations(*values, for_helm=True) == here
 
 
 def test_rules_see_the_values_before(
     worker: values_worker.ValuesWorker, checked: schemas.SectionSchemas
 ) -> None:
-    [found] = worker.config_violations(proposal({"size": 2}, {"size": 5}), checked)
+    [found] = worker.config_violations(*proposal({"size": 2}, {"size": 5}), checked)
     assert found.rule == "size must not shrink"
 
 
-def bomb() -> tuple[inspection.Proposal, schemas.SectionSchemas]:
-    return inspection.Proposal(KEY, {}, {"text": LONG}, {}), schemas.load_schemas((BOMB, "bomb.yaml"))
+def bomb() -> tuple[Proposal, schemas.SectionSchemas]:
+    return (KEY, {}, {"text": LONG}, {}), schemas.load_schemas((BOMB, "bomb.yaml"))
 
 
 def test_a_rule_of_too_many_steps_is_ended_by_the_runtime(worker: values_worker.ValuesWorker) -> None:
-    names: list[json_types.JsonValue] = [f"n{number}" for number in range(5_000)]
-    asked = inspection.Proposal(KEY, {}, {"names": names}, {})
-    [found] = worker.config_violations(asked, schemas.load_schemas((MANY_STEPS, "many.yaml")))
+    many: json_types.JsonObject = {"names": [f"n{number}" for number in range(5_000)]}
+    loaded = schemas.load_schemas((MANY_STEPS, "many.yaml"))
+    [found] = worker.config_violations(KEY, {}, many, {}, loaded)
     assert found.rule == "names must be few (the rule cannot be evaluated over these values)"
 
 
@@ -134,14 +134,15 @@ def test_a_rule_that_takes_too_long_is_ended_in_one_sentence_and_the_next_one_is
 ) -> None:
     hurried.parse_section("web", "a: 1")
     before = time.monotonic()
-    [found] = hurried.config_violations(*bomb())
+    asked, bombed = bomb()
+    [found] = hurried.config_violations(*asked, bombed)
     assert time.monotonic() - before < 3
     assert str(found) == (
         "web: cannot be checked: it took more than 0.3 s, the time limit; make the values smaller, or the "
         "patterns and rules of the schema simpler (bomb.yaml)"
     )
     with hurried.within(30):
-        assert hurried.config_violations(proposal({"size": 3}), checked) == []
+        assert hurried.config_violations(*proposal({"size": 3}), checked) == []
 
 
 @pytest.mark.slow  # it burns its whole time, as the rule above does
@@ -150,7 +151,7 @@ def test_all_of_an_edit_has_one_budget(worker: values_worker.ValuesWorker) -> No
     before = time.monotonic()
     worker.parse_section("web", "a: 1")
     with worker.within(0.3):
-        told = [str(found) for _ in range(20) for found in worker.config_violations(asked, bombed)]
+        told = [str(found) for _ in range(20) for found in worker.config_violations(*asked, bombed)]
     assert time.monotonic() - before < 5
     assert len(told) == 20
     assert all("it took more than 0.3 s" in sentence for sentence in told)
@@ -162,7 +163,7 @@ def test_who_waits_for_another_edit_is_refused_in_time(worker: values_worker.Val
 
     def hold() -> None:
         with worker.within(2):
-            worker.config_violations(asked, bombed)
+            worker.config_violations(*asked, bombed)
 
     holding = threading.Thread(target=hold)
     holding.start()
@@ -187,7 +188,7 @@ def test_defaults_that_blow_values_up_are_refused(
 ) -> None:
     monkeypatch.setattr(inspection, "MAX_VALUES_BYTES", 1 << 20)
     nodes: list[json_types.JsonValue] = [{} for _ in range(5_000)]
-    [found] = inspection.HERE.config_violations(proposal({"nodes": nodes}), checked)
+    [found] = inspection.HERE.config_violations(*proposal({"nodes": nodes}), checked)
     assert found.rule == "must have at most 1 MiB once aliases are written out and defaults filled in"
 
 
@@ -204,7 +205,7 @@ def test_large_invalid_values_are_reported_by_their_first_violations(
     checked: schemas.SectionSchemas, config: json_types.JsonObject
 ) -> None:
     before = time.process_time()
-    found = inspection.HERE.config_violations(proposal(config), checked)
+    found = inspection.HERE.config_violations(*proposal(config), checked)
     assert 1 <= len(found) <= schemas.MAX_VIOLATIONS
     assert time.process_time() - before < 10
 
@@ -221,7 +222,7 @@ def test_a_worker_that_was_killed_is_started_again(worker: values_worker.ValuesW
 def test_schemas_that_changed_are_handed_over(worker: values_worker.ValuesWorker) -> None:
     for most in (3, 5):
         loaded = schemas.load_schemas((f"properties: {{size: {{maximum: {most}}}}}", "config-values.yaml"))
-        [found] = worker.config_violations(proposal({"size": 9}), loaded)
+        [found] = worker.config_violations(*proposal({"size": 9}), loaded)
         assert found.rule == f"must be at most {most}"
 
 
@@ -247,7 +248,7 @@ async def test_the_loop_goes_on_while_a_bomb_is_checked(hurried: values_worker.V
             ticks += 1
 
     ticking = asyncio.create_task(tick())
-    assert await asyncio.to_thread(hurried.config_violations, asked, bombed)
+    assert await asyncio.to_thread(hurried.config_violations, *asked, bombed)
     ticking.cancel()
     assert ticks >= 5
 
@@ -336,7 +337,7 @@ def test_keywords_that_explode_are_ended_in_one_sentence(
     hurried: values_worker.ValuesWorker, schema: str, config: json_types.JsonObject
 ) -> None:
     [found] = hurried.config_violations(
-        inspection.Proposal(KEY, {}, config, {}), schemas.load_schemas((schema, "config-values.yaml"))
+        KEY, {}, config, {}, schemas.load_schemas((schema, "config-values.yaml"))
     )
     assert "web: cannot be checked: it took more than 0.3 s, the time limit" in str(found)
 
@@ -353,7 +354,6 @@ def test_the_worker_knows_whether_there_were_values_before(
     worker: values_worker.ValuesWorker, before: json_types.JsonObject | None, count: int
 ) -> None:
     schema = schemas.load_schema(GROWS, "f")
-    values = inspection.CheckedValues(KEY, {"size": 3}, before)
-    assert len(worker.values_violations(values, schema)) == count
-    proposal = inspection.Proposal(KEY, {}, {"size": 3}, before)
-    assert len(worker.config_violations(proposal, schemas.SectionSchemas(schema))) == count
+    assert len(worker.values_violations(KEY, {"size": 3}, before, schema, for_helm=False)) == count
+    both = schemas.SectionSchemas(schema)
+    assert len(worker.config_violations(KEY, {}, {"size": 3}, before, both)) == count

@@ -42,9 +42,7 @@ class KeepsSecretError(errors.AddonOperatorError):
 
 
 def shown(world: inspected.World) -> str:
-    return status_page.render(
-        status_page.overview("CONVERGE_WAIT_TASK", world.inspected.views, is_ready=True)
-    )
+    return status_page.page("CONVERGE_WAIT_TASK", world.inspected.views, is_ready=True)
 
 
 def test_modules_stand_with_state_reason_and_error() -> None:
@@ -85,8 +83,7 @@ def test_objects_that_modules_share_stand_with_the_other_modules() -> None:
 
 def test_of_very_many_shared_objects_the_first_are_shown() -> None:
     objects = {f"ConfigMap x/{number}": [names.ModuleName("db")] for number in range(201)}
-    page = status_page.Overview("x", is_ready=True, shared={names.ModuleName("web"): objects})
-    rendered = status_page.render(page)
+    rendered = status_page.render("x", is_ready=True, shared={names.ModuleName("web"): objects})
     assert "the first 200 of 201" in rendered
     assert "x/199" in rendered
     assert "x/200" not in rendered
@@ -105,6 +102,6 @@ def test_what_looks_like_html_is_text() -> None:
         "lastError": "",
         "waitingBindings": [],
     }
-    cells = Cells(status_page.render(status_page.Overview("<b>", is_ready=False, modules=[row])))
+    cells = Cells(status_page.render("<b>", is_ready=False, modules=[row]))
     assert cells.rows[1][3] == "<script>alert('&')</script>"
     assert not {"script", "b"} & set(cells.tags)

@@ -4,7 +4,6 @@ import dataclasses
 import json
 import os
 import socket
-import time
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
@@ -31,21 +30,20 @@ Check = Callable[[], str | None]
 """Tells what is still missing; ``None`` when nothing is."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Machine:
-    """What of the machine a start depends on."""
-
-    table: daemons.ProcessTable = dataclasses.field(default_factory=daemons.ProcessTable)
-    clock: clocks.Clock = dataclasses.field(default_factory=clocks.SystemClock)
-    sleep: Callable[[float], None] = time.sleep
-
-
 class Starter:
     """Starts programs of one cluster, and writes down each before it starts the next."""
 
-    def __init__(self, where: layout.Layout, machine: Machine, begun: state.ClusterState) -> None:
+    def __init__(
+        self,
+        where: layout.Layout,
+        begun: state.ClusterState,
+        clock: clocks.Clock,
+        sleep: Callable[[float], None],
+    ) -> None:
         self._where = where
-        self._machine = machine
+        self._clock = clock
+        self._sleep = sleep
+        self._processes = daemons.ProcessTable()
         self._client = api.ApiClient(where, begun.ports.url, _PROBE_TIMEOUT)
         self.state = begun
         """What has been started so far."""
@@ -57,7 +55,7 @@ class Starter:
         """
         env = {"HOME": str(self._where.root), "PATH": os.defpath, MARK: str(self._where.root)}
         log = self._where.log(name)
-        process = daemons.start(argv, log=log, env=env, table=self._machine.table)
+        process = daemons.start(argv, log=log, env=env, table=self._processes)
         self.state = self.state.with_component(name, state.StartedProgram(process, argv))
         state.save(self._where.state, self.state)
 
@@ -99,16 +97,16 @@ class Starter:
         return None if is_ready(answer.document()) else "the node is not ready"
 
     def _wait(self, component: str, check: Check) -> None:
-        deadline = self._machine.clock.monotonic() + START_TIMEOUT
+        deadline = self._clock.monotonic() + START_TIMEOUT
         while missing := check():
             self._require_alive()
-            if self._machine.clock.monotonic() > deadline:
+            if self._clock.monotonic() > deadline:
                 raise self._too_slow(component, missing)
-            self._machine.sleep(_POLL)
+            self._sleep(_POLL)
 
     def _require_alive(self) -> None:
         for name, component in self.state.components.items():
-            if not self._machine.table.is_alive(component.process):
+            if not self._processes.is_alive(component.process):
                 raise self._death(name)
 
     def _death(self, name: str) -> errors.ComponentError:

@@ -2,7 +2,8 @@
 
 import asyncio
 import dataclasses
-from collections.abc import Coroutine, Iterator
+import functools
+from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, Final
 
 from addon_operator.aio import waiting
@@ -45,6 +46,8 @@ class Operator:
     modules: module_watch.ModuleWatch | None
     """There if ``WATCH_MODULES`` asks for it."""
     inspected: debug_api.Inspected
+    keep_charts: Callable[[], Coroutine[Any, Any, None]]
+    """Says which charts from repositories are used, until the end."""
 
     def report_to(self, status: health.OperatorStatus, meters: metrics.Metrics) -> None:
         """Have probes, the status page and metrics show the state from now on."""
@@ -66,6 +69,7 @@ class Operator:
         yield "ages", self._keep_ages()
         yield "config", self.config.keep_in_step()
         yield "drift", self.monitor.work()
+        yield "charts", self.keep_charts()
         if self.modules is not None:
             yield "modules", self.modules.work()
 
@@ -151,6 +155,7 @@ class Graph:
             self._cluster,
             self._module_watch(running, of_modules),
             self._inspected(running, hooks, monitor),
+            functools.partial(self._parts.charts.keep, lambda: self._states.modules),
         )
 
     def _hook_executor(self, meters: metrics.Metrics) -> hook_run.HookExecutor:
@@ -173,7 +178,11 @@ class Graph:
     def _module_crds(self) -> module_crds.ModuleCrds:
         installer = self._cluster.crd_installer(self._settings.crd_extra_labels)
         return module_crds.ModuleCrds(
-            installer, self._tell, self._settings.crd_filter_prefixes, self._values.helm_values
+            installer,
+            self._tell,
+            self._settings.crd_filter_prefixes,
+            self._values.helm_values,
+            self._parts.charts.ensure,
         )
 
     def _discovery(self) -> module_discovery.Discovery:
@@ -227,6 +236,7 @@ class Graph:
             self._values,
             self._parts.kube,
             self._cluster.kinds,
+            self._parts.charts.ensure,
         )
         return debug_api.Inspected(
             views,

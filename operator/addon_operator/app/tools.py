@@ -12,6 +12,7 @@ from addon_operator.engine import events, intents
 from addon_operator.engine.hooks import hook_runner
 from addon_operator.engine.sources import config_sync
 from addon_operator.helm import binary, command
+from addon_operator.helm.charts import chart_access, chart_cache, chart_pull
 from addon_operator.helm.releases import release_types, releases
 from addon_operator.kernel import errors, names
 from addon_operator.kube.client import api_errors, client, config_maps, paths
@@ -56,7 +57,10 @@ class Tools:
         """Reads and checks what users hand in."""
         self.outputs = values_worker.ValuesWorker(values_worker.OUTPUT_SECONDS)
         """Reads large outputs of hooks: tens of MiB must not hold up the check of an edit."""
-        self.releases = self._release_manager(helm)
+        running = self._helm(helm)
+        self.charts = self._chart_cache(running)
+        """Pulls the charts that modules have from repositories."""
+        self.releases = self._release_manager(running)
 
     @classmethod
     async def open(
@@ -78,24 +82,33 @@ class Tools:
         await stack.enter_async_context(tools.jq)
         stack.enter_context(tools.inspector)
         stack.enter_context(tools.outputs)
+        stack.push_async_callback(tools.charts.close)
         return tools
 
-    def _release_manager(self, helm: binary.HelmBinary) -> releases.ReleaseManager:
+    def _helm(self, helm: binary.HelmBinary) -> command.Helm:
         settings, access = self.settings, self.kube.access
         target = command.HelmTarget(
             settings.namespace, access.kubeconfig, access.context, access.server_override
         )
+        workspace = self._workspace / "helm"
+        workspace.mkdir(mode=0o700)
+        environ = {**self.environ, "HELM_DRIVER": settings.helm_driver}
+        return command.Helm(helm, target, environ, workspace, self._programs, self._warn_of_helm)
+
+    def _chart_cache(self, helm: command.Helm) -> chart_cache.ChartCache:
+        access = chart_access.Access(self.settings.chart_credentials, self.settings.chart_ca_file)
+        puller = chart_pull.ChartPuller(helm, access, self.environ)
+        return chart_cache.ChartCache(self.settings.charts, puller)
+
+    def _release_manager(self, helm: command.Helm) -> releases.ReleaseManager:
+        settings = self.settings
         options = release_types.Options(
             settings.helm_history_max,
             settings.helm_timeout,
             settings.crd_extra_labels,
             release_types.TakeOwnership(settings.take_ownership),
         )
-        workspace = self._workspace / "helm"
-        workspace.mkdir(mode=0o700)
-        environ = {**self.environ, "HELM_DRIVER": settings.helm_driver}
-        running = command.Helm(helm, target, environ, workspace, self._programs, self._warn_of_helm)
-        return releases.release_manager(running, self.kube, options, settings.helm_driver)
+        return releases.release_manager(helm, self.kube, options, settings.helm_driver)
 
     def _warn_of_helm(self, module: names.ModuleName, text: str) -> None:
         self.log.warning(text, module=module, source="helm")

@@ -2,7 +2,7 @@
 
 import asyncio
 import difflib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Any, Final
 
 from addon_operator.debug import debug_masking
@@ -32,11 +32,14 @@ class Renderer:
         values: store.ValuesStore,
         kube: client.KubeClient,
         kinds: discovery.Catalog,
+        pull: Callable[[model.Module], Awaitable[None]],
     ) -> None:
+        """``pull`` has the chart of a module in its place, if it comes from a repository."""
         self._manager = manager
         self._values = values
         self._kube = kube
         self._kinds = kinds
+        self._pull = pull
 
     async def render(self, module: model.Module, *, show_sensitive: bool) -> str:
         """Return the manifest of the module's chart; empty if it has none.
@@ -72,6 +75,7 @@ class Renderer:
     async def _manifest(self, module: model.Module) -> str:
         if not module.has_chart:
             return ""
+        await self._pull(module)
         return await self._manager.render(module_releases.request_of(self._values, module))
 
     def _masked(self, module: names.ModuleName, manifest: str) -> str:

@@ -109,6 +109,22 @@ class Helm:
             raise error
         return result
 
+    async def run_apart(
+        self, arguments: Sequence[str], environ: Mapping[str, str], timeout: float, capture: int
+    ) -> children.ChildResult:
+        """Run a helm command that is not about a release or the cluster.
+
+        ``environ`` is added to the environment of helm; ``timeout`` is in seconds; ``capture`` is how many
+        bytes of each output are kept. Whether it failed, and why, is for the caller to see.
+        """
+        return await self._programs.run(
+            [self.binary.path, *arguments],
+            env={**self._environ, **environ},
+            timeout=timeout,
+            capture_stdout=capture,
+            capture_stderr=capture,
+        )
+
     def _target_flags(self, call: Call) -> list[str]:
         flags = ["--namespace", self.places.of(call.module).namespace]
         if self._target.context is not None:

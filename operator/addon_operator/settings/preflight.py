@@ -19,7 +19,10 @@ def load_modules(settings: settings_module.Settings) -> module_files.LoadedModul
     if settings.strict_check_values_mode_enabled:
         _check_common_values(settings.modules_dirs)
     return module_files.load(
-        settings.modules_dirs, settings.unnumbered_module_order, settings.global_hooks_dir
+        settings.modules_dirs,
+        settings.unnumbered_module_order,
+        settings.global_hooks_dir,
+        charts=settings.charts,
     )
 
 

@@ -246,6 +246,15 @@ class Settings:
         "Which existing objects a release may take over: all, those with a label of Helm or an "
         "addon-operator, or none.",
     )
+    chart_cache_dir: pathlib.Path | None = _HELM.setting(
+        t.OPTIONAL_PATH, "", "Directory for charts from repositories; by default charts in TMP_DIR."
+    )
+    chart_credentials: pathlib.Path | None = _HELM.setting(
+        t.OPTIONAL_PATH, "", "Docker configuration (config.json) with credentials of chart repositories."
+    )
+    chart_ca_file: pathlib.Path | None = _HELM.setting(
+        t.OPTIONAL_PATH, "", "CAs that chart repositories may have beside those of the system, as PEM."
+    )
     helm_driver: str = _HELM.setting(
         t.choice("secret", "configmap", aliases={"secrets": "secret", "configmaps": "configmap"}),
         "secret",
@@ -275,6 +284,17 @@ class Settings:
     """Where each value came from, by field: ``default``, ``flag --x`` or ``variable X``."""
     warnings: tuple[str, ...] = ()
     """Sentences about names that are unknown or have no meaning; the caller logs them once."""
+
+    @property
+    def charts(self) -> pathlib.Path:
+        """Where charts from repositories lie."""
+        return charts_below(self.tmp_dir, self.chart_cache_dir)
+
+
+def charts_below(tmp_dir: pathlib.Path, chart_cache_dir: pathlib.Path | None) -> pathlib.Path:
+    """Return where charts from repositories lie by these two settings."""
+    # Helm and hooks run in directories of their own.
+    return (chart_cache_dir or tmp_dir / "charts").absolute()
 
 
 TABLE: Final[Mapping[str, setting_resolution.Setting]] = setting_resolution.table_of(Settings)

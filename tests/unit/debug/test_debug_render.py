@@ -125,12 +125,17 @@ class World:
     def __init__(self) -> None:
         self.releases = Releases()
         self.cluster = Cluster(LIVE)
+        self.pulled: list[str] = []
         self.renderer = debug_render.Renderer(
             cast("releases.ReleaseManager", self.releases),
             values(),
             cast("client.KubeClient", self.cluster),
             cast("discovery.Catalog", Kinds()),
+            self.pull,
         )
+
+    async def pull(self, module: model.Module) -> None:
+        self.pulled.append(module.name)
 
 
 @pytest.fixture

@@ -128,7 +128,7 @@ class _ValuesCheck:
 
     def _module(self, path: pathlib.Path, common: sources.ValuesFile) -> store.ModuleValues | None:
         try:
-            module = module_files.module_of(path, self._places.unnumbered_module_order)
+            module = module_files.module_of(path, self._places.unnumbered_module_order, self._places.charts)
             self._check_unique(module)
         except errors.ConfigurationError as error:
             self._add(Level.ERROR, path.name, error)

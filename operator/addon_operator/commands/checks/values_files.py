@@ -14,6 +14,7 @@ from addon_operator.settings import settings as app_settings
 from addon_operator.values import origins, sources, store
 
 _FIELDS: Final = ("modules_dirs", "global_hooks_dir", "unnumbered_module_order")
+_OF_CHARTS: Final = ("tmp_dir", "chart_cache_dir")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -23,13 +24,16 @@ class Places:
     modules_dirs: tuple[pathlib.Path, ...]
     global_hooks_dir: pathlib.Path
     unnumbered_module_order: int
+    charts: pathlib.Path = module_files.CHARTS
 
     def load(self) -> module_files.LoadedModules:
         """Return all files.
 
         Raises a :class:`.ConfigurationError` for whatever is wrong with them.
         """
-        return module_files.load(self.modules_dirs, self.unnumbered_module_order, self.global_hooks_dir)
+        return module_files.load(
+            self.modules_dirs, self.unnumbered_module_order, self.global_hooks_dir, charts=self.charts
+        )
 
 
 def places(flags: Mapping[str, str | None], environ: Mapping[str, str] = os.environ) -> Places:
@@ -37,8 +41,9 @@ def places(flags: Mapping[str, str | None], environ: Mapping[str, str] = os.envi
 
     Raises :class:`.SettingsError`.
     """
-    values: Mapping[str, Any] = app_settings.some(_FIELDS, flags, environ).values
-    return Places(**values)
+    values: Mapping[str, Any] = app_settings.some((*_FIELDS, *_OF_CHARTS), flags, environ).values
+    charts = app_settings.charts_below(values["tmp_dir"], values["chart_cache_dir"])
+    return Places(**{field: values[field] for field in _FIELDS}, charts=charts)
 
 
 def flags_below(directory: str, global_hooks: str | None) -> dict[str, str | None]:

@@ -110,6 +110,7 @@ class _Planner:
         self._modules = {files.module.name: files.module for files in loaded.modules}
         self._values = values
         self._manager = parts.releases
+        self._charts = parts.charts
         self._ignored = ignored
         self._runner = parts.hook_runner()
         self._notes = notes
@@ -178,6 +179,7 @@ class _Planner:
             ignored = self._manager.places.ignored(self._ignored)
             module_releases.check_release_name(module, ignored)
             self._values.check_helm_values(module.name)
+            await self._charts.ensure(module, None)
             made = await self._manager.preview(module_releases.request_of(self._values, module))
             if made.action is release_types.PlannedAction.NOTHING and (absent := await self._absent(module)):
                 return plan_report.ReleaseReport(

@@ -74,6 +74,7 @@ KUBECTL: Final = "kubectl"
 ETCD: Final = "etcd"
 KWOK: Final = "kwok"
 HELM: Final = "helm"
+REGISTRY: Final = "registry"
 
 _ARCHITECTURES: Final = {"x86_64": "amd64", "aarch64": "arm64"}
 _MAJOR: Final = re.compile(r"v\d+")
@@ -225,7 +226,15 @@ CONTROL_PLANE: Final = Component(
 )
 """Everything that a cluster of the default version runs: built together, it shares what it has in common."""
 HELM4: Final = Component("helm4", "helm.sh/helm/v4", (_helm(4),), _helm4_stamps)
+_REGISTRY_MODULE: Final = "github.com/google/go-containerregistry"
+CHART_REGISTRY: Final = Component(
+    "registry",
+    _REGISTRY_MODULE,
+    (Binary(REGISTRY, f"{_REGISTRY_MODULE}/cmd/registry", _REGISTRY_MODULE),),
+    lambda _: {},
+)
+"""An OCI registry in memory: tests push charts to it."""
 
-DEFAULT: Final = (CONTROL_PLANE, HELM4)
-"""What the tests need; the demo does without Helm 4."""
+DEFAULT: Final = (CONTROL_PLANE, HELM4, CHART_REGISTRY)
+"""What the tests need; the demo does without Helm 4 and the registry."""
 ALL: Final = (*DEFAULT, *(kubernetes(minor) for minor in VERSIONS if minor != DEFAULT_VERSION))

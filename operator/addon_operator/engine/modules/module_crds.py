@@ -7,12 +7,12 @@ after a restart one list shows what there is to do, and nothing else is read who
 import asyncio
 import os
 import pathlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from addon_operator.engine import events
 from addon_operator.engine.modules import module_files
-from addon_operator.helm.charts import chart_files, subcharts
+from addon_operator.helm.charts import chart_cache, chart_files, subcharts
 from addon_operator.kernel import errors, json_types, names
 from addon_operator.kube.objects import crds
 from addon_operator.modules import chart_values, crd_files, model
@@ -32,12 +32,17 @@ class ModuleCrds:
         tell: events.Listener,
         filter_prefixes: Sequence[str],
         values: Callable[[names.ModuleName], json_types.JsonObject],
+        pull: Callable[[model.Module], Awaitable[None]],
     ) -> None:
-        """``values`` gives those of a module: they enable the charts within its chart."""
+        """``values`` gives those of a module: they enable the charts within its chart.
+
+        ``pull`` has the chart of a module in its place, if it comes from a repository.
+        """
         self._installer = installer
         self._tell = tell
         self._filter_prefixes = tuple(filter_prefixes)
         self._values = values
+        self._pull = pull
         self._applied: dict[names.ModuleName, _Signature] = {}
         self._charts: dict[names.ModuleName, tuple[_Signature, subcharts.Subchart]] = {}
         self._names: dict[names.ModuleName, frozenset[str]] = {}
@@ -63,8 +68,9 @@ class ModuleCrds:
         """Apply the module's definitions, unless nothing changed since that was done.
 
         Raises a :class:`.ModuleError` that names file and document when a file
-        holds something else, or the API server does not take a definition.
+        holds something else, or the API server does not take a definition, and what pulling raises.
         """
+        await self._pull(module)
         if not self._is_due(module):
             return
         await asyncio.to_thread(self._look_at_charts, module)
@@ -184,6 +190,8 @@ class ModuleCrds:
         return not signature or (known is not None and known[0] == signature)
 
     def _is_due(self, module: model.Module) -> bool:
+        if not chart_cache.is_there(module):
+            return True
         of_charts = self._signature_of_charts(module)
         if not self._is_known(module, of_charts):
             return True

@@ -6,7 +6,7 @@ import os
 import pathlib
 from collections.abc import Iterator, Sequence
 
-from addon_operator.helm.charts import chart, chart_files
+from addon_operator.helm.charts import chart, chart_cache, chart_files
 from addon_operator.kernel import errors, names
 from addon_operator.modules import model, module_config
 from addon_operator.values import inspection, sources, store
@@ -15,6 +15,8 @@ from addon_operator.values.schema import cel_rules, schema_rules, schemas
 VALUES_FILE = "values.yaml"
 SCHEMAS_DIRECTORY = "openapi"
 CONFIG_SCHEMA_FILE = "config-values.yaml"
+CHARTS = pathlib.Path("charts")
+"""Where charts from repositories lie if nobody says anything else."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -36,6 +38,8 @@ class LoadedModules:
     warnings: tuple[str, ...] = ()
     global_schemas: schemas.SectionSchemas = dataclasses.field(default_factory=schemas.SectionSchemas)
     """``openapi/`` of the global hooks directory."""
+    charts: pathlib.Path = CHARTS
+    """Where charts from repositories lie."""
 
     def store(self, inspector: inspection.Inspector = inspection.HERE) -> store.ValuesStore:
         """A store of these files; ``inspector`` checks what is put into it."""
@@ -44,9 +48,13 @@ class LoadedModules:
 
 
 def load(
-    directories: Sequence[pathlib.Path], unnumbered_order: int, global_hooks: pathlib.Path | None = None
+    directories: Sequence[pathlib.Path],
+    unnumbered_order: int,
+    global_hooks: pathlib.Path | None = None,
+    *,
+    charts: pathlib.Path = CHARTS,
 ) -> LoadedModules:
-    """Read all modules directories, and the schemas of global values.
+    """Read all modules directories, and the schemas of global values; ``charts`` has those that were pulled.
 
     Raises a :class:`.ConfigurationError` for a missing directory, a name that
     cannot be a module's, two modules of one name, and values files and schemas that cannot be read.
@@ -57,7 +65,7 @@ def load(
     for directory in directories:
         common.append(common_values(directory))
         found.extend(
-            read_module(path, common[-1], unnumbered_order, evaluator)
+            read_module(path, common[-1], unnumbered_order, evaluator, charts)
             for path in module_directories(directory)
         )
     found = in_run_order(found)
@@ -65,7 +73,7 @@ def load(
         schemas.SectionSchemas() if global_hooks is None else read_schemas(global_hooks, evaluator)
     )
     warnings = (*_warnings(found), *global_schemas.warnings)
-    return LoadedModules(tuple(found), tuple(common), warnings, global_schemas)
+    return LoadedModules(tuple(found), tuple(common), warnings, global_schemas, charts)
 
 
 def module_directories(directory: pathlib.Path) -> Iterator[pathlib.Path]:
@@ -93,15 +101,16 @@ def read_module(
     common: sources.ValuesFile,
     unnumbered_order: int,
     evaluator: schema_rules.RuleEvaluator,
+    charts: pathlib.Path = CHARTS,
 ) -> ModuleFiles:
     """One module; raises a :class:`.ConfigurationError` like :func:`load`."""
-    module = module_of(path, unnumbered_order)
+    module = module_of(path, unnumbered_order, charts)
     own = own_values(module)
     return ModuleFiles(module, store.ModuleValues(module.name, common, own, read_schemas(path, evaluator)))
 
 
-def module_of(path: pathlib.Path, unnumbered_order: int) -> model.Module:
-    """The module of a directory.
+def module_of(path: pathlib.Path, unnumbered_order: int, charts: pathlib.Path = CHARTS) -> model.Module:
+    """The module of a directory; ``charts`` has the charts that were pulled.
 
     Raises :class:`.ModuleNameError` for a name that cannot be a module's.
     """
@@ -110,7 +119,7 @@ def module_of(path: pathlib.Path, unnumbered_order: int) -> model.Module:
     except names.ModuleNameError as error:
         raise names.ModuleNameError(f"{path}: {error}") from None
     config, problem = _module_config(name, path / module_config.FILE)
-    stock = _stock_chart(path, config)
+    stock = _stock_chart(path, config, charts)
     return model.Module(
         name=name,
         order=unnumbered_order if order is None else order,
@@ -124,7 +133,7 @@ def module_of(path: pathlib.Path, unnumbered_order: int) -> model.Module:
 
 
 def _missing_chart(path: pathlib.Path, stock: model.StockChart | None) -> str:
-    if stock is None or chart.is_chart(stock.directory):
+    if stock is None or stock.reference is not None or chart.is_chart(stock.directory):
         return ""
     return (
         f"{path / module_config.FILE}, chart.path: {stock.directory} has neither Chart.yaml nor templates/; "
@@ -142,8 +151,13 @@ def _module_config(module: names.ModuleName, path: pathlib.Path) -> tuple[module
         return module_config.NOTHING, str(error)
 
 
-def _stock_chart(path: pathlib.Path, config: module_config.ModuleConfig) -> model.StockChart | None:
+def _stock_chart(
+    path: pathlib.Path, config: module_config.ModuleConfig, charts: pathlib.Path
+) -> model.StockChart | None:
     said = config.chart
+    if (wanted := said.reference) is not None:
+        values = said.values or module_config.ValuesPlace.ROOT
+        return model.StockChart(chart_cache.place(charts, wanted), values, said.global_keys, wanted)
     if said.path is None and not _is_stock(path, config):
         return None
     directory = path / (said.path or module_config.CHART_DIRECTORY)

@@ -194,7 +194,9 @@ class ModuleLoader:
             if is_same and kept is not None:
                 files = dataclasses.replace(kept, values=dataclasses.replace(kept.values, common=common))
             else:
-                files = module_files.read_module(path, common, self._unnumbered_order, self._evaluator)
+                files = module_files.read_module(
+                    path, common, self._unnumbered_order, self._evaluator, shared.charts
+                )
         except errors.ConfigurationError as error:
             self._problems.append(str(error))
             return kept

@@ -23,7 +23,8 @@ def test_each_version_of_kubernetes_has_its_own_pins(minor: str, folder: str) ->
 
 def test_an_unknown_component_is_reported_with_those_there_are() -> None:
     with pytest.raises(
-        errors.DevClusterError, match=r"no component 'helm'; there are control-plane, helm4, kubernetes-1.36"
+        errors.DevClusterError,
+        match=r"no component 'helm'; there are control-plane, helm4, registry, kubernetes-1.36",
     ):
         components.find("helm")
 

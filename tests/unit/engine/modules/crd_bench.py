@@ -59,8 +59,15 @@ class Bench:
     def restarted(self) -> module_crds.ModuleCrds:
         """As the next process has it."""
         return module_crds.ModuleCrds(
-            cast("crds.CrdInstaller", self.cluster), self.cluster.tell, ("doc-", "_"), lambda _: self.values
+            cast("crds.CrdInstaller", self.cluster),
+            self.cluster.tell,
+            ("doc-", "_"),
+            lambda _: self.values,
+            self.pull,
         )
+
+    async def pull(self, module: model.Module) -> None:
+        """Every chart is there."""
 
     def write(self, name: str, text: str) -> None:
         path = self.crds / name

@@ -1,0 +1,92 @@
+"""Unpacks the archive of a chart, within bounds: it may come from anywhere."""
+
+import hashlib
+import os
+import pathlib
+import tarfile
+from typing import Final
+
+from addon_operator.helm.charts import subcharts
+from addon_operator.kernel import errors
+
+MAX_ARCHIVE: Final = 32 * 1024 * 1024
+"""How many bytes an archive may have."""
+_DIRECTORY: Final = 0o755
+_FILE: Final = 0o644
+_EXECUTABLE: Final = 0o111
+_CHUNK: Final = 1024 * 1024
+_MIB: Final = 1024 * 1024
+
+
+class ChartArchiveError(errors.AddonOperatorError):
+    """An archive is no chart, or breaks a bound; the text goes on after the name of the chart."""
+
+
+def sha256(archive: pathlib.Path) -> str:
+    """Return the digest of the archive: ``sha256:…``."""
+    with archive.open("rb") as file:
+        return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
+
+
+def unpack(archive: pathlib.Path, target: pathlib.Path) -> None:
+    """Put the files of a chart into ``target``, which is made; its own directory in the archive is left out.
+
+    What is there after a return is on the disk, whatever happens to the machine.
+    Raises :class:`ChartArchiveError`, and :class:`OSError`.
+    """
+    if archive.stat().st_size > MAX_ARCHIVE:
+        raise ChartArchiveError(f"is larger than {MAX_ARCHIVE // _MIB} MiB")
+    target.mkdir()
+    try:
+        with tarfile.open(archive, mode="r:*") as packed:
+            _unpack(packed, target)
+    except (tarfile.TarError, ValueError, EOFError) as error:
+        raise ChartArchiveError(f"is not a readable archive: {error}") from error
+    if not (target / "Chart.yaml").is_file():
+        raise ChartArchiveError("has no Chart.yaml")
+    for directory, _, _ in os.walk(target, topdown=False):
+        _sync(pathlib.Path(directory))
+
+
+def _unpack(packed: tarfile.TarFile, target: pathlib.Path) -> None:
+    size = 0
+    for files, member in enumerate(packed, start=1):
+        size += member.size + tarfile.BLOCKSIZE
+        if size > subcharts.MAX_UNPACKED:
+            raise ChartArchiveError(f"unpacks to more than {subcharts.MAX_UNPACKED // _MIB} MiB")
+        if files > subcharts.MAX_FILES:
+            raise ChartArchiveError(f"has more than {subcharts.MAX_FILES} files")
+        parts = _parts(member)
+        if member.isfile() and parts:
+            _write(packed, member, target.joinpath(*parts))
+
+
+def _parts(member: tarfile.TarInfo) -> tuple[str, ...]:
+    """Return the path from the chart's own directory on."""
+    path = pathlib.PurePosixPath(member.name)
+    if path.is_absolute() or ".." in path.parts or "\\" in member.name or "\0" in member.name:
+        raise ChartArchiveError(f"has a file outside of its directory: {member.name!r}")
+    if not member.isfile() and not member.isdir():
+        raise ChartArchiveError(f"has something that is neither file nor directory: {member.name!r}")
+    return path.parts[1:]
+
+
+def _write(packed: tarfile.TarFile, member: tarfile.TarInfo, path: pathlib.Path) -> None:
+    path.parent.mkdir(mode=_DIRECTORY, parents=True, exist_ok=True)
+    content = packed.extractfile(member)
+    if content is None:
+        raise ChartArchiveError(f"has a file without content: {member.name!r}")
+    with path.open("wb") as file:
+        while chunk := content.read(_CHUNK):
+            file.write(chunk)
+        file.flush()
+        os.fsync(file.fileno())
+    path.chmod(_FILE | (member.mode & _EXECUTABLE))
+
+
+def _sync(directory: pathlib.Path) -> None:
+    opened = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)

@@ -1,0 +1,233 @@
+"""Fetches the archive of a chart from its repository with ``helm pull``, and checks its digest.
+
+Nothing of the operator's own configuration of Helm takes part: registries, repositories and caches are
+private to one call. Credentials are given in files, never as arguments.
+"""
+
+import asyncio
+import contextlib
+import dataclasses
+import json
+import pathlib
+import re
+import tempfile
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, Final
+
+from addon_operator.helm import command
+from addon_operator.helm.charts import chart_access, chart_archives, chart_index
+from addon_operator.kernel import errors
+from addon_operator.modules import module_config
+from addon_operator.process.children import children
+from addon_operator.values import redaction
+
+SECONDS: Final = 300.0
+"""How long Helm may take for one step of a pull."""
+_OUTPUT_BYTES: Final = 64 * 1024
+_OCI: Final = "oci://"
+_NAME: Final = "charts"
+_FIRST_THAT_STAYS_WITH_TLS: Final = 4
+"""The first major version of Helm that never falls back to plain HTTP by itself."""
+_DIGEST: Final = re.compile(r"^Digest: (?P<digest>sha256:[0-9a-f]{64})\s*$", re.MULTILINE)
+_SPEAKS_TLS: Final = re.compile(r"HTTPS server|malformed HTTP|\bEOF\b|connection reset|broken pipe")
+_SPEAKS_PLAIN_HTTP: Final = "server gave HTTP response to HTTPS client"
+_QUERY: Final = re.compile(r"(?<=://)(?P<address>[^\s\"?]+)\?[^\s\"]*")
+_ERROR: Final = re.compile(r"^(?:Error: |\.\.\.Unable to get an update from .*:$)", re.MULTILINE)
+_NOISE: Final = re.compile(r"^(?:Update Complete|Hang tight|Error: failed to update).*$", re.MULTILINE)
+_ADVICE: Final = (
+    (
+        re.compile(r"\b40[13]\b|unauthorized|denied|forbidden|no basic auth", re.IGNORECASE),
+        "name a Docker configuration that may read it with CHART_CREDENTIALS",
+    ),
+    (re.compile(r"x509|certificate|CHART_CA_FILE"), "name the CA of the repository with CHART_CA_FILE"),
+    (
+        re.compile(r"not found|\b404\b|no chart (?:name|version) found", re.IGNORECASE),
+        "correct chart.name or chart.version in module.yaml",
+    ),
+    (
+        re.compile(_SPEAKS_PLAIN_HTTP),
+        "serve it by HTTPS; plain HTTP is only for this machine itself",
+    ),
+)
+_WHEN_AWAY: Final = (
+    "it is tried again; check that the operator reaches the repository (HTTPS_PROXY, NO_PROXY)"
+)
+
+
+class PullError(errors.AddonOperatorError):
+    """A chart cannot be pulled; the text names repository, chart, version, and what to do."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Place:
+    """Where one call of Helm has its files, all of them private."""
+
+    path: pathlib.Path
+
+    @property
+    def environ(self) -> dict[str, str]:
+        """What Helm would otherwise take from, or leave in, the operator's own places."""
+        return {
+            "DOCKER_CONFIG": str(self.path),
+            "HELM_CACHE_HOME": str(self.path / "cache"),
+            "HELM_CONTENT_CACHE": str(self.path / "content"),
+            "HELM_REGISTRY_CONFIG": str(self.path / "registry.json"),
+            "HELM_REPOSITORY_CONFIG": str(self.path / "repositories.json"),
+            "HELM_REPOSITORY_CACHE": str(self.path / "index"),
+        }
+
+    @property
+    def index(self) -> pathlib.Path:
+        return self.path / "index" / f"{_NAME}-index.yaml"
+
+    def write(self, name: str, text: str) -> pathlib.Path:
+        """Write a file that nobody else may read."""
+        path = self.path / name
+        path.touch(mode=0o600)
+        path.write_text(text, "utf-8")
+        return path
+
+    def archive(self) -> pathlib.Path:
+        """Return what was pulled."""
+        return next((self.path / "pulled").iterdir())
+
+
+class ChartPuller:
+    """Runs ``helm pull`` with the settings for repositories."""
+
+    def __init__(
+        self,
+        helm: command.Helm,
+        access: chart_access.Access,
+        environ: Mapping[str, str],
+        seconds: float = SECONDS,
+    ) -> None:
+        self._helm = helm
+        self._access = access
+        self._environ = environ
+        self._seconds = seconds
+
+    @contextlib.asynccontextmanager
+    async def pulled(self, wanted: module_config.ChartReference) -> AsyncIterator[pathlib.Path]:
+        """Give the archive of a chart, whose digest is right; it is removed afterwards.
+
+        Raises :class:`PullError`.
+        """
+        self._helm.workspace.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(
+            prefix="pull-", dir=self._helm.workspace, ignore_cleanup_errors=True
+        ) as private:
+            place = _Place(pathlib.Path(private))
+            (place.path / "pulled").mkdir()
+            try:
+                is_oci = wanted.repository.startswith(_OCI)
+                await (self._from_registry(wanted, place) if is_oci else self._from_index(wanted, place))
+            except errors.ConfigurationError as error:
+                raise PullError(f"cannot pull chart {wanted}: {error}") from error
+            yield place.archive()
+
+    async def _from_registry(self, wanted: module_config.ChartReference, place: _Place) -> None:
+        if self._access.credentials is not None:
+            # Helm's own errors quote a file that is none.
+            self._access.secrets()
+            place.write("registry.json", self._access.text())
+        arguments = ["pull", f"{wanted.repository}/{wanted.name}", "--version", wanted.version]
+        arguments += ["--destination", str(place.path / "pulled")]
+        if chart_access.is_loopback(wanted.repository):
+            done = await self._run(wanted, place, [*arguments, "--plain-http"])
+            if done.exit_code != 0 and _SPEAKS_TLS.search(_said(done)):
+                done = await self._run(wanted, place, arguments + self._trust(place))
+        else:
+            done = await self._run(wanted, place, arguments + self._trust(place))
+        self._check(wanted, done)
+        found = _DIGEST.search(_said(done))
+        _check_digest(wanted, found["digest"] if found else "none that Helm tells")
+
+    async def _from_index(self, wanted: module_config.ChartReference, place: _Place) -> None:
+        place.write("repositories.json", json.dumps({"repositories": [self._entry(wanted, place)]}))
+        done = await self._run(wanted, place, ["repo", "update", _NAME])
+        if not place.index.is_file():
+            raise self._error(wanted, _said(done))
+        entry = await asyncio.to_thread(_entry_of, place.index, wanted)
+        self._check_addresses(wanted, entry)
+        arguments = ["pull", f"{_NAME}/{wanted.name}", "--version", wanted.version]
+        arguments += ["--destination", str(place.path / "pulled")]
+        self._check(wanted, await self._run(wanted, place, arguments))
+        digest = await asyncio.to_thread(chart_archives.sha256, place.archive())
+        listed = str(entry.get("digest") or "").removeprefix("sha256:")
+        if listed and digest != f"sha256:{listed}":
+            raise PullError(
+                f"chart {wanted} has the digest {digest}, but index.yaml says sha256:{listed}; "
+                "the archive is damaged or was replaced: have the repository mended"
+            )
+        _check_digest(wanted, digest)
+
+    def _entry(self, wanted: module_config.ChartReference, place: _Place) -> dict[str, Any]:
+        found = self._access.of(wanted.repository)
+        entry: dict[str, Any] = {"name": _NAME, "url": wanted.repository}
+        if found.username:
+            entry |= {"username": found.username, "password": found.password}
+        if self._access.ca_file is not None:
+            entry["caFile"] = str(self._bundle(place))
+        return entry
+
+    def _trust(self, place: _Place) -> list[str]:
+        """Return flags; with a file of CAs Helm 3 does not fall back to plain HTTP, which it does else."""
+        falls_back = self._helm.binary.major < _FIRST_THAT_STAYS_WITH_TLS
+        if self._access.ca_file is None and not falls_back:
+            return []
+        return ["--ca-file", str(self._bundle(place))]
+
+    def _bundle(self, place: _Place) -> pathlib.Path:
+        return place.write("ca.crt", self._access.bundle(self._environ))
+
+    async def _run(
+        self, wanted: module_config.ChartReference, place: _Place, arguments: list[str]
+    ) -> children.ChildResult:
+        done = await self._helm.run_apart(arguments, place.environ, self._seconds, _OUTPUT_BYTES)
+        if done.timed_out:
+            raise PullError(
+                f"cannot pull chart {wanted}: the repository did not answer within {self._seconds:.0f} s; "
+                + _WHEN_AWAY
+            )
+        return done
+
+    def _check(self, wanted: module_config.ChartReference, done: children.ChildResult) -> None:
+        if done.exit_code != 0:
+            raise self._error(wanted, _said(done))
+
+    def _error(self, wanted: module_config.ChartReference, said: str) -> PullError:
+        parts = _ERROR.split(_NOISE.sub("", said))
+        text = " ".join(parts[-1].split())[:1000] or "helm pull failed without a message"
+        # Addresses of storage behind a registry are signed.
+        text = _QUERY.sub(r"\g<address>?…", redaction.redactor(self._access.secrets())(text))
+        advice = next((advice for pattern, advice in _ADVICE if pattern.search(text)), _WHEN_AWAY)
+        return PullError(f"cannot pull chart {wanted}: {text}; {advice}")
+
+    def _check_addresses(self, wanted: module_config.ChartReference, entry: Mapping[str, Any]) -> None:
+        addresses = entry.get("urls")
+        for address in map(str, addresses if isinstance(addresses, list) else ()):
+            if address.startswith("http://") and not chart_access.is_loopback(address):
+                raise PullError(
+                    f"cannot pull chart {wanted}: index.yaml names {address}; "
+                    "have it served by HTTPS: plain HTTP is only for this machine itself"
+                )
+
+
+def _said(done: children.ChildResult) -> str:
+    return b"\n".join([done.stdout or b"", done.stderr]).decode(errors="replace")
+
+
+def _entry_of(index: pathlib.Path, wanted: module_config.ChartReference) -> dict[str, Any]:
+    try:
+        return dict(chart_index.find(index.read_text("utf-8", errors="replace"), wanted.name, wanted.version))
+    except errors.ConfigurationError as error:
+        raise PullError(f"cannot pull chart {wanted}: {error}; have the repository mended") from error
+
+
+def _check_digest(wanted: module_config.ChartReference, found: str) -> None:
+    if wanted.digest and found != wanted.digest:
+        raise PullError(
+            f"chart {wanted} has the digest {found}, but module.yaml wants {wanted.digest}; "
+            "make sure that the chart was not replaced, then correct chart.digest"
+        )

@@ -1,0 +1,201 @@
+"""Pulling charts, with scripts that stand in for helm; the real one is in tests/integration."""
+
+import base64
+import hashlib
+import json
+import pathlib
+
+import pytest
+
+from addon_operator.helm import binary, command
+from addon_operator.helm.charts import chart_access, chart_pull
+from addon_operator.modules import module_config
+from tests.fakes import programs
+
+DIGEST = "sha256:" + "a" * 64
+OCI = module_config.ChartReference("oci://registry.example.com/charts", "web", "1.2.3")
+HTTP = module_config.ChartReference("https://charts.example.com", "web", "1.2.3")
+PULLS = 'while [ "$1" != --destination ]; do shift; done; echo archive > "$2/web-1.2.3.tgz"'
+PASSWORD = "canary-password"
+
+
+class World:
+    def __init__(self, root: pathlib.Path) -> None:
+        self.root = root
+        self.calls = root / "calls"
+        self.major = 4
+        self.access = chart_access.Access()
+
+    def puller(self, body: str, seconds: float = 20) -> chart_pull.ChartPuller:
+        script = self.root / "helm"
+        script.write_text(f'#!/bin/sh\necho "$@" >> {self.calls}\n{body}\n')
+        script.chmod(0o755)
+        helm = command.Helm(
+            binary.HelmBinary(script, f"v{self.major}.0.0", self.major, 0),
+            command.HelmTarget("addons"),
+            {"PATH": "/usr/bin:/bin", "HTTPS_PROXY": "http://proxy:1", "NO_PROXY": "here"},
+            self.root / "workspace",
+            programs.programs(),
+            lambda *_: None,
+        )
+        (self.root / "cas").write_text("SYSTEM")
+        return chart_pull.ChartPuller(helm, self.access, {"SSL_CERT_FILE": str(self.root / "cas")}, seconds)
+
+    async def pull(self, body: str, wanted: module_config.ChartReference = OCI) -> str:
+        async with self.puller(body).pulled(wanted) as archive:
+            return archive.read_text()
+
+    async def error(self, body: str, wanted: module_config.ChartReference = OCI) -> str:
+        with pytest.raises(chart_pull.PullError) as caught:
+            await self.pull(body, wanted)
+        assert list((self.root / "workspace").iterdir()) == []
+        return str(caught.value)
+
+    def lets_in(self, host: str) -> None:
+        auth = base64.b64encode(f"me:{PASSWORD}".encode()).decode()
+        path = self.root / "config.json"
+        path.write_text(json.dumps({"auths": {host: {"auth": auth}}}))
+        self.access = chart_access.Access(path, self.access.ca_file)
+
+
+@pytest.fixture
+def world(tmp_path: pathlib.Path) -> World:
+    return World(tmp_path)
+
+
+def digest(found: str, **fields: str) -> module_config.ChartReference:
+    wanted = {"repository": OCI.repository, "name": "web", "version": "1.2.3"} | fields
+    return module_config.ChartReference(**wanted, digest=found)
+
+
+@pytest.mark.parametrize("stream", [1, 2], ids=["as Helm 4", "as Helm 3"])
+async def test_the_digest_that_helm_tells_is_checked(world: World, stream: int) -> None:
+    body = f"{PULLS}; echo 'Digest: {DIGEST}' >&{stream}"
+    assert await world.pull(body, digest(DIGEST)) == "archive\n"
+    said = await world.error(body, digest("sha256:" + "b" * 64))
+    assert said == (
+        f"chart web 1.2.3 of {OCI.repository} has the digest {DIGEST}, but module.yaml wants "
+        f"sha256:{'b' * 64}; make sure that the chart was not replaced, then correct chart.digest"
+    )
+
+
+async def test_helm_finds_nothing_but_what_is_private_to_the_call(world: World) -> None:
+    world.lets_in("registry.example.com")
+    shows = "env > env; cp $HELM_REGISTRY_CONFIG registry; stat -c %a $HELM_REGISTRY_CONFIG > mode"
+    await world.pull(f"(cd {world.root}; {shows}); {PULLS}")
+    environ = dict(
+        line.split("=", 1) for line in (world.root / "env").read_text().splitlines() if "=" in line
+    )
+    own = str(world.root / "workspace")
+    for name in ("DOCKER_CONFIG", "HELM_CACHE_HOME", "HELM_CONTENT_CACHE", "HELM_REPOSITORY_CACHE"):
+        assert environ[name].startswith(own), name
+    assert (environ["HTTPS_PROXY"], environ["NO_PROXY"]) == ("http://proxy:1", "here")
+    assert "me:" not in world.calls.read_text()
+    assert json.loads((world.root / "registry").read_text())["auths"]
+    assert (world.root / "mode").read_text() == "600\n"
+    assert list((world.root / "workspace").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("major", "repository", "flag"),
+    [
+        pytest.param(3, OCI.repository, "--ca-file", id="Helm 3 would fall back to plain HTTP"),
+        pytest.param(4, OCI.repository, "", id="Helm 4 does not"),
+        pytest.param(4, "oci://localhost:5000/charts", "--plain-http", id="this machine"),
+    ],
+)
+async def test_plain_http_is_only_for_this_machine(
+    world: World, major: int, repository: str, flag: str
+) -> None:
+    world.major = major
+    await world.pull(PULLS, digest("", repository=repository))
+    said = world.calls.read_text()
+    assert [each for each in ("--ca-file", "--plain-http") if each in said] == [flag] * bool(flag)
+
+
+@pytest.mark.parametrize(
+    ("said", "advice"),
+    [
+        ("Error: x: not found", "correct chart.name or chart.version in module.yaml"),
+        ("Error: unexpected status code 401 Unauthorized", "with CHART_CREDENTIALS"),
+        ("Error: tls: x509: certificate signed by unknown authority", "with CHART_CA_FILE"),
+        ("Error: http: server gave HTTP response to HTTPS client", "serve it by HTTPS"),
+        ("Error: dial tcp: connection refused", "it is tried again"),
+        ("", "helm pull failed without a message; it is tried again"),
+    ],
+)
+async def test_an_error_names_the_chart_and_what_to_do(world: World, said: str, advice: str) -> None:
+    text = await world.error(f"echo '{said}' >&2; exit 1")
+    assert text.startswith("cannot pull chart web 1.2.3 of oci://registry.example.com/charts: ")
+    assert advice in text
+    assert said.removeprefix("Error: ") in text
+
+
+async def test_an_error_shows_no_credentials(world: World) -> None:
+    world.lets_in("registry.example.com")
+    body = f'echo "Error: me:{PASSWORD} Get \\"https://store/blob?sig=canary\\": denied" >&2; exit 1'
+    assert "canary" not in await world.error(body)
+
+
+async def test_a_repository_that_hangs_is_an_error(world: World) -> None:
+    with pytest.raises(chart_pull.PullError, match=r"did not answer within 0 s; it is tried again"):
+        async with world.puller("exec sleep 60", 0.2).pulled(OCI):
+            pass
+
+
+INDEX = """\
+mkdir -p $HELM_REPOSITORY_CACHE
+cat > $HELM_REPOSITORY_CACHE/charts-index.yaml <<'END'
+entries:
+  web:
+  - version: 1.2.3
+    digest: %s
+    urls: [%s]
+END
+"""
+SHA256 = hashlib.sha256(b"archive\n").hexdigest()
+
+
+def serves(listed: str = SHA256, url: str = "web.tgz") -> str:
+    return f'if [ "$1" = repo ]; then\n{INDEX % (listed, url)}else {PULLS}; fi'
+
+
+async def test_an_archive_must_have_the_digests_of_the_index_and_of_the_module(world: World) -> None:
+    where = {"repository": HTTP.repository}
+    assert await world.pull(serves(), digest(f"sha256:{SHA256}", **where)) == "archive\n"
+    assert "index.yaml says sha256:abc" in await world.error(serves("abc"), HTTP)
+    assert f"module.yaml wants {DIGEST}" in await world.error(serves(), digest(DIGEST, **where))
+
+
+async def test_credentials_of_an_index_are_in_a_private_file(world: World) -> None:
+    world.lets_in("charts.example.com")
+    keeps = f"cp -p $HELM_REPOSITORY_CONFIG {world.root}/repositories"
+    await world.pull(f"{keeps}; {serves()}", HTTP)
+    kept = world.root / "repositories"
+    (entry,) = json.loads(kept.read_text())["repositories"]
+    assert (entry["url"], entry["username"], entry["password"]) == (HTTP.repository, "me", PASSWORD)
+    assert kept.stat().st_mode & 0o777 == 0o600
+    assert PASSWORD not in world.calls.read_text()
+
+
+async def test_an_index_that_leads_to_plain_http_is_refused(world: World) -> None:
+    said = await world.error(serves(url="http://elsewhere.example.com/web.tgz"), HTTP)
+    assert "index.yaml names http://elsewhere.example.com/web.tgz; have it served by HTTPS" in said
+    assert "pull" not in world.calls.read_text()
+
+
+@pytest.mark.parametrize("code", [0, 1], ids=["as Helm 3", "as Helm 4"])
+async def test_an_index_that_cannot_be_read_is_an_error_in_the_words_of_helm(world: World, code: int) -> None:
+    body = (
+        "echo 'Hang tight while we grab the latest from your chart repositories...'\n"
+        "echo '...Unable to get an update from the \"charts\" chart repository (https://charts.example.com):'\n"
+        "echo '	failed to fetch https://charts.example.com/index.yaml : 503 Service Unavailable'\n"
+        "echo 'Update Complete. Happy Helming!'; echo 'Error: failed to update the following: [x]' >&2\n"
+        f"exit {code}"
+    )
+    said = await world.error(body, HTTP)
+    assert said == (
+        "cannot pull chart web 1.2.3 of https://charts.example.com: failed to fetch "
+        "https://charts.example.com/index.yaml : 503 Service Unavailable; it is tried again; "
+        "check that the operator reaches the repository (HTTPS_PROXY, NO_PROXY)"
+    )

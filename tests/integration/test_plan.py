@@ -140,3 +140,102 @@ def test_a_plan_knows_versions_that_are_not_served_and_hooks_that_cannot_run(
     assert reason.startswith("Helm would fail: the API server has no kind 'DaemonSet' in extensions/v1beta1")
     assert reason.endswith(": it serves it in apps/v1")
     assert any("main.go is a Go hook" in note for note in found["notes"])
+
+
+GIVING = """\
+required: [internal]
+x-required-for-helm: [internal]
+properties:
+  note: {type: string}
+  extra: {type: string}
+  internal:
+    type: object
+    properties: {size: {type: integer}, key: {type: string, x-sensitive: true}}
+"""
+SECRET = "hunter2-of-a-hook"
+
+
+def giving_site(site: operator_site.Site) -> None:
+    """A module that a global hook enables, and whose own hook fills what its schema demands."""
+    site.values("wlanEnabled: false")
+    web = site.module("010-web", {"a": "{{ .Values.web.internal.size | quote }}",
+                                  "note": "{{ .Values.web.note | quote }}",
+                                  "key": "{{ .Values.web.internal.key | quote }}",
+                                  "zone": "{{ .Values.global.zone | quote }}"},
+                      values="web: {note: one}")  # fmt: skip
+    (web / "openapi").mkdir()
+    (web / "openapi" / "values.yaml").write_text(GIVING)
+    gift = f'[{{"op": "add", "path": "/web/internal", "value": {{"size": 3, "key": "{SECRET}"}}}}]'
+    site.hook(web, "give.sh", {"beforeHelm": 1}, f"echo '{gift}' > \"$VALUES_JSON_PATCH_PATH\"")
+    shared = (
+        '[{"op": "add", "path": "/global/zone", "value": "north"},'
+        ' {"op": "add", "path": "/webEnabled", "value": true}]'
+    )
+    site.hook(
+        site.global_hooks, "zone.sh", {"beforeAll": 1}, f"echo '{shared}' > \"$VALUES_JSON_PATCH_PATH\""
+    )
+
+
+def test_a_plan_has_the_values_and_flags_that_hooks_gave_to_the_running_operator(
+    site: operator_site.Site,
+) -> None:
+    giving_site(site)
+    operator = site.start().wait_ready()
+    found = documents(site, code=0)
+    assert found["modules"][0]["enabledReason"] == "enabled by webEnabled of a global hook"
+    assert actions(found) == {"web": "nothing"}
+    socket = site.root / "debug.socket"
+    assert found["hookValues"] == {
+        "from": "operator",
+        "operator": f"the operator on {socket}",
+        "releases": {},
+    }
+
+    (site.modules / "010-web" / "values.yaml").write_text("web: {note: two}")
+    changed = site.command("plan")
+    assert changed.returncode == 2
+    assert "+  note: two" in changed.stdout
+    assert SECRET not in changed.stdout + changed.stderr
+    assert (
+        f"hooks were not run: the values and flags that they set are those of the operator on {socket}"
+        in (changed.stderr)
+    )
+    operator.stop()
+
+
+def test_a_plan_has_the_values_and_flags_that_the_last_releases_were_made_with(
+    site: operator_site.Site,
+) -> None:
+    giving_site(site)
+    site.start().wait_ready().stop()
+    runs = len(site.runs())
+    before = site.helm_calls()
+    found = documents(site, code=0)
+    assert actions(found) == {"web": "nothing"}
+    assert found["modules"][0]["enabledReason"] == "enabled by webEnabled of a global hook"
+    assert found["hookValues"] == {"from": "releases", "operator": None, "releases": {"web": 1}}
+    assert site.helm_calls() == before, "all values are those of the revision"
+
+    site.config(web="note: two\nextra: x")
+    assert actions(documents(site, code=2)) == {"web": "upgrade"}
+    site.start().wait_ready().stop()
+    site.config(web=None)
+    changed = site.command("plan")
+    assert changed.returncode == 2, "what left the ConfigMap was not given by hooks"
+    assert "-  note: two" in changed.stdout
+    assert SECRET not in changed.stdout + changed.stderr
+    assert "those that the last releases were made with (web revision 2)" in changed.stderr
+    assert len(site.runs()) == 2 * runs, "a plan runs no hooks"
+
+
+def test_what_hooks_have_to_give_first_is_an_install_and_not_unknown(site: operator_site.Site) -> None:
+    giving_site(site)
+    site.config(webEnabled="true")
+    found = documents(site, code=2)
+    assert actions(found) == {"web": "install"}
+    assert found["modules"][0]["reason"] == (
+        "there is no release; hooks have to give values first: web must have the key 'internal'; "
+        "the changes are not known before"
+    )
+    assert found["hookValues"] == {"from": "nothing", "operator": None, "releases": {}}
+    assert any("there is neither a running operator nor a release" in note for note in found["notes"])

@@ -42,13 +42,17 @@ Document = dict[str, Any]
 @click.command()
 @click.option("-m", "--module", "modules", multiple=True, metavar="NAME",
               help="Plan this module only, without purges. May be repeated.")  # fmt: skip
-@tables.output_option("text", ("text", "json"))
+@click.option("--from-pod", "from_pod", metavar="[NAMESPACE/]POD|deployment/NAME",
+              help="Take what hooks gave from the operator in this pod; by default from the one on the debug "
+                   "socket, else from the last releases.")  # fmt: skip
+@tables.output_option("text", tables.FORMATS)
 @settings.settings_options
-def plan(modules: Sequence[str], output: str, flags: Mapping[str, str | None]) -> int:
+def plan(modules: Sequence[str], from_pod: str | None, output: str, flags: Mapping[str, str | None]) -> int:
     """Show what the operator would do if it started now, and why. Nothing is changed.
 
     Modules are discovered (their enabled scripts run), releases are compared with what the charts render to,
-    and the differences of manifests are shown. Hooks are not run.
+    and the differences of manifests are shown. Hooks are not run: what they gave is taken from the running
+    operator, else from the last releases.
 
     Takes the same options and variables as 'start'. The exit code is 0 if nothing would change, 2 if
     something would, and 1 after an error.
@@ -59,22 +63,29 @@ def plan(modules: Sequence[str], output: str, flags: Mapping[str, str | None]) -
         from addon_operator.telemetry import logs
 
     logs.configure("error" if loaded.log_level == "error" else "warn", loaded.log_type, no_time=True)
-    report = asyncio.run(planning.make(loaded, os.environ, modules))
-    (_print_json if output == "json" else _print_text)(report)
+    report = asyncio.run(planning.make(loaded, os.environ, modules, from_pod))
+    if output == "text":
+        _print_text(report)
+    else:
+        click.echo(tables.document(_document(report), output), nl=False)
     if report.is_failed:
         return EXIT_ERROR
     return EXIT_CHANGES if report.is_change else 0
 
 
-def _print_json(report: "plan_report.PlanReport") -> None:
-    document = {
+def _document(report: "plan_report.PlanReport") -> Document:
+    return {
         "namespace": report.namespace,
         "changes": report.is_change,
         "modules": [_module(each) for each in report.modules],
         "purges": [{"release": each.release, "reason": each.reason} for each in report.purges],
         "notes": list(report.notes),
+        "hookValues": {
+            "from": str(report.given.source),
+            "operator": report.given.operator,
+            "releases": dict(report.given.releases),
+        },
     }
-    click.echo(tables.document(document, "json"), nl=False)
 
 
 def _module(each: "plan_report.ModuleReport") -> Document:
@@ -83,7 +94,7 @@ def _module(each: "plan_report.ModuleReport") -> Document:
         "order": each.order,
         "enabled": each.enabled,
         "enabledReason": each.verdict,
-        "action": each.release.step,
+        "action": str(each.release.step),
         "reason": each.release.reason,
         "revision": each.release.revision,
         "recoveries": list(each.release.recoveries),
@@ -94,7 +105,7 @@ def _module(each: "plan_report.ModuleReport") -> Document:
 def _change(change: "manifest_diff.ManifestChange") -> Document:
     key = change.key
     return {
-        "change": change.kind,
+        "change": str(change.kind),
         "apiVersion": key.api_version,
         "kind": key.kind,
         "namespace": key.namespace or None,

@@ -8,6 +8,7 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+import addon_operator
 from addon_operator.debug import debug_masking, debug_render, runtime_config
 from addon_operator.engine import introspection, state
 from addon_operator.engine.bindings import hook_bindings
@@ -89,6 +90,22 @@ class DebugApi:
         if show_sensitive:
             return operations
         return await asyncio.to_thread(self._now.values.frozen(name).masked_operations, operations)
+
+    def hook_values(self) -> object:
+        """Return what all hooks gave, sensitive values included: ``plan`` replays it over other files."""
+        now = self._now
+        return {
+            "version": addon_operator.__version__,
+            **now.renderer.home,
+            "global": {"patches": now.values.patch_groups(None), "switches": dict(now.values.hook_switches)},
+            "modules": {
+                row["name"]: {
+                    "patches": now.values.patch_groups(names.ModuleName(row["name"])),
+                    "hasRun": row["lastRun"] is not None,
+                }
+                for row in now.views.modules()
+            },
+        }
 
     async def snapshots(self, module: str | None, *, show_sensitive: bool) -> object:
         """By hook and binding, the objects that kubernetes bindings hold."""

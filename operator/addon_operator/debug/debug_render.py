@@ -41,6 +41,11 @@ class Renderer:
         self._kinds = kinds
         self._pull = pull
 
+    @property
+    def home(self) -> dict[str, str]:
+        """Where the operator works: its namespace, and the URL of the API server."""
+        return {"namespace": self._manager.places.own_namespace, "server": self._kube.access.server}
+
     async def render(self, module: model.Module, *, show_sensitive: bool) -> str:
         """Return the manifest of the module's chart; empty if it has none.
 

@@ -116,10 +116,17 @@ def _documents(api: debug_api.DebugApi) -> dict[str, Callable[[web.Request], Awa
         "/module/resource-monitor": lambda _: api.resource_monitor(),
         "/module/{name}/describe": lambda request: api.module(request.match_info["name"]),
         **{f"/module/{{name}}/{what}": answer for what, answer in of_a_section.items()},
+        "/hook-values": lambda request: _all_or_nothing(api, request),
         "/queue/main": lambda _: api.main_queue(),
         "/queue/list": lambda request: api.queues(show_empty=_flag(request, "showEmpty")),
         "/config/list": lambda _: api.parameters(),
     }
+
+
+def _all_or_nothing(api: debug_api.DebugApi, request: web.Request) -> object:
+    if not _flag(request, SHOW_SENSITIVE):
+        raise BadRequestError(f"this answer holds values marked x-sensitive: ask with ?{SHOW_SENSITIVE}=true")
+    return api.hook_values()
 
 
 def _module(request: web.Request) -> str | None:

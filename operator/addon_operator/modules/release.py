@@ -20,6 +20,8 @@ CHART_LABEL: Final = "addon-operator.io/chart-checksum"
 OPERATOR_LABEL: Final = "addon-operator.io/operator"
 """On a release outside of the namespace of the operator that made it: that namespace."""
 REVISION_LABEL: Final = "addon-operator.io/revision"
+HOOK_PLACES_ANNOTATION: Final = "addon-operator.io/hook-places"
+"""Where hooks wrote to in the values that a revision was made with: see :class:`.HookPlaces`."""
 REMOVAL_LABEL: Final = "addon-operator.io/removal"
 """On a release whose record outlives its uninstallation until the hooks that follow it succeeded."""
 REMOVAL_BEGUN: Final = "begun"
@@ -90,6 +92,11 @@ class Revision:
     def operator(self) -> str:
         """Namespace of the operator that made the release, if the release is in another one; else empty."""
         return self.labels.get(OPERATOR_LABEL, "")
+
+    @property
+    def by_go_operator(self) -> bool:
+        """Whether the Go operator made this revision."""
+        return GO_OPERATOR_LABEL in self.labels and self.labels.get(MANAGED_LABEL) != "true"
 
     @property
     def exists(self) -> bool:

@@ -240,6 +240,17 @@ class Section:
             self._log.fold({self.key: self._lower()}, {self.key: patch.value})
         return patch.changed
 
+    def adopt(self, given: Sequence[patches.ValuesPatch]) -> None:
+        """Take over what hooks gave elsewhere; what does not apply to the values here has no effect.
+
+        Raises :class:`.PatchError` for a place that is none of this section.
+        """
+        for patch in given:
+            patches.check_roots(self._owner, patch, switches=False)
+        for patch in given:
+            self._log.append(patch.steps())
+        self._forget()
+
     def drop_patches(self) -> None:
         """Forget what hooks changed."""
         self._log = patch_log.PatchLog()

@@ -4,7 +4,7 @@ The store lives in one thread. Documents that it gives out are fresh copies, so 
 """
 
 import dataclasses
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final, cast
 
 import orjson
@@ -12,6 +12,7 @@ import orjson
 from addon_operator.documents import json_documents
 from addon_operator.kernel import errors, json_types, names
 from addon_operator.values import config_map, inspection, origins, section, sources
+from addon_operator.values.patches import hook_values
 from addon_operator.values.patches import patches as json_patches
 from addon_operator.values.schema import schemas as values_schemas
 
@@ -323,6 +324,34 @@ class ValuesStore:
             {"op": "add", "path": "/" + key, "value": value}
             for key, value in self._global.hook_switches.items()
         ]
+
+    def patch_groups(self, owner: names.ModuleName | None) -> list[list[json_patches.Operation]]:
+        """Like :meth:`patches`, without switches; operations that count only together are in one list."""
+        return hook_values.groups(self._section(owner).log)
+
+    @property
+    def hook_switches(self) -> Mapping[str, bool]:
+        """What global hooks say of modules."""
+        return self._global.hook_switches
+
+    def hook_places(self, module: names.ModuleName) -> hook_values.HookPlaces:
+        """Where hooks wrote to, as far as the module's chart gets it."""
+        return hook_values.HookPlaces(
+            hook_values.places(self._global.log.steps()),
+            hook_values.places(self._section(module).log.steps()),
+            self._global.hook_switches,
+        )
+
+    def adopt(self, owner: names.ModuleName | None, given: hook_values.Patches) -> None:
+        """Take over what hooks gave elsewhere, such as in a running operator.
+
+        Raises :class:`.PatchError`, and then takes nothing.
+        """
+        self._section(owner).adopt(given)
+
+    def adopt_switches(self, switches: Mapping[str, bool]) -> None:
+        """Take over what global hooks said of modules elsewhere."""
+        self._global.hook_switches = dict(switches)
 
     def frozen(
         self, module: names.ModuleName | None, config: json_types.JsonObject | None = None

@@ -5,10 +5,11 @@ from collections.abc import Sequence
 
 import orjson
 import pytest
+import yaml
 from click import testing
 
 from addon_operator.cli import main
-from addon_operator.commands.plan import plan_report, planning
+from addon_operator.commands.plan import given_values, plan_report, planning
 from addon_operator.documents import manifest_diff
 from addon_operator.kernel import errors
 from addon_operator.kernel.names import ModuleName
@@ -39,11 +40,16 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> list[plan_report.ModuleReport]:
     """The modules of the plan that the command gets."""
     modules = [UPGRADE, NOTHING]
 
-    async def make(_settings: object, _environ: object, only: Sequence[str]) -> plan_report.PlanReport:
+    async def make(
+        _settings: object, _environ: object, only: Sequence[str], pod: str | None
+    ) -> plan_report.PlanReport:
         if only:
             raise errors.ConfigurationError(f"there is no module {only[0]!r}; there are none")
         purges = (plan_report.Purge("gone", "no directory"),) if UNKNOWN not in modules else ()
-        return plan_report.PlanReport("addons", tuple(modules), purges, ("hooks were not run",))
+        given = given_values.Taken(
+            given_values.Source.OPERATOR, f"the operator in pod {pod}", {ModuleName("web"): 3}
+        )
+        return plan_report.PlanReport("addons", tuple(modules), purges, ("hooks were not run",), given)
 
     monkeypatch.setattr(planning, "make", make)
     monkeypatch.setattr(logs, "configure", lambda *_, **__: None)
@@ -84,6 +90,17 @@ def test_the_json_is_one_document(planned: list[plan_report.ModuleReport]) -> No
     }
     assert document["purges"] == [{"release": "gone", "reason": "no directory"}]
     assert document["notes"] == ["hooks were not run"]
+
+
+@pytest.mark.parametrize("output", ["json", "yaml"])
+def test_the_document_says_whose_values_of_hooks_it_has(
+    planned: list[plan_report.ModuleReport], output: str
+) -> None:
+    document = yaml.safe_load(run("-o", output, "--from-pod", "one").stdout)
+    assert document["hookValues"] == {
+        "from": "operator", "operator": "the operator in pod one", "releases": {"web": 3}
+    }  # fmt: skip
+    assert document["modules"][0]["action"] == "upgrade"
 
 
 @pytest.mark.parametrize(
@@ -130,4 +147,5 @@ def test_the_page_names_every_action_and_every_key(planned: list[plan_report.Mod
     assert all(f"| `{action}` |" in page for action in actions)
     document = orjson.loads(run("-o", "json").stdout)
     keys = {*document, *document["modules"][0], *document["modules"][0]["changes"][0], *document["purges"][0]}
+    keys |= set(document["hookValues"])
     assert all(f'"{key}"' in page for key in keys)

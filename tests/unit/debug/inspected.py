@@ -41,8 +41,13 @@ class _Timer:
         pass
 
 
+HOME = ("addons", "https://cluster")
+"""Its namespace and API server."""
+
+
 class Renderer:
     def __init__(self) -> None:
+        self.home = {"namespace": HOME[0], "server": HOME[1]}
         self.error: errors.AddonOperatorError | None = None
 
     async def render(self, module: model.Module, *, show_sensitive: bool) -> str:

@@ -141,6 +141,22 @@ async def test_patches_are_operations(session: aiohttp.ClientSession) -> None:
     ]
 
 
+async def test_what_hooks_gave_is_told_whole_to_those_who_ask_for_sensitive_values(
+    session: aiohttp.ClientSession,
+) -> None:
+    status, text = await error_at(session, "/hook-values.json")
+    assert (status, inspected.SECRET in text) == (400, False)
+    assert text.endswith("ask with ?showSensitive=true")
+    found = await json_at(session, "/hook-values.json?showSensitive=true")
+    assert (found["namespace"], found["server"]) == inspected.HOME
+    assert found["global"] == {
+        "patches": [[{"op": "add", "path": "/global/zone", "value": "a"}]], "switches": {}
+    }  # fmt: skip
+    assert found["modules"]["web"]["patches"] == [
+        [{"op": "add", "path": "/web/password", "value": inspected.SECRET}]
+    ]
+
+
 async def test_snapshots_stand_by_hook_and_binding(session: aiohttp.ClientSession) -> None:
     document = await json_at(session, "/module/web/snapshots.json")
     assert document["pods.sh"]["pods"] == [
@@ -294,7 +310,7 @@ async def test_all_paths_are_discovered(session: aiohttp.ClientSession) -> None:
     assert "GET /module/{name}/render" in lines
     assert "GET /queue/list.{format}" in lines
     assert "POST /config/set" in lines
-    assert len(lines) == len(set(lines)) == 19
+    assert len(lines) == len(set(lines)) == 20
 
 
 async def test_other_paths_are_not_found(session: aiohttp.ClientSession) -> None:

@@ -8,6 +8,7 @@ import enum
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
+from addon_operator.commands.plan import given_values
 from addon_operator.documents import manifest_diff
 from addon_operator.kernel import names
 from addon_operator.modules import model, plan
@@ -84,6 +85,8 @@ class PlanReport:
     """Deletes first, as they come, then modules in run order."""
     purges: tuple[Purge, ...]
     notes: tuple[str, ...] = ()
+    given: given_values.Taken = dataclasses.field(default_factory=given_values.Taken)
+    """Where the values that hooks give were taken from."""
 
     @property
     def is_change(self) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from addon_operator.app import tools
-from addon_operator.commands.plan import cluster_lookup, plan_report
+from addon_operator.commands.plan import cluster_lookup, given_values, plan_report
 from addon_operator.engine import events, intents, state
 from addon_operator.engine.converge import module_discovery
 from addon_operator.engine.hooks import hook_files
@@ -28,23 +28,25 @@ from addon_operator.process.children import children, launcher
 from addon_operator.settings import preflight
 from addon_operator.settings import settings as settings_module
 from addon_operator.values import store
+from addon_operator.values.schema import schemas
 
 _STEPS: Final = {
     release_types.PlannedAction.INSTALL: plan_report.PlanStep.INSTALL,
     release_types.PlannedAction.UPGRADE: plan_report.PlanStep.UPGRADE,
     release_types.PlannedAction.NOTHING: plan_report.PlanStep.NOTHING,
 }
-_HOOKS_NOTE: Final = (
-    "hooks were not run: values and flags that they set are not known, nor what would follow from them"
-)
 
 
 async def make(
-    settings: settings_module.Settings, environ: Mapping[str, str], only: Collection[str]
+    settings: settings_module.Settings,
+    environ: Mapping[str, str],
+    only: Collection[str],
+    pod: str | None = None,
 ) -> plan_report.PlanReport:
     """Look at files and cluster, and plan; ``only``: names of the modules to look at, all if there are none.
 
-    Raises what keeps the operator from starting, and an
+    ``pod``: which operator tells what hooks gave, see :func:`.running_operator.in_pod`; by default the one on
+    the debug socket. Raises what keeps the operator from starting, and an
     :class:`.AddonOperatorError` when the discovery fails.
     """
     preflight.check_global_hooks_directory(settings)
@@ -55,7 +57,7 @@ async def make(
         parts = await _tools(settings, environ, stack)
         ignored = await tools.ignored_releases(parts.kube, settings, environ)
         values = await _values(loaded, parts, notes)
-        return await _Planner(loaded, values, parts, ignored, notes).make(chosen)
+        return await _Planner(loaded, values, parts, ignored, notes).make(chosen, pod)
 
 
 async def _tools(
@@ -112,15 +114,23 @@ class _Planner:
         self._manager = parts.releases
         self._charts = parts.charts
         self._ignored = ignored
+        self._kube = parts.kube
         self._runner = parts.hook_runner()
         self._notes = notes
         self._turns = asyncio.Semaphore(settings.modules_parallelism)
+        self._given = given_values.Taken()
+        self._releases: Collection[str] = ()
         kinds = discovery_of_kinds.Catalog(parts.kube, clock.SystemClock())
         self._owners: dict[manifests.ManifestResource, set[str]] = {}
         self._cluster = cluster_lookup.ClusterLookup(parts.kube, kinds, notes.append)
 
-    async def make(self, chosen: Collection[names.ModuleName]) -> plan_report.PlanReport:
-        observed = await self._observe()
+    async def make(self, chosen: Collection[names.ModuleName], pod: str | None) -> plan_report.PlanReport:
+        self._manager.places.assign(self._modules.values())
+        revisions = await self._manager.observe_all()
+        self._releases = {name for name, revision in revisions.items() if revision.exists}
+        if self._has_hooks(self._modules.values()):
+            self._given = await self._take(pod)
+        observed = await self._observe({name: revision.ours for name, revision in revisions.items()})
         made = plan.plan_converge(observed)
         looked_at = [module for name, module in self._modules.items() if name in chosen]
         modules = await asyncio.gather(*(self._module(module, made) for module in looked_at))
@@ -130,13 +140,20 @@ class _Planner:
         self._notes += [note for module in looked_at for note in _notes_on_go_hooks(module)]
         self._notes += self._shared()
         if self._has_hooks(looked_at):
-            self._notes.append(_HOOKS_NOTE)
+            self._notes.append(f"hooks were not run: {self._given}")
         return plan_report.PlanReport(
             namespace=self._settings.namespace,
             modules=plan_report.in_order(made, tuple(modules)),
             purges=purges,
             notes=tuple(dict.fromkeys(self._notes)),
+            given=self._given,
         )
+
+    async def _take(self, pod: str | None) -> given_values.Taken:
+        source = given_values.GivenValues(
+            self._values, self._modules, self._manager, self._settings, self._notes.append
+        )
+        return await source.take(self._kube, pod)
 
     async def _taken_over(
         self, purge: plan_report.Purge, modules: Sequence[plan_report.ModuleReport]
@@ -150,7 +167,7 @@ class _Planner:
     def _namespace_of(self, release: str) -> str:
         return self._manager.places.of(release).namespace
 
-    async def _observe(self) -> plan.Observed:
+    async def _observe(self, releases: Mapping[str, bool]) -> plan.Observed:
         found = module_discovery.Discovery(
             state.ModuleStates(list(self._modules.values()), _ignore),
             self._values,
@@ -161,10 +178,7 @@ class _Planner:
             ),
             _ignore,
         )
-        self._manager.places.assign(self._modules.values())
-        revisions = await self._manager.observe_all()
-        ours = {name: revision.ours for name, revision in revisions.items()}
-        return await found.observe(ours, self._manager.places.ignored(self._ignored))
+        return await found.observe(releases, self._manager.places.ignored(self._ignored))
 
     async def _module(self, module: model.Module, made: plan.ConvergePlan) -> plan_report.ModuleReport:
         verdict = made.verdicts[module.name]
@@ -185,6 +199,8 @@ class _Planner:
                 return plan_report.ReleaseReport(
                     plan_report.PlanStep.RESTORE, release.absence(absent), made.revision
                 )
+        except schemas.InvalidValuesError as error:
+            return self._without_hooks(module, error)
         except errors.AddonOperatorError as error:
             return plan_report.ReleaseReport(plan_report.PlanStep.UNKNOWN, str(error))
         self._have(module, made.resources)
@@ -198,6 +214,29 @@ class _Planner:
         if (refused := await self._cluster.refused(made.changes, self._definitions())) is not None:
             step, reason = plan_report.PlanStep.UNKNOWN, f"Helm would fail: {refused}"
         return plan_report.ReleaseReport(step, reason, made.revision, made.recoveries, made.changes)
+
+    def _without_hooks(
+        self, module: model.Module, error: schemas.InvalidValuesError
+    ) -> plan_report.ReleaseReport:
+        """Tell of values that are wrong; those that hooks have yet to give are no mistake."""
+        unknown = plan_report.ReleaseReport(plan_report.PlanStep.UNKNOWN, str(error))
+        if self._values.config_violations(self._values.config, [module.name]) or not all(
+            found.is_missing_key and self._have_hooks(found, module) for found in error.violations
+        ):
+            return unknown
+        missing = ", ".join(dict.fromkeys(f"{found.path} {found.rule}" for found in error.violations))
+        reason = f"hooks have to give values first: {missing}; the changes are not known before"
+        if module.name not in self._releases:
+            return plan_report.ReleaseReport(plan_report.PlanStep.INSTALL, f"there is no release; {reason}")
+        if self._given.operator or module.name in self._given.releases:
+            return plan_report.ReleaseReport(plan_report.PlanStep.UPGRADE, reason)
+        return unknown
+
+    def _have_hooks(self, found: schemas.Violation, module: model.Module) -> bool:
+        """Whether there are hooks that may set what is missing."""
+        is_global = found.keys[:1] == (names.GLOBAL_KEY,)
+        directory = self._settings.global_hooks_dir if is_global else module.path
+        return (directory / given_values.HOOKS).is_dir()
 
     def _definitions(self) -> list[pathlib.Path]:
         """Return where modules bring definitions of kinds, in the charts within their charts, too."""
@@ -227,7 +266,7 @@ class _Planner:
 
     def _has_hooks(self, modules: Collection[model.Module]) -> bool:
         directories = [self._settings.global_hooks_dir, *(module.path for module in modules)]
-        return any((directory / "hooks").is_dir() for directory in directories)
+        return any((directory / given_values.HOOKS).is_dir() for directory in directories)
 
 
 def _notes_on_go_hooks(module: model.Module) -> Iterator[str]:

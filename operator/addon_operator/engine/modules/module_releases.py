@@ -26,6 +26,7 @@ def request_of(values: store.ValuesStore, module: model.Module) -> release_types
         has_own_values=module.chart_directory == module.path,
         create_namespace=module.config.create_namespace,
         redact=redaction.redactor(hidden),
+        hook_places=values.hook_places(module.name).text(),
     )
 
 

@@ -28,6 +28,8 @@ class Content:
     """Whether the objects were made by server-side apply."""
     description: str
     """How the revision ended: for a failed one, Helm's error."""
+    values: Mapping[str, Any] = dataclasses.field(default_factory=dict, repr=False)
+    """What the chart was given."""
 
 
 def without(stored: str, is_spared: Callable[[manifests.ManifestResource], bool], *, is_secret: bool) -> str:
@@ -50,6 +52,7 @@ def decode(stored: str, *, is_secret: bool) -> Content:
         tuple(str(hook.get("manifest") or "") for hook in decoded.get("hooks") or ()),
         is_server_side=decoded.get("apply_method") == _SERVER_SIDE,
         description=str((decoded.get("info") or {}).get("description") or ""),
+        values=decoded.get("config") or {},
     )
 
 

@@ -10,6 +10,7 @@ import dataclasses
 import itertools
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final
 
 from addon_operator.helm import helm_errors, messages, places
@@ -19,6 +20,7 @@ from addon_operator.kernel import json_types
 from addon_operator.kube.client import api_errors, client
 from addon_operator.modules import manifests, release
 
+_NONE: Final[Mapping[str, str]] = MappingProxyType({})
 _OWNED_BY_HELM: Final = "owner=helm"
 _RESOURCES: Final[Mapping[str, str]] = {
     "": "secrets",
@@ -125,25 +127,33 @@ class ReleaseRecords:
         number, rendered = self._rendered.get(record.revision.release, (0, None))
         return rendered if number == record.revision.number else None
 
-    async def save(self, record: Record, rendered: release.Rendered) -> None:
-        """Save with a revision what it was rendered from, so that the next start of the operator knows."""
+    async def save(self, record: Record, rendered: release.Rendered, hook_places: str = "") -> None:
+        """Save with a revision what it was rendered from, so that the next start of the operator knows.
+
+        ``hook_places``: where hooks wrote to in the values; empty for nowhere.
+        """
         name, number = record.revision.release, record.revision.number
         self._rendered[name] = (number, rendered)
-        await self.add_labels(record, rendered.labels(number) | self.marks(name))
+        places_of_hooks = {release.HOOK_PLACES_ANNOTATION: hook_places} if hook_places else {}
+        await self.add_labels(record, rendered.labels(number) | self.marks(name), places_of_hooks)
 
     def marks(self, name: str) -> dict[str, str]:
         """Return labels that say whose release it is, if it is in another namespace than the operator."""
         is_elsewhere = self._places.is_elsewhere(name)
         return {release.OPERATOR_LABEL: self._places.own_namespace} if is_elsewhere else {}
 
-    async def add_labels(self, record: Record, labels: Mapping[str, str]) -> Record | None:
-        """Add labels to a revision, and give its record as it is then.
+    async def add_labels(
+        self, record: Record, labels: Mapping[str, str], annotations: Mapping[str, str] = _NONE
+    ) -> Record | None:
+        """Add labels (and annotations) to a revision, and give its record as it is then.
 
         A record that is gone or was touched meanwhile is left alone, and ``None`` is given.
         """
-        if labels.items() <= record.revision.labels.items():
+        if labels.items() <= record.revision.labels.items() and not annotations:
             return record
         metadata = {"labels": dict(labels), "resourceVersion": record.resource_version}
+        if annotations:
+            metadata["annotations"] = dict(annotations)
         changed = None
         with contextlib.suppress(api_errors.NotFound, api_errors.Conflict):
             changed = self._record(await self._api.patch(self._object_path(record), {"metadata": metadata}))
@@ -229,11 +239,34 @@ class ReleaseRecords:
 
     async def content(self, record: Record) -> record_format.Content:
         """Return what a record holds; raises :class:`.ReleaseRecordError` when it cannot be decoded."""
-        stored = await self._api.get(self._object_path(record))
+        return await self._decoded(record, await self._api.get(self._object_path(record)))
+
+    async def _decoded(self, record: Record, stored: client.Object) -> record_format.Content:
         with self._naming(record):
             # Unpacking a megabyte takes tens of milliseconds.
             text, is_secret = stored.get("data", {})["release"], self._resource == "secrets"
             return await asyncio.to_thread(record_format.decode, text, is_secret=is_secret)
+
+    async def given(self, name: str) -> release_types.Given | None:
+        """Return what the last revision of a release was made with; ``None`` if there is none.
+
+        After a failed upgrade, that is what the deployed revision was made with.
+        Raises :class:`.ReleaseRecordError` when the record cannot be decoded.
+        """
+        record = await self.get(name)
+        if record is not None and record.revision.status == release.FAILED:
+            record = await self.upgraded_from(record)
+        if record is None or not record.revision.exists:
+            return None
+        stored = await self._api.get(self._object_path(record))
+        revision, annotations = record.revision, stored["metadata"].get("annotations") or {}
+        return release_types.Given(
+            revision.number,
+            by_go_operator=revision.by_go_operator,
+            values=(await self._decoded(record, stored)).values,
+            hook_places=annotations.get(release.HOOK_PLACES_ANNOTATION),
+            made_at=_seconds(revision.labels),
+        )
 
     async def _unchangeable(self, last: Record) -> frozenset[messages.ObjectName]:
         if last.revision.status != release.FAILED:
@@ -341,6 +374,12 @@ class ReleaseRecords:
         operator = record.revision.operator
         is_own = self._places.own_namespace == (operator or self._places.of(name).namespace)
         return is_own or self._places.is_of_module(name)
+
+
+def _seconds(labels: Mapping[str, str]) -> int:
+    """Return when Helm made or changed a record, by its own labels."""
+    times = (labels.get(key, "") for key in ("createdAt", "modifiedAt"))
+    return max((int(text) for text in times if text.isdecimal()), default=0)
 
 
 def _resource(driver: str) -> str:

@@ -188,7 +188,7 @@ class ReleaseRun:
     async def _save(self, rendered: release.Rendered) -> None:
         """Save what was rendered with the revision it belongs to, here and in the cluster."""
         try:
-            await self._records.save(self._last_record(), rendered)
+            await self._records.save(self._last_record(), rendered, self._request.hook_places)
         except api_errors.KubernetesError as error:
             self._helm.warn(
                 self._request.module,

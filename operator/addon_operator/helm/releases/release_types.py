@@ -4,7 +4,7 @@ import dataclasses
 import enum
 import pathlib
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from addon_operator.documents import manifest_diff
 from addon_operator.helm import command, messages
@@ -87,6 +87,8 @@ class ReleaseRequest:
     """Whether its ``values.yaml`` is a source of :attr:`values`, and must not lie below them once more."""
     create_namespace: bool = False
     """Whether the namespace of the release is created if it is missing."""
+    hook_places: str = ""
+    """Where hooks wrote to in the values, to be saved with the revision; empty for nowhere."""
 
     @property
     def call(self) -> command.Call:
@@ -111,6 +113,21 @@ class ReleaseOutcome:
     """Objects that existed and became the release's, for a person."""
     seconds: Mapping[Operation, float] = dataclasses.field(default_factory=dict)
     """What took place and how long it took."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Given:
+    """What the last revision of a release was made with."""
+
+    revision: int
+    by_go_operator: bool
+    """Whether the Go operator made it: it does not tell where hooks wrote to."""
+    values: Mapping[str, Any] = dataclasses.field(repr=False)
+    """What the chart was given."""
+    hook_places: str | None
+    """:attr:`ReleaseRequest.hook_places` of then."""
+    made_at: int
+    """When it was made or changed, in seconds since the epoch; 0 if that is not known."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

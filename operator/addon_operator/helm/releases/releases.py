@@ -144,6 +144,13 @@ class ReleaseManager:
         record = await self._records.get(module)
         return None if record is None else await self._records.manifest(record)
 
+    async def given(self, module: names.ModuleName) -> release_types.Given | None:
+        """Return what the last revision was made with, and where hooks wrote to; ``None`` without a release.
+
+        Raises :class:`.ReleaseRecordError` when the record cannot be decoded.
+        """
+        return await self._records.given(module)
+
     async def deployed(self, module: names.ModuleName) -> release_types.Deployed | None:
         """Return what the module's release consists of, read now; ``None`` if no revision of it is deployed.
 

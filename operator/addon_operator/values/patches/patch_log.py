@@ -112,6 +112,10 @@ class PatchLog:
         for entry in self._index:
             yield from entry.steps()
 
+    def entries(self) -> Iterator[Iterator[patches.PatchStep]]:
+        """The same, by what counts only together."""
+        return (entry.steps() for entry in self._index)
+
     def operations(self) -> list[patches.Operation]:
         """Return all operations that are kept, as RFC 6902 writes them; a copy."""
         return [cast("patches.Operation", json_documents.copy(dict(step.operation))) for step in self.steps()]

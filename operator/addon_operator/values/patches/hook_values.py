@@ -1,0 +1,125 @@
+"""What hooks gave, outside of the process whose hooks gave it: as a running operator, or a release, tells.
+
+A running operator gives its patches. A release only has the values that it was made with, so the places that
+hooks wrote to are saved with it (never what they wrote): the values there are what hooks gave.
+"""
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import orjson
+
+from addon_operator.documents import json_documents, json_pointers
+from addon_operator.kernel import json_types, names
+from addon_operator.values.patches import patch_log, patches
+
+MAX_PLACES_BYTES: Final = 32 << 10
+"""How long :meth:`HookPlaces.text` may be; annotations of an object may have 256 KiB together."""
+_ENABLED_MODULES: Final = "enabledModules"
+_ABSENT: Final = object()
+
+Patches = Sequence[patches.ValuesPatch]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class HookPlaces:
+    """Where hooks wrote to, for one module's release; a place may not exist, if they removed something."""
+
+    shared: tuple[str, ...] = ()
+    """In ``global``, as JSON pointers with the section's key."""
+    own: tuple[str, ...] = ()
+    """In the module's section."""
+    switches: Mapping[str, bool] = dataclasses.field(default_factory=dict)
+    """What global hooks say of modules, such as ``webEnabled``."""
+
+    def text(self) -> str:
+        """Write the places on one line; empty if there are none, or too many to be kept."""
+        if not (self.shared or self.own or self.switches):
+            return ""
+        document = {"global": self.shared, "section": self.own, "switches": self.switches}
+        text = orjson.dumps(document, option=orjson.OPT_SORT_KEYS).decode()
+        return text if len(text) <= MAX_PLACES_BYTES else ""
+
+
+def read_places(text: str | None) -> HookPlaces | None:
+    """Read what :meth:`HookPlaces.text` wrote; ``None`` for anything else."""
+    try:
+        found = orjson.loads(text or "")
+        return HookPlaces(
+            tuple(map(_pointer, found["global"])),
+            tuple(map(_pointer, found["section"])),
+            {str(key): value for key, value in found["switches"].items() if isinstance(value, bool)},
+        )
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def _pointer(found: Any) -> str:  # noqa: ANN401  # JSON of any shape
+    if not isinstance(found, str) or not json_pointers.parse(found):
+        raise ValueError("not a place in a section")
+    return found
+
+
+def places(steps: Iterable[patches.PatchStep]) -> tuple[str, ...]:
+    """Return the places that operations write to, without those inside of others."""
+    written = {
+        json_pointers.stable_prefix(pointer)
+        for step in steps
+        if step.kind != "test"
+        for pointer in (step.pointers if step.kind == "move" else (step.path,))
+    }
+    outermost: list[json_pointers.Tokens] = []
+    for place in sorted(written):
+        # What is inside of a place comes behind it, and before all that is not.
+        if not outermost or not json_pointers.is_prefix(outermost[-1], place):
+            outermost.append(place)
+    return tuple(map(json_pointers.render, outermost))
+
+
+def at_places(
+    where: Iterable[str], sections: json_types.JsonObject, source: str, *, is_whole: bool = True
+) -> list[patches.ValuesPatch]:
+    """Return the patches that make of other values what ``sections`` have at some places.
+
+    A place that is not there is removed, unless the sections are not whole.
+    """
+    found = ((place, json_pointers.find(sections, json_pointers.parse(place), _ABSENT)) for place in where)
+    return [
+        _single({"op": "remove", "path": place} if value is _ABSENT else _add(place, value), source)
+        for place, value in found
+        if is_whole or value is not _ABSENT
+    ]
+
+
+def unexplained(
+    key: names.ValuesKey, known: json_types.JsonObject, given: json_types.JsonObject, source: str
+) -> list[patches.ValuesPatch]:
+    """Return the patches that add to a section what it was given and no source has: hooks may have set it."""
+    return [_single(_add(json_pointers.render(place), value), source)
+            for place, value in _more((key,), known, given)]  # fmt: skip
+
+
+def _more(
+    place: json_pointers.Tokens, known: json_types.JsonObject, given: json_types.JsonObject
+) -> Iterator[tuple[json_pointers.Tokens, json_types.JsonValue]]:
+    for name, value in given.items():
+        here, below = (*place, name), known.get(name)
+        if isinstance(value, dict) and isinstance(below, dict):
+            yield from _more(here, below, value)
+        elif name not in known and value is not None and here != (names.GLOBAL_KEY, _ENABLED_MODULES):
+            # Nulls are how the operators hide what only the chart's own file has.
+            yield here, value
+
+
+def groups(log: patch_log.PatchLog) -> list[list[patches.Operation]]:
+    """Return what a log keeps; operations that count only together are in one list."""
+    return [[json_documents.copy(dict(step.operation)) for step in entry] for entry in log.entries()]
+
+
+def _add(place: str, value: json_types.JsonValue) -> patches.Operation:
+    return {"op": "add", "path": place, "value": value}
+
+
+def _single(operation: patches.Operation, source: str) -> patches.ValuesPatch:
+    return patches.ValuesPatch((operation,), source)

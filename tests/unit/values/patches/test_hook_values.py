@@ -1,0 +1,107 @@
+"""What hooks gave, for another process and from a release."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from addon_operator.kernel import names
+from addon_operator.values import sources, store
+from addon_operator.values.patches import hook_values, patches
+
+WEB = names.ModuleName("web")
+
+
+def patch(*operations: Mapping[str, Any]) -> patches.ValuesPatch:
+    return patches.ValuesPatch(tuple(operations), "test")
+
+
+def made(config: str = "size: 1") -> store.ValuesStore:
+    values = store.ValuesStore([store.ModuleValues(WEB)])
+    values.set_config(sources.ConfigMapReader(values.modules).read({"web": config}).usable())
+    return values
+
+
+def test_what_hooks_gave_counts_in_another_store_as_it_did_in_the_first() -> None:
+    first, second = made(), made("size: 2")
+    first.apply_values_patch(WEB, patch({"op": "add", "path": "/web/internal", "value": {"a": 1}}))
+    first.apply_values_patch(
+        WEB,
+        patch(
+            {"op": "test", "path": "/web/size", "value": 1}, {"op": "add", "path": "/web/one", "value": True}
+        ),
+    )
+    first.apply_values_patch(WEB, patch({"op": "add", "path": "/web/plain", "value": "x"}))
+    first.apply_values_patch(None, patch({"op": "add", "path": "/webEnabled", "value": True}))
+    groups = first.patch_groups(WEB)
+    assert [len(group) for group in groups] == [1, 2, 1]
+    second.adopt(WEB, [patch(*group) for group in groups])
+    second.adopt_switches(first.hook_switches)
+    assert second.values(WEB)["web"] == {"size": 2, "internal": {"a": 1}, "plain": "x"}
+    assert second.flag(WEB).enabled
+
+
+def test_patches_of_other_sections_are_refused_and_none_is_taken() -> None:
+    values = made()
+    with pytest.raises(patches.PatchError, match="'/db/a' is not permitted"):
+        values.adopt(
+            WEB,
+            [
+                patch({"op": "add", "path": "/web/a", "value": 1}),
+                patch({"op": "add", "path": "/db/a", "value": 1}),
+            ],
+        )
+    assert values.values(WEB)["web"] == {"size": 1}
+
+
+def test_places_are_the_outermost_that_hooks_wrote_to_and_never_what_they_wrote() -> None:
+    values = made("{size: 1, list: [a], old: x}")
+    for operation in (
+        {"op": "add", "path": "/web/internal", "value": {}},
+        {"op": "add", "path": "/web/internal/key", "value": "hunter2"},
+        {"op": "add", "path": "/web/list/0", "value": "hunter2"},
+        {"op": "remove", "path": "/web/old"},
+        {"op": "test", "path": "/web/size", "value": 1},
+    ):
+        values.apply_values_patch(WEB, patch(operation))
+    values.apply_values_patch(None, patch({"op": "add", "path": "/webEnabled", "value": False}))
+    found = values.hook_places(WEB)
+    assert found.own == ("/web/internal", "/web/list", "/web/old")
+    assert found.switches == {"webEnabled": False}
+    assert "hunter2" not in found.text()
+    assert hook_values.read_places(found.text()) == found
+
+
+def test_without_hooks_there_is_nothing_to_save() -> None:
+    assert made().hook_places(WEB).text() == ""
+
+
+def test_more_places_than_an_annotation_holds_are_not_saved() -> None:
+    assert hook_values.HookPlaces(own=tuple(f"/web/{number}" for number in range(9999))).text() == ""
+
+
+@pytest.mark.parametrize(
+    "text", [None, "", "{", "[]", '{"global": [], "section": ["web"], "switches": {}}',
+             '{"global": [""], "section": [], "switches": {}}', '{"global": 1, "section": 2, "switches": 3}'],
+)  # fmt: skip
+def test_what_is_none_of_ours_tells_no_places(text: str | None) -> None:
+    assert hook_values.read_places(text) is None
+
+
+def test_the_values_at_the_places_are_what_hooks_gave_then() -> None:
+    given: dict[str, Any] = {"web": {"size": 1, "internal": {"a": [1, 2]}}}
+    found = hook_values.at_places(("/web/internal", "/web/old"), given, "revision 1")
+    values = made("{size: 5, old: x}")
+    values.adopt(WEB, found)
+    assert values.values(WEB)["web"] == {"size": 5, "internal": {"a": [1, 2]}}
+    assert len(hook_values.at_places(("/web/old",), given, "", is_whole=False)) == 0
+
+
+def test_of_another_operators_release_what_no_source_has_counts_as_given_by_hooks() -> None:
+    given: dict[str, Any] = {"size": 9, "deep": {"a": 1, "b": None}, "internal": {"x": "y"}, "gone": None}
+    found = hook_values.unexplained(names.ValuesKey("web"), {"size": 1, "deep": {"c": 1}}, given, "")
+    assert [one.operations[0] for one in found] == [
+        {"op": "add", "path": "/web/deep/a", "value": 1},
+        {"op": "add", "path": "/web/internal", "value": {"x": "y"}},
+    ]
+    assert hook_values.unexplained(names.GLOBAL_KEY, {}, {"enabledModules": ["web"]}, "") == []

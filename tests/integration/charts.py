@@ -90,7 +90,7 @@ class Installation:
         template = json.loads(self.site.kubectl("get", "deployment", deployment, "-o", "json"))["spec"][
             "template"
         ]
-        (container,) = template["spec"]["containers"]
+        container = template["spec"]["containers"][0]
         fields = {"metadata.namespace": self.site.namespace, "metadata.name": "addon-operator-0"}
         given = {
             entry["name"]: entry["value"]
@@ -153,5 +153,5 @@ def operating(
 
 
 def env_of(deployment: Object) -> dict[str, str]:
-    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    container = deployment["spec"]["template"]["spec"]["containers"][0]
     return {entry["name"]: entry.get("value", "") for entry in container["env"]}

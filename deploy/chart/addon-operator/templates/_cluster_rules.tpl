@@ -55,6 +55,27 @@
 {{- end }}
 {{- end }}
 
+{{/* Helm's records of releases. */}}
+{{- define "addon-operator.releaseRules" }}
+- apiGroups: [""]
+  resources: [{{ include "addon-operator.records" . }}]
+  verbs: [get, list, create, update, patch, delete]
+{{- end }}
+
+{{/* What charts and hooks of modules need in a namespace. */}}
+{{- define "addon-operator.moduleRules" }}
+{{- if eq .Values.rbac.modules "namespace-admin" }}
+# rbac.modules: namespace-admin
+- apiGroups: ["*"]
+  resources: ["*"]
+  verbs: ["*"]
+{{- end }}
+{{- with .Values.rbac.extraNamespaceRules }}
+# rbac.extraNamespaceRules
+{{- toYaml . | nindent 0 }}
+{{- end }}
+{{- end }}
+
 {{/* What the operator itself needs in the whole cluster. */}}
 {{- define "addon-operator.clusterRules" }}
 {{- $crds := list }}
@@ -81,6 +102,13 @@
 - apiGroups: [apiextensions.k8s.io]
   resources: [customresourcedefinitions/status]
   verbs: [update, patch]
+{{- end }}
+{{- if has "*" .Values.releaseNamespaces }}
+# releaseNamespaces: releases of modules in any namespace
+{{- include "addon-operator.releaseRules" . }}
+- apiGroups: [""]
+  resources: [namespaces]
+  verbs: [get, create]
 {{- end }}
 {{- with .Values.rbac.extraRules }}
 # rbac.extraRules

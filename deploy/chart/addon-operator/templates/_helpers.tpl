@@ -119,11 +119,25 @@ app.kubernetes.io/instance: {{ .root.Release.Name }}
   "ADDON_OPERATOR_CONFIG_MAP" .Values.valuesConfigMap.name
   "ADDON_OPERATOR_LISTEN_PORT" (toString .Values.service.port)
   "ADDON_OPERATOR_TMP_DIR" "/tmp/addon-operator"
+  "CHART_CACHE_DIR" "/var/cache/addon-operator/charts"
   "ADMISSION_SERVER_ENABLED" (include "addon-operator.admits" $part | default "false")
   "DEBUG_UNIX_SOCKET" "/var/run/addon-operator/debug.socket"
   "GLOBAL_HOOKS_DIR" .Values.globalHooksDir
   "MODULES_DIR" .Values.modulesDir
 -}}
+{{- with include "addon-operator.modulesSource" . -}}
+{{- $given := include "addon-operator.modulesSourceValues" $part.root | fromYaml -}}
+{{- $_ := set $set "MODULES_DIR" (include "addon-operator.inModulesTree" (list $part.root $given.subPath)) -}}
+{{- with $given.globalHooksSubPath -}}
+{{- $_ := set $set "GLOBAL_HOOKS_DIR" (include "addon-operator.inModulesTree" (list $part.root .)) -}}
+{{- end -}}
+{{- if eq . "git" -}}
+{{- $_ := set $set "WATCH_MODULES" "yes" -}}
+{{- end -}}
+{{- end -}}
+{{- if .Values.chartCredentialsSecret -}}
+{{- $_ := set $set "CHART_CREDENTIALS" "/etc/addon-operator/chart-credentials/config.json" -}}
+{{- end -}}
 {{- if eq $part.part "admission" -}}
 {{- $_ := set $set "ADMISSION_ONLY" "true" -}}
 {{- $_ := set $set "CONFIG_WRITER" (printf "system:serviceaccount:%s:%s" .Release.Namespace (include "addon-operator.serviceAccountOf" (dict "root" . "part" "operator"))) -}}
@@ -189,6 +203,13 @@ app.kubernetes.io/instance: {{ .root.Release.Name }}
 
 {{/* Mistakes that a schema cannot find. */}}
 {{- define "addon-operator.check" -}}
+{{- include "addon-operator.checkModules" . -}}
+{{- if and (has "*" .Values.releaseNamespaces) (gt (len .Values.releaseNamespaces) 1) -}}
+{{- fail "releaseNamespaces has \"*\" beside names: \"*\" alone means all namespaces" -}}
+{{- end -}}
+{{- if and (has "*" .Values.releaseNamespaces) (eq .Values.rbac.modules "namespace-admin") -}}
+{{- fail "releaseNamespaces is \"*\" and rbac.modules is namespace-admin, which would be everything in every namespace: name the namespaces, or set rbac.modules to cluster-admin" -}}
+{{- end -}}
 {{- if and (gt (int .Values.replicas) 1) (not .Values.highAvailability.enabled) -}}
 {{- fail "replicas is more than 1 and highAvailability.enabled is false: two operators would work at once; set replicas to 1 or elect a leader" -}}
 {{- end -}}

@@ -29,6 +29,10 @@ spec:
   {{- end }}
   securityContext:
     {{- toYaml .Values.podSecurityContext | nindent 4 }}
+  {{- with include "addon-operator.modulesInitContainers" . | trim }}
+  initContainers:
+    {{- . | nindent 4 }}
+  {{- end }}
   containers:
     - name: addon-operator
       image: {{ include "addon-operator.image" . | quote }}
@@ -103,9 +107,24 @@ spec:
           mountPath: /etc/addon-operator/client-ca
           readOnly: true
         {{- end }}
+        - name: charts
+          mountPath: /var/cache/addon-operator/charts
+        {{- if .Values.chartCredentialsSecret }}
+        - name: chart-credentials
+          mountPath: /etc/addon-operator/chart-credentials
+          readOnly: true
+        {{- end }}
+        {{- if include "addon-operator.modulesSource" . }}
+        - name: modules
+          mountPath: {{ include "addon-operator.modulesVolume" . }}
+          readOnly: true
+        {{- end }}
         {{- with $own.extraVolumeMounts }}
         {{- toYaml . | nindent 8 }}
         {{- end }}
+    {{- with include "addon-operator.modulesContainers" . | trim }}
+    {{- . | nindent 4 }}
+    {{- end }}
   volumes:
     - name: tmp
       emptyDir:
@@ -129,6 +148,25 @@ spec:
         name: {{ .configMapName }}
       {{- end }}
       {{- end }}
+    {{- end }}
+    - name: charts
+      {{- if .Values.chartCache.existingClaim }}
+      persistentVolumeClaim:
+        claimName: {{ .Values.chartCache.existingClaim }}
+      {{- else }}
+      emptyDir:
+        sizeLimit: {{ .Values.chartCache.sizeLimit }}
+      {{- end }}
+    {{- with .Values.chartCredentialsSecret }}
+    - name: chart-credentials
+      secret:
+        secretName: {{ . }}
+        items:
+          - key: .dockerconfigjson
+            path: config.json
+    {{- end }}
+    {{- with include "addon-operator.modulesVolumes" . | trim }}
+    {{- . | nindent 4 }}
     {{- end }}
     {{- with $own.extraVolumes }}
     {{- toYaml . | nindent 4 }}

@@ -1,16 +1,28 @@
 """Repositories of charts on loopback: an OCI registry, and an ``index.yaml`` that is served over HTTP."""
 
+import base64
 import contextlib
 import dataclasses
+import datetime as dt
+import http
+import http.client
+import http.server
+import json
 import os
 import pathlib
+import select
 import socket
+import ssl
 import subprocess
+import threading
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from cryptography.x509 import oid
+
 from addon_operator.devcluster import locations, reporters
 from addon_operator.devcluster.binaries import binaries, components
+from addon_operator.kernel import x509
 from tests.integration import operator_process
 
 USER: Final = "reader"
@@ -101,3 +113,158 @@ def registry(helm: pathlib.Path, home: pathlib.Path) -> Iterator[Registry]:
         yield made
     finally:
         made.stop()
+
+
+def index(helm: pathlib.Path, directory: pathlib.Path) -> pathlib.Path:
+    """Write the index.yaml of the archives in a directory."""
+    _helm(helm, directory, "repo", "index", str(directory))
+    return directory / "index.yaml"
+
+
+def credentials(path: pathlib.Path, *hosts: str, password: str = PASSWORD) -> pathlib.Path:
+    """A Docker configuration that lets the user in."""
+    auth = base64.b64encode(f"{USER}:{password}".encode()).decode()
+    path.write_text(json.dumps({"auths": {host: {"auth": auth} for host in hosts}}))
+    return path
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Authority:
+    """A private CA with a certificate of a server."""
+
+    ca: pathlib.Path
+    chain: pathlib.Path
+
+
+def authority(root: pathlib.Path, *hosts: str) -> Authority:
+    """A CA that nobody knows; its server has these names."""
+    now = dt.datetime.now(dt.UTC)
+    life = x509.Life(now, now + dt.timedelta(days=1))
+    made = x509.make_authority(x509.name_of("private-ca"), life, path_length=None, signs_data=False)
+    holder = x509.Holder(x509.name_of("server"), [oid.ExtendedKeyUsageOID.SERVER_AUTH], hosts)
+    server = x509.issue(made, holder, life)
+    found = Authority(root / "private-ca.crt", root / "server.pem")
+    found.ca.write_bytes(made.certificate_pem())
+    found.chain.write_bytes(server.certificate_pem() + server.key_pem())
+    return found
+
+
+@dataclasses.dataclass(slots=True)
+class Gate:
+    """What a server does with requests."""
+
+    files: pathlib.Path | None = None
+    upstream: int | None = None
+    """Port of a registry to which requests are passed on, instead of serving files."""
+    password: str = ""
+    """That of :data:`USER`, if one is needed."""
+    opened: threading.Event = dataclasses.field(default_factory=threading.Event)
+    """Until it is set, requests hang."""
+    requests: list[str] = dataclasses.field(default_factory=list)
+    port: int = 0
+
+
+class _Handler(http.server.SimpleHTTPRequestHandler):
+    gate: Gate
+
+    def do_GET(self) -> None:
+        self.gate.requests.append(self.path)
+        self.gate.opened.wait()
+        if self.gate.password and not self._is_let_in():
+            self.send_response(http.HTTPStatus.UNAUTHORIZED)
+            self.send_header("WWW-Authenticate", 'Basic realm="charts"')
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+        elif self.gate.upstream is not None:
+            self._pass_on(self.gate.upstream)
+        else:
+            super().do_GET()
+
+    def do_HEAD(self) -> None:
+        self.do_GET()
+
+    def _is_let_in(self) -> bool:
+        wanted = base64.b64encode(f"{USER}:{self.gate.password}".encode()).decode()
+        return self.headers.get("Authorization") == f"Basic {wanted}"
+
+    def _pass_on(self, port: int) -> None:
+        connection = http.client.HTTPConnection("localhost", port, timeout=20)
+        with contextlib.closing(connection):
+            connection.request(self.command, self.path, headers={"Accept": self.headers.get("Accept", "*/*")})
+            answer = connection.getresponse()
+            body = answer.read()
+            self.send_response(answer.status)
+            for name, value in answer.getheaders():
+                if name.lower() not in ("transfer-encoding", "connection", "date"):
+                    self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@contextlib.contextmanager
+def serving(gate: Gate, tls: Authority | None = None) -> Iterator[Gate]:
+    """A server on loopback."""
+    handler = type("Handler", (_Handler,), {"gate": gate})
+    server = http.server.ThreadingHTTPServer(
+        ("127.0.0.1", 0), lambda *given: handler(*given, directory=str(gate.files))
+    )
+    if tls is not None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(tls.chain)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+    gate.port = server.server_port
+    with _running(server):
+        try:
+            yield gate
+        finally:
+            gate.opened.set()
+
+
+@contextlib.contextmanager
+def _running(server: http.server.ThreadingHTTPServer) -> Iterator[None]:
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+    thread.start()
+    try:
+        yield
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+@contextlib.contextmanager
+def proxy(target: int, asked: list[str]) -> Iterator[int]:
+    """A proxy for HTTPS that leads each host to one port of this machine, and notes the hosts."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_CONNECT(self) -> None:
+            asked.append(self.path)
+            with socket.create_connection(("127.0.0.1", target)) as there:
+                self.send_response(http.HTTPStatus.OK)
+                self.end_headers()
+                _splice(self.connection, there)
+            self.close_connection = True
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    with _running(server):
+        yield server.server_port
+
+
+def _splice(one: socket.socket, other: socket.socket) -> None:
+    """Pass on what either says, until one of them ends."""
+    while True:
+        ready, _, _ = select.select([one, other], [], [], 20)
+        for source in ready:
+            data = source.recv(65536)
+            if not data:
+                return
+            (other if source is one else one).sendall(data)
+        if not ready:
+            return

@@ -23,7 +23,7 @@ from addon_operator.kernel import errors
 from addon_operator.modules import model, module_config
 from addon_operator.process import workspaces
 
-PATIENCE: Final = 10.0
+PATIENCE: Final = 5.0
 """Seconds that a module's run waits for a pull, which goes on without it: other modules have to run."""
 DAY: Final = 24 * 3600.0
 KEPT: Final = 30 * DAY

@@ -36,7 +36,7 @@ _ERROR: Final = re.compile(r"^(?:Error: |\.\.\.Unable to get an update from .*:$
 _NOISE: Final = re.compile(r"^(?:Update Complete|Hang tight|Error: failed to update).*$", re.MULTILINE)
 _ADVICE: Final = (
     (
-        re.compile(r"\b40[13]\b|unauthorized|denied|forbidden|no basic auth", re.IGNORECASE),
+        re.compile(r"\b40[13]\b|unauthorized|denied|forbidden|basic (?:auth|credential)", re.IGNORECASE),
         "name a Docker configuration that may read it with CHART_CREDENTIALS",
     ),
     (re.compile(r"x509|certificate|CHART_CA_FILE"), "name the CA of the repository with CHART_CA_FILE"),

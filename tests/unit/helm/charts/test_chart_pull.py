@@ -118,6 +118,7 @@ async def test_plain_http_is_only_for_this_machine(
     [
         ("Error: x: not found", "correct chart.name or chart.version in module.yaml"),
         ("Error: unexpected status code 401 Unauthorized", "with CHART_CREDENTIALS"),
+        ("Error: basic credential not found", "with CHART_CREDENTIALS"),
         ("Error: tls: x509: certificate signed by unknown authority", "with CHART_CA_FILE"),
         ("Error: http: server gave HTTP response to HTTPS client", "serve it by HTTPS"),
         ("Error: dial tcp: connection refused", "it is tried again"),

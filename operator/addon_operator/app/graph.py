@@ -1,37 +1,31 @@
 """The objects of a running operator, and how they know each other."""
 
-import asyncio
 import dataclasses
 import functools
 from collections.abc import Callable, Coroutine, Iterator
-from typing import Any, Final
+from typing import Any
 
 from addon_operator.aio import waiting
 from addon_operator.app import observers, tools
 from addon_operator.debug import debug_api, debug_render
 from addon_operator.engine import engine, events, intents, introspection, state
-from addon_operator.engine.bindings import hook_bindings, hook_tasks, schedules, triggers
+from addon_operator.engine.bindings import hook_bindings
 from addon_operator.engine.converge import converge, module_discovery, task_factory
-from addon_operator.engine.hooks import hook_files, hook_outputs, hook_run
+from addon_operator.engine.hooks import hook_run
 from addon_operator.engine.modules import (
     module_crds,
     module_files,
     module_hooks,
     module_reload,
     module_run,
-    module_watch,
     release_monitor,
 )
 from addon_operator.engine.queues import queue_set
 from addon_operator.engine.sources import config_sync, kopf_sources
 from addon_operator.kube import cluster
 from addon_operator.modules import plan
-from addon_operator.process.jq import jq_filters
 from addon_operator.status import health
-from addon_operator.telemetry import hook_metrics, metrics
-
-AGES_SECONDS: Final = 5.0
-"""Between two looks at the queues."""
+from addon_operator.telemetry import metrics
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -43,8 +37,8 @@ class Operator:
     source: kopf_sources.ConfigMapSource
     monitor: release_monitor.ReleaseMonitor
     cluster: cluster.Cluster
-    modules: module_watch.ModuleWatch | None
-    """There if ``WATCH_MODULES`` asks for it."""
+    take_modules: Callable[[], Coroutine[Any, Any, None]] | None
+    """Takes changed modules in, if ``WATCH_MODULES`` asks for it."""
     inspected: debug_api.Inspected
     keep_charts: Callable[[], Coroutine[Any, Any, None]]
     """Says which charts from repositories are used, until the end."""
@@ -66,19 +60,12 @@ class Operator:
 
     def work(self) -> Iterator[tuple[str, Coroutine[Any, Any, None]]]:
         """Give what has to run beside the engine until the end, by name."""
-        yield "ages", self._keep_ages()
+        yield "ages", self.engine.keep_ages()
         yield "config", self.config.keep_in_step()
         yield "drift", self.monitor.work()
         yield "charts", self.keep_charts()
-        if self.modules is not None:
-            yield "modules", self.modules.work()
-
-    async def _keep_ages(self) -> None:
-        """Keep the reported age of heads true while nothing happens."""
-        while True:
-            await asyncio.sleep(AGES_SECONDS)
-            for queue in self.engine.queues:
-                queue.report()
+        if self.take_modules is not None:
+            yield "modules", self.take_modules()
 
 
 class Graph:
@@ -106,11 +93,20 @@ class Graph:
         self.config = parts.config_sync(self._values, self._inbox, self._tell)
         """The state of the ConfigMap, which :meth:`build` may wait for."""
         meters.modules.config_values_invalid.set_function(lambda: self.config.is_refused)
-        self._executor = self._hook_executor(meters)
+        outputs = parts.hook_outputs(self._cluster, self.config, self._values, meters)
+        self._executor = hook_run.HookExecutor(self._runner, self._values, outputs, self._states, self._tell)
         self._queues = queue_set.QueueSet(
             self._tell, clock=self._clock, parallelism=parts.settings.modules_parallelism
         )
-        self._bindings = self._hook_bindings()
+        self._bindings = hook_bindings.hook_bindings(
+            self._queues,
+            self._executor,
+            self._inbox,
+            self._cluster.watches,
+            parts.jq_filters,
+            self._clock,
+            self._tell,
+        )
 
     async def build(self) -> Operator:
         """Make all objects; asks global hooks for their configuration and reads the ConfigMap.
@@ -120,8 +116,7 @@ class Graph:
         Raises an :class:`.AddonOperatorError` when one of these is wrong.
         """
         ignored = await tools.ignored_releases(self._parts.kube, self._settings, self._parts.environ)
-        files = hook_files.discover(hook_files.global_hooks_root(self._settings.global_hooks_dir))
-        hooks = await self._runner.load(files, self._tell)
+        hooks = await self._runner.load_global(self._settings.global_hooks_dir, self._tell)
         self._tell(events.HooksRegistered(None, hooks))
         await self.config.load_when_valid()
         definitions = self._module_crds()
@@ -153,27 +148,10 @@ class Graph:
             self._source(),
             monitor,
             self._cluster,
-            self._module_watch(running, of_modules),
+            self._taking_modules(running, of_modules),
             self._inspected(running, hooks, monitor),
             functools.partial(self._parts.charts.keep, lambda: self._states.modules),
         )
-
-    def _hook_executor(self, meters: metrics.Metrics) -> hook_run.HookExecutor:
-        outputs = hook_outputs.HookOutputs(
-            self._cluster.object_patcher(self._parts.jq),
-            self.config,
-            self._values,
-            hook_metrics.HookMetrics(meters.registry),
-            self._parts.outputs.load_stream,
-        )
-        return hook_run.HookExecutor(self._runner, self._values, outputs, self._states, self._tell)
-
-    def _hook_bindings(self) -> hook_bindings.HookBindings:
-        made = hook_tasks.HookTasks(
-            self._queues, self._executor, triggers.FollowedObjects(), self._inbox, self._clock
-        )
-        jq, ticks = jq_filters.JqFilters(self._parts.jq), schedules.Schedules(self._clock)
-        return hook_bindings.HookBindings(made, self._cluster.watches, jq, ticks, self._tell)
 
     def _module_crds(self) -> module_crds.ModuleCrds:
         installer = self._cluster.crd_installer(self._settings.crd_extra_labels)
@@ -211,16 +189,16 @@ class Graph:
             self._parts.kube, self._settings.namespace, self._settings.config_map, self.config, log_restart
         )
 
-    def _module_watch(
+    def _taking_modules(
         self, running: engine.Engine, hooks: module_hooks.ModuleHooks
-    ) -> module_watch.ModuleWatch | None:
+    ) -> Callable[[], Coroutine[Any, Any, None]] | None:
         if not self._settings.watch_modules:
             return None
         reload = module_reload.ModuleReload(
             self._values, self._states, self.config, hooks, self._tell, end=running.forget
         )
         order = self._settings.unnumbered_module_order
-        return reload.watch(self._settings.modules_dirs, order, self._modules, running.reload)
+        return reload.watch(self._settings.modules_dirs, order, self._modules, running.reload).work
 
     def _inspected(
         self,

@@ -9,18 +9,20 @@ import structlog
 
 from addon_operator.app import hook_environment
 from addon_operator.engine import events, intents
-from addon_operator.engine.hooks import hook_runner
+from addon_operator.engine.hooks import hook_outputs, hook_runner
 from addon_operator.engine.sources import config_sync
 from addon_operator.helm import binary, command
 from addon_operator.helm.charts import chart_access, chart_cache, chart_pull
 from addon_operator.helm.releases import release_types, releases
 from addon_operator.kernel import errors, names
+from addon_operator.kube import cluster
 from addon_operator.kube.client import api_errors, client, config_maps, paths
 from addon_operator.process import values_worker
 from addon_operator.process.children import children
-from addon_operator.process.jq import jq_workers
+from addon_operator.process.jq import jq_filters, jq_workers
 from addon_operator.settings import preflight
 from addon_operator.settings import settings as settings_module
+from addon_operator.telemetry import hook_metrics, metrics
 from addon_operator.values import store
 
 # The release that installed the operator is never removed. Helm writes its name into annotations of what it
@@ -53,6 +55,7 @@ class Tools:
         self._programs = programs
         self._workspace = workspace
         self.jq = jq_workers.JqWorkers()
+        self.jq_filters = jq_filters.JqFilters(self.jq)
         self.inspector = values_worker.ValuesWorker()
         """Reads and checks what users hand in."""
         self.outputs = values_worker.ValuesWorker(values_worker.OUTPUT_SECONDS)
@@ -126,6 +129,18 @@ class Tools:
             keep_tmp_files=settings.debug_keep_tmp_files,
             programs=self._programs,
         )
+
+    def hook_outputs(
+        self,
+        seen: cluster.Cluster,
+        config: config_sync.ConfigSync,
+        values: store.ValuesStore,
+        meters: metrics.Metrics,
+    ) -> hook_outputs.HookOutputs:
+        """Make what applies the outputs of hooks."""
+        made = hook_metrics.HookMetrics(meters.registry)
+        patcher = seen.object_patcher(self.jq)
+        return hook_outputs.HookOutputs(patcher, config, values, made, self.outputs.load_stream)
 
     def config_sync(
         self, values: store.ValuesStore, inbox: intents.Inbox, tell: events.Listener

@@ -17,6 +17,8 @@ ACTIVATION_MODULES = "ModulesChanged"
 ACTIVATION_CONFIG_MAP = "ConfigMapChanged"
 ACTIVATION_GLOBAL_VALUES = "GlobalValuesChanged"
 ACTIVATION_MODULE_VALUES = "ModuleValuesChanged"
+AGES_SECONDS: Final = 5.0
+"""Between two looks at the heads of the queues."""
 _LOOK_AGAIN: Final = 0.5
 """Seconds between two looks at whether the first converge got stuck."""
 
@@ -64,6 +66,13 @@ class Engine:
     async def drain(self, grace: float) -> None:
         """Begin nothing more, and wait up to ``grace`` seconds for what runs."""
         await self._queues.drain(grace)
+
+    async def keep_ages(self) -> None:
+        """Keep the reported age of heads true while nothing happens."""
+        while True:
+            await asyncio.sleep(AGES_SECONDS)
+            for queue in self.queues:
+                queue.report()
 
     async def _react(self) -> None:
         while True:

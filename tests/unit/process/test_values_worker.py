@@ -327,7 +327,7 @@ def nested(levels: int) -> json_types.JsonObject:
         pytest.param(EXPLOSION, {"tree": nested(60)}, id="forms in forms"),
         pytest.param(
             UNIQUE,
-            {"items": [{"a": number, "b": [number]} for number in range(20_000)]},
+            {"items": [{"a": number, "b": [number]} for number in range(100_000)]},
             id="unique items",
             marks=pytest.mark.slow,
         ),

@@ -7,16 +7,18 @@ import itertools
 import json
 from collections.abc import Callable, Mapping, Sequence
 
-from addon_operator.engine import events, introspection, state
+from addon_operator.engine import events, intents, introspection, state
 from addon_operator.engine.bindings import (
     hook_tasks,
     kubernetes_binding,
     schedules,
     triggers,
 )
-from addon_operator.engine.queues import tasks
+from addon_operator.engine.hooks import hook_run
+from addon_operator.engine.queues import queue_set, tasks
 from addon_operator.hook_contract import binding_contexts
 from addon_operator.hook_contract.configuration import bindings
+from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import errors
 from addon_operator.kernel.json_types import JsonObject
 from addon_operator.kube.informers import informers, projections
@@ -213,6 +215,20 @@ class HookBindings:
         self, hook: state.Hook, binding: bindings.KubernetesBinding
     ) -> kubernetes_binding.FollowedBinding:
         return kubernetes_binding.FollowedBinding(hook, binding, self._tasks, self._ticks, self._tell)
+
+
+def hook_bindings(
+    queues: queue_set.QueueSet,
+    executor: hook_run.HookExecutor,
+    inbox: intents.Inbox,
+    watches: informers.Informers,
+    jq: projections.JqRunner,
+    clock: clocks.Clock,
+    tell: events.Listener,
+) -> HookBindings:
+    """Make the bindings of all hooks, which ``executor`` runs in ``queues``."""
+    made = hook_tasks.HookTasks(queues, executor, triggers.FollowedObjects(), inbox, clock)
+    return HookBindings(made, watches, jq, schedules.Schedules(clock), tell)
 
 
 def _is_due(one: kubernetes_binding.FollowedBinding) -> bool:

@@ -170,6 +170,10 @@ class HookRunner:
         # Relative paths are meant from here, and the directory itself may be removed later.
         self._started_in = pathlib.Path.cwd()
 
+    async def load_global(self, directory: pathlib.Path, tell: events.Listener) -> tuple[state.Hook, ...]:
+        """Find the global hooks and ask them for their configuration; raises what :meth:`load` raises."""
+        return await self.load(hook_files.discover(hook_files.global_hooks_root(directory)), tell)
+
     async def load(
         self, files: hook_files.HookFiles, tell: events.Listener, module: names.ModuleName | None = None
     ) -> tuple[state.Hook, ...]:

@@ -1,5 +1,6 @@
 """What an operator is pointed at: modules and hooks on disk, a namespace, a ConfigMap, a counted helm."""
 
+import base64
 import dataclasses
 import http
 import json
@@ -256,12 +257,24 @@ class Site:
         The ConfigMap is created when it does not exist. An edit of somebody else's in between is kept.
         Raises :class:`RefusedError`.
         """
-        operator_process.wait_until(lambda: self._write_config(data), "the values ConfigMap is edited")
+        operator_process.wait_until(
+            lambda: self._write_data("configmaps", data), "the values ConfigMap is edited"
+        )
 
-    def _write_config(self, data: Mapping[str, str | None]) -> bool:
+    def secret(self, **data: str | None) -> None:
+        """Edit keys of the values Secret as :meth:`config` edits those of the ConfigMap."""
+        encoded = {
+            key: None if text is None else base64.b64encode(text.encode()).decode()
+            for key, text in data.items()
+        }
+        operator_process.wait_until(
+            lambda: self._write_data("secrets", encoded), "the values Secret is edited"
+        )
+
+    def _write_data(self, plural: str, data: Mapping[str, str | None]) -> bool:
         """Try it once; whether nobody else has written it meanwhile."""
-        path = f"/api/v1/namespaces/{self.namespace}/configmaps"
-        found = self.objects("configmaps", fieldSelector=f"metadata.name={CONFIG_MAP}")
+        path = f"/api/v1/namespaces/{self.namespace}/{plural}"
+        found = self.objects(plural, fieldSelector=f"metadata.name={CONFIG_MAP}")
         known = found[0] if found else {"metadata": {"name": CONFIG_MAP}}
         merged = {**(known.get("data") or {}), **data}
         body = {**known, "data": {key: value for key, value in merged.items() if value is not None}}

@@ -56,10 +56,26 @@ def test_what_the_chart_makes_nobody_needs_to_create(helm: pathlib.Path) -> None
     assert {role["metadata"]["namespace"] for role in charts.of_kind(objects, "Role")} == {"addons"}
 
 
-def test_without_records_in_secrets_no_secret_but_the_certificates_is_touched(helm: pathlib.Path) -> None:
-    rules = rules_of(charts.render(helm, {"settings": {"HELM_DRIVER": "configmap"}}), "addon-operator")
-    (rule,) = [rule for rule in rules if "secrets" in rule["resources"]]
-    assert (rule["resourceNames"], rule["verbs"]) == (["addon-operator-admission"], ["get", "update"])
+@pytest.mark.parametrize(
+    ("values", "readable"),
+    [
+        pytest.param({}, ["addon-operator"], id="the ConfigMap's name"),
+        pytest.param({"valuesConfigMap": {"name": "mine"}}, ["mine"], id="another ConfigMap"),
+        pytest.param({"valuesSecret": {"name": "passwords"}}, ["passwords"], id="a name of its own"),
+        pytest.param({"valuesSecret": {"name": "none"}}, [], id="none"),
+    ],
+)
+def test_without_records_in_secrets_only_certificates_and_values_are_touched(
+    helm: pathlib.Path, values: charts.Object, readable: list[str]
+) -> None:
+    objects = charts.render(helm, {"settings": {"HELM_DRIVER": "configmap"}} | values)
+    rules = [rule for rule in rules_of(objects, "addon-operator") if "secrets" in rule["resources"]]
+    assert [(rule["resourceNames"], rule["verbs"]) for rule in rules] == [
+        *(([name], ["get", "list", "watch"]) for name in readable),
+        (["addon-operator-admission"], ["get", "update"]),
+    ]
+    env = charts.env_of(charts.only(objects, "Deployment"))
+    assert env.get("VALUES_SECRET") == values.get("valuesSecret", {}).get("name")
 
 
 def test_admission_apart_has_rights_that_the_operator_has_not(helm: pathlib.Path) -> None:

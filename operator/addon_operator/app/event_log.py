@@ -148,7 +148,7 @@ class EventLog:
         touched = sorted(change.sections_changed | change.flags_changed | change.maintenance_changed)
         follows = "converge" if reaction.converge else f"runs of {', '.join(reaction.runs) or 'no module'}"
         self._log.info(
-            "values ConfigMap changed",
+            "values Secret changed" if event.kind == "Secret" else "values ConfigMap changed",
             **{"global": change.global_changed, "modules": ", ".join(touched), "follows": follows},
         )
 

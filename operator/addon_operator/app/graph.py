@@ -34,7 +34,7 @@ class Operator:
 
     engine: engine.Engine
     config: config_sync.ConfigSync
-    source: kopf_sources.ConfigMapSource
+    source: kopf_sources.ValuesSource
     monitor: release_monitor.ReleaseMonitor
     cluster: cluster.Cluster
     take_modules: Callable[[], Coroutine[Any, Any, None]] | None
@@ -49,9 +49,12 @@ class Operator:
         status.serve(self.engine, lambda: self.source.alive)
         status.live_while(self._unhealthy_reason)
         status.require_for_work(lambda: self.source.health.trouble)
+        status.require_for_work(self.source.secret_trouble)
         status.require_for_work(trouble)
         status.show(self.inspected.views, self.monitor.shared_of)
         meters.show_watch("config_map", lambda: self.source.health.is_up)
+        if self.source.watches_secret:
+            meters.show_watch("values_secret", lambda: self.source.secret_health.is_up)
         meters.show_watch("releases", lambda: trouble() is None)
 
     def _unhealthy_reason(self) -> str | None:
@@ -179,14 +182,19 @@ class Graph:
         converger = converge.Converger(self._queues.main, made_of, self._tell, on_failure=on_failure)
         return engine.Engine(self._inbox, self._queues, converger, self._bindings, self._states, self._tell)
 
-    def _source(self) -> kopf_sources.ConfigMapSource:
+    def _source(self) -> kopf_sources.ValuesSource:
         def log_restart(reason: str, delay: float) -> None:
             self._parts.log.warning(
                 f"the watch of the values ConfigMap is started again in {delay:.1f} s: {reason}"
             )
 
-        return kopf_sources.ConfigMapSource(
-            self._parts.kube, self._settings.namespace, self._settings.config_map, self.config, log_restart
+        return kopf_sources.ValuesSource(
+            self._parts.kube,
+            self._settings.namespace,
+            self._settings.config_map,
+            self.config,
+            log_restart,
+            secret=tools.secret_of(self._settings, self._parts.kube),
         )
 
     def _taking_modules(

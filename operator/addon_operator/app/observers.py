@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import dataclasses
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from typing import Final
 
 from addon_operator.aio import waiting
@@ -43,17 +43,17 @@ def shown(meters: metrics.Metrics, log: event_log.Logger) -> events.Listener:
     return all_of(event_metrics.EventMetrics(meters), event_log.EventLog(log))
 
 
-def config_map_events(
-    recorder: kube_events.EventRecorder, config_map: kube_events.ObjectReference
+def config_events(
+    recorder: kube_events.EventRecorder, objects: Mapping[str, kube_events.ObjectReference]
 ) -> events.Listener:
-    """Show a wrong edit on the values ConfigMap: where, never which values."""
+    """Show a wrong edit on the values ConfigMap or Secret, by its kind: where, never which values."""
 
     def tell(event: events.Event) -> None:
         if not isinstance(event, events.ConfigRefused):
             return
         places = "; ".join(violation.partition(": ")[0] for violation in event.error.violations)
         recorder.record(
-            dataclasses.replace(config_map, uid=event.uid),
+            dataclasses.replace(objects[event.kind], uid=event.uid),
             "Warning",
             "InvalidValues",
             f"{event.follows[0].upper()}{event.follows[1:]}. Wrong: {places}. "

@@ -216,12 +216,15 @@ class _Process:
         )
         self._recorder = recorder
         self._begin("events", recorder.run())
-        config_map = events.ObjectReference(
-            "v1", "ConfigMap", self._settings.config_map, self._settings.namespace
-        )
+        names = {"ConfigMap": self._settings.config_map}
+        names["Secret"] = self._settings.values_secret or self._settings.config_map
+        configured = {
+            kind: events.ObjectReference("v1", kind, name, self._settings.namespace)
+            for kind, name in names.items()
+        }
         listeners = [
             observers.shown(self._meters, self._log),
-            observers.config_map_events(recorder, config_map),
+            observers.config_events(recorder, configured),
         ]
         if self._objects is not None:
             listeners.append(self._objects.show)

@@ -16,7 +16,7 @@ from addon_operator.helm.charts import chart_access, chart_cache, chart_pull
 from addon_operator.helm.releases import release_types, releases
 from addon_operator.kernel import errors, names
 from addon_operator.kube import cluster
-from addon_operator.kube.client import api_errors, client, config_maps, paths
+from addon_operator.kube.client import api_errors, client, config_maps, paths, values_secret
 from addon_operator.process import values_worker
 from addon_operator.process.children import children
 from addon_operator.process.jq import jq_filters, jq_workers
@@ -145,10 +145,28 @@ class Tools:
     def config_sync(
         self, values: store.ValuesStore, inbox: intents.Inbox, tell: events.Listener
     ) -> config_sync.ConfigSync:
-        """Make what keeps ``values`` in step with the ConfigMap."""
+        """Make what keeps ``values`` in step with the ConfigMap and the Secret."""
         namespace, name = self.settings.namespace, self.settings.config_map
         config_map = config_maps.ConfigMap(self.kube, namespace, name)
-        return config_sync.ConfigSync(values, config_map, inbox, tell, source=f"ConfigMap {namespace}/{name}")
+        return config_sync.ConfigSync(
+            values,
+            config_map,
+            inbox,
+            tell,
+            source=f"ConfigMap {namespace}/{name}",
+            secret=secret_of(self.settings, self.kube),
+        )
+
+
+def secret_of(
+    settings: settings_module.Settings, kube: client.KubeClient
+) -> values_secret.ValuesSecret | None:
+    """Return the Secret with values, which need not exist; ``None`` if the settings want none."""
+    named = settings.values_secret
+    if named == settings_module.NO_SECRET:
+        return None
+    name = named or settings.config_map
+    return values_secret.ValuesSecret(kube, settings.namespace, name, is_named=named is not None)
 
 
 async def check_namespace(kube: client.KubeClient, namespace: str) -> None:

@@ -10,11 +10,10 @@ from addon_operator.engine.bindings import hook_bindings
 from addon_operator.engine.converge import converge
 from addon_operator.engine.queues import queue_set, task_queue, tasks
 from addon_operator.kernel import names
-from addon_operator.values import store
 
 ACTIVATION_STARTUP = "onStartup"
 ACTIVATION_MODULES = "ModulesChanged"
-ACTIVATION_CONFIG_MAP = "ConfigMapChanged"
+_ACTIVATIONS = {"ConfigMap": "ConfigMapChanged", "Secret": "SecretChanged"}
 ACTIVATION_GLOBAL_VALUES = "GlobalValuesChanged"
 ACTIVATION_MODULE_VALUES = "ModuleValuesChanged"
 AGES_SECONDS: Final = 5.0
@@ -77,26 +76,27 @@ class Engine:
     async def _react(self) -> None:
         while True:
             match await self._inbox.get():
-                case intents.ConfigEdited(change=change):
-                    self._config_edited(change)
+                case intents.ConfigEdited() as edited:
+                    self._config_edited(edited)
                 case intents.ValuesChanged(hook=hook):
                     self._values_changed(hook)
                 case intents.RunWanted(module=module, activation=activation, at_once=at_once):
                     self._run_module(module, activation, at_once=at_once)
 
-    def _config_edited(self, change: store.ConfigChange) -> None:
+    def _config_edited(self, edited: intents.ConfigEdited) -> None:
+        activation = _ACTIVATIONS[edited.kind]
         reaction = reactions.to_config_change(
-            change,
+            edited.change,
             state=self._converger.state,
             modules=self._states.modules,
             enabled=self._states.enabled,
         )
-        self._tell(events.ConfigTaken(change, reaction))
+        self._tell(events.ConfigTaken(edited.change, reaction, edited.kind))
         if reaction.converge:
-            self._converger.request(ACTIVATION_CONFIG_MAP)
+            self._converger.request(activation)
         for module in reaction.runs:
             self._drop_run(module)
-            self._run_module(module, ACTIVATION_CONFIG_MAP)
+            self._run_module(module, activation)
         self._queue.hasten()
 
     def _values_changed(self, hook: state.Hook) -> None:

@@ -204,19 +204,21 @@ class ConvergeUnsettled(Event, frozen=True):
 
 
 class ConfigTaken(Event, frozen=True):
-    """An edit of the values ConfigMap was accepted."""
+    """An edit of the values ConfigMap or the values Secret was accepted."""
 
     change: store.ConfigChange
     reaction: reactions.Reaction
+    kind: str = "ConfigMap"
 
 
 class ConfigRefused(Event, frozen=True):
-    """The values ConfigMap is wrong; reported once for each edit."""
+    """The values ConfigMap or the values Secret is wrong; reported once for each edit."""
 
     error: sources.ConfigMapError
     uid: str
     at_start: bool = False
     """Nothing has begun yet; otherwise the last good values stay in force."""
+    kind: str = "ConfigMap"
 
     @property
     def follows(self) -> str:

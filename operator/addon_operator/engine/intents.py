@@ -10,9 +10,10 @@ from addon_operator.values import store
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ConfigEdited:
-    """Somebody's edit of the values ConfigMap changed values or flags; the store has them already."""
+    """Somebody's edit of the values ConfigMap or Secret changed values or flags; the store has them."""
 
     change: store.ConfigChange
+    kind: str = "ConfigMap"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

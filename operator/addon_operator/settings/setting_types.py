@@ -100,6 +100,7 @@ def _subdomain(what: str) -> SettingType[str]:
 NAMESPACE: Final = _label("a namespace")
 SERVICE: Final = _label("a Service")
 CONFIG_MAP: Final = _subdomain("a ConfigMap")
+OPTIONAL_SECRET: Final = _optional(_subdomain("a Secret"))
 LEASE: Final = _subdomain("a Lease")
 OPTIONAL_SUBDOMAIN: Final = _optional(_subdomain("an object"))
 METRIC_PREFIX: Final = SettingType(

@@ -17,6 +17,8 @@ from addon_operator.podpreset import volume_types
 from addon_operator.settings import setting_names, setting_resolution
 from addon_operator.settings import setting_types as t
 
+NO_SECRET: Final = "none"  # noqa: S105 - a word, not a password
+"""Value of ``VALUES_SECRET`` that stands for no Secret at all."""
 _OPERATOR: Final = setting_resolution.Group("Operator")
 _HTTP: Final = setting_resolution.Group("HTTP and metrics")
 _ADMISSION: Final = setting_resolution.Group("Admission")
@@ -40,6 +42,12 @@ class Settings:
     )
     config_map: str = _OPERATOR.setting(
         t.CONFIG_MAP, "addon-operator", "Name of the ConfigMap that holds values.", prefixed=True
+    )
+    values_secret: str | None = _OPERATOR.setting(
+        t.OPTIONAL_SECRET,
+        "",
+        "Name of the Secret whose values lie over those of the ConfigMap, by default the ConfigMap's; none "
+        "reads no Secret.",
     )
     modules_dirs: tuple[pathlib.Path, ...] = _OPERATOR.setting(
         t.PATHS, "modules", "Directories with modules, separated by colons.", name="MODULES_DIR"

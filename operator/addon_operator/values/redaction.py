@@ -1,9 +1,10 @@
-"""Hiding sensitive values in texts that were made of them: rendered manifests, messages of Helm."""
+"""Hiding sensitive values: what the values Secret sets, and texts that were made of such values."""
 
 import base64
+import dataclasses
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from addon_operator.kernel import json_types
@@ -11,6 +12,61 @@ from addon_operator.values.schema import schemas
 
 MIN_LENGTH: Final = 4
 """Shorter values are left alone: they would be found everywhere, and keep no secret."""
+
+
+def without_secrets(value: json_types.JsonObject, secret: json_types.JsonObject) -> json_types.JsonObject:
+    """Return a section without what stands at the places that ``secret``, the Secret's part of it, sets."""
+    return {key: _hide(inner, secret[key]) if key in secret else inner for key, inner in value.items()}
+
+
+def without_secrets_at(
+    path: Sequence[str], value: json_types.JsonValue, secret: json_types.JsonObject
+) -> json_types.JsonValue:
+    """Do as :func:`without_secrets` with what stands, or will stand, at ``path`` below the section."""
+    if not secret:
+        return value
+    found: json_types.JsonValue = secret
+    for token in path:
+        if not isinstance(found, dict) or not found:
+            return schemas.HIDDEN
+        if token not in found:
+            return value
+        found = found[token]
+    return _hide(value, found)
+
+
+def _hide(value: json_types.JsonValue, secret: json_types.JsonValue) -> json_types.JsonValue:
+    if isinstance(value, dict) and isinstance(secret, dict) and secret:
+        return without_secrets(value, secret)
+    return schemas.HIDDEN
+
+
+def without_secrets_in(
+    violations: Sequence[schemas.Violation], secret: json_types.JsonObject
+) -> list[schemas.Violation]:
+    """Return what is wrong with a section, without what the values Secret sets in it.
+
+    A rule, too, may quote a value: its message is an expression of its author's.
+    """
+    if not secret:
+        return list(violations)
+    redact = redactor(_leaves(secret))
+    return [
+        dataclasses.replace(one, rule=redact(one.rule), value=_value_shown(one, secret)) for one in violations
+    ]
+
+
+def _value_shown(violation: schemas.Violation, secret: json_types.JsonObject) -> str | None:
+    if violation.value is None:
+        return None
+    found: json_types.JsonValue = secret
+    for key in violation.keys[1:]:
+        if not isinstance(found, dict) or not found:
+            break
+        if key not in found:
+            return violation.value
+        found = found[str(key)]
+    return schemas.HIDDEN
 
 
 def sensitive_texts(value: json_types.JsonValue, masked: json_types.JsonValue) -> frozenset[str]:

@@ -7,7 +7,7 @@ from typing import Final, cast
 
 from addon_operator.documents import json_documents, json_pointers
 from addon_operator.kernel import json_types, names
-from addon_operator.values import inspection, origins
+from addon_operator.values import inspection, origins, redaction, sources
 from addon_operator.values.patches import patch_log, patches
 from addon_operator.values.schema import schemas
 
@@ -50,6 +50,7 @@ class Section:
         self._files: json_types.JsonObject = {}
         self._schemas = schemas.SectionSchemas()
         self._config: json_types.JsonObject = {}
+        self._secret: json_types.JsonObject = {}
         self._log = patch_log.PatchLog()
         self._present: json_types.JsonObject | None = None
         self._text: bytes | None = None
@@ -60,7 +61,7 @@ class Section:
 
     @property
     def config(self) -> json_types.JsonObject:
-        """What the ConfigMap says; not to be changed."""
+        """What the ConfigMap and the Secret over it say; not to be changed."""
         return self._config
 
     @property
@@ -86,7 +87,7 @@ class Section:
         """Return the section as it is now, for another thread; ``config``: as if the ConfigMap said that."""
         frozen = copy.copy(self)
         if config is not None:
-            frozen.set_config(config)
+            frozen.set_config(sources.merge(config, self._secret), self._secret)
         frozen.settle()
         return frozen
 
@@ -94,8 +95,12 @@ class Section:
         """Lay the sources on each other now, while nobody adds patches."""
         self._present = self.present
 
-    def set_config(self, config: json_types.JsonObject) -> bool:
-        """Replace what the ConfigMap says; whether that changed its content."""
+    def set_config(self, config: json_types.JsonObject, secret: json_types.JsonObject | None = None) -> bool:
+        """Replace what ConfigMap and Secret say together, ``config``; whether that changed its content.
+
+        ``secret`` is the Secret's part of it: all that it sets is hidden from people.
+        """
+        self._secret = json_documents.copy(secret or {})
         if json_documents.equal(config, self._config):
             return False
         self._config = json_documents.copy(config)
@@ -103,7 +108,7 @@ class Section:
         return True
 
     def come_into_force(self) -> None:
-        """Let rules about transitions compare with what the ConfigMap says from now on."""
+        """Let rules about transitions compare with what ConfigMap and Secret say from now on."""
         self._is_in_force = True
 
     def set_files(self, files: json_types.JsonObject, section_schemas: schemas.SectionSchemas) -> None:
@@ -113,7 +118,7 @@ class Section:
         self._forget()
 
     def configured(self, config: json_types.JsonObject) -> json_types.JsonObject:
-        """Return the files and a state of the ConfigMap, with the config schema's defaults: what it sees."""
+        """Return the files and a state of ConfigMap and Secret, with the config schema's defaults."""
         return inspection.configured(self._files, config, self._schemas)
 
     def default_layers(self) -> list[origins.Layer]:
@@ -128,7 +133,7 @@ class Section:
 
     def masked(self, value: json_types.JsonObject) -> json_types.JsonObject:
         """Return a copy of a state of the section that hides what is sensitive."""
-        return self._schemas.masked(value)
+        return redaction.without_secrets(self._schemas.masked(value), self._secret)
 
     def masked_operations(self, operations: Sequence[patches.Operation]) -> list[patches.Operation]:
         """Return the operations as a log gives them, without what is sensitive."""
@@ -138,20 +143,27 @@ class Section:
         key, *path = json_pointers.parse(str(operation["path"]))
         if key != self.key or "value" not in operation:
             return operation
-        return {**operation, "value": self._schemas.masked_at(path, operation["value"])}
+        value = self._schemas.masked_at(path, operation["value"])
+        return {**operation, "value": redaction.without_secrets_at(path, value, self._secret)}
 
     def config_violations(
-        self, config: json_types.JsonObject, *, is_first: bool = False
+        self,
+        config: json_types.JsonObject,
+        secret: json_types.JsonObject | None = None,
+        *,
+        is_first: bool = False,
     ) -> list[schemas.Violation]:
-        """Return what the config schema does not allow if the ConfigMap says this.
+        """Return what the config schema does not allow if ConfigMap and Secret together say this.
 
-        ``is_first``: whatever it said before was in force for nobody.
+        ``secret`` is the Secret's part of it, by default what it says now. ``is_first``: whatever they said
+        before was in force for nobody.
         """
         if self._schemas.config is None and self._schemas.values is None:
             return []
         is_edit = self._is_in_force and not is_first and not json_documents.equal(config, self._config)
         before = self._config if is_edit else None
-        return self._inspector.config_violations(self.key, self._files, config, before, self._schemas)
+        found = self._inspector.config_violations(self.key, self._files, config, before, self._schemas)
+        return redaction.without_secrets_in(found, self._secret if secret is None else secret)
 
     def values_violations(
         self, value: json_types.JsonObject, *, for_helm: bool = False
@@ -161,9 +173,10 @@ class Section:
             return []
         before = self.present if self._allowed.value is None else self._allowed.value
         changes = self._schemas.values.has_rules and not json_documents.equal(value, before)
-        return self._inspector.values_violations(
+        found = self._inspector.values_violations(
             self.key, value, before if changes else None, self._schemas.values, for_helm=for_helm
         )
+        return redaction.without_secrets_in(found, self._secret)
 
     def allow(self) -> None:
         """Note that the values schema allows the present values; of a snapshot, too."""
@@ -181,6 +194,7 @@ class Section:
             if schema is not None
             for rule in schema.passed_over(self.key, value)
         ]
+        found = redaction.without_secrets_in(found, self._secret)
         return list({(one.path, one.rule): one for one in reversed(found)}.values())[::-1]
 
     def patched(self, patch: patches.ValuesPatch) -> SectionPatch:

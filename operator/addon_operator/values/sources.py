@@ -1,4 +1,4 @@
-"""What each source of values says: ``values.yaml`` files and the values ConfigMap.
+"""What each source of values says: ``values.yaml`` files, the values ConfigMap and the values Secret.
 
 The sources are only read and checked here; :mod:`.store` lays them on each other.
 """
@@ -44,18 +44,36 @@ class ValuesFile:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ConfigValues:
-    """What the values ConfigMap says."""
+    """What the values ConfigMap says, with the values Secret that lies over it; or what that Secret says."""
 
     sections: Mapping[names.ValuesKey, json_types.JsonObject] = dataclasses.field(default_factory=dict)
     """Values by their section: ``global`` or a module's values key."""
     enabled: Mapping[str, bool] = dataclasses.field(default_factory=dict)
     """Switches by their key, e.g. ``someModuleEnabled``; the alias ``someModule: "false"`` is one too."""
     maintenance: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    """The mode by its key, e.g. ``someModuleMaintenance``; modules that are managed as usual are absent."""
+    """The mode by its key, e.g. ``someModuleMaintenance``; modules that are managed as usual are absent, or
+    empty in the Secret."""
     warnings: tuple[str, ...] = ()
     """Keys that belong to no module, one sentence each."""
     source: str = DEFAULT_CONFIG_MAP
     """Name of the ConfigMap, for messages."""
+    secret: "ConfigValues | None" = None
+    """What the Secret says, which wins; ``None`` if there is none."""
+
+    def section(self, key: names.ValuesKey) -> json_types.JsonObject:
+        """Return what ConfigMap and Secret together say of a section; not to be changed."""
+        own, secret = self.sections.get(key, {}), self.secret_section(key)
+        return merge(own, secret) if secret else own
+
+    def secret_section(self, key: names.ValuesKey) -> json_types.JsonObject:
+        """Return what the Secret alone says of a section; not to be changed."""
+        return {} if self.secret is None else self.secret.sections.get(key, {})
+
+    def maintenance_of(self, module: names.ModuleName) -> str:
+        """Return the module's maintenance mode; empty if it is managed as usual."""
+        key = names.maintenance_key(module)
+        layers = [self.maintenance] if self.secret is None else [self.secret.maintenance, self.maintenance]
+        return next((modes[key] for modes in layers if key in modes), "")
 
 
 def parse_common_values(text: str, source: str) -> ValuesFile:
@@ -178,16 +196,22 @@ ParseSection = Callable[[str, str], json_types.JsonObject]
 
 
 class ConfigMapReader:
-    """Reads the values ConfigMap again and again; a section whose text is as before is not parsed anew."""
+    """Reads the values ConfigMap, or Secret, again and again; a text that is as before is not parsed anew."""
 
     def __init__(
         self,
         known_modules: Collection[names.ModuleName],
         source: str = DEFAULT_CONFIG_MAP,
         parse: ParseSection = parse_section,
+        *,
+        is_secret: bool = False,
     ) -> None:
-        """``parse`` reads the text of a section; see :func:`parse_section`."""
+        """``parse`` reads the text of a section; see :func:`parse_section`.
+
+        What is said of a Secret (``is_secret``) quotes nothing of it but keys.
+        """
         self._source = source
+        self._is_secret = is_secret
         self._parse = parse
         self._sections = {names.values_key(module) for module in known_modules}
         self._switches = {names.enabled_key(module) for module in known_modules}
@@ -232,24 +256,28 @@ class ConfigMapReader:
             found.sections[key] = section if before == text else self._parse(key, text)
         except errors.ConfigurationError as error:
             found.unreadable.add(key)
-            found.violations.append(str(error))
+            found.violations.append(_unquoted(key, str(error)) if self._is_secret else str(error))
 
-    @staticmethod
-    def _take_switch(found: "_Found", key: str, text: str) -> None:
+    def _take_switch(self, found: "_Found", key: str, text: str) -> None:
         if text in _SWITCH_VALUES:
             found.switches[key] = _SWITCH_VALUES[text]
         else:
-            found.violations.append(f'key {key!r}: a switch must be "true" or "false", not {text[:_SHOWN]!r}')
+            rule = 'a switch must be "true" or "false"'
+            found.violations.append(f"key {key!r}: {rule}{self._quoted(text)}")
 
-    @staticmethod
-    def _take_maintenance(found: "_Found", key: str, mode: str) -> None:
+    def _take_maintenance(self, found: "_Found", key: str, mode: str) -> None:
         if mode.lower() == NO_RESOURCE_RECONCILIATION.lower():
             found.maintenance[key] = NO_RESOURCE_RECONCILIATION
-        elif mode:
-            allowed = f"{NO_RESOURCE_RECONCILIATION!r} or empty"
-            found.violations.append(
-                f"key {key!r}: the maintenance mode must be {allowed}, not {mode[:_SHOWN]!r}"
-            )
+        elif not mode:
+            if self._is_secret:
+                # It lies over what the ConfigMap says.
+                found.maintenance[key] = ""
+        else:
+            rule = f"the maintenance mode must be {NO_RESOURCE_RECONCILIATION!r} or empty"
+            found.violations.append(f"key {key!r}: {rule}{self._quoted(mode)}")
+
+    def _quoted(self, text: str) -> str:
+        return "" if self._is_secret else f", not {text[:_SHOWN]!r}"
 
     def _warnings(self, unknown: Sequence[str]) -> tuple[str, ...]:
         # To look for similar names takes a while for each.
@@ -296,6 +324,14 @@ DISABLING_ALIAS: Final = "false"
 _SWITCH_VALUES: Final[Mapping[str, bool]] = {"true": True, DISABLING_ALIAS: False}
 
 
+def _unquoted(key: str, problem: str) -> str:
+    """Return what is wrong with the text of a section, by its place alone if the text may be quoted."""
+    place = re.match(rf"{re.escape(f'key {key!r}')}, line \d+, column \d+", problem)
+    if place is None:
+        return problem
+    return f"{place[0]}: this is not valid YAML in UTF-8; it is not quoted, as it may be secret"
+
+
 def _section_problem(key: str, value: json_types.JsonValue) -> str:
     if value is True:
         switch = key + names.ENABLED_SUFFIX
@@ -324,10 +360,11 @@ def decide(
     Source: "Modules discovery" of the addon-operator documentation.
     """
     key = names.enabled_key(module)
+    configured = [config] if config.secret is None else [config, config.secret]
     levels = [
         *((file.enabled, f"in {file.source}") for file in files),
         (hooks, "of a global hook"),
-        (config.enabled, f"in {config.source}"),
+        *((source.enabled, f"in {source.source}") for source in configured),
     ]
     for switches, where in reversed(levels):
         if key in switches:

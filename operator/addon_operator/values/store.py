@@ -40,7 +40,7 @@ class ModuleValues:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ConfigChange:
-    """What differs, by content, between two states of the ConfigMap."""
+    """What differs, by content, between two states of the ConfigMap and the Secret over it."""
 
     global_changed: bool
     """The ``global`` section."""
@@ -88,7 +88,7 @@ class ValuesStore:
 
     @property
     def config(self) -> sources.ConfigValues:
-        """What the ConfigMap says."""
+        """What the ConfigMap says, with the Secret that lies over it."""
         return self._config
 
     @property
@@ -104,7 +104,7 @@ class ValuesStore:
     ) -> None:
         """Replace the sources that are files; patches of modules that stay are kept.
 
-        The ConfigMap must then be read again with the new modules and given to :meth:`set_config`.
+        ConfigMap and Secret must then be read again with the new modules and given to :meth:`set_config`.
         """
         files = sources.merge(*(_section_of(file, names.GLOBAL_KEY) for file in common))
         self._global.set_files(files, global_schemas)
@@ -117,29 +117,28 @@ class ValuesStore:
         kept = self._modules.get(module.module) or section.Section(module.module, self.inspector)
         files = sources.merge(_section_of(module.common, key), _section_of(module.own, key))
         kept.set_files(files, module.schemas)
-        kept.set_config(self._config.sections.get(key, {}))
+        kept.set_config(self._config.section(key), self._config.secret_section(key))
         return kept
 
     def set_config(self, config: sources.ConfigValues) -> ConfigChange:
-        """Replace what the ConfigMap says, and return what that changed."""
+        """Replace what ConfigMap and Secret say, and return what that changed."""
         before = {module: (self.flag(module).enabled, self.maintenance(module)) for module in self._modules}
         self._config = config
         after = {module: (self.flag(module).enabled, self.maintenance(module)) for module in self._modules}
         for kept in (self._global, *self._modules.values()):
             kept.come_into_force()
         return ConfigChange(
-            self._global.set_config(config.sections.get(names.GLOBAL_KEY, {})),
+            self._set_config_of(self._global),
             frozenset(module for module in self._modules if before[module][0] != after[module][0]),
-            frozenset(
-                module
-                for module, kept in self._modules.items()
-                if kept.set_config(config.sections.get(kept.key, {}))
-            ),
+            frozenset(module for module, kept in self._modules.items() if self._set_config_of(kept)),
             frozenset(module for module in self._modules if before[module][1] != after[module][1]),
         )
 
+    def _set_config_of(self, kept: section.Section) -> bool:
+        return kept.set_config(self._config.section(kept.key), self._config.secret_section(kept.key))
+
     def config_values(self, module: names.ModuleName | None) -> json_types.JsonObject:
-        """Return what hooks find under ``CONFIG_VALUES_PATH``: the ConfigMap's sections and nothing else."""
+        """Return what hooks find under ``CONFIG_VALUES_PATH``: sections of ConfigMap and Secret."""
         kept = [self._global] if module is None else [self._global, self._section(module)]
         return {part.key: json_documents.copy(part.config) for part in kept}
 
@@ -180,7 +179,7 @@ class ValuesStore:
 
     def maintenance(self, module: names.ModuleName) -> str:
         """Return the module's maintenance mode; empty if it is managed as usual."""
-        return self._config.maintenance.get(names.maintenance_key(module), "")
+        return self._config.maintenance_of(module)
 
     def masked_values(self, module: names.ModuleName | None) -> json_types.JsonObject:
         """Return :meth:`values` with what the schemas call sensitive hidden, for people to see."""
@@ -190,7 +189,7 @@ class ValuesStore:
     def config_violations(
         self, config: sources.ConfigValues, modules: Collection[names.ModuleName] | None = None
     ) -> list[values_schemas.Violation]:
-        """Return all that the config schemas do not allow if the ConfigMap says this; nothing is changed.
+        """Return all that the config schemas do not allow if ConfigMap and Secret say this; change nothing.
 
         ``global`` is always checked; ``modules`` are by default those that ``config`` leaves enabled.
         """
@@ -202,12 +201,20 @@ class ValuesStore:
     ) -> list[values_schemas.Violation]:
         """Return the same as :meth:`config_violations` for one section; ``config`` is by default in force."""
         layers, kept = self.layers(module, config), self._section(module)
+        config = self._config if config is None else config
+        said, secret = config.section(kept.key), config.secret_section(kept.key)
         # What the ConfigMap says of a disabled module is in force for nobody.
         is_first = module is not None and not self.flag(module).enabled
-        found = kept.config_violations(layers[-1].section, is_first=is_first)
-        defaults = kept.config_default_layers(layers[-1].section) if found else []
+        found = kept.config_violations(said, secret, is_first=is_first)
+        defaults = kept.config_default_layers(said) if found else []
+        # Who forgot a key is asked for it in a place that anybody may read.
+        open_layers = layers[:-1] if config.secret is not None else layers
         return [
-            dataclasses.replace(one, origin=origins.blamed(one.keys[1:], layers, defaults)) for one in found
+            dataclasses.replace(
+                one,
+                origin=origins.blamed(one.keys[1:], open_layers if one.is_missing_key else layers, defaults),
+            )
+            for one in found
         ]
 
     def passed_over_rules(self, module: names.ModuleName | None) -> list[values_schemas.Violation]:
@@ -223,21 +230,22 @@ class ValuesStore:
     def _differs(self, module: names.ModuleName, config: sources.ConfigValues) -> bool:
         kept = self._section(module)
         return not self.flag(module).enabled or not json_documents.equal(
-            config.sections.get(kept.key, {}), kept.config
+            config.section(kept.key), kept.config
         )
 
     def layers(
         self, module: names.ModuleName | None, config: sources.ConfigValues | None = None
     ) -> list[origins.Layer]:
-        """Return what each source says of a section, lowest first; the last one is the ConfigMap.
+        """Return what each source says of a section, lowest first.
 
-        ``config`` is another state of the ConfigMap than the one in force.
+        ``config`` is another state of ConfigMap and Secret than the one in force.
         """
         config = self._config if config is None else config
         key = self._section(module).key
         files = self._common if module is None else self._files[module]
         below = [origins.Layer(file.source, _section_of(file, key)) for file in files]
-        return [*below, origins.Layer(config.source, config.sections.get(key, {}))]
+        configured = [config] if config.secret is None else [config, config.secret]
+        return [*below, *(origins.Layer(each.source, each.sections.get(key, {})) for each in configured)]
 
     def layers_with_defaults(self, module: names.ModuleName | None) -> list[origins.Layer]:
         """Return :meth:`layers`, and below them what the defaults of the schemas made."""
@@ -305,14 +313,17 @@ class ValuesStore:
     ) -> config_map.ConfigPatchResult:
         """Return what must be written to the ConfigMap; the store learns of it by :meth:`set_config`.
 
-        ``config`` is a fresher state of the ConfigMap than the store's, after a conflict.
+        ``config`` is a fresher state of the ConfigMap than the store's, after a conflict. What the Secret
+        says is taken from the store: it lies over the ConfigMap, and never gets into it.
 
         Raises :class:`.PatchError` or
         :class:`.InvalidValuesError`.
         """
         kept = self._section(owner)
-        result = config_map.patch_section(owner, patch, self._config if config is None else config)
-        _raise_violations(kept.config_violations(result.section), patch.refusal)
+        fresh = dataclasses.replace(config or self._config, secret=self._config.secret)
+        result = config_map.patch_section(owner, patch, fresh)
+        merged = sources.merge(result.section, fresh.secret_section(kept.key))
+        _raise_violations(kept.config_violations(merged), patch.refusal)
         return result
 
     def patches(self, owner: names.ModuleName | None) -> list[json_patches.Operation]:

@@ -138,6 +138,9 @@ app.kubernetes.io/instance: {{ .root.Release.Name }}
 {{- if .Values.chartCredentialsSecret -}}
 {{- $_ := set $set "CHART_CREDENTIALS" "/etc/addon-operator/chart-credentials/config.json" -}}
 {{- end -}}
+{{- with .Values.valuesSecret.name -}}
+{{- $_ := set $set "VALUES_SECRET" . -}}
+{{- end -}}
 {{- if eq $part.part "admission" -}}
 {{- $_ := set $set "ADMISSION_ONLY" "true" -}}
 {{- $_ := set $set "CONFIG_WRITER" (printf "system:serviceaccount:%s:%s" .Release.Namespace (include "addon-operator.serviceAccountOf" (dict "root" . "part" "operator"))) -}}
@@ -181,6 +184,12 @@ app.kubernetes.io/instance: {{ .root.Release.Name }}
 {{- end -}}
 {{- toYaml $set -}}
 {{- end -}}
+{{- end -}}
+
+{{/* The Secret with values; empty if none is read. */}}
+{{- define "addon-operator.valuesSecret" -}}
+{{- $name := default .Values.valuesConfigMap.name .Values.valuesSecret.name -}}
+{{- if ne $name "none" -}}{{- $name -}}{{- end -}}
 {{- end -}}
 
 {{/* Prefix of all metrics. */}}

@@ -1,31 +1,32 @@
-"""The values ConfigMap, both ways: edits go into the store, config values of hooks are written back."""
+"""The values ConfigMap and the values Secret: their edits go into the store.
+
+Config values of hooks are written back into the ConfigMap. Nothing writes to the Secret.
+"""
 
 import asyncio
 import dataclasses
 from collections import deque
-from collections.abc import Callable, Mapping
-from typing import Final, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 from addon_operator.aio import waiting
 from addon_operator.engine import events, intents
+from addon_operator.engine.sources import configured_object
 from addon_operator.kernel import errors, names
-from addon_operator.kube.client import config_maps
+from addon_operator.kube.client import api_errors, config_maps, values_secret
 from addon_operator.values import config_map, sources, store
 from addon_operator.values.patches import patches
-from addon_operator.values.schema import schemas
 
 LOOK_SECONDS: Final = 60.0
 """For reading and checking all of a ConfigMap; what takes longer is wrong."""
 REREAD_SECONDS: Final = 60.0
-"""Between two looks at the ConfigMap itself."""
+"""Between two looks at the objects themselves."""
 RETRY_SECONDS: Final = 2.0
-"""Between two looks at a ConfigMap that was wrong at the start: nothing watches it yet."""
-
-_Check: TypeAlias = Callable[[sources.ConfigValues], list[schemas.Violation]]
+"""Between two looks at objects that were wrong at the start: nothing watches them yet."""
 
 
 class ConfigSync:
-    """Keeps the store's config values in step with the ConfigMap."""
+    """Keeps the store's config values in step with the ConfigMap and the Secret."""
 
     def __init__(
         self,
@@ -35,119 +36,196 @@ class ConfigSync:
         tell: events.Listener,
         *,
         source: str,
+        secret: values_secret.ValuesSecret | None = None,
     ) -> None:
-        """``source`` is the ConfigMap's name in messages."""
+        """``source`` is the ConfigMap's name in messages; without ``secret`` there is only the ConfigMap."""
         self._values = values
         self._client = client
         self._inbox = inbox
         self._tell = tell
-        self._source = source
-        self._reader, self._reviewer = self._new_reader(), self._new_reader()
-        self._warned: frozenset[str] = frozenset()
-        self._seen = config_maps.ABSENT
-        self.is_refused = False
-        """Whether the ConfigMap, as it is now, is wrong, so that older values, or none, are in force."""
+        self._config = configured_object.ConfiguredObject(configured_object.CONFIG_MAP, source, client.read)
+        self._objects = {self._config.kind: self._config}
+        if secret is not None:
+            kept = configured_object.ConfiguredObject(
+                configured_object.SECRET, str(secret), secret.read, is_needed=secret.is_named
+            )
+            self._objects[kept.kind] = kept
+        self._know_modules()
+        self._said: set[str] = set()
         self.waits_for: str | None = None
-        """What has to be fixed in the ConfigMap before anything starts, in a sentence without values."""
+        """What has to be fixed before anything starts, in a sentence without values."""
         self._busy = asyncio.Lock()
-        self._arrived: deque[config_maps.Snapshot | None] = deque()
+        self._arrived: deque[tuple[configured_object.ConfiguredObject, config_maps.Snapshot]] = deque()
         self._catching_up: set[asyncio.Task[None]] = set()
 
-    async def load(self) -> None:
-        """Read the ConfigMap for the first time, and check all values of modules that are enabled.
+    @property
+    def is_refused(self) -> bool:
+        """Whether an object, as it is now, is wrong, so that older values, or none, are in force."""
+        return self.waits_for is not None or any(kept.is_refused for kept in self._objects.values())
 
-        Raises :class:`.ConfigMapError` when it is wrong,
-        :class:`.InvalidValuesError` when it and the values files break schemas,
-        both with all that is wrong, and what the client raises when it cannot be read.
+    def _know_modules(self) -> None:
+        for kept in self._objects.values():
+            kept.know(self._values.modules, self._values.inspector.parse_section)
+
+    async def load(self) -> None:
+        """Read the objects for the first time, and check all values of modules that are enabled.
+
+        Raises :class:`.ConfigMapError` when one of them is wrong,
+        :class:`.InvalidValuesError` when they and the values files break schemas,
+        both with all that is wrong, and what the client raises when one cannot be read.
         """
-        look = await self._look(await self._client.read() or config_maps.ABSENT)
+        look = await self._look(await self._read())
         if look.is_wrong:
-            raise look.error(self._source)
+            raise look.error()
         self._begin_with(look)
 
     async def load_when_valid(self, sleep: waiting.Sleep = asyncio.sleep) -> None:
-        """Like :meth:`load`, but an invalid ConfigMap is waited for until somebody has fixed it.
+        """Like :meth:`load`, but invalid objects are waited for until somebody has fixed them.
 
         Each wrong state is reported once. Raises what :meth:`load` raises when the files are wrong by
         themselves, or when the first look cannot be taken.
         """
-        look = await self._look(await self._client.read() or config_maps.ABSENT)
+        look = await self._look(await self._read())
         if look.is_wrong and await asyncio.to_thread(self._are_files_wrong, look):
-            raise look.error(self._source)
+            raise look.error()
         while look.is_wrong:
-            self.is_refused, self.waits_for = True, look.without_values(self._source)
-            error = sources.ConfigMapError(self._source, look.sentences)
-            self._tell(events.ConfigRefused(error, look.snapshot.uid, at_start=True))
-            look = await self._look(await self._changed_since(look.snapshot, sleep))
-        self.is_refused, self.waits_for = False, None
+            blamed = list(look.blamed())
+            self.waits_for = "; ".join(each.without_values() for each in blamed)
+            for each in blamed:
+                part = each.parts[0]
+                self._tell(
+                    events.ConfigRefused(
+                        each.refusal(), part.snapshot.uid, at_start=True, kind=part.origin.kind
+                    )
+                )
+            look = await self._look(await self._changed_since(look, sleep))
+        self.waits_for = None
         self._begin_with(look)
 
-    async def _changed_since(self, last: config_maps.Snapshot, sleep: waiting.Sleep) -> config_maps.Snapshot:
+    async def _read(self) -> list[config_maps.Snapshot]:
+        return [await self._read_one(kept) for kept in self._objects.values()]
+
+    async def _read_one(self, kept: configured_object.ConfiguredObject) -> config_maps.Snapshot:
+        try:
+            return await kept.read() or config_maps.ABSENT
+        except api_errors.Forbidden as error:
+            if kept.is_needed or kept.seen is not config_maps.ABSENT:
+                raise
+            self._warn_once(
+                f"{kept.source} counts as empty, because it must not be read: {error}; allow that, or set "
+                "VALUES_SECRET to none"
+            )
+            return config_maps.ABSENT
+
+    async def _changed_since(
+        self, last: configured_object.Look, sleep: waiting.Sleep
+    ) -> list[config_maps.Snapshot]:
         while True:
             await sleep(RETRY_SECONDS)
             try:
-                now = await self._client.read() or config_maps.ABSENT
+                now = await self._read()
             except errors.AddonOperatorError as error:
-                self._warn(f"{self._source} cannot be read: {error}; next try in {RETRY_SECONDS:.0f} s")
+                self._warn(f"{last.source} cannot be read: {error}; next try in {RETRY_SECONDS:.0f} s")
                 continue
-            if now.data != last.data:
+            if [each.data for each in now] != [part.snapshot.data for part in last.parts]:
                 return now
 
-    async def _look(self, snapshot: config_maps.Snapshot) -> "_Look":
+    async def _look(self, snapshots: Sequence[config_maps.Snapshot]) -> configured_object.Look:
         """Check all values, as before the start; an edit is checked by :meth:`_look_at_edit`."""
-        return await asyncio.to_thread(self._read, snapshot, self._values.config_violations)
 
-    async def _look_at_edit(self, snapshot: config_maps.Snapshot) -> "_Look":
-        return await asyncio.to_thread(self._read, snapshot, self._values.edit_violations)
+        def look() -> configured_object.Look:
+            with self._values.inspector.within(LOOK_SECONDS):
+                pairs = zip(self._objects.values(), snapshots, strict=True)
+                parts = [kept.at(snapshot) for kept, snapshot in pairs]
+                return configured_object.look_at(parts, self._values.config_violations)
 
-    def _read(self, snapshot: config_maps.Snapshot, check: _Check) -> "_Look":
-        with self._values.inspector.within(LOOK_SECONDS):
-            reading = self._reader.read(snapshot.data)
-            return _Look(snapshot, reading, _broken(reading, check))
+        return await asyncio.to_thread(look)
 
-    def _are_files_wrong(self, look: "_Look") -> bool:
-        """Whether something is wrong that the ConfigMap neither set nor left out."""
-        is_there = look.snapshot is not config_maps.ABSENT
+    async def _look_at_edit(
+        self, trusted: configured_object.ConfiguredObject | None = None
+    ) -> configured_object.Look:
+        """Check what was last seen of the objects; of all but ``trusted``, if given, what is in force."""
+
+        def look() -> configured_object.Look:
+            with self._values.inspector.within(LOOK_SECONDS):
+                parts = [
+                    kept.at(kept.seen) if trusted in (None, kept) else kept.in_force(self._values.config)
+                    for kept in self._objects.values()
+                ]
+                return configured_object.look_at(parts, self._values.edit_violations)
+
+        return await asyncio.to_thread(look)
+
+    def _are_files_wrong(self, look: configured_object.Look) -> bool:
+        """Whether something is wrong that the objects neither set nor left out."""
+        is_there = any(part.snapshot is not config_maps.ABSENT for part in look.parts)
+        unreadable = frozenset[str]().union(*(part.reading.unreadable for part in look.parts))
         return any(
-            found in look.broken or found.keys[0] in look.reading.unreadable
+            found in look.broken or found.keys[0] in unreadable
             for found in self._values.config_violations(sources.ConfigValues())
             if not (is_there and found.is_missing_key)
         )
 
-    def _begin_with(self, look: "_Look") -> None:
-        self._values.set_config(look.reading.values)
-        self._warn_of(look.reading)
-        self._seen = look.snapshot
+    def _begin_with(self, look: configured_object.Look) -> None:
+        self._values.set_config(look.values)
+        for part in look.parts:
+            part.origin.seen = part.snapshot
+            self._warn_of(part)
 
-    def violations(self, data: Mapping[str, str]) -> tuple[str, ...]:
-        """All that is wrong with a state of the ConfigMap that somebody proposes, one sentence each."""
-        reading = self._reviewer.read(data)
-        return (*reading.violations, *map(str, _broken(reading, self._values.edit_violations)))
+    def violations(
+        self, data: Mapping[str, str], kind: str = configured_object.CONFIG_MAP
+    ) -> tuple[str, ...]:
+        """All that is wrong with a state of an object that somebody proposes, one sentence each."""
+        proposed = self._objects[kind]
+        own = proposed.proposed(data)
+        others = [kept for kept in self._objects.values() if kept is not proposed]
 
-    def _new_reader(self) -> sources.ConfigMapReader:
-        parse = self._values.inspector.parse_section
-        return sources.ConfigMapReader(self._values.modules, self._source, parse)
+        def found(others_seen: bool) -> tuple[str, ...]:
+            parts = {proposed.kind: own}
+            for kept in others:
+                parts[kept.kind] = (
+                    kept.proposed(kept.seen.data) if others_seen else kept.in_force(self._values.config)
+                )
+            ordered = [parts[kept.kind] for kept in self._objects.values()]
+            return configured_object.look_at(ordered, self._values.edit_violations).sentences
+
+        wrong = found(others_seen=False)
+        # An edit may be what one of the other object waits for.
+        if wrong and any(kept.is_refused for kept in others) and not found(others_seen=True):
+            return ()
+        return wrong
 
     async def set_modules(self) -> None:
-        """Read the ConfigMap again for the modules that the store has now."""
-        self._reader, self._reviewer = self._new_reader(), self._new_reader()
+        """Read the objects again for the modules that the store has now."""
+        self._know_modules()
         async with self._busy:
-            self._set_unless_wrong(await self._look_at_edit(self._seen))
+            right = [kept for kept in self._objects.values() if not kept.is_refused]
+            await self._settle(right[0] if right else self._config)
         self._catch_up()
 
-    def _set_unless_wrong(self, look: "_Look") -> store.ConfigChange | None:
-        self.is_refused = look.is_wrong
+    async def _settle(self, edited: configured_object.ConfiguredObject) -> store.ConfigChange | None:
+        """Take what was last seen into force as far as it is right, or report that ``edited`` is wrong."""
+        look = await self._look_at_edit()
+        others = [kept for kept in self._objects.values() if kept is not edited]
+        if not look.is_wrong:
+            for kept in others:
+                kept.is_refused = False
+        elif any(kept.is_refused for kept in others):
+            look = await self._look_at_edit(edited)
+        edited.is_refused = look.is_wrong
         if look.is_wrong:
-            error = sources.ConfigMapError(self._source, look.sentences)
-            self._tell(events.ConfigRefused(error, look.snapshot.uid))
+            self._tell(events.ConfigRefused(look.refusal(), edited.seen.uid, kind=edited.kind))
             return None
-        self._warn_of(look.reading)
-        return self._values.set_config(look.reading.values)
+        for part in look.parts:
+            self._warn_of(part)
+        return self._values.set_config(look.values)
 
-    def received(self, snapshot: config_maps.Snapshot | None) -> None:
-        """Take in what a watch delivered; ``None`` means that the ConfigMap was deleted."""
+    def received(
+        self, snapshot: config_maps.Snapshot | None, kind: str = configured_object.CONFIG_MAP
+    ) -> None:
+        """Take in what a watch delivered; ``None`` means that the object was deleted."""
         # The watch may be faster than the answer to our own write, which must not look like an edit.
-        self._arrived.append(snapshot)
+        self._arrived.append((self._objects[kind], snapshot or config_maps.ABSENT))
         self._catch_up()
 
     async def settled(self) -> None:
@@ -156,25 +234,27 @@ class ConfigSync:
             await asyncio.wait(self._catching_up)
 
     async def reread(self) -> None:
-        """Look at the ConfigMap itself: a watch that was down misses deletions.
+        """Look at the objects themselves: a watch that was down misses deletions.
 
-        Raises what the client raises when it cannot be read.
+        Raises what the client raises when one cannot be read.
         """
-        before = self._seen
-        snapshot = await self._client.read()
-        if snapshot is None and (self._seen is not before or self._arrived):
-            # It was created while the answer was on its way.
-            return
-        self.received(snapshot)
+        for kept in self._objects.values():
+            before = kept.seen
+            snapshot = await self._read_one(kept)
+            if snapshot is config_maps.ABSENT and (kept.seen is not before or self._arrived):
+                # It was created while the answer was on its way.
+                continue
+            self.received(snapshot, kept.kind)
 
     async def keep_in_step(self, sleep: waiting.Sleep = asyncio.sleep) -> None:
-        """Look at the ConfigMap itself every :data:`REREAD_SECONDS`, until cancelled."""
+        """Look at the objects themselves every :data:`REREAD_SECONDS`, until cancelled."""
         while True:
             await sleep(REREAD_SECONDS)
             try:
                 await self.reread()
             except errors.AddonOperatorError as error:
-                self._warn(f"{self._source} cannot be read: {error}; next try in {REREAD_SECONDS:.0f} s")
+                named = " and ".join(kept.source for kept in self._objects.values())
+                self._warn(f"{named} cannot be read: {error}; next try in {REREAD_SECONDS:.0f} s")
 
     async def write(self, owner: names.ModuleName | None, patch: patches.ValuesPatch) -> bool:
         """Apply a hook's patch to the ConfigMap and to the store; whether it changed something.
@@ -196,16 +276,25 @@ class ConfigSync:
             written = await self._client.update(change)
             before, result = tries[-1]
             self._set_section(result)
-            if before == self._seen.data:
-                self._seen = written
+            if before == self._config.seen.data:
+                self._config.seen = written
             else:
-                self._arrived.appendleft(written)
+                self._arrived.appendleft((self._config, written))
         self._catch_up()
+        self._warn_of_hidden(patch, result)
         return result.changed
+
+    def _warn_of_hidden(self, patch: patches.ValuesPatch, result: config_map.ConfigPatchResult) -> None:
+        if result.hidden and self._values.config.secret is not None:
+            secret = self._values.config.secret.source
+            self._warn_once(
+                f"{patch.source} changes {', '.join(result.hidden)} without effect: {secret} sets that, and "
+                f"lies over {self._config.source}"
+            )
 
     def _catch_up(self) -> None:
         if self._arrived and not self._busy.locked() and not self._catching_up:
-            task = asyncio.create_task(self._take_what_arrived(), name="read the ConfigMap")
+            task = asyncio.create_task(self._take_what_arrived(), name="read the values")
             self._catching_up.add(task)
             task.add_done_callback(self._caught_up)
 
@@ -217,18 +306,18 @@ class ConfigSync:
     async def _take_what_arrived(self) -> None:
         async with self._busy:
             while self._arrived:
-                await self._take(self._arrived.popleft() or config_maps.ABSENT)
+                await self._take(*self._arrived.popleft())
 
-    async def _take(self, now: config_maps.Snapshot) -> None:
-        if _older(now, self._seen):
+    async def _take(self, kept: configured_object.ConfiguredObject, now: config_maps.Snapshot) -> None:
+        if _older(now, kept.seen):
             return
-        same = now.data == self._seen.data
-        self._seen = now
+        same = now.data == kept.seen.data
+        kept.seen = now
         if same:
             return
         # Whatever it holds, the loop goes on.
-        if change := self._set_unless_wrong(await self._look_at_edit(now)):
-            self._inbox.put_nowait(intents.ConfigEdited(change))
+        if change := await self._settle(kept):
+            self._inbox.put_nowait(intents.ConfigEdited(change, kept.kind))
 
     def _try(
         self, data: Mapping[str, str], owner: names.ModuleName | None, patch: patches.ValuesPatch
@@ -236,7 +325,9 @@ class ConfigSync:
         # Only the section itself is read: another one may just now hold somebody's bad edit.
         key = names.GLOBAL_KEY if owner is None else names.values_key(owner)
         own: dict[str, str] = {key: data[key]} if key in data else {}
-        fresh = self._new_reader().read(own).usable()
+        parse = self._values.inspector.parse_section
+        reader = sources.ConfigMapReader(self._values.modules, self._config.source, parse)
+        fresh = reader.read(own).usable()
         result = self._values.apply_config_patch(owner, patch, fresh)
         return result, config_map.render(data, result)
 
@@ -248,47 +339,14 @@ class ConfigSync:
     def _warn(self, text: str) -> None:
         self._tell(events.Warned(text))
 
-    def _warn_of(self, reading: sources.ConfigMapReading) -> None:
-        """Warn of each thing once, not with every edit."""
-        warnings = reading.values.warnings
-        for warning in warnings:
-            if warning not in self._warned:
-                self._warn(warning)
-        self._warned = frozenset(warnings)
+    def _warn_once(self, text: str) -> None:
+        if text not in self._said:
+            self._said.add(text)
+            self._warn(text)
 
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Look:
-    """A state of the ConfigMap, and what is wrong with it."""
-
-    snapshot: config_maps.Snapshot
-    reading: sources.ConfigMapReading
-    broken: tuple[schemas.Violation, ...]
-
-    @property
-    def is_wrong(self) -> bool:
-        return bool(self.reading.violations or self.broken)
-
-    @property
-    def sentences(self) -> tuple[str, ...]:
-        """All that is wrong."""
-        return (*self.reading.violations, *map(str, self.broken))
-
-    def error(self, source: str) -> errors.AddonOperatorError:
-        if self.reading.violations:
-            return sources.ConfigMapError(source, self.sentences)
-        return schemas.InvalidValuesError(self.broken)
-
-    def without_values(self, source: str) -> str:
-        # What is said of text that cannot be read may quote it.
-        places = [text.partition(": ")[0] for text in self.reading.violations]
-        wrong = "; ".join([*places, *(found.without_value for found in self.broken)])
-        return f"{source} is invalid, and nothing runs until it is fixed: {wrong}"
-
-
-def _broken(reading: sources.ConfigMapReading, check: _Check) -> tuple[schemas.Violation, ...]:
-    """Return what breaks a schema in the sections that could be read."""
-    return tuple(found for found in check(reading.values) if found.keys[0] not in reading.unreadable)
+    def _warn_of(self, part: configured_object.Part) -> None:
+        for warning in part.origin.new_warnings(part.reading):
+            self._warn(warning)
 
 
 def _older(now: config_maps.Snapshot, seen: config_maps.Snapshot) -> bool:

@@ -1,4 +1,4 @@
-"""Watches of the values ConfigMap and of PodPresets: each a Kopf operator in a thread of its own.
+"""Watches of the values ConfigMap and Secret, and of PodPresets: each a Kopf operator in a thread of its own.
 
 Its handlers decide nothing: they hand the objects over. It is started again whenever it ends.
 
@@ -14,15 +14,16 @@ import itertools
 import random
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, Final, Literal
 
 import kopf
 
 from addon_operator.aio import waiting
-from addon_operator.engine.sources import config_sync
+from addon_operator.engine.sources import config_sync, configured_object
 from addon_operator.kernel import errors
 from addon_operator.kube.access import credentials
-from addon_operator.kube.client import client, config_maps, watching_sessions
+from addon_operator.kube.client import client, config_maps, values_secret, watching_sessions
 from addon_operator.kube.informers import watch_health
 from addon_operator.podpreset import model
 
@@ -34,6 +35,8 @@ _STOP_TIMEOUT: Final = 10.0
 # For Kopf's peering, which is off. Without one Kopf asks for the user's name, and a pod's uid often has none.
 _IDENTITY: Final[Any] = "addon-operator"
 
+FieldSelectors = Mapping[tuple[str, str, str], str]
+"""Selectors for the API server by group, version and plural."""
 LogRestart = Callable[[str, float], None]
 """Takes why Kopf ended, and in how many seconds it is started again; called from the thread."""
 
@@ -48,20 +51,19 @@ class KopfThread:
         health: watch_health.WatchHealth,
         *,
         namespace: str | None = None,
-        field_selector: tuple[tuple[str, str, str], str] | None = None,
+        field_selectors: FieldSelectors = MappingProxyType({}),
     ) -> None:
         """Kopf gets the credentials of ``kube``; ``health`` shows whether the watch is up.
 
-        Without ``namespace`` the whole cluster is watched. ``field_selector`` is a group, version and plural
-        with the selector for the API server.
+        Without ``namespace`` the whole cluster is watched.
         """
         self._namespace = namespace
-        self._settings = _settings_of_kopf(field_selector)
+        self._settings = _settings_of_kopf(field_selectors)
         self._kube = kube
         self._has_logged_in = False
         self._log_restart = log_restart
         self.health = health
-        """Whether the watch stands."""
+        """Whether the watch stands; if there are more, the first of them."""
         self._thread: threading.Thread | None = None
         self._home: asyncio.AbstractEventLoop | None = None
         self._stopping = threading.Event()
@@ -70,6 +72,14 @@ class KopfThread:
     def register(self, registry: kopf.OperatorRegistry) -> None:
         """Add the handlers; they run in the thread and call :meth:`hand_over`."""
         raise NotImplementedError
+
+    def health_of(self, _path: str) -> watch_health.WatchHealth:
+        """Give the health of the watch that a request for this path belongs to."""
+        return self.health
+
+    def _falls(self, reason: str = "") -> None:
+        for path in ("", "/secrets"):
+            self.health_of(path).falls(reason)
 
     @property
     def alive(self) -> bool:
@@ -90,7 +100,7 @@ class KopfThread:
     async def stop(self) -> None:
         """End the watch."""
         self._stopping.set()
-        self.health.falls()
+        self._falls()
         # Its loop may have ended already.
         with contextlib.suppress(RuntimeError):
             self._end_kopf()
@@ -112,7 +122,7 @@ class KopfThread:
                 return
             attempt = 0 if lasted > _STABLE_SECONDS else attempt + 1
             delay = _RESTARTS.after(attempt + 1, random.random())  # noqa: S311 - jitter, not a secret
-            self.health.falls(reason)
+            self._falls(reason)
             self._log_restart(reason, delay)
             self._stopping.wait(delay)
 
@@ -166,9 +176,9 @@ class KopfThread:
         try:
             current = await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(call(), self._home))
             # A session of our own: it reports the state of the watch, and trusts what our client trusts.
-            session = await watching_sessions.open_session(current, self.health)
+            session = await watching_sessions.open_session(current, self.health_of)
         except errors.AddonOperatorError as error:
-            self.health.falls(str(error))
+            self._falls(str(error))
             raise
         return kopf.AiohttpSession(
             server=current.server, aiohttp_session=session, expiration=_expiration(current)
@@ -193,19 +203,19 @@ def _expiration(current: credentials.Credentials) -> dt.datetime | None:
     return dt.datetime.fromtimestamp(current.expires, tz=dt.UTC)
 
 
-def _settings_of_kopf(field_selector: tuple[tuple[str, str, str], str] | None) -> kopf.OperatorSettings:
+def _settings_of_kopf(field_selectors: FieldSelectors) -> kopf.OperatorSettings:
     settings = kopf.OperatorSettings()
     settings.scanning.disabled = True
     settings.posting.enabled = False
     settings.process.ultimate_exiting_timeout = None
     settings.networking.error_backoffs = _Pauses()
-    if field_selector is not None:
-        settings.watching.field_selectors[field_selector[0]] = field_selector[1]
+    for resource, selector in field_selectors.items():
+        settings.watching.field_selectors[resource] = selector
     return settings
 
 
-class ConfigMapSource(KopfThread):
-    """Watches the values ConfigMap for :class:`.ConfigSync`."""
+class ValuesSource(KopfThread):
+    """Watches the values ConfigMap, and the values Secret if there may be one, for :class:`.ConfigSync`."""
 
     def __init__(
         self,
@@ -214,23 +224,62 @@ class ConfigMapSource(KopfThread):
         name: str,
         config: config_sync.ConfigSync,
         log_restart: LogRestart,
+        *,
+        secret: values_secret.ValuesSecret | None = None,
     ) -> None:
         """``log_restart`` is called in the thread of the source."""
         self._watched = name
+        self._secret = secret
         self._config = config
+        self.secret_health: Final = watch_health.WatchHealth("the watch of the values Secret")
+        """Whether the watch of the Secret stands."""
+        selectors = {_CONFIG_MAPS: f"metadata.name={name}"}
+        if secret is not None:
+            selectors[_SECRETS] = f"metadata.name={secret.name}"
         health = watch_health.WatchHealth("the watch of the values ConfigMap")
-        selector = (("", "v1", "configmaps"), f"metadata.name={name}")
-        super().__init__(kube, log_restart, health, namespace=namespace, field_selector=selector)
+        super().__init__(kube, log_restart, health, namespace=namespace, field_selectors=selectors)
+
+    def health_of(self, path: str) -> watch_health.WatchHealth:
+        """See :meth:`KopfThread.health_of`."""
+        return self.secret_health if path.endswith("/secrets") else self.health
+
+    @property
+    def watches_secret(self) -> bool:
+        """Whether there may be a Secret."""
+        return self._secret is not None
+
+    def secret_trouble(self) -> str | None:
+        """Why edits of the Secret are not known; ``None`` if that is all right.
+
+        A Secret that no setting names, and that must not be watched, is nobody's trouble: its absence was
+        warned of.
+        """
+        if self._secret is None:
+            return None
+        trouble = self.secret_health.trouble
+        return trouble if self._secret.is_named or self.secret_health.never_came_up is None else None
 
     def register(self, registry: kopf.OperatorRegistry) -> None:
-        """Hand over each state of the ConfigMap."""
+        """Hand over each state of the ConfigMap and the Secret."""
 
-        @kopf.on.event("", "v1", "configmaps", registry=registry)
+        @kopf.on.event(*_CONFIG_MAPS, registry=registry)
         async def changed(type: str | None, body: Mapping[str, Any], **_: object) -> None:  # noqa: A002 - Kopf's name
-            if body["metadata"]["name"] != self._watched:
-                return
-            snapshot = None if type == "DELETED" else config_maps.snapshot_of(body)
-            self.hand_over(functools.partial(self._config.received, snapshot))
+            if body["metadata"]["name"] == self._watched:
+                snapshot = None if type == "DELETED" else config_maps.snapshot_of(body)
+                self.hand_over(functools.partial(self._config.received, snapshot))
+
+        if (secret := self._secret) is None:
+            return
+
+        @kopf.on.event(*_SECRETS, registry=registry)
+        async def secret_changed(type: str | None, body: Mapping[str, Any], **_: object) -> None:  # noqa: A002
+            if body["metadata"]["name"] == secret.name:
+                snapshot = None if type == "DELETED" else values_secret.snapshot_of(body)
+                self.hand_over(functools.partial(self._config.received, snapshot, configured_object.SECRET))
+
+
+_CONFIG_MAPS: Final = ("", "v1", "configmaps")
+_SECRETS: Final = ("", "v1", "secrets")
 
 
 EventType = Literal["ADDED", "MODIFIED", "DELETED"] | None

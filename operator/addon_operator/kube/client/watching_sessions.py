@@ -4,6 +4,7 @@ The client itself says nothing of a watch that does not come up: it tries again,
 """
 
 import asyncio
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Final
 
@@ -17,17 +18,19 @@ _WATCH: Final = "watch"
 _ERROR: Final = 400
 
 
-async def open_session(
-    using: credentials.Credentials, health: watch_health.WatchHealth
-) -> aiohttp.ClientSession:
-    """Open a session with these credentials whose watches are reported to ``health``; the caller closes it.
+HealthOf = Callable[[str], watch_health.WatchHealth]
+"""Gives what to report to from the path of a request."""
+
+
+async def open_session(using: credentials.Credentials, health_of: HealthOf) -> aiohttp.ClientSession:
+    """Open a session with these credentials whose watches are reported; the caller closes it.
 
     It closes itself when the server's certificate is not trusted and the files with the authorities have
     changed since: its client has to log in again then.
 
     Raises :class:`.AccessError` for certificates that cannot be used.
     """
-    watcher = _Watcher(using, health, await asyncio.to_thread(connection.transport_of, using))
+    watcher = _Watcher(using, health_of, await asyncio.to_thread(connection.transport_of, using))
     headers = {"User-Agent": connection.USER_AGENT}
     if using.authorization is not None:
         headers["Authorization"] = using.authorization
@@ -45,11 +48,11 @@ class _Watcher:
     def __init__(
         self,
         using: credentials.Credentials,
-        health: watch_health.WatchHealth,
+        health_of: HealthOf,
         transport: connection.Transport,
     ) -> None:
         self._using = using
-        self._health = health
+        self._health_of = health_of
         self._transport = transport
 
     def trace(self) -> aiohttp.TraceConfig:
@@ -67,21 +70,22 @@ class _Watcher:
         return await handler(request)
 
     async def _started(
-        self, _: aiohttp.ClientSession, __: SimpleNamespace, ___: aiohttp.TraceRequestStartParams
+        self, _: aiohttp.ClientSession, __: SimpleNamespace, started: aiohttp.TraceRequestStartParams
     ) -> None:
         # A watch whose stream has ended is asked for again at once.
-        self._health.falls()
+        self._health_of(started.url.path).falls()
 
     async def _answered(
         self, _: aiohttp.ClientSession, __: SimpleNamespace, answered: aiohttp.TraceRequestEndParams
     ) -> None:
         response, is_watch = answered.response, _WATCH in answered.url.query
+        health = self._health_of(answered.url.path)
         if response.status >= _ERROR:
             target = paths.target(answered.method, answered.url.raw_path, watch=is_watch)
             # The body is kept in the answer for whoever reads it next.
-            self._health.falls(str(api_errors.from_answer(target, response.status, await response.read())))
+            health.falls(str(api_errors.from_answer(target, response.status, await response.read())))
         elif is_watch:
-            self._health.stands()
+            health.stands()
 
     async def _failed(
         self, session: aiohttp.ClientSession, _: SimpleNamespace, failed: aiohttp.TraceRequestExceptionParams
@@ -89,7 +93,7 @@ class _Watcher:
         error = failed.exception
         if not isinstance(error, aiohttp.ClientError | OSError):
             return
-        self._health.falls(connection.sentence_of(error, self._using.server))
+        self._health_of(failed.url.path).falls(connection.sentence_of(error, self._using.server))
         if isinstance(error, aiohttp.ClientConnectorCertificateError) and await self._is_outdated():
             await session.close()
 

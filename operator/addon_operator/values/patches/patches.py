@@ -5,7 +5,7 @@ Messages never contain values, because a patch may carry secrets.
 
 import dataclasses
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import jsonpatch
@@ -184,7 +184,18 @@ def _rule(owner: names.ModuleName | None, *, switches: bool) -> str:
     return f"global hooks may only change /{names.GLOBAL_KEY} in config values"
 
 
-def apply_strictly(document: json_types.JsonObject, patch: ValuesPatch) -> list[PatchStep]:
+Adapt = Callable[[json_types.JsonObject, PatchStep], Iterable[PatchStep]]
+"""Gives the steps to take over a document in the place of one; raises :class:`StepError`."""
+
+
+def as_it_is(_document: json_types.JsonObject, item: PatchStep) -> Iterable[PatchStep]:
+    """Take each step as the hook wrote it."""
+    return (item,)
+
+
+def apply_strictly(
+    document: json_types.JsonObject, patch: ValuesPatch, adapt: Adapt = as_it_is
+) -> list[PatchStep]:
     """Apply a patch, in place, to the sections and switches it may change; give back the steps taken.
 
     On an error the document is half changed: pass a copy. An operation between a section and a switch is
@@ -193,7 +204,7 @@ def apply_strictly(document: json_types.JsonObject, patch: ValuesPatch) -> list[
     Raises :class:`PatchError`, which names the operation, its path and the reason.
     """
     try:
-        taken = list(_apply_all(document, patch))
+        taken = list(_apply_all(document, patch, adapt))
         json_documents.encode([[document]])
     except (TypeError, RecursionError):
         raise PatchError(f"{patch.source}: the values would nest too deep to be written as JSON") from None
@@ -204,16 +215,17 @@ MAX_COPIED_BYTES: Final = 64 << 20
 """How much all ``copy`` and ``move`` operations of a patch may copy, as JSON: each may double the values."""
 
 
-def _apply_all(document: json_types.JsonObject, patch: ValuesPatch) -> Iterator[PatchStep]:
+def _apply_all(document: json_types.JsonObject, patch: ValuesPatch, adapt: Adapt) -> Iterator[PatchStep]:
     copied = 0
     for index, item in enumerate(patch.steps()):
         try:
             copied += _copied_bytes(document, item)
             if copied > MAX_COPIED_BYTES:
                 raise StepError(f"all copies and moves of the patch are over {MAX_COPIED_BYTES >> 20} MiB")
-            for part in _split(document, item):
-                apply_step(document, part)
-                yield part
+            for adapted in adapt(document, item):
+                for part in _split(document, adapted):
+                    apply_step(document, part)
+                    yield part
         except StepError as error:
             what = f"{item.kind} {json_pointers.render(item.path)}"
             raise PatchError(f"{patch.source}, operation [{index}] ({what}): {error}") from None

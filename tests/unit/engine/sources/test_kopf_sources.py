@@ -92,7 +92,7 @@ async def test_kopf_is_started_again_after_an_error_of_its_own(monkeypatch: pyte
 
 
 def test_a_request_is_tried_without_end_and_with_bounded_pauses() -> None:
-    pauses = kopf_sources._settings_of_kopf(None).networking.error_backoffs
+    pauses = kopf_sources._settings_of_kopf({}).networking.error_backoffs
     assert isinstance(pauses, Iterable)
     assert not isinstance(pauses, Sized), "Kopf would count the tries"
     for _ in range(2):

@@ -89,7 +89,7 @@ class Client:
 async def client_of(url: str, **given: object) -> AsyncIterator[Client]:
     using = credentials.Credentials(server=url, authorization="Bearer t0ken", **given)  # type: ignore[arg-type]
     told = health()
-    async with await watching_sessions.open_session(using, told) as session:
+    async with await watching_sessions.open_session(using, lambda _path: told) as session:
         yield Client(session, url, told)
 
 

@@ -1,0 +1,154 @@
+"""The values ConfigMap, or the values Secret: what was last seen of it, and what its texts say."""
+
+import dataclasses
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from typing import Final
+
+from addon_operator.kernel import errors, names
+from addon_operator.kube.client import config_maps
+from addon_operator.values import sources
+from addon_operator.values.schema import schemas
+
+CONFIG_MAP: Final = "ConfigMap"
+SECRET: Final = "Secret"  # noqa: S105 - a kind, not a password
+
+
+class ConfiguredObject:
+    """One of the two objects in which people configure modules."""
+
+    def __init__(
+        self,
+        kind: str,
+        source: str,
+        read: Callable[[], Awaitable[config_maps.Snapshot | None]],
+        *,
+        is_needed: bool = True,
+    ) -> None:
+        """``source`` is its name in messages; ``is_needed``: nothing begins without the right to read it."""
+        self.kind: Final = kind
+        self.source: Final = source
+        self.read: Final = read
+        self.is_needed: Final = is_needed
+        self.seen = config_maps.ABSENT
+        self.is_refused = False
+        """Whether it, as it is now, is wrong, so that older values, or none, are in force."""
+        self._warned: frozenset[str] = frozenset()
+
+    def know(self, modules: Sequence[names.ModuleName], parse: sources.ParseSection) -> None:
+        """Read texts of these modules from now on."""
+        self._reader = self._new_reader(modules, parse)
+        self._reviewer = self._new_reader(modules, parse)
+
+    def _new_reader(
+        self, modules: Sequence[names.ModuleName], parse: sources.ParseSection
+    ) -> sources.ConfigMapReader:
+        return sources.ConfigMapReader(modules, self.source, parse, is_secret=self.kind == SECRET)
+
+    def at(self, snapshot: config_maps.Snapshot) -> "Part":
+        """Read a state of it."""
+        return Part(self, self._reader.read(snapshot.data), snapshot)
+
+    def proposed(self, data: Mapping[str, str]) -> "Part":
+        """Read a state that somebody proposes; any thread may."""
+        return Part(self, self._reviewer.read(data))
+
+    def in_force(self, config: sources.ConfigValues) -> "Part":
+        """Return what it says according to ``config``, the values in force."""
+        if self.kind == SECRET:
+            return Part(
+                self, sources.ConfigMapReading(config.secret or sources.ConfigValues(source=self.source))
+            )
+        return Part(self, sources.ConfigMapReading(dataclasses.replace(config, secret=None)))
+
+    def new_warnings(self, reading: sources.ConfigMapReading) -> Iterator[str]:
+        """Give each warning once, not with every edit."""
+        warnings = reading.values.warnings
+        yield from (text for text in warnings if text not in self._warned)
+        self._warned = frozenset(warnings)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Part:
+    """One of the objects, at one moment."""
+
+    origin: ConfiguredObject
+    reading: sources.ConfigMapReading
+    snapshot: config_maps.Snapshot = config_maps.ABSENT
+
+
+def merged(parts: Sequence[Part]) -> sources.ConfigValues:
+    """Return the ConfigMap's part with the Secret's over it, if that says anything."""
+    config, *above = (part.reading.values for part in parts)
+    secret = above[0] if above and (above[0].sections or above[0].enabled or above[0].maintenance) else None
+    return dataclasses.replace(config, secret=secret)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Look:
+    """A state of ConfigMap and Secret, and what is wrong with it."""
+
+    parts: Sequence[Part]
+    broken: tuple[schemas.Violation, ...]
+    """What breaks a schema in the sections that could be read."""
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether it cannot be used."""
+        return bool(self.sentences)
+
+    @property
+    def values(self) -> sources.ConfigValues:
+        """Return what they say together."""
+        return merged(self.parts)
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """Return all that is wrong."""
+        read = (text for part in self.parts for text in part.reading.violations)
+        return (*read, *map(str, self.broken))
+
+    def blamed(self) -> Iterator["Look"]:
+        """Give what is wrong by the object to be edited: the Secret for what it sets, else the ConfigMap."""
+        secrets = {part.origin.source for part in self.parts[1:]}
+        for part in self.parts:
+            is_own = part.origin.source in secrets
+            broken = tuple(
+                found
+                for found in self.broken
+                if (found.origin == part.origin.source if is_own else found.origin not in secrets)
+            )
+            if part.reading.violations or broken:
+                yield Look([part], broken)
+
+    @property
+    def source(self) -> str:
+        """Return the names of the objects."""
+        return " and ".join(part.origin.source for part in self.parts)
+
+    def error(self) -> errors.AddonOperatorError:
+        """Return what to raise."""
+        if any(part.reading.violations for part in self.parts):
+            wrong = next(part for part in self.parts if part.reading.violations)
+            return sources.ConfigMapError(wrong.origin.source, self.sentences)
+        return schemas.InvalidValuesError(self.broken)
+
+    def refusal(self) -> sources.ConfigMapError:
+        """Return what is wrong, as an error of the object."""
+        return sources.ConfigMapError(self.source, self.sentences)
+
+    def without_values(self) -> str:
+        """Return what has to be fixed before anything starts."""
+        # What is said of text that cannot be read may quote it.
+        places = [text.partition(": ")[0] for part in self.parts for text in part.reading.violations]
+        wrong = "; ".join([*places, *(found.without_value for found in self.broken)])
+        return f"{self.source} is invalid, and nothing runs until it is fixed: {wrong}"
+
+
+Check = Callable[[sources.ConfigValues], list[schemas.Violation]]
+
+
+def look_at(parts: Sequence[Part], check: Check) -> Look:
+    """Find what is wrong with what the parts say together."""
+    unreadable = frozenset[str]().union(*(part.reading.unreadable for part in parts))
+    broken = tuple(found for found in check(merged(parts)) if found.keys[0] not in unreadable)
+    return Look(parts, broken)

@@ -39,7 +39,7 @@ class Operator:
     cluster: cluster.Cluster
     take_modules: Callable[[], Coroutine[Any, Any, None]] | None
     """Takes changed modules in, if ``WATCH_MODULES`` asks for it."""
-    inspected: debug_api.Inspected
+    answers: debug_api.EngineApi
     keep_charts: Callable[[], Coroutine[Any, Any, None]]
     """Says which charts from repositories are used, until the end."""
 
@@ -51,7 +51,7 @@ class Operator:
         status.require_for_work(lambda: self.source.health.trouble)
         status.require_for_work(self.source.secret_trouble)
         status.require_for_work(trouble)
-        status.show(self.inspected.views, self.monitor.shared_of)
+        status.show(self.answers.views, self.monitor.shared_of)
         meters.show_watch("config_map", lambda: self.source.health.is_up)
         if self.source.watches_secret:
             meters.show_watch("values_secret", lambda: self.source.secret_health.is_up)
@@ -152,7 +152,7 @@ class Graph:
             monitor,
             self._cluster,
             self._taking_modules(running, of_modules),
-            self._inspected(running, hooks, monitor),
+            self._answers(running, hooks, monitor),
             functools.partial(self._parts.charts.keep, lambda: self._states.modules),
         )
 
@@ -208,12 +208,12 @@ class Graph:
         order = self._settings.unnumbered_module_order
         return reload.watch(self._settings.modules_dirs, order, self._modules, running.reload).work
 
-    def _inspected(
+    def _answers(
         self,
         running: engine.Engine,
         hooks: tuple[state.Hook, ...],
         monitor: release_monitor.ReleaseMonitor,
-    ) -> debug_api.Inspected:
+    ) -> debug_api.EngineApi:
         views = introspection.Introspection(
             self._states, lambda: running.queues, hooks, self._clock, self._bindings.waiting
         )
@@ -224,11 +224,11 @@ class Graph:
             self._cluster.kinds,
             self._parts.charts.ensure,
         )
-        return debug_api.Inspected(
+        return debug_api.EngineApi(
             views,
             self._values,
             state.ModulesByName(self._states),
             renderer,
-            snapshots=self._bindings,
-            monitor=monitor,
+            self._bindings,
+            monitor,
         )

@@ -236,7 +236,7 @@ class _Process:
         """Run the engine until something ends it, then give up the Lease, which others may wait for."""
         operator.report_to(self._status, self._meters)
         if self._debug is not None:
-            self._debug.serve(operator.inspected)
+            self._debug.serve(operator.answers)
         for name, work_beside in operator.work():
             self._begin(name, work_beside)
         work = asyncio.create_task(operator.engine.work(), name="engine")

@@ -4,7 +4,6 @@ Names and shapes are those of the Go operator's endpoint where it has them; more
 """
 
 import asyncio
-import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
@@ -32,40 +31,65 @@ class NoSuchModuleError(errors.AddonOperatorError):
     """There is no such module."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Inspected:
-    """The parts of a running operator that questions are about."""
-
-    views: introspection.Introspection
-    values: store.ValuesStore
-    modules: Mapping[names.ModuleName, model.Module]
-    renderer: debug_render.Renderer
-    snapshots: hook_bindings.HookBindings
-    monitor: Monitor
-
-
 class DebugApi:
-    """Answers questions; before the engine is there, only some."""
+    """Answers questions; before the engine is there, only those about parameters."""
 
     def __init__(self, runtime: runtime_config.RuntimeConfig, why_not: Callable[[], str]) -> None:
         """``why_not`` says what the operator is doing as long as there is no engine, and what to do."""
         self._runtime = runtime
         self._why_not = why_not
-        self._inspected: Inspected | None = None
+        self._engine: EngineApi | None = None
 
-    def serve(self, inspected: Inspected) -> None:
-        """The engine is there now."""
-        self._inspected = inspected
+    def serve(self, engine: "EngineApi") -> None:
+        """Begin to answer questions about the engine: it is there now."""
+        self._engine = engine
 
     @property
-    def _now(self) -> Inspected:
-        if self._inspected is None:
+    def engine(self) -> "EngineApi":
+        """What answers questions about the engine; raises :class:`NotReadyError` before it is there."""
+        if self._engine is None:
             raise NotReadyError(self._why_not())
-        return self._inspected
+        return self._engine
+
+    def parameters(self) -> list[runtime_config.ParameterRow]:
+        """Return all parameters that can be changed now."""
+        return self._runtime.rows()
+
+    def set_parameter(self, name: str, value: str, duration: str = "") -> runtime_config.ParameterRow:
+        """Change one, if a duration (as in Go) is given, for that long.
+
+        Raises :class:`.RuntimeConfigError` or
+        :class:`.DurationError`.
+        """
+        seconds = clock.parse_duration(duration) if duration else None
+        if seconds is not None and seconds <= 0:
+            raise runtime_config.RuntimeConfigError(f"the duration {duration!r} must be more than 0")
+        return self._runtime.set(name, value, seconds)
+
+
+class EngineApi:
+    """Answers questions about a running engine."""
+
+    def __init__(
+        self,
+        views: introspection.Introspection,
+        values: store.ValuesStore,
+        modules: Mapping[names.ModuleName, model.Module],
+        renderer: debug_render.Renderer,
+        bindings: hook_bindings.HookBindings,
+        monitor: Monitor,
+    ) -> None:
+        self.views: Final = views
+        """Modules and queues as the status page shows them, too."""
+        self._values = values
+        self._modules = modules
+        self._renderer = renderer
+        self._bindings = bindings
+        self._monitor = monitor
 
     def global_list(self) -> object:
         """Return names of all global hooks, and which of their bindings wait."""
-        views = self._now.views
+        views = self.views
         return {
             "globalHooks": [hook.name for hook in views.global_hooks],
             "waitingBindings": views.waiting_global_bindings,
@@ -86,97 +110,82 @@ class DebugApi:
     async def patches(self, module: str | None, *, show_sensitive: bool) -> object:
         """Return the accumulated operations of a module's hooks, or of the global hooks."""
         name = None if module is None else self._module(module).name
-        operations = self._now.values.patches(name)
+        operations = self._values.patches(name)
         if show_sensitive:
             return operations
-        return await asyncio.to_thread(self._now.values.frozen(name).masked_operations, operations)
+        return await asyncio.to_thread(self._values.frozen(name).masked_operations, operations)
 
     def hook_values(self) -> object:
         """Return what all hooks gave, sensitive values included: ``plan`` replays it over other files."""
-        now = self._now
         return {
             "version": addon_operator.__version__,
-            **now.renderer.home,
-            "global": {"patches": now.values.patch_groups(None), "switches": dict(now.values.hook_switches)},
+            **self._renderer.home,
+            "global": {
+                "patches": self._values.patch_groups(None),
+                "switches": dict(self._values.hook_switches),
+            },
             "modules": {
                 row["name"]: {
-                    "patches": now.values.patch_groups(names.ModuleName(row["name"])),
+                    "patches": self._values.patch_groups(names.ModuleName(row["name"])),
                     "hasRun": row["lastRun"] is not None,
                 }
-                for row in now.views.modules()
+                for row in self.views.modules()
             },
         }
 
     async def snapshots(self, module: str | None, *, show_sensitive: bool) -> object:
         """By hook and binding, the objects that kubernetes bindings hold."""
-        views = self._now.views
+        views = self.views
         hooks = views.global_hooks if module is None else views.hooks_of(self._module(module).name) or ()
         return {hook.name: self._snapshots_of(hook, show_sensitive=show_sensitive) for hook in hooks}
 
     def modules(self) -> object:
         """Return all modules."""
-        now = self._now
-        rows = [{**row, "sharedObjects": _shared(now.monitor, row["name"])} for row in now.views.modules()]
-        return {"enabledModules": sorted(now.views.enabled), "modules": rows}
+        rows = [{**row, "sharedObjects": _shared(self._monitor, row["name"])} for row in self.views.modules()]
+        return {"enabledModules": sorted(self.views.enabled), "modules": rows}
 
     def module(self, module: str) -> object:
         """Return one module with its hooks, its release and what is to know of that one's objects."""
-        now, name = self._now, self._module(module).name
-        hooks = now.views.hooks_of(name)
+        name = self._module(module).name
+        hooks = self.views.hooks_of(name)
         return {
-            **now.views.module(name),
+            **self.views.module(name),
             "hooks": None if hooks is None else list(map(_hook, hooks)),
-            "revision": now.monitor.revision(name),
-            "sharedObjects": _shared(now.monitor, name),
-            "absentObjects": _absent(now.monitor, name),
-            "restoredObjects": dict(now.monitor.restored_of(name)),
+            "revision": self._monitor.revision(name),
+            "sharedObjects": _shared(self._monitor, name),
+            "absentObjects": _absent(self._monitor, name),
+            "restoredObjects": dict(self._monitor.restored_of(name)),
         }
 
     def resource_monitor(self) -> object:
         """By enabled module, the resources of its release that are watched."""
-        now = self._now
-        return {name: _watched(now.monitor, name) for name in now.views.enabled}
+        return {name: _watched(self._monitor, name) for name in self.views.enabled}
 
     async def render(self, module: str, *, diff: bool, show_sensitive: bool) -> str:
         """Return the manifest of a module, or how it differs from the cluster."""
         found = self._module(module)
-        renderer = self._now.renderer
+        renderer = self._renderer
         return await (renderer.diff if diff else renderer.render)(found, show_sensitive=show_sensitive)
 
     def main_queue(self) -> introspection.QueueRow:
         """Return the ``main`` queue."""
-        return self._now.views.main_queue()
+        return self.views.main_queue()
 
     def queues(self, *, show_empty: bool) -> introspection.QueueList:
         """Return all queues; of empty ones only their number unless they are wanted."""
-        found = self._now.views.queues()
+        found = self.views.queues()
         return found if show_empty else {**found, "empty": []}
-
-    def parameters(self) -> list[runtime_config.ParameterRow]:
-        """Return all parameters that can be changed now."""
-        return self._runtime.rows()
-
-    def set_parameter(self, name: str, value: str, duration: str = "") -> runtime_config.ParameterRow:
-        """Change one, if a duration (as in Go) is given, for that long.
-
-        Raises :class:`.RuntimeConfigError` or
-        :class:`.DurationError`.
-        """
-        seconds = clock.parse_duration(duration) if duration else None
-        if seconds is not None and seconds <= 0:
-            raise runtime_config.RuntimeConfigError(f"the duration {duration!r} must be more than 0")
-        return self._runtime.set(name, value, seconds)
 
     def _module(self, name: str) -> model.Module:
         try:
-            found = names.find(name, self._now.values.modules)
+            found = names.find(name, self._values.modules)
         except errors.ConfigurationError as error:
             raise NoSuchModuleError(str(error)) from None
         if found is None:
             raise NoSuchModuleError(
                 "'global' is not a module; ask for global values with 'addon-operator global'"
             )
-        return self._now.modules[found]
+        return self._modules[found]
 
     async def _sections(
         self,
@@ -188,13 +197,13 @@ class DebugApi:
     ) -> object:
         own = None if module is None else self._module(module).name
         wanted = (None, own) if with_global and own is not None else (own,)
-        kept = [self._now.values.frozen(name) for name in wanted]
+        kept = [self._values.frozen(name) for name in wanted]
         shown = await asyncio.to_thread(_shown, kept, read, show_sensitive=show_sensitive)
         return shown if with_global else shown[kept[0].key]
 
     def _snapshots_of(self, hook: state.Hook, *, show_sensitive: bool) -> dict[str, list[Any]]:
         kinds = {binding.name: binding.kind for binding in hook.config.kubernetes}
-        held = self._now.snapshots.snapshots_of(hook)
+        held = self._bindings.snapshots_of(hook)
         if show_sensitive:
             return {name: list(entries) for name, entries in held.items()}
         return {

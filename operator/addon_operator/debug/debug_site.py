@@ -104,21 +104,25 @@ def _nobody(_: int) -> bool:
 def _documents(api: debug_api.DebugApi) -> dict[str, Callable[[web.Request], Awaitable[object] | object]]:
     """Return paths without the format, and what answers them."""
     of_a_section: dict[str, Callable[[web.Request], Awaitable[object]]] = {
-        "values": lambda request: api.values(_module(request), **_with_global(request), **_shown(request)),
-        "config": lambda request: api.config(_module(request), **_with_global(request), **_shown(request)),
-        "patches": lambda request: api.patches(_module(request), **_shown(request)),
-        "snapshots": lambda request: api.snapshots(_module(request), **_shown(request)),
+        "values": lambda request: api.engine.values(
+            _module(request), **_with_global(request), **_shown(request)
+        ),
+        "config": lambda request: api.engine.config(
+            _module(request), **_with_global(request), **_shown(request)
+        ),
+        "patches": lambda request: api.engine.patches(_module(request), **_shown(request)),
+        "snapshots": lambda request: api.engine.snapshots(_module(request), **_shown(request)),
     }
     return {
-        "/global/list": lambda _: api.global_list(),
+        "/global/list": lambda _: api.engine.global_list(),
         **{f"/global/{what}": answer for what, answer in of_a_section.items()},
-        "/module/list": lambda _: api.modules(),
-        "/module/resource-monitor": lambda _: api.resource_monitor(),
-        "/module/{name}/describe": lambda request: api.module(request.match_info["name"]),
+        "/module/list": lambda _: api.engine.modules(),
+        "/module/resource-monitor": lambda _: api.engine.resource_monitor(),
+        "/module/{name}/describe": lambda request: api.engine.module(request.match_info["name"]),
         **{f"/module/{{name}}/{what}": answer for what, answer in of_a_section.items()},
         "/hook-values": lambda request: _all_or_nothing(api, request),
-        "/queue/main": lambda _: api.main_queue(),
-        "/queue/list": lambda request: api.queues(show_empty=_flag(request, "showEmpty")),
+        "/queue/main": lambda _: api.engine.main_queue(),
+        "/queue/list": lambda request: api.engine.queues(show_empty=_flag(request, "showEmpty")),
         "/config/list": lambda _: api.parameters(),
     }
 
@@ -126,7 +130,7 @@ def _documents(api: debug_api.DebugApi) -> dict[str, Callable[[web.Request], Awa
 def _all_or_nothing(api: debug_api.DebugApi, request: web.Request) -> object:
     if not _flag(request, SHOW_SENSITIVE):
         raise BadRequestError(f"this answer holds values marked x-sensitive: ask with ?{SHOW_SENSITIVE}=true")
-    return api.hook_values()
+    return api.engine.hook_values()
 
 
 def _module(request: web.Request) -> str | None:
@@ -150,7 +154,7 @@ async def _discovery(request: web.Request) -> web.Response:
 
 
 async def _render(api: debug_api.DebugApi, request: web.Request) -> web.Response:
-    text = await api.render(request.match_info["name"], diff=_flag(request, "diff"), **_shown(request))
+    text = await api.engine.render(request.match_info["name"], diff=_flag(request, "diff"), **_shown(request))
     return web.Response(text=text)
 
 

@@ -24,7 +24,7 @@ def running(path: pathlib.Path) -> Iterator[inspected.World]:
         nonlocal stop
         stop = loop.create_future()
         world = inspected.make()
-        world.api.serve(world.inspected)
+        world.api.serve(world.engine)
         await inspected.fail_a_task(world)
         made.append(world)
         where = settings.Settings(namespace="addons", debug_unix_socket=path)

@@ -93,7 +93,7 @@ class World:
     """The operator, and what a test may change of it."""
 
     api: debug_api.DebugApi
-    inspected: debug_api.Inspected
+    engine: debug_api.EngineApi
     renderer: Renderer
     levels: list[str]
     queue: task_queue.TaskQueue
@@ -101,7 +101,7 @@ class World:
 
 
 def make() -> World:
-    """An operator whose engine is not there yet; ``world.api.serve(world.inspected)`` gives it one."""
+    """An operator whose engine is not there yet; ``world.api.serve(world.engine)`` gives it one."""
     clock = fakes.Clock()
     modules = [
         model.Module(WEB, 20, pathlib.Path("020-web")),
@@ -115,7 +115,7 @@ def make() -> World:
     queue = task_queue.TaskQueue("main", tell=fakes.ignore, clock=clock)
     idle = task_queue.TaskQueue("idle", tell=fakes.ignore, clock=clock)
     renderer, levels = Renderer(), list[str]()
-    inspected = debug_api.Inspected(
+    engine = debug_api.EngineApi(
         introspection.Introspection(states, lambda: (queue, idle), (hook,), clock, _waiting),
         _values(),
         {module.name: module for module in modules},
@@ -127,7 +127,7 @@ def make() -> World:
         "info", lambda *_: cast("asyncio.TimerHandle", _Timer()), clock=clock, set_level=levels.append
     )
     api = debug_api.DebugApi(runtime, lambda: "the operator is starting; ask again in a moment")
-    return World(api, inspected, renderer, levels, queue, states)
+    return World(api, engine, renderer, levels, queue, states)
 
 
 def _hook_config() -> hook_config.HookConfig:

@@ -71,7 +71,7 @@ async def starting(
 
 @pytest.fixture
 async def session(starting: aiohttp.ClientSession, world: inspected.World) -> aiohttp.ClientSession:
-    world.api.serve(world.inspected)
+    world.api.serve(world.engine)
     return starting
 
 
@@ -339,7 +339,7 @@ async def test_a_defect_is_reported_without_a_traceback(
     def defect() -> object:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(world.api, "modules", defect)
+    monkeypatch.setattr(world.engine, "modules", defect)
     assert await error_at(session, "/module/list.json") == (
         500,
         "the operator failed to answer; its log says why",

@@ -31,7 +31,7 @@ async def test_a_request_of_any_shape_gets_an_answer_that_fits_and_no_secret(
     requests: list[tuple[tuple[str, list[str], str, str], bytes]],
 ) -> None:
     world = inspected.make()
-    world.api.serve(world.inspected)
+    world.api.serve(world.engine)
     server = test_utils.TestServer(debug_site.application(world.api, structlog.get_logger()))
     async with test_utils.TestClient(server) as client:
         for (method, segments, ending, query), body in requests:

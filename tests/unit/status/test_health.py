@@ -145,7 +145,7 @@ def test_the_page_of_a_starting_operator_has_its_state() -> None:
 
 def test_the_page_shows_the_engine() -> None:
     found = serving(done=True)
-    found.show(inspected.make().inspected.views)
+    found.show(inspected.make().engine.views)
     page = found.page()
     assert "<p>ready, " in page
     assert "kube-dns" in page

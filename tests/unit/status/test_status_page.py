@@ -42,7 +42,7 @@ class KeepsSecretError(errors.AddonOperatorError):
 
 
 def shown(world: inspected.World) -> str:
-    return status_page.page("CONVERGE_WAIT_TASK", world.inspected.views, is_ready=True)
+    return status_page.page("CONVERGE_WAIT_TASK", world.engine.views, is_ready=True)
 
 
 def test_modules_stand_with_state_reason_and_error() -> None:
@@ -74,7 +74,7 @@ async def test_no_message_that_may_hold_values_is_shown() -> None:
 def test_objects_that_modules_share_stand_with_the_other_modules() -> None:
     world = inspected.make()
     assert "Shared objects" not in shown(world)
-    views, found = world.inspected.views, health.OperatorStatus()
+    views, found = world.engine.views, health.OperatorStatus()
     found.show(views, lambda name: {"ConfigMap x/<a>": [names.ModuleName("db")]} if name == "web" else {})
     rows = Cells(found.page()).rows
     assert ["module", "object", "also of"] in rows

@@ -57,7 +57,7 @@ async def test_an_operator_tells_on_its_socket_what_its_hooks_gave() -> None:
         async with debug_site.serving(named, world.api, structlog.get_logger()):
             with pytest.raises(running_operator.NotToldError) as starting:
                 await running_operator.on_socket(path)
-            world.api.serve(world.inspected)
+            world.api.serve(world.engine)
             told = await running_operator.on_socket(path)
         with pytest.raises(running_operator.NotToldError) as ended:
             await running_operator.on_socket(path)

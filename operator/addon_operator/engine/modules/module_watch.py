@@ -5,6 +5,7 @@ What is wrong stays as it was.
 """
 
 import asyncio
+import contextlib
 import dataclasses
 import hashlib
 import os
@@ -96,6 +97,23 @@ def _files(directory: pathlib.Path) -> Iterator[tuple[str, os.stat_result]]:
                 pending.append((f"{name}/", entry.path))
 
 
+def _contents(directory: pathlib.Path) -> Fingerprint | None:
+    """Return what a directory holds, however it was written; ``None`` if it changes just now."""
+    digest = hashlib.blake2b(digest_size=16)
+    try:
+        for name, status in sorted(_files(directory), key=lambda entry: entry[0]):
+            content = ""
+            # A pipe would be waited for.
+            if stat.S_ISREG(status.st_mode):
+                with (directory / name).open("rb") as file:
+                    content = hashlib.file_digest(file, "blake2b").hexdigest()
+            is_executable = bool(status.st_mode & stat.S_IXUSR)
+            digest.update(f"{name}\0{is_executable}\0{content}\n".encode(errors="surrogateescape"))
+    except OSError:
+        return None
+    return Fingerprint(digest.digest())
+
+
 def _is_passed(name: str) -> bool:
     return name.startswith(".") or name in _PASSED or name.endswith(_PASSED_SUFFIXES)
 
@@ -139,9 +157,21 @@ class ModuleLoader:
         self._loaded = loaded
         self._last = first
         self._check = check
+        self._contents: dict[pathlib.Path, Fingerprint | None] = {}
         self._problems: list[str] = []
         self._touched: set[names.ModuleName] = set()
         self._evaluator: schema_rules.RuleEvaluator
+
+    def learn(self) -> None:
+        """Learn the contents of what was loaded; to be called in a thread.
+
+        A checkout of Git writes all files anew: with that, modules that are as before are not touched.
+        """
+        contents = {path: _contents(path) for path in self._last.modules}
+        now = scan(self._directories).modules
+        self._contents = {
+            path: found for path, found in contents.items() if now.get(path) == self._last.modules[path]
+        }
 
     def load(self, now: Scan) -> Loading:
         """Read what changed since the last time; to be called in a thread."""
@@ -187,7 +217,7 @@ class ModuleLoader:
         shared: module_files.LoadedModules,
         kept: module_files.ModuleFiles | None,
     ) -> module_files.ModuleFiles | None:
-        is_same = now.modules[path] == self._last.modules.get(path)
+        is_same = now.modules[path] == self._last.modules.get(path) or self._is_as_before(path)
         if is_same and (kept is None or kept.values.common is common):
             return kept
         try:
@@ -206,6 +236,11 @@ class ModuleLoader:
         if not is_same:
             self._touched.add(files.module.name)
         return files
+
+    def _is_as_before(self, path: pathlib.Path) -> bool:
+        before, now = self._contents.get(path), _contents(path)
+        self._contents[path] = now
+        return now is not None and now == before
 
 
 class ModuleWatch:
@@ -232,6 +267,8 @@ class ModuleWatch:
 
     async def work(self) -> None:
         """Look again and again, until cancelled."""
+        with contextlib.suppress(OSError):
+            await asyncio.to_thread(self._loader.learn)
         pause = INTERVAL
         while True:
             await self._sleep(pause)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from addon_operator.engine.modules import module_watch
+from addon_operator.engine.modules import module_files, module_watch
 
 
 @pytest.fixture
@@ -15,13 +15,13 @@ def modules(tmp_path: pathlib.Path) -> pathlib.Path:
     for directory in (web / "hooks", web / "templates", tmp_path / "020-db"):
         directory.mkdir(parents=True)
     (web / "hooks" / "a.sh").write_text("a")
-    (web / "values.yaml").write_text("a: 1")
+    (web / "values.yaml").write_text("web: {a: 1}")
     (tmp_path / "values.yaml").write_text("global: {}")
     return tmp_path
 
 
 def change_text(modules: pathlib.Path) -> None:
-    (modules / "010-web" / "values.yaml").write_text("a: 12")
+    (modules / "010-web" / "values.yaml").write_text("web: {a: 12}")
 
 
 def make_executable(modules: pathlib.Path) -> None:
@@ -39,7 +39,7 @@ def remove_file(modules: pathlib.Path) -> None:
 def replace_file(modules: pathlib.Path) -> None:
     path = modules / "010-web" / "values.yaml"
     other, status = modules / "010-web" / "other", path.stat()
-    other.write_text("b: 1")
+    other.write_text("web: {b: 1}")
     other.replace(path)
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
 
@@ -95,3 +95,44 @@ def test_modules_are_found_by_their_directory(modules: pathlib.Path, tmp_path: p
 def test_a_missing_modules_directory_is_an_error(tmp_path: pathlib.Path) -> None:
     with pytest.raises(FileNotFoundError):
         module_watch.scan([tmp_path / "nowhere"])
+
+
+def write_anew(modules: pathlib.Path) -> None:
+    """Every file is another one with the same content, as a new checkout of Git has them."""
+    for path in [found for found in modules.rglob("*") if found.is_file()]:
+        text, mode = path.read_text(), path.stat().st_mode
+        path.unlink()
+        path.write_text(text)
+        path.chmod(mode)
+        os.utime(path, ns=(1, 1))
+
+
+def loader_of(modules: pathlib.Path) -> module_watch.ModuleLoader:
+    loaded, first = module_files.load([modules], 100), module_watch.scan([modules])
+    return module_watch.ModuleLoader([modules], 100, loaded, first, lambda *_: None)
+
+
+def test_modules_that_are_written_anew_as_they_were_are_not_touched(modules: pathlib.Path) -> None:
+    loader = loader_of(modules)
+    loader.learn()
+    for change in (change_text, make_executable, add_file, remove_file):
+        write_anew(modules)
+        assert loader.load(module_watch.scan([modules])).touched == set()
+        change(modules)
+        write_anew(modules)
+        assert loader.load(module_watch.scan([modules])).touched == {"web"}
+
+
+def test_what_changed_before_it_was_learned_is_touched(modules: pathlib.Path) -> None:
+    loader = loader_of(modules)
+    change_text(modules)
+    loader.learn()
+    assert loader.load(module_watch.scan([modules])).touched == {"web"}
+
+
+def test_a_pipe_in_a_module_is_not_waited_for(modules: pathlib.Path) -> None:
+    os.mkfifo(modules / "010-web" / "pipe")
+    loader = loader_of(modules)
+    loader.learn()
+    write_anew(modules)
+    assert loader.load(module_watch.scan([modules])).touched == set()

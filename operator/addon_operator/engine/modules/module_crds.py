@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 from addon_operator.engine import events
 from addon_operator.engine.modules import module_files
-from addon_operator.helm.charts import chart_cache, chart_files, subcharts
+from addon_operator.helm.charts import chart_cache, chart_files, chart_ignore, subcharts
 from addon_operator.kernel import errors, json_types, names
 from addon_operator.kube.objects import crds
 from addon_operator.modules import chart_values, crd_files, model
@@ -222,11 +222,15 @@ class ModuleCrds:
 
     def _files(self, directory: pathlib.Path, *, is_own: bool) -> Iterator[pathlib.Path]:
         suffixes = (crd_files.SUFFIX,) if is_own else crd_files.HELM_SUFFIXES
+        ignore = None if is_own else chart_ignore.read(directory.parent)
         for path, below, files in os.walk(directory):
             below[:] = sorted(name for name in below if not name.startswith("."))
             for name in sorted(files):
-                if crd_files.is_selected(name, self._filter_prefixes, suffixes):
-                    yield pathlib.Path(path, name)
+                file = pathlib.Path(path, name)
+                if not crd_files.is_selected(name, self._filter_prefixes, suffixes):
+                    continue
+                if ignore is None or not ignore.leaves_out(file.relative_to(directory.parent)):
+                    yield file
 
 
 def _directories(module: model.Module) -> Iterator[tuple[pathlib.Path, bool]]:

@@ -1,5 +1,6 @@
 """When the definitions of a module are applied, and what is told when they cannot be."""
 
+import dataclasses
 import io
 import os
 import pathlib
@@ -9,7 +10,7 @@ import pytest
 
 from addon_operator.kernel import errors
 from addon_operator.kernel.names import ModuleName
-from addon_operator.modules import model
+from addon_operator.modules import model, module_config
 from tests.unit.engine.modules.crd_bench import CRD, Bench
 
 
@@ -226,3 +227,15 @@ async def test_a_file_that_is_put_back_soon_is_applied_again(bench: Bench) -> No
         bench.write("a.yaml", text)
         await again.ensure(bench.module)
         assert bench.cluster.asked == ["a.example.com"]
+
+
+async def test_files_that_a_stock_chart_ignores_are_no_definitions(bench: Bench) -> None:
+    chart(bench, "chart/", "name: upstream")
+    crds = bench.module.path / "chart" / "crds"
+    (crds / "kustomization.yaml").write_text("kind: Kustomization")
+    (crds / "things.yaml").write_text(CRD % "things")
+    (crds.parent / ".helmignore").write_text("# for kustomize\ncrds/kustomization.yaml\n")
+    bench.module = dataclasses.replace(
+        bench.module, stock=model.StockChart(bench.module.path / "chart", module_config.ValuesPlace.ROOT)
+    )
+    assert await applied_by(bench) == ["things"]

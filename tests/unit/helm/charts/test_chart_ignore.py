@@ -12,7 +12,7 @@ from addon_operator.helm.charts import chart_ignore
     [
         ("README.md", ["README.md", "docs/README.md"], ["README.md.yaml"]),
         ("*.tmp", ["a.tmp", "crds/a.tmp"], ["a.tmp.yaml"]),
-        ("crds/kustomization.yaml", ["crds/kustomization.yaml"], ["kustomization.yaml", "a/crds/kustomization.yaml"]),
+        ("crds/a.yaml", ["crds/a.yaml"], ["a.yaml", "b/crds/a.yaml"]),
         ("/a.yaml", ["a.yaml"], ["crds/a.yaml"]),
         ("crds/*/", ["crds/old/a.yaml", "crds/old/more/a.yaml"], ["crds/a.yaml"]),
         ("old/", ["old/a.yaml", "crds/old/a.yaml"], ["old", "crds/old"]),

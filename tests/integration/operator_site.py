@@ -86,7 +86,7 @@ class Site:
         self.root = root
         self.modules = root / "modules"
         self.global_hooks = root / "global-hooks"
-        self._cluster = cluster
+        self.cluster = cluster
         self._api = api.ApiClient(layout.Layout(cluster.kubeconfig.parent), cluster.url)
         self._trace = root / "trace"
         self._helm_calls = root / "helm-calls"
@@ -158,7 +158,7 @@ class Site:
             "PYTHONPATH": str(pathlib.Path(addon_operator.__file__).parents[1]),
             "TRACE": str(self._trace),
             "ADDON_OPERATOR_NAMESPACE": self.namespace,
-            "KUBE_CONFIG": str(self._cluster.kubeconfig),
+            "KUBE_CONFIG": str(self.cluster.kubeconfig),
             "MODULES_DIR": str(self.modules),
             "GLOBAL_HOOKS_DIR": str(self.global_hooks),
             "ADDON_OPERATOR_TMP_DIR": str(self.root / "tmp"),
@@ -217,15 +217,15 @@ class Site:
 
     def kubectl(self, *arguments: str) -> str:
         """Run kubectl in the test's namespace; what it printed."""
-        return self._cluster.run_kubectl(f"--namespace={self.namespace}", *arguments).stdout
+        return self.cluster.run_kubectl(f"--namespace={self.namespace}", *arguments).stdout
 
     def install(self, release: str, chart: pathlib.Path) -> None:
         """Install a release that is no business of the operator's."""
-        self._cluster.run_helm(f"--namespace={self.namespace}", "install", release, str(chart))
+        self.cluster.run_helm(f"--namespace={self.namespace}", "install", release, str(chart))
 
     def uninstall(self, release: str) -> None:
         """Remove a release behind the operator's back."""
-        self._cluster.run_helm(f"--namespace={self.namespace}", "uninstall", release)
+        self.cluster.run_helm(f"--namespace={self.namespace}", "uninstall", release)
 
     def objects(self, plural: str, **selectors: str) -> list[dict[str, Any]]:
         """The objects of a core kind in the test's namespace that match ``labelSelector``, ``fieldSelector``.

@@ -30,7 +30,7 @@ def made_by_the_go_operator(site: operator_site.Site, module: pathlib.Path, valu
     given = site.root / "values.yaml"
     given.write_text(values)
     checksum = hashlib.md5(labelled.encode(), usedforsecurity=False).hexdigest()
-    site._cluster.run_helm(
+    site.cluster.run_helm(
         f"--namespace={site.namespace}", "install", name, str(chart), "--values", str(given),
         "--labels", f"moduleChecksum={checksum}",
     )  # fmt: skip

@@ -1,13 +1,17 @@
 """``addon-operator plan`` against a real control plane: it tells what a start does, and changes nothing."""
 
 import json
-from typing import Any
+import pathlib
+from typing import Any, Final
 
 import pytest
 
-from tests.integration import operator_site
+from tests.fakes import pod_server
+from tests.integration import charts, kubelet, operator_site
 
 pytestmark = pytest.mark.integration
+
+ROOT: Final = pathlib.Path(__file__).parents[2]
 
 
 def documents(site: operator_site.Site, *arguments: str, code: int, **environment: str) -> dict[str, Any]:
@@ -239,3 +243,111 @@ def test_what_hooks_have_to_give_first_is_an_install_and_not_unknown(site: opera
     )
     assert found["hookValues"] == {"from": "nothing", "operator": None, "releases": {}}
     assert any("there is neither a running operator nor a release" in note for note in found["notes"])
+
+
+def test_a_plan_asks_the_operator_in_its_pod_through_the_api_server(site: operator_site.Site) -> None:
+    giving_site(site)
+    operator = site.start().wait_ready()
+
+    def run(command: list[str]) -> pod_server.Ran:
+        done = site.command(*command[1:])
+        return pod_server.Ran(done.stdout, done.stderr, "exit code 1" if done.returncode else "")
+
+    nowhere = {"DEBUG_UNIX_SOCKET": str(site.root / "no.socket")}
+    with kubelet.serving(site.root, run) as port:
+        kubelet.add_pod(site, "ao-0", port, app="ao")
+        deployment = site.root / "deployment.yaml"
+        deployment.write_text(
+            "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: ao}\nspec:\n"
+            "  replicas: 0\n  selector: {matchLabels: {app: ao}}\n  template:\n"
+            "    metadata: {labels: {app: ao}}\n    spec: {containers: [{name: x, image: none}]}\n"
+        )
+        site.kubectl("apply", "-f", str(deployment))
+        for target in ("ao-0", f"{site.namespace}/deployment/ao"):
+            found = documents(site, "--from-pod", target, code=0, **nowhere)
+            who = f"the operator in pod {site.namespace}/ao-0"
+            assert found["hookValues"] == {"from": "operator", "operator": who, "releases": {}}
+            assert actions(found) == {"web": "nothing"}
+        operator.stop()
+        ended = documents(site, "--from-pod", "ao-0", code=0, **nowhere)
+    assert ended["hookValues"]["from"] == "releases"
+    assert any(
+        note.startswith(
+            f"the operator in pod {site.namespace}/ao-0 does not tell what hooks gave: no operator"
+        )
+        for note in ended["notes"]
+    )
+
+
+def test_a_plan_that_may_not_ask_says_which_right_is_missing_and_takes_the_releases(
+    site: operator_site.Site,
+) -> None:
+    giving_site(site)
+    site.start().wait_ready().stop()
+    rules = [
+        "--verb=get,list,watch,create,update,patch", "--resource=secrets,configmaps,pods"
+    ]  # fmt: skip
+    site.kubectl("create", "role", "planner", *rules)
+    site.kubectl("create", "serviceaccount", "planner")
+    site.kubectl(
+        "create", "rolebinding", "planner", "--role=planner", f"--serviceaccount={site.namespace}:planner"
+    )
+    kubelet.add_pod(site, "ao-0", 1)
+    found = documents(
+        site, "--from-pod", "ao-0", code=0,
+        KUBE_CONFIG=str(charts.kubeconfig_with_token(site.cluster, site, "planner")),
+    )  # fmt: skip
+    assert actions(found) == {"web": "nothing"}
+    assert found["hookValues"] == {"from": "releases", "operator": None, "releases": {"web": 1}}
+    (note,) = (note for note in found["notes"] if "ao-0" in note)
+    assert "may not" in note
+    assert "pods/exec" in note
+
+
+def test_the_examples_of_the_project_are_planned_without_anything_unknown(site: operator_site.Site) -> None:
+    examples = {"MODULES_DIR": str(ROOT / "modules"), "GLOBAL_HOOKS_DIR": str(ROOT / "global-hooks")}
+    first = documents(site, code=2, **examples)
+    assert actions(first) == {
+        "dns-check": "hooks", "web": "install", "web-guard": "install", "http-echo": "nothing"
+    }  # fmt: skip
+    operator = site.start(**examples).wait_ready()
+    running = documents(site, code=0, **examples)
+    assert set(actions(running).values()) == {"hooks", "nothing"}
+    assert running["hookValues"]["from"] == "operator"
+    operator.stop()
+    stopped = documents(site, code=0, **examples)
+    assert set(actions(stopped).values()) == {"hooks", "nothing"}
+    assert stopped["hookValues"]["releases"] == {"web": 1, "web-guard": 1}
+    site.config(web="title: Another page")
+    changed = documents(site, code=2, **examples)
+    assert actions(changed)["web"] == "upgrade"
+    (one,) = (module for module in changed["modules"] if module["name"] == "web")
+    assert "Another page" in "".join(change["diff"] for change in one["changes"])
+    assert "replicas" not in "".join(
+        line
+        for change in one["changes"]
+        for line in change["diff"].splitlines()
+        if line.startswith(("+", "-"))
+    )
+
+
+def test_a_chart_with_values_at_the_root_is_planned_with_what_hooks_gave(site: operator_site.Site) -> None:
+    web = site.module("010-web", values="webEnabled: true\nweb: {note: one}")
+    chart = web / "chart" / "templates"
+    chart.mkdir(parents=True)
+    (chart.parent / "Chart.yaml").write_text("apiVersion: v2\nname: up\nversion: 1.0.0\n")
+    (chart / "a.yaml").write_text(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\n"
+        "data: {note: {{ .Values.note }}, size: {{ .Values.internal.size | quote }}}\n"
+    )
+    gift = '[{"op": "add", "path": "/web/internal", "value": {"size": 3}}]'
+    site.hook(web, "give.sh", {"beforeHelm": 1}, f"echo '{gift}' > \"$VALUES_JSON_PATCH_PATH\"")
+    site.start().wait_ready().stop()
+    assert actions(documents(site, code=0)) == {"web": "nothing"}
+    site.config(web="note: two")
+    found = documents(site, code=2)
+    (change,) = found["modules"][0]["changes"]
+    edited = [
+        line for line in change["diff"].splitlines() if line[:1] in "+-" and line[:2] not in ("--", "++")
+    ]
+    assert edited == ["-  note: one", "+  note: two"]

@@ -98,6 +98,7 @@ class World:
     levels: list[str]
     queue: task_queue.TaskQueue
     states: state.ModuleStates
+    values: store.ValuesStore
 
 
 def make() -> World:
@@ -114,10 +115,10 @@ def make() -> World:
     states[WEB].next_try = clock.time() + 30
     queue = task_queue.TaskQueue("main", tell=fakes.ignore, clock=clock)
     idle = task_queue.TaskQueue("idle", tell=fakes.ignore, clock=clock)
-    renderer, levels = Renderer(), list[str]()
+    renderer, levels, values = Renderer(), list[str](), _values()
     engine = debug_api.EngineApi(
         introspection.Introspection(states, lambda: (queue, idle), (hook,), clock, _waiting),
-        _values(),
+        values,
         {module.name: module for module in modules},
         cast("debug_render.Renderer", renderer),
         cast("hook_bindings.HookBindings", Snapshots()),
@@ -127,7 +128,7 @@ def make() -> World:
         "info", lambda *_: cast("asyncio.TimerHandle", _Timer()), clock=clock, set_level=levels.append
     )
     api = debug_api.DebugApi(runtime, lambda: "the operator is starting; ask again in a moment")
-    return World(api, engine, renderer, levels, queue, states)
+    return World(api, engine, renderer, levels, queue, states, values)
 
 
 def _hook_config() -> hook_config.HookConfig:

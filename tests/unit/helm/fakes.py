@@ -30,13 +30,16 @@ NAMESPACE = "addons"
 SECRETS = f"/api/v1/namespaces/{NAMESPACE}/secrets"
 
 
-def storage_text(manifest: str, hooks: Sequence[str] = (), description: str = "") -> str:
+def storage_text(
+    manifest: str, hooks: Sequence[str] = (), description: str = "", values: Mapping[str, Any] | None = None
+) -> str:
     """A release as Helm stores it in a Secret: what is empty is left out."""
     content = {
         "name": "x",
         "manifest": manifest,
         "hooks": [{"manifest": hook} for hook in hooks],
         "info": {"description": description},
+        "config": values,
     }
     content = {key: value for key, value in content.items() if value}
     inner = base64.b64encode(gzip.compress(json.dumps(content).encode()))
@@ -66,13 +69,14 @@ class FakeApi:
         manifest: str = "",
         hooks: Sequence[str] = (),
         description: str = "",
+        values: Mapping[str, Any] | None = None,
     ) -> None:
         system = {"name": name, "owner": "helm", "status": status, "version": str(number)}
         object_name = f"sh.helm.release.v1.{name}.v{number}"
         metadata = {"name": object_name, "labels": dict(labels) | system, "resourceVersion": self._version()}
         self.objects[object_name] = {
             "metadata": metadata,
-            "data": {"release": storage_text(manifest, hooks, description)},
+            "data": {"release": storage_text(manifest, hooks, description, values)},
         }
 
     def labels(self, name: str, number: int) -> dict[str, str]:
@@ -108,6 +112,7 @@ class FakeApi:
         stored = self._stored(path, "PATCH", patch["metadata"]["resourceVersion"])
         labels = stored["metadata"]["labels"] | patch["metadata"].get("labels", {})
         stored["metadata"]["labels"] = {key: value for key, value in labels.items() if value is not None}
+        stored["metadata"].setdefault("annotations", {}).update(patch["metadata"].get("annotations", {}))
         stored["data"] |= patch.get("data", {})
         stored["metadata"]["resourceVersion"] = self._version()
         return copy.deepcopy(stored)

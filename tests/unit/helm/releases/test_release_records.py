@@ -10,6 +10,7 @@ import pytest
 from addon_operator.helm import helm_errors
 from addon_operator.helm.releases import release_records
 from addon_operator.kernel import errors as kernel_errors
+from addon_operator.modules import release
 from tests.unit.helm import fakes
 
 
@@ -66,6 +67,31 @@ async def test_labels_are_added_to_a_record_that_nobody_touched(
     assert changed is not None
     assert changed.revision.labels["b"] == "2"
     assert await records.add_labels(changed, {"c": "3"}) is not None
+
+
+async def test_a_release_tells_what_it_was_made_with_and_where_hooks_wrote_to(
+    api: fakes.FakeApi, records: release_records.ReleaseRecords
+) -> None:
+    labels = {"createdAt": "10", "modifiedAt": "12"}
+    api.put("web", 1, "deployed", labels, values={"web": {"key": "hunter2"}})
+    rendered = release.Rendered(*map(release.Checksum, "abc"))
+    await records.save(await read(records, "web"), rendered, '{"section": ["/web/key"]}')
+    found = await records.given("web")
+    assert found is not None
+    assert (found.revision, found.made_at, found.by_go_operator) == (1, 12, False)
+    assert (found.values, found.hook_places) == ({"web": {"key": "hunter2"}}, '{"section": ["/web/key"]}')
+    assert "hunter2" not in repr(found)
+    assert await records.given("other") is None
+
+
+async def test_after_a_failed_upgrade_a_release_tells_of_the_deployed_revision(
+    api: fakes.FakeApi, records: release_records.ReleaseRecords
+) -> None:
+    api.put("web", 1, "deployed", {"moduleChecksum": "x"}, values={"web": {"a": 1}})
+    api.put("web", 2, "failed", {}, values={"web": {"a": 2}})
+    found = await records.given("web")
+    assert found is not None
+    assert (found.revision, found.values, found.by_go_operator) == (1, {"web": {"a": 1}}, True)
 
 
 async def test_a_record_that_changed_meanwhile_is_left_alone(

@@ -1,29 +1,13 @@
 """Charts as upstream publishes them, beside the module's own files."""
 
-import json
-import pathlib
 import textwrap
-from typing import Any
 
 import pytest
 
 from tests.integration import operator_process, operator_site
+from tests.integration.stock import seen, write_chart
 
 pytestmark = pytest.mark.integration
-
-_VALUES = """
-replicas: 1
-auth: {user: admin, database: app}
-tcp: {"53": dns}
-global: {domain: cluster.local, image: {registry: docker.io}}
-"""
-_TEMPLATE = """
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: {{ .Release.Name }}-seen}
-data:
-  values: {{ toJson .Values | quote }}
-"""
 
 
 def crd(group: str) -> str:
@@ -42,23 +26,6 @@ def crd(group: str) -> str:
         schema: {{openAPIV3Schema: {{type: object}}}}
     """
     return textwrap.dedent(text)
-
-
-def write_chart(path: pathlib.Path, name: str = "upstream", more: str = "") -> pathlib.Path:
-    """A chart that shows the values that it gets."""
-    (path / "templates").mkdir(parents=True)
-    (path / "Chart.yaml").write_text(f"apiVersion: v2\nname: {name}\nversion: 1.2.3\n{more}")
-    (path / "values.yaml").write_text(_VALUES)
-    (path / "templates" / "seen.yaml").write_text(_TEMPLATE)
-    return path
-
-
-def seen(site: operator_site.Site, release: str = "web") -> dict[str, Any]:
-    """The values that the chart got."""
-    data = site.data(f"{release}-seen")
-    assert data is not None
-    found: dict[str, Any] = json.loads(data["values"])
-    return found
 
 
 def test_a_stock_chart_gets_its_values_as_helm_would_get_them(site: operator_site.Site) -> None:

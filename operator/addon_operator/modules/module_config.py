@@ -16,6 +16,7 @@ from addon_operator.documents import yaml_reading
 from addon_operator.hook_contract import violations
 from addon_operator.kernel import errors, json_types, names
 from addon_operator.modules import module_schema
+from addon_operator.values.schema import sensitive_keys
 
 FILE: Final = "module.yaml"
 CHART_DIRECTORY: Final = "chart"
@@ -167,6 +168,14 @@ def _contradictions(module: names.ModuleName, found: json_types.JsonObject) -> I
     for index, name in enumerate(read.get("requires", {}).get("modules", ())):
         if name == module:
             yield ("requires", "modules", index), "a module cannot require itself; remove it"
+    for index, path in enumerate(read.get("sensitive", ())):
+        try:
+            sensitive_keys.parse(path)
+        except ValueError:
+            yield (
+                ("sensitive", index),
+                f"{path!r} has a part that is empty; write a path such as auth.password",
+            )
     if read.get("createNamespace") and "namespace" not in read:
         yield ("createNamespace",), "say which namespace with the key namespace, or remove this one"
 

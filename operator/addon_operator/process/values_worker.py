@@ -10,7 +10,7 @@ import pathlib
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeAlias
 
 import orjson
 
@@ -19,7 +19,7 @@ from addon_operator.kernel import json_types, names
 from addon_operator.process import start_errors, values_worker_main
 from addon_operator.process.children import spawning
 from addon_operator.values import sources
-from addon_operator.values.schema import schemas
+from addon_operator.values.schema import chart_schemas, schemas
 
 SECONDS: Final = 20.0
 """For one section when nobody waits."""
@@ -31,6 +31,9 @@ _START_SECONDS: Final = 30.0
 _ALARM_MARGIN: Final = 5.0
 _MOST_SCHEMAS: Final = 1000
 """From so many on, counting those of modules that changed, the worker begins anew."""
+
+
+_Parts: TypeAlias = tuple[schemas.Schema | chart_schemas.ChartSchemas | None, ...]
 
 
 class _LostError(Exception):
@@ -114,6 +117,12 @@ class ValuesWorker:
         asked = {"key": key, "value": value, "before": needed, "for_helm": for_helm}
         return self._violations({"ask": "values", "of": asked}, key, (schema,))
 
+    def chart_violations(
+        self, values: json_types.JsonObject, chart: chart_schemas.ChartSchemas
+    ) -> list[schemas.Violation]:
+        """See :class:`.Inspector`."""
+        return self._violations({"ask": "chart", "values": values}, "", (chart,))
+
     def load_stream(self, text: str) -> list[json_types.JsonValue]:
         """Return the documents of what a hook wrote, see :func:`.load_stream`.
 
@@ -128,20 +137,20 @@ class ValuesWorker:
         found: list[json_types.JsonValue] = answer["documents"]
         return found
 
-    def _violations(
-        self, question: Mapping[str, Any], key: str, parts: "tuple[schemas.Schema | None, ...]"
-    ) -> list[schemas.Violation]:
+    def _violations(self, question: Mapping[str, Any], key: str, parts: "_Parts") -> list[schemas.Violation]:
         try:
             answer = self._ask(question, parts)
         except _LostError as error:
             source = next(schema.source for schema in parts if schema is not None)
-            return [schemas.Violation(key, f"cannot be checked: {error}", None, source, (key,))]
+            return [
+                schemas.Violation(key, f"cannot be checked: {error}", None, source, (key,) if key else ())
+            ]
         return [
             schemas.Violation(path, rule, value, source, tuple(keys))
             for path, rule, value, source, keys in answer["violations"]
         ]
 
-    def _ask(self, question: Mapping[str, Any], parts: "tuple[schemas.Schema | None, ...]") -> dict[str, Any]:
+    def _ask(self, question: Mapping[str, Any], parts: "_Parts") -> dict[str, Any]:
         shared = _BUDGET.get()
         if not self._one_by_one.acquire(timeout=-1 if shared is None else max(0.0, shared.left)):
             raise _LostError(_BUSY)
@@ -237,9 +246,7 @@ class _Connection:
         """How many schemas it was given."""
         return len(self._learnt)
 
-    def ask(
-        self, question: Mapping[str, Any], parts: "tuple[schemas.Schema | None, ...]", seconds: float
-    ) -> dict[str, Any]:
+    def ask(self, question: Mapping[str, Any], parts: "_Parts", seconds: float) -> dict[str, Any]:
         """Return the answer.
 
         Raises :class:`TimeoutError`, and :class:`OSError` or :class:`EOFError` if the process died.

@@ -29,7 +29,7 @@ class Worker:
     def answer(self, question: dict[str, Any]) -> dict[str, Any]:
         """Answer; every error is an answer, too."""
         try:
-            self._learn(question.get("learn", {}))
+            self._learn(question.get("learn", {}), is_chart=question["ask"] == "chart")
             answer: dict[str, Any] = getattr(self, f"_{question['ask']}")(question)
         except MemoryError:
             return {"bound": "memory"}
@@ -39,11 +39,15 @@ class Worker:
             return {"defect": _places(error)}
         return answer
 
-    def _learn(self, definitions: dict[str, Any]) -> None:
-        from addon_operator.values.schema import schemas
+    def _learn(self, definitions: dict[str, Any], *, is_chart: bool) -> None:
+        from addon_operator.values.schema import chart_schemas, schemas
 
         for digest, (definition, source) in definitions.items():
-            self._schemas[digest] = schemas.Schema(definition, source, self._evaluator)
+            self._schemas[digest] = (
+                chart_schemas.of_definition(definition)
+                if is_chart
+                else schemas.Schema(definition, source, self._evaluator)
+            )
 
     def _hello(self, _: dict[str, Any]) -> dict[str, Any]:
         return {}
@@ -72,6 +76,14 @@ class Worker:
         schema = self._schemas[question["schemas"][0]]
         found = inspection.HERE.values_violations(**question["of"], schema=schema)
         return {"violations": list(map(_written, found))}
+
+    def _chart(self, question: dict[str, Any]) -> dict[str, Any]:
+        from addon_operator.values import inspection
+
+        chart = self._schemas[question["schemas"][0]]
+        return {
+            "violations": list(map(_written, inspection.HERE.chart_violations(question["values"], chart)))
+        }
 
     def _documents(self, question: dict[str, Any]) -> dict[str, Any]:
         import orjson

@@ -10,7 +10,7 @@ from typing import Final, Protocol
 from addon_operator.documents import json_documents
 from addon_operator.kernel import json_types, names
 from addon_operator.values import sources
-from addon_operator.values.schema import schemas
+from addon_operator.values.schema import chart_schemas, schemas
 
 MAX_VALUES_BYTES: Final = 16 << 20
 """How large a section may be as JSON once aliases are written out and defaults are filled in."""
@@ -59,6 +59,12 @@ class Inspector(Protocol):
         ``before``: the last values that it allowed, for rules about transitions; ``None`` if nothing changes.
         ``for_helm``: whether ``x-required-for-helm`` counts.
         """
+        ...
+
+    def chart_violations(
+        self, values: json_types.JsonObject, chart: chart_schemas.ChartSchemas
+    ) -> list[schemas.Violation]:
+        """Return what a chart's schemas do not allow in what it gets, see :meth:`.ChartSchemas.violations`."""
         ...
 
 
@@ -112,6 +118,12 @@ class Here:
     ) -> list[schemas.Violation]:
         """See :class:`Inspector`."""
         return schema.violations(key, value, before, for_helm=for_helm)
+
+    def chart_violations(
+        self, values: json_types.JsonObject, chart: chart_schemas.ChartSchemas
+    ) -> list[schemas.Violation]:
+        """See :class:`Inspector`."""
+        return chart.violations(values)
 
 
 HERE: Final = Here()

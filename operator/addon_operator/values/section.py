@@ -5,11 +5,11 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Final, cast
 
-from addon_operator.documents import json_documents, json_pointers
+from addon_operator.documents import json_documents, json_pointers, yaml_reading
 from addon_operator.kernel import json_types, names
 from addon_operator.values import inspection, origins, redaction, sources
 from addon_operator.values.patches import patch_log, patches
-from addon_operator.values.schema import schemas
+from addon_operator.values.schema import chart_schemas, schemas
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -163,6 +163,7 @@ class Section:
         is_edit = self._is_in_force and not is_first and not json_documents.equal(config, self._config)
         before = self._config if is_edit else None
         found = self._inspector.config_violations(self.key, self._files, config, before, self._schemas)
+        found = self._schemas.without_hidden(found)
         return redaction.without_secrets_in(found, self._secret if secret is None else secret)
 
     def values_violations(
@@ -176,7 +177,53 @@ class Section:
         found = self._inspector.values_violations(
             self.key, value, before if changes else None, self._schemas.values, for_helm=for_helm
         )
-        return redaction.without_secrets_in(found, self._secret)
+        return redaction.without_secrets_in(self._schemas.without_hidden(found), self._secret)
+
+    @property
+    def has_chart(self) -> bool:
+        """Whether there is a chart that may have a schema of its own."""
+        return self._schemas.chart is not None
+
+    def chart_violations(
+        self,
+        value: json_types.JsonObject,
+        global_values: json_types.JsonObject,
+        secret: json_types.JsonObject | None = None,
+        *,
+        is_complete: bool,
+    ) -> list[schemas.Violation]:
+        """Return what the chart's own schema does not allow if these are the values.
+
+        ``secret`` is as for :meth:`config_violations`. Without ``is_complete``, hooks may still fill in what
+        is missing, and change what nobody has set.
+        """
+        part = self._schemas.chart
+        chart = None if part is None else part.read()
+        if part is None or chart is None or not chart.chart.has_schemas:
+            return []
+        given = part.arrange({names.GLOBAL_KEY: global_values, self.key: value})
+        found = [
+            dataclasses.replace(one, is_default=not (one.is_missing_key or _has(given, one.keys)))
+            for one in self._inspector.chart_violations(given, chart)
+        ]
+        # Helm 4 leaves out a null of the chart's own, and Helm 3 does not.
+        found = [one for one in found if not (one.is_default and one.value == "null")]
+        may_change = part.has_hooks and not is_complete
+        found = [self._of_section(one, part) for one in found if not (may_change and one.is_left_out)]
+        return redaction.without_secrets_in(found, self._secret if secret is None else secret)
+
+    def _of_section(
+        self, violation: schemas.Violation, part: chart_schemas.SectionChart
+    ) -> schemas.Violation:
+        """The same with the section's place in the values, and without a value that is hidden."""
+        keys, shown = violation.keys, violation.value
+        if not part.below:
+            keys = (self.key, *keys)
+        if keys[:1] == (self.key,) and shown is not None:
+            path = [str(key) for key in keys[1:]]
+            if self._schemas.masked_at(path, json_documents.decode(shown)) == schemas.HIDDEN:
+                shown = schemas.HIDDEN
+        return dataclasses.replace(violation, keys=keys, path=yaml_reading.format_path(keys), value=shown)
 
     def allow(self) -> None:
         """Note that the values schema allows the present values; of a snapshot, too."""
@@ -194,7 +241,7 @@ class Section:
             if schema is not None
             for rule in schema.passed_over(self.key, value)
         ]
-        found = redaction.without_secrets_in(found, self._secret)
+        found = redaction.without_secrets_in(self._schemas.without_hidden(found), self._secret)
         return list({(one.path, one.rule): one for one in reversed(found)}.values())[::-1]
 
     def patched(self, patch: patches.ValuesPatch) -> SectionPatch:
@@ -251,7 +298,7 @@ class Section:
         self._present, self._text = patch.value, patch.text
         self.allow()
         if self._log.is_excessive(len(patch.text)):
-            self._log.fold({self.key: self._lower()}, {self.key: patch.value})
+            self._log.fold({self.key: self.without_patches(self._config)}, {self.key: patch.value})
         return patch.changed
 
     def adopt(self, given: Sequence[patches.ValuesPatch]) -> None:
@@ -274,21 +321,33 @@ class Section:
     def _forget(self) -> None:
         self._present = self._text = None
 
-    def _lower(self) -> json_types.JsonObject:
+    def without_patches(self, config: json_types.JsonObject) -> json_types.JsonObject:
+        """The section as files, a state of the ConfigMap and the defaults of all schemas make it."""
         # Hooks see the defaults and patch what they see, so defaults lie below patches; they also lie above,
         # for what patches removed or made.
-        value = self.configured(self._config)
+        value = self.configured(config)
         if self._schemas.values is not None:
             self._schemas.values.fill(value)
         return value
 
     def _replay(self) -> json_types.JsonObject:
-        document: json_types.JsonObject = {self.key: self._lower()}
+        document: json_types.JsonObject = {self.key: self.without_patches(self._config)}
         self._log.replay(document)
         value = cast("json_types.JsonObject", document[self.key])
         if self._schemas.values is not None:
             self._schemas.values.fill(value)
         return value
+
+
+def _has(value: json_types.JsonValue, path: schemas.Path) -> bool:
+    for key in path:
+        if isinstance(value, dict) and key in value:
+            value = value[str(key)]
+        elif isinstance(value, list) and isinstance(key, int) and key < len(value):
+            value = value[key]
+        else:
+            return False
+    return True
 
 
 def _defaults(schema: schemas.Schema, filled: json_types.JsonObject) -> origins.Layer:

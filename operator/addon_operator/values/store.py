@@ -206,13 +206,15 @@ class ValuesStore:
         # What the ConfigMap says of a disabled module is in force for nobody.
         is_first = module is not None and not self.flag(module).enabled
         found = kept.config_violations(said, secret, is_first=is_first)
+        if not found and module is not None and kept.has_chart:
+            shared = self._global.without_patches(config.section(names.GLOBAL_KEY))
+            found = kept.chart_violations(kept.without_patches(said), shared, secret, is_complete=False)
         defaults = kept.config_default_layers(said) if found else []
         # Who forgot a key is asked for it in a place that anybody may read.
         open_layers = layers[:-1] if config.secret is not None else layers
         return [
             dataclasses.replace(
-                one,
-                origin=origins.blamed(one.keys[1:], open_layers if one.is_missing_key else layers, defaults),
+                one, origin=_origin(one, open_layers if one.is_missing_key else layers, defaults)
             )
             for one in found
         ]
@@ -273,6 +275,7 @@ class ValuesStore:
         def check() -> None:
             found = self.config_violations(config, [module])
             found = found or [v for part in kept for v in part.values_violations(part.present, for_helm=True)]
+            found = found or kept[1].chart_violations(kept[1].present, kept[0].present, is_complete=True)
             _raise_violations(found, f"the values of module {module} are not ready for Helm")
             for part in kept:
                 part.allow()
@@ -394,6 +397,14 @@ class ValuesStore:
             for module, files in self._files.items()
             if sources.decide(module, files, self._global.hook_switches, config).enabled
         ]
+
+
+def _origin(
+    violation: values_schemas.Violation, layers: Sequence[origins.Layer], defaults: Sequence[origins.Layer]
+) -> str:
+    if violation.is_default:
+        return origins.default_in(violation.schema.replace(".schema.json", ".yaml"))
+    return origins.blamed(violation.keys[1:], layers, defaults)
 
 
 def _section_of(file: sources.ValuesFile, key: names.ValuesKey) -> json_types.JsonObject:

@@ -139,17 +139,23 @@ class _ValuesCheck:
         with self._noting(module.name):
             own = module_files.own_values(module)
             self._warn_of_words(module.name, path / module_files.VALUES_FILE)
-        return store.ModuleValues(module.name, common, own, self._schemas(module.name, path))
+        return store.ModuleValues(module.name, common, own, self._schemas(module.name, path, module))
 
     def _check_unique(self, module: model.Module) -> None:
         other = self._seen.setdefault(module.name, module.path)
         if other != module.path:
             raise errors.ConfigurationError(f"{module.path}: {other} holds a module of this name, too")
 
-    def _schemas(self, subject: str, path: pathlib.Path) -> schemas.SectionSchemas:
+    def _schemas(
+        self, subject: str, path: pathlib.Path, module: model.Module | None = None
+    ) -> schemas.SectionSchemas:
         found = schemas.SectionSchemas()
         with self._noting(subject):
-            found = module_files.read_schemas(path, self._evaluator)
+            found = (
+                module_files.read_schemas(path, self._evaluator)
+                if module is None
+                else module_files.schemas_of(module, self._evaluator)
+            )
         for warning in found.warnings:
             self._add(self._schema_level, subject, warning)
         return found
@@ -175,7 +181,7 @@ class _ValuesCheck:
         for violation in made.section_violations(module):
             reported.add(violation.path)
             # Whoever switches the module on can still add the key.
-            level = Level.WARNING if is_off and violation.is_missing_key else Level.ERROR
+            level = Level.WARNING if is_off and violation.is_left_out else Level.ERROR
             self._add(level, subject, violation)
         for violation in made.values_violations(module):
             # What is missing now may come from a hook.

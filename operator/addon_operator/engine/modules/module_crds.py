@@ -163,7 +163,7 @@ class ModuleCrds:
         known = self._charts.get(module.name)
         if known is None or not self._of_subcharts(module, known[1]):
             return own
-        chart = subcharts.read(module.name, module.chart_directory)
+        chart = _chart_of(module)
         return own + [(place, text, False) for place, text in self._of_subcharts(module, chart)]
 
     def _of_subcharts(self, module: model.Module, chart: subcharts.Subchart) -> list[tuple[str, str]]:
@@ -181,7 +181,7 @@ class ModuleCrds:
         """Learn what charts there are within the module's chart, if their files changed."""
         signature = self._signature_of_charts(module)
         if not self._is_known(module, signature):
-            chart = subcharts.read(module.name, module.chart_directory)
+            chart = _chart_of(module)
             # The texts may be megabytes: they are read again when they are applied.
             self._charts[module.name] = signature, subcharts.without_texts(chart)
 
@@ -231,6 +231,10 @@ class ModuleCrds:
                     continue
                 if ignore is None or not ignore.leaves_out(file.relative_to(directory.parent)):
                     yield file
+
+
+def _chart_of(module: model.Module) -> subcharts.Subchart:
+    return subcharts.read(module.name, module.chart_directory, is_stock=module.stock is not None)
 
 
 def _directories(module: model.Module) -> Iterator[tuple[pathlib.Path, bool]]:

@@ -6,11 +6,12 @@ import os
 import pathlib
 from collections.abc import Iterator, Sequence
 
+from addon_operator.engine.modules import stock_schemas
 from addon_operator.helm.charts import chart, chart_cache, chart_files
 from addon_operator.kernel import errors, names
 from addon_operator.modules import model, module_config
 from addon_operator.values import inspection, sources, store
-from addon_operator.values.schema import cel_rules, schema_rules, schemas
+from addon_operator.values.schema import cel_rules, schema_rules, schemas, sensitive_keys
 
 VALUES_FILE = "values.yaml"
 SCHEMAS_DIRECTORY = "openapi"
@@ -106,7 +107,7 @@ def read_module(
     """One module; raises a :class:`.ConfigurationError` like :func:`load`."""
     module = module_of(path, unnumbered_order, charts)
     own = own_values(module)
-    return ModuleFiles(module, store.ModuleValues(module.name, common, own, read_schemas(path, evaluator)))
+    return ModuleFiles(module, store.ModuleValues(module.name, common, own, schemas_of(module, evaluator)))
 
 
 def module_of(path: pathlib.Path, unnumbered_order: int, charts: pathlib.Path = CHARTS) -> model.Module:
@@ -179,6 +180,25 @@ def own_values(module: model.Module) -> sources.ValuesFile:
     """
     path = module.path / VALUES_FILE
     return sources.parse_module_values(module.name, read_text(path) if path.exists() else "", str(path))
+
+
+def schemas_of(module: model.Module, evaluator: schema_rules.RuleEvaluator) -> schemas.SectionSchemas:
+    """What checks the values of a module, and what of them is hidden.
+
+    Raises a :class:`.ConfigurationError` like :func:`read_schemas`.
+    """
+    found = read_schemas(module.path, evaluator)
+    if module.stock is None and not module.config.sensitive:
+        return found
+    has_own = found.config is not None or found.values is not None
+    return dataclasses.replace(
+        found,
+        chart=None if module.stock is None else stock_schemas.section_chart(module),
+        hidden=sensitive_keys.SensitiveKeys(
+            tuple(map(sensitive_keys.parse, module.config.sensitive)),
+            by_name=module.stock is not None and not has_own,
+        ),
+    )
 
 
 def read_schemas(path: pathlib.Path, evaluator: schema_rules.RuleEvaluator) -> schemas.SectionSchemas:

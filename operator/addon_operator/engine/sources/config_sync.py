@@ -163,7 +163,7 @@ class ConfigSync:
         return any(
             found in look.broken or found.keys[0] in unreadable
             for found in self._values.config_violations(sources.ConfigValues())
-            if not (is_there and found.is_missing_key)
+            if not (is_there and found.is_left_out)
         )
 
     def _begin_with(self, look: configured_object.Look) -> None:

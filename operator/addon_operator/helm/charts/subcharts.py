@@ -1,7 +1,7 @@
-"""The charts within a chart, as far as their CustomResourceDefinitions are concerned.
+"""The charts within a chart, with their CustomResourceDefinitions, values and schemas.
 
-Which of them are enabled is decided by conditions and tags over the values, as Helm does it. A packed
-subchart is read without unpacking it to the disk. Source: "Chart Dependency" of the Helm documentation.
+A packed subchart is read without unpacking it to the disk. Source: "Chart Dependency" of the Helm
+documentation.
 """
 
 import dataclasses
@@ -11,11 +11,12 @@ import pathlib
 import re
 import tarfile
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from addon_operator.documents import manifest_diff
 from addon_operator.helm import helm_errors
 from addon_operator.kernel import json_types, names
+from addon_operator.values import coalescing
 
 MAX_UNPACKED: Final = 64 * 1024 * 1024
 """How many bytes of a packed subchart are looked at, those that are packed within it included."""
@@ -26,34 +27,38 @@ MAX_DEPTH: Final = 8
 ARCHIVES: Final = (".tgz", ".tar.gz")
 DIRECTORY: Final = "charts"
 _CRDS: Final = re.compile(r"(?:^|/)crds/.*\.(?:yaml|yml|json)$")
-_OF_A_CHART: Final = frozenset({"Chart.yaml", "requirements.yaml", "values.yaml"})
+SCHEMA: Final = "values.schema.json"
+_ABOUT: Final = ("Chart.yaml", "requirements.yaml", "values.yaml", SCHEMA)
+_OF_A_CHART: Final = frozenset(_ABOUT)
 
 Files: TypeAlias = Mapping[str, bytes]
 """Contents by path, from the directory of the chart on."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Subchart:
-    """A chart with those within it."""
+class Subchart(coalescing.Chart):
+    """A chart with those within it, as its files are."""
 
-    name: str
-    dependencies: tuple[json_types.JsonObject, ...]
-    """What ``Chart.yaml`` says of the charts within it."""
-    values: json_types.JsonObject
-    crds: tuple[tuple[str, str], ...]
+    crds: tuple[tuple[str, str], ...] = ()
     """Files of definitions, each with its place for a person and its text."""
+    schema: tuple[str, str] | None = None
+    """Place and text of its ``values.schema.json``, if there is one."""
     charts: tuple["Subchart", ...] = ()
 
 
-def read(module: names.ModuleName, directory: pathlib.Path) -> Subchart:
+def read(module: names.ModuleName, directory: pathlib.Path, *, is_stock: bool = False) -> Subchart:
     """Return the chart of a module; its own ``crds/`` are left out.
 
+    ``is_stock``: its ``values.yaml`` and ``values.schema.json`` are its own, and no sources of the module's.
     Raises :class:`helm_errors.ChartError` for a file that cannot be read.
     """
+    own = _ABOUT if is_stock else _ABOUT[:2]
     try:
-        found = {"Chart.yaml": (directory / "Chart.yaml").read_bytes()}
-        if (requirements := directory / "requirements.yaml").is_file():
-            found["requirements.yaml"] = requirements.read_bytes()
+        found = {
+            name: (directory / name).read_bytes()
+            for name in own
+            if name == "Chart.yaml" or (directory / name).is_file()
+        }
         return _chart(found | dict(_files(directory, DIRECTORY)), "", str(directory))
     except OSError as error:
         raise helm_errors.ChartError(module, f"cannot read {error.filename}: {error.strerror}") from error
@@ -64,18 +69,22 @@ def read(module: names.ModuleName, directory: pathlib.Path) -> Subchart:
 def without_texts(chart: Subchart) -> Subchart:
     """Return the chart with the places of its definitions alone."""
     places = tuple((place, "") for place, _ in chart.crds)
-    return dataclasses.replace(chart, crds=places, charts=tuple(map(without_texts, chart.charts)))
+    charts = tuple(map(without_texts, chart.charts))
+    return dataclasses.replace(chart, crds=places, schema=None, charts=charts)
 
 
 def definitions(chart: Subchart, values: json_types.JsonObject) -> Iterator[tuple[str, str]]:
     """Files of definitions of the charts within a chart that these values enable, with their texts."""
-    level = _coalesced(chart, values)
-    for each in chart.charts:
-        for dependency in _uses(chart, each.name):
-            if _is_enabled(dependency, level):
-                yield from each.crds
-                below = level.get(_key(dependency, each.name))
-                yield from definitions(each, below if isinstance(below, dict) else {})
+    level = coalescing.coalesced(chart, values)
+    yield from _enabled(chart, level)
+
+
+def _enabled(chart: Subchart, level: json_types.JsonObject) -> Iterator[tuple[str, str]]:
+    for key, each in coalescing.enabled(chart, level):
+        if isinstance(each, Subchart):
+            yield from each.crds
+            below = level.get(key)
+            yield from _enabled(each, below if isinstance(below, dict) else {})
 
 
 def members(archive: pathlib.Path) -> Iterator[tuple[str, bytes]]:
@@ -161,10 +170,15 @@ def _chart(files: Files, prefix: str, source: str) -> Subchart:
     return Subchart(
         str(about.get("name") or ""),
         tuple(each for each in listed if isinstance(each, dict)) if isinstance(listed, list) else (),
-        _mapping(files, f"{prefix}values.yaml") if prefix else {},
-        tuple((f"{source}/{path}", files[path].decode(errors="replace")) for path in crds),
-        tuple(_chart(files, below, source) for below in _within(files, prefix)),
+        _mapping(files, f"{prefix}values.yaml"),
+        crds=tuple((f"{source}/{path}", files[path].decode(errors="replace")) for path in crds),
+        schema=_schema(files, f"{prefix}{SCHEMA}", source),
+        charts=tuple(_chart(files, below, source) for below in _within(files, prefix)),
     )
+
+
+def _schema(files: Files, path: str, source: str) -> tuple[str, str] | None:
+    return (f"{source}/{path}", files[path].decode(errors="replace")) if path in files else None
 
 
 def _within(files: Iterable[str], prefix: str) -> list[str]:
@@ -177,59 +191,3 @@ def _mapping(files: Files, path: str) -> json_types.JsonObject:
     # As leniently as Helm: of a key that occurs twice the last one counts.
     documents = manifest_diff.parse(text)
     return (documents[0].body if documents else None) or {}
-
-
-def _uses(chart: Subchart, name: str) -> list[json_types.JsonObject]:
-    """How a chart uses the one of that name: more than once with aliases, and always if it does not tell."""
-    return [each for each in chart.dependencies if each.get("name") == name] or [{}]
-
-
-def _key(dependency: json_types.JsonObject, name: str) -> str:
-    return str(dependency.get("alias") or name)
-
-
-def _is_enabled(dependency: json_types.JsonObject, values: json_types.JsonObject) -> bool:
-    """Let the first condition that has a value decide, else the tags."""
-    for path in str(dependency.get("condition") or "").split(","):
-        found = _at(values, path.strip())
-        if isinstance(found, bool):
-            return found
-    tags, switches = dependency.get("tags"), values.get("tags")
-    if not isinstance(tags, list) or not isinstance(switches, dict):
-        return True
-    set_ones = [switches[tag] for tag in map(str, tags) if isinstance(switches.get(tag), bool)]
-    return any(set_ones) or not set_ones
-
-
-def _at(values: json_types.JsonValue, path: str) -> json_types.JsonValue:
-    for part in path.split("."):
-        if not isinstance(values, dict):
-            return None
-        values = values.get(part)
-    return values
-
-
-def _coalesced(chart: Subchart, values: json_types.JsonObject) -> json_types.JsonObject:
-    """Return the values of a chart, with what the charts within it have of their own below their names."""
-    level = dict(values)
-    for each in chart.charts:
-        for dependency in _uses(chart, each.name):
-            key = _key(dependency, each.name)
-            given = level.get(key)
-            given = dict(given) if isinstance(given, dict) else {}
-            level[key] = _merged(_with_globals(given, level), _coalesced(each, each.values))
-    return level
-
-
-def _with_globals(given: json_types.JsonObject, level: json_types.JsonObject) -> json_types.JsonObject:
-    above = level.get("global")
-    return _merged({"global": above}, given) if isinstance(above, dict) else given
-
-
-def _merged(over: json_types.JsonObject, under: json_types.JsonObject) -> json_types.JsonObject:
-    merged: dict[str, Any] = {**under, **over}
-    for key, value in over.items():
-        beneath = under.get(key)
-        if isinstance(value, dict) and isinstance(beneath, dict):
-            merged[key] = _merged(value, beneath)
-    return {key: value for key, value in merged.items() if value is not None}

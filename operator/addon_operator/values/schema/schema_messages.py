@@ -159,6 +159,7 @@ _TYPE_NAMES: Final = {
 _RULES: Final[Mapping[str, Callable[[Any], str]]] = {
     "type": _types,
     "enum": lambda demand: f"must be one of {_list(demand)}",
+    "const": _count("must be {}"),
     "minimum": _count("must be at least {}"),
     "maximum": _count("must be at most {}"),
     "exclusiveMinimum": _count("must be greater than {}"),

@@ -4,12 +4,13 @@ Source: "Validation" of the addon-operator documentation; the dialect is the Ope
 Kubernetes uses it.
 """
 
+import contextlib
 import dataclasses
 import functools
 import hashlib
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from addon_operator.documents import json_documents, json_pointers, json_schemas, yaml_reading
 from addon_operator.kernel import errors, json_types
@@ -21,9 +22,13 @@ from addon_operator.values.schema import (
     schema_messages,
     schema_rules,
     schema_walk,
+    sensitive_keys,
 )
 
-HIDDEN: Final = "***"
+if TYPE_CHECKING:
+    from addon_operator.values.schema import chart_schemas
+
+HIDDEN: Final = sensitive_keys.HIDDEN
 """What is shown of a value that the schema marks ``x-sensitive``."""
 _SHOWN: Final = 80
 _FORMATS: Final = schema_keywords.checker()
@@ -47,6 +52,14 @@ class Violation:
     """The place as keys and indexes, beginning with the section's key."""
     origin: str = ""
     """The source that set the value; empty if that is not known or no source did."""
+
+    is_default: bool = False
+    """Whether the chart's own value is wrong, which nobody has replaced."""
+
+    @property
+    def is_left_out(self) -> bool:
+        """Whether nobody has set what is wrong."""
+        return self.is_missing_key or self.is_default
 
     @property
     def is_missing_key(self) -> bool:
@@ -206,6 +219,9 @@ MAX_VIOLATIONS: Final = 100
 """How many are looked for in a section."""
 
 
+_NOTHING: Final = sensitive_keys.SensitiveKeys()
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class SectionSchemas:
     """The schemas of one section; without one, nothing is checked or filled."""
@@ -215,29 +231,51 @@ class SectionSchemas:
     values: Schema | None = None
     """``openapi/values.yaml``: what they and the patches of hooks may make."""
 
+    chart: "chart_schemas.SectionChart | None" = None
+    """The chart as upstream publishes it, which may have a schema of its own."""
+    hidden: sensitive_keys.SensitiveKeys = _NOTHING
+    """What is hidden beside what the schemas call sensitive."""
+
     @property
     def warnings(self) -> tuple[str, ...]:
         """What checks nothing in the files."""
-        return tuple(
-            warning
-            for schema in (self.config, self.values)
-            if schema is not None
-            for warning in schema.warnings
-        )
+        chart = None if self.chart is None else self.chart.read()
+        checks = (self.config, self.values, chart)
+        return tuple(warning for check in checks if check is not None for warning in check.warnings)
 
     def masked(self, value: json_types.JsonObject) -> json_types.JsonObject:
         """Return a copy of the section that hides what any of the schemas calls sensitive."""
         for schema in (self.config, self.values):
             if schema is not None:
                 value = schema.masked(value)
-        return json_documents.copy(value)
+        return cast("json_types.JsonObject", json_documents.copy_value(self.hidden.masked(value)))
 
     def masked_at(self, path: Sequence[str], value: json_types.JsonValue) -> json_types.JsonValue:
         """Return a copy of what is written at ``path``, without what any of the schemas calls sensitive."""
         for schema in (self.config, self.values):
             if schema is not None:
                 value = schema.masked_at(path, value)
-        return value
+        return self.hidden.masked_at(path, value)
+
+    def without_hidden(self, found: Sequence[Violation]) -> list[Violation]:
+        """What is wrong with the section, without values that are hidden."""
+        return (
+            [dataclasses.replace(one, value=self._shown(one)) for one in found]
+            if self.hidden
+            else list(found)
+        )
+
+    def _shown(self, violation: Violation) -> str | None:
+        if violation.value is None or violation.value == HIDDEN:
+            return violation.value
+        if violation.value.startswith(("{", "[")):
+            # It may hold what is hidden, and is cut.
+            return HIDDEN
+        value: json_types.JsonValue = violation.value.strip('"')
+        with contextlib.suppress(ValueError):
+            value = json_documents.decode(violation.value)
+        shown = self.masked_at([str(key) for key in violation.keys[1:]], value)
+        return HIDDEN if shown == HIDDEN else violation.value
 
 
 def load_schemas(

@@ -1,0 +1,69 @@
+"""The schemas that a stock chart and the charts within it have of their own."""
+
+import functools
+import json
+
+from addon_operator.helm import helm_errors
+from addon_operator.helm.charts import chart_files, subcharts
+from addon_operator.kernel import errors, json_types
+from addon_operator.modules import chart_values, model, module_config
+from addon_operator.values.schema import chart_schemas
+
+_HOOKS = "hooks"
+
+
+def section_chart(module: model.Module) -> chart_schemas.SectionChart:
+    """What checks the values of a module that has a stock chart."""
+    stock = module.stock
+    is_root = stock is None or stock.values is module_config.ValuesPlace.ROOT
+    return chart_schemas.SectionChart(
+        functools.partial(chart_values.arranged, module),
+        _OnDisk(module),
+        () if is_root else (module.key,),
+        has_hooks=(module.path / _HOOKS).is_dir(),
+    )
+
+
+class _OnDisk:
+    """Reads the schemas of a chart once it is there."""
+
+    def __init__(self, module: model.Module) -> None:
+        self._module = module
+        self._found: chart_schemas.ChartSchemas | None = None
+
+    def __call__(self) -> chart_schemas.ChartSchemas | None:
+        if self._found is None and chart_files.is_complete(self._module.chart_directory):
+            self._found = read(self._module)
+        return self._found
+
+
+def read(module: model.Module) -> chart_schemas.ChartSchemas | None:
+    """Read the schemas of a module's chart; ``None`` if it cannot be read: Helm, or the linter, says why."""
+    try:
+        chart = subcharts.read(module.name, module.chart_directory, is_stock=True)
+        found = chart_schemas.ChartSchemas(checked_chart(chart))
+        # Numbers that no JSON reader takes cannot be handed to the process that checks.
+        return found if found.digest else None
+    except (helm_errors.ChartError, errors.ConfigurationError, TypeError):
+        return None
+
+
+def checked_chart(chart: subcharts.Subchart) -> chart_schemas.CheckedChart:
+    """The chart with its schemas as documents; one that is no JSON checks nothing."""
+    source, text = chart.schema or ("", "")
+    return chart_schemas.CheckedChart(
+        chart.name,
+        chart.dependencies,
+        chart.values,
+        charts=tuple(map(checked_chart, chart.charts)),
+        schema=_document(text),
+        source=source,
+    )
+
+
+def _document(text: str) -> json_types.JsonValue:
+    try:
+        found: json_types.JsonValue = json.loads(text) if text else None
+    except ValueError:
+        return None
+    return found

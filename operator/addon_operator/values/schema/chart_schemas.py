@@ -1,0 +1,282 @@
+"""The ``values.schema.json`` of a chart and of the charts within it, checked over what Helm makes of values.
+
+Helm checks them, too: here they are checked before a value is taken over. What a schema refers to elsewhere
+is never fetched and checks nothing.
+"""
+
+import dataclasses
+import functools
+import hashlib
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+import jsonschema
+import referencing
+import referencing.exceptions
+
+from addon_operator.documents import json_documents, patterns, yaml_reading
+from addon_operator.kernel import json_types
+from addon_operator.values import coalescing
+from addon_operator.values.schema import schema_messages, schemas
+
+MAX_REFERENCES: Final = 2000
+"""How many references of a schema are looked at for those that lead nowhere."""
+_DEFAULT: Final = jsonschema.Draft202012Validator
+"""What Helm takes for a schema that names no dialect."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class CheckedChart(coalescing.Chart):
+    """A chart with its schema."""
+
+    schema: json_types.JsonValue = None
+    """``None`` if it has none."""
+    source: str = ""
+    """The schema's file."""
+
+    @property
+    def has_schemas(self) -> bool:
+        """Whether it or a chart within it has one."""
+        return self.schema is not None or any(each.has_schemas for each in self._within)
+
+    @property
+    def _within(self) -> "tuple[CheckedChart, ...]":
+        return tuple(each for each in self.charts if isinstance(each, CheckedChart))
+
+
+class ChartSchemas:
+    """The schemas of one chart, ready to check values."""
+
+    def __init__(self, chart: CheckedChart) -> None:
+        self.chart: Final = chart
+        self.source: Final = chart.source or next(_sources(chart), "")
+        """A file, for what is said of all of them."""
+
+    @functools.cached_property
+    def definition(self) -> dict[str, Any]:
+        """The chart as JSON, for :func:`of_definition`."""
+        return dataclasses.asdict(self.chart)
+
+    @functools.cached_property
+    def digest(self) -> str:
+        """Equal for charts that are equal."""
+        return hashlib.sha256(json_documents.encode(self.definition)).hexdigest()
+
+    @functools.cached_property
+    def warnings(self) -> tuple[str, ...]:
+        """What checks nothing, one sentence each."""
+        return tuple(dict.fromkeys(_warnings(self.chart)))
+
+    def violations(self, values: json_types.JsonObject) -> list[schemas.Violation]:
+        """What the schemas do not allow in what the chart gets.
+
+        Places begin below ``.Values``. A value is shown if it is no mapping or list, whether it is sensitive
+        or not.
+        """
+        chart = coalescing.remaining(self.chart, values)
+        found = _violations(chart, coalescing.coalesced(chart, values), ())
+        return list(itertools.islice(found, schemas.MAX_VIOLATIONS))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class SectionChart:
+    """The chart that a section's values are for."""
+
+    arrange: Callable[[json_types.JsonObject], json_types.JsonObject]
+    """Makes of ``global`` and the section what the chart gets."""
+    read: Callable[[], ChartSchemas | None]
+    """Gives the schemas; ``None`` as long as the chart is not there, or cannot be read."""
+    below: tuple[str, ...] = ()
+    """Where the section is in ``.Values``."""
+    has_hooks: bool = False
+    """Whether hooks may fill in what is missing."""
+
+
+def of_definition(definition: Mapping[str, Any]) -> ChartSchemas:
+    """The schemas of a chart that was written as JSON."""
+    return ChartSchemas(_chart(definition))
+
+
+def _chart(definition: Mapping[str, Any]) -> CheckedChart:
+    charts = tuple(map(_chart, definition["charts"]))
+    return CheckedChart(**{**definition, "charts": charts, "dependencies": tuple(definition["dependencies"])})
+
+
+def _sources(chart: CheckedChart) -> Iterator[str]:
+    for each in chart.charts:
+        if isinstance(each, CheckedChart):
+            yield from filter(None, (each.source,))
+            yield from _sources(each)
+
+
+def mistakes(schema: json_types.JsonValue) -> Iterator[str]:
+    """What is wrong with a schema by the rules of its dialect: Helm takes no chart with it."""
+    if not isinstance(schema, dict | bool):
+        yield "a schema is a mapping"
+        return
+    dialect = _dialect(schema)
+    checker = dialect(dialect.META_SCHEMA)
+    for error in itertools.islice(checker.iter_errors(schema), schemas.MAX_VIOLATIONS):
+        for fault in schema_messages.explain(error):
+            yield f"{yaml_reading.format_path(fault.path)}: {fault.rule}".removeprefix(": ")
+
+
+def chart_source(chart: coalescing.Chart) -> str:
+    """The file of a chart's schema, or else its name."""
+    return (chart.source if isinstance(chart, CheckedChart) else "") or f"chart {chart.name}"
+
+
+def _violations(
+    chart: coalescing.Chart, values: json_types.JsonObject, place: tuple[str | int, ...]
+) -> Iterator[schemas.Violation]:
+    if isinstance(chart, CheckedChart) and chart.schema is not None:
+        for fault, value in _faults(chart.schema, values):
+            keys = (*place, *fault.path)
+            shown = None
+            if fault.shows_value and not isinstance(value, dict | list):
+                shown = json_documents.encode(value).decode()
+            yield schemas.Violation(yaml_reading.format_path(keys), fault.rule, shown, chart.source, keys)
+    for each in chart.charts:
+        below = values.get(each.name)
+        keys = (*place, each.name)
+        if isinstance(below, dict):
+            yield from _violations(each, below, keys)
+        else:
+            rule = f"must be a mapping: it is for the chart {each.name}"
+            yield schemas.Violation(yaml_reading.format_path(keys), rule, None, chart_source(chart), keys)
+
+
+_Found = tuple[schema_messages.Fault, json_types.JsonValue]
+
+
+def _faults(schema: json_types.JsonValue, values: json_types.JsonObject) -> list[_Found]:
+    """What is wrong, with the value there; nothing for a schema that cannot be used: Helm says why."""
+    if schema is False:
+        return [
+            (schema_messages.Fault((), "cannot be set: the schema allows nothing", shows_value=False), None)
+        ]
+    if not isinstance(schema, dict):
+        return []
+    checker = _extended(_dialect(schema))(schema, registry=referencing.Registry())
+    try:
+        return [
+            (fault, _at(values, fault.path) if fault.shows_value else None)
+            for error in itertools.islice(checker.iter_errors(values), schemas.MAX_VIOLATIONS)
+            for fault in _explained(error)
+        ]
+    except (jsonschema.exceptions.UnknownType, ValueError, TypeError, AttributeError, LookupError):
+        return []
+    except RecursionError:
+        return []
+
+
+def _explained(error: jsonschema.ValidationError) -> Iterator[schema_messages.Fault]:
+    if error.schema is False:
+        yield schema_messages.Fault(
+            tuple(error.absolute_path), "has something that the schema does not allow", shows_value=False
+        )
+    else:
+        yield from schema_messages.explain(error)
+
+
+def _at(values: Any, path: schema_messages.Path) -> json_types.JsonValue:  # noqa: ANN401  # any JSON
+    for key in path:
+        values = values[key]
+    found: json_types.JsonValue = values
+    return found
+
+
+def _dialect(schema: json_types.JsonValue) -> Any:  # noqa: ANN401  # classes without a common type
+    named = schema.get("$schema") if isinstance(schema, dict) else None
+    known = {"$schema": named} if isinstance(named, str) else {}
+    return jsonschema.validators.validator_for(known, default=_DEFAULT)
+
+
+@functools.cache
+def _extended(dialect: Any) -> Any:  # noqa: ANN401  # classes without a common type
+    """The same dialect with patterns that cannot take long, and references that may lead nowhere."""
+    references = {
+        keyword: _lenient(check)
+        for keyword, check in dialect.VALIDATORS.items()
+        if keyword in ("$ref", "$dynamicRef", "$recursiveRef")
+    }
+    own = {"pattern": _pattern, "patternProperties": _pattern_properties, **references}
+    return jsonschema.validators.extend(dialect, own)  # type: ignore[no-untyped-call]  # has no stub
+
+
+_Errors = Iterator[jsonschema.ValidationError]
+
+
+def _lenient(check: Callable[..., _Errors | None]) -> Callable[..., _Errors]:
+    def checked(validator: Any, reference: Any, instance: Any, schema: Any) -> _Errors:  # noqa: ANN401
+        try:
+            yield from check(validator, reference, instance, schema) or ()
+        except referencing.exceptions.Unresolvable:
+            return
+
+    return checked
+
+
+def _found(pattern: str, text: str) -> bool | None:
+    """``None`` for what is no pattern: it checks nothing."""
+    try:
+        return patterns.found(pattern, text)
+    except patterns.PatternError:
+        return None
+
+
+def _pattern(_validator: object, pattern: str, value: object, _schema: object) -> _Errors:
+    if isinstance(value, str) and _found(pattern, value) is False:
+        yield jsonschema.ValidationError("does not match")
+
+
+def _pattern_properties(validator: Any, demands: Any, instance: Any, _: object) -> _Errors:  # noqa: ANN401
+    if not isinstance(instance, dict):
+        return
+    for pattern, inner in demands.items():
+        for key in (key for key in instance if _found(pattern, key)):
+            yield from validator.descend(instance[key], inner, path=key, schema_path=pattern)
+
+
+def _warnings(chart: CheckedChart) -> Iterator[str]:
+    if isinstance(chart.schema, dict):
+        resolver = _resolver(chart.schema)
+        for reference in itertools.islice(_references(chart.schema), MAX_REFERENCES):
+            if not _leads_somewhere(resolver, reference):
+                yield (
+                    f"{chart.source}: nothing is checked by {reference!r}, which is not in the file; "
+                    "only Helm fetches it"
+                )
+    for each in chart.charts:
+        if isinstance(each, CheckedChart):
+            yield from _warnings(each)
+
+
+def _resolver(schema: dict[str, Any]) -> Any:  # noqa: ANN401  # a private class
+    dialect = referencing.jsonschema.specification_with(
+        _dialect(schema).META_SCHEMA.get("$schema", ""), default=referencing.jsonschema.DRAFT202012
+    )
+    resource = dialect.create_resource(schema)
+    registry = referencing.Registry().with_resource(resource.id() or "", resource)
+    return registry.resolver_with_root(resource)
+
+
+def _leads_somewhere(resolver: Any, reference: str) -> bool:  # noqa: ANN401  # a private class
+    try:
+        resolver.lookup(reference)
+    except (referencing.exceptions.Unresolvable, ValueError, TypeError, AttributeError, LookupError):
+        return False
+    return True
+
+
+def _references(schema: Any) -> Iterator[str]:  # noqa: ANN401  # any JSON
+    pending = [schema]
+    while pending:
+        inner = pending.pop()
+        if isinstance(inner, dict):
+            if isinstance(reference := inner.get("$ref"), str):
+                yield reference
+            pending += inner.values()
+        elif isinstance(inner, list):
+            pending += inner

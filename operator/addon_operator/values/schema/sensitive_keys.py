@@ -1,0 +1,148 @@
+"""What is hidden without a schema that says so: paths that ``module.yaml`` names, and keys by their names.
+
+A name tells by its last word or words: ``adminPassword``, ``DB_PASSWORD`` and ``s3.secretKey`` hold secrets,
+``existingSecret``, ``secretName``, ``passwordFile`` and ``tokenTTL`` do not.
+"""
+
+import dataclasses
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from addon_operator.kernel import json_types
+
+HIDDEN: Final = "***"
+"""What is shown of a sensitive value."""
+ANY: Final = "*"
+_PART: Final = re.compile(r"(?:\\.|[^.\\])+")
+_WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_PASSWORDS: Final = frozenset({"password", "passwd", "passphrase", "passcode", "pwd"})
+"""Hidden if it is a number, too."""
+_SECRETS: Final = _PASSWORDS | {
+    "pass", "secret", "token", "credential", "credentials", "htpasswd", "apikey", "privatekey", "secretkey",
+    "accesskey", "bearer", "jwt", "dsn", "kubeconfig", "dockerconfigjson", "keytab",
+}  # fmt: skip
+_KEYS: Final = frozenset(
+    {"access", "account", "api", "app", "application", "auth", "client", "encryption", "hmac", "license",
+     "master", "preshared", "private", "root", "secret", "shared", "signing", "ssh", "storage", "tls"}
+)  # fmt: skip
+"""What ``key`` is preceded by where it is key material."""
+_PAIRS: Final = frozenset(
+    {("connection", "string"), ("string", "data"), ("secret", "data"), ("secret", "env")}
+)
+_NAMES: Final = frozenset(
+    {"existing", "pull", "external", "tls", "cert", "certificate", "ca", "use", "create"}
+)
+"""What makes a ``…Secret`` the name of a Secret, or a switch."""
+_KEY_MATERIAL: Final = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----")
+_IN_ADDRESS: Final = re.compile(r"\A[a-zA-Z][a-zA-Z0-9+.-]*://[^/\s:@]*:[^/\s@]+@")
+_VARIABLE: Final = ("name", "value")
+"""The keys of an item in a list of environment variables."""
+
+Path = tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class SensitiveKeys:
+    """What of a section is hidden."""
+
+    paths: tuple[Path, ...] = ()
+    """Keys from the section on; :data:`ANY` is any key, or any item of a list."""
+    by_name: bool = False
+    """Whether keys whose names say so are hidden."""
+
+    def __bool__(self) -> bool:
+        return bool(self.paths) or self.by_name
+
+    def masked(self, value: json_types.JsonValue) -> json_types.JsonValue:
+        """A copy of a section that shows :data:`HIDDEN` for each sensitive value."""
+        return _masked(value, self.paths, "" if self.by_name else None)
+
+    def masked_at(self, path: Sequence[str], value: json_types.JsonValue) -> json_types.JsonValue:
+        """A copy of what stands, or will stand, at ``path`` below the section."""
+        paths, name = self.paths, ""
+        for token in path:
+            paths = _below(paths, token)
+            if () in paths:
+                return HIDDEN
+            # The items of a list, and what a mapping of secrets holds, are what their key says.
+            name = name if token.isdecimal() or _is_plural(name) else token
+        return _masked(value, paths, name if self.by_name else None)
+
+
+def parse(path: str) -> Path:
+    r"""The keys of a path in ``module.yaml``: ``auth.password``; a dot within a key is written ``\.``.
+
+    Raises :class:`ValueError` for a path with a part that is empty.
+    """
+    parts = tuple(part.replace("\\.", ".") for part in _PART.findall(path))
+    if ".".join(_PART.findall(path)) != path or not parts:
+        raise ValueError(path)
+    return parts
+
+
+def _below(paths: Sequence[Path], key: str) -> tuple[Path, ...]:
+    return tuple(path[1:] for path in paths if path and path[0] in (key, ANY))
+
+
+def _masked(value: json_types.JsonValue, paths: Sequence[Path], name: str | None) -> json_types.JsonValue:
+    """``name`` is the key of the value, ``None`` if names do not count."""
+    if () in paths:
+        return HIDDEN
+    if isinstance(value, dict):
+        variable = name is not None and _is_variable(value)
+        return {
+            key: HIDDEN
+            if variable and key == _VARIABLE[1]
+            else _masked(inner, _below(paths, key), _name_of(key, inner, name))
+            for key, inner in value.items()
+        }
+    if isinstance(value, list):
+        inner_name = name if name is None or _is_plural(name) else ""
+        return [_masked(inner, _below(paths, str(index)), inner_name) for index, inner in enumerate(value)]
+    return HIDDEN if name is not None and _is_hidden(name, value) else value
+
+
+def _name_of(key: str, value: json_types.JsonValue, above: str | None) -> str | None:
+    """By which name a value is judged: the texts in ``passwords`` are passwords, whatever their keys."""
+    if above is None:
+        return None
+    return above if _is_plural(above) and isinstance(value, str) else key
+
+
+def _is_hidden(name: str, value: json_types.JsonValue) -> bool:
+    if isinstance(value, str) and value:
+        return _says_secret(name) or bool(_KEY_MATERIAL.search(value) or _IN_ADDRESS.match(value))
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and bool(words := _words(name)) and words[-1] in _PASSWORDS
+
+
+def _is_variable(item: json_types.JsonObject) -> bool:
+    """Whether it gives an environment variable whose name says that it holds a secret."""
+    name, value = (item.get(key) for key in _VARIABLE)
+    return isinstance(name, str) and isinstance(value, str) and bool(value) and _says_secret(name)
+
+
+def _words(name: str) -> list[str]:
+    return [word.lower() for word in _WORD.findall(name)]
+
+
+def _says_secret(name: str) -> bool:
+    words = _words(name)
+    if not words or "existing" in words:
+        return False
+    last, before = words[-1], words[-2] if len(words) > 1 else ""
+    if last.endswith("s") and last not in _SECRETS:
+        last = last.removesuffix("s")
+    if last == "secret":
+        return before not in _NAMES
+    if last == "key":
+        return before in _KEYS
+    return last in _SECRETS or (before, last) in _PAIRS
+
+
+def _is_plural(name: str) -> bool:
+    """Whether the texts in a mapping or list of that name are secrets, whatever their own keys are."""
+    words = _words(name)
+    is_many = bool(words) and (words[-1].endswith("s") or words[-1] in ("data", "env"))
+    return is_many and words[-1] not in ("secrets", "credentials", "pass") and _says_secret(name)

@@ -1,0 +1,104 @@
+"""The schemas that stock charts have of their own."""
+
+import json
+import pathlib
+from collections.abc import Mapping
+from typing import Any, Final
+
+import pytest
+
+from addon_operator.devcluster import handle
+from tests.integration import admitting, operator_process, operator_site
+from tests.integration.stock import seen, write_chart
+
+pytestmark = pytest.mark.integration
+
+_SCHEMA: Final[Mapping[str, Any]] = {
+    "$schema": "http://json-schema.org/draft-07/schema#",
+    "type": "object",
+    "required": ["replicas"],
+    "properties": {
+        "replicas": {"type": "integer", "minimum": 1, "default": 7},
+        "auth": {"properties": {"password": {"type": "string", "minLength": 8}}},
+        "spare": {"default": "from the schema"},
+    },
+}
+
+
+def write_schema(chart: pathlib.Path, schema: Mapping[str, Any] = _SCHEMA) -> None:
+    (chart / "values.schema.json").write_text(json.dumps(schema))
+
+
+@pytest.fixture
+def module(site: operator_site.Site) -> pathlib.Path:
+    """A stock chart with a schema, which has a chart within it with another."""
+    path = site.module("010-web", values="webEnabled: true")
+    dependency = "dependencies:\n- {name: db, version: 1.2.3, alias: store, condition: store.enabled}\n"
+    chart = write_chart(path / "chart", more=dependency)
+    (chart / "values.yaml").write_text("replicas: 1\nstore: {enabled: true}\n")
+    write_schema(chart)
+    below = write_chart(chart / "charts" / "db", "db")
+    (below / "templates" / "seen.yaml").unlink()
+    write_schema(below, {"properties": {"size": {"type": "string"}}})
+    return path
+
+
+def test_a_wrong_edit_is_told_by_the_charts_schema_and_the_last_good_values_stay(
+    site: operator_site.Site, module: pathlib.Path
+) -> None:
+    site.config(web="replicas: 2")
+    operator = site.start().wait_ready().wait_idle()
+    try:
+        assert seen(site)["replicas"] == 2
+        assert "spare" not in seen(site)
+        calls = len(site.helm_calls())
+        for wrong, told in (
+            ("replicas: 0", "web.replicas: must be at least 1, not 0"),
+            ("replicas: null", "web: must have the key 'replicas'"),
+            ("store: {size: 5}", "web.store.size: must be a string, not 5"),
+            ("auth: {password: hunter2}", "web.auth.password: must have at least 8 characters, not ***"),
+        ):
+            site.config(web=wrong)
+            operator.wait_logged(told)
+        site.config(web="replicas: 0\nstore: {enabled: false, size: 5}")
+        site.config(web="replicas: 3\nstore: {enabled: false, size: 5}")
+        operator_process.wait_until(lambda: seen(site)["replicas"] == 3, "the right edit is taken")
+        assert site.revisions() == {"web": 2}
+        assert "hunter2" not in operator.log
+        assert len(site.helm_calls()) > calls
+    finally:
+        operator.stop()
+
+
+def test_the_webhook_refuses_what_the_charts_schema_does_not_allow(
+    site: operator_site.Site, devcluster: handle.DevCluster, module: pathlib.Path
+) -> None:
+    site.config(web="replicas: 1")
+    with admitting.admitting(site, devcluster):
+        with pytest.raises(operator_site.RefusedError) as refused:
+            site.config(web="replicas: nine")
+        assert 'web.replicas: must be an integer, not' in str(refused.value)
+        assert f"{module}/chart/values.schema.json" in str(refused.value)
+        site.config(web="replicas: 2")
+
+
+def test_values_that_hooks_make_are_checked_before_helm_is_started(
+    site: operator_site.Site, module: pathlib.Path
+) -> None:
+    hook = """
+    if [ -e "$TRACE.right" ]; then value='"a.example"'; else value=5; fi
+    echo '{"op": "add", "path": "/web/domain", "value": '"$value"'}' > "$VALUES_JSON_PATCH_PATH"
+    """
+    site.hook(module, "domain.sh", {"beforeHelm": 1}, hook)
+    write_schema(module / "chart", {"required": ["domain"], "properties": {"domain": {"type": "string"}}})
+    operator = site.start()
+    try:
+        operator.wait_logged("web.domain: must be a string, not 5")
+        assert not [call for call in site.helm_calls() if call.startswith("upgrade")]
+        (site.root / "trace.right").touch()
+        operator_process.wait_until(
+            lambda: site.revisions() == {"web": 1}, "what the hook fills in now is allowed"
+        )
+        assert seen(site)["domain"] == "a.example"
+    finally:
+        operator.stop()

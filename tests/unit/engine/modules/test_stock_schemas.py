@@ -1,0 +1,54 @@
+"""Schemas of stock charts, read from disk."""
+
+import json
+import pathlib
+
+from addon_operator.engine.modules import module_files, stock_schemas
+from addon_operator.kernel import json_types
+from addon_operator.values.schema import cel_rules
+
+
+def module_directory(root: pathlib.Path, schema: str = "") -> pathlib.Path:
+    chart = root / "010-web" / "chart"
+    chart.mkdir(parents=True)
+    (chart / "Chart.yaml").write_text("apiVersion: v2\nname: upstream\nversion: 1.0.0\n")
+    (chart / "values.yaml").write_text("replicas: 1\n")
+    if schema:
+        (chart / "values.schema.json").write_text(schema)
+    return root / "010-web"
+
+
+def test_the_schema_of_a_chart_is_read_once_it_is_there(tmp_path: pathlib.Path) -> None:
+    directory = module_directory(tmp_path, json.dumps({"properties": {"replicas": {"minimum": 2}}}))
+    part = stock_schemas.section_chart(module_files.module_of(directory, 50))
+    away = directory / "chart" / "Chart.yaml"
+    text = away.read_text()
+    away.unlink()
+    assert part.read() is None
+    away.write_text(text)
+    found = part.read()
+    assert found is not None
+    assert [str(one) for one in found.violations({})] == [
+        f"replicas: must be at least 2, not 1 ({directory}/chart/values.schema.json)"
+    ]
+    assert part.read() is found
+
+
+def test_a_schema_that_is_no_json_checks_nothing(tmp_path: pathlib.Path) -> None:
+    module = module_files.module_of(module_directory(tmp_path, "{"), 50)
+    found = stock_schemas.read(module)
+    assert found is not None
+    assert not found.chart.has_schemas
+
+
+def test_what_a_chart_without_schema_of_ours_hides_follows_names_and_paths(tmp_path: pathlib.Path) -> None:
+    directory = module_directory(tmp_path)
+    (directory / "module.yaml").write_text("sensitive: [auth.login]")
+    given: json_types.JsonObject = {"auth": {"login": "a", "password": "b"}}
+    evaluator = cel_rules.CelEvaluator()
+    by_name = module_files.schemas_of(module_files.module_of(directory, 50), evaluator)
+    assert by_name.masked(given) == {"auth": {"login": "***", "password": "***"}}
+    (directory / "openapi").mkdir()
+    (directory / "openapi" / "values.yaml").write_text("type: object\n")
+    by_schema = module_files.schemas_of(module_files.module_of(directory, 50), evaluator)
+    assert by_schema.masked(given) == {"auth": {"login": "***", "password": "b"}}

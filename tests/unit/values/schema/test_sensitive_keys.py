@@ -1,0 +1,93 @@
+"""What is hidden by its path or by the name of its key."""
+
+import pytest
+
+from addon_operator.kernel import json_types
+from addon_operator.values.schema import sensitive_keys
+
+BY_NAME = sensitive_keys.SensitiveKeys(by_name=True)
+HIDDEN = sensitive_keys.HIDDEN
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "password", "adminPassword", "admin_password", "ADMIN_PASSWORD", "passwd", "redisPass", "token",
+        "authToken", "secret", "clientSecret", "secretKey", "secretAccessKey", "accessKey", "apiKey",
+        "apikey",
+        "privateKey", "rootPassphrase", "argocdServerAdminPassword", "encryptionKey", "credentials",
+        "connectionString", "htpasswd", "postgres-password",
+    ],
+)  # fmt: skip
+def test_keys_that_say_so_are_hidden(key: str) -> None:
+    assert BY_NAME.masked({"a": {key: "hunter2"}}) == {"a": {key: HIDDEN}}
+    assert BY_NAME.masked_at(["a", key], "hunter2") == HIDDEN
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("existingSecret", "name"), ("secretName", "name"), ("tokenTTL", 3600), ("tokenTTL", "1h"),
+        ("passwordFile", "/etc/pw"), ("existingSecretPasswordKey", "pw"),
+        ("automountServiceAccountToken", True),
+        ("password", ""), ("password", None), ("password", {"valueFrom": {"secretName": "x"}}),
+        ("secret", {"create": True, "name": "x"}), ("imagePullSecrets", [{"name": "regcred"}]),
+        ("imagePullSecrets", ["regcred"]), ("pullSecret", "regcred"), ("key", "app.kubernetes.io/name"),
+        ("keys", ["a"]), ("topologyKey", "zone"), ("tlsSecret", "web-tls"), ("token", False),
+        ("maxTokens", 3),
+        ("secretRef", "x"), ("author", "me"), ("url", "https://example.com:8443/x"), ("replicas", 3),
+    ],
+)  # fmt: skip
+def test_what_only_sounds_like_a_secret_is_shown(key: str, value: json_types.JsonValue) -> None:
+    assert BY_NAME.masked({key: value}) == {key: value}
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ({"password": 12345}, {"password": HIDDEN}),
+        ({"passwords": {"ann": "x1", "bob": "x2"}}, {"passwords": {"ann": HIDDEN, "bob": HIDDEN}}),
+        ({"apiKeys": ["x1", "x2"]}, {"apiKeys": [HIDDEN, HIDDEN]}),
+        ({"stringData": {"a": "x1"}}, {"stringData": {"a": HIDDEN}}),
+        (
+            {"env": [{"name": "DB_PASSWORD", "value": "x1"}, {"name": "MODE", "value": "fast"}]},
+            {"env": [{"name": "DB_PASSWORD", "value": HIDDEN}, {"name": "MODE", "value": "fast"}]},
+        ),
+        ({"pem": "-----BEGIN RSA PRIVATE KEY-----\nabc"}, {"pem": HIDDEN}),
+        ({"url": "postgres://app:hunter2@db/app"}, {"url": HIDDEN}),
+        ({"credentials": {"a": "b", "password": "x"}}, {"credentials": {"a": "b", "password": HIDDEN}}),
+    ],
+    ids=["number", "mapping", "list", "string data", "env", "key material", "address", "credentials"],
+)  # fmt: skip
+def test_what_holds_secrets_is_hidden(given: json_types.JsonObject, shown: json_types.JsonObject) -> None:
+    assert BY_NAME.masked(given) == shown
+
+
+def test_paths_hide_whatever_is_there() -> None:
+    paths = [sensitive_keys.parse(path) for path in ("auth.login", "*.key", "users.*.note", r"a\.b", "whole")]
+    hidden = sensitive_keys.SensitiveKeys(tuple(paths))
+    given: json_types.JsonObject = {
+        "auth": {"login": 5, "other": 1},
+        "s3": {"key": "x"},
+        "users": [{"note": "x", "name": "ann"}],
+        "a.b": True,
+        "whole": {"a": 1},
+        "key": "shown",
+    }
+    assert hidden.masked(given) == {
+        "auth": {"login": HIDDEN, "other": 1},
+        "s3": {"key": HIDDEN},
+        "users": [{"note": HIDDEN, "name": "ann"}],
+        "a.b": HIDDEN,
+        "whole": HIDDEN,
+        "key": "shown",
+    }
+    assert hidden.masked_at(["whole", "a"], 1) == HIDDEN
+    assert hidden.masked_at(["users", "0"], {"note": "x"}) == {"note": HIDDEN}
+    assert hidden.masked_at(["auth"], {"login": "x"}) == {"login": HIDDEN}
+
+
+@pytest.mark.parametrize("path", ["", ".", "a..b", "a."])
+def test_a_path_with_an_empty_part_is_refused(path: str) -> None:
+    with pytest.raises(ValueError, match=r".*"):
+        sensitive_keys.parse(path)

@@ -77,7 +77,7 @@ def test_the_webhook_refuses_what_the_charts_schema_does_not_allow(
     with admitting.admitting(site, devcluster):
         with pytest.raises(operator_site.RefusedError) as refused:
             site.config(web="replicas: nine")
-        assert 'web.replicas: must be an integer, not' in str(refused.value)
+        assert "web.replicas: must be an integer, not" in str(refused.value)
         assert f"{module}/chart/values.schema.json" in str(refused.value)
         site.config(web="replicas: 2")
 

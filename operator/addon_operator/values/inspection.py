@@ -64,7 +64,7 @@ class Inspector(Protocol):
     def chart_violations(
         self, values: json_types.JsonObject, chart: chart_schemas.ChartSchemas
     ) -> list[schemas.Violation]:
-        """Return what a chart's schemas do not allow in what it gets, see :meth:`.ChartSchemas.violations`."""
+        """Return what a chart's schemas do not allow in what it gets, see :class:`.ChartSchemas`."""
         ...
 
 

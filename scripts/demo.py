@@ -160,7 +160,7 @@ class Story:
 
 
 def tell(screen: demo_screen.Screen, ground: demo_stage.Ground) -> None:
-    """The whole demo."""
+    """Play the whole demo."""
     begun = time.monotonic()
     screen.step("Start a control plane: etcd, kube-apiserver, controllers, scheduler and a simulated node")
     stage = ground.build()
@@ -177,7 +177,7 @@ def tell(screen: demo_screen.Screen, ground: demo_stage.Ground) -> None:
 
 
 def play(story: Story) -> demo_operator.Operator:
-    """The steps after the control plane; the operator that runs at the end."""
+    """Play the steps after the control plane; return the operator that runs at the end."""
     operator = story.first_converge()
     before = operator.metrics()
     story.look()

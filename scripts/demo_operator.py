@@ -47,7 +47,7 @@ def wait_for(probe: Callable[[], T | None], what: str) -> T:
 
 
 def free_port() -> int:
-    """A port on loopback that nothing listens on right now."""
+    """Return a port on loopback that nothing listens on right now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -65,7 +65,7 @@ class CountedHelm:
         self.path.chmod(0o755)
 
     def calls(self) -> list[str]:
-        """The verbs of all calls so far; asking for the version does not count."""
+        """Return the verbs of all calls so far; asking for the version does not count."""
         return [verb for verb in self._calls.read_text(encoding="utf-8").split() if verb != "version"]
 
 
@@ -135,7 +135,7 @@ class Operator:
         self._process.wait()
 
     def log_tail(self) -> list[str]:
-        """The last lines of its log."""
+        """Return the last lines of its log."""
         return daemons.log_tail(self._log, 20)
 
     def _is_ready(self) -> bool:

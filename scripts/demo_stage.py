@@ -99,7 +99,7 @@ class Stage:
         return started
 
     def log_tail(self) -> list[str]:
-        """The last lines of the last operator's log."""
+        """Return the last lines of the last operator's log."""
         return self._operators[-1].log_tail() if self._operators else []
 
     def close(self) -> None:
@@ -128,7 +128,7 @@ class Stage:
         self.kubectl("patch", "configmap", CONFIG_MAP, "--type=merge", "-p", patch, show=True)
 
     def revisions(self) -> dict[str, int]:
-        """The last revision of each release."""
+        """Return the last revision of each release."""
         found: dict[str, int] = {}
         for secret in self._items("secrets", "-l", "owner=helm"):
             labels = secret["metadata"]["labels"]
@@ -156,7 +156,7 @@ class Stage:
 
 @contextlib.contextmanager
 def opened(checkout: pathlib.Path, screen: demo_screen.Screen) -> Iterator[Ground]:
-    """The ground for this process alone, empty at first, and cleared at the end whatever happens.
+    """Give the ground for this process alone, empty at first, and cleared at the end whatever happens.
 
     Raises :class:`demo_operator.DemoError` when another demo runs in this checkout.
     """

@@ -39,7 +39,7 @@ def downloads(architecture: str) -> Mapping[str, tuple[str, str]]:
 
 
 def write_wheel(directory: pathlib.Path, name: str = "a_package_for_hooks") -> pathlib.Path:
-    """A package of one module, as any other from an index; needs neither an index nor a build."""
+    """Write a package of one module, as any other from an index; needs neither an index nor a build."""
     info = f"{name}-1.0.dist-info"
     files = {
         f"{name}.py": "ANSWER = 42\n",

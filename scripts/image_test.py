@@ -66,7 +66,7 @@ class Builder:
         return done.stdout.strip()
 
     def argv(self, *arguments: str | pathlib.Path) -> list[str]:
-        """The whole command line."""
+        """Return the whole command line."""
         return [
             "buildah",
             f"--root={self.storage / 'root'}",
@@ -76,7 +76,7 @@ class Builder:
 
 
 def missing(programs: dict[str, str]) -> list[str]:
-    """Packages that have to be installed."""
+    """Return the packages that have to be installed."""
     return sorted({package for program, package in programs.items() if shutil.which(program) is None})
 
 
@@ -92,7 +92,7 @@ def check_machine() -> None:
 
 @contextlib.contextmanager
 def building(cache: pathlib.Path) -> Iterator[Builder]:
-    """A builder whose storage goes at the end."""
+    """Give a builder whose storage goes at the end."""
     os.environ["BUILDAH_ISOLATION"] = "chroot"
     with tempfile.TemporaryDirectory(dir=cache, prefix="storage-") as storage:
         builder = Builder(pathlib.Path(storage), cache)
@@ -106,7 +106,7 @@ def building(cache: pathlib.Path) -> Iterator[Builder]:
 
 
 def base_image(builder: Builder) -> str:
-    """The base image of the recipe, or, where its registry does not answer, a stand-in."""
+    """Return the base image of the recipe, or, where its registry does not answer, a stand-in."""
     wanted = image_recipe.arguments()["PYTHON_IMAGE"]
     with contextlib.suppress(subprocess.TimeoutExpired):
         argv = builder.argv("pull", "--quiet", wanted)
@@ -123,7 +123,7 @@ def base_image(builder: Builder) -> str:
 
 
 def stand_in(cache: pathlib.Path) -> pathlib.Path:
-    """The archive that ``image_base`` makes, by its content."""
+    """Return the archive that ``image_base`` makes, by its content."""
     script = _CHECKOUT / "scripts" / "image_base"
     archive = cache / f"base-{_digest(script)}.tar"
     if not archive.exists():
@@ -156,7 +156,7 @@ def pip_configuration() -> str:
 
 
 def tools(builder: Builder, base: str) -> pathlib.Path:
-    """A context with the programs of the stage ``tools``; Helm and kubectl are those of the control plane."""
+    """Return a context with the programs of the stage ``tools``; Helm and kubectl as in the control plane."""
     context = builder.storage / "tools"
     out = context / "out"
     out.mkdir(parents=True)
@@ -186,7 +186,7 @@ def tools(builder: Builder, base: str) -> pathlib.Path:
 
 
 def build(builder: Builder, base: str) -> None:
-    """The operator's image, and one that is derived from it as users do."""
+    """Build the operator's image, and one that is derived from it as users do."""
     pip = builder.cache / "pip"
     pip.mkdir(exist_ok=True)
     builder.run(
@@ -208,7 +208,7 @@ def build(builder: Builder, base: str) -> None:
 
 
 def environment(builder: Builder, container: str, base: str) -> pathlib.Path:
-    """A virtual environment outside of the image, made by its interpreter, with what unit tests need."""
+    """Make a virtual environment outside of the image with its interpreter and what unit tests need."""
     key = _digest(
         _CHECKOUT / "requirements-dev.lock", text=base + _digest(_CHECKOUT / "scripts" / "image_base")
     )
@@ -232,7 +232,7 @@ def environment(builder: Builder, container: str, base: str) -> pathlib.Path:
 
 
 def in_image(builder: Builder, container: str, venv: pathlib.Path) -> list[str]:
-    """The start of a command line that runs something in the image's root, beside the checkout."""
+    """Return the start of a command line that runs something in the image's root, beside the checkout."""
     options = [
         f"--volume={venv}:/venv",
         f"--volume={builder.cache / 'pip'}:/root/.cache/pip",

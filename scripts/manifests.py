@@ -56,7 +56,7 @@ def _rendered(helm: pathlib.Path, *arguments: str) -> str:
 
 
 def helm_binary() -> pathlib.Path:
-    """The pinned Helm 3, built if there is none yet."""
+    """Return the pinned Helm 3, built if there is none yet."""
     store = binaries.workshop(locations.locate(os.environ), os.environ, reporters.PlainReporter(print))
     with store as workshop:
         wanted = binaries.Wanted(components.CONTROL_PLANE, (components.HELM,))

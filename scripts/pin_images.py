@@ -33,7 +33,7 @@ DigestOf = Callable[[str, str], str]
 
 
 def without_digest(dockerfile: str) -> list[str]:
-    """Base images that are named by their tag only."""
+    """Return base images that are named by their tag only."""
     return [
         f"{found['repository']}:{found['tag']}"
         for found in _BASE.finditer(dockerfile)
@@ -42,7 +42,7 @@ def without_digest(dockerfile: str) -> list[str]:
 
 
 def pinned(dockerfile: str, digest_of: DigestOf) -> str:
-    """The same with the digest of each base image behind its tag."""
+    """Return the same with the digest of each base image behind its tag."""
 
     def pin(found: re.Match[str]) -> str:
         repository, tag = found["repository"], found["tag"]
@@ -52,7 +52,7 @@ def pinned(dockerfile: str, digest_of: DigestOf) -> str:
 
 
 def asked_of_registry(repository: str, tag: str) -> str:
-    """The digest of the index with all architectures."""
+    """Return the digest of the index with all architectures."""
     with urllib.request.urlopen(_TOKENS.format(repository), timeout=_SECONDS) as answer:  # noqa: S310 - https
         token = json.load(answer)["token"]
     headers = {"Authorization": f"Bearer {token}", "Accept": _INDEXES}

@@ -23,7 +23,7 @@ _ROW: Final = re.compile(
 
 
 def settings_page(page: str) -> str:
-    """The page with the tables of all groups as the code has them."""
+    """Return the page with the tables of all groups as the code has them."""
     texts = {row["name"]: row["text"] for row in _ROW.finditer(page)}
     for group in dict.fromkeys(row.group for row in settings.TABLE.values()):
         rows = [row for row in settings.TABLE.values() if row.group == group]
@@ -39,7 +39,7 @@ def _setting(row: setting_resolution.Setting, texts: Mapping[str, str]) -> str:
 
 
 def metrics_page(page: str) -> str:
-    """The page with its tables as the code has them; what is new comes to the end of the last one."""
+    """Return the page with its tables as the code has them; what is new comes to the end of the last one."""
     known = {metric.name: metric for metric in metrics.Metrics().descriptions}
     texts = {row["name"]: row["text"] for row in _ROW.finditer(page)}
     new = [name for name in known if name not in texts]
@@ -58,7 +58,7 @@ def _metric(metric: families.Description, texts: Mapping[str, str]) -> str:
 
 
 def _with_table(page: str, heading: str, head: str, rows: Iterable[str]) -> str:
-    """The page with the rows of the first table with that head below the heading."""
+    """Return the page with the rows of the first table with that head below the heading."""
     start = page.index(head, page.index(heading)) + len(head)
     end = start
     while page.startswith("|", end):

@@ -55,7 +55,7 @@ class Taker:
 
 @contextlib.contextmanager
 def filled(count: int) -> Iterator[int]:
-    """The descriptor of a queue of that many places: a pipe, each reader of which gets other ones."""
+    """Give the descriptor of a queue of that many places: a pipe whose readers get different ones."""
     reading, writing = os.pipe()
     try:
         with os.fdopen(writing, "wb") as queue:
@@ -80,7 +80,7 @@ def batches_of(directory: pathlib.Path) -> list[Batch]:
 
 
 def _top(file: pathlib.Path, directory: pathlib.Path) -> pathlib.Path:
-    """The topmost directory below that one whose conftest.py the file shares, else the file's own."""
+    """Return the topmost directory below that one whose conftest.py the file shares, else the file's own."""
     between = [parent for parent in file.parents if directory in parent.parents]
     return next((parent for parent in reversed(between) if _shares(parent)), file.parent)
 

@@ -134,7 +134,7 @@ class EngineApi:
         }
 
     async def snapshots(self, module: str | None, *, show_sensitive: bool) -> object:
-        """By hook and binding, the objects that kubernetes bindings hold."""
+        """Return the objects that kubernetes bindings hold, by hook and binding."""
         views = self.views
         hooks = views.global_hooks if module is None else views.hooks_of(self._module(module).name) or ()
         return {hook.name: self._snapshots_of(hook, show_sensitive=show_sensitive) for hook in hooks}
@@ -158,7 +158,7 @@ class EngineApi:
         }
 
     def resource_monitor(self) -> object:
-        """By enabled module, the resources of its release that are watched."""
+        """Return the resources of each enabled module's release that are watched."""
         return {name: _watched(self._monitor, name) for name in self.views.enabled}
 
     async def render(self, module: str, *, diff: bool, show_sensitive: bool) -> str:

@@ -46,7 +46,7 @@ def _masked_secret(secret: Object) -> json_types.JsonObject:
 
 
 def masked_pair(before: Object, after: Object) -> tuple[json_types.JsonObject, json_types.JsonObject]:
-    """Two states of an object for a diff: hidden, but a value that changed is seen to have changed."""
+    """Return two states of an object for a diff: hidden, but a value that changed is seen to have changed."""
     left, right = without_secret_data(before), without_secret_data(after)
     if before.get("kind") == after.get("kind") == _KIND:
         for holder in _HOLDERS:
@@ -62,7 +62,7 @@ def _mark_changes(before: Object, after: Object, left: object, right: object, ho
 
 
 def masked_manifest(text: str) -> str:
-    """A manifest of several documents with what its Secrets hold hidden; the rest stays as it is written."""
+    """Return a manifest of several documents with the data of its Secrets hidden, the rest as written."""
     return "---".join(_masked_document(document) for document in _SEPARATOR.split(text))
 
 
@@ -86,7 +86,7 @@ def _holds_secret(found: Object) -> bool:
 
 
 def masked_snapshot(kind: str, entry: Object) -> json_types.JsonObject:
-    """An entry of a binding's snapshot; of Secrets neither data nor what a filter made of them is shown."""
+    """Return an entry of a binding's snapshot; of Secrets, neither data nor filter results."""
     shown = dict(entry)
     if isinstance(found := entry.get("object"), dict):
         shown["object"] = without_secret_data({"kind": _KIND, **found} if is_secret_kind(kind) else found)

@@ -67,7 +67,7 @@ class Renderer:
         place = self._manager.places.of(module.name)
         texts = [
             await self._difference(
-                # What Helm puts on each object is no difference.
+                # What Helm puts on each object does not count as a difference.
                 manifests.owned(found, place.name, place.namespace),
                 place.namespace,
                 show_sensitive=show_sensitive,

@@ -12,7 +12,7 @@ from typing import Final
 from addon_operator.kernel import errors
 
 MODE: Final = 0o600
-"""Permissions of the socket: what it tells is for those who may see the operator's files."""
+"""Permissions of the socket: its answers are for those who may see the operator's files."""
 _DIRECTORY_MODE: Final = 0o755
 _MAX_PATH_BYTES: Final = 107
 """``sun_path`` of Linux without the closing zero."""

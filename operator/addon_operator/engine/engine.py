@@ -151,11 +151,11 @@ class Engine:
             self._queue.add(self._make.run(module, activation))
 
     def _drop_run(self, module: names.ModuleName) -> None:
-        """A failing run does not wait for its next try, and one under way stops at its next step."""
+        """Drop the module's run: one that waits for its next try, and one under way at its next step."""
         self._queue.drop(lambda task: task.kind is tasks.TaskKind.MODULE_RUN and task.owner == module)
 
     def waiting_for(self) -> Iterator[str]:
-        """One phrase, without values, per module or hook that keeps the first converge from being done."""
+        """Yield a phrase, without values, for each module or hook that the first converge waits for."""
         for task in (task for queue in self.queues for task in queue.tasks):
             subject = (
                 f"module {task.owner}" if task.owner else f"hook {task.hook}" if task.hook else task.kind

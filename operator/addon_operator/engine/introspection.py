@@ -140,19 +140,19 @@ class Introspection:
         return self._states.enabled
 
     def hooks_of(self, module: names.ModuleName) -> tuple[state.Hook, ...] | None:
-        """The hooks of a module; ``None`` until they printed their configuration."""
+        """Return the hooks of a module; ``None`` until they printed their configuration."""
         return self._states[module].hooks
 
     def modules(self) -> list[ModuleRow]:
-        """All modules in run order."""
+        """Return all modules in run order."""
         return [self._module(found) for found in self._states]
 
     def module(self, name: names.ModuleName) -> ModuleRow:
-        """One module."""
+        """Return one module."""
         return self._module(self._states[name])
 
     def errors_without_values(self) -> dict[names.ModuleName, str]:
-        """The last error of each module that has one, for places where no values may be shown."""
+        """Return the last error of each module that has one, for places where no values may be shown."""
         return {
             found.module.name: found.last_error_without_values
             for found in self._states
@@ -160,11 +160,11 @@ class Introspection:
         }
 
     def main_queue(self) -> QueueRow:
-        """The ``main`` queue."""
+        """Return the ``main`` queue."""
         return self._queue(self._queues()[0])
 
     def queues(self) -> QueueList:
-        """All queues."""
+        """Return all queues."""
         rows = list(map(self._queue, self._queues()))
         counts = [row["tasksCount"] for row in rows]
         active = sum(count > 0 for count in counts[1:])

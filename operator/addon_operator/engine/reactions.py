@@ -27,7 +27,7 @@ def to_hook_effects(
     modules: Sequence[model.Module],
     enabled: Sequence[names.ModuleName],
 ) -> Reaction:
-    """The reaction to a run of a hook for an event or a tick that changed values or flags.
+    """Return the reaction to a run of a hook for an event or a tick that changed values or flags.
 
     A global hook asks for a converge, and so does a module's hook if the module has an ``enabled`` script;
     otherwise the module is run. Before the first converge nothing is needed, and a disabled module is left
@@ -48,7 +48,7 @@ def to_config_change(
     modules: Sequence[model.Module],
     enabled: Sequence[names.ModuleName],
 ) -> Reaction:
-    """The reaction to an edit of the ConfigMap.
+    """Return the reaction to an edit of the ConfigMap.
 
     Before the first converge nothing is needed: it will see the new values. While a converge runs the newer
     intent starts it over. Otherwise global values, flags, and values that an ``enabled`` script may look at

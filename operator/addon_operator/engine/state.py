@@ -25,7 +25,7 @@ class Hook:
 
 
 def bound(hooks: Iterable[Hook], binding: hook_config.LifecycleBinding) -> list[Hook]:
-    """The hooks with that binding, by ORDER and then by name."""
+    """Return the hooks with that binding, by ORDER and then by name."""
     ordered = [(order, hook) for hook in hooks if (order := hook.config.order(binding)) is not None]
     return [hook for _, hook in sorted(ordered, key=lambda pair: (pair[0], pair[1].name))]
 
@@ -151,7 +151,7 @@ class ModuleStates:
         return tuple(state.module for state in self)
 
     def is_current(self, hook: Hook) -> bool:
-        """Whether the module that the hook belongs to has this very hook; a global one is always there.
+        """Say whether the module that the hook belongs to has this very hook; a global one is always there.
 
         A module that was removed, and perhaps enabled again, or whose hooks changed on disk, has other ones.
         """
@@ -180,14 +180,14 @@ class ModuleStates:
         self._tell(ModuleChanged(state))
 
     def will_retry(self, name: names.ModuleName, at: float) -> None:
-        """What failed of the module is tried again then, in seconds since the epoch."""
+        """Note when what failed of the module is tried again, in seconds since the epoch."""
         state = self._states.get(name)
         if state is not None and state.last_error:
             state.next_try = at
             self._tell(ModuleChanged(state))
 
     def replace(self, modules: Sequence[model.Module]) -> frozenset[names.ModuleName]:
-        """Other modules on disk: those that stay keep their state; the names of those that are gone."""
+        """Replace the modules on disk; those that stay keep their state. Returns the names of those gone."""
         before = self._states
         ordered = sorted(modules, key=lambda module: module.run_order)
         self._states = {module.name: before.get(module.name) or ModuleState(module) for module in ordered}
@@ -197,14 +197,14 @@ class ModuleStates:
         return frozenset(before.keys() - self._states.keys())
 
     def maintain(self, name: names.ModuleName, mode: str) -> None:
-        """Helm and healing leave the module alone from now on; with an empty ``mode`` no longer."""
+        """Have Helm and healing leave the module alone; with an empty ``mode``, no longer."""
         state = self._states[name]
         state.maintenance = mode
         state.explain()
         self._tell(ModuleChanged(state))
 
     def undecided(self, name: names.ModuleName, error: errors.AddonOperatorError) -> None:
-        """A discovery failed at this module."""
+        """Note that a discovery failed at this module."""
         state = self._states.get(name)
         if state is None:
             return

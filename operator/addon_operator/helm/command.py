@@ -143,14 +143,14 @@ class Helm:
 
 
 def time_limit(step: float) -> float:
-    """Seconds after which helm is stopped from outside; Helm's own limit is for each step, not for all."""
+    """Return the seconds after which helm is stopped from outside; its own limit is for each step."""
     return 2 * step + 60.0
 
 
 def child_environment(
     environ: Mapping[str, str], target: HelmTarget, workspace: pathlib.Path
 ) -> dict[str, str]:
-    """The environment of helm: the operator's, without what would redirect Helm, with private caches."""
+    """Return helm's environment: the operator's, without what would redirect Helm, with private caches."""
     kept = {name: value for name, value in environ.items() if not name.startswith(_PREFIX) or name in _KEPT}
     return kept | {
         "HELM_CACHE_HOME": str(workspace / "cache"),

@@ -80,7 +80,7 @@ class Explanation:
 
 
 def explanation(stderr: str, exit_code: int) -> Explanation:
-    """Helm's own explanation; ``stderr`` is all that it wrote, as quotations are known by their beginning.
+    """Return Helm's own explanation; ``stderr`` is all that it wrote: quotations need their beginning.
 
     Takes a moment for texts of many megabytes.
     """
@@ -124,7 +124,7 @@ def is_foreign(text: str) -> bool:
 
 
 def advice(text: str, chart: str) -> str:
-    """What to do about an error whose text does not say it itself, to be put behind it; else nothing."""
+    """Say what to do about an error whose text does not say it itself, to be put behind it; else nothing."""
     if _MISSING_DEPENDENCIES in text:
         return f"; run 'helm dependency build {chart}'"
     if _TOO_LARGE.search(text):
@@ -157,7 +157,7 @@ def _of_rights(text: str) -> str:
 
 
 def _rule_for(denied: re.Match[str]) -> str:
-    """All that Helm and healing do with objects of the kind: else one verb would be missing after another."""
+    """Return all verbs of Helm and healing for the kind: else one would be missing after another."""
     kind = "ClusterRole" if denied["cluster"] else "Role"
     verbs = ", ".join(f'"{verb}"' for verb in _OBJECT_VERBS)
     return (
@@ -167,7 +167,7 @@ def _rule_for(denied: re.Match[str]) -> str:
 
 
 def warning_text(line: str) -> str | None:
-    """The text of a line that is a warning of Helm or of the API server; ``None`` for any other line."""
+    """Return the text of a line that is a warning of Helm or the API server; ``None`` for other lines."""
     for pattern in _WARNINGS:
         match = pattern.match(line)
         if match is not None:

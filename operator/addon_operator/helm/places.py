@@ -57,11 +57,11 @@ class ReleasePlaces:
         return frozenset(place.namespace for place in self._places.values()) - {self.own_namespace}
 
     def ignored(self, releases: Iterable[str]) -> frozenset[str]:
-        """What releases of the operator's namespace go by."""
+        """Return what releases of the operator's namespace go by."""
         return frozenset(self.key(ReleasePlace(self.own_namespace, name)) for name in releases)
 
     def is_elsewhere(self, key: str) -> bool:
-        """Whether a release is in another namespace than the operator's."""
+        """Say whether a release is in another namespace than the operator's."""
         return self.of(key).namespace != self.own_namespace
 
     def of(self, key: str) -> ReleasePlace:
@@ -79,7 +79,7 @@ class ReleasePlaces:
         return place.name if is_plain else str(place)
 
     def is_of_module(self, key: str) -> bool:
-        """Whether a release is that of a module."""
+        """Say whether a release is that of a module."""
         return key in self._places
 
     def title(self, key: str) -> str:

@@ -38,7 +38,7 @@ class Progress:
 
 
 def desired(crd: crd_files.Crd, labels: Mapping[str, str], live: JsonObject | None) -> JsonObject:
-    """The object to apply: the file's with the extra ``labels``, and the live conversion if there is one."""
+    """Return the object to apply: the file's with the extra ``labels``, and a live conversion."""
     metadata: JsonObject = {"name": crd.name, "labels": {**crd.labels, **labels}}
     if crd.annotations:
         metadata["annotations"] = crd.annotations
@@ -55,7 +55,7 @@ def desired(crd: crd_files.Crd, labels: Mapping[str, str], live: JsonObject | No
 
 
 def differs(wanted: JsonObject, live: JsonObject) -> bool:
-    """Whether applying ``wanted`` would change ``live``, apart from what the server fills in itself."""
+    """Say whether applying ``wanted`` would change ``live``, apart from what the server fills in itself."""
     metadata, spec = _part(wanted, "metadata"), _part(wanted, "spec")
     live_spec = _part(live, "spec")
     if _versions(spec) != _versions(live_spec):
@@ -73,7 +73,7 @@ def lost_versions(crd: crd_files.Crd, live: JsonObject | None) -> tuple[str, ...
 
 
 def keeping(wanted: JsonObject, live: JsonObject, versions: tuple[str, ...]) -> JsonObject:
-    """``wanted`` with those versions of ``live`` besides, not served and not stored any more.
+    """Return ``wanted`` with the other versions of ``live``, not served and not stored any more.
 
     So the API server can still read what is stored in them.
     """
@@ -87,17 +87,17 @@ def keeping(wanted: JsonObject, live: JsonObject, versions: tuple[str, ...]) -> 
 
 
 def storage_version(crd: crd_files.Crd) -> str:
-    """The version in which the file wants objects stored."""
+    """Return the version in which the file wants objects stored."""
     return next((str(v.get("name")) for v in _versions(crd.spec) if v.get("storage") is True), "")
 
 
 def served_versions(crd: crd_files.Crd) -> tuple[str, ...]:
-    """The versions that the file wants served."""
+    """Return the versions that the file wants served."""
     return tuple(str(v.get("name")) for v in _versions(crd.spec) if v.get("served") is True)
 
 
 def progress(live: Mapping[str, Any]) -> Progress:
-    """Whether the API server serves the definition."""
+    """Say whether the API server serves the definition."""
     status = live.get("status") or {}
     found = {condition.get("type"): condition for condition in status.get("conditions") or []}
     for type_, wrong in (("NamesAccepted", "False"), ("NonStructuralSchema", "True")):
@@ -112,7 +112,7 @@ def progress(live: Mapping[str, Any]) -> Progress:
 
 
 def _conversion(live: JsonObject | None) -> JsonValue:
-    """The live conversion; the strategy ``None``, the default, is not a setting that somebody made."""
+    """Return the live conversion; the strategy ``None``, the default, is not a setting that somebody made."""
     conversion = _part(live or {}, "spec").get("conversion")
     if isinstance(conversion, dict) and conversion.get("strategy") != "None":
         return conversion
@@ -129,7 +129,7 @@ def _part(document: JsonObject, key: str) -> JsonObject:
 
 
 def _contains(live: JsonValue, wanted: JsonValue) -> bool:
-    """Whether every field of ``wanted`` stands in ``live``; lists have to be equal."""
+    """Say whether every field of ``wanted`` stands in ``live``; lists have to be equal."""
     if isinstance(wanted, dict) and isinstance(live, dict):
         return all(_contains(live.get(key), value) for key, value in wanted.items())
     return live == wanted or (live is None and wanted is False)
@@ -143,7 +143,7 @@ def _without_extensions(version: JsonObject) -> JsonObject:
 
 
 def _cleaned(schema: JsonValue) -> JsonValue:
-    """The schema without ``x-…`` keys that the API does not know; properties may be called as they like."""
+    """Return the schema without ``x-…`` keys that the API does not know, except names of properties."""
     if not isinstance(schema, dict):
         return schema
     known = {key: value for key, value in schema.items() if not _is_foreign(key)}

@@ -51,13 +51,13 @@ class Crd:
 def is_selected(
     file_name: str, filter_prefixes: Iterable[str], suffixes: tuple[str, ...] = (SUFFIX,)
 ) -> bool:
-    """Whether a file of ``crds/`` counts: its name ends in ``.yaml`` and begins with no filter prefix."""
+    """Say whether a file of ``crds/`` counts: its name ends in ``.yaml`` and begins with no filter prefix."""
     prefixes = tuple(prefix for prefix in filter_prefixes if prefix)
     return file_name.endswith(suffixes) and not file_name.startswith((".", *prefixes))
 
 
 def outline(text: str) -> dict[str, str] | None:
-    """The definitions of a file by their names, each with its text, found without reading it whole.
+    """Return the definitions of a file by their names, each with its text, found without reading it whole.
 
     ``None`` for a file that is something else than definitions, each once.
     """
@@ -73,7 +73,7 @@ def outline(text: str) -> dict[str, str] | None:
 
 
 def parse(text: str, source: str) -> list[Crd]:
-    """The definitions of a file; empty documents are passed over.
+    """Return the definitions of a file; empty documents are passed over.
 
     Raises :class:`CrdFileError` for a document that is not a CustomResourceDefinition, and
     :class:`.YamlError` for a file that is not YAML; both say file and
@@ -84,7 +84,7 @@ def parse(text: str, source: str) -> list[Crd]:
 
 
 def check_unique(crds: Sequence[Crd]) -> None:
-    """Raises :class:`CrdFileError` when two documents of a module define the same."""
+    """Raise :class:`CrdFileError` when two documents of a module define the same."""
     seen: dict[str, str] = {}
     for crd in crds:
         other = seen.setdefault(crd.name, crd.source)
@@ -93,7 +93,7 @@ def check_unique(crds: Sequence[Crd]) -> None:
 
 
 def versions_of(spec: JsonObject) -> list[JsonObject]:
-    """The versions of a definition's ``spec``."""
+    """Return the versions of a definition's ``spec``."""
     versions = spec.get("versions")
     listed = versions if isinstance(versions, list) else []
     return [version for version in listed if isinstance(version, dict)]

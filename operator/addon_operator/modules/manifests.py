@@ -35,7 +35,7 @@ class ManifestResource:
     name: str
 
     def __str__(self) -> str:
-        """For a person: ``ConfigMap x/y``."""
+        """Name it for a person: ``ConfigMap x/y``."""
         return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
 
 
@@ -43,7 +43,7 @@ Select: TypeAlias = Callable[[ManifestResource], bool]
 
 
 def resources(manifest: str) -> tuple[ManifestResource, ...]:
-    """The objects that Helm keeps for a release, each once; items of lists one by one.
+    """Return the objects that Helm keeps for a release, each once; items of lists one by one.
 
     Helm's hooks are not among them: Helm creates and deletes them as it likes. Neither is what has no name
     of its own, such as objects with ``generateName``, nor what cannot be read: Helm would not have taken it.
@@ -89,14 +89,14 @@ def _of_object(document: object) -> Iterator[ManifestResource]:
 
 
 def items_of(document: dict[Any, Any]) -> list[Any] | None:
-    """The objects in a list of objects; ``None`` for a single one."""
+    """Return the objects in a list of objects; ``None`` for a single one."""
     items = document.get("items")
     is_list = str(document.get("kind")).endswith(_LIST) and isinstance(items, list)
     return items if is_list else None
 
 
 def resource_of(document: dict[Any, Any]) -> ManifestResource | None:
-    """What a manifest calls the object; ``None`` for a hook of Helm and for what has no name."""
+    """Return what a manifest calls the object; ``None`` for a Helm hook and for what has no name."""
     metadata = document.get("metadata")
     if not isinstance(metadata, dict) or _is_hook(metadata):
         return None
@@ -113,7 +113,7 @@ def _is_hook(metadata: dict[Any, Any]) -> bool:
 
 
 def _wanted_parts(text: str) -> dict[Any, Any] | None:
-    """A document with the wanted keys alone, or ``None`` when it has to be parsed whole."""
+    """Return a document with the wanted keys alone, or ``None`` when it has to be parsed whole."""
     starts = [(match[1], match.start()) for match in _TOP_KEY.finditer(text)]
     if not starts or _UNUSUAL.search(text):
         return None
@@ -144,7 +144,7 @@ _NULL: Final = frozenset({"", "~", "null", "Null", "NULL"})
 
 
 def find_objects(manifest: str, is_wanted: Select) -> Iterator[tuple[ManifestResource, Object]]:
-    """The wanted objects of a manifest, in its order, which is that in which Helm makes them.
+    """Yield the wanted objects of a manifest, in its order, which is that in which Helm makes them.
 
     Only the documents that hold them are read whole.
     """
@@ -155,7 +155,7 @@ def find_objects(manifest: str, is_wanted: Select) -> Iterator[tuple[ManifestRes
 
 
 def without(manifest: str, is_spared: Select) -> str:
-    """The manifest without these objects."""
+    """Return the manifest without these objects."""
     return "---\n".join(filter(None, (_rest(text, is_spared) for text in _DOCUMENT_START.split(manifest))))
 
 
@@ -170,7 +170,7 @@ def _rest(text: str, is_spared: Select) -> str:
 
 
 def owned(body: Object, release: str, namespace: str) -> Object:
-    """The object with the label and the annotations by which Helm knows that it is the release's."""
+    """Return the object with the label and annotations by which Helm knows that it is the release's."""
     metadata = body.get("metadata") or {}
     labels = {**(metadata.get("labels") or {}), "app.kubernetes.io/managed-by": "Helm"}
     annotations = {

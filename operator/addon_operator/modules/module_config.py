@@ -162,7 +162,7 @@ _Problem = tuple[yaml_reading.Path, str]
 
 
 def _contradictions(module: names.ModuleName, found: json_types.JsonObject) -> Iterator[_Problem]:
-    """What each key allows by itself and the keys together do not."""
+    """Yield what each key allows by itself and the keys together do not."""
     read: Mapping[str, Any] = found
     yield from _of_chart(read.get("chart", {}))
     for index, name in enumerate(read.get("requires", {}).get("modules", ())):

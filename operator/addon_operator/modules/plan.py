@@ -108,11 +108,11 @@ def _purges(observed: Observed) -> tuple[str, ...]:
 
 
 def purge_reason(observed: Observed, release: str) -> str:
-    """Why a release is purged, as the end of a sentence."""
+    """Say why a release is purged, as the end of a sentence."""
     made_by = "an addon-operator made it" if observed.releases[release] else "HELM_PURGE is all"
     return f"no module directory explains it, and {made_by}"
 
 
 def spared(observed: Observed) -> tuple[str, ...]:
-    """Releases that would be purged for no other reason than that there is no module at all."""
+    """Return the releases that would be purged for no other reason than that there is no module at all."""
     return () if observed.modules or observed.removals.allow_empty else _purges(observed)

@@ -63,7 +63,7 @@ class Rendered:
     chart: Checksum
 
     def labels(self, number: int) -> dict[str, str]:
-        """The labels that save this with revision ``number`` of a release."""
+        """Return the labels that save this with revision ``number`` of a release."""
         return {
             MANAGED_LABEL: "true",
             INPUTS_LABEL: self.inputs,
@@ -246,12 +246,12 @@ def _cause_whatever_the_inputs(state: ReleaseState, revision: Revision) -> str |
 
 
 def _is_by_hand(revision: Revision) -> bool:
-    """Whether the labels were copied from the revision before, as Helm does."""
+    """Say whether the labels were copied from the revision before, as Helm does."""
     return revision.labels.get(REVISION_LABEL, str(revision.number)) != str(revision.number)
 
 
 def absence(resources: Sequence[str]) -> str:
-    """Names a few absent resources and counts the others."""
+    """Name a few absent resources and count the others."""
     named = ", ".join(resources[:_NAMED_RESOURCES])
     more = len(resources) - _NAMED_RESOURCES
     return f"absent in the cluster: {named}" + (f" and {more} more" if more > 0 else "")

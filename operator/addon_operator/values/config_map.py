@@ -76,7 +76,7 @@ class _BelowSecret:
         return (*self._parents(document, item.path), patches.step({**item.operation, "op": "add"}))
 
     def _is_secret(self, document: json_types.JsonObject, origin: json_pointers.Tokens) -> bool:
-        """Whether the value there is the Secret's; of a mapping, the ConfigMap's part may be taken."""
+        """Say whether the value there is the Secret's; of a mapping, the ConfigMap's part may be taken."""
         for length in range(1, len(origin) + 1):
             found = json_pointers.find(self._secret, origin[:length], _ABSENT)
             if not isinstance(found, dict):

@@ -340,7 +340,7 @@ class ValuesStore:
         ]
 
     def patch_groups(self, owner: names.ModuleName | None) -> list[list[json_patches.Operation]]:
-        """Like :meth:`patches`, without switches; operations that count only together are in one list."""
+        """Return the same as :meth:`patches`, without switches, by what counts only together."""
         return hook_values.groups(self._section(owner).log)
 
     @property
@@ -349,7 +349,7 @@ class ValuesStore:
         return self._global.hook_switches
 
     def hook_places(self, module: names.ModuleName) -> hook_values.HookPlaces:
-        """Where hooks wrote to, as far as the module's chart gets it."""
+        """Say where hooks wrote to, as far as the module's chart gets it."""
         return hook_values.HookPlaces(
             hook_values.places(self._global.log.steps()),
             hook_values.places(self._section(module).log.steps()),

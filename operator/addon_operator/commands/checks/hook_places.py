@@ -71,7 +71,7 @@ class Configured:
             yield from _of_modules(directory)
 
     def below(self, path: pathlib.Path) -> Sequence[Place]:
-        """The directories of hooks in a modules directory, a module, a directory of hooks, or for one hook.
+        """Return the directories of hooks in a modules directory, a module or a directory of hooks.
 
         Raises a :class:`.ConfigurationError` like :meth:`places`.
         """

@@ -133,7 +133,7 @@ def _chosen(files: Sequence[hook_files.HookFile], place: hook_places.Place) -> l
 
 
 def _kind(asked: Sequence[_Asked]) -> hook_config.HookKind:
-    """Whose hooks they are most likely: the kind with which fewer of them are wrong."""
+    """Say whose hooks they are most likely: the kind with which fewer of them are wrong."""
 
     def mistakes(kind: hook_config.HookKind) -> int:
         return sum(isinstance(_parsed(one, kind), tuple) for one in asked)

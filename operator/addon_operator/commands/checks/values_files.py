@@ -62,7 +62,7 @@ def flags_below(directory: str, global_hooks: str | None) -> dict[str, str | Non
 
 
 def read_config(path: pathlib.Path, modules: tuple[names.ModuleName, ...]) -> sources.ConfigValues:
-    """What a file says in the place of the values ConfigMap: a manifest of one, or written as a values file.
+    """Return what a file (a manifest of a ConfigMap, or a values file) says instead of the values ConfigMap.
 
     Raises a :class:`.ConfigurationError` if anything in it is wrong.
     """
@@ -70,7 +70,7 @@ def read_config(path: pathlib.Path, modules: tuple[names.ModuleName, ...]) -> so
 
 
 def look_at_config(path: pathlib.Path, modules: tuple[names.ModuleName, ...]) -> sources.ConfigMapReading:
-    """As :func:`read_config`, but with what is wrong in single keys beside all that is right.
+    """Return the same as :func:`read_config`, with what is wrong in single keys beside all that is right.
 
     Raises a :class:`.ConfigurationError` if it cannot be read.
     """

@@ -33,7 +33,7 @@ class ClusterLookup:
         self._turns = asyncio.Semaphore(_AT_ONCE)
 
     async def absent(self, manifest: str, namespace: str) -> tuple[str, ...]:
-        """Resources of the manifest that are not in the cluster, as a person would name them.
+        """Return the resources of the manifest that are not in the cluster, as a person would name them.
 
         ``namespace`` is that of the release.
         What may not be read counts as present, and is noted.
@@ -52,7 +52,7 @@ class ClusterLookup:
     async def refused(
         self, changes: Iterable[manifest_diff.ManifestChange], definitions: Sequence[pathlib.Path]
     ) -> str | None:
-        """Why Helm would not take the objects that are added; ``None`` if nothing is known against them.
+        """Say why Helm would not take the objects that are added; ``None`` if nothing speaks against it.
 
         A kind that is served in no version may come with something else: unless a file below
         ``definitions``, or the manifest itself, may define it, that is noted.

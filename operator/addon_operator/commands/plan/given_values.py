@@ -118,7 +118,7 @@ class GivenValues:
     async def _given(
         self, modules: Sequence[names.ModuleName] | Mapping[names.ModuleName, model.Module]
     ) -> dict[names.ModuleName, release_types.Given]:
-        """What releases were made with, the newest first, of those modules that hooks may give something."""
+        """Return what releases were made with, newest first, of modules that hooks may give something."""
         has_global = (self._settings.global_hooks_dir / HOOKS).is_dir()
         found = {}
         for name in modules:
@@ -177,7 +177,7 @@ def _numbers(given: Mapping[names.ModuleName, release_types.Given]) -> dict[name
 
 
 def _has_all(module: model.Module) -> bool:
-    """Whether the module's chart gets all of the shared ``global``, and under its own keys."""
+    """Say whether the module's chart gets all of the shared ``global``, and under its own keys."""
     return module.stock is None or module.stock.values is module_config.ValuesPlace.SECTION
 
 

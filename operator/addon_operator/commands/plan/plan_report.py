@@ -122,7 +122,7 @@ def purges(observed: plan.Observed, made: plan.ConvergePlan) -> tuple[Purge, ...
 def taken_over(
     purge: Purge, manifest: str, modules: Iterable[ModuleReport], namespace_of: Callable[[str], str]
 ) -> Iterator[str]:
-    """What to know of objects of a purged release that modules take over: a sentence for each such module.
+    """Yield a sentence for each module that takes over objects of a purged release.
 
     ``manifest`` is that of the release; ``namespace_of`` gives the namespace of a release. The purge comes
     after the modules, and Helm deletes whatever stands in the manifest.
@@ -153,7 +153,7 @@ def _placed(key: manifest_diff.ManifestKey, namespace: str) -> manifest_diff.Man
 
 
 def in_order(made: plan.ConvergePlan, modules: tuple[ModuleReport, ...]) -> tuple[ModuleReport, ...]:
-    """Deletes first, as they come, then the others in run order."""
+    """Put deletes first, as they come, then the others in run order."""
     position = {name: number for number, name in enumerate(made.deletes)}
     last = len(position)
     return tuple(sorted(modules, key=lambda each: (position.get(each.name, last), each.order, each.name)))

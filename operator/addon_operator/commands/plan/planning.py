@@ -94,7 +94,7 @@ async def _values(
 
 
 def _ignore(_event: object) -> None:
-    """Nobody listens, as nothing runs."""
+    """Ignore it: nothing runs."""
 
 
 class _Planner:
@@ -233,7 +233,7 @@ class _Planner:
         return unknown
 
     def _have_hooks(self, found: schemas.Violation, module: model.Module) -> bool:
-        """Whether there are hooks that may set what is missing."""
+        """Say whether there are hooks that may set what is missing."""
         is_global = found.keys[:1] == (names.GLOBAL_KEY,)
         directory = self._settings.global_hooks_dir if is_global else module.path
         return (directory / given_values.HOOKS).is_dir()

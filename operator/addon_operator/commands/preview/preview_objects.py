@@ -83,7 +83,7 @@ def elsewhere(manifests: Iterable[preview_files.Manifest], namespaces: Collectio
 
 
 def read(manifests: Iterable[preview_files.Manifest], namespace: str) -> Objects:
-    """ConfigMaps, Secrets and Services that pods of a namespace see; presets are left out.
+    """Return ConfigMaps, Secrets and Services that pods of a namespace see; presets are left out.
 
     Raises :class:`.ManifestError`.
     """
@@ -118,7 +118,7 @@ def overlaid(stored: Services, given: Services) -> Services:
 def addressed(
     service: json_types.KubernetesObject, stored: json_types.KubernetesObject | None
 ) -> json_types.KubernetesObject:
-    """The Service with the address that it has in the cluster, or a placeholder for the one it will get."""
+    """Return the Service with its address in the cluster, or a placeholder for the one it will get."""
     spec = service.get("spec") or {}
     if not isinstance(spec, Mapping) or spec.get("clusterIP") or spec.get("type") == "ExternalName":
         return service

@@ -127,7 +127,7 @@ def _at(
 
 
 def _has_containers(template: Mapping[str, Any]) -> bool:
-    """Whether this is a pod's template: resources of other projects use the same place for other things."""
+    """Say whether this is a pod's template: others use the same place for other things."""
     spec = template.get("spec")
     return isinstance(spec, Mapping) and isinstance(spec.get("containers"), list)
 

@@ -149,7 +149,7 @@ class HookBindings:
                 self._ticks.add(owner, binding.crontab, due)
 
     def begin_again(self, owner: str) -> None:
-        """The next start makes all Synchronization runs anew."""
+        """Forget all Synchronization runs: the next start makes them anew."""
         for one in self._followed.get(owner, ()):
             one.begin_again()
 
@@ -174,17 +174,17 @@ class HookBindings:
             self._tasks.forget(hook)
 
     def snapshots(self, hook: state.Hook) -> binding_contexts.Snapshots:
-        """The snapshots of all kubernetes bindings of a hook, as its lifecycle steps see them."""
+        """Return the snapshots of all kubernetes bindings of a hook, as its lifecycle steps see them."""
         return self._tasks.objects.snapshots(hook)
 
     def snapshots_of(self, hook: state.Hook) -> Mapping[str, Sequence[JsonObject]]:
-        """The same as documents, for people who look at them."""
+        """Return the same as documents, for people who look at them."""
         return {
             name: [json.loads(entry) for entry in entries] for name, entries in self.snapshots(hook).items()
         }
 
     def waiting(self, owner: str) -> list[introspection.WaitingBinding]:
-        """The owner's bindings whose objects cannot be followed just now, and why."""
+        """Return the owner's bindings whose objects cannot be followed just now, and why."""
         return [
             {
                 "hook": one.hook.name,
@@ -232,7 +232,7 @@ def hook_bindings(
 
 
 def _is_due(one: kubernetes_binding.FollowedBinding) -> bool:
-    """Whether a start waits for its Synchronization run, or for its objects alone."""
+    """Say whether a start waits for its Synchronization run, or for its objects alone."""
     return one.is_awaited and one.phase in (
         kubernetes_binding.BindingPhase.WAITING,
         kubernetes_binding.BindingPhase.SYNCHRONIZING,

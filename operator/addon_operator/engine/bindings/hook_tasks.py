@@ -63,18 +63,18 @@ class HookRates:
         self._by_hook: dict[tuple[str, str], tuple[hook_config.HookSettings, _TokenBucket]] = {}
 
     def wait(self, hook: state.Hook) -> float:
-        """Seconds until the hook may run for an event, 0 if it may now."""
+        """Return the seconds until the hook may run for an event, 0 if it may now."""
         bucket = self._bucket(hook)
         return 0.0 if bucket is None else bucket.wait(self._clock.monotonic())
 
     def ran(self, hook: state.Hook) -> None:
-        """A run of the hook begins."""
+        """Count a run of the hook, which begins."""
         if (bucket := self._bucket(hook)) is not None:
             bucket.wait(self._clock.monotonic())
             bucket.take()
 
     def forget(self, hook: state.Hook) -> None:
-        """The hook is gone."""
+        """Forget a hook that is gone."""
         self._by_hook.pop(_key(hook), None)
 
     def _bucket(self, hook: state.Hook) -> _TokenBucket | None:
@@ -126,12 +126,12 @@ class HookTasks:
         return task
 
     def attach(self, hook: state.Hook) -> None:
-        """The bindings of the hook use their queues from now on."""
+        """Begin to use the queues of the hook's bindings."""
         for name in _queues_of(hook):
             self._queues.use(name)
 
     def forget(self, hook: state.Hook) -> None:
-        """The hook is gone, and with it the queues that nobody else uses."""
+        """Forget a hook that is gone, and the queues that only it used."""
         self._rates.forget(hook)
         self.objects.remove(hook)
         for name in _queues_of(hook):

@@ -119,12 +119,12 @@ class FollowedBinding:
             self.request_synchronization(reacts=True)
 
     def go_late(self) -> None:
-        """Nobody waits for its Synchronization run: it is queued when the objects are there."""
+        """Stop being awaited: the Synchronization run is queued when the objects are there."""
         self.is_awaited = False
         self._settle()
 
     def synced(self) -> None:
-        """The snapshot is complete."""
+        """Go on with what waited for the snapshot, which is complete."""
         if self._subscription is not None:
             self._counted(len(self._subscription.keys()))
         self._settle()
@@ -158,20 +158,20 @@ class FollowedBinding:
         self.news.set()
 
     def synchronization_begins(self) -> None:
-        """The snapshot is taken now."""
+        """Note that the snapshot is taken now."""
         if self.phase is BindingPhase.WAITING:
             self.phase = BindingPhase.SYNCHRONIZING
             self._kept.clear()
 
     def synchronization_ended(self) -> None:
-        """The hook has seen the snapshot: what changed since then becomes events."""
+        """Turn what changed since the snapshot into events: the hook has seen it."""
         self.is_queued, self.error = False, ""
         if self.phase is BindingPhase.SYNCHRONIZING:
             self._go_live()
         self.news.set()
 
     def synchronization_failed(self, error: str) -> None:
-        """The next try takes a new snapshot."""
+        """Let the next try take a new snapshot."""
         self.error = error
         if self.phase is BindingPhase.SYNCHRONIZING:
             self.phase = BindingPhase.WAITING
@@ -210,7 +210,7 @@ class FollowedBinding:
 
 
 def selection_of(binding: bindings.KubernetesBinding) -> object_selections.ObjectSelection:
-    """The objects of a binding; equal for bindings that can share a watch."""
+    """Return the objects of a binding; equal for bindings that can share a watch."""
     chosen = binding.namespaces or bindings.NamespaceSelector()
     names = chosen.names or None
     return object_selections.ObjectSelection(
@@ -229,7 +229,7 @@ def projection_of(
     jq: projections.JqRunner,
     measured: Callable[[int, float], None] = lambda _count, _seconds: None,
 ) -> projections.Projection:
-    """What is kept of the objects of a binding; equal for bindings that can share it.
+    """Return what is kept of the objects of a binding; equal for bindings that can share it.
 
     ``measured`` is called with how many objects a jqFilter was applied to, and the seconds.
     """

@@ -57,7 +57,7 @@ class Timetable:
 
 
 def _following(entry: _Appointment, now: dt.datetime) -> dt.datetime:
-    """The next moment after ``now``; equal steps are counted from the first, so that none drifts."""
+    """Return the next moment after ``now``; equal steps are counted from the first, so that none drifts."""
     if entry.rhythm.every is None:
         return entry.rhythm.next_after(now)
     step = dt.timedelta(seconds=entry.rhythm.every)

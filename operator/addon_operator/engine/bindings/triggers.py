@@ -42,15 +42,15 @@ class SynchronizedBinding(Protocol):
         ...
 
     def synchronization_begins(self) -> None:
-        """The snapshot of the run is taken in this very moment."""
+        """Note that the snapshot of the run is taken at this moment."""
         ...
 
     def synchronization_ended(self) -> None:
-        """The hook has seen the snapshot."""
+        """Note that the hook has seen the snapshot."""
         ...
 
     def synchronization_failed(self, error: str) -> None:
-        """The run failed; it begins anew later."""
+        """Note that the run failed; it begins anew later."""
         ...
 
 
@@ -82,20 +82,20 @@ class FollowedObjects:
     def add(
         self, hook: state.Hook, binding: bindings.KubernetesBinding, subscription: informers.Subscription
     ) -> None:
-        """The objects of a binding are followed from now on."""
+        """Follow the objects of a binding from now on."""
         self._by_hook.setdefault((hook.module or "", hook.name), {})[binding] = subscription
 
     def remove(self, hook: state.Hook) -> None:
-        """The objects of a hook's bindings are not followed any more."""
+        """Stop following the objects of a hook's bindings."""
         self._by_hook.pop((hook.module or "", hook.name), None)
 
     def entries(self, hook: state.Hook, binding: bindings.KubernetesBinding) -> binding_contexts.Entries:
-        """The objects of a binding now; none as long as it does not follow them."""
+        """Return the objects of a binding now; none as long as it does not follow them."""
         found = self._by_hook.get((hook.module or "", hook.name), {}).get(binding)
         return () if found is None else found.lazy_snapshot()
 
     def snapshots(self, hook: state.Hook) -> binding_contexts.Snapshots:
-        """The snapshots of all kubernetes bindings of a hook."""
+        """Return the snapshots of all kubernetes bindings of a hook."""
         return _Snapshots(hook, self).named(binding.name for binding in hook.config.kubernetes)
 
 
@@ -121,7 +121,7 @@ class RunContexts:
 
 
 def may_join(triggers: Sequence[Trigger], other: Trigger) -> bool:
-    """Whether one run can have both: Synchronizations run only with their like."""
+    """Say whether one run can have both: Synchronizations run only with their like."""
     return _company(triggers[0]) == _company(other)
 
 
@@ -196,7 +196,7 @@ class _Seen:
 
 
 def _together(lists: Sequence[binding_contexts.Entries]) -> binding_contexts.Entries:
-    """The objects of bindings that share a name."""
+    """Return the objects of bindings that share a name."""
     if len(lists) == 1:
         return lists[0]
     return [entry for entries in lists for entry in entries]

@@ -172,7 +172,7 @@ class Converger:
             self._later = timers.call_later(LOOK_AGAIN, self._retry_request)
 
     def will_run(self, module: names.ModuleName) -> bool:
-        """Whether a converge that is wanted or under way has yet to begin a run of the module."""
+        """Say whether a converge that is wanted or under way has yet to begin a run of the module."""
         return self._wanted is not None or (self._progress is not None and module in self._progress.planned)
 
     async def work(self) -> None:
@@ -236,7 +236,7 @@ class Converger:
         return changing if self.make.global_values() != before else ()
 
     def _once_more(self, changing: Sequence[str]) -> bool:
-        """Whether the next converge follows at once."""
+        """Say whether the next converge follows at once."""
         delay = self._backoff.changed()
         if not delay:
             self.request(ACTIVATION_AFTER_ALL)
@@ -247,7 +247,7 @@ class Converger:
         return False
 
     async def _stragglers(self, progress: _Progress) -> None:
-        """Modules that nothing had to wait for still have to succeed before the converge counts as done."""
+        """Require success of modules that nothing waited for before the converge counts as done."""
         if not all([await _success(run) for run in progress.runs]):
             raise _SupersededError
 

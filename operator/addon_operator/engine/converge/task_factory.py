@@ -34,7 +34,7 @@ class GlobalHooks:
         self._snapshots = snapshots
 
     def bound(self, binding: hook_config.LifecycleBinding, activation: str) -> Sequence[tasks.Task]:
-        """One task per hook with that binding, in order."""
+        """Make one task per hook with that binding, in order."""
         return [self._task(hook, binding, activation) for hook in state.bound(self.hooks, binding)]
 
     def _task(self, hook: state.Hook, binding: hook_config.LifecycleBinding, activation: str) -> tasks.Task:
@@ -76,19 +76,19 @@ class TaskFactory:
         return self._hooks.hooks
 
     def on_startup(self) -> Sequence[tasks.Task]:
-        """One task per global hook with ``onStartup``, in order."""
+        """Make one task per global hook with ``onStartup``, in order."""
         return self._hooks.bound(hook_config.LifecycleBinding.ON_STARTUP, "OperatorStartup")
 
     def before_all(self, activation: str) -> Sequence[tasks.Task]:
-        """One task per global hook with ``beforeAll``, in order."""
+        """Make one task per global hook with ``beforeAll``, in order."""
         return self._hooks.bound(hook_config.LifecycleBinding.BEFORE_ALL, activation)
 
     def after_all(self, activation: str) -> Sequence[tasks.Task]:
-        """One task per global hook with ``afterAll``, in order."""
+        """Make one task per global hook with ``afterAll``, in order."""
         return self._hooks.bound(hook_config.LifecycleBinding.AFTER_ALL, activation)
 
     def discover(self, activation: str, found: Callable[[plan.ConvergePlan], None]) -> tasks.Task:
-        """Discovery of modules; ``found`` gets the plan."""
+        """Make the task that discovers modules; ``found`` gets the plan."""
 
         async def run(task: tasks.Task) -> None:
             try:
@@ -117,7 +117,7 @@ class TaskFactory:
         )
 
     def _tell_of_removals(self, observed: plan.Observed, made: plan.ConvergePlan) -> None:
-        """Each once, as long as it is due."""
+        """Report each removal once, as long as it is due."""
         due = {f"module {name} is deleted": made.verdicts[name].reason for name in made.deletes}
         due |= {f"release {name} is purged": plan.purge_reason(observed, name) for name in made.purges}
         for what, reason in due.items():
@@ -126,7 +126,7 @@ class TaskFactory:
         self._removals = frozenset(due)
 
     def ensure_crds(self, enabled: Sequence[names.ModuleName], activation: str) -> Sequence[tasks.Task]:
-        """One task per enabled module whose CustomResourceDefinitions are to be applied."""
+        """Make one task per enabled module whose CustomResourceDefinitions are to be applied."""
         due = self._definitions.due([self._states[name].module for name in enabled])
         return [self._ensure_crds(name, activation) for name in due]
 
@@ -147,7 +147,7 @@ class TaskFactory:
             raise
 
     def run(self, module: names.ModuleName, activation: str) -> tasks.Task:
-        """A module run, before which changed definitions of the module are applied."""
+        """Make the task of a module run, before which changed definitions of the module are applied."""
 
         async def run(task: tasks.Task) -> None:
             try:
@@ -162,13 +162,13 @@ class TaskFactory:
         return tasks.Task(tasks.TaskKind.MODULE_RUN, run, owner=module, activation=activation, lane=order)
 
     def delete(self, module: names.ModuleName, activation: str) -> tasks.Task:
-        """Removal of a disabled module."""
+        """Make the task that removes a disabled module."""
         return tasks.Task(
             tasks.TaskKind.MODULE_DELETE, self._runner.delete, owner=module, activation=activation
         )
 
     def purge(self, release: str, activation: str) -> tasks.Task:
-        """Removal of a release without a module."""
+        """Make the task that removes a release without a module."""
 
         async def run(task: tasks.Task) -> None:
             await self._releases.remove(task.owner)
@@ -188,6 +188,6 @@ class TaskFactory:
             self._runner.bindings.mute(name)
 
     def global_values(self) -> object:
-        """Equal as long as global values and Enabled flags are the same."""
+        """Return what is equal as long as global values and Enabled flags are the same."""
         flags = tuple(self._values.flag(module).enabled for module in self._values.modules)
         return (self._values.values_json(None), flags)

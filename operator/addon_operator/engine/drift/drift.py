@@ -84,7 +84,7 @@ class Drift:
             until.pop(resource, None)
 
     def forget(self, module: names.ModuleName) -> None:
-        """The module is gone: nothing of it is absent any more."""
+        """Forget a module that is gone: nothing of it is absent any more."""
         self._due.pop(module, None)
         self._backoffs.pop(module, None)
         self._for_helm.pop(module, None)
@@ -94,7 +94,7 @@ class Drift:
 
     @contextlib.asynccontextmanager
     async def helm_at_work(self, module: names.ModuleName) -> AsyncIterator[None]:
-        """While the context lasts, deletions are Helm's; afterwards it is looked what is absent then."""
+        """Let Helm delete while the context lasts; afterwards look at what is absent then."""
         self._at_work[module] += 1
         try:
             async with self._alone[module]:
@@ -124,11 +124,11 @@ class Drift:
         return tuple(map(str, outcome.left + outcome.for_helm))
 
     def restored_by_helm(self, module: names.ModuleName, resources: Sequence[str]) -> None:
-        """A run brought back these resources."""
+        """Note that a run brought back these resources."""
         self._note_back(module, resources, by_helm=True)
 
     def recent(self, module: names.ModuleName) -> dict[str, int]:
-        """The module's resources that were brought back lately, and how often in a row."""
+        """Return the module's resources that were brought back lately, and how often in a row."""
         known = self._backoffs.get(module)
         return {} if known is None else known.recent(self._clock.monotonic())
 
@@ -162,7 +162,7 @@ class Drift:
     def _ready(
         self, module: names.ModuleName, absent: Sequence[watched_resources.Watched]
     ) -> list[watched_resources.Watched]:
-        """Those that may be brought back at once; the others are looked at again."""
+        """Return those that may be brought back at once; the others are looked at again."""
         now, backoffs = self._clock.monotonic(), self._backoffs_of(module)
         waits = {watched: backoffs.wait(str(watched), now) for watched in absent}
         late = [watched for watched, seconds in waits.items() if seconds > 0]
@@ -245,7 +245,7 @@ class Drift:
         self._wake.set()
 
     async def _absent(self, module: names.ModuleName) -> list[watched_resources.Watched]:
-        """The resources of the module that are absent now and should not be.
+        """Return the resources of the module that are absent now and should not be.
 
         The API server itself is asked for the first ones, since a watch may be behind.
         """
@@ -276,7 +276,7 @@ class Drift:
                 yield resource
 
     def _is_on_purpose(self, module: names.ModuleName, resource: watched_resources.Watched) -> bool:
-        """Whether the module's own hook deleted it. A note of that counts for one deletion."""
+        """Say whether the module's own hook deleted it. A note of that counts for one deletion."""
         key = resource.deletion_key
         if self._deletions.deleted_by(key) == own_deletions.Owner(module):
             self._deletions.forget(key)

@@ -32,17 +32,17 @@ class DriftBackoff:
         return _BACKOFF.after(self.count - FREE + 1)
 
     def wait(self, now: float) -> float:
-        """Seconds to wait from ``now`` on; 0 when it may be restored at once."""
+        """Return the seconds to wait from ``now`` on; 0 when it may be restored at once."""
         if self.is_calm(now):
             self.count = 0
         return max(0.0, self.last + self.pause - now)
 
     def is_calm(self, now: float) -> bool:
-        """Whether nothing is left of what happened before."""
+        """Say whether nothing is left of what happened before."""
         return now - self.last > max(CALM, _CALM_PAUSES * self.pause)
 
     def restored(self, now: float) -> None:
-        """The resource was brought back."""
+        """Note that the resource was brought back."""
         self.count += 1
         self.last = now
 
@@ -54,16 +54,16 @@ class DriftBackoffs:
         self._known: dict[str, DriftBackoff] = {}
 
     def wait(self, resource: str, now: float) -> float:
-        """Seconds to wait from ``now`` on; 0 when the resource may be brought back at once."""
+        """Return the seconds to wait from ``now`` on; 0 when the resource may be brought back at once."""
         known = self._known.get(resource)
         return 0.0 if known is None else known.wait(now)
 
     def recent(self, now: float) -> dict[str, int]:
-        """What was brought back lately, and how often in a row."""
+        """Return what was brought back lately, and how often in a row."""
         return {name: known.count for name, known in self._known.items() if not known.is_calm(now)}
 
     def restored(self, resources: Iterable[str], now: float) -> None:
-        """These were brought back."""
+        """Note that these were brought back."""
         self._known = {name: known for name, known in self._known.items() if not known.is_calm(now)}
         for resource in resources:
             self._known.setdefault(resource, DriftBackoff()).restored(now)

@@ -85,7 +85,7 @@ class FollowedReleases:
         return self._resources.give_up(module, dropped)
 
     async def of_others(self, module: names.ModuleName) -> tuple[manifests.ManifestResource, ...]:
-        """What of a release other modules have, too: it stays when this one goes."""
+        """Return what other modules have of a release, too: it stays when this one goes."""
         # After a start not everything is followed yet.
         await self.follow_new()
         try:

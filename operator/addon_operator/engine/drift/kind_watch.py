@@ -91,7 +91,7 @@ class KindWatch:
         return frozenset[names.ModuleName]().union(*self._wanted.values())
 
     def want(self, module: names.ModuleName, keys: Iterable[ObjectKey]) -> None:
-        """The module has these objects."""
+        """Follow these objects for the module."""
         for key in keys:
             self._wanted.setdefault(key, set()).add(module)
 
@@ -104,15 +104,15 @@ class KindWatch:
                 self._wanted.pop(key, None)
 
     def wanting(self, key: ObjectKey) -> frozenset[names.ModuleName]:
-        """The modules that have the object."""
+        """Return the modules that have the object."""
         return frozenset(self._wanted.get(key, ()))
 
     def is_missing(self, key: ObjectKey) -> bool:
-        """Whether the object is known not to be there."""
+        """Say whether the object is known not to be there."""
         return self.is_synced and key not in self._present
 
     def synced(self) -> None:
-        """The first complete list is there."""
+        """Note that the first complete list is there."""
         if self._subscription is not None:
             self._present = set(self._subscription.keys())
         self.is_synced = True
@@ -121,7 +121,7 @@ class KindWatch:
         self._tell_missing(self._wanted)
 
     def changed(self, changes: Sequence[object_changes.Change]) -> None:
-        """Objects came or went."""
+        """Report objects that came or went."""
         gone: list[ObjectKey] = []
         for change in changes:
             if change.type is object_changes.ChangeType.DELETED:
@@ -134,7 +134,7 @@ class KindWatch:
         self._tell_missing(gone)
 
     def trouble(self, reason: str | None) -> None:
-        """Objects cannot be followed just now, or can be again."""
+        """Report that objects cannot be followed just now, or can be again."""
         self.reason = reason
         if reason is not None:
             self.has_answered.set()

@@ -143,7 +143,7 @@ class Restorer:
         )
 
     def _is_blocked(self, watched: watched_resources.Watched, error: api_errors.KubernetesError) -> bool:
-        """Whether the definition of the object is on its way out, or gone and about to come back."""
+        """Say whether the definition of the object is on its way out, or gone and about to come back."""
         if isinstance(error, api_errors.NotFound):
             group = watched.resource.api_version.rpartition("/")[0]
             return _NO_NAMESPACE not in error.message and self._is_brought(
@@ -164,7 +164,7 @@ class Restorer:
 
 
 def _may_pass(error: api_errors.KubernetesError) -> bool:
-    """Whether the next try may well succeed: no answer, a definition or a namespace that is on its way."""
+    """Say whether the next try may well succeed: no answer, or a definition or namespace is on its way."""
     if not isinstance(error, api_errors.ApiError):
         return True
     return error.status in _PASSING or error.status >= 500 or _TERMINATING in error.message
@@ -178,7 +178,7 @@ def _find(
     wanted: Mapping[tuple[str, str, str, str], watched_resources.Watched],
     namespace: str,
 ) -> list[_Found]:
-    """What is wanted of a manifest; ``namespace`` is that of objects that name none."""
+    """Return what is wanted of a manifest; ``namespace`` is that of objects that name none."""
 
     def watched_of(found: manifests.ManifestResource) -> watched_resources.Watched | None:
         place = wanted.get((found.api_version, found.kind, found.namespace or namespace, found.name))
@@ -190,7 +190,7 @@ def _find(
 
 
 def _waves(found: Sequence[_Found]) -> Iterator[list[_Found]]:
-    """What may be created at the same time, in the order of the manifest, which is Helm's."""
+    """Yield what may be created at the same time, in the order of the manifest, which is Helm's."""
     rank_of = {watched: _rank(watched.resource) for watched, _ in found}
     for rank in sorted(set(rank_of.values())):
         yield [each for each in found if rank_of[each[0]] == rank]

@@ -46,7 +46,7 @@ class Watched:
         )
 
     def __str__(self) -> str:
-        """For a person: ``ConfigMap x/y``."""
+        """Name it for a person: ``ConfigMap x/y``."""
         return f"{self.resource.kind} {'/'.join(filter(None, self.key))}"
 
 
@@ -82,12 +82,12 @@ class WatchedResources:
         self._followed: dict[names.ModuleName, _Followed] = {}
         self._open: dict[kind_watch.KindScope, kind_watch.KindWatch] = {}
         self._may_follow: dict[api_resources.Resource, bool] = {}
-        self._told: set[tuple[str, str]] = set()
+        self._reported: set[tuple[str, str]] = set()
         self._shared: dict[tuple[names.ModuleName, ...], tuple[str, ...]] = {}
         self._busy = asyncio.Lock()
 
     async def follow(self, module: names.ModuleName, resources: Iterable[manifests.ManifestResource]) -> bool:
-        """The module's release has exactly these resources now; whether the kinds of all of them are known.
+        """Follow exactly these resources of the module; say whether the kinds of all of them are known.
 
         Raises what the client raises when the API server cannot be asked for kinds.
         """
@@ -98,11 +98,11 @@ class WatchedResources:
         return complete
 
     def unfollow(self, module: names.ModuleName) -> None:
-        """The module has no resources any more."""
+        """Forget the module's resources: it has none any more."""
         self._replace(module, None)
 
     def missing_of(self, module: names.ModuleName) -> Iterator[Watched]:
-        """The module's resources that are known not to be there."""
+        """Yield the module's resources that are known not to be there."""
         for watched in self._followed.get(module, _Followed()).watched:
             watch = self._open.get(self._scope(watched))
             if watch is not None and watch.is_missing(watched.key):
@@ -119,7 +119,7 @@ class WatchedResources:
         return tuple(each for each in followed.watched if not self._open[self._scope(each)].is_synced)
 
     def is_settled(self, module: names.ModuleName) -> bool:
-        """Whether it is known of all resources of the module that are followed whether they are there."""
+        """Say whether it is known of all resources of the module that are followed whether they are there."""
         return all(watch.is_synced for watch in self._watches_of(module))
 
     def _watches_of(self, module: names.ModuleName) -> set[kind_watch.KindWatch]:
@@ -127,7 +127,7 @@ class WatchedResources:
         return {self._open[self._scope(each)] for each in followed.watched}
 
     def has_definition(self, name: str) -> bool:
-        """Whether a release has the CustomResourceDefinition of that name."""
+        """Say whether a release has the CustomResourceDefinition of that name."""
         key = kind_watch.ObjectKey("", name)
         of_definitions = (
             watch for scope, watch in self._open.items() if scope.resource.kind == crd_files.KIND
@@ -150,7 +150,7 @@ class WatchedResources:
         return sorted(rows, key=lambda row: (row["kind"], row["namespace"], row["name"]))
 
     def trouble(self) -> str | None:
-        """Why it would not be noticed that some resource disappears, or ``None``."""
+        """Say why it would not be noticed if some resource disappeared, or return ``None``."""
         return next((text for watch in self._open.values() if (text := watch.health.trouble)), None)
 
     def _row(self, watched: Watched) -> Row:
@@ -190,8 +190,8 @@ class WatchedResources:
             self._tell_not_watched((module,), resource.kind, reason)
 
     def _tell_not_watched(self, modules: Sequence[names.ModuleName], kind: str, reason: str) -> None:
-        fresh = [module for module in modules if (module, kind) not in self._told]
-        self._told.update((module, kind) for module in fresh)
+        fresh = [module for module in modules if (module, kind) not in self._reported]
+        self._reported.update((module, kind) for module in fresh)
         if fresh:
             self._tell(events.KindNotWatched(fresh, kind, reason))
 
@@ -218,7 +218,7 @@ class WatchedResources:
     def of_others(
         self, module: names.ModuleName, resources: Iterable[manifests.ManifestResource]
     ) -> tuple[manifests.ManifestResource, ...]:
-        """Those of the resources that another module has, too."""
+        """Return the resources that another module has, too."""
         others = {
             each.deletion_key
             for name, followed in self._followed.items()
@@ -230,7 +230,7 @@ class WatchedResources:
     def give_up(
         self, module: names.ModuleName, resources: Iterable[manifests.ManifestResource]
     ) -> tuple[manifests.ManifestResource, ...]:
-        """Those of the resources that another module has, too; from now on this one does not.
+        """Return the resources that another module has, too; from now on this one does not.
 
         So, of two modules that give up the same at once, the second one is the last to have it.
         """
@@ -245,13 +245,13 @@ class WatchedResources:
     def _keys(
         self, module: names.ModuleName, found: manifests.ManifestResource
     ) -> set[own_deletions.DeletedObject]:
-        """What watches may call it: whether its kind has namespaces is not asked here."""
+        """Return what watches may call it: whether its kind has namespaces is not asked here."""
         group = found.api_version.rpartition("/")[0]
         namespaces = (found.namespace or self._places.of(module).namespace, None)
         return {own_deletions.DeletedObject(group, found.kind, each, found.name) for each in namespaces}
 
     def shared_of(self, module: names.ModuleName) -> dict[str, list[names.ModuleName]]:
-        """The module's resources that others have, too, as a person calls them, with these modules."""
+        """Return the module's resources that others have, too, as a person calls them, with these modules."""
         found: dict[str, list[names.ModuleName]] = {}
         for pair, resources in sorted(self._shared.items()):
             if module in pair:

@@ -61,7 +61,7 @@ class HookFiles:
 
 
 def global_hooks_root(directory: pathlib.Path) -> pathlib.Path:
-    """Where global hooks are: ``hooks`` in the configured directory if there is such a one, else itself."""
+    """Return where global hooks are: ``hooks`` in the configured directory if that exists, else itself."""
     hooks = directory / HOOKS_DIRECTORY
     return hooks if hooks.is_dir() else directory
 
@@ -92,7 +92,7 @@ def _venv_python(hook: pathlib.Path) -> pathlib.Path | None:
 
 
 def discover(root: pathlib.Path) -> HookFiles:
-    """All hooks below ``root``, which need not exist.
+    """Return all hooks below ``root``, which need not exist.
 
     A hook is an executable file; symbolic links are followed. Directories called ``lib`` or ``venv``, hidden
     entries, and ``.yaml``, ``.json``, ``.md`` and ``.txt`` files are ignored; any other file that is not
@@ -111,7 +111,7 @@ def discover(root: pathlib.Path) -> HookFiles:
 
 
 def _files(directory: pathlib.Path, prefix: str, above: frozenset[_Identity]) -> Iterator[HookFile]:
-    """The files that may be hooks; ``above`` are the directories on the way here: links may make circles."""
+    """Yield files that may be hooks; ``above`` are the directories on the way: links may make circles."""
     identity, entries = _read(directory)
     if identity in above:
         return
@@ -154,7 +154,7 @@ def _verdict(file: HookFile) -> str | None:
 
 
 def _not_executable(path: pathlib.Path) -> str:
-    """What becomes of such a file, with advice that does no harm: an executable library would be asked."""
+    """Say what becomes of such a file, with harmless advice: an executable library would be asked."""
     try:
         with path.open("rb") as file:
             head = file.read(_HEAD_BYTES)

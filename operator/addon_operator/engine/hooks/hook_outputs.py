@@ -119,7 +119,7 @@ class HookOutputs:
         patch: patches.ValuesPatch,
         config: JsonObject | None = None,
     ) -> section.SectionPatch:
-        """What the patch makes of the values, over what the ConfigMap will say."""
+        """Return what the patch makes of the values, over what the ConfigMap will say."""
         return await asyncio.to_thread(self._values.frozen(owner, config).patched, patch)
 
     async def _plan_metrics(

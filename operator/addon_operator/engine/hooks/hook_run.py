@@ -84,7 +84,7 @@ class HookExecutor:
         )
 
     async def _apply_after_failure(self, hook: state.Hook, failure: hook_runner.HookRunError) -> None:
-        """A mistake in what the hook wrote does not hide that it failed."""
+        """Apply what a failed hook wrote; a mistake in it does not hide that it failed."""
         try:
             await self._outputs.apply_after_failure(hook, failure.kubernetes_patch)
         except errors.AddonOperatorError as error:

@@ -95,13 +95,13 @@ class EnabledScriptError(errors.ModuleError):
 
 
 def describe_failure(result: children.ChildResult, timeout: float | None = None) -> str:
-    """How a process failed, with the end of its standard error: the part of a sentence after its name."""
+    """Say how a process failed, with the end of its standard error: the sentence after its name."""
     said = _said(result)
     return _ending(result, timeout) + (f": {said}" if said else "")
 
 
 def _said(result: children.ChildResult) -> str:
-    """The end of its standard error, on one line."""
+    """Return the end of its standard error, on one line."""
     return " | ".join(result.stderr_tail.splitlines()[-_QUOTED_LINES:])
 
 
@@ -130,7 +130,7 @@ class HookLog:
         self._merge_json = merge_json
 
     def handler(self, fields: Mapping[str, str], stream: str) -> Callable[[str], None]:
-        """What takes the lines of ``stream`` (``stdout`` or ``stderr``) of a run with these log fields."""
+        """Return what takes the lines of ``stream`` (``stdout`` or ``stderr``) of a run with these fields."""
         own = {**fields, OUTPUT_FIELD: stream}
         logger = self._logger.bind(**own)
 
@@ -208,11 +208,11 @@ class HookRunner:
         except hook_config.HookConfigError as error:
             if not (said := _said(result)):
                 raise
-            told = f"it said on standard error: {said}"
-            raise hook_config.HookConfigError(source, *error.violations, told) from error
+            reported = f"it said on standard error: {said}"
+            raise hook_config.HookConfigError(source, *error.violations, reported) from error
 
     async def config_text(self, hook_path: pathlib.Path) -> str:
-        """What a hook prints when it is started with ``--config``.
+        """Return what a hook prints when it is started with ``--config``.
 
         Raises :class:`.HookConfigError` when it cannot be started or fails.
         """
@@ -282,8 +282,8 @@ class HookRunner:
             except (children.ChildStartError, hook_directory.HookFileError) as error:
                 raise EnabledScriptError(module, f"cannot be asked: {error}") from error
         if _has_failed(result):
-            told = f"{_ending(result, self._default_timeout)}; {_SEE_LOG}"
-            raise EnabledScriptError(module, describe_failure(result, self._default_timeout), told)
+            reported = f"{_ending(result, self._default_timeout)}; {_SEE_LOG}"
+            raise EnabledScriptError(module, describe_failure(result, self._default_timeout), reported)
         is_enabled = _verdict(module, written[ENABLED_RESULT])
         reason = " ".join(written[ENABLED_REASON].split())
         said = "enabled" if is_enabled else "disabled"
@@ -348,7 +348,7 @@ def _prepare(
 
 
 def _collect(files: hook_directory.HookDirectory, outputs: Sequence[str]) -> dict[str, str]:
-    """What the hook wrote; its directory is removed here and not on the loop, as there may be much in it."""
+    """Return what the hook wrote, and remove its directory: here, not on the loop, as it may be large."""
     try:
         return {variable: files.read_output(variable) for variable in outputs}
     finally:
@@ -356,7 +356,7 @@ def _collect(files: hook_directory.HookDirectory, outputs: Sequence[str]) -> dic
 
 
 def _collect_leniently(files: hook_directory.HookDirectory, variable: str) -> str:
-    """What a failed hook wrote; nothing if that cannot be read, as its failure says more."""
+    """Return what a failed hook wrote; nothing if it is unreadable, as the failure says more."""
     try:
         return _collect(files, (variable,))[variable]
     except hook_directory.HookFileError:

@@ -43,10 +43,10 @@ class CrdGuard:
         definitions.on_defined = self._follow
 
     def synced(self) -> None:
-        """The first list is there: what is missing in it is found by the modules' runs."""
+        """Do nothing with the first list: the modules' runs find what is missing in it."""
 
     def changed(self, changes: Sequence[object_changes.Change]) -> None:
-        """Definitions came or went."""
+        """Note when definitions of modules that are gone are to be restored."""
         for change in changes:
             name = change.key.name
             if change.type is object_changes.ChangeType.DELETED and self._definitions.owners(name):
@@ -55,7 +55,7 @@ class CrdGuard:
                 self._wake.set()
 
     def trouble(self, reason: str | None) -> None:
-        """Without a watch they come back at the next start."""
+        """Report why definitions are not watched; without a watch they come back at the next start."""
         if reason is not None:
             text = f"deleted CustomResourceDefinitions of modules cannot be restored now: {reason}"
             self._tell(events.Warned(text))

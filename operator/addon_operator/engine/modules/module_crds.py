@@ -54,7 +54,7 @@ class ModuleCrds:
         """Called when a module has definitions."""
 
     def due(self, modules: Sequence[model.Module]) -> list[names.ModuleName]:
-        """Those of the enabled modules whose definitions are to be applied: newly enabled, or changed files.
+        """Return the enabled modules whose definitions are to be applied: newly enabled, or changed files.
 
         Modules that are not given are disabled: they will be newly enabled next time.
         """
@@ -88,7 +88,7 @@ class ModuleCrds:
             self._applied.pop(module.name, None)
 
     def owners(self, crd: str) -> list[model.Module]:
-        """The enabled modules that define this."""
+        """Return the enabled modules that define this."""
         return [
             self._modules[name]
             for name, known in self._names.items()
@@ -101,7 +101,7 @@ class ModuleCrds:
         await self.ensure(module)
 
     def forget(self, module: names.ModuleName) -> None:
-        """The next run of the module looks at its definitions."""
+        """Let the next run of the module look at its definitions."""
         self._applied.pop(module, None)
         self._known = None
 
@@ -137,7 +137,7 @@ class ModuleCrds:
     def _read(
         self, texts: Sequence[tuple[str, str, bool]], known: Mapping[str, str]
     ) -> dict[str, tuple[crd_files.Crd | None, str]]:
-        """The definitions by their names; those that are applied already are not read."""
+        """Read the definitions by their names, but not those that are applied already."""
         found: dict[str, tuple[crd_files.Crd | None, str]] = {}
         own: list[crd_files.Crd] = []
         for source, text, is_own in texts:
@@ -154,7 +154,7 @@ class ModuleCrds:
         return found
 
     def _texts(self, module: model.Module) -> list[tuple[str, str, bool]]:
-        """Places and texts of all files that count, and whether they are the module's own, which win."""
+        """Return places and texts of all files that count, and whether they are the module's, which win."""
         own = [
             (str(path), module_files.read_text(path), is_own)
             for directory, is_own in _directories(module)
@@ -198,7 +198,7 @@ class ModuleCrds:
         return self._applied.get(module.name) != (self._signature(module, of_charts) or None)
 
     def _signature(self, module: model.Module, of_charts: _Signature) -> _Signature:
-        """What the definitions depend on: files, and which of the charts within the chart are enabled."""
+        """Return what the definitions depend on: files, and which of the chart's charts are enabled."""
         own = tuple(
             _state_of(path)
             for directory, is_own in _directories(module)
@@ -238,7 +238,7 @@ def _chart_of(module: model.Module) -> subcharts.Subchart:
 
 
 def _directories(module: model.Module) -> Iterator[tuple[pathlib.Path, bool]]:
-    """Where the definitions of a module and of its chart lie, and whether they are the module's own."""
+    """Return where a module's and its chart's definitions lie, and whether they are the module's own."""
     yield module.path / crd_files.DIRECTORY, True
     if module.chart_directory != module.path:
         yield module.chart_directory / crd_files.DIRECTORY, False

@@ -43,7 +43,7 @@ class LoadedModules:
     """Where charts from repositories lie."""
 
     def store(self, inspector: inspection.Inspector = inspection.HERE) -> store.ValuesStore:
-        """A store of these files; ``inspector`` checks what is put into it."""
+        """Make a store of these files; ``inspector`` checks what is put into it."""
         values = [files.values for files in self.modules]
         return store.ValuesStore(values, self.common, self.global_schemas, inspector)
 
@@ -78,13 +78,13 @@ def load(
 
 
 def module_directories(directory: pathlib.Path) -> Iterator[pathlib.Path]:
-    """The directories of modules in a modules directory, by name."""
+    """Return the directories of modules in a modules directory, by name."""
     entries = sorted(directory.iterdir())
     return (entry for entry in entries if entry.is_dir() and not entry.name.startswith("."))
 
 
 def common_values(directory: pathlib.Path) -> sources.ValuesFile:
-    """The ``values.yaml`` of a modules directory.
+    """Return the ``values.yaml`` of a modules directory.
 
     Raises a :class:`.ConfigurationError` if it cannot be read.
     """
@@ -104,14 +104,14 @@ def read_module(
     evaluator: schema_rules.RuleEvaluator,
     charts: pathlib.Path = CHARTS,
 ) -> ModuleFiles:
-    """One module; raises a :class:`.ConfigurationError` like :func:`load`."""
+    """Load one module; raises a :class:`.ConfigurationError` like :func:`load`."""
     module = module_of(path, unnumbered_order, charts)
     own = own_values(module)
     return ModuleFiles(module, store.ModuleValues(module.name, common, own, schemas_of(module, evaluator)))
 
 
 def module_of(path: pathlib.Path, unnumbered_order: int, charts: pathlib.Path = CHARTS) -> model.Module:
-    """The module of a directory; ``charts`` has the charts that were pulled.
+    """Return the module of a directory; ``charts`` has the charts that were pulled.
 
     Raises :class:`.ModuleNameError` for a name that cannot be a module's.
     """
@@ -143,7 +143,7 @@ def _missing_chart(path: pathlib.Path, stock: model.StockChart | None) -> str:
 
 
 def _module_config(module: names.ModuleName, path: pathlib.Path) -> tuple[module_config.ModuleConfig, str]:
-    """What ``module.yaml`` says, and what is wrong with it, which keeps no other module from running."""
+    """Return what ``module.yaml`` says, and what is wrong with it, which stops only this module."""
     if not path.exists():
         return module_config.NOTHING, ""
     try:
@@ -168,13 +168,13 @@ def _stock_chart(
 
 
 def _is_stock(path: pathlib.Path, config: module_config.ModuleConfig) -> bool:
-    """Whether there is a ``chart/``; a module without ``module.yaml`` that is a chart itself stays that."""
+    """Say whether there is a ``chart/``; a chart without ``module.yaml`` stays a chart."""
     is_there = chart_files.is_complete(path / module_config.CHART_DIRECTORY)
     return is_there and (config is not module_config.NOTHING or not chart.is_chart(path))
 
 
 def own_values(module: model.Module) -> sources.ValuesFile:
-    """The ``values.yaml`` of a module.
+    """Return the ``values.yaml`` of a module.
 
     Raises a :class:`.ConfigurationError` if it cannot be read.
     """
@@ -202,7 +202,7 @@ def schemas_of(module: model.Module, evaluator: schema_rules.RuleEvaluator) -> s
 
 
 def read_schemas(path: pathlib.Path, evaluator: schema_rules.RuleEvaluator) -> schemas.SectionSchemas:
-    """``openapi/`` of a module or of the global hooks; either file may be missing.
+    """Read ``openapi/`` of a module or of the global hooks; either file may be missing.
 
     Raises a :class:`.ConfigurationError` that names file and position.
     """
@@ -213,7 +213,7 @@ def read_schemas(path: pathlib.Path, evaluator: schema_rules.RuleEvaluator) -> s
 
 
 def _referred(root: pathlib.Path, source: str, reference: str) -> tuple[str, str]:
-    """Text and name of the file that a schema of ``root`` refers to; see ``schema_loading.FileReader``."""
+    """Read the file that a schema of ``root`` refers to, with its name; see ``schema_loading.FileReader``."""
     path = pathlib.Path(os.path.normpath(pathlib.Path(source).parent / reference))
     if "://" in reference or pathlib.PurePath(reference).is_absolute():
         raise errors.ConfigurationError(f"{reference!r} must be a relative path; copy the file into {root}")
@@ -232,7 +232,7 @@ def _enabled_script(path: pathlib.Path) -> pathlib.Path | None:
 
 
 def read_text(path: pathlib.Path) -> str:
-    """The text of a UTF-8 file; an unreadable one is a :class:`ConfigurationError` that says why."""
+    """Read the text of a UTF-8 file; an unreadable one is a :class:`ConfigurationError` that says why."""
     try:
         return path.read_text(encoding="utf-8")
     except OSError as error:

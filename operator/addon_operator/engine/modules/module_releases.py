@@ -16,7 +16,7 @@ from addon_operator.values import redaction, store
 
 
 def request_of(values: store.ValuesStore, module: model.Module) -> release_types.ReleaseRequest:
-    """The module's release as its values ask for it; what schemas call sensitive stays out of messages."""
+    """Return the release that the module's values ask for; messages do not show what is sensitive."""
     given = values.helm_values(module.name)
     hidden = redaction.sensitive_texts(given, values.masked_values(module.name))
     return release_types.ReleaseRequest(
@@ -67,7 +67,7 @@ class ModuleReleases:
         self._working: dict[names.ModuleName, asyncio.Task[release_types.ReleaseOutcome]] = {}
 
     async def observe_all(self, modules: Iterable[model.Module]) -> Mapping[str, bool]:
-        """What each release goes by, and whether an addon-operator made it.
+        """Return what each release goes by, and whether an addon-operator made it.
 
         ``modules`` are all there are. Releases whose removal was interrupted count, too, although they do
         not exist.
@@ -87,11 +87,11 @@ class ModuleReleases:
         return self._manager.places.ignored(self._ignored)
 
     def exists(self, release: str) -> bool:
-        """Whether the release was there when it was last looked at, and may be removed."""
+        """Say whether the release was there when it was last looked at, and may be removed."""
         return release in self._known and not self._is_ignored(release)
 
     def revision(self, release: str) -> int | None:
-        """Number of the last revision when it was last looked at; ``None`` without a release."""
+        """Return the number of the last revision when it was last looked at; ``None`` without a release."""
         return self._known.get(release)
 
     def follow(self, modules: Iterable[names.ModuleName]) -> None:
@@ -206,7 +206,7 @@ class ModuleReleases:
 
 
 async def _end(work: "asyncio.Task[release_types.ReleaseOutcome]") -> None:
-    """However often this is cancelled: Helm's processes are gone when it returns."""
+    """End Helm: its processes are gone when this returns, however often it is cancelled."""
     while not work.done():
         work.cancel()
         with contextlib.suppress(asyncio.CancelledError):

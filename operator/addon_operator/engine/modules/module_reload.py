@@ -127,7 +127,7 @@ def _places(modules: dict[names.ModuleName, model.Module]) -> dict[names.ModuleN
 
 
 def config_check(values: store.ValuesStore) -> module_watch.Check:
-    """Whether the ConfigMap, as it is in force, is still right with the files of a module."""
+    """Say whether the ConfigMap, as it is in force, is still right with the files of a module."""
 
     def check(shared: module_files.LoadedModules, files: module_files.ModuleFiles) -> str | None:
         alone = store.ValuesStore([files.values], shared.common, shared.global_schemas, values.inspector)

@@ -43,7 +43,7 @@ class ModuleRunner:
         self._tell = tell
 
     async def run(self, task: tasks.Task) -> None:
-        """One try of a module run. What succeeded in an earlier try is not repeated.
+        """Try a module run once. What succeeded in an earlier try is not repeated.
 
         Only ``beforeHelm`` hooks run again when the check before Helm, or Helm itself, failed.
 
@@ -68,7 +68,7 @@ class ModuleRunner:
         self.states.mark(name, state.ModuleStatus.READY, "")
 
     async def delete(self, task: tasks.Task) -> None:
-        """One try of a module's removal: ``beforeDeleteHelm``, uninstall, ``afterDeleteHelm``, forget it."""
+        """Try a module's removal once: ``beforeDeleteHelm``, uninstall, ``afterDeleteHelm``, forget it."""
         name = names.ModuleName(task.owner)
         module = self.states[name]
         _begin_try(task, module)
@@ -191,7 +191,7 @@ def _check(task: tasks.Task, module: model.Module) -> None:
 
 
 def _begin_try(task: tasks.Task, module: state.ModuleState) -> None:
-    """A retry goes on with the progress of the tries before it, unless a reason for a new run came."""
+    """Keep the progress of the tries before, unless a reason for a new run came."""
     if task.attempts == 0 or task.wanted_again:
         module.progress = state.RunProgress()
     task.wanted_again = False

@@ -42,7 +42,7 @@ class Scan:
     """Each module's directory."""
 
     def of(self, directory: pathlib.Path) -> list[pathlib.Path]:
-        """The directories of modules in a modules directory, by name."""
+        """Return the directories of modules in a modules directory, by name."""
         return sorted(path for path in self.modules if path.parent == directory)
 
 
@@ -78,7 +78,7 @@ def _fingerprint(entries: Sequence[tuple[str, os.stat_result]]) -> Fingerprint:
 
 
 def _files(directory: pathlib.Path) -> Iterator[tuple[str, os.stat_result]]:
-    """All files below a directory, symbolic links followed, each directory once."""
+    """Yield all files below a directory, symbolic links followed, each directory once."""
     pending, seen = [("", str(directory))], set[tuple[int, int]]()
     while pending:
         prefix, path = pending.pop()
@@ -137,7 +137,7 @@ class Loading:
 
 
 Check = Callable[[module_files.LoadedModules, module_files.ModuleFiles], str | None]
-"""Why the files of a module cannot be taken in although they can be read; ``None`` if they can."""
+"""Says why readable files of a module cannot be used; ``None`` if they can."""
 
 
 class ModuleLoader:
@@ -151,7 +151,7 @@ class ModuleLoader:
         first: Scan,
         check: Check,
     ) -> None:
-        """``loaded`` is what ``first`` shows."""
+        """Begin with ``first``, which shows ``loaded``."""
         self._directories = tuple(directories)
         self._unnumbered_order = unnumbered_order
         self._loaded = loaded
@@ -244,7 +244,7 @@ class ModuleLoader:
 
 
 class ModuleWatch:
-    """Finds changes that have come to rest, reads them and has them taken in."""
+    """Finds changes that have come to rest, reads them and hands them over."""
 
     def __init__(
         self,
@@ -277,7 +277,7 @@ class ModuleWatch:
             pause = max(INTERVAL, (time.monotonic() - began) / _SHARE)
 
     async def look(self) -> None:
-        """Look once; a change is taken in when the look after it shows the same."""
+        """Look once; hand a change over when the look after it shows the same."""
         now = await self._scan()
         if now is None or now == self._taken:
             return

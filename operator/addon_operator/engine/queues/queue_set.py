@@ -44,17 +44,17 @@ class QueueSet:
         return (self.main, *(self._queues[name] for name in sorted(self._queues) if name != self.main.name))
 
     def __getitem__(self, name: str) -> task_queue.TaskQueue:
-        """The queue of that name, made if there is none."""
+        """Return the queue of that name; make it if there is none."""
         if name not in self._queues:
             self._make(name)
         return self._queues[name]
 
     def use(self, name: str) -> None:
-        """A binding uses the queue from now on."""
+        """Note that one more binding uses the queue."""
         self._uses[name] += 1
 
     def leave(self, name: str) -> None:
-        """A binding stops using the queue; after the last one the queue ends with its last task."""
+        """Note that one binding less uses the queue; after the last one it ends with its last task."""
         self._uses[name] -= 1
         if name in self._queues:
             self._end_if_unused(self._queues[name])

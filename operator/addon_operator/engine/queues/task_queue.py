@@ -30,7 +30,7 @@ _JITTER: Final = 0.1
 
 
 def retry_delay(attempt: int, rng: random.Random) -> float:
-    """Seconds to wait after failed try number ``attempt`` (1, 2, …): 5 growing to 30, with jitter."""
+    """Return seconds to wait after failed try number ``attempt`` (1, 2, …): 5 growing to 30, with jitter."""
     return min(RETRIES.longest, RETRIES.after(attempt) * (1 + rng.random() * _JITTER))
 
 
@@ -42,7 +42,7 @@ def pick(
     *,
     is_strict: bool = False,
 ) -> Task | None:
-    """The task to start now, or ``None`` when all have to wait.
+    """Return the task to start now, or ``None`` when all have to wait.
 
     The first task that is ready goes first. A task in its backoff is stepped over together with all later
     tasks of its owner, so that the order within one module is kept; a ready task is never stepped over. With
@@ -71,7 +71,7 @@ def _may_join(running: Sequence[Task], task: Task, parallelism: int) -> bool:
 
 
 def _get_along(task: Task, other: Task) -> bool:
-    """Tasks of one lane do. So does a retry, for whose success nothing in another lane waits any more."""
+    """Say whether both may run: tasks of one lane may, and a retry for which no other lane waits any more."""
     if not all(each.lane is not None or _is_retry(each) for each in (task, other)):
         return False
     return task.lane == other.lane or _is_retry(task) or _is_retry(other)

@@ -39,7 +39,7 @@ class SupersededError(errors.AddonOperatorError):
 
 
 class PostponedError(Exception):
-    """Raised inside a task that is not to run yet: it is tried again later, and that is no failure."""
+    """Raised inside a task that is not to run yet: it is tried again later and has not failed."""
 
     def __init__(self, delay: float) -> None:
         super().__init__(f"not before {delay:.3f} s from now")
@@ -104,7 +104,7 @@ class Task:
         return (self.kind, self.owner, self.hook, self.binding)
 
     def of_converge(self, number: int) -> "Task":
-        """The task itself, now part of that converge."""
+        """Return the task itself, now part of that converge."""
         self.converge = number
         return self
 
@@ -118,7 +118,7 @@ class Task:
         self.stopping.set()
 
     def checkpoint(self) -> None:
-        """A step's border: raises :class:`SupersededError` when a newer intent wants the task to stop."""
+        """Raise :class:`SupersededError` when a newer intent wants the task to stop; called between steps."""
         if self.superseded:
             raise SupersededError(f"{self.kind} {self.owner}{self.hook}: stopped for a newer intent")
 

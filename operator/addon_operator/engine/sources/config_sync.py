@@ -80,7 +80,7 @@ class ConfigSync:
         self._begin_with(look)
 
     async def load_when_valid(self, sleep: waiting.Sleep = asyncio.sleep) -> None:
-        """Like :meth:`load`, but invalid objects are waited for until somebody has fixed them.
+        """Load like :meth:`load`, but wait until somebody has fixed invalid objects.
 
         Each wrong state is reported once. Raises what :meth:`load` raises when the files are wrong by
         themselves, or when the first look cannot be taken.
@@ -157,7 +157,7 @@ class ConfigSync:
         return await asyncio.to_thread(look)
 
     def _are_files_wrong(self, look: configured_object.Look) -> bool:
-        """Whether something is wrong that the objects neither set nor left out."""
+        """Say whether something is wrong that the objects neither set nor left out."""
         is_there = any(part.snapshot is not config_maps.ABSENT for part in look.parts)
         unreadable = frozenset[str]().union(*(part.reading.unreadable for part in look.parts))
         return any(
@@ -175,7 +175,7 @@ class ConfigSync:
     def violations(
         self, data: Mapping[str, str], kind: str = configured_object.CONFIG_MAP
     ) -> tuple[str, ...]:
-        """All that is wrong with a state of an object that somebody proposes, one sentence each."""
+        """Return all that is wrong with a state of an object that somebody proposes, one sentence each."""
         proposed = self._objects[kind]
         own = proposed.proposed(data)
         others = [kept for kept in self._objects.values() if kept is not proposed]

@@ -53,7 +53,7 @@ class KopfThread:
         namespace: str | None = None,
         field_selectors: FieldSelectors = MappingProxyType({}),
     ) -> None:
-        """Kopf gets the credentials of ``kube``; ``health`` shows whether the watch is up.
+        """Give Kopf the credentials of ``kube``; ``health`` shows whether the watch is up.
 
         Without ``namespace`` the whole cluster is watched.
         """
@@ -189,7 +189,7 @@ class _Pauses:
     """Seconds between the tries of a request of Kopf's, without end.
 
     After its last try a watch of Kopf's fails, and all of Kopf with it: an API server that is away, and
-    answers with 503 when it comes back, is no reason for that.
+    answers with 503 when it comes back, is not a reason for that.
     """
 
     def __iter__(self) -> Iterator[float]:
@@ -249,7 +249,7 @@ class ValuesSource(KopfThread):
         return self._secret is not None
 
     def secret_trouble(self) -> str | None:
-        """Why edits of the Secret are not known; ``None`` if that is all right.
+        """Say why edits of the Secret are not known; ``None`` if that is all right.
 
         A Secret that no setting names, and that must not be watched, is nobody's trouble: its absence was
         warned of.

@@ -90,7 +90,7 @@ def _has_crds(directory: pathlib.Path) -> bool:
 
 
 def _link_without_crds(source: pathlib.Path, target: pathlib.Path) -> None:
-    """A directory of links to what a chart consists of, but for definitions."""
+    """Make a directory of links to what a chart consists of, but for definitions."""
     target.mkdir(parents=True)
     for entry in source.iterdir():
         if entry.name == _CRDS and entry.is_dir():

@@ -19,7 +19,7 @@ _MIB: Final = 1024 * 1024
 
 
 class ChartArchiveError(errors.AddonOperatorError):
-    """An archive is no chart, or breaks a bound; the text goes on after the name of the chart."""
+    """An archive is not a chart, or breaks a bound; the text goes on after the name of the chart."""
 
 
 def sha256(archive: pathlib.Path) -> str:

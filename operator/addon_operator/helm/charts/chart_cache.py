@@ -182,6 +182,6 @@ def _put(unpacked: pathlib.Path, directory: pathlib.Path) -> None:
 
 
 def _retrieve(pull: "asyncio.Task[None]") -> None:
-    """Nobody may be waiting any more."""
+    """Retrieve the error of a task: nobody may be waiting for it any more."""
     if not pull.cancelled():
         pull.exception()

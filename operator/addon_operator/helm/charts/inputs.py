@@ -55,7 +55,7 @@ class CapabilityReader:
 
 
 def encode_values(values: json_types.JsonObject) -> bytes:
-    """Values as canonical JSON, which is YAML to Helm: equal values give equal bytes.
+    """Return the values as canonical JSON, which is YAML to Helm: equal values give equal bytes.
 
     Integers of any size survive.
     """

@@ -108,7 +108,7 @@ class ChartRenderer:
 def manifest_checksum(manifest: str, again: str | None = None) -> release.Checksum:
     """Return the checksum of a manifest's documents; their order, layout and comments make no difference.
 
-    Helm 3 and 4 do not write the same layout, and a change of Helm alone is no reason for a revision.
+    Helm 3 and 4 do not write the same layout, and a change of Helm alone must not make a revision.
     ``again`` is another render of the same: a hook's name that is another one in each makes no difference.
     """
     documents = manifest_diff.parse(manifest)

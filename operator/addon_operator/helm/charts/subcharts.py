@@ -74,7 +74,7 @@ def without_texts(chart: Subchart) -> Subchart:
 
 
 def definitions(chart: Subchart, values: json_types.JsonObject) -> Iterator[tuple[str, str]]:
-    """Files of definitions of the charts within a chart that these values enable, with their texts."""
+    """Yield files of definitions of the charts within a chart that these values enable, with texts."""
     level = coalescing.coalesced(chart, values)
     yield from _enabled(chart, level)
 
@@ -133,7 +133,7 @@ def _unpacked(content: bytes, bounds: _Bounds, depth: int) -> Iterator[tuple[str
 
 
 def of_its_chart(path: str) -> list[str]:
-    """The parts of a path within a packed chart, from the directory on of the innermost chart that has it."""
+    """Return the parts of a path within a packed chart, from the innermost chart's directory on."""
     parts = path.split("/")
     while len(parts) > 2 and parts[0] == DIRECTORY:
         parts = parts[2:]

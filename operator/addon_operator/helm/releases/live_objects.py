@@ -48,7 +48,7 @@ class LiveObjects:
         self._labels = labels
 
     async def foreign(self, module: names.ModuleName, manifest: str, before: str = "") -> tuple[Foreign, ...]:
-        """The objects of a manifest that exist and are not the release's; what cannot be read is left out.
+        """Return a manifest's objects that exist and are not the release's; what is unreadable is left out.
 
         ``before`` is the manifest that the release has: what is in it is the release's already.
         """
@@ -87,7 +87,7 @@ class LiveObjects:
     async def standing_refusal(
         self, module: names.ModuleName, failed: record_format.Content, manifest: str
     ) -> api_errors.ApiError | None:
-        """Why the API server would refuse a manifest just as it did when a revision failed; else ``None``.
+        """Say why the API server would refuse a manifest just as when a revision failed; else ``None``.
 
         Only objects that the failed revision's error names are asked for, by a dry run.
         """

@@ -94,7 +94,7 @@ class ReleaseRecords:
         self.doubt(name)
 
     async def get(self, name: str, *, fresh: bool = False) -> Record | None:
-        """The last revision as it was read last; read now if that is unknown, in doubt or must be fresh."""
+        """Return the last revision as read last; read it now if unknown, in doubt or it must be fresh."""
         if fresh or not self._is_complete or name in self._doubted:
             return await self.read(name)
         return self._records.get(name)
@@ -230,7 +230,7 @@ class ReleaseRecords:
         return max(older, key=lambda each: each.revision.number, default=None)
 
     async def manifest(self, record: Record, *, with_hooks: bool = False) -> str:
-        """What Helm applied with this revision; with the manifests of its hooks behind it if they are wanted.
+        """Return what Helm applied with this revision, followed by its hooks' manifests if they are wanted.
 
         Raises :class:`.ReleaseRecordError` when the record cannot be decoded.
         """
@@ -358,7 +358,7 @@ class ReleaseRecords:
         return {name: record for name, record in last.items() if self._counts(name, record)}
 
     def _record(self, found: json_types.KubernetesObject) -> Record | None:
-        """The record in an object's metadata; ``None`` for an object that only looks like one of Helm's."""
+        """Return the record in an object's metadata; ``None`` if the object only looks like one of Helm's."""
         metadata: Mapping[str, Any] = found.get("metadata") or {}
         labels: Mapping[str, str] = metadata.get("labels") or {}
         name, number = labels.get("name"), labels.get("version", "")
@@ -370,7 +370,7 @@ class ReleaseRecords:
         return Record(revision, metadata["name"], metadata.get("resourceVersion", ""))
 
     def _counts(self, name: str, record: Record) -> bool:
-        """Whether it is that of a module, made by this operator, or in its namespace and of no other one."""
+        """Say whether it is a module's, made by this operator, or in its namespace and of no other one."""
         operator = record.revision.operator
         is_own = self._places.own_namespace == (operator or self._places.of(name).namespace)
         return is_own or self._places.is_of_module(name)

@@ -14,11 +14,11 @@ from addon_operator.modules import manifests, release
 GiveUp: TypeAlias = Callable[
     [Sequence[manifests.ManifestResource]], Awaitable[Collection[manifests.ManifestResource]]
 ]
-"""Told what an upgrade would delete, says what of it is left to other releases, which have it, too."""
+"""Says which objects that an upgrade would delete are left to other releases, which have them, too."""
 
 
 async def give_up_nothing(_: Sequence[manifests.ManifestResource]) -> tuple[manifests.ManifestResource, ...]:
-    """Without other releases nothing is left to them."""
+    """Leave nothing to others: there are no other releases."""
     return ()
 
 

@@ -77,7 +77,7 @@ class ReleaseManager:
             return await release_run.ReleaseRun(self._planner, request).run()
 
     async def render(self, request: release_types.ReleaseRequest) -> str:
-        """What the module's chart renders to in the next call of Helm, hooks included; no release is touched.
+        """Return what the module's chart renders to in the next call of Helm, with hooks; touches no release.
 
         Raises what :meth:`ensure` raises.
         """

@@ -113,7 +113,7 @@ class PatchLog:
             yield from entry.steps()
 
     def entries(self) -> Iterator[Iterator[patches.PatchStep]]:
-        """The same, by what counts only together."""
+        """Return the same, by what counts only together."""
         return (entry.steps() for entry in self._index)
 
     def operations(self) -> list[patches.Operation]:

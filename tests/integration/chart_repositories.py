@@ -44,21 +44,50 @@ def registry_binary() -> pathlib.Path:
 
 
 def package(
-    root: pathlib.Path, helm: pathlib.Path, version: str = "1.2.3", more: Mapping[str, str] | None = None
+    root: pathlib.Path,
+    helm: pathlib.Path,
+    version: str = "1.2.3",
+    more: Mapping[str, str] | None = None,
+    name: str = "upstream",
 ) -> pathlib.Path:
     """The archive of a chart that shows the values that it gets; ``more`` are further files."""
-    chart = root / version / "upstream"
+    chart = root / version / name
     files = {
-        "Chart.yaml": f"apiVersion: v2\nname: upstream\nversion: {version}\n",
+        "Chart.yaml": f"apiVersion: v2\nname: {name}\nversion: {version}\n",
         "values.yaml": "replicas: 1\n",
         "templates/seen.yaml": _SEEN,
         **(more or {}),
     }
-    for name, text in files.items():
-        (chart / name).parent.mkdir(parents=True, exist_ok=True)
-        (chart / name).write_text(text)
+    for path, text in files.items():
+        (chart / path).parent.mkdir(parents=True, exist_ok=True)
+        (chart / path).write_text(text)
     _helm(helm, root, "package", str(chart), "--destination", str(root))
-    return root / f"upstream-{version}.tgz"
+    return root / f"{name}-{version}.tgz"
+
+
+PODINFO_ADDRESS: Final = "oci://ghcr.io/stefanprodan/charts"
+"""Where documents and examples have their public chart from."""
+_DEPLOYMENT: Final = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: {{ .Release.Name }}}
+spec:
+  replicas: {{ .Values.replicaCount }}
+  selector: {matchLabels: {app: podinfo}}
+  template:
+    metadata: {labels: {app: podinfo}}
+    spec:
+      containers:
+      - {name: podinfo, image: podinfo, env: [{name: MESSAGE, value: {{ .Values.ui.message | quote }}}]}
+"""
+
+
+def podinfo(root: pathlib.Path, helm: pathlib.Path, version: str) -> pathlib.Path:
+    """A chart that takes the place of the public one."""
+    values = 'replicaCount: 1\nui: {message: "", color: blue}\n'
+    return package(
+        root, helm, version, {"values.yaml": values, "templates/seen.yaml": _DEPLOYMENT}, "podinfo"
+    )
 
 
 def _helm(helm: pathlib.Path, home: pathlib.Path, *arguments: str) -> str:

@@ -3,6 +3,8 @@
 import io
 import json
 import pathlib
+import re
+import shutil
 import tarfile
 from collections.abc import Iterator
 from concurrent import futures
@@ -11,7 +13,7 @@ from typing import Any
 import pytest
 
 from addon_operator.devcluster import handle
-from tests.integration import chart_repositories, operator_process, operator_site
+from tests.integration import chart_repositories, charts, operator_process, operator_site
 
 pytestmark = pytest.mark.integration
 
@@ -193,7 +195,8 @@ def test_a_new_version_is_pulled_and_upgrades_and_plan_says_so_before(
     write_module(site, registry.address, version="2.0.0")
     assert site.command("values", "check").returncode == 0
     assert pulls(site) == 1
-    planned = site.command("plan")
+    planned = site.command("plan", "-o", "json")
+    assert json.loads(planned.stdout)["modules"], "no word of the pull is in the way"
     assert (pulls(site), planned.returncode) == (2, 2), planned
     assert "upgrade" in planned.stdout
     registry.stop()
@@ -201,6 +204,28 @@ def test_a_new_version_is_pulled_and_upgrades_and_plan_says_so_before(
     data = site.data("web-seen")
     assert data is not None
     assert (data["version"], site.revisions(), pulls(site)) == ("2.0.0", {"web": 2}, 2)
+
+
+def test_a_new_version_is_pulled_while_the_operator_runs(
+    site: operator_site.Site,
+    registry: chart_repositories.Registry,
+    archive: pathlib.Path,
+    devcluster: handle.DevCluster,
+    tmp_path: pathlib.Path,
+) -> None:
+    registry.push(archive)
+    write_module(site, registry.address)
+    operator = site.start(WATCH_MODULES="true").wait_ready().wait_idle()
+    try:
+        operator.wait_logged("chart upstream 1.2.3 of", "pulled")
+        write_module(site, registry.address, version="2.0.0")
+        operator_process.wait_until(lambda: "Failed" in state(site), "the new version is not there yet")
+        assert "correct chart.name or chart.version in module.yaml" in state(site)
+        assert site.revisions() == {"web": 1}
+        registry.push(chart_repositories.package(tmp_path / "upstream", devcluster.helm, "2.0.0"))
+        operator_process.wait_until(lambda: site.revisions() == {"web": 2}, "the new version is released")
+    finally:
+        operator.stop()
 
 
 def test_two_processes_may_pull_into_one_cache_at_the_same_time(
@@ -350,3 +375,29 @@ def test_an_archive_must_be_what_index_yaml_says_and_stay_in_its_directory(
         chart_repositories.index(devcluster.helm, archive.parent)
         site.start().wait_ready().wait_idle().stop()
     assert site.revisions() == {"web": 1}
+
+
+def test_the_example_of_a_public_chart_is_off_and_installs_it_when_it_is_switched_on(
+    site: operator_site.Site,
+    registry: chart_repositories.Registry,
+    devcluster: handle.DevCluster,
+    tmp_path: pathlib.Path,
+) -> None:
+    example = charts.ROOT / "modules" / "040-podinfo"
+    assert "podinfoEnabled: false" in (example.parent / "values.yaml").read_text()
+    module = site.modules / example.name
+    shutil.copytree(example, module)
+    text = (module / "module.yaml").read_text()
+    assert chart_repositories.PODINFO_ADDRESS in text
+    (module / "module.yaml").write_text(text.replace(chart_repositories.PODINFO_ADDRESS, registry.address))
+    version = re.search(r"version: (\S+)", text)
+    assert version is not None
+    registry.push(chart_repositories.podinfo(tmp_path / "public", devcluster.helm, version[1]))
+    site.config(podinfoEnabled="true", podinfo="replicaCount: 3")
+    operator = site.start().wait_ready().wait_idle()
+    try:
+        spec = json.loads(site.kubectl("get", "deployment", "podinfo", "-o", "json"))["spec"]
+        (container,) = spec["template"]["spec"]["containers"]
+        assert (spec["replicas"], container["env"][0]["value"]) == (3, "Installed by addon-operator")
+    finally:
+        operator.stop()

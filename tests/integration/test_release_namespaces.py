@@ -6,7 +6,7 @@ import pathlib
 import pytest
 
 from addon_operator.devcluster import handle
-from tests.integration import operator_process, operator_site
+from tests.integration import charts, operator_process, operator_site
 
 pytestmark = pytest.mark.integration
 
@@ -182,3 +182,158 @@ def test_records_elsewhere_may_be_configmaps(site: operator_site.Site) -> None:
     site.module("020-other", {"a": "b"}, values="otherEnabled: true")
     run(site, HELM_DRIVER="configmap").stop()
     assert names(site, "configmaps", edge) == set()
+
+
+def lists(operator: operator_process.OperatorProcess) -> dict[str, int]:
+    """How often records were listed: in the whole cluster, and in single namespaces."""
+    metrics = operator.metrics()
+    paths = {"cluster": "/api/v1/secrets", "namespace": "/api/v1/namespaces/{namespace}/secrets"}
+    name = "kubernetes_client_request_latency_seconds_count"
+    return {where: int(metrics.total(name, verb="list", url=url)) for where, url in paths.items()}
+
+
+def test_a_start_lists_the_records_once_and_starts_no_helm(site: operator_site.Site) -> None:
+    for number, name in enumerate(("a", "b", "c")):
+        write(site, f"01{number}-{name}", namespace=f"{site.namespace}-{name}", createNamespace=True)
+    site.module("020-web", {"a": "b"}, values="webEnabled: true")
+    run(site).stop()
+    calls = len(site.helm_calls())
+    operator = run(site)
+    # Each release is read once more, alone, for what is to be watched.
+    assert lists(operator) == {"cluster": 1, "namespace": 4}
+    operator.stop()
+    assert len(site.helm_calls()) == calls
+
+
+def test_a_removal_elsewhere_that_was_interrupted_is_finished_after_a_restart(
+    site: operator_site.Site,
+) -> None:
+    edge = f"{site.namespace}-edge"
+    module = write(site, namespace=edge, createNamespace=True, releaseName="front")
+    stop = 'test -e "$(dirname "$TRACE")/go" || exit 1'
+    site.hook(module, "after.sh", {"afterDeleteHelm": 1}, stop)
+    operator = run(site)
+    site.config(webEnabled="false")
+    operator.wait_until(lambda: "after.sh afterDeleteHelm" in site.labels(), "the hook fails")
+    operator.kill()
+    assert names(site, "configmaps", edge) == set()
+    assert records(site, edge) == {"front": 1}
+    (site.root / "go").touch()
+    run(site).stop()
+    assert records(site, edge) == {}
+
+
+def test_a_release_elsewhere_that_nobody_of_ours_made_is_adopted(
+    site: operator_site.Site, devcluster: handle.DevCluster
+) -> None:
+    edge = f"{site.namespace}-edge"
+    site.kubectl("create", "namespace", edge)
+    module = write(site, namespace=edge, releaseName="front")
+    devcluster.run_helm(f"--namespace={edge}", "install", "front", str(module))
+    site.chart(module, {"a": "c"})
+    shown = site.command("plan").stdout
+    assert "upgrade" in shown
+    assert "was not made by this operator" in shown
+    assert f"{edge}/front" in shown
+    operator = run(site)
+    assert records(site, edge) == {"front": 2}
+    assert "was not made by this operator" in operator.log
+    operator.stop()
+    forget(module)
+    site.module("020-other", {"a": "b"}, values="otherEnabled: true")
+    assert f"{edge}/front" in site.command("plan").stdout
+    run(site).stop()
+    assert records(site, edge) == {}
+
+
+def test_a_namespace_that_somebody_deletes_comes_back_with_the_release(site: operator_site.Site) -> None:
+    edge = f"{site.namespace}-edge"
+    write(site, namespace=edge, createNamespace=True)
+    lost = f"{site.namespace}-lost"
+    site.kubectl("create", "namespace", lost)
+    write(site, "020-db", namespace=lost)
+    operator = run(site)
+    try:
+        site.kubectl("delete", "namespace", edge, lost, "--wait=false")
+        operator.wait_until(lambda: names_or_none(site, edge) == {"web"}, "the namespace is there again")
+        operator.wait_until(
+            lambda: "createNamespace: true" in site.command("module", "describe", "db").stdout,
+            "the other module says what to do",
+        )
+        site.kubectl("create", "namespace", lost)
+        operator.wait_until(lambda: names_or_none(site, lost) == {"db"}, "the other release is there again")
+    finally:
+        operator.kill()
+    assert "Traceback" not in operator.log
+
+
+def names_or_none(site: operator_site.Site, namespace: str) -> set[str] | None:
+    phase = site.kubectl(
+        "get", "namespace", namespace, "--ignore-not-found", "--output=jsonpath={.status.phase}"
+    )
+    return names(site, "configmaps", namespace) if phase == "Active" else None
+
+
+def test_maintenance_and_healing_work_elsewhere(site: operator_site.Site) -> None:
+    edge = f"{site.namespace}-edge"
+    module = write(site, namespace=edge, createNamespace=True, releaseName="front")
+    operator = run(site)
+    shown = site.command("module", "describe", "web").stdout
+    assert f"{edge}/front" in shown
+    assert f"{edge}/front" in site.command("module", "list", "-o", "wide").stdout
+    path = "--output=jsonpath={.status.release.namespace}/{.status.release.name}"
+    asked = ("get", "modules.addon-operator.io", "--field-selector=metadata.name=web")
+    path = path.replace("{.status", "{.items[*].status")
+    operator.wait_until(lambda: site.kubectl(*asked, path) == f"{edge}/front", "the Module says it, too")
+    site.config(webMaintenance="NoResourceReconciliation")
+    operator.wait_idle()
+    site.kubectl("delete", "configmap", "front", f"--namespace={edge}")
+    site.chart(module, {"a": "c"})
+    site.config(web="x: 1")
+    operator.wait_idle()
+    assert records(site, edge) == {"front": 1}
+    assert names(site, "configmaps", edge) == set()
+    site.config(webMaintenance=None)
+    operator.wait_until(lambda: names(site, "configmaps", edge) == {"front"}, "it is maintained again")
+    operator.stop()
+
+
+def test_a_role_in_each_namespace_is_enough(devcluster: handle.DevCluster, site: operator_site.Site) -> None:
+    edge, locked = f"{site.namespace}-edge", f"{site.namespace}-locked"
+    for namespace in (edge, locked):
+        site.kubectl("create", "namespace", namespace)
+    module = write(site, namespace=edge, createNamespace=True, releaseName="front")
+    write(site, "020-db", namespace=locked)
+    values: dict[str, object] = {
+        "rbac.modules": "namespace-admin",
+        "releaseNamespaces": [edge],
+        "podPresets.enabled": False,
+    }
+    off = {"ADMISSION_SERVER_ENABLED": "false", "CONVERGE_ON_FAILURE": "continue"}
+    with charts.installed(devcluster, site, values) as installation:
+        with charts.operating(installation, **off) as operator:
+            operator.wait_until(lambda: names(site, "configmaps", edge) == {"front"}, "it is installed")
+            operator.wait_until(
+                lambda: "releaseNamespaces" in site.command("module", "describe", "db").stdout,
+                "the module without rights says what to do",
+            )
+            assert f"releases in namespace {locked} are neither made nor removed" in operator.log
+            site.kubectl("delete", "configmap", "front", f"--namespace={edge}")
+            operator.wait_metric(1, "resources_healed_total", module="web")
+            operator.stop()
+        forget(site.modules / "020-db")
+        calls = len(site.helm_calls())
+        with charts.operating(installation, **off) as operator:
+            operator.wait_ready().wait_idle()
+            # Refused for the cluster; then three namespaces, and the one release for its watch.
+            assert lists(operator) == {"cluster": 1, "namespace": 4}
+            assert len(site.helm_calls()) == calls
+            operator.stop()
+        forget(module)
+        site.module("030-other", {"a": "b"}, values="otherEnabled: true")
+        with charts.operating(installation, **off) as operator:
+            operator.wait_ready().wait_idle()
+            assert names(site, "configmaps", edge) == set()
+            operator.stop()
+    for namespace in (edge, locked):
+        site.kubectl("delete", "namespace", namespace, "--wait=false")

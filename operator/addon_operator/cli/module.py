@@ -99,8 +99,13 @@ def _modules(document: debug.Document) -> str:
 
 
 def _all_of_modules(document: debug.Document) -> str:
-    rows = [_wide_row(found) for found in document["modules"]]
-    return tables.table(_WIDE_COLUMNS, rows, _style) if rows else "no modules\n"
+    modules = document["modules"]
+    columns: tuple[str, ...] = _WIDE_COLUMNS
+    rows = [_wide_row(found) for found in modules]
+    if any(found["release"] != found["name"] for found in modules):
+        columns = (*columns[:3], "RELEASE", *columns[3:])
+        rows = [(*row[:3], found["release"], *row[3:]) for row, found in zip(rows, modules, strict=True)]
+    return tables.table(columns, rows, _style) if rows else "no modules\n"
 
 
 def _row(found: debug.Document) -> tuple[str, ...]:
@@ -155,7 +160,9 @@ def _description(found: debug.Document) -> str:
 
 
 def _description_head(found: debug.Document) -> Iterator[str]:
-    release = "-" if found["revision"] is None else f"revision {found['revision']}"
+    title = "" if found["release"] == found["name"] else found["release"]
+    revision = "" if found["revision"] is None else f"revision {found['revision']}"
+    release = ", ".join(filter(None, (title, revision))) or "-"
     for name, value in (
         ("Name", found["name"]),
         ("State", found["state"]),

@@ -94,6 +94,7 @@ def _module(each: "plan_report.ModuleReport") -> Document:
         "order": each.order,
         "enabled": each.enabled,
         "enabledReason": each.verdict,
+        "release": each.title or each.name,
         "action": str(each.release.step),
         "reason": each.release.reason,
         "revision": each.release.revision,
@@ -127,7 +128,8 @@ def _rows(found: "plan_report.PlanReport") -> Iterator[tuple[str, ...]]:
     for module in found.modules:
         state = "enabled" if module.enabled else "disabled"
         release = module.release
-        because = "; ".join((*release.recoveries, release.reason))
+        titles = (f"release {module.title}",) if module.title else ()
+        because = "; ".join((*titles, *release.recoveries, release.reason))
         yield module.name, str(module.order), state, module.verdict, release.step, because
     for purge in found.purges:
         yield purge.release, "", "", "", "purge", purge.reason

@@ -33,6 +33,8 @@ class ModuleRow(TypedDict):
     """One module."""
 
     name: str
+    release: str
+    """What its Helm release is called, with the namespace if ``module.yaml`` says one."""
     order: int
     enabled: bool
     state: str
@@ -182,6 +184,7 @@ class Introspection:
     def _module(self, found: state.ModuleState) -> ModuleRow:
         return {
             "name": found.module.name,
+            "release": found.module.release_title,
             "order": found.module.order,
             "enabled": found.module.name in self._states.enabled,
             "state": str(found.status),

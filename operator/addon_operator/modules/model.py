@@ -54,6 +54,11 @@ class Module:
         return self.config.release_name or self.name
 
     @property
+    def release_title(self) -> str:
+        """How people call the release: with its namespace if ``module.yaml`` says one."""
+        return f"{self.config.namespace}/{self.release}" if self.config.namespace else self.release
+
+    @property
     def run_order(self) -> tuple[int, str]:
         """Sort key of a run: lower numbers first, then by name."""
         return (self.order, self.name)

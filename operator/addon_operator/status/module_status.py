@@ -13,6 +13,7 @@ from typing import Any, Final, Literal, NotRequired, TypedDict
 
 from addon_operator.engine import state
 from addon_operator.kernel import clock
+from addon_operator.modules import model
 
 API_VERSION: Final = "addon-operator.io/v1alpha1"
 KIND: Final = "Module"
@@ -41,6 +42,10 @@ class ShownRelease(TypedDict):
 
     revision: int
     checksum: str
+    name: NotRequired[str]
+    """If it is not that of the module."""
+    namespace: NotRequired[str]
+    """If it is not the operator's."""
 
 
 class ModuleStatusDocument(TypedDict):
@@ -72,13 +77,22 @@ def document(
         conditions=_conditions(module, stored, generation, now),
     )
     if (installed := release or _left_by_another(module, stored, "release")) is not None:
-        made["release"] = installed
+        made["release"] = _placed(module.module, installed)
     last_run = clock.rfc3339(module.last_run) if module.last_run is not None else stored.get("lastRun")
     if last_run:
         made["lastRun"] = last_run
     if module.last_error_without_values:
         made["lastError"] = one_line(module.last_error_without_values, _ERROR_MAX)
     return made
+
+
+def _placed(module: model.Module, release: ShownRelease) -> ShownRelease:
+    shown = ShownRelease(revision=release["revision"], checksum=release["checksum"])
+    if module.config.namespace:
+        shown["namespace"] = module.config.namespace
+    if module.config.namespace or module.release != module.name:
+        shown["name"] = module.release
+    return shown
 
 
 def _hooks(module: state.ModuleState, stored: Stored) -> list[str]:

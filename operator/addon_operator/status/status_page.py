@@ -77,7 +77,7 @@ def render(
 def _modules(modules: Sequence[introspection.ModuleRow], errors: Mapping[names.ModuleName, str]) -> str:
     rows = (
         (
-            row["name"],
+            row["name"] if row["release"] == row["name"] else f"{row['name']} (release {row['release']})",
             row["order"],
             row["state"],
             row["reason"],

@@ -1,5 +1,6 @@
 """What the status of a module says in each state, and which Events tell of the way between them."""
 
+import dataclasses
 import pathlib
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 from addon_operator.engine import state
 from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import clock, names
-from addon_operator.modules import model
+from addon_operator.modules import model, module_config
 from addon_operator.status import module_status
 from addon_operator.status.module_status import ModulePhase, Moment
 
@@ -230,3 +231,16 @@ def test_a_module_with_go_hooks_is_not_ready_without_a_word() -> None:
     assert found["message"] == (
         "The last run succeeded; without its Go hooks, which never run here: a.go, b/c.go."
     )
+
+
+def test_the_release_is_named_where_module_yaml_names_it() -> None:
+    plain = module()
+    config = module_config.ModuleConfig(release_name="front", namespace="edge")
+    elsewhere = dataclasses.replace(plain, module=dataclasses.replace(plain.module, config=config))
+    assert document(plain)["release"] == {"revision": 3, "checksum": "abc"}
+    assert document(elsewhere)["release"] == {
+        "revision": 3,
+        "checksum": "abc",
+        "name": "front",
+        "namespace": "edge",
+    }

@@ -92,6 +92,7 @@ def test_of_very_many_shared_objects_the_first_are_shown() -> None:
 def test_what_looks_like_html_is_text() -> None:
     row: introspection.ModuleRow = {
         "name": "web",
+        "release": "edge/front",
         "order": 1,
         "enabled": True,
         "state": "Ready",
@@ -103,5 +104,6 @@ def test_what_looks_like_html_is_text() -> None:
         "waitingBindings": [],
     }
     cells = Cells(status_page.render("<b>", is_ready=False, modules=[row]))
+    assert cells.rows[1][0] == "web (release edge/front)"
     assert cells.rows[1][3] == "<script>alert('&')</script>"
     assert not {"script", "b"} & set(cells.tags)

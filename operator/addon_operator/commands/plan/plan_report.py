@@ -60,6 +60,8 @@ class ModuleReport:
     verdict: str
     """Why it is enabled or disabled."""
     release: ReleaseReport
+    title: str = ""
+    """How people call its release, if not like the module."""
 
     @property
     def is_change(self) -> bool:

@@ -186,7 +186,10 @@ class _Planner:
         if found is None:
             async with self._turns:
                 found = await self._release(module)
-        return plan_report.ModuleReport(module.name, module.order, verdict.enabled, verdict.reason, found)
+        title = "" if module.release_title == module.name else module.release_title
+        return plan_report.ModuleReport(
+            module.name, module.order, verdict.enabled, verdict.reason, found, title
+        )
 
     async def _release(self, module: model.Module) -> plan_report.ReleaseReport:
         try:

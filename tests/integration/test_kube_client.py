@@ -113,7 +113,7 @@ async def test_writers_of_one_config_map_lose_nothing(kube: client.KubeClient, n
 async def test_events_are_shown_at_their_object(kube: client.KubeClient, namespace: str) -> None:
     created = await kube.create(paths.of("v1", "configmaps", namespace=namespace), config_map("values"))
     about = events.ObjectReference("v1", "ConfigMap", "values", namespace, uid=created["metadata"]["uid"])
-    recorder = events.EventRecorder(kube, clock.SystemClock(), instance="operator-0")
+    recorder = events.EventWriter(kube, clock.SystemClock(), instance="operator-0")
     for _ in range(2):
         recorder.record(about, "Warning", "ValuesInvalid", "The values are wrong.")
     await recorder.flush()
@@ -127,7 +127,7 @@ async def test_an_event_about_an_object_with_a_strange_name_is_taken(
     kube: client.KubeClient, caplog: pytest.LogCaptureFixture
 ) -> None:
     about = events.ObjectReference("rbac.authorization.k8s.io/v1", "ClusterRole", "system:node")
-    recorder = events.EventRecorder(kube, clock.SystemClock())
+    recorder = events.EventWriter(kube, clock.SystemClock())
     recorder.record(about, "Normal", "Tested", "A test was here.")
     await recorder.flush()
     assert caplog.text == ""

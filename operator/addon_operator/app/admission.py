@@ -72,7 +72,7 @@ class Admission:
         self._kube = kube
         self._log = log
         self._clock = waiting.SystemTime()
-        self._recorder = kube_events.EventRecorder(
+        self._recorder = kube_events.EventWriter(
             kube, self._clock, instance=instance, waiting_max=_EVENTS_WAITING_MAX
         )
         self._statuses = preset_status.PresetStatuses(kube, self._recorder, self._clock)

@@ -44,7 +44,7 @@ def shown(meters: metrics.Metrics, log: event_log.Logger) -> events.Listener:
 
 
 def config_events(
-    recorder: kube_events.EventRecorder, objects: Mapping[str, kube_events.ObjectReference]
+    recorder: kube_events.EventWriter, objects: Mapping[str, kube_events.ObjectReference]
 ) -> events.Listener:
     """Show a wrong edit on the values ConfigMap or Secret, by its kind: where, never which values."""
 
@@ -80,7 +80,7 @@ class ModuleObjects:
     """The Module objects, and the Events about them."""
 
     def __init__(
-        self, writer: module_status_writer.ModuleStatusWriter, recorder: kube_events.EventRecorder
+        self, writer: module_status_writer.ModuleStatusWriter, recorder: kube_events.EventWriter
     ) -> None:
         self._writer = writer
         self._recorder = recorder
@@ -136,7 +136,7 @@ async def keeping(
     time = waiting.SystemTime()
     access = parts.kube.access
     async with client.KubeClient(access, rate=_RATE, done=meters.request_done, fence=fence) as kube:
-        recorder = kube_events.EventRecorder(kube, time, instance=parts.environ.get("HOSTNAME", ""))
+        recorder = kube_events.EventWriter(kube, time, instance=parts.environ.get("HOSTNAME", ""))
         writer = module_status_writer.ModuleStatusWriter(
             kube,
             recorder,

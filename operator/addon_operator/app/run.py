@@ -56,7 +56,7 @@ class _Process:
         self._stop = stopping.StopRequest(clock.SystemClock())
         self._leadership = leadership.Leadership(self._meters)
         self._background: list[asyncio.Task[None]] = []
-        self._recorder: events.EventRecorder | None = None
+        self._recorder: events.EventWriter | None = None
         self._objects: observers.ModuleObjects | None = None
         self._debug: debug_api.DebugApi | None = None
         self._lineage = groups.Lineage()
@@ -211,7 +211,7 @@ class _Process:
         )
 
     async def _build(self, parts: tools.Tools, modules: module_files.LoadedModules) -> graph.Operator:
-        recorder = events.EventRecorder(
+        recorder = events.EventWriter(
             parts.kube, clock.SystemClock(), instance=self._environ.get("HOSTNAME", "")
         )
         self._recorder = recorder

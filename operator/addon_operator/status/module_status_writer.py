@@ -66,7 +66,7 @@ class ModuleStatusWriter:
     def __init__(
         self,
         kube: client.KubeClient,
-        recorder: events.EventRecorder,
+        recorder: events.EventWriter,
         namespace: str,
         log: warn_once.Log,
         *,

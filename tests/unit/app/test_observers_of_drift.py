@@ -31,7 +31,7 @@ class Bench:
             observers.shown(self.meters, structlog.get_logger()),
             observers.ModuleObjects(
                 cast("module_status_writer.ModuleStatusWriter", self),
-                cast("kube_events.EventRecorder", None),
+                cast("kube_events.EventWriter", None),
             ).show,
         )
 

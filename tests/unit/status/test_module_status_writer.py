@@ -103,13 +103,13 @@ def cluster(server: api_server.ApiServer) -> Cluster:
 
 
 @pytest.fixture
-def recorder(kube: client.KubeClient, pauses: api_server.Pauses) -> events.EventRecorder:
-    return events.EventRecorder(kube, pauses)
+def recorder(kube: client.KubeClient, pauses: api_server.Pauses) -> events.EventWriter:
+    return events.EventWriter(kube, pauses)
 
 
 @pytest.fixture
 def writer(
-    kube: client.KubeClient, recorder: events.EventRecorder, pauses: api_server.Pauses, log: logs.Lines
+    kube: client.KubeClient, recorder: events.EventWriter, pauses: api_server.Pauses, log: logs.Lines
 ) -> writing.ModuleStatusWriter:
     return writing.ModuleStatusWriter(
         kube, recorder, "addons", log, known=lambda: ["web", "api"], time=pauses
@@ -360,7 +360,7 @@ async def test_a_status_that_is_refused_does_not_hold_up_the_others(
 
 
 async def test_events_are_about_the_object(
-    writer: writing.ModuleStatusWriter, recorder: events.EventRecorder, cluster: Cluster
+    writer: writing.ModuleStatusWriter, recorder: events.EventWriter, cluster: Cluster
 ) -> None:
     web = module(status=Status.PENDING)
     for status, error in (
@@ -377,7 +377,7 @@ async def test_events_are_about_the_object(
 
 
 async def test_a_restart_is_not_an_event(
-    writer: writing.ModuleStatusWriter, recorder: events.EventRecorder, cluster: Cluster
+    writer: writing.ModuleStatusWriter, recorder: events.EventWriter, cluster: Cluster
 ) -> None:
     conditions = [{"type": "Ready", "status": "True", "reason": "RunSucceeded"}]
     cluster.add("web", status={"state": "Ready", "conditions": conditions})
@@ -414,7 +414,7 @@ async def test_the_last_changes_are_written_at_the_end_unless_that_never_worked(
 
 
 async def test_what_a_release_took_over_is_an_event(
-    writer: writing.ModuleStatusWriter, recorder: events.EventRecorder, cluster: Cluster
+    writer: writing.ModuleStatusWriter, recorder: events.EventWriter, cluster: Cluster
 ) -> None:
     web = module()
     writer.release_ensured(web.module.name, dataclasses.replace(outcome(1), adopted=("ConfigMap web",)))

@@ -88,7 +88,7 @@ class PodCheck:
         self,
         findings: PodFindings,
         kube: client.KubeClient,
-        recorder: events.EventRecorder,
+        recorder: events.EventWriter,
         tell: admission_events.Listener,
         account: site_load.Account,
         sleep: waiting.Sleep = asyncio.sleep,

@@ -54,7 +54,7 @@ class PresetStatuses:
     def __init__(
         self,
         kube: client.KubeClient,
-        recorder: events.EventRecorder,
+        recorder: events.EventWriter,
         time: waiting.Time,
     ) -> None:
         self._kube = kube

@@ -30,7 +30,7 @@ _SHORTEST_SECRET: Final = 4
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Credentials:
+class Login:
     """User and password of a repository."""
 
     username: str = ""
@@ -58,7 +58,7 @@ class Access:
         """Return the Docker configuration; raises as :meth:`of` does."""
         return "{}" if self.credentials is None else _text(self.credentials, "CHART_CREDENTIALS")
 
-    def of(self, repository: str) -> Credentials:
+    def of(self, repository: str) -> Login:
         """Return the credentials of an HTTP repository; those of the longest address that fits.
 
         Raises :class:`.ConfigurationError` for a Docker configuration that cannot be read.
@@ -69,7 +69,7 @@ class Access:
             for key, entry in self._entries().items()
             if wanted == (address := _without_scheme(key)) or wanted.startswith(f"{address}/")
         ]
-        return _credentials(max(fitting, key=lambda each: each[0])[1]) if fitting else Credentials()
+        return _credentials(max(fitting, key=lambda each: each[0])[1]) if fitting else Login()
 
     def bundle(self, environ: Mapping[str, str]) -> str:
         """Return the certificates of all trusted CAs.
@@ -105,15 +105,15 @@ def is_loopback(repository: str) -> bool:
     return urllib.parse.urlsplit(repository).hostname in _LOOPBACK
 
 
-def _credentials(entry: Mapping[str, Any]) -> Credentials:
+def _credentials(entry: Mapping[str, Any]) -> Login:
     if entry.get("username"):
-        return Credentials(str(entry["username"]), str(entry.get("password") or ""))
+        return Login(str(entry["username"]), str(entry.get("password") or ""))
     try:
         decoded = base64.b64decode(str(entry.get("auth") or "")).decode()
     except (binascii.Error, UnicodeDecodeError):
-        return Credentials()
+        return Login()
     username, _, password = decoded.partition(":")
-    return Credentials(username, password)
+    return Login(username, password)
 
 
 def _without_scheme(address: str) -> str:

@@ -1,7 +1,7 @@
 """Record Kubernetes Events: what ``kubectl describe`` shows about objects.
 
-Nobody waits for an Event: :meth:`EventRecorder.record` returns at once,
-:meth:`EventRecorder.run` writes, and a failure to write is logged. As in client-go, the same Event again only
+Nobody waits for an Event: :meth:`EventWriter.record` returns at once,
+:meth:`EventWriter.run` writes, and a failure to write is logged. As in client-go, the same Event again only
 raises its ``count``, many Events that differ in the message alone become one, and each object has a budget.
 The numbers are those of client-go: more than 10 Events in 10 minutes that differ in the message alone become
 one; each object may have 25 Events at once and then one every 5 minutes. What is remembered is bounded.
@@ -159,7 +159,7 @@ class EventBudget:
         return True
 
 
-class EventRecorder:
+class EventWriter:
     """Writes Events about objects; to be used in one event loop."""
 
     def __init__(

@@ -75,7 +75,7 @@ class Launcher:
         """
         if any("\0" in text for text in (*argv, *env, *env.values())):
             raise ValueError("embedded null byte")
-        request = {"argv": [*argv], "env": {**env}, "cwd": str((cwd or pathlib.Path()).absolute())}
+        request = {"argv": [*argv], "env": {**env}, "cwd": _directory(cwd)}
         with _in_memory(json.dumps(request).encode()) as document:
             answer = self._ask_again(b"start", [document, stdout, stderr])
         if "pid" in answer:
@@ -161,6 +161,15 @@ class Launcher:
         if self._process is not None:
             self._process.kill()
         self.close()
+
+
+def _directory(cwd: pathlib.Path | None) -> str:
+    """Return where a program starts: by default where this process is, or at the root if that is gone."""
+    if cwd is None:
+        with contextlib.suppress(FileNotFoundError):
+            return str(pathlib.Path.cwd())
+        return "/"
+    return str(cwd.absolute())
 
 
 @contextlib.contextmanager

@@ -50,7 +50,7 @@ class Remark:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Part:
+class SchemaPart:
     """A schema as it stands in a file: a whole file, or what a reference leads to."""
 
     document: yaml_reading.Document
@@ -71,17 +71,17 @@ class _NoPlaceError(Exception):
 class Linker:
     """Brings what a file refers to into its own definitions."""
 
-    def __init__(self, check: Callable[[Part], list[Remark]], read: FileReader | None) -> None:
+    def __init__(self, check: Callable[[SchemaPart], list[Remark]], read: FileReader | None) -> None:
         """``check`` says what makes a part unusable; without ``read`` no other file may be referred to."""
         self._check = check
         self._read = read
         self._documents: dict[str, yaml_reading.Document] = {}
-        self.parts: Final[dict[str, Part]] = {}
+        self.parts: Final[dict[str, SchemaPart]] = {}
         """What was referred to, by the name among the definitions."""
         self.problems: Final[list[Remark]] = []
         self.notes: Final[list[Remark]] = []
 
-    def link(self, part: Part, *, is_main: bool = True) -> None:
+    def link(self, part: SchemaPart, *, is_main: bool = True) -> None:
         """Rewrite the references of a checked part, in place, so that all of them lead to definitions."""
         for path, schema in list(schema_walk.subschemas(part.schema)):
             reference = schema.get("$ref")
@@ -114,7 +114,7 @@ class Linker:
     def _take(self, name: str, document: yaml_reading.Document, fragment: str, reference: str) -> None:
         path, found = _find(document.value, fragment, reference)
         reader = schema_leniency.LenientReader()
-        part = Part(document, path, reader.read(found))
+        part = SchemaPart(document, path, reader.read(found))
         self.parts[name] = part
         self.notes.extend(part.remark(*note) for note in reader.notes)
         problems = self._check(part)
@@ -187,7 +187,7 @@ def load(
     """
     document = yaml_reading.load_document(text, source, last_wins=True)
     reader = schema_leniency.LenientReader()
-    main = Part(document, (), reader.read(document.value))
+    main = SchemaPart(document, (), reader.read(document.value))
     notes = [main.remark(*note) for note in (*document.repeated, *reader.notes)]
     _raise_all(_meta_problems(main))
     linker = Linker(_meta_problems, read)
@@ -212,7 +212,7 @@ def _raise_all(problems: Iterable[Remark]) -> None:
         raise SchemaError(tuple(found))
 
 
-def _meta_problems(part: Part) -> list[Remark]:
+def _meta_problems(part: SchemaPart) -> list[Remark]:
     faults = (one for error in _META.errors(part.schema) for one in schema_messages.explain(error))
     return [part.remark(one.path, one.rule) for one in faults]
 
@@ -221,7 +221,7 @@ _Problem = tuple[tuple[str | int, ...], str]
 
 
 def _details(
-    part: Part, whole: Mapping[str, Any], evaluator: schema_rules.RuleEvaluator | None
+    part: SchemaPart, whole: Mapping[str, Any], evaluator: schema_rules.RuleEvaluator | None
 ) -> Iterator[Remark]:
     definitions = whole.get("definitions", {})
     for path, inner in schema_walk.subschemas(part.schema):
@@ -264,14 +264,14 @@ def _rule_problems(
                 yield (*path, keyword, index), f"the rule cannot be read: {error}"
 
 
-def _recursion_problems(part: Part, schema: Mapping[str, Any]) -> Iterator[Remark]:
+def _recursion_problems(part: SchemaPart, schema: Mapping[str, Any]) -> Iterator[Remark]:
     try:
         schema_walk.fill([schema], {}, schema.get("definitions", {}))
     except RecursionError:
         yield part.remark((), "a definition contains itself endlessly, in allOf or through its default")
 
 
-def _with_parts(parts: Mapping[str, Part]) -> dict[str, Any]:
+def _with_parts(parts: Mapping[str, SchemaPart]) -> dict[str, Any]:
     """Return what was referred to, as definitions; the definitions within it are among them already."""
     return {
         name: {key: value for key, value in part.schema.items() if key != "definitions"}

@@ -31,7 +31,7 @@ class World:
         self.events: list[dict[str, Any]] = []
         self._kube = kube
         self._pauses = pauses
-        self._recorder = events.EventRecorder(kube, pauses)
+        self._recorder = events.EventWriter(kube, pauses)
         server.on("POST", EVENTS, self._create)
         server.on("GET", "/api/v1/namespaces/shop/services", {"items": []})
         server.on("GET", WEB, STORED)

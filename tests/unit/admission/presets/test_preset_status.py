@@ -68,13 +68,13 @@ class Store:
 
 
 @pytest.fixture
-def recorder(kube: client.KubeClient, pauses: Pauses) -> events.EventRecorder:
-    return events.EventRecorder(kube, pauses)
+def recorder(kube: client.KubeClient, pauses: Pauses) -> events.EventWriter:
+    return events.EventWriter(kube, pauses)
 
 
 @pytest.fixture
 def statuses(
-    kube: client.KubeClient, recorder: events.EventRecorder, pauses: Pauses
+    kube: client.KubeClient, recorder: events.EventWriter, pauses: Pauses
 ) -> preset_status.PresetStatuses:
     return preset_status.PresetStatuses(kube, recorder, pauses)
 
@@ -110,7 +110,7 @@ async def test_a_preset_whose_status_says_so_already_is_not_asked_for(
 
 
 async def test_an_invalid_preset_says_why_and_has_an_event(
-    statuses: preset_status.PresetStatuses, recorder: events.EventRecorder, server: ApiServer
+    statuses: preset_status.PresetStatuses, recorder: events.EventWriter, server: ApiServer
 ) -> None:
     store = Store(server, INVALID)
     server.on("POST", EVENTS, lambda asked: Answer(asked.body, 201))
@@ -127,7 +127,7 @@ async def test_an_invalid_preset_says_why_and_has_an_event(
 
 
 async def test_an_invalid_preset_is_reported_once(
-    statuses: preset_status.PresetStatuses, recorder: events.EventRecorder, server: ApiServer
+    statuses: preset_status.PresetStatuses, recorder: events.EventWriter, server: ApiServer
 ) -> None:
     store = Store(server, INVALID)
     server.on("POST", EVENTS, lambda asked: Answer(asked.body, 201))
@@ -224,7 +224,7 @@ async def test_a_missing_right_is_one_warning(
 
 async def test_batches_are_written_with_pauses_in_between(
     kube: client.KubeClient,
-    recorder: events.EventRecorder,
+    recorder: events.EventWriter,
     pauses: Pauses,
     server: ApiServer,
     monkeypatch: pytest.MonkeyPatch,

@@ -43,12 +43,12 @@ def stored(server: ApiServer) -> Stored:
 
 
 @pytest.fixture
-def recorder(kube: client.KubeClient, pauses: Pauses) -> events.EventRecorder:
-    return events.EventRecorder(kube, pauses, instance="operator-0")
+def recorder(kube: client.KubeClient, pauses: Pauses) -> events.EventWriter:
+    return events.EventWriter(kube, pauses, instance="operator-0")
 
 
 async def test_an_event_says_who_tells_what_about_which_object(
-    recorder: events.EventRecorder, stored: Stored, pauses: Pauses
+    recorder: events.EventWriter, stored: Stored, pauses: Pauses
 ) -> None:
     recorder.record(ABOUT, "Warning", "ValuesInvalid", "The values are wrong.")
     await recorder.flush()
@@ -71,7 +71,7 @@ async def test_an_event_says_who_tells_what_about_which_object(
 
 
 async def test_the_same_event_again_raises_its_count(
-    recorder: events.EventRecorder, stored: Stored, pauses: Pauses
+    recorder: events.EventWriter, stored: Stored, pauses: Pauses
 ) -> None:
     for _ in range(3):
         recorder.record(ABOUT, "Normal", "Seen", "It was seen.")
@@ -86,7 +86,7 @@ async def test_the_same_event_again_raises_its_count(
 
 
 async def test_another_version_of_the_object_is_the_same_object(
-    recorder: events.EventRecorder, stored: Stored
+    recorder: events.EventWriter, stored: Stored
 ) -> None:
     recorder.record(ABOUT, "Normal", "Seen", "It was seen.")
     later = events.ObjectReference("v1", "ConfigMap", "values", "addons", uid="u", resource_version="8")
@@ -96,7 +96,7 @@ async def test_another_version_of_the_object_is_the_same_object(
 
 
 async def test_other_objects_types_and_reasons_are_other_events(
-    recorder: events.EventRecorder, stored: Stored
+    recorder: events.EventWriter, stored: Stored
 ) -> None:
     other = events.ObjectReference("v1", "ConfigMap", "other", "addons")
     recorder.record(ABOUT, "Normal", "Seen", "x")
@@ -108,7 +108,7 @@ async def test_other_objects_types_and_reasons_are_other_events(
 
 
 async def test_many_messages_of_one_reason_become_one_event(
-    recorder: events.EventRecorder, stored: Stored
+    recorder: events.EventWriter, stored: Stored
 ) -> None:
     for number in range(15):
         recorder.record(ABOUT, "Normal", "Seen", f"Number {number}.")
@@ -120,7 +120,7 @@ async def test_many_messages_of_one_reason_become_one_event(
 
 
 async def test_an_object_has_a_budget_that_fills_again(
-    recorder: events.EventRecorder, stored: Stored, pauses: Pauses
+    recorder: events.EventWriter, stored: Stored, pauses: Pauses
 ) -> None:
     for _ in range(30):
         recorder.record(ABOUT, "Normal", "Seen", "x")
@@ -134,7 +134,7 @@ async def test_an_object_has_a_budget_that_fills_again(
 
 
 async def test_an_object_with_too_many_events_takes_nothing_from_others(
-    recorder: events.EventRecorder, stored: Stored
+    recorder: events.EventWriter, stored: Stored
 ) -> None:
     for _ in range(30):
         recorder.record(ABOUT, "Normal", "Seen", "x")
@@ -144,7 +144,7 @@ async def test_an_object_with_too_many_events_takes_nothing_from_others(
 
 
 async def test_an_event_that_the_server_has_forgotten_is_written_anew(
-    recorder: events.EventRecorder, stored: Stored, server: ApiServer
+    recorder: events.EventWriter, stored: Stored, server: ApiServer
 ) -> None:
     recorder.record(ABOUT, "Normal", "Seen", "x")
     await recorder.flush()
@@ -158,7 +158,7 @@ async def test_an_event_that_the_server_has_forgotten_is_written_anew(
 
 
 async def test_a_failure_to_write_is_logged_and_nothing_else(
-    recorder: events.EventRecorder, server: ApiServer, caplog: pytest.LogCaptureFixture
+    recorder: events.EventWriter, server: ApiServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     server.on("POST", COLLECTION, status(403, "Forbidden", 'User "u" cannot create resource "events"'))
     with caplog.at_level(logging.WARNING):
@@ -168,7 +168,7 @@ async def test_a_failure_to_write_is_logged_and_nothing_else(
 
 
 async def test_an_object_of_the_cluster_has_its_events_in_default(
-    recorder: events.EventRecorder, server: ApiServer
+    recorder: events.EventWriter, server: ApiServer
 ) -> None:
     stored = Stored(server, "/api/v1/namespaces/default/events")
     about = events.ObjectReference("rbac.authorization.k8s.io/v1", "ClusterRole", "system:Node")
@@ -180,7 +180,7 @@ async def test_an_object_of_the_cluster_has_its_events_in_default(
 
 
 async def test_long_texts_and_names_are_cut_to_what_the_api_takes(
-    recorder: events.EventRecorder, stored: Stored
+    recorder: events.EventWriter, stored: Stored
 ) -> None:
     about = events.ObjectReference("v1", "ConfigMap", "a" * 253, "addons")
     recorder.record(about, "Normal", "R" * 200, "m" * 5000)
@@ -194,14 +194,14 @@ async def test_long_texts_and_names_are_cut_to_what_the_api_takes(
 async def test_the_newest_of_too_many_that_wait_are_kept(
     kube: client.KubeClient, pauses: Pauses, stored: Stored
 ) -> None:
-    recorder = events.EventRecorder(kube, pauses, waiting_max=3)
+    recorder = events.EventWriter(kube, pauses, waiting_max=3)
     for number in range(5):
         recorder.record(events.ObjectReference("v1", "Pod", f"p{number}", "addons"), "Normal", "Seen", "x")
     await recorder.flush()
     assert [event["involvedObject"]["name"] for event in stored.events] == ["p2", "p3", "p4"]
 
 
-async def test_events_are_written_as_they_come(recorder: events.EventRecorder, server: ApiServer) -> None:
+async def test_events_are_written_as_they_come(recorder: events.EventWriter, server: ApiServer) -> None:
     written = asyncio.Event()
 
     def create(asked: Asked) -> Answer:
@@ -245,7 +245,7 @@ def test_what_is_remembered_is_bounded() -> None:
 
 
 async def test_an_event_can_have_another_source_with_a_budget_of_its_own(
-    recorder: events.EventRecorder, stored: Stored
+    recorder: events.EventWriter, stored: Stored
 ) -> None:
     for number in range(events.BURST):
         recorder.record(ABOUT, "Warning", f"Reason{number}", "Something happened.")

@@ -108,6 +108,17 @@ async def test_a_directory_that_is_not_given_or_relative_starts_from_ours(
         assert result.stdout == f"{place}\n".encode()
 
 
+async def test_a_program_without_a_directory_starts_although_ours_is_gone(
+    spawner: launcher.Launcher, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    result = await children.Children(spawner).run(["pwd"], env=ENV, capture_stdout=1000)
+    assert (result.stdout, result.exit_code) == (b"/\n", 0)
+
+
 async def test_signals_have_their_default_meaning_in_a_child(spawner: launcher.Launcher) -> None:
     script = "grep -E 'Sig(Ign|Blk)' /proc/self/status"
     result = await children.Children(spawner).run(["sh", "-c", script], env=ENV, capture_stdout=1000)

@@ -23,17 +23,17 @@ class Chart:
 
 
 def uses(chart: Chart, name: str) -> list[json_types.JsonObject]:
-    """How a chart uses the one of that name: more than once with aliases, and always if it does not tell."""
+    """Return how a chart uses the one of that name: once per alias, and always if it does not say when."""
     return [each for each in chart.dependencies if each.get("name") == name] or [{}]
 
 
 def key_of(dependency: json_types.JsonObject, name: str) -> str:
-    """The key below which the chart of that name finds its values."""
+    """Return the key below which the chart of that name finds its values."""
     return str(dependency.get("alias") or name)
 
 
 def enabled(chart: Chart, values: json_types.JsonObject) -> Iterator[tuple[str, Chart]]:
-    """The charts directly within a chart that its coalesced values enable, with the keys of their values."""
+    """Yield charts directly within a chart that its coalesced values enable, with their values' keys."""
     for each in chart.charts:
         for dependency in uses(chart, each.name):
             if is_enabled(dependency, values):
@@ -41,7 +41,7 @@ def enabled(chart: Chart, values: json_types.JsonObject) -> Iterator[tuple[str, 
 
 
 def remaining(chart: Chart, values: json_types.JsonObject) -> Chart:
-    """The chart with those that the values enable, each under the key of its values."""
+    """Return the chart with those that the values enable, each under the key of its values."""
     return _remaining(chart, coalesced(chart, values))
 
 
@@ -132,7 +132,7 @@ def _pass_globals_on(level: json_types.JsonObject, below: json_types.JsonObject)
 
 
 def _own_values(chart: Chart) -> json_types.JsonObject:
-    """A chart's own values, with those that it imports from the charts within it."""
+    """Return a chart's own values, with those that it imports from the charts within it."""
     imports = [
         (each, dependency, wanted)
         for each in chart.charts

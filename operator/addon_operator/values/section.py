@@ -215,7 +215,7 @@ class Section:
     def _of_section(
         self, violation: schemas.Violation, part: chart_schemas.SectionChart
     ) -> schemas.Violation:
-        """The same with the section's place in the values, and without a value that is hidden."""
+        """Return the same with the section's place in the values, and without a value that is hidden."""
         keys, shown = violation.keys, violation.value
         if not part.below:
             keys = (self.key, *keys)
@@ -322,7 +322,7 @@ class Section:
         self._present = self._text = None
 
     def without_patches(self, config: json_types.JsonObject) -> json_types.JsonObject:
-        """The section as files, a state of the ConfigMap and the defaults of all schemas make it."""
+        """Return the section as files, a state of the ConfigMap and the schemas' defaults make it."""
         # Hooks see the defaults and patch what they see, so defaults lie below patches; they also lie above,
         # for what patches removed or made.
         value = self.configured(config)

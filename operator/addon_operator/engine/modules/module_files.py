@@ -183,7 +183,7 @@ def own_values(module: model.Module) -> sources.ValuesFile:
 
 
 def schemas_of(module: model.Module, evaluator: schema_rules.RuleEvaluator) -> schemas.SectionSchemas:
-    """What checks the values of a module, and what of them is hidden.
+    """Return what checks the values of a module, and what of them is hidden.
 
     Raises a :class:`.ConfigurationError` like :func:`read_schemas`.
     """

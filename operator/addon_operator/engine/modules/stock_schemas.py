@@ -13,7 +13,7 @@ _HOOKS = "hooks"
 
 
 def section_chart(module: model.Module) -> chart_schemas.SectionChart:
-    """What checks the values of a module that has a stock chart."""
+    """Return what checks the values of a module that has a stock chart."""
     stock = module.stock
     is_root = stock is None or stock.values is module_config.ValuesPlace.ROOT
     return chart_schemas.SectionChart(
@@ -49,7 +49,7 @@ def read(module: model.Module) -> chart_schemas.ChartSchemas | None:
 
 
 def checked_chart(chart: subcharts.Subchart) -> chart_schemas.CheckedChart:
-    """The chart with its schemas as documents; one that is no JSON checks nothing."""
+    """Return the chart with its schemas as documents; one that is not JSON checks nothing."""
     source, text = chart.schema or ("", "")
     return chart_schemas.CheckedChart(
         chart.name,

@@ -69,7 +69,7 @@ class ChartSchemas:
         return tuple(dict.fromkeys(_warnings(self.chart)))
 
     def violations(self, values: json_types.JsonObject) -> list[schemas.Violation]:
-        """What the schemas do not allow in what the chart gets.
+        """Return what the schemas do not allow in what the chart gets.
 
         Places begin below ``.Values``. A value is shown if it is no mapping or list, whether it is sensitive
         or not.
@@ -94,7 +94,7 @@ class SectionChart:
 
 
 def of_definition(definition: Mapping[str, Any]) -> ChartSchemas:
-    """The schemas of a chart that was written as JSON."""
+    """Return the schemas of a chart that was written as JSON."""
     return ChartSchemas(_chart(definition))
 
 
@@ -111,7 +111,7 @@ def _sources(chart: CheckedChart) -> Iterator[str]:
 
 
 def mistakes(schema: json_types.JsonValue) -> Iterator[str]:
-    """What is wrong with a schema by the rules of its dialect: Helm takes no chart with it."""
+    """Yield what is wrong with a schema by the rules of its dialect: Helm takes no chart with it."""
     if not isinstance(schema, dict | bool):
         yield "a schema is a mapping"
         return
@@ -123,7 +123,7 @@ def mistakes(schema: json_types.JsonValue) -> Iterator[str]:
 
 
 def chart_source(chart: coalescing.Chart) -> str:
-    """The file of a chart's schema, or else its name."""
+    """Return the file of a chart's schema, or else its name."""
     return (chart.source if isinstance(chart, CheckedChart) else "") or f"chart {chart.name}"
 
 
@@ -151,7 +151,7 @@ _Found = tuple[schema_messages.Fault, json_types.JsonValue]
 
 
 def _faults(schema: json_types.JsonValue, values: json_types.JsonObject) -> list[_Found]:
-    """What is wrong, with the value there; nothing for a schema that cannot be used: Helm says why."""
+    """Return what is wrong, with the value there; nothing for an unusable schema: Helm says why."""
     if schema is False:
         return [
             (schema_messages.Fault((), "cannot be set: the schema allows nothing", shows_value=False), None)
@@ -195,7 +195,7 @@ def _dialect(schema: json_types.JsonValue) -> Any:  # noqa: ANN401  # classes wi
 
 @functools.cache
 def _extended(dialect: Any) -> Any:  # noqa: ANN401  # classes without a common type
-    """The same dialect with patterns that cannot take long, and references that may lead nowhere."""
+    """Return the same dialect with patterns that cannot take long, and references that may lead nowhere."""
     references = {
         keyword: _lenient(check)
         for keyword, check in dialect.VALIDATORS.items()
@@ -219,7 +219,7 @@ def _lenient(check: Callable[..., _Errors | None]) -> Callable[..., _Errors]:
 
 
 def _found(pattern: str, text: str) -> bool | None:
-    """``None`` for what is no pattern: it checks nothing."""
+    """Say whether the pattern is found; ``None`` for what is not a pattern: it checks nothing."""
     try:
         return patterns.found(pattern, text)
     except patterns.PatternError:

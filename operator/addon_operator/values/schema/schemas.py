@@ -258,7 +258,7 @@ class SectionSchemas:
         return self.hidden.masked_at(path, value)
 
     def without_hidden(self, found: Sequence[Violation]) -> list[Violation]:
-        """What is wrong with the section, without values that are hidden."""
+        """Return what is wrong with the section, without values that are hidden."""
         return (
             [dataclasses.replace(one, value=self._shown(one)) for one in found]
             if self.hidden

@@ -55,11 +55,11 @@ class SensitiveKeys:
         return bool(self.paths) or self.by_name
 
     def masked(self, value: json_types.JsonValue) -> json_types.JsonValue:
-        """A copy of a section that shows :data:`HIDDEN` for each sensitive value."""
+        """Return a copy of a section that shows :data:`HIDDEN` for each sensitive value."""
         return _masked(value, self.paths, "" if self.by_name else None)
 
     def masked_at(self, path: Sequence[str], value: json_types.JsonValue) -> json_types.JsonValue:
-        """A copy of what stands, or will stand, at ``path`` below the section."""
+        """Copy what stands, or will stand, at ``path`` (tokens of a JSON Pointer below the section)."""
         paths, name = self.paths, ""
         for token in path:
             paths = _below(paths, token)
@@ -71,7 +71,7 @@ class SensitiveKeys:
 
 
 def parse(path: str) -> Path:
-    r"""The keys of a path in ``module.yaml``: ``auth.password``; a dot within a key is written ``\.``.
+    r"""Return the keys of a path in ``module.yaml``: ``auth.password``; ``\.`` is a dot within a key.
 
     Raises :class:`ValueError` for a path with a part that is empty.
     """
@@ -86,7 +86,7 @@ def _below(paths: Sequence[Path], key: str) -> tuple[Path, ...]:
 
 
 def _masked(value: json_types.JsonValue, paths: Sequence[Path], name: str | None) -> json_types.JsonValue:
-    """``name`` is the key of the value, ``None`` if names do not count."""
+    """Copy the value without what is sensitive; ``name`` is its key, ``None`` if names do not count."""
     if () in paths:
         return HIDDEN
     if isinstance(value, dict):
@@ -104,7 +104,7 @@ def _masked(value: json_types.JsonValue, paths: Sequence[Path], name: str | None
 
 
 def _name_of(key: str, value: json_types.JsonValue, above: str | None) -> str | None:
-    """By which name a value is judged: the texts in ``passwords`` are passwords, whatever their keys."""
+    """Return the name by which a value is judged: all texts in ``passwords`` are passwords."""
     if above is None:
         return None
     return above if _is_plural(above) and isinstance(value, str) else key
@@ -118,7 +118,7 @@ def _is_hidden(name: str, value: json_types.JsonValue) -> bool:
 
 
 def _is_variable(item: json_types.JsonObject) -> bool:
-    """Whether it gives an environment variable whose name says that it holds a secret."""
+    """Say whether it gives an environment variable whose name says that it holds a secret."""
     name, value = (item.get(key) for key in _VARIABLE)
     return isinstance(name, str) and isinstance(value, str) and bool(value) and _says_secret(name)
 
@@ -142,7 +142,7 @@ def _says_secret(name: str) -> bool:
 
 
 def _is_plural(name: str) -> bool:
-    """Whether the texts in a mapping or list of that name are secrets, whatever their own keys are."""
+    """Say whether the texts in a mapping or list of that name are secrets, whatever their own keys are."""
     words = _words(name)
     is_many = bool(words) and (words[-1].endswith("s") or words[-1] in ("data", "env"))
     return is_many and words[-1] not in ("secrets", "credentials", "pass") and _says_secret(name)

@@ -81,7 +81,8 @@ class ChartCache:
                 module.name,
                 f"chart {stock.reference} is still being pulled; the module runs when it is there",
             )
-        self._pulls.pop(stock.directory, None)
+        if self._pulls.get(stock.directory) is pull:
+            del self._pulls[stock.directory]
         try:
             pull.result()
         except errors.AddonOperatorError as error:

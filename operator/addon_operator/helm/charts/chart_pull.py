@@ -87,9 +87,13 @@ class _Place:
         path.write_text(text, "utf-8")
         return path
 
+    @property
+    def pulled(self) -> pathlib.Path:
+        return self.path / "pulled"
+
     def archive(self) -> pathlib.Path:
-        """Return what was pulled."""
-        return next((self.path / "pulled").iterdir())
+        """Return what was pulled; a path without a file if that is nothing."""
+        return next(self.pulled.iterdir(), self.pulled / "archive")
 
 
 class ChartPuller:
@@ -113,18 +117,26 @@ class ChartPuller:
 
         Raises :class:`PullError`.
         """
-        self._helm.workspace.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(
-            prefix="pull-", dir=self._helm.workspace, ignore_cleanup_errors=True
-        ) as private:
-            place = _Place(pathlib.Path(private))
-            (place.path / "pulled").mkdir()
+        with contextlib.ExitStack() as stack:
             try:
+                place = self._place(stack)
                 is_oci = wanted.repository.startswith(_OCI)
                 await (self._from_registry(wanted, place) if is_oci else self._from_index(wanted, place))
             except errors.ConfigurationError as error:
                 raise PullError(f"cannot pull chart {wanted}: {error}") from error
+            except OSError as error:
+                why = f"{error.filename}: {error.strerror}"
+                raise PullError(f"cannot pull chart {wanted}: {why}; check ADDON_OPERATOR_TMP_DIR") from error
             yield place.archive()
+
+    def _place(self, stack: contextlib.ExitStack) -> _Place:
+        self._helm.workspace.mkdir(mode=0o700, parents=True, exist_ok=True)
+        private = tempfile.TemporaryDirectory(
+            prefix="pull-", dir=self._helm.workspace, ignore_cleanup_errors=True
+        )
+        place = _Place(pathlib.Path(stack.enter_context(private)))
+        place.pulled.mkdir()
+        return place
 
     async def _from_registry(self, wanted: module_config.ChartReference, place: _Place) -> None:
         if self._access.credentials is not None:
@@ -132,14 +144,14 @@ class ChartPuller:
             self._access.secrets()
             place.write("registry.json", self._access.text())
         arguments = ["pull", f"{wanted.repository}/{wanted.name}", "--version", wanted.version]
-        arguments += ["--destination", str(place.path / "pulled")]
+        arguments += ["--destination", str(place.pulled)]
         if chart_access.is_loopback(wanted.repository):
             done = await self._run(wanted, place, [*arguments, "--plain-http"])
             if done.exit_code != 0 and _SPEAKS_TLS.search(_said(done)):
                 done = await self._run(wanted, place, arguments + self._trust(place))
         else:
             done = await self._run(wanted, place, arguments + self._trust(place))
-        self._check(wanted, done)
+        self._check(wanted, place, done)
         found = _DIGEST.search(_said(done))
         _check_digest(wanted, found["digest"] if found else "none that Helm tells")
 
@@ -151,8 +163,8 @@ class ChartPuller:
         entry = await asyncio.to_thread(_entry_of, place.index, wanted)
         self._check_addresses(wanted, entry)
         arguments = ["pull", f"{_NAME}/{wanted.name}", "--version", wanted.version]
-        arguments += ["--destination", str(place.path / "pulled")]
-        self._check(wanted, await self._run(wanted, place, arguments))
+        arguments += ["--destination", str(place.pulled)]
+        self._check(wanted, place, await self._run(wanted, place, arguments))
         digest = await asyncio.to_thread(chart_archives.sha256, place.archive())
         listed = str(entry.get("digest") or "").removeprefix("sha256:")
         if listed and digest != f"sha256:{listed}":
@@ -192,8 +204,8 @@ class ChartPuller:
             )
         return done
 
-    def _check(self, wanted: module_config.ChartReference, done: children.ChildResult) -> None:
-        if done.exit_code != 0:
+    def _check(self, wanted: module_config.ChartReference, place: _Place, done: children.ChildResult) -> None:
+        if done.exit_code != 0 or not place.archive().is_file():
             raise self._error(wanted, _said(done))
 
     def _error(self, wanted: module_config.ChartReference, said: str) -> PullError:

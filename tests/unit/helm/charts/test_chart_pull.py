@@ -132,6 +132,16 @@ async def test_an_error_names_the_chart_and_what_to_do(world: World, said: str, 
     assert said.removeprefix("Error: ") in text
 
 
+async def test_a_helm_that_brings_nothing_is_an_error(world: World) -> None:
+    assert "helm pull failed without a message" in await world.error("exit 0")
+
+
+async def test_a_directory_that_cannot_be_used_is_an_error(world: World) -> None:
+    (world.root / "workspace").write_text("a file")
+    with pytest.raises(chart_pull.PullError, match="workspace: File exists; check ADDON_OPERATOR_TMP_DIR"):
+        await world.pull(PULLS)
+
+
 async def test_an_error_shows_no_credentials(world: World) -> None:
     world.lets_in("registry.example.com")
     body = f'echo "Error: me:{PASSWORD} Get \\"https://store/blob?sig=canary\\": denied" >&2; exit 1'

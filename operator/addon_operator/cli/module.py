@@ -1,12 +1,13 @@
-"""``addon-operator module``: the modules of a running operator."""
+"""``addon-operator module``: the modules of a running operator, and those on disk."""
 
+import dataclasses
 import json
 from collections.abc import Iterator, Sequence
 from typing import Final
 
 import click
 
-from addon_operator.cli import debug, tables
+from addon_operator.cli import debug, tables, values
 
 _COLUMNS: Final = ("MODULE", "ORDER", "STATE", "LAST RUN", "reason", "last error")
 _WIDE_COLUMNS: Final = (*_COLUMNS[:-1], "shared objects", _COLUMNS[-1])
@@ -22,7 +23,7 @@ _global: Final = click.option(
 
 @click.group()
 def module() -> None:
-    """Show the modules of a running operator."""
+    """Show the modules of a running operator, and check those on disk."""
 
 
 @module.command("list")
@@ -91,6 +92,38 @@ def schema() -> None:
     from addon_operator.modules import module_schema
 
     click.echo(json.dumps(module_schema.SCHEMA, indent=2))
+
+
+@module.command()
+@click.argument("directory", required=False, metavar="[DIR]")
+@values.modules_dir_option
+@values.global_hooks_dir_option
+@click.option("--strict", is_flag=True, help="Treat unknown keywords of schemas as errors, not as warnings.")
+@tables.output_option("text", ("text", "json"))
+def lint(
+    directory: str | None,
+    modules_dirs: str | None,
+    global_hooks_dir: str | None,
+    output: str,
+    *,
+    strict: bool,
+) -> int:
+    """Find all mistakes in modules on disk: module.yaml, charts, their dependencies and schemas, values.
+
+    DIR is a module, a directory of modules, or one with modules/ and global-hooks/; without it, the modules
+    of the settings are looked at. No cluster is needed, and hooks are not run: see 'hooks check'.
+
+    The exit code is 1 if the operator or Helm would refuse something.
+    """
+    from addon_operator.commands.checks import module_lint, values_files
+
+    flags: dict[str, str | None] = {"modules_dirs": modules_dirs, "global_hooks_dir": global_hooks_dir}
+    only = None
+    if directory is not None:
+        below, only = module_lint.flags_of(directory, global_hooks_dir)
+        flags |= below
+    places = dataclasses.replace(values_files.places(flags), only=only)
+    return values.print_report(module_lint.lint(places, strict=strict), output)
 
 
 def _modules(document: debug.Document) -> str:

@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from addon_operator.values import store
 
 
-_modules_dir: Final = click.option(
+modules_dir_option: Final = click.option(
     "--modules-dir",
     "modules_dirs",
     metavar="PATHS",
     help="Directories with modules. [MODULES_DIR, default modules]",
 )
-_global_hooks_dir: Final = click.option(
+global_hooks_dir_option: Final = click.option(
     "--global-hooks-dir",
     metavar="PATH",
     help="Directory with schemas of global values in openapi/. [GLOBAL_HOOKS_DIR, default global-hooks]",
@@ -41,8 +41,8 @@ def values() -> None:
 
 @values.command()
 @click.argument("directory", required=False, metavar="[DIR]")
-@_modules_dir
-@_global_hooks_dir
+@modules_dir_option
+@global_hooks_dir_option
 @_config
 @click.option("--strict", is_flag=True, help="Treat unknown keywords of schemas as errors, not as warnings.")
 @tables.output_option("text", ("text", "json"))
@@ -68,6 +68,11 @@ def check(
     if directory is not None:
         flags |= values_files.flags_below(directory, global_hooks_dir)
     report = values_check.check(values_files.places(flags), config, strict=strict)
+    return print_report(report, output)
+
+
+def print_report(report: "values_check.ValuesReport", output: str) -> int:
+    """Print what was found; the result is the exit code."""
     (_print_json if output == "json" else _print_table)(report)
     return tables.EXIT_FINDINGS if report.failed else 0
 
@@ -94,8 +99,8 @@ def _print_table(report: "values_check.ValuesReport") -> None:
 
 @values.command()
 @click.argument("module")
-@_modules_dir
-@_global_hooks_dir
+@modules_dir_option
+@global_hooks_dir_option
 @_config
 @tables.output_option("yaml", ("yaml", "json"))
 @click.option("--origin", is_flag=True, help="Show which file or schema each value comes from.")

@@ -70,19 +70,30 @@ class _ValuesCheck:
 
     def run(self, config: pathlib.Path | None) -> ValuesReport:
         common: list[sources.ValuesFile] = []
-        modules: list[store.ModuleValues] = []
+        modules: list[module_files.ModuleFiles] = []
         for directory in self._places.modules_dirs:
             file = self._common(directory)
             common.append(file)
             modules += self._modules(directory, file)
+        for files in module_files.in_run_order(modules):
+            if files.module.problem:
+                self._add(Level.ERROR, files.module.name, files.module.problem)
         made = store.ValuesStore(
-            modules, common, self._schemas(names.GLOBAL_KEY, self._places.global_hooks_dir)
+            [files.values for files in modules],
+            common,
+            self._schemas(names.GLOBAL_KEY, self._places.global_hooks_dir),
         )
         if config is not None:
             self._take_config(made, config)
         for module in (None, *made.modules):
             self._check_values(made, module)
-        return ValuesReport(tuple(self._findings), len(self._seen))
+        return self._report()
+
+    def _report(self) -> ValuesReport:
+        if (only := self._places.only) is None:
+            return ValuesReport(tuple(self._findings), len(self._seen))
+        subjects = {only, *(name for name, path in self._seen.items() if path.name == only)}
+        return ValuesReport(tuple(found for found in self._findings if found.subject in subjects), 1)
 
     def _add(self, level: Level, subject: object, problem: object) -> None:
         self._findings.append(Finding(level, str(subject), str(problem)))
@@ -109,12 +120,12 @@ class _ValuesCheck:
             self._warn_of_words(directory, path)
         return file
 
-    def _modules(self, directory: pathlib.Path, common: sources.ValuesFile) -> list[store.ModuleValues]:
+    def _modules(self, directory: pathlib.Path, common: sources.ValuesFile) -> list[module_files.ModuleFiles]:
         if not directory.is_dir():
             return []
         found = [self._module(path, common) for path in module_files.module_directories(directory)]
-        modules = [module for module in found if module is not None]
-        self._warn_of_strangers(common, [module.module for module in modules], directory)
+        modules = [files for files in found if files is not None]
+        self._warn_of_strangers(common, [files.module.name for files in modules], directory)
         return modules
 
     def _warn_of_strangers(
@@ -126,20 +137,19 @@ class _ValuesCheck:
                 problem = f"{common.source}, key {key}: no module in {directory} has it"
                 self._add(Level.WARNING, directory, problem)
 
-    def _module(self, path: pathlib.Path, common: sources.ValuesFile) -> store.ModuleValues | None:
+    def _module(self, path: pathlib.Path, common: sources.ValuesFile) -> module_files.ModuleFiles | None:
         try:
             module = module_files.module_of(path, self._places.unnumbered_module_order, self._places.charts)
             self._check_unique(module)
         except errors.ConfigurationError as error:
             self._add(Level.ERROR, path.name, error)
             return None
-        if module.problem:
-            self._add(Level.ERROR, module.name, module.problem)
         own = sources.ValuesFile(str(path / module_files.VALUES_FILE))
         with self._noting(module.name):
             own = module_files.own_values(module)
             self._warn_of_words(module.name, path / module_files.VALUES_FILE)
-        return store.ModuleValues(module.name, common, own, self._schemas(module.name, path, module))
+        found = self._schemas(module.name, path, module)
+        return module_files.ModuleFiles(module, store.ModuleValues(module.name, common, own, found))
 
     def _check_unique(self, module: model.Module) -> None:
         other = self._seen.setdefault(module.name, module.path)

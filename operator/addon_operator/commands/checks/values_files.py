@@ -9,7 +9,9 @@ from typing import Any, Final
 from addon_operator.commands.checks import hook_places
 from addon_operator.documents import yaml_reading
 from addon_operator.engine.modules import module_files
+from addon_operator.helm.charts import chart_files
 from addon_operator.kernel import errors, json_types, names
+from addon_operator.modules import module_config
 from addon_operator.settings import settings as app_settings
 from addon_operator.values import origins, sources, store
 
@@ -25,6 +27,8 @@ class Places:
     global_hooks_dir: pathlib.Path
     unnumbered_module_order: int
     charts: pathlib.Path = module_files.CHARTS
+    only: str | None = None
+    """The directory of the one module that is looked at, in the one directory of modules."""
 
     def load(self) -> module_files.LoadedModules:
         """Return all files.
@@ -44,6 +48,13 @@ def places(flags: Mapping[str, str | None], environ: Mapping[str, str] = os.envi
     values: Mapping[str, Any] = app_settings.some((*_FIELDS, *_OF_CHARTS), flags, environ).values
     charts = app_settings.charts_below(values["tmp_dir"], values["chart_cache_dir"])
     return Places(**{field: values[field] for field in _FIELDS}, charts=charts)
+
+
+def is_module(path: pathlib.Path) -> bool:
+    """Return whether a directory is that of one module, by what is in it."""
+    stock = path / module_config.CHART_DIRECTORY
+    is_stock = chart_files.is_complete(stock) and not hook_places.is_module(path / hook_places.MODULES_NAME)
+    return (path / module_config.FILE).exists() or is_stock or hook_places.is_module(path)
 
 
 def flags_below(directory: str, global_hooks: str | None) -> dict[str, str | None]:

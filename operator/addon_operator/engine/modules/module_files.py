@@ -7,7 +7,7 @@ import pathlib
 from collections.abc import Iterator, Sequence
 
 from addon_operator.engine.modules import stock_schemas
-from addon_operator.helm.charts import chart, chart_cache, chart_files
+from addon_operator.helm.charts import chart, chart_cache, chart_files, dependencies
 from addon_operator.kernel import errors, names
 from addon_operator.modules import model, module_config
 from addon_operator.values import inspection, sources, store
@@ -129,12 +129,16 @@ def module_of(path: pathlib.Path, unnumbered_order: int, charts: pathlib.Path = 
         enabled_script=_enabled_script(path),
         config=config,
         stock=stock,
-        problem=problem or _missing_chart(path, stock),
+        problem=problem or _chart_problem(path, stock),
     )
 
 
-def _missing_chart(path: pathlib.Path, stock: model.StockChart | None) -> str:
-    if stock is None or stock.reference is not None or chart.is_chart(stock.directory):
+def _chart_problem(path: pathlib.Path, stock: model.StockChart | None) -> str:
+    if stock is None:
+        return ""
+    if chart_files.is_complete(stock.directory):
+        return dependencies.problem(stock.directory)
+    if stock.reference is not None or chart.is_chart(stock.directory):
         return ""
     return (
         f"{path / module_config.FILE}, chart.path: {stock.directory} has neither Chart.yaml nor templates/; "
@@ -276,13 +280,15 @@ def _check_unique(found: Sequence[ModuleFiles]) -> None:
             )
 
 
+def warnings_of_script(module: model.Module) -> Iterator[str]:
+    """Yield a sentence if the module has an ``enabled`` script that cannot be run."""
+    script = module.enabled_script
+    if script is not None and not os.access(script, os.X_OK):
+        yield f"{script} is not executable and is ignored; make it executable with 'chmod +x'"
+
+
 def _warnings(found: Sequence[ModuleFiles]) -> tuple[str, ...]:
-    scripts = (files.module.enabled_script for files in found)
-    not_run = (
-        f"{script} is not executable and is ignored; make it executable with 'chmod +x'"
-        for script in scripts
-        if script is not None and not os.access(script, os.X_OK)
-    )
+    not_run = (warning for files in found for warning in warnings_of_script(files.module))
     of_configs = (warning for files in found for warning in files.module.config.warnings)
     of_schemas = (warning for files in found for warning in files.values.schemas.warnings)
     return (*not_run, *of_configs, *of_schemas)

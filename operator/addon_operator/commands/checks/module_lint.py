@@ -1,0 +1,105 @@
+"""All that is wrong with modules on disk, charts as upstream publishes them included; no cluster is asked."""
+
+import dataclasses
+import itertools
+import json
+import pathlib
+from collections.abc import Iterator
+from typing import Final
+
+from addon_operator.commands.checks import values_check, values_files
+from addon_operator.documents import yaml_reading
+from addon_operator.engine.modules import module_files
+from addon_operator.helm import helm_errors
+from addon_operator.helm.charts import chart_files, dependencies, subcharts
+from addon_operator.kernel import errors
+from addon_operator.modules import model
+from addon_operator.values.schema import chart_schemas
+
+_MOST_MISTAKES: Final = 5
+_ERROR, _WARNING = values_check.Level.ERROR, values_check.Level.WARNING
+
+_Found = Iterator[values_check.Finding]
+
+
+def lint(places: values_files.Places, *, strict: bool = False) -> values_check.ValuesReport:
+    """Look at all modules of the places: at what :func:`.values_check.check` does, and at their charts."""
+    report = values_check.check(places, strict=strict)
+    more = itertools.chain.from_iterable(map(_of_module, _modules(places)))
+    findings = dict.fromkeys((*report.findings, *more))
+    return dataclasses.replace(report, findings=tuple(findings))
+
+
+def _modules(places: values_files.Places) -> Iterator[model.Module]:
+    for directory in filter(pathlib.Path.is_dir, places.modules_dirs):
+        for path in module_files.module_directories(directory):
+            if places.only in (None, path.name):
+                try:
+                    yield module_files.module_of(path, places.unnumbered_module_order, places.charts)
+                except errors.ConfigurationError:
+                    # It is among the findings of the values.
+                    continue
+
+
+def _of_module(module: model.Module) -> _Found:
+    for warning in module.config.warnings:
+        yield values_check.Finding(_WARNING, module.name, warning)
+    for warning in module_files.warnings_of_script(module):
+        yield values_check.Finding(_WARNING, module.name, warning)
+    if module.problem:
+        return
+    if (
+        module.stock is not None
+        and module.stock.reference is not None
+        and not module.chart_directory.is_dir()
+    ):
+        said = f"chart {module.stock.reference} is not in the cache, so nothing of it is checked"
+        yield values_check.Finding(_WARNING, module.name, said)
+    elif chart_files.is_complete(module.chart_directory):
+        for problem in _of_chart(module):
+            yield values_check.Finding(_ERROR, module.name, problem)
+
+
+def _of_chart(module: model.Module) -> Iterator[str]:
+    if problem := dependencies.problem(module.chart_directory):
+        yield problem
+        return
+    try:
+        chart = subcharts.read(module.name, module.chart_directory, is_stock=True)
+    except helm_errors.ChartError as error:
+        yield str(error)
+        return
+    if module.stock is not None:
+        yield from _of_values(module.chart_directory / module_files.VALUES_FILE)
+    yield from _of_schemas(chart)
+
+
+def _of_values(path: pathlib.Path) -> Iterator[str]:
+    try:
+        text = module_files.read_text(path) if path.exists() else ""
+        if not isinstance(yaml_reading.load_document(text, str(path), last_wins=True).value, dict | None):
+            yield f"{path}: the values of a chart must be a mapping"
+    except errors.ConfigurationError as error:
+        yield str(error)
+
+
+def _of_schemas(chart: subcharts.Subchart) -> Iterator[str]:
+    if chart.schema is not None:
+        source, text = chart.schema
+        try:
+            schema = json.loads(text)
+        except ValueError as error:
+            yield f"{source}: this is no JSON: {error}"
+        else:
+            mistakes = itertools.islice(chart_schemas.mistakes(schema), _MOST_MISTAKES)
+            yield from (f"{source}: {mistake}" for mistake in mistakes)
+    for each in chart.charts:
+        yield from _of_schemas(each)
+
+
+def flags_of(directory: str, global_hooks: str | None) -> tuple[dict[str, str | None], str | None]:
+    """Return flags for a directory of modules, one with ``modules/`` in it, or one module, with its name."""
+    path = pathlib.Path(directory).absolute()
+    if values_files.is_module(path):
+        return {"modules_dirs": str(path.parent), "global_hooks_dir": global_hooks}, path.name
+    return values_files.flags_below(directory, global_hooks), None

@@ -1,0 +1,82 @@
+"""What keeps Helm from taking a chart, found without Helm: its ``Chart.yaml``, and missing dependencies."""
+
+import pathlib
+import tarfile
+from collections.abc import Iterator
+from typing import Any, Final
+
+from addon_operator.documents import yaml_reading
+from addon_operator.helm.charts import subcharts
+from addon_operator.kernel import errors
+
+_CHART: Final = "Chart.yaml"
+_OLD_LIST: Final = "requirements.yaml"
+
+
+def problem(directory: pathlib.Path) -> str:
+    """Return what is wrong with a chart, with what to do; empty if nothing is."""
+    path = directory / _CHART
+    try:
+        about = _mapping(path)
+    except errors.ConfigurationError as error:
+        return str(error)
+    for key in ("name", "version"):
+        if not isinstance(about.get(key), str) or not about[key]:
+            return f"{path}: the key {key!r} must be a text; take the chart as upstream publishes it"
+    if about.get("type") == "library":
+        return f"{path}: this is a library chart, which cannot be installed; name a chart that uses it"
+    return _missing(directory, about)
+
+
+def _missing(directory: pathlib.Path, about: dict[str, Any]) -> str:
+    try:
+        listed = about.get("dependencies") or _mapping(directory / _OLD_LIST).get("dependencies")
+        wanted = [each["name"] for each in listed or () if isinstance(each, dict) and each.get("name")]
+        # Helm wants those that are disabled, too, and goes by their names, not by their aliases.
+        missing = (
+            sorted(set(map(str, wanted)) - set(_there(directory / subcharts.DIRECTORY))) if wanted else []
+        )
+    except errors.ConfigurationError as error:
+        return str(error)
+    except (OSError, tarfile.TarError, ValueError, EOFError) as error:
+        return f"the charts in {directory / subcharts.DIRECTORY} cannot be read: {error}"
+    if not missing:
+        return ""
+    names, is_are = ", ".join(missing), "is" if len(missing) == 1 else "are"
+    source = directory / (_CHART if about.get("dependencies") else _OLD_LIST)
+    return (
+        f"{source}: of its dependencies, {names} {is_are} missing in {directory / subcharts.DIRECTORY}; "
+        f"run 'helm dependency build {directory}'"
+    )
+
+
+def _there(directory: pathlib.Path) -> Iterator[str]:
+    """Yield the names of the charts in ``charts/``, packed or not."""
+    for entry in sorted(directory.iterdir()) if directory.is_dir() else ():
+        if entry.is_dir() and (entry / _CHART).is_file():
+            yield str(_mapping(entry / _CHART).get("name"))
+        elif entry.name.endswith(subcharts.ARCHIVES):
+            found = (content for path, content in subcharts.members(entry) if path == _CHART)
+            text = next(found, b"").decode(errors="replace")
+            yield str(_of_text(text, f"{entry}/{_CHART}").get("name"))
+
+
+def _mapping(path: pathlib.Path) -> dict[str, Any]:
+    try:
+        text = path.read_text(encoding="utf-8") if path.exists() else ""
+    except OSError as error:
+        raise errors.ConfigurationError(f"{path} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise errors.ConfigurationError(f"{path} is not UTF-8 text; save it as UTF-8") from None
+    return _of_text(text, str(path))
+
+
+def _of_text(text: str, source: str) -> dict[str, Any]:
+    found = yaml_reading.load_document(text, source, last_wins=True).value
+    if found is None:
+        return {}
+    if not isinstance(found, dict):
+        raise errors.ConfigurationError(
+            f"{source}: this must be a mapping; take the chart as upstream publishes it"
+        )
+    return found

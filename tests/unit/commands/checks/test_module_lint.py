@@ -1,0 +1,83 @@
+"""``module lint``: what is wrong with modules on disk."""
+
+import json
+import pathlib
+
+import pytest
+from click import testing
+
+from addon_operator.cli import main
+
+CHART = "apiVersion: v2\nname: upstream\nversion: 1.0.0\n"
+
+
+def chart(module: pathlib.Path, text: str = CHART, **files: str) -> pathlib.Path:
+    path = module / "chart"
+    path.mkdir(parents=True)
+    (path / "Chart.yaml").write_text(text)
+    for name, content in files.items():
+        (path / name.replace("__", ".")).write_text(content)
+    return path
+
+
+def run(directory: pathlib.Path, *options: str) -> testing.Result:
+    arguments = ["module", "lint", str(directory), *options]
+    return testing.CliRunner().invoke(main.cli, arguments, standalone_mode=False)
+
+
+def lint(directory: pathlib.Path, *options: str) -> tuple[int, list[dict[str, str]]]:
+    ran = run(directory, "-o", "json", *options)
+    return ran.return_value, json.loads(ran.stdout)
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ({"module.yaml": "releaseNam: x\n"}, "did you mean 'releaseName'?"),
+        ({"module.yaml": "chart: {path: gone}\n"}, "has neither Chart.yaml nor templates/"),
+        ({"module.yaml": "sensitive: [a..b]\n"}, "has a part that is empty"),
+        ({"chart/Chart.yaml": CHART + "dependencies: [{name: db}]\n"}, "run 'helm dependency build "),
+        ({"chart/Chart.yaml": "name: x\n"}, "the key 'version'"),
+        ({"chart/values.yaml": "a: [\n"}, "chart/values.yaml"),
+        ({"chart/values.schema.json": "{"}, "this is no JSON"),
+        ({"chart/values.schema.json": '{"type": "objct"}'}, "values.schema.json: type: "),
+        ({"chart/values.schema.json": '{"required": ["a"]}'}, "web: must have the key 'a'"),
+        ({"openapi/values.yaml": "type: [\n"}, "openapi/values.yaml"),
+        ({"values.yaml": "other: {}\n"}, "values.yaml"),
+    ],
+    ids=["module.yaml", "chart", "sensitive", "dependency", "Chart.yaml", "chart's values", "JSON", "schema",
+         "values by schema", "openapi", "values"],
+)  # fmt: skip
+def test_each_mistake_is_found(tmp_path: pathlib.Path, files: dict[str, str], expected: str) -> None:
+    module = tmp_path / "010-web"
+    chart(module)
+    (module / "values.yaml").write_text("webEnabled: true\n")
+    for name, content in files.items():
+        (module / name).parent.mkdir(exist_ok=True)
+        (module / name).write_text(content)
+    code, found = lint(tmp_path)
+    assert code == 1
+    assert [one["level"] for one in found if expected in one["problem"]] == ["error"], found
+
+
+def test_one_module_a_directory_of_modules_and_one_with_modules_in_it_can_be_named(
+    tmp_path: pathlib.Path,
+) -> None:
+    modules = tmp_path / "modules"
+    chart(modules / "010-web", "name: x\n")
+    chart(modules / "db")
+    (modules / "db" / "module.yaml").write_text("description: Rows\nhealth: {wait: true}\n")
+    for directory in (tmp_path, modules):
+        code, found = lint(directory)
+        assert (code, {one["subject"] for one in found}) == (1, {"web", "db"})
+    code, found = lint(modules / "db")
+    assert (code, [one["level"] for one in found]) == (0, ["warning"])
+    assert "health has no effect yet" in found[0]["problem"]
+    code, found = lint(modules / "010-web")
+    assert (code, [one["subject"] for one in found]) == (1, ["web"])
+
+
+def test_the_text_counts_what_was_found(tmp_path: pathlib.Path) -> None:
+    chart(tmp_path / "010-web")
+    ran = run(tmp_path / "010-web")
+    assert (ran.return_value, ran.stdout) == (0, "1 module checked: nothing is wrong\n")

@@ -1,0 +1,76 @@
+"""What keeps Helm from taking a chart, found without Helm."""
+
+import io
+import pathlib
+import tarfile
+
+import pytest
+
+from addon_operator.helm.charts import dependencies
+
+HEAD = "apiVersion: v2\nname: web\nversion: 1.0.0\n"
+LISTED = "dependencies:\n- {name: db, version: 1.0.0, alias: store, condition: db.enabled}\n"
+
+
+def chart(path: pathlib.Path, text: str = HEAD) -> pathlib.Path:
+    path.mkdir(parents=True)
+    (path / "Chart.yaml").write_text(text)
+    return path
+
+
+def pack(path: pathlib.Path, name: str) -> None:
+    path.parent.mkdir(exist_ok=True)
+    with tarfile.open(path, "w:gz") as packed:
+        member = tarfile.TarInfo(f"{name}/Chart.yaml")
+        content = f"name: {name}\nversion: 1.0.0\n".encode()
+        member.size = len(content)
+        packed.addfile(member, io.BytesIO(content))
+
+
+@pytest.mark.parametrize("is_packed", [False, True], ids=["directory", "packed"])
+def test_a_dependency_that_is_there_is_no_problem_whatever_its_file_is_called(
+    tmp_path: pathlib.Path, *, is_packed: bool
+) -> None:
+    web = chart(tmp_path / "chart", HEAD + LISTED)
+    if is_packed:
+        pack(web / "charts" / "db-1.0.0.tgz", "db")
+    else:
+        chart(web / "charts" / "other-name", "name: db\nversion: 1.0.0\n")
+    assert dependencies.problem(web) == ""
+
+
+@pytest.mark.parametrize("file", ["Chart.yaml", "requirements.yaml"])
+def test_a_missing_dependency_is_named_with_what_to_run(tmp_path: pathlib.Path, file: str) -> None:
+    web = chart(tmp_path / "chart", HEAD)
+    with (web / file).open("a") as listing:
+        listing.write(LISTED)
+    pack(web / "charts" / "cache-1.0.0.tgz", "cache")
+    assert dependencies.problem(web) == (
+        f"{web}/{file}: of its dependencies, db is missing in {web}/charts; run 'helm dependency build {web}'"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("version: 1.0.0\n", "the key 'name' must be a text"),
+        ("name: web\nversion: 1\n", "the key 'version' must be a text"),
+        (HEAD + "type: library\n", "library chart"),
+        ("- a\n", "must be a mapping"),
+        ("a: [\n", "line 2"),
+    ],
+    ids=["name", "version", "library", "list", "no YAML"],
+)
+def test_a_chart_that_helm_would_not_take_is_a_problem(
+    tmp_path: pathlib.Path, text: str, expected: str
+) -> None:
+    web = chart(tmp_path / "chart", text)
+    assert expected in dependencies.problem(web)
+    assert str(web) in dependencies.problem(web)
+
+
+def test_an_archive_that_is_none_is_a_problem(tmp_path: pathlib.Path) -> None:
+    web = chart(tmp_path / "chart", HEAD + LISTED)
+    (web / "charts").mkdir()
+    (web / "charts" / "db.tgz").write_bytes(b"no archive")
+    assert "cannot be read" in dependencies.problem(web)

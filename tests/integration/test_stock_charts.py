@@ -152,3 +152,21 @@ def test_a_namespace_that_is_missing_is_an_error_that_says_what_to_do(site: oper
         )
     finally:
         operator.kill()
+
+
+def test_apis_that_a_chart_does_not_ask_for_make_no_helm_process_after_a_restart(
+    site: operator_site.Site,
+) -> None:
+    group = f"{site.namespace}.example.com"
+    chart = write_chart(site.module("010-web", values="webEnabled: true") / "chart")
+    asks = '{{ if .Capabilities.APIVersions.Has "monitoring.example.com/v1" }}{{ fail "not now" }}{{ end }}'
+    (chart / "templates" / "monitor.yaml").write_text(asks)
+    site.start().wait_ready().wait_idle().stop()
+    calls = len(site.helm_calls())
+    definition = site.root / "crd.yaml"
+    definition.write_text(crd(group))
+    site.kubectl("apply", "--filename", str(definition))
+    site.kubectl("wait", "--for=condition=Established", f"crd/things.{group}")
+    operator_process.wait_until(lambda: group in site.kubectl("api-versions"), "the API is served")
+    site.start().wait_ready().wait_idle().stop()
+    assert len(site.helm_calls()) == calls

@@ -11,10 +11,12 @@ import os
 import pathlib
 import re
 import stat
+import tarfile
 from collections.abc import Iterator, Mapping
 from typing import Final, TypeAlias
 
 from addon_operator.helm import helm_errors
+from addon_operator.helm.charts import subcharts
 from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import names
 from addon_operator.modules import release
@@ -44,6 +46,8 @@ class Mention(enum.Flag):
     """Templates within the values."""
     VARIATION = enum.auto()
     """What differs from render to render: random values, the time, and whether it is the first install."""
+    ALL_APIS = enum.auto()
+    """The list of the cluster's APIs, not only whether those are there that the templates name."""
 
 
 _VARYING: Final = (
@@ -56,9 +60,15 @@ _WORDS: Final = {
     Mention.FILES: re.compile(rb"\bFiles\b"),
     Mention.TPL: re.compile(rb"\btpl\b"),
     Mention.VARIATION: re.compile(rb"\{\{[^}]*?\b(?:" + _VARYING + rb")\b"),
+    Mention.ALL_APIS: re.compile(
+        rb"\{\{[^}]*?[.\"`]Capabilities\b(?!\s*\|\s*toString\b|\.(?:KubeVersion|HelmVersion|APIVersions\.Has)\b)"
+    ),
 }
+_API_GROUP: Final = re.compile(rb"[a-z][a-z0-9-]*+(?:\.[a-z0-9-]++)++(?=[\"'`/\s\\])")
+"""What may be the name of an API group that is not built in: with a dot."""
+_NAMES_APIS: Final = re.compile(r"(?:^|/)(?:templates/|values\.yaml$)")
+"""Files that say for which APIs a chart asks."""
 _ANYTHING: Final = ~Mention.NOTHING
-_ARCHIVES: Final = (".tgz", ".tar.gz")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -68,6 +78,8 @@ class ChartFiles:
     checksum: release.Checksum
     """Of names and contents of all files that Helm could read."""
     mentions: Mention
+    api_groups: frozenset[str] = frozenset()
+    """What the templates name that may be an API group with a dot in its name."""
 
 
 _Status: TypeAlias = tuple[int, int, int, int]
@@ -79,6 +91,7 @@ class _Digest:
     """``None`` when the digest must not be used again."""
     content: bytes
     mentions: Mention
+    api_groups: frozenset[str] = frozenset()
 
 
 class ChartFilesReader:
@@ -105,7 +118,8 @@ class ChartFilesReader:
                 module, f"cannot read the chart: {error.filename}: {what}"
             ) from error
         self._digests[directory] = digests
-        return ChartFiles(checksum(_lines(digests)), _mentions(digests))
+        groups = frozenset().union(*(digest.api_groups for digest in digests.values()))
+        return ChartFiles(checksum(_lines(digests)), _mentions(digests), groups)
 
     def forget(self, directory: pathlib.Path) -> None:
         """Drop what is remembered of a directory."""
@@ -123,7 +137,7 @@ class ChartFilesReader:
         known = self._digests.get(directory, {})
         now = self._clock.time()
         return {
-            name: _digest(path, status, known.get(name), now)
+            name: _digest(name, path, status, known.get(name), now)
             for name, path, status in _walk(directory, without)
         }
 
@@ -168,7 +182,9 @@ def _identity(status: os.stat_result) -> tuple[int, int]:
     return (status.st_dev, status.st_ino)
 
 
-def _digest(path: str, status: os.stat_result | None, known: _Digest | None, now: float) -> _Digest:
+def _digest(
+    name: str, path: str, status: os.stat_result | None, known: _Digest | None, now: float
+) -> _Digest:
     if status is None or not stat.S_ISREG(status.st_mode):
         return _Digest(None, b"no regular file", Mention.NOTHING)
     current = (status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino)
@@ -176,8 +192,23 @@ def _digest(path: str, status: os.stat_result | None, known: _Digest | None, now
         return known
     content = pathlib.Path(path).read_bytes()
     is_settled = now - status.st_ctime > _RACY_SECONDS
-    mentions = _ANYTHING if path.endswith(_ARCHIVES) else mentioned(content)
-    return _Digest(current if is_settled else None, hashlib.sha256(content).digest(), mentions)
+    mentions, groups = _looks(name, path, content)
+    return _Digest(current if is_settled else None, hashlib.sha256(content).digest(), mentions, groups)
+
+
+def _looks(name: str, path: str, content: bytes) -> tuple[Mention, frozenset[str]]:
+    """Return what a file, or all files of a packed chart, look at, and names that may be API groups."""
+    if not path.endswith(subcharts.ARCHIVES):
+        groups = named_api_groups(content) if _NAMES_APIS.search(name) else frozenset()
+        return mentioned(content), groups
+    mentions, groups = Mention.NOTHING, frozenset[str]()
+    try:
+        for inside, text in subcharts.members(pathlib.Path(path)):
+            mentions |= mentioned(text)
+            groups |= named_api_groups(text) if _NAMES_APIS.search(inside) else frozenset()
+    except (OSError, tarfile.TarError, ValueError, EOFError):
+        return _ANYTHING, frozenset()
+    return mentions, groups
 
 
 def mentioned(content: bytes) -> Mention:
@@ -187,6 +218,11 @@ def mentioned(content: bytes) -> Mention:
         if word.search(content):
             found |= mention
     return found
+
+
+def named_api_groups(content: bytes) -> frozenset[str]:
+    """Return what a text names that may be an API group with a dot in its name."""
+    return frozenset(name.decode() for name in set(_API_GROUP.findall(content)))
 
 
 def _mentions(digests: Mapping[str, _Digest]) -> Mention:

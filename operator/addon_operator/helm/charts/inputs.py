@@ -3,7 +3,7 @@
 import dataclasses
 import json
 import pathlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Final, TypeAlias
 
 import orjson
@@ -101,8 +101,19 @@ def checksum(
     helm_version: str,
     cluster: Capabilities | None,
 ) -> release.Checksum:
-    """Sum up everything that the manifest is made from; ``cluster`` only if the chart may see it."""
+    """Sum up everything that the manifest is made from; ``cluster`` only if the chart may see it.
+
+    Of the cluster's APIs those count that the chart or the values may ask for: APIs of others come and go.
+    """
     parts = [_VERSION, chart.checksum.encode(), helm_version.encode(), chart_files.checksum(values).encode()]
     if cluster is not None:
-        parts += [cluster.kube_version.encode(), *sorted(map(str.encode, cluster.api_versions))]
+        seen = _seen(cluster.api_versions, chart, values)
+        parts += [cluster.kube_version.encode(), *sorted(map(str.encode, seen))]
     return chart_files.checksum(b"\0".join(parts))
+
+
+def _seen(apis: frozenset[str], chart: chart_files.ChartFiles, values: bytes) -> Iterable[str]:
+    if mentions(chart, values) & chart_files.Mention.ALL_APIS:
+        return apis
+    named = chart.api_groups | chart_files.named_api_groups(values)
+    return (api for api in apis if "." not in (group := api.partition("/")[0]) or group in named)

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import tarfile
 
 import pytest
 
@@ -173,6 +174,12 @@ def test_a_directory_that_is_gone_is_an_error_of_the_module(
         ('{{ lookup "v1" "Secret" "" "" }}', Mention.LOOKUP),
         ("{{ $.Files.Get `x` }}", Mention.FILES),
         ("{{ tpl .x . }}", Mention.TPL),
+        ('{{ if $.Capabilities.APIVersions.Has "a.b/v1" }}', Mention.CAPABILITIES),
+        ("{{ .Capabilities | toString }}", Mention.CAPABILITIES),
+        ("{{ range .Capabilities.APIVersions }}", Mention.CAPABILITIES | Mention.ALL_APIS),
+        ("{{ $seen := $.Capabilities }}", Mention.CAPABILITIES | Mention.ALL_APIS),
+        ('{{ index . "Capabilities" }}', Mention.CAPABILITIES | Mention.ALL_APIS),
+        ("# as .Capabilities says", Mention.CAPABILITIES),
         ("kind: ConfigMap # mentions nothing but tplx and lookups", Mention.NOTHING),
     ],
 )
@@ -183,7 +190,35 @@ def test_templates_are_searched_for_what_they_look_at(
     assert reader.read(WEB, module_dir).mentions == mention
 
 
-def test_a_packed_subchart_may_look_at_anything(
+def test_api_groups_are_found_in_templates_and_in_the_charts_values(
+    reader: chart_files.ChartFilesReader, module_dir: pathlib.Path
+) -> None:
+    write(
+        module_dir,
+        "charts/dep/templates/x.yaml",
+        '{{ .Capabilities.APIVersions.Has "monitoring.coreos.com/v1" }}',
+    )
+    write(module_dir, "templates/y.tpl", "{{ printf `%s/v1` `cert-manager.io` }}")
+    write(module_dir, "charts/dep/values.yaml", "group: gateway.networking.k8s.io\n")
+    write(module_dir, "README.md", "See documentation.example.com for more.")
+    groups = {"monitoring.coreos.com", "cert-manager.io", "gateway.networking.k8s.io"}
+    assert reader.read(WEB, module_dir).api_groups >= groups
+    assert "documentation.example.com" not in reader.read(WEB, module_dir).api_groups
+
+
+def test_a_packed_subchart_looks_at_what_its_files_look_at(
+    reader: chart_files.ChartFilesReader, module_dir: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    write(tmp_path, "dep/templates/x.yaml", '{{ .Capabilities.APIVersions.Has "monitoring.coreos.com/v1" }}')
+    (module_dir / "charts").mkdir()
+    with tarfile.open(module_dir / "charts" / "dep-1.0.0.tgz", "w:gz") as packed:
+        packed.add(tmp_path / "dep", "dep")
+    found = reader.read(WEB, module_dir)
+    assert found.mentions == Mention.CAPABILITIES
+    assert "monitoring.coreos.com" in found.api_groups
+
+
+def test_a_packed_subchart_that_cannot_be_read_may_look_at_anything(
     reader: chart_files.ChartFilesReader, module_dir: pathlib.Path
 ) -> None:
     write(module_dir, "charts/dep-1.0.0.tgz", "packed")

@@ -75,6 +75,34 @@ def test_every_input_changes_the_checksum() -> None:
 
 
 @pytest.mark.parametrize(
+    ("chart", "values", "counts"),
+    [
+        (chart_files.ChartFiles(CHART.checksum, chart_files.Mention.CAPABILITIES), b"{}", False),
+        (
+            chart_files.ChartFiles(
+                CHART.checksum, chart_files.Mention.CAPABILITIES, frozenset({"monitoring.coreos.com"})
+            ),
+            b"{}",
+            True,
+        ),
+        (
+            chart_files.ChartFiles(CHART.checksum, chart_files.Mention.CAPABILITIES),
+            b'{"api":"monitoring.coreos.com/v1"}',
+            True,
+        ),
+        (chart_files.ChartFiles(CHART.checksum, chart_files.Mention.ALL_APIS), b"{}", True),
+    ],
+    ids=["named nowhere", "named by the chart", "named in the values", "the chart looks at all"],
+)
+def test_apis_count_that_chart_or_values_may_ask_for(
+    chart: chart_files.ChartFiles, values: bytes, counts: bool
+) -> None:
+    more = inputs.Capabilities("v1.36.3", CLUSTER.api_versions | {"monitoring.coreos.com/v1/ServiceMonitor"})
+    before, after = (inputs.checksum(chart, values, "v3.19.0", cluster) for cluster in (CLUSTER, more))
+    assert (before != after) is counts
+
+
+@pytest.mark.parametrize(
     ("mentions", "values", "expected"),
     [
         (chart_files.Mention.NOTHING, b"{}", False),

@@ -261,6 +261,33 @@ def test_definitions_of_a_pulled_chart_are_applied(
         operator.stop()
 
 
+def test_the_schema_of_a_pulled_chart_checks_edits_plans_and_files(
+    site: operator_site.Site,
+    registry: chart_repositories.Registry,
+    devcluster: handle.DevCluster,
+    tmp_path: pathlib.Path,
+) -> None:
+    more = {"values.schema.json": json.dumps({"properties": {"replicas": {"minimum": 1}}})}
+    registry.push(chart_repositories.package(tmp_path / "upstream", devcluster.helm, more=more))
+    write_module(site, registry.address)
+    site.config(web="replicas: 0")
+    told = "web.replicas: must be at least 1, not 0"
+    assert told in site.command("plan").stdout
+    assert pulls(site) == 1
+    site.config(web="replicas: 3")
+    operator = site.start().wait_ready().wait_idle()
+    try:
+        site.config(web="replicas: 0")
+        operator.wait_logged(told)
+        assert seen(site) == {"replicas": 3}
+    finally:
+        operator.stop()
+    (site.modules / "010-web" / "values.yaml").write_text("webEnabled: true\nweb: {replicas: 0}")
+    checked = site.command("values", "check")
+    assert told in checked.stdout + checked.stderr
+    assert pulls(site) == 1
+
+
 @pytest.mark.parametrize("helm", ["helm3", "helm4"], indirect=True)
 def test_a_private_registry_is_reached_through_a_proxy_with_credentials_and_a_private_ca(
     site: operator_site.Site, registry: chart_repositories.Registry, archive: pathlib.Path, helm: pathlib.Path

@@ -195,8 +195,9 @@ class _Planner:
         try:
             ignored = self._manager.places.ignored(self._ignored)
             module_releases.check_release_name(module, ignored)
-            self._values.check_helm_values(module.name)
+            # The chart's own schema counts, too.
             await self._charts.ensure(module, None)
+            self._values.check_helm_values(module.name)
             made = await self._manager.preview(module_releases.request_of(self._values, module))
             if made.action is release_types.PlannedAction.NOTHING and (absent := await self._absent(module)):
                 return plan_report.ReleaseReport(

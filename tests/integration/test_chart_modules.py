@@ -5,13 +5,15 @@ import io
 import json
 import os
 import pathlib
+import secrets
 import subprocess
 import tarfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import pytest
 
-from addon_operator.devcluster import handle
+from addon_operator.devcluster import cluster, handle, layout, locations, reporters
+from addon_operator.devcluster.binaries import binaries, components
 from tests.integration import charts
 
 pytestmark = pytest.mark.integration
@@ -271,3 +273,29 @@ def test_the_files_of_an_image_are_copied_as_they_are(helm: pathlib.Path, tmp_pa
     assert "image registry.example/modules:1.0.0 has no directory 'other'" in done.stderr
     with contextlib.suppress(OSError):
         given.source.chmod(0o755)
+
+
+@pytest.fixture(scope="module", params=components.VERSIONS[1:])
+def older(request: pytest.FixtureRequest) -> Iterator[handle.DevCluster]:
+    """A control plane of another supported version; its binaries are built if there are none yet."""
+    where = locations.locate(os.environ)
+    manager = cluster.ClusterManager(where.state, reporters.Reporter())
+    name = layout.ClusterName(f"pytest-{os.getpid()}-{secrets.token_hex(3)}")
+    try:
+        with binaries.workshop(where, os.environ, reporters.Reporter()) as store:
+            yield manager.up(cluster.ClusterRequest(name, request.param, nodes=False), store)
+    finally:
+        manager.down(name)
+
+
+@pytest.mark.slow
+def test_every_supported_version_of_kubernetes_takes_what_the_chart_renders(
+    older: handle.DevCluster, helms: Mapping[str, pathlib.Path]
+) -> None:
+    for values in (IMAGE, GIT, SSH, CONFIG_MAP, CACHE):
+        for helm in helms.values():
+            objects = charts.render(helm, {**values, "releaseNamespaces": ["default"]}, "kube-public")
+            bundle = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
+            done = older.run_kubectl("apply", "--dry-run=server", "-f", "-", stdin=bundle)
+            assert done.stdout.count("(server dry run)") == len(objects)
+            assert "Warning" not in done.stderr

@@ -337,3 +337,17 @@ def test_a_role_in_each_namespace_is_enough(devcluster: handle.DevCluster, site:
             operator.stop()
     for namespace in (edge, locked):
         site.kubectl("delete", "namespace", namespace, "--wait=false")
+
+
+def test_a_release_stays_until_the_one_that_takes_its_place_is_there(site: operator_site.Site) -> None:
+    edge = f"{site.namespace}-edge"
+    module = write(site)
+    run(site).stop()
+    say(module, namespace=edge)
+    operator = site.start(CONVERGE_ON_FAILURE="continue")
+    operator.wait_logged(f"its release was {site.namespace}/web and stays until the new one, {edge}/web, is")
+    assert site.revisions() == {"web": 1}
+    site.kubectl("create", "namespace", edge)
+    operator.wait_until(lambda: site.revisions() == {}, "the release has moved")
+    assert records(site, edge) == {"web": 1}
+    operator.kill()

@@ -78,6 +78,11 @@ class ReleasePlaces:
         is_plain = place.namespace == self.own_namespace and place.name not in self._places
         return place.name if is_plain else str(place)
 
+    def successor(self, key: str) -> str | None:
+        """Return the module whose release this probably was before it moved: one of that name."""
+        name = self.of(key).name
+        return name if key not in self._places and name in self._places else None
+
     def is_of_module(self, key: str) -> bool:
         """Say whether a release is that of a module."""
         return key in self._places

@@ -67,3 +67,8 @@ def test_releases_are_looked_for_where_modules_have_them_and_where_they_had_them
 ) -> None:
     assert where.namespaces == {"addons", "edge", "left"}
     assert places.ReleasePlaces("addons").namespaces == {"addons"}
+
+
+def test_a_module_is_the_successor_of_what_bears_its_name_elsewhere(where: places.ReleasePlaces) -> None:
+    keys = ("addons/ingress", "edge/ingress", "edge/web", "ingress", "edge/old")
+    assert [where.successor(key) for key in keys] == ["ingress", "ingress", "web", None, None]

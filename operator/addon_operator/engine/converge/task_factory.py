@@ -171,9 +171,23 @@ class TaskFactory:
         """Make the task that removes a release without a module."""
 
         async def run(task: tasks.Task) -> None:
+            self._check_moved(task.owner)
             await self._releases.remove(task.owner)
 
         return tasks.Task(tasks.TaskKind.MODULE_PURGE, run, owner=release, activation=activation)
+
+    def _check_moved(self, release: str) -> None:
+        """Keep a release until the module that it was of has its new one."""
+        module = self._releases.successor(release)
+        if module is None or module not in self._states.enabled:
+            return
+        found = self._states[module]
+        is_there = self._releases.revision(module) is not None
+        if found.module.has_chart and not (is_there and found.status is not state.ModuleStatus.FAILED):
+            title = found.module.release_title
+            raise errors.ModuleError(
+                module, f"its release was {release} and stays until the new one, {title}, is there"
+            )
 
     def end_unwanted(self) -> None:
         """End Helm calls and runs for events of modules that are disabled meanwhile."""

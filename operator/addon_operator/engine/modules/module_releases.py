@@ -90,6 +90,11 @@ class ModuleReleases:
         """Say whether the release was there when it was last looked at, and may be removed."""
         return release in self._known and not self._is_ignored(release)
 
+    def successor(self, release: str) -> names.ModuleName | None:
+        """Return the module whose release probably moved away from there; ``None`` if none has."""
+        module = self._manager.places.successor(release)
+        return None if module is None else names.ModuleName(module)
+
     def revision(self, release: str) -> int | None:
         """Return the number of the last revision when it was last looked at; ``None`` without a release."""
         return self._known.get(release)

@@ -12,7 +12,7 @@ from addon_operator.engine.converge import module_discovery, task_factory
 from addon_operator.engine.hooks import hook_run
 from addon_operator.engine.modules import module_crds, module_hooks, module_releases, module_run
 from addon_operator.kernel import errors, names
-from addon_operator.modules import model, plan
+from addon_operator.modules import model, module_config, plan
 from addon_operator.values import store
 from tests.unit.engine import fakes
 
@@ -32,6 +32,17 @@ class Discovery:
 class Releases:
     def __init__(self, error: errors.AddonOperatorError | None = None) -> None:
         self._error = error
+        self.known: int | None = None
+        self.removed: list[str] = []
+
+    def successor(self, release: str) -> names.ModuleName | None:
+        return WEB if release == "addons/web" else None
+
+    def revision(self, _release: str) -> int | None:
+        return self.known
+
+    async def remove(self, release: str) -> None:
+        self.removed.append(release)
 
     ignored: frozenset[str] = frozenset()
 
@@ -89,3 +100,36 @@ async def test_releases_that_cannot_be_listed_are_an_error_before_any_script_run
     with pytest.raises(errors.AddonOperatorError, match="away"):
         await task.run(task)
     assert discovery.asked == 0
+
+
+@pytest.mark.parametrize(
+    ("known", "status", "is_enabled", "goes"),
+    [
+        (None, state.ModuleStatus.READY, True, False),
+        (1, state.ModuleStatus.FAILED, True, False),
+        (1, state.ModuleStatus.READY, True, True),
+        (None, state.ModuleStatus.DISABLED, False, True),
+    ],
+    ids=["not there", "not well", "there", "not wanted"],
+)
+async def test_a_release_that_moves_goes_when_the_new_one_is_there(
+    known: int | None, status: state.ModuleStatus, is_enabled: bool, goes: bool
+) -> None:
+    config = module_config.ModuleConfig(namespace="edge")
+    module = model.Module(WEB, 10, pathlib.Path("010-web"), has_chart=True, config=config)
+    states, releases = state.ModuleStates([module], fakes.ignore), Releases()
+    states.enabled = (WEB,) if is_enabled else ()
+    states.mark(WEB, status)
+    releases.known = known
+    made = factory(states, Discovery(AssertionError()), releases, fakes.Heard())
+    if goes:
+        task = made.purge("addons/web", "x")
+        await task.run(task)
+        assert releases.removed == ["addons/web"]
+    else:
+        task = made.purge("addons/web", "x")
+        with pytest.raises(
+            errors.ModuleError, match=r"its release was addons/web and stays until .* edge/web"
+        ):
+            await task.run(task)
+        assert releases.removed == []

@@ -1,12 +1,14 @@
 """Running ``helm``: flags and environment that all verbs have in common, its errors and its warnings."""
 
 import asyncio
+import contextlib
 import dataclasses
 import pathlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from addon_operator.helm import binary, helm_errors, messages, places
+from addon_operator.helm.charts import large_files
 from addon_operator.kernel import json_types, names
 from addon_operator.process.children import children
 from addon_operator.values import redaction
@@ -168,6 +170,10 @@ def _explained(call: Call, verb: str, result: children.ChildResult) -> tuple[hel
     said = messages.explanation(result.stderr.decode(errors="replace"), result.exit_code)
     chart = str(call.chart) if call.chart is not None else "CHART"
     advice = messages.advice(said.text, chart)
+    if call.chart is not None and messages.is_too_large(said.text):
+        with contextlib.suppress(OSError):
+            large = large_files.described(call.chart)
+            advice += f"; {large}" if large else ""
     text = call.redact(f"helm {verb}: {said.text}")
     if said.without_values is None:
         sentence = f"helm {verb} failed with a text that may hold values; the operator's log shows it"

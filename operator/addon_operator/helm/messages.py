@@ -123,11 +123,16 @@ def is_foreign(text: str) -> bool:
     return _FOREIGN in text
 
 
+def is_too_large(text: str) -> bool:
+    """Return whether a release has no room in its record."""
+    return _TOO_LARGE.search(text) is not None
+
+
 def advice(text: str, chart: str) -> str:
     """Say what to do about an error whose text does not say it itself, to be put behind it; else nothing."""
     if _MISSING_DEPENDENCIES in text:
         return f"; run 'helm dependency build {chart}'"
-    if _TOO_LARGE.search(text):
+    if is_too_large(text):
         return (
             "; a release can hold about 1 MiB, compressed: leave files out of the chart with .helmignore, "
             "or split the module"

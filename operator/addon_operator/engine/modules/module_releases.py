@@ -25,6 +25,7 @@ def request_of(values: store.ValuesStore, module: model.Module) -> release_types
         chart_values.arranged(module, given),
         has_own_values=module.chart_directory == module.path,
         create_namespace=module.config.create_namespace,
+        is_stock=module.stock is not None or bool(module.config.release_name),
         redact=redaction.redactor(hidden),
         hook_places=values.hook_places(module.name).text(),
     )

@@ -76,13 +76,28 @@ class ReleasePlanner:
     ) -> tuple[rendering.Inputs, release_records.Record | None]:
         """Read what the release is made from, and its last revision; no process is started.
 
-        Raises :class:`.ChartError` for a chart that cannot be read, and the errors of the API client.
+        Raises :class:`.ChartError` for a chart that cannot be read, :class:`.HelmError` for a release that
+        must not be taken over, and the errors of the API client.
         """
         with watch.measured(release_types.Operation.CHECK):
             given = await self.renderer.inputs(request)
             record = await self.records.get(request.module, fresh=request.fresh)
             self.records.check_operator(record)
-            return given, record
+        is_allowed = self.options.take_ownership is not release_types.TakeOwnership.NEVER
+        if not is_allowed and (foreign := self.foreign(request, record)):
+            raise helm_errors.HelmError(
+                request.module,
+                f"{foreign} exists, and TAKE_OWNERSHIP={self.options.take_ownership} does not allow to take "
+                "it over: uninstall it, set another releaseName in module.yaml, or allow it",
+            )
+        return given, record
+
+    def foreign(self, request: release_types.ReleaseRequest, record: release_records.Record | None) -> str:
+        """Name the release for a person if no operator made it and it is to be taken over; else nothing."""
+        if record is None or not request.is_stock or record.revision.ours or not record.revision.exists:
+            return ""
+        title = self.helm.places.title(request.module)
+        return f"release {title}, revision {record.revision.number}, which no operator made"
 
     @contextlib.asynccontextmanager
     async def plan(
@@ -116,7 +131,7 @@ class ReleasePlanner:
             with watch.measured(release_types.Operation.TEMPLATE):
                 manifest = await self.renderer.render(request, given, files)
                 checksum = await self.renderer.checksum(request, given, files, manifest)
-                applied = await self._is_applied(record, manifest)
+                applied = not self.foreign(request, record) and await self._is_applied(record, manifest)
             decision = release.decide(dataclasses.replace(state, manifest=checksum, applied=applied))
             if isinstance(decision, release.Render):
                 raise TypeError("what is rendered is to be rendered")

@@ -50,7 +50,7 @@ async def _shown(
         decision.reason,
         revision,
         changes=changes,
-        adopted=tuple(each.name for each in foreign),
+        adopted=(*filter(None, [planner.foreign(request, plan.record)]), *(each.name for each in foreign)),
         resources=manifests.resources(manifest),
     )
 

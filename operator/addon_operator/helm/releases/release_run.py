@@ -35,6 +35,8 @@ class ReleaseRun:
     async def run(self) -> release_types.ReleaseOutcome:
         """Do it; see :meth:`.ReleaseManager.ensure`."""
         given, self._record = await self._planner.observe(self._request, self._watch)
+        if foreign := self._planner.foreign(self._request, self._record):
+            self._adopted = (foreign,)
         for _ in range(_RECOVERIES):
             async with self._planner.plan(self._request, given, self._record, self._watch) as plan:
                 if isinstance(plan.decision, release.Skip):
@@ -135,7 +137,7 @@ class ReleaseRun:
             except helm_errors.HelmError as error:
                 if not messages.is_foreign(error.message):
                     raise
-                self._adopted = await self._adoption(plan, error)
+                self._adopted += await self._adoption(plan, error)
                 await upgrade(marked, validate=validate, take_ownership=True)
             self._record = await self._records.read(self._request.module)
 

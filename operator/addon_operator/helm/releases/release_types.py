@@ -87,6 +87,9 @@ class ReleaseRequest:
     """Whether its ``values.yaml`` is a source of :attr:`values`, and must not lie below them once more."""
     create_namespace: bool = False
     """Whether the namespace of the release is created if it is missing."""
+    is_stock: bool = False
+    """Whether a release that no operator made is taken over with a revision, and only as
+    :attr:`Options.take_ownership` allows it."""
     hook_places: str = ""
     """Where hooks wrote to in the values, to be saved with the revision; empty for nowhere."""
 

@@ -1,0 +1,138 @@
+"""Releases of stock charts: dependencies, takeovers, sizes, charts that vary, hooks, healing and removal."""
+
+import os
+import pathlib
+
+import pytest
+
+from addon_operator.devcluster import handle
+from tests.integration import operator_process, operator_site
+from tests.integration.stock import seen, write_chart
+
+pytestmark = pytest.mark.integration
+
+_RANDOM = """
+apiVersion: v1
+kind: Secret
+metadata: {name: {{ .Release.Name }}-random}
+data: {password: {{ randAlphaNum 12 | b64enc }}}
+"""
+_TEST = """
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: {{ .Release.Name }}-test
+  annotations: {"helm.sh/hook": test}
+"""
+
+
+@pytest.fixture
+def module(site: operator_site.Site) -> pathlib.Path:
+    path = site.module("010-web", values="webEnabled: true\nweb: {auth: {password: hunter2-secret}}\n")
+    write_chart(path / "chart")
+    return path
+
+
+def test_a_missing_dependency_fails_its_module_before_helm_is_started(
+    site: operator_site.Site, module: pathlib.Path
+) -> None:
+    chart = module / "chart"
+    with (chart / "Chart.yaml").open("a") as about:
+        about.write("dependencies:\n- {name: db, version: 1.2.3, alias: store, condition: store.enabled}\n")
+    site.module("020-db", {"a": "b"}, values="dbEnabled: true")
+    operator = site.start()
+    try:
+        operator.wait_logged(f"run 'helm dependency build {chart}'")
+        operator_process.wait_until(lambda: site.revisions() == {"db": 1}, "the other module runs")
+        assert str(chart) not in (site.root / "helm-calls").read_text()
+        linted = site.command("module", "lint", str(module))
+        assert linted.returncode == 1
+        assert f"helm dependency build {chart}" in "".join(linted.stdout.split("\n")).replace("  ", " ")
+    finally:
+        operator.kill()
+
+
+def test_a_release_that_nobody_of_ours_made_is_taken_over_with_a_revision(
+    site: operator_site.Site, module: pathlib.Path
+) -> None:
+    (module / "module.yaml").write_text("releaseName: front")
+    site.install("front", module / "chart")
+    never = site.start(TAKE_OWNERSHIP="never")
+    try:
+        never.wait_logged("release front, revision 1, which no operator made", "TAKE_OWNERSHIP=never")
+        assert site.revisions() == {"front": 1}
+    finally:
+        never.kill()
+    ran = site.command("plan")
+    planned = ran.stdout + ran.stderr
+    assert "release front, revision 1, which no operator made" in " ".join(planned.split())
+    operator = site.start(TAKE_OWNERSHIP="labelled").wait_ready().wait_idle()
+    try:
+        operator.wait_logged("took over", "release front, revision 1, which no operator made")
+        assert site.revisions() == {"front": 2}
+        noted = operator_process.wait_until(
+            lambda: [
+                event["message"] for event in site.objects("events") if "no operator made" in event["message"]
+            ],
+            "an Event says so",
+        )
+        assert "release front, revision 1" in noted[0]
+    finally:
+        operator.stop()
+    calls = len(site.helm_calls())
+    site.start().wait_ready().wait_idle().stop()
+    assert (site.revisions(), len(site.helm_calls())) == ({"front": 2}, calls)
+
+
+def test_a_release_that_is_too_large_is_an_error_that_names_what_is_large(
+    site: operator_site.Site, module: pathlib.Path
+) -> None:
+    (module / "chart" / "files").mkdir()
+    (module / "chart" / "files" / "blob.txt").write_bytes(os.urandom(1_500_000).hex().encode())
+    operator = site.start()
+    try:
+        line = operator.wait_logged("a release can hold about 1 MiB")
+        assert "files/blob.txt (2.9 MiB)" in line
+        assert "Traceback" not in operator.log
+    finally:
+        operator.kill()
+
+
+def test_a_stock_chart_that_varies_is_healed_restarted_and_removed_like_one_of_ours(
+    site: operator_site.Site, devcluster: handle.DevCluster, module: pathlib.Path
+) -> None:
+    templates = module / "chart" / "templates"
+    (templates / "random.yaml").write_text(_RANDOM)
+    (templates / "test.yaml").write_text(_TEST)
+    operator = site.start().wait_ready().wait_idle()
+    try:
+        assert seen(site)["auth"]["password"] == "hunter2-secret"
+        assert site.data("web-test") is None, "tests are not run"
+        site.kubectl("delete", "secret", "web-random")
+        operator.wait_metric(1, "resources_healed_total", module="web")
+        site.kubectl("get", "secret", "web-random")
+        assert site.data("web-test") is None
+        for shown in (
+            site.command("module", "values", "web").stdout,
+            site.command("module", "render", "web").stdout,
+            site.command("plan").stdout,
+            operator.log,
+        ):
+            assert "hunter2" not in shown
+        site.config(web="replicas: 4")
+        operator_process.wait_until(lambda: seen(site)["replicas"] == 4, "the edit is released")
+        assert site.revisions() == {"web": 2}
+    finally:
+        operator.stop()
+    calls = len(site.helm_calls())
+    operator = site.start().wait_ready().wait_idle()
+    assert (site.revisions(), len(site.helm_calls())) == ({"web": 2}, calls)
+    operator.stop()
+    module.rename(site.root / "gone")
+    site.module("020-db", {"a": "b"}, values="dbEnabled: true")
+    operator = site.start().wait_ready().wait_idle()
+    try:
+        operator_process.wait_until(lambda: site.revisions() == {"db": 1}, "the release is purged")
+        assert site.data("web-seen") is None
+    finally:
+        operator.stop()

@@ -10,7 +10,13 @@ from addon_operator.app import observers, tools
 from addon_operator.debug import debug_api, debug_render
 from addon_operator.engine import engine, events, intents, introspection, state
 from addon_operator.engine.bindings import hook_bindings
-from addon_operator.engine.converge import converge, module_discovery, task_factory
+from addon_operator.engine.converge import (
+    api_watch,
+    cluster_requirements,
+    converge,
+    module_discovery,
+    task_factory,
+)
 from addon_operator.engine.hooks import hook_run
 from addon_operator.engine.modules import (
     module_crds,
@@ -37,6 +43,7 @@ class Operator:
     source: kopf_sources.ValuesSource
     monitor: release_monitor.ReleaseMonitor
     cluster: cluster.Cluster
+    apis: api_watch.ApiWatch
     take_modules: Callable[[], Coroutine[Any, Any, None]] | None
     """Takes changed modules in, if ``WATCH_MODULES`` asks for it."""
     answers: debug_api.EngineApi
@@ -67,6 +74,7 @@ class Operator:
         yield "config", self.config.keep_in_step()
         yield "drift", self.monitor.work()
         yield "charts", self.keep_charts()
+        yield "apis", self.apis.work()
         if self.take_modules is not None:
             yield "modules", self.take_modules()
 
@@ -87,6 +95,9 @@ class Graph:
         self._clock = waiting.SystemTime()
         self._cluster = cluster.Cluster(
             parts.kube, parts.settings.namespace, self._clock, meters.watch_failed
+        )
+        self._requirements = cluster_requirements.ClusterRequirements(
+            self._cluster.kinds, self._cluster.probe
         )
         self._values = modules.store(parts.inspector)
         self._states = state.ModuleStates([files.module for files in modules.modules], tell)
@@ -151,6 +162,7 @@ class Graph:
             self._source(),
             monitor,
             self._cluster,
+            api_watch.ApiWatch(self._requirements, self._cluster.watches, running.apis_changed, self._tell),
             self._taking_modules(running, of_modules),
             self._answers(running, hooks, monitor),
             functools.partial(self._parts.charts.keep, lambda: self._states.modules),
@@ -174,6 +186,7 @@ class Graph:
             plan.RemovalPolicy(
                 plan.PurgePolicy(self._settings.helm_purge), allow_empty=self._settings.allow_empty_modules
             ),
+            self._requirements,
             self._tell,
         )
 

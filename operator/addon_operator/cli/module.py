@@ -33,7 +33,7 @@ def module() -> None:
 def list_(output: str, *, watch: bool, interval: float, socket: str | None) -> None:
     """List the modules with state, reason, order, last run and last error.
 
-    -o wide has all of long errors, and the objects that several modules have.
+    -o wide has all of long errors, what modules require, and the objects that several modules have.
     """
     asked = debug.client(socket)
     table = _all_of_modules if output == debug.WIDE else _modules
@@ -138,7 +138,15 @@ def _all_of_modules(document: debug.Document) -> str:
     if any(found["release"] != found["name"] for found in modules):
         columns = (*columns[:3], "RELEASE", *columns[3:])
         rows = [(*row[:3], found["release"], *row[3:]) for row, found in zip(rows, modules, strict=True)]
+    if any(map(_requirements, modules)):
+        columns = (*columns[:-2], "requires", *columns[-2:])
+        needs = [_requirements(found) or "-" for found in modules]
+        rows = [(*row[:-2], each, *row[-2:]) for row, each in zip(rows, needs, strict=True)]
     return tables.table(columns, rows, _style) if rows else "no modules\n"
+
+
+def _requirements(found: debug.Document) -> str:
+    return ", ".join(found.get("requires", ()))
 
 
 def _row(found: debug.Document) -> tuple[str, ...]:
@@ -201,6 +209,7 @@ def _description_head(found: debug.Document) -> Iterator[str]:
         ("State", found["state"]),
         ("Reason", found["reason"]),
         ("Order", found["order"]),
+        *((("Requires", required),) if (required := _requirements(found)) else ()),
         ("Release", release),
         ("Last run", _moment(found["lastRun"])),
         ("Next try", found["nextTry"] or "-"),

@@ -95,6 +95,7 @@ def _module(each: "plan_report.ModuleReport") -> Document:
         "enabled": each.enabled,
         "enabledReason": each.verdict,
         "release": each.title or each.name,
+        "waitsFor": list(each.waits_for),
         "action": str(each.release.step),
         "reason": each.release.reason,
         "revision": each.release.revision,
@@ -130,7 +131,8 @@ def _rows(found: "plan_report.PlanReport") -> Iterator[tuple[str, ...]]:
         release = module.release
         titles = (f"release {module.title}",) if module.title else ()
         because = "; ".join((*titles, *release.recoveries, release.reason))
-        yield module.name, str(module.order), state, module.verdict, release.step, because
+        why = "; ".join((module.verdict, *(f"waits for {name}" for name in module.waits_for)))
+        yield module.name, str(module.order), state, why, release.step, because
     for purge in found.purges:
         yield purge.release, "", "", "", "purge", purge.reason
 

@@ -13,6 +13,7 @@ from addon_operator.kernel import names
 
 ACTIVATION_STARTUP = "onStartup"
 ACTIVATION_MODULES = "ModulesChanged"
+ACTIVATION_APIS = "ApisChanged"
 _ACTIVATIONS = {"ConfigMap": "ConfigMapChanged", "Secret": "SecretChanged"}
 ACTIVATION_GLOBAL_VALUES = "GlobalValuesChanged"
 ACTIVATION_MODULE_VALUES = "ModuleValuesChanged"
@@ -121,6 +122,10 @@ class Engine:
         kind = tasks.TaskKind.RELOAD_MODULES
         task = tasks.Task(kind, run, activation=ACTIVATION_MODULES, is_distinct=True, allow_failure=True)
         await self._queue.add(task).done
+
+    def apis_changed(self) -> None:
+        """Discover modules again: an API that some require came or went."""
+        self._converger.request_by_hook(ACTIVATION_APIS)
 
     def forget(self, module: names.ModuleName) -> None:
         """End what runs and waits for a module that is gone, but for a purge of its release."""

@@ -10,6 +10,7 @@ from addon_operator.engine import state
 from addon_operator.engine.queues import task_queue, tasks
 from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import names
+from addon_operator.modules import requirements
 
 RUNNING: Final = "running"
 WAITING: Final = "waiting"
@@ -40,7 +41,9 @@ class ModuleRow(TypedDict):
     state: str
     """A value of :class:`.ModuleStatus`."""
     reason: str
-    """Why it is enabled or disabled."""
+    """Why it is enabled or disabled, and for which modules it waits."""
+    requires: list[str]
+    """What must be there: a range of versions of Kubernetes, APIs, modules."""
     hooks: int | None
     """``None`` until they printed their configuration."""
     lastRun: str | None
@@ -189,6 +192,7 @@ class Introspection:
             "enabled": found.module.name in self._states.enabled,
             "state": str(found.status),
             "reason": found.reason,
+            "requires": list(requirements.summary(found.module)),
             "hooks": None if found.hooks is None else len(found.hooks),
             "lastRun": _rfc3339(found.last_run),
             "lastError": found.last_error,

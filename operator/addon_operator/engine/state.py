@@ -9,7 +9,7 @@ import msgspec
 
 from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import errors, names
-from addon_operator.modules import model
+from addon_operator.modules import model, requirements
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -71,6 +71,8 @@ class ModuleState:
     """Why it is enabled or disabled, and whether it is left alone."""
     verdict: str = ""
     """What the last discovery said of it."""
+    waits_for: tuple[names.ModuleName, ...] = ()
+    """Modules that it requires and that are not ready, as long as its first run has not begun."""
     maintenance: str = ""
     """The mode in which Helm and healing leave it alone; empty if it is managed as usual."""
     hooks: tuple[Hook, ...] | None = None
@@ -106,7 +108,8 @@ class ModuleState:
     def explain(self) -> None:
         """Update the reason."""
         left_alone = f"; in maintenance ({self.maintenance}): Helm and healing leave it alone"
-        self.reason = self.verdict + (left_alone if self.maintenance else "")
+        waits = f"; waits for {', '.join(self.waits_for)}" if self.waits_for else ""
+        self.reason = self.verdict + waits + (left_alone if self.maintenance else "")
 
 
 class ConvergeState(enum.Enum):
@@ -132,8 +135,7 @@ class ModuleStates:
 
     def __init__(self, modules: Sequence[model.Module], tell: Callable[[ModuleChanged], None]) -> None:
         self._states: Mapping[names.ModuleName, ModuleState] = {
-            module.name: ModuleState(module)
-            for module in sorted(modules, key=lambda module: module.run_order)
+            module.name: ModuleState(module) for module in requirements.in_run_order(modules)
         }
         self._tell = tell
         self.enabled: tuple[names.ModuleName, ...] = ()
@@ -174,10 +176,27 @@ class ModuleStates:
         """Set a module's status; ``error`` replaces the last error unless it is ``None``."""
         state = self._states[name]
         state.status, state.next_try = status, None
+        self._find_waiting(state)
         if error is not None:
             state.last_error = str(error)
             state.last_error_without_values = errors.without_values(error)
         self._tell(ModuleChanged(state))
+        if status is ModuleStatus.READY:
+            for other in self:
+                if name in other.waits_for:
+                    self._find_waiting(other)
+                    self._tell(ModuleChanged(other))
+
+    def _find_waiting(self, state: ModuleState) -> None:
+        """Find out for which modules it waits."""
+        required = requirements.required(state.module) if state.status is ModuleStatus.PENDING else ()
+        others = (self._states.get(name) for name in required)
+        waits_for = tuple(
+            each.module.name for each in others if each and each.status is not ModuleStatus.READY
+        )
+        if waits_for != state.waits_for:
+            state.waits_for = waits_for
+            state.explain()
 
     def will_retry(self, name: names.ModuleName, at: float) -> None:
         """Note when what failed of the module is tried again, in seconds since the epoch."""
@@ -189,7 +208,7 @@ class ModuleStates:
     def replace(self, modules: Sequence[model.Module]) -> frozenset[names.ModuleName]:
         """Replace the modules on disk; those that stay keep their state. Returns the names of those gone."""
         before = self._states
-        ordered = sorted(modules, key=lambda module: module.run_order)
+        ordered = requirements.in_run_order(modules)
         self._states = {module.name: before.get(module.name) or ModuleState(module) for module in ordered}
         for module in ordered:
             self._states[module.name].module = module

@@ -11,7 +11,7 @@ import jsonschema
 from addon_operator.documents import json_pointers, json_schemas
 from addon_operator.hook_contract import jq_programs
 from addon_operator.hook_contract.configuration import crontab
-from addon_operator.kernel import clock, errors, names
+from addon_operator.kernel import clock, errors, names, version_ranges
 from addon_operator.kernel.json_types import JsonValue
 
 _TYPES: Final = {
@@ -221,6 +221,7 @@ _CHECKS: Final[Mapping[str, Callable[[str], object]]] = {
         names.is_module_name, "the name of a module; write it as its directory has it, without the number"
     ),
     "digest": _matches(_DIGEST.fullmatch, "a digest; write sha256: and 64 hexadecimal digits"),
+    "version-range": version_ranges.check,
     "api-version-or-empty": lambda text: text and _API_VERSION_CHECK(text),
 }
 

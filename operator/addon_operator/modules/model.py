@@ -71,3 +71,5 @@ class Verdict:
     module: names.ModuleName
     enabled: bool
     reason: str
+    is_chained: bool = False
+    """Whether the reason is that another module is disabled, which it names."""

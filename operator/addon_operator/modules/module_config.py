@@ -72,6 +72,8 @@ class Requirements:
     modules: tuple[names.ModuleName, ...] = ()
     apis: tuple[str, ...] = ()
     """Such as ``monitoring.coreos.com/v1``."""
+    places: tuple[str, ...] = dataclasses.field(default=(), compare=False)
+    """File, line and column of each of the modules."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -113,7 +115,7 @@ def parse(module: names.ModuleName, text: str, source: str) -> ModuleConfig:
     if problems or not isinstance(found, dict):
         raise ModuleConfigError("; ".join(_sentence(document, *problem) for problem in problems))
     warnings = (f"{document.where((key,))}: {key} has no effect yet" for key in _NOT_YET if key in found)
-    return _config(found, tuple(warnings))
+    return _config(document, found, tuple(warnings))
 
 
 def _sentence(document: yaml_reading.Document, path: yaml_reading.Path, mistake: str) -> str:
@@ -121,7 +123,9 @@ def _sentence(document: yaml_reading.Document, path: yaml_reading.Path, mistake:
     return f"{document.where(path)}{key}: {mistake}"
 
 
-def _config(found: json_types.JsonObject, warnings: tuple[str, ...]) -> ModuleConfig:
+def _config(
+    document: yaml_reading.Document, found: json_types.JsonObject, warnings: tuple[str, ...]
+) -> ModuleConfig:
     read: Mapping[str, Any] = found
     return ModuleConfig(
         description=read.get("description", ""),
@@ -130,7 +134,7 @@ def _config(found: json_types.JsonObject, warnings: tuple[str, ...]) -> ModuleCo
         chart=_chart(read.get("chart", {})),
         release_name=read.get("releaseName", ""),
         sensitive=tuple(read.get("sensitive", ())),
-        requires=_requirements(read.get("requires", {})),
+        requires=_requirements(document, read.get("requires", {})),
         warnings=warnings,
     )
 
@@ -150,11 +154,14 @@ def _reference(read: Mapping[str, Any]) -> ChartReference:
     return ChartReference(repository, read["name"], read["version"], read.get("digest", ""))
 
 
-def _requirements(read: Mapping[str, Any]) -> Requirements:
+def _requirements(document: yaml_reading.Document, read: Mapping[str, Any]) -> Requirements:
+    modules = tuple(map(names.ModuleName, read.get("modules", ())))
+    paths = [("requires", "modules", index) for index in range(len(modules))]
     return Requirements(
         kubernetes=read.get("kubernetes", ""),
-        modules=tuple(map(names.ModuleName, read.get("modules", ()))),
+        modules=modules,
         apis=tuple(read.get("apis", ())),
+        places=tuple(f"{document.where(path)}, {yaml_reading.format_path(path)}" for path in paths),
     )
 
 

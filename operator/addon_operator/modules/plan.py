@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 
 from addon_operator.kernel import names
-from addon_operator.modules import model
+from addon_operator.modules import model, requirements
 
 
 class PurgePolicy(enum.StrEnum):
@@ -48,7 +48,10 @@ class Observed:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Stage:
-    """Modules of one order: they run side by side, and the next stage waits for them."""
+    """Modules of one order: they run side by side, and the next stage waits for them.
+
+    Those that require others of the stage come after these, and wait for them.
+    """
 
     order: int
     modules: tuple[names.ModuleName, ...]
@@ -70,7 +73,7 @@ class ConvergePlan:
 
 def plan_converge(observed: Observed) -> ConvergePlan:
     """Decide which modules are deleted, run and purged."""
-    modules = sorted(observed.modules, key=lambda module: module.run_order)
+    modules = requirements.in_run_order(observed.modules)
     enabled = [module for module in modules if observed.verdicts[module.name].enabled]
     return ConvergePlan(
         enabled=tuple(module.name for module in enabled),

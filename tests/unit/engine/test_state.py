@@ -7,7 +7,7 @@ import pytest
 from addon_operator.engine import state
 from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import errors, names
-from addon_operator.modules import model
+from addon_operator.modules import model, module_config
 from addon_operator.values.schema import schemas
 
 WEB = names.ModuleName("web")
@@ -148,3 +148,23 @@ def test_a_hook_is_current_as_long_as_its_module_has_this_very_one(states: state
     states.replace([])
     assert not states.is_current(hook)
     assert states.is_current(state.Hook("g.sh", pathlib.Path("g.sh"), hook_config.HookConfig()))
+
+
+def test_a_module_whose_run_has_not_begun_says_for_which_it_waits(reported: list[str]) -> None:
+    db = names.ModuleName("db")
+    requires = module_config.Requirements(modules=(db,))
+    web = model.Module(WEB, 10, pathlib.Path("010-web"), config=module_config.ModuleConfig(requires=requires))
+    told: list[str] = []
+    states = state.ModuleStates(
+        [web, model.Module(db, 10, pathlib.Path("010-db"))],
+        lambda event: told.append(f"{event.state.module.name}: {event.state.reason}"),
+    )
+    assert [each.name for each in states.modules] == ["db", "web"]
+    verdicts = {name: model.Verdict(name, True, "on") for name in (db, WEB)}
+    states.discovered(verdicts, [db, WEB])
+    assert told == ["db: on", "web: on; waits for db"]
+    states.mark(db, state.ModuleStatus.FAILED, "it failed")
+    assert states[WEB].reason == "on; waits for db"
+    told.clear()
+    states.mark(db, state.ModuleStatus.READY, "")
+    assert told == ["db: on", "web: on"]

@@ -127,6 +127,11 @@ def test_a_file_that_says_nothing_changes_nothing(text: str) -> None:
         pytest.param("createNamespace: true", "say which namespace with the key", id="which namespace"),
         pytest.param("requires: {modules: [web]}", "a module cannot require itself; remove it", id="itself"),
         pytest.param("requires: {apis: [a/b/c]}", "'a/b/c' is not an apiVersion", id="an API that is none"),
+        pytest.param(
+            "requires:\n  kubernetes: newest",
+            "line 2, column 3, requires.kubernetes: 'newest' is not a range of versions; write one such as",
+            id="a range that is none",
+        ),
         pytest.param("- a", '["a"] is not a mapping', id="a list"),
     ],
 )
@@ -182,3 +187,11 @@ def _keys(schema: Mapping[str, object]) -> list[tuple[str, object]]:
     for key, inner in properties.items():
         found += [(key, inner), *_keys(inner)]
     return found
+
+
+def test_each_required_module_is_known_with_its_place() -> None:
+    requires = parse("requires:\n  modules:\n  - a\n  - b\n").requires
+    assert requires.places == (
+        "010-web/module.yaml, line 3, column 5, requires.modules[0]",
+        "010-web/module.yaml, line 4, column 5, requires.modules[1]",
+    )

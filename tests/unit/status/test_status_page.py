@@ -97,6 +97,7 @@ def test_what_looks_like_html_is_text() -> None:
         "enabled": True,
         "state": "Ready",
         "reason": "<script>alert('&')</script>",
+        "requires": [],
         "hooks": None,
         "lastRun": None,
         "nextTry": None,

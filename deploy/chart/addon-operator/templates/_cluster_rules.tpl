@@ -110,6 +110,10 @@
   resources: [namespaces]
   verbs: [get, create]
 {{- end }}
+# requires.apis of module.yaml: which APIs there are
+- apiGroups: [apiregistration.k8s.io]
+  resources: [apiservices]
+  verbs: [get, list, watch]
 {{- with .Values.rbac.extraRules }}
 # rbac.extraRules
 {{- toYaml . | nindent 0 }}

@@ -62,6 +62,8 @@ class ModuleReport:
     release: ReleaseReport
     title: str = ""
     """How people call its release, if not like the module."""
+    waits_for: tuple[names.ModuleName, ...] = ()
+    """Modules that it requires: it would begin when they are ready."""
 
     @property
     def is_change(self) -> bool:
@@ -84,7 +86,7 @@ class PlanReport:
     namespace: str
     """That of the releases."""
     modules: tuple[ModuleReport, ...]
-    """Deletes first, as they come, then modules in run order."""
+    """Put deletes first, as they come, then modules in run order."""
     purges: tuple[Purge, ...]
     notes: tuple[str, ...] = ()
     given: given_values.Taken = dataclasses.field(default_factory=given_values.Taken)
@@ -154,8 +156,10 @@ def _placed(key: manifest_diff.ManifestKey, namespace: str) -> manifest_diff.Man
     return dataclasses.replace(key, namespace=key.namespace or namespace)
 
 
-def in_order(made: plan.ConvergePlan, modules: tuple[ModuleReport, ...]) -> tuple[ModuleReport, ...]:
-    """Put deletes first, as they come, then the others in run order."""
-    position = {name: number for number, name in enumerate(made.deletes)}
-    last = len(position)
-    return tuple(sorted(modules, key=lambda each: (position.get(each.name, last), each.order, each.name)))
+def in_order(
+    made: plan.ConvergePlan, run_order: Iterable[model.Module], modules: Iterable[ModuleReport]
+) -> tuple[ModuleReport, ...]:
+    """Deletes first, as they come, then the others in run order."""
+    names_in_order = dict.fromkeys([*made.deletes, *(module.name for module in run_order)])
+    position = {name: number for number, name in enumerate(names_in_order)}
+    return tuple(sorted(modules, key=lambda each: position[each.name]))

@@ -14,7 +14,7 @@ from typing import Final
 from addon_operator.app import tools
 from addon_operator.commands.plan import cluster_lookup, given_values, plan_report
 from addon_operator.engine import events, intents, state
-from addon_operator.engine.converge import module_discovery
+from addon_operator.engine.converge import cluster_requirements, module_discovery
 from addon_operator.engine.hooks import hook_files
 from addon_operator.engine.modules import module_files, module_releases
 from addon_operator.helm import binary
@@ -23,7 +23,8 @@ from addon_operator.kernel import clock, errors, names
 from addon_operator.kube.access import auth
 from addon_operator.kube.client import client, retries
 from addon_operator.kube.discovery import discovery as discovery_of_kinds
-from addon_operator.modules import manifests, model, plan, release
+from addon_operator.kube.discovery import presence
+from addon_operator.modules import manifests, model, plan, release, requirements
 from addon_operator.process.children import children, launcher
 from addon_operator.settings import preflight
 from addon_operator.settings import settings as settings_module
@@ -121,6 +122,8 @@ class _Planner:
         self._given = given_values.Taken()
         self._releases: Collection[str] = ()
         kinds = discovery_of_kinds.Catalog(parts.kube, clock.SystemClock())
+        probe = presence.ObjectProbe(parts.kube)
+        self._requirements = cluster_requirements.ClusterRequirements(kinds, probe)
         self._owners: dict[manifests.ManifestResource, set[str]] = {}
         self._cluster = cluster_lookup.ClusterLookup(parts.kube, kinds, notes.append)
 
@@ -143,7 +146,7 @@ class _Planner:
             self._notes.append(f"hooks were not run: {self._given}")
         return plan_report.PlanReport(
             namespace=self._settings.namespace,
-            modules=plan_report.in_order(made, tuple(modules)),
+            modules=plan_report.in_order(made, requirements.in_run_order(self._modules.values()), modules),
             purges=purges,
             notes=tuple(dict.fromkeys(self._notes)),
             given=self._given,
@@ -176,6 +179,7 @@ class _Planner:
                 plan.PurgePolicy(self._settings.helm_purge),
                 allow_empty=self._settings.allow_empty_modules,
             ),
+            self._requirements,
             _ignore,
         )
         return await found.observe(releases, self._manager.places.ignored(self._ignored))
@@ -187,8 +191,9 @@ class _Planner:
             async with self._turns:
                 found = await self._release(module)
         title = "" if module.release_title == module.name else module.release_title
+        waits_for = requirements.required(module) if verdict.enabled else ()
         return plan_report.ModuleReport(
-            module.name, module.order, verdict.enabled, verdict.reason, found, title
+            module.name, module.order, verdict.enabled, verdict.reason, found, title, waits_for
         )
 
     async def _release(self, module: model.Module) -> plan_report.ReleaseReport:

@@ -78,8 +78,17 @@ class _Progress:
     activation: str
     planned: set[names.ModuleName] = dataclasses.field(default_factory=set)
     """Modules whose run in this converge is still to be queued."""
+    queued: list[tasks.Task] = dataclasses.field(default_factory=list)
+    """All tasks that it has queued."""
     runs: list[tasks.Task] = dataclasses.field(default_factory=list)
     """The module runs whose success the converge needs."""
+
+    def is_held(self, task: tasks.Task) -> bool:
+        """Say whether the task waits for one that comes before it, which failed or waits itself."""
+        return any(
+            other.kind is task.kind and other.owner in task.after and not other.done.done()
+            for other in self.queued
+        )
 
 
 class Converger:
@@ -120,12 +129,15 @@ class Converger:
 
     @property
     def is_stalled(self) -> bool:
-        """Whether nothing but retries of failing modules is left to be done now."""
+        """Whether nothing but retries of failing modules and what waits for these is left to be done."""
         if self._progress is None:
             return False
         queued = [task for task in self._queue.tasks if task.converge == self._progress.number]
-        failing = {task.owner for task in queued if task.owner and task.attempts > 0}
-        return bool(queued) and all(task.owner in failing for task in queued)
+        stuck = {task.owner for task in queued if task.owner and task.attempts > 0}
+        for task in queued:
+            if not stuck.isdisjoint(task.after):
+                stuck.add(task.owner)
+        return bool(queued) and all(task.owner in stuck for task in queued)
 
     @property
     def remaining(self) -> int:
@@ -288,7 +300,9 @@ class Converger:
     ) -> list[tasks.Task]:
         self._give_way()
         queued = [self._queue.add(task.of_converge(progress.number)) for task in wanted]
-        kept = [await wait(task) for task in queued]
+        progress.queued += queued
+        # In their order: what a task comes after was waited for before.
+        kept = [progress.is_held(task) or await wait(task) for task in queued]
         self._give_way()
         if not all(kept):
             raise _SupersededError

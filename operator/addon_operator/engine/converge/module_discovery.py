@@ -2,13 +2,14 @@
 
 import dataclasses
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from addon_operator.engine import events, state
+from addon_operator.engine.converge import cluster_requirements
 from addon_operator.engine.hooks import hook_runner
 from addon_operator.kernel import errors, names
-from addon_operator.modules import model, plan
+from addon_operator.modules import model, plan, requirements
 from addon_operator.values import store
 
 _SHOWN: Final = 5
@@ -37,12 +38,14 @@ class Discovery:
         values: store.ValuesStore,
         runner: hook_runner.HookRunner,
         removals: plan.RemovalPolicy,
+        cluster: cluster_requirements.ClusterRequirements,
         tell: events.Listener,
     ) -> None:
         self._states = states
         self._values = values
         self._runner = runner
         self._removals = removals
+        self._cluster = cluster
         self._tell = tell
 
     async def observe(self, releases: Mapping[str, bool], ignored: frozenset[str]) -> plan.Observed:
@@ -55,7 +58,7 @@ class Discovery:
         """
         observed = plan.Observed(
             modules=self._states.modules,
-            verdicts=await self._verdicts(),
+            verdicts=await self._verdicts(releases.keys()),
             releases=releases,
             started=self._states.started,
             removals=dataclasses.replace(self._removals, ignored=ignored),
@@ -64,19 +67,27 @@ class Discovery:
             raise NoModulesError(spared[::-1])
         return observed
 
-    async def _verdicts(self) -> dict[names.ModuleName, model.Verdict]:
+    async def _verdicts(self, releases: Collection[str]) -> dict[names.ModuleName, model.Verdict]:
+        facts = await self._cluster.look(self._states.modules)
         verdicts: dict[names.ModuleName, model.Verdict] = {}
         enabled: list[names.ModuleName] = []
         for module in self._states.modules:
-            verdict = await self._verdict(module, enabled)
+            is_there = module.name in self._states.enabled or module.name in releases
+            unmet = requirements.unmet(module, facts, verdicts, is_there=is_there)
+            verdict = await self._verdict(module, enabled, unmet)
             verdicts[module.name] = verdict
             self._tell(events.ModuleDecided(verdict))
             if verdict.enabled:
                 enabled.append(module.name)
         return verdicts
 
-    async def _verdict(self, module: model.Module, enabled: list[names.ModuleName]) -> model.Verdict:
+    async def _verdict(
+        self, module: model.Module, enabled: list[names.ModuleName], unmet: model.Verdict | None
+    ) -> model.Verdict:
+        """``unmet`` is the verdict on a module that is switched on, if it lacks what it requires."""
         flag = self._values.flag(module.name)
+        if flag.enabled and unmet is not None:
+            return unmet
         script = module.enabled_script
         if not flag.enabled or script is None or not os.access(script, os.X_OK):
             return model.Verdict(module.name, flag.enabled, flag.reason)

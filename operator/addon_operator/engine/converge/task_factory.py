@@ -11,7 +11,7 @@ from addon_operator.engine.queues import tasks
 from addon_operator.hook_contract import binding_contexts
 from addon_operator.hook_contract.configuration import bindings, hook_config
 from addon_operator.kernel import errors, names
-from addon_operator.modules import plan
+from addon_operator.modules import plan, requirements
 from addon_operator.values import store
 
 _CRDS_LANE: Final = -1
@@ -147,7 +147,10 @@ class TaskFactory:
             raise
 
     def run(self, module: names.ModuleName, activation: str) -> tasks.Task:
-        """Make the task of a module run, before which changed definitions of the module are applied."""
+        """Make the task of a module run, which comes after those of modules that it requires.
+
+        Before it, changed definitions of the module are applied.
+        """
 
         async def run(task: tasks.Task) -> None:
             try:
@@ -158,13 +161,25 @@ class TaskFactory:
             task.checkpoint()
             await self._runner.run(task)
 
-        order = self._states[module].module.order
-        return tasks.Task(tasks.TaskKind.MODULE_RUN, run, owner=module, activation=activation, lane=order)
+        known = self._states[module].module
+        return tasks.Task(
+            tasks.TaskKind.MODULE_RUN,
+            run,
+            owner=module,
+            activation=activation,
+            lane=known.order,
+            after=frozenset(requirements.required(known)),
+        )
 
     def delete(self, module: names.ModuleName, activation: str) -> tasks.Task:
-        """Make the task that removes a disabled module."""
+        """Make the task that removes a disabled module, after those that require it."""
+        after = requirements.dependants(self._states.modules).get(module, ())
         return tasks.Task(
-            tasks.TaskKind.MODULE_DELETE, self._runner.delete, owner=module, activation=activation
+            tasks.TaskKind.MODULE_DELETE,
+            self._runner.delete,
+            owner=module,
+            activation=activation,
+            after=frozenset(after),
         )
 
     def purge(self, release: str, activation: str) -> tasks.Task:

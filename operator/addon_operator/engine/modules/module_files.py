@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from addon_operator.engine.modules import stock_schemas
 from addon_operator.helm.charts import chart, chart_cache, chart_files, dependencies
 from addon_operator.kernel import errors, names
-from addon_operator.modules import model, module_config
+from addon_operator.modules import model, module_config, requirements
 from addon_operator.values import inspection, sources, store
 from addon_operator.values.schema import cel_rules, schema_rules, schemas, sensitive_keys
 
@@ -254,18 +254,23 @@ def in_run_order(found: Sequence[ModuleFiles]) -> list[ModuleFiles]:
     """
     _check_unique(found)
     owners: dict[tuple[str, str], names.ModuleName] = {}
+    unmet = requirements.problems([files.module for files in found])
     checked = []
     for files in sorted(found, key=lambda files: files.module.run_order):
         module = files.module
         owner = owners.setdefault((module.config.namespace, module.release), module.name)
-        if owner == module.name or module.problem:
-            checked.append(files)
-            continue
-        problem = (
-            f"{module.path / module_config.FILE}, releaseName: {module.release!r} is the release of module "
-            f"{owner}, too; give one of them another name, or another namespace"
+        problem = module.problem or unmet.get(module.name, "")
+        if owner != module.name and not problem:
+            problem = (
+                f"{module.path / module_config.FILE}, releaseName: {module.release!r} is the release of "
+                f"module {owner}, too; give one of them another name, or another namespace"
+            )
+        is_news = problem != module.problem
+        checked.append(
+            dataclasses.replace(files, module=dataclasses.replace(module, problem=problem))
+            if is_news
+            else files
         )
-        checked.append(dataclasses.replace(files, module=dataclasses.replace(module, problem=problem)))
     return checked
 
 

@@ -121,6 +121,8 @@ def _places(modules: dict[names.ModuleName, model.Module]) -> dict[names.ModuleN
             module.enabled_script is None,
             module.release,
             module.config.namespace,
+            module.config.requires,
+            module.problem,
         )
         for name, module in modules.items()
     }

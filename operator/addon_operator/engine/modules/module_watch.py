@@ -18,6 +18,7 @@ from typing import Final, NewType
 from addon_operator.aio import waiting
 from addon_operator.engine.modules import module_files
 from addon_operator.kernel import errors, names
+from addon_operator.modules import requirements
 from addon_operator.values import sources
 from addon_operator.values.schema import cel_rules, schema_rules
 
@@ -158,6 +159,8 @@ class ModuleLoader:
         self._last = first
         self._check = check
         self._contents: dict[pathlib.Path, Fingerprint | None] = {}
+        self._refused: dict[pathlib.Path, str] = {}
+        """Modules that changed and cannot stand beside the others, and why."""
         self._problems: list[str] = []
         self._touched: set[names.ModuleName] = set()
         self._evaluator: schema_rules.RuleEvaluator
@@ -198,7 +201,29 @@ class ModuleLoader:
             for path in now.of(directory)
             if (files := self._module(now, path, values, shared, kept.get(path))) is not None
         ]
+        self._refuse_new_problems(found, kept)
         return dataclasses.replace(shared, modules=tuple(module_files.in_run_order(found)))
+
+    def _refuse_new_problems(
+        self,
+        found: list[module_files.ModuleFiles],
+        kept: Mapping[pathlib.Path, module_files.ModuleFiles],
+    ) -> None:
+        """Leave as it was what changed so that modules can never run beside each other."""
+        refused: dict[pathlib.Path, str] = {}
+        # Those that were refused before give way to those that changed now.
+        for is_suspect in (self._refused.__contains__, lambda _path: True):
+            wrong = requirements.problems([files.module for files in found])
+            for number, files in enumerate(found):
+                name, before = files.module.name, kept.get(files.module.path)
+                if name not in wrong or name not in self._touched or not is_suspect(files.module.path):
+                    continue
+                if before is not None and not before.module.problem:
+                    refused[before.module.path] = wrong[name]
+                    self._touched.discard(name)
+                    found[number] = before
+        self._problems += [text for path, text in refused.items() if self._refused.get(path) != text]
+        self._refused = refused
 
     def _common(self, now: Scan, directory: pathlib.Path, kept: sources.ValuesFile) -> sources.ValuesFile:
         if now.common[directory] == self._last.common.get(directory):
@@ -218,6 +243,12 @@ class ModuleLoader:
         kept: module_files.ModuleFiles | None,
     ) -> module_files.ModuleFiles | None:
         is_same = now.modules[path] == self._last.modules.get(path) or self._is_as_before(path)
+        # What was refused because of other modules may be right now.
+        is_same = is_same and path not in self._refused
+        if is_same and kept is not None and kept.module.problem:
+            # The reason may be another module, which changed.
+            alone = module_files.module_of(path, self._unnumbered_order, shared.charts)
+            kept = dataclasses.replace(kept, module=alone)
         if is_same and (kept is None or kept.values.common is common):
             return kept
         try:

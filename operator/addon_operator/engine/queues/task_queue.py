@@ -46,12 +46,16 @@ def pick(
 
     The first task that is ready goes first. A task in its backoff is stepped over together with all later
     tasks of its owner, so that the order within one module is kept; a ready task is never stepped over. With
-    ``is_strict`` nothing steps over a task in its backoff. A postponed task holds up only its own hook.
+    ``is_strict`` nothing steps over a task in its backoff. A postponed task holds up only its own hook; one
+    that comes after a task of another owner holds up nothing.
     """
     busy = {task.owner for task in running}
     postponed: set[tuple[str, str]] = set()
+    ahead = {(task.kind, task.owner) for task in running}
     for task in pending:
-        if task.owner in busy or (task.owner, task.hook) in postponed:
+        is_held = any((task.kind, owner) in ahead for owner in task.after)
+        ahead.add((task.kind, task.owner))
+        if is_held or task.owner in busy or (task.owner, task.hook) in postponed:
             continue
         if task.not_before <= now:
             return task if _may_join(running, task, parallelism) else None

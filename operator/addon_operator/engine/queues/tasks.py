@@ -66,6 +66,8 @@ class Task:
     """The event that made the task, as the ``activation`` label of metrics says it."""
     lane: int | None = None
     """Tasks of the same lane may run side by side; ``None`` runs alone in its queue."""
+    after: frozenset[str] = frozenset()
+    """Owners whose tasks of this kind, if they stand before it, have to leave the queue first."""
     converge: int | None = None
     """Number of the converge that the task belongs to."""
     allow_failure: bool = False

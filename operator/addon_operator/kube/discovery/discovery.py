@@ -95,6 +95,15 @@ class Catalog:
         """Ask again at the next look-up: CRDs have changed."""
         self._known = None
 
+    async def look(self) -> Discovered:
+        """Ask the server again, and return all that it offers; raises what :func:`read` raises."""
+        async with self._lock:
+            return await self._read_if(needed=True)
+
+    async def version(self) -> str:
+        """Ask for the version of the server alone, such as ``v1.36.3``."""
+        return await server_version(self._kube)
+
     async def find(self, kind: str, api_version: str | None = None) -> api_resources.Resource:
         """Return the resource of that kind; ``kind`` may also be a plural, singular or short name.
 

@@ -129,5 +129,6 @@ def test_deletes_come_first_as_they_come_and_then_modules_in_run_order() -> None
         reported("b", plan_report.PlanStep.NOTHING, 2),
         reported("y", plan_report.PlanStep.DELETE, 2),
     )
-    ordered = plan_report.in_order(made(deletes=("y", "x")), modules)
+    run_order = [model.Module(ModuleName(name), 1, pathlib.Path(name)) for name in "xybaz"]
+    ordered = plan_report.in_order(made(deletes=("y", "x")), run_order, modules)
     assert [each.name for each in ordered] == ["y", "x", "b", "a"]

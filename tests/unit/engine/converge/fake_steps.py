@@ -22,6 +22,8 @@ class FakeSteps:
         self.with_crds: tuple[str, ...] = ()
         self.after_all_changes: list[object] = []
         self.ends = 0
+        self.after: dict[str, set[str]] = {}
+        """By the name of a step, the modules whose steps of the same kind come before it."""
 
     def task(self, name: str, kind: tasks.TaskKind, owner: str = "", **more: object) -> tasks.Task:
         async def run(task: tasks.Task) -> None:
@@ -36,7 +38,8 @@ class FakeSteps:
             if name == "afterAll" and self.after_all_changes:
                 self.values.append(self.after_all_changes.pop())
 
-        return tasks.Task(kind, run, owner=owner, hook=name, **more)  # type: ignore[arg-type] # the dataclass's
+        after = frozenset(self.after.get(name, ()))
+        return tasks.Task(kind, run, owner=owner, hook=name, after=after, **more)  # type: ignore[arg-type] # the dataclass's
 
     def before_all(self, activation: str) -> Sequence[tasks.Task]:
         return [self.task("beforeAll", tasks.TaskKind.GLOBAL_HOOK_RUN)]

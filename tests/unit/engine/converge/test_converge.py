@@ -455,3 +455,76 @@ async def test_a_failing_global_hook_is_not_a_stall(working: Start) -> None:
     bench.converger.request("onStartup")
     await fakes.settle()
     assert not stalled(bench)
+
+
+async def test_a_module_begins_after_those_of_its_order_that_it_requires_and_others_do_not_wait(
+    working: Start,
+) -> None:
+    bench = working()
+    bench.steps.plan = make_plan((10, ["b", "z", "a"]), (20, ["c"]))
+    bench.steps.after = {"run a": {"z"}}
+    for name in ("run b", "run z"):
+        bench.steps.gates[name] = asyncio.Event()
+    bench.converger.request("onStartup")
+    await fakes.settle()
+    assert bench.ran[-2:] == ["run b", "run z"]
+    bench.steps.gates["run z"].set()
+    await fakes.settle()
+    assert bench.ran[-1] == "run a"
+    bench.steps.gates["run b"].set()
+    await bench.converger.first_done.wait()
+    assert bench.ran[-2:] == ["run c", "afterAll"]
+
+
+@pytest.mark.parametrize("on_failure", list(converge.OnFailure))
+async def test_what_requires_a_failing_module_waits_and_the_converge_counts_as_stalled(
+    working: Start, on_failure: converge.OnFailure
+) -> None:
+    bench = working(on_failure)
+    bench.steps.plan = make_plan((10, ["z", "a", "b"]), (20, ["c", "d"]))
+    bench.steps.after = {"run a": {"z"}, "run c": {"a"}}
+    bench.steps.broken.add("run z")
+    bench.converger.request("onStartup")
+    await fakes.settle()
+    waits = on_failure is converge.OnFailure.WAIT
+    expected = {"run z", "run b"} if waits else {"run z", "run b", "run d"}
+    assert {step for step in bench.ran if step.startswith("run")} == expected
+    assert stalled(bench) is waits
+    assert bench.converger.first_done.is_set() is not waits
+    bench.steps.broken.clear()
+    await bench.clock.advance(30, bench.queue)
+    runs = [step for step in bench.ran if step.startswith("run")]
+    assert runs.index("run a") < runs.index("run c")
+    assert runs.index("run z", 1) < runs.index("run a")
+    assert bench.converger.first_done.is_set()
+
+
+async def test_what_requires_a_module_that_stepped_aside_holds_up_no_other(working: Start) -> None:
+    bench = working()
+    bench.steps.plan = make_plan((10, ["z", "a"]), (20, ["c"]))
+    bench.steps.after = {"run a": {"z"}}
+    bench.steps.misconfigured.add("run z")
+    bench.converger.request("onStartup")
+    await fakes.settle()
+    assert bench.ran[-3:] == ["run z", "run c", "afterAll"]
+    assert stalled(bench)
+    assert not bench.converger.first_done.is_set()
+    bench.steps.misconfigured.clear()
+    await bench.clock.advance(30, bench.queue)
+    assert bench.ran[-2:] == ["run z", "run a"]
+    assert bench.converger.first_done.is_set()
+
+
+async def test_a_delete_that_fails_holds_those_of_what_the_module_requires_and_no_runs(
+    working: Start,
+) -> None:
+    bench = working()
+    bench.steps.plan = make_plan((10, ["b"]), deletes=["a", "z"])
+    bench.steps.after = {"delete z": {"a"}}
+    bench.steps.broken.add("delete a")
+    bench.converger.request("onStartup")
+    await fakes.settle()
+    assert bench.ran[-3:] == ["delete a", "run b", "afterAll"]
+    bench.steps.broken.clear()
+    await bench.clock.advance(30, bench.queue)
+    assert bench.ran[-2:] == ["delete a", "delete z"]

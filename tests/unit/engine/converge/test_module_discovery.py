@@ -2,17 +2,17 @@
 
 import dataclasses
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import cast
 
 import pytest
 
 from addon_operator.engine import events, state
-from addon_operator.engine.converge import module_discovery
+from addon_operator.engine.converge import cluster_requirements, module_discovery
 from addon_operator.engine.hooks import hook_runner
 from addon_operator.kernel import errors, json_types
 from addon_operator.kernel.names import ModuleName
-from addon_operator.modules import model, plan
+from addon_operator.modules import model, module_config, plan, requirements
 from addon_operator.values import sources, store
 from tests.unit.engine import fakes
 
@@ -40,22 +40,41 @@ class Scripts:
         return answer
 
 
+class Cluster:
+    """What a cluster has of what modules require."""
+
+    def __init__(self) -> None:
+        self.facts = requirements.ClusterFacts("v1.31.2-gke.1200", frozenset({"v1", "example.com/v1"}))
+
+    async def look(self, modules: Sequence[model.Module]) -> requirements.ClusterFacts:
+        return self.facts
+
+
 @dataclasses.dataclass
 class Bench:
     root: pathlib.Path
     scripts: Scripts = dataclasses.field(default_factory=Scripts)
+    cluster: Cluster = dataclasses.field(default_factory=Cluster)
     heard: fakes.Heard = dataclasses.field(default_factory=fakes.Heard)
     modules: list[model.Module] = dataclasses.field(default_factory=list)
     allow_empty: bool = False
     purge: plan.PurgePolicy = plan.PurgePolicy.ALL
 
-    def module(self, name: str, order: int = 1, *, script_mode: int | None = None) -> None:
+    def module(
+        self,
+        name: str,
+        order: int = 1,
+        *,
+        script_mode: int | None = None,
+        requires: module_config.Requirements | None = None,
+    ) -> None:
         script = None
         if script_mode is not None:
             script = self.root / f"{name}-enabled"
             script.touch(mode=script_mode)
         path = self.root / name
-        self.modules.append(model.Module(ModuleName(name), order, path, enabled_script=script))
+        config = module_config.ModuleConfig(requires=requires or module_config.Requirements())
+        self.modules.append(model.Module(ModuleName(name), order, path, enabled_script=script, config=config))
 
     async def observe(self, config: Mapping[str, str] | None = None) -> plan.Observed:
         common = sources.parse_common_values(COMMON, "modules/values.yaml")
@@ -67,6 +86,7 @@ class Bench:
             values,
             cast("hook_runner.HookRunner", self.scripts),
             plan.RemovalPolicy(self.purge, allow_empty=self.allow_empty),
+            cast("cluster_requirements.ClusterRequirements", self.cluster),
             self.heard.append,
         )
         return await found.observe({"web": True, "foreign": False}, frozenset({"kept"}))
@@ -164,3 +184,59 @@ async def test_no_module_at_all_is_an_error_as_long_as_releases_would_be_purged(
 async def test_releases_are_purged_without_any_module_if_that_is_meant(bench: Bench) -> None:
     bench.allow_empty = True
     assert plan.plan_converge(await bench.observe()).purges == ("web", "foreign")
+
+
+def requiring(*modules: str, kubernetes: str = "", apis: tuple[str, ...] = ()) -> module_config.Requirements:
+    return module_config.Requirements(kubernetes, tuple(map(ModuleName, modules)), apis)
+
+
+async def test_a_module_whose_requirements_are_not_met_is_disabled_and_its_script_is_not_asked(
+    bench: Bench,
+) -> None:
+    bench.module("web", script_mode=0o755, requires=requiring(kubernetes=">= 1.40"))
+    verdict = (await bench.observe()).verdicts[ModuleName("web")]
+    assert verdict == model.Verdict(
+        ModuleName("web"), False, "requires Kubernetes >= 1.40, and the cluster has v1.31.2-gke.1200"
+    )
+    assert bench.scripts.seen == {}
+
+
+async def test_a_switch_that_is_off_is_the_reason_whatever_the_requirements_are(bench: Bench) -> None:
+    bench.module("web", requires=requiring(kubernetes=">= 1.40"))
+    verdict = (await bench.observe({"webEnabled": "false"})).verdicts[ModuleName("web")]
+    assert "ConfigMap" in verdict.reason
+
+
+async def test_what_is_required_is_decided_first_and_a_script_sees_only_what_is_enabled_so_far(
+    bench: Bench,
+) -> None:
+    bench.module("db", script_mode=0o755, requires=requiring("web"))
+    bench.module("web", script_mode=0o755)
+    for name in ("web", "db"):
+        bench.scripts.answers[name] = model.Verdict(ModuleName(name), True, "it says so")
+    await bench.observe()
+    seen = {name: values["global"] for name, (_, values) in bench.scripts.seen.items()}
+    assert seen == {"web": {"enabledModules": []}, "db": {"enabledModules": ["web"]}}
+
+
+async def test_what_requires_a_module_that_its_script_disables_is_disabled_too(bench: Bench) -> None:
+    bench.module("db", requires=requiring("web"))
+    bench.module("web", script_mode=0o755)
+    bench.scripts.answers["web"] = model.Verdict(ModuleName("web"), False, "the script says no")
+    verdict = (await bench.observe()).verdicts[ModuleName("db")]
+    assert (verdict.enabled, verdict.reason) == (
+        False, "requires web, which is disabled: the script says no"
+    )  # fmt: skip
+
+
+async def test_an_api_whose_server_is_away_keeps_a_module_that_has_a_release_and_enables_no_other(
+    bench: Bench,
+) -> None:
+    bench.cluster.facts = requirements.ClusterFacts(unclear=frozenset({"metrics.example.com/v1"}))
+    for name in ("web", "db"):
+        bench.module(name, requires=requiring(apis=("metrics.example.com/v1",)))
+    verdicts = (await bench.observe()).verdicts
+    assert verdicts[ModuleName("web")].enabled
+    assert verdicts[ModuleName("db")].reason == (
+        "requires the API metrics.example.com/v1, whose server does not answer"
+    )

@@ -133,3 +133,15 @@ async def test_a_release_that_moves_goes_when_the_new_one_is_there(
         ):
             await task.run(task)
         assert releases.removed == []
+
+
+async def test_runs_come_after_those_of_required_modules_and_deletes_after_those_of_what_requires_them() -> (
+    None
+):
+    db = names.ModuleName("db")
+    requires = module_config.Requirements(modules=(db,))
+    web = model.Module(WEB, 10, pathlib.Path("010-web"), config=module_config.ModuleConfig(requires=requires))
+    states = state.ModuleStates([web, model.Module(db, 10, pathlib.Path("010-db"))], fakes.ignore)
+    made = factory(states, Discovery(errors.AddonOperatorError("")), Releases(), fakes.Heard())
+    assert [made.run(name, "").after for name in (WEB, db)] == [{"db"}, frozenset()]
+    assert [made.delete(name, "").after for name in (WEB, db)] == [frozenset(), {"web"}]

@@ -253,6 +253,42 @@ async def test_a_schema_that_the_config_map_breaks_is_refused(bench: Bench) -> N
     assert await bench.changed() == reactions.Reaction(runs=(WEB,))
 
 
+async def test_requirements_that_can_never_be_met_are_refused_until_they_can(bench: Bench) -> None:
+    bench.write("020-db/module.yaml", "requires: {modules: [web]}")
+    assert await bench.changed() == reactions.Reaction(converge=True)
+    bench.write("010-web/module.yaml", "requires: {modules: [db]}")
+    assert await bench.changed() == reactions.Reaction()
+    (refusal,) = bench.refusals
+    assert refusal.startswith(
+        f"{bench.root}/010-web/module.yaml, line 1, column 22, requires.modules[0]: web → db"
+    )
+    assert (bench.states[WEB].module.config.requires.modules, bench.states[WEB].module.problem) == ((), "")
+    bench.write("020-db/values.yaml", "dbEnabled: true\ndb: {size: 2}")
+    await bench.changed()
+    assert bench.refusals == [refusal]
+    assert bench.own(DB) == {"size": 2}
+    bench.write("020-db/module.yaml", "description: it requires nothing")
+    (bench.root / "020-db").rename(bench.root / "010-db")
+    assert await bench.changed() == reactions.Reaction(converge=True)
+    assert bench.states[WEB].module.config.requires.modules == (DB,)
+    assert bench.states[WEB].module.problem == ""
+
+
+async def test_a_module_whose_required_module_is_gone_fails_until_that_is_back(bench: Bench) -> None:
+    bench.write("020-db/module.yaml", "requires: {modules: [web]}")
+    await bench.changed()
+    values = bench.root / "010-web" / "values.yaml"
+    text = values.read_text()
+    values.unlink()
+    values.parent.rmdir()
+    assert await bench.changed() == reactions.Reaction(converge=True)
+    assert "there is no module 'web'" in bench.states[DB].module.problem
+    bench.write("010-web/values.yaml", text)
+    assert await bench.changed() == reactions.Reaction(converge=True)
+    assert bench.states[DB].module.problem == ""
+    assert bench.refusals == []
+
+
 async def test_hooks_without_a_valid_configuration_are_reported_and_the_rest_is_applied(bench: Bench) -> None:
     bench.broken_hooks = True
     bench.write("010-web/values.yaml", "webEnabled: true\nweb: {size: 3}")

@@ -351,3 +351,17 @@ async def test_a_strict_queue_waits_for_its_failing_head() -> None:
     assert task_queue.pick([first, second], [], 0.0, 1) is second
     assert task_queue.pick([first, second], [], 0.0, 1, is_strict=True) is None
     assert task_queue.pick([first, second], [], 5.0, 1, is_strict=True) is first
+
+
+async def test_a_task_waits_for_tasks_before_it_of_owners_that_it_comes_after() -> None:
+    bench = Bench()
+    first, other = bench.task("a", "one"), bench.task("c", "three")
+    second = bench.task("b", "two", after=frozenset({"one"}))
+    third = bench.task("d", "four", after=frozenset({"two"}))
+    first.not_before = 5.0
+    assert task_queue.pick([first, second, third, other], [], 0.0, 1) is other
+    assert task_queue.pick([second], [first], 0.0, 2) is None
+    assert task_queue.pick([second, first], [], 0.0, 1) is second, "it stands before what it comes after"
+    assert task_queue.pick([second], [], 0.0, 1) is second
+    first.kind = tasks.TaskKind.MODULE_HOOK_RUN
+    assert task_queue.pick([first, second], [], 0.0, 1) is second, "it is of another kind"

@@ -214,3 +214,15 @@ async def test_a_server_that_is_not_an_api_server_is_reported(
     server.on("GET", "/version", answer)
     with pytest.raises(api_errors.BrokenAnswer, match="/version"):
         await discovery.server_version(kube)
+
+
+async def test_a_look_asks_for_everything_again_and_the_version_alone_is_one_request(
+    server: ApiServer, kube: client.KubeClient, pauses: Pauses
+) -> None:
+    script_aggregated(server)
+    catalog = discovery.Catalog(kube, pauses)
+    assert await catalog.version() == "v1.36.3"
+    assert server.requests.count("GET /apis") == 0
+    await catalog.find("Pod")
+    assert (await catalog.look()).failed == ("metrics.k8s.io/v1beta1",)
+    assert server.requests.count("GET /apis") == 2

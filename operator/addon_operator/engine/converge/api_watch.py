@@ -1,0 +1,106 @@
+"""Notices when an API that modules require comes or goes."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from addon_operator.aio import waiting
+from addon_operator.engine import events
+from addon_operator.engine.converge import cluster_requirements
+from addon_operator.kernel import errors
+from addon_operator.kube.informers import informers, object_changes, object_selections, projections
+from addon_operator.modules import requirements
+
+_SELECTION: Final = object_selections.ObjectSelection(
+    cluster_requirements.API_SERVICE.kind, cluster_requirements.API_SERVICE.api_version
+)
+_PAUSES: Final = waiting.Backoff(0.1, 30.0)
+"""Seconds between looks at APIs that are registered and not served yet: discovery is a little late."""
+_POLL: Final = 30.0
+"""Seconds between two looks where the watch is not allowed."""
+
+
+class ApiWatch:
+    """Follows the APIServices of the cluster as long as a module requires an API.
+
+    Implements :class:`.Listener`.
+    """
+
+    def __init__(
+        self,
+        required: cluster_requirements.ClusterRequirements,
+        watches: informers.Informers,
+        changed: Callable[[], None],
+        tell: events.Listener,
+    ) -> None:
+        """``changed`` is called when another discovery of modules would find something else."""
+        self._required = required
+        self._watches = watches
+        self._changed = changed
+        self._tell = tell
+        self._subscription: informers.Subscription | None = None
+        self._is_troubled = False
+        self._looks = 0
+        self._wake = asyncio.Event()
+        required.on_look = self._follow
+
+    def synced(self) -> None:
+        """Look: something may have come since the last discovery of modules."""
+        self._look_soon()
+
+    def changed(self, changes: Sequence[object_changes.Change]) -> None:
+        """Look when APIs came, went, or changed whether they answer."""
+        wanted = set(map(cluster_requirements.api_service_of, self._required.apis))
+        if any(change.key.name in wanted for change in changes):
+            self._look_soon()
+
+    def trouble(self, reason: str | None) -> None:
+        """Look from time to time without a watch."""
+        if reason is not None and not self._is_troubled:
+            text = f"APIs that modules require are looked for every {_POLL:.0f} s only: {reason}"
+            self._tell(events.Warned(text))
+        self._is_troubled = reason is not None
+        self._look_soon()
+
+    async def work(self) -> None:
+        """Look whenever something happened, until cancelled."""
+        while True:
+            self._wake.clear()
+            await waiting.wait_within(self._wake, await self.look())
+
+    async def look(self) -> float | None:
+        """Look once; seconds until the next look if it does not wait for an event."""
+        if self._subscription is None:
+            return None
+        try:
+            now = await self._required.ask(self._required.apis)
+        except errors.AddonOperatorError:
+            # The API server is away: that is told by others.
+            return _POLL
+        if self._differs(now):
+            self._looks = 0
+            self._changed()
+        elif now.unclear:
+            self._looks += 1
+            return _PAUSES.after(self._looks)
+        return _POLL if self._is_troubled else None
+
+    def _differs(self, now: requirements.ClusterFacts) -> bool:
+        seen = self._required.seen
+        known = self._required.apis - now.unclear
+        return any(api in seen.unclear or (api in seen.served) != (api in now.served) for api in known)
+
+    def _look_soon(self) -> None:
+        self._looks = 0
+        self._wake.set()
+
+    def _follow(self) -> None:
+        if self._required.apis and self._subscription is None:
+            projection = projections.FullObject(keep=False)
+            self._subscription = self._watches.subscribe(_SELECTION, projection, self)
+        elif not self._required.apis and self._subscription is not None:
+            self._subscription.close()
+            self._subscription = None
+            self._is_troubled = False
+        if self._required.seen.unclear:
+            self._look_soon()

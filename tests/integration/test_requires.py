@@ -1,0 +1,311 @@
+"""What modules require: the version of Kubernetes, APIs, and other modules."""
+
+import json
+import pathlib
+import textwrap
+from typing import Any
+
+import pytest
+
+from tests.integration import operator_process, operator_site
+
+pytestmark = pytest.mark.integration
+
+
+def crd(group: str) -> str:
+    text = f"""
+    apiVersion: apiextensions.k8s.io/v1
+    kind: CustomResourceDefinition
+    metadata: {{name: things.{group}}}
+    spec:
+      group: {group}
+      scope: Namespaced
+      names: {{kind: Thing, plural: things}}
+      versions:
+      - name: v1
+        served: true
+        storage: true
+        schema: {{openAPIV3Schema: {{type: object}}}}
+    """
+    return textwrap.dedent(text)
+
+
+def module(
+    site: operator_site.Site, directory: str, requires: str = "", *, is_on: bool = True
+) -> pathlib.Path:
+    """A module whose chart is one ConfigMap of its name."""
+    name = directory.lstrip("0123456789-")
+    values = f"{name}: {{color: green}}\n{name}Enabled: {json.dumps(is_on)}\n"
+    made = site.module(directory, {"color": f"{{{{ .Values.{name}.color }}}}"}, values=values)
+    if requires:
+        require(made, requires)
+    return made
+
+
+def require(directory: pathlib.Path, requires: str) -> None:
+    (directory / "module.yaml").write_text(f"requires:\n{textwrap.indent(requires, '  ')}\n")
+
+
+def noting(site: operator_site.Site, directory: pathlib.Path, seconds: float = 0.3) -> None:
+    """Let the module note when its run, and its removal, begin and end."""
+    name = directory.name.lstrip("0123456789-")
+    for binding, hook in (("beforeHelm", "run"), ("afterDeleteHelm", "delete")):
+        body = f"echo {hook}-{name}+ >> {site.root}/intervals; sleep {seconds}\n"
+        body += f"echo {hook}-{name}- >> {site.root}/intervals"
+        site.hook(directory, f"{hook}.sh", {binding: 1}, body)
+
+
+def noted(site: operator_site.Site) -> list[str]:
+    path = site.root / "intervals"
+    return path.read_text().split() if path.exists() else []
+
+
+def rows(site: operator_site.Site) -> dict[str, dict[str, Any]]:
+    asked = site.command("module", "list", "-o", "json")
+    # An operator that has just begun does not answer yet.
+    found = json.loads(asked.stdout) if asked.returncode == 0 else {"modules": []}
+    return {row["name"]: row for row in found["modules"]}
+
+
+def planned(site: operator_site.Site) -> dict[str, dict[str, Any]]:
+    found = json.loads(site.command("plan", "-o", "json").stdout)
+    return {row["name"]: row for row in found["modules"]}
+
+
+def wait_for(site: operator_site.Site, name: str, state: str, *words: str) -> None:
+    def is_so() -> bool:
+        row = rows(site).get(name)
+        return (
+            row is not None
+            and row["state"] == state
+            and all(word in row["reason"] + row["lastError"] for word in words)
+        )
+
+    operator_process.wait_until(is_so, f"{name} is {state} {words}")
+
+
+def test_what_the_cluster_lacks_disables_a_module_and_everybody_says_so(site: operator_site.Site) -> None:
+    module(site, "010-old", 'kubernetes: "<1.20"')
+    module(site, "010-new", 'kubernetes: ">= 1.30, <2"')
+    module(site, "010-shop", "apis: [shops.example.com/v1]")
+    module(site, "020-till", "modules: [shop]")
+    module(site, "030-front", "modules: [till, new]")
+    operator = site.start().wait_ready().wait_idle()
+    try:
+        version = json.loads(site.kubectl("version", "-o", "json"))["serverVersion"]["gitVersion"]
+        lacking = "requires the API shops.example.com/v1, which the cluster does not serve"
+        expected = {
+            "old": f"requires Kubernetes <1.20, and the cluster has {version}",
+            "shop": lacking,
+            "till": f"requires shop, which is disabled: {lacking}",
+            "front": f"requires till, which requires shop, which is disabled: {lacking}",
+        }
+        found = rows(site)
+        assert {name: row["reason"] for name, row in found.items() if name != "new"} == expected
+        assert {name for name, row in found.items() if row["enabled"]} == {"new"} == set(site.revisions())
+        plan = planned(site)
+        assert {name: plan[name]["enabledReason"] for name in expected} == expected
+        wide = site.command("module", "list", "-o", "wide").stdout
+        assert "REQUIRES" in wide
+        assert "Kubernetes >= 1.30, <2" in wide
+        assert expected["front"] in operator.get("/").text.replace("&lt;", "<")
+
+        def is_told() -> bool:
+            modules = json.loads(site.kubectl("get", "modules", "-o", "json"))["items"]
+            told = {each["metadata"]["name"]: json.dumps(each.get("status")) for each in modules}
+            return all(reason in told.get(name, "") for name, reason in expected.items())
+
+        operator.wait_until(is_told, "Module objects have the reasons")
+    finally:
+        operator.stop()
+
+
+def test_an_api_that_comes_and_goes_enables_and_deletes_the_module(site: operator_site.Site) -> None:
+    group = f"{site.namespace}.example.com"
+    shop = module(site, "010-shop", f"apis: [{group}/v1]")
+    site.hook(shop, "life.sh", {"beforeDeleteHelm": 1})
+    module(site, "020-other")
+    operator = site.start().wait_ready().wait_idle()
+    try:
+        assert site.revisions() == {"other": 1}
+        (site.root / "crd.yaml").write_text(crd(group))
+        site.kubectl("apply", "-f", str(site.root / "crd.yaml"))
+        operator_process.wait_until(lambda: "shop" in site.revisions(), "the module is enabled", deadline=10)
+        wait_for(site, "shop", "Ready")
+        operator.wait_idle()
+        calls = len(site.helm_calls())
+        operator.stop()
+        operator = site.start().wait_ready().wait_idle()
+        assert len(site.helm_calls()) == calls, "nothing is run at a restart"
+        assert site.labels() == []
+        site.kubectl("delete", "-f", str(site.root / "crd.yaml"))
+        operator_process.wait_until(lambda: "shop" not in site.revisions(), "it is deleted", deadline=10)
+        wait_for(site, "shop", "Disabled", f"requires the API {group}/v1, which the cluster does not serve")
+        assert site.labels() == ["life.sh beforeDeleteHelm"]
+        assert site.revisions() == {"other": 1}
+    finally:
+        operator.stop()
+
+
+@pytest.mark.parametrize("place", ["crds", "templates"])
+def test_an_api_that_an_earlier_module_brings_enables_a_later_one(
+    site: operator_site.Site, place: str
+) -> None:
+    group = f"{site.namespace}.example.com"
+    certs = module(site, "010-certs")
+    (certs / place).mkdir(exist_ok=True)
+    (certs / place / "crd.yaml").write_text(crd(group))
+    module(site, "020-shop", f"apis: [{group}/v1]")
+    operator = site.start().wait_ready()
+    try:
+        operator_process.wait_until(
+            lambda: site.revisions() == {"certs": 1, "shop": 1}, "both are installed", deadline=20
+        )
+        operator.wait_idle()
+    finally:
+        operator.stop()
+    calls = len(site.helm_calls())
+    operator = site.start().wait_ready().wait_idle()
+    try:
+        assert len(site.helm_calls()) == calls
+        assert site.revisions() == {"certs": 1, "shop": 1}
+    finally:
+        operator.stop()
+
+
+def test_required_modules_are_ready_first_and_others_of_the_order_run_side_by_side(
+    site: operator_site.Site,
+) -> None:
+    """a requires z, both of order 10; b of order 10 requires nothing and takes long."""
+    noting(site, module(site, "010-a", "modules: [z]"), 0.1)
+    noting(site, module(site, "010-b"), 2)
+    noting(site, module(site, "010-z"), 0.3)
+    noting(site, module(site, "020-last", "modules: [a]"), 0.1)
+    plan = planned(site)
+    assert [name for name, row in plan.items() if row["enabled"]] == ["b", "z", "a", "last"]
+    assert plan["a"]["waitsFor"] == ["z"]
+    assert "waits for z" in site.command("plan").stdout
+    operator = site.start(MODULES_PARALLELISM="3").wait_ready().wait_idle()
+    try:
+        found = noted(site)
+        place = {what: found.index(what) for what in found}
+        assert place["run-z-"] < place["run-a+"] < place["run-a-"] < place["run-b-"] < place["run-last+"]
+        assert place["run-b+"] < place["run-z-"]
+        site.config(z="color: blue")
+        operator_process.wait_until(lambda: site.data("z") == {"color": "blue"}, "the edit is there")
+        operator.wait_idle()
+        assert noted(site)[len(found) :] == ["run-z+", "run-z-"], "what requires it does not run again"
+        (site.root / "intervals").unlink()
+        site.config(zEnabled="false")
+        operator_process.wait_until(lambda: set(site.revisions()) == {"b"}, "all that need it are gone")
+        operator.wait_idle()
+        assert [line for line in noted(site) if line.startswith("delete")] == [
+            "delete-last+", "delete-last-", "delete-a+", "delete-a-", "delete-z+", "delete-z-"
+        ]  # fmt: skip
+        assert rows(site)["last"]["reason"].startswith("requires a, which requires z, which is disabled: ")
+    finally:
+        operator.stop()
+
+
+@pytest.mark.parametrize("on_failure", ["wait", "continue"])
+def test_what_requires_a_failing_module_waits_and_others_go_on(
+    site: operator_site.Site, on_failure: str
+) -> None:
+    module(site, "010-a", "modules: [z]")
+    module(site, "010-b")
+    site.hook(module(site, "010-z"), "fail.sh", {"beforeHelm": 1}, f"test -e {site.root}/fixed")
+    module(site, "020-last", "modules: [a]")
+    operator = site.start(CONVERGE_ON_FAILURE=on_failure)
+    try:
+        operator.wait_metric(1, "module_run_errors_total", module="z")
+        operator_process.wait_until(lambda: "b" in site.revisions(), "the module without an edge runs")
+        wait_for(site, "a", "Pending", "waits for z")
+        site.config(a="color: blue", last="color: blue")
+        operator.wait_metric(3, "module_run_errors_total", module="z")
+        assert set(site.revisions()) == {"b"}
+        (site.root / "fixed").touch()
+        site.config(z="color: blue")
+        operator_process.wait_until(lambda: "last" in site.revisions(), "all run in the end")
+        assert site.data("a") == {"color": "blue"}
+        wait_for(site, "last", "Ready")
+        assert "waits" not in rows(site)["a"]["reason"]
+    finally:
+        operator.kill()
+
+
+def test_a_module_that_cannot_be_removed_holds_what_it_requires(site: operator_site.Site) -> None:
+    a = module(site, "010-a", "modules: [z]")
+    site.hook(a, "fail.sh", {"beforeDeleteHelm": 1}, f"test -e {site.root}/fixed")
+    module(site, "010-z")
+    module(site, "020-b")
+    operator = site.start().wait_ready().wait_idle()
+    try:
+        site.config(zEnabled="false", b="color: blue")
+        operator.wait_metric(1, "module_delete_errors_total", module="a")
+        operator_process.wait_until(lambda: site.data("b") == {"color": "blue"}, "other modules go on")
+        assert set(site.revisions()) == {"a", "z", "b"}
+        (site.root / "fixed").touch()
+        operator_process.wait_until(lambda: set(site.revisions()) == {"b"}, "both are gone")
+    finally:
+        operator.kill()
+
+
+def test_the_verdict_of_a_script_counts_for_what_requires_the_module(site: operator_site.Site) -> None:
+    site.script(module(site, "010-z") / "enabled", 'echo false > "$MODULE_ENABLED_RESULT"')
+    a = module(site, "010-a", "modules: [z]")
+    module(site, "010-c")
+    site.chart(a, {"never": "rendered"})
+    body = f'cp "$VALUES_PATH" {site.root}/seen'
+    site.hook(module(site, "010-b", "modules: [c]"), "look.sh", {"beforeHelm": 1}, body)
+    operator = site.start().wait_ready().wait_idle()
+    try:
+        assert "requires z, which is disabled: " in rows(site)["a"]["reason"]
+        seen = json.loads((site.root / "seen").read_text())
+        assert seen["global"]["enabledModules"] == ["c", "b"]
+    finally:
+        operator.stop()
+
+
+def test_cycles_and_modules_that_cannot_come_first_fail_these_modules_alone(site: operator_site.Site) -> None:
+    one = module(site, "010-one", "modules: [two]")
+    module(site, "010-two")
+    module(site, "010-good")
+    site.start().wait_ready().wait_idle().stop()
+    require(site.modules / "010-two", "modules: [one]")
+    lost = module(site, "010-lost", "modules: [goood]")
+    early = module(site, "010-early", "modules: [late]")
+    module(site, "020-late")
+    odd = module(site, "010-odd", 'kubernetes: "the newest"')
+    operator = site.start()
+    try:
+        for name, path, words in (
+            ("one", one, "one → two → one: modules cannot wait for each other"),
+            ("lost", lost, "lost → goood: there is no module 'goood'; did you mean 'good'?"),
+            ("early", early, "early → late: late has the higher number, 20"),
+        ):
+            wait_for(site, name, "Failed", f"{path / 'module.yaml'}, line 2", words)
+        wait_for(site, "odd", "Failed", f"{odd / 'module.yaml'}, line 2", "'the newest' is not a range")
+        wait_for(site, "good", "Ready")
+        wait_for(site, "late", "Ready")
+        assert site.revisions() == {"one": 1, "two": 1, "good": 1, "late": 1}
+        assert "Traceback" not in operator.log
+    finally:
+        operator.kill()
+
+
+def test_with_watched_modules_requirements_change_while_the_operator_runs(site: operator_site.Site) -> None:
+    a, b = module(site, "010-a"), module(site, "010-b", is_on=False)
+    operator = site.start(WATCH_MODULES="true").wait_ready().wait_idle()
+    try:
+        require(a, "modules: [b]")
+        wait_for(site, "a", "Disabled", "requires b, which is disabled")
+        require(b, "modules: [a]")
+        line = operator.wait_logged("b → a → b")
+        assert "modules cannot wait for each other" in line
+        site.config(bEnabled="true")
+        operator_process.wait_until(lambda: set(site.revisions()) == {"a", "b"}, "what stays is in force")
+        (a / "module.yaml").unlink()
+        site.config(bEnabled="false")
+        operator_process.wait_until(lambda: set(site.revisions()) == {"a"}, "a does not require b any more")
+    finally:
+        operator.kill()

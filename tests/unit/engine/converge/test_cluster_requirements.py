@@ -1,0 +1,78 @@
+"""What is asked of the cluster for modules that require something of it."""
+
+import pathlib
+from typing import cast
+
+import pytest
+
+from addon_operator.engine.converge import cluster_requirements
+from addon_operator.kernel.names import ModuleName
+from addon_operator.kube.discovery import api_resources, discovery, presence
+from addon_operator.modules import model, module_config, requirements
+
+
+class Cluster:
+    """Serves some APIs; others are only registered."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.served = {"v1", "apps/v1"}
+        self.stale: set[str] = set()
+        self.registered: set[str] = set()
+
+    async def look(self) -> discovery.Discovered:
+        self.asked.append("all")
+        groups = tuple(map(api_resources.GroupVersion, sorted(self.served | self.stale)))
+        return discovery.Discovered("v1.31.2", groups, tuple(self.stale))
+
+    async def version(self) -> str:
+        self.asked.append("version")
+        return "v1.31.2"
+
+    async def exists(self, resource: api_resources.Resource, namespace: str, name: str) -> bool | None:
+        assert resource.path() == "/apis/apiregistration.k8s.io/v1/apiservices"
+        self.asked.append(name)
+        return name in self.registered
+
+
+def module(*apis: str, kubernetes: str = "", problem: str = "") -> model.Module:
+    config = module_config.ModuleConfig(requires=module_config.Requirements(kubernetes, (), apis))
+    return model.Module(ModuleName("web"), 1, pathlib.Path("web"), config=config, problem=problem)
+
+
+def made(cluster: Cluster) -> cluster_requirements.ClusterRequirements:
+    return cluster_requirements.ClusterRequirements(
+        cast("discovery.Catalog", cluster), cast("presence.ObjectProbe", cluster)
+    )
+
+
+@pytest.mark.parametrize(
+    ("modules", "asked"),
+    [
+        pytest.param([module()], [], id="nothing required"),
+        pytest.param([module("apps/v1", problem="it is wrong")], [], id="it never runs"),
+        pytest.param([module(), module(kubernetes=">=1.30")], ["version"], id="a version"),
+        pytest.param([module("apps/v1", kubernetes=">=1.30")], ["all"], id="an API that is served"),
+        pytest.param([module("example.com/v1")], ["all", "v1.example.com"], id="one that is not"),
+    ],
+)
+async def test_nothing_is_asked_that_no_module_requires(
+    modules: list[model.Module], asked: list[str]
+) -> None:
+    cluster = Cluster()
+    await made(cluster).look(modules)
+    assert cluster.asked == asked
+
+
+async def test_an_api_is_served_absent_or_unclear() -> None:
+    cluster = Cluster()
+    cluster.stale, cluster.registered = {"stale.example.com/v1"}, {"v1.late.example.com"}
+    apis = ("apps/v1", "stale.example.com/v1", "late.example.com/v1", "gone.example.com/v1")
+    found = made(cluster)
+    facts = await found.look([module(*apis)])
+    assert facts == requirements.ClusterFacts(
+        "v1.31.2",
+        frozenset({"v1", "apps/v1"}),
+        frozenset({"stale.example.com/v1", "late.example.com/v1"}),
+    )
+    assert (found.seen, found.apis) == (facts, frozenset(apis))

@@ -1,0 +1,163 @@
+"""What modules require: order, mistakes, and the reasons of verdicts."""
+
+import pathlib
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from addon_operator.kernel.names import ModuleName
+from addon_operator.modules import model, module_config, requirements
+
+FACTS = requirements.ClusterFacts(
+    "v1.31.2+k3s1",
+    frozenset({"v1", "apps/v1", "monitoring.coreos.com/v1beta1"}),
+    frozenset({"metrics.k8s.io/v1beta1"}),
+)
+
+
+def module(
+    name: str,
+    order: int = 1,
+    requires: Sequence[str] = (),
+    *,
+    kubernetes: str = "",
+    apis: Sequence[str] = (),
+    problem: str = "",
+) -> model.Module:
+    wanted = module_config.Requirements(
+        kubernetes,
+        tuple(map(ModuleName, requires)),
+        tuple(apis),
+        tuple(f"{name}/module.yaml, line {line}" for line, _ in enumerate(requires, 1)),
+    )
+    config = module_config.ModuleConfig(requires=wanted)
+    return model.Module(ModuleName(name), order, pathlib.Path(name), config=config, problem=problem)
+
+
+@pytest.mark.parametrize(
+    ("modules", "expected"),
+    [
+        pytest.param([module("b", 2), module("a", 2), module("c")], "c a b", id="no edge"),
+        pytest.param([module("a", 1, ["z"]), module("b"), module("z")], "b z a", id="an edge in one order"),
+        pytest.param([module("a", 1, ["c"]), module("c", 1, ["d"]), module("d")], "d c a", id="a chain"),
+        pytest.param(
+            [module("a", 2, ["z"]), module("b", 2), module("z")], "z a b", id="an edge between orders"
+        ),
+        pytest.param(
+            [module("a", 1, ["b"], problem="x"), module("b", 1, ["a"], problem="x")], "a b", id="a cycle"
+        ),
+        pytest.param([module("a", 1, ["gone"]), module("b")], "a b", id="an unknown module"),
+    ],
+)
+def test_required_modules_come_first_within_an_order(modules: list[model.Module], expected: str) -> None:
+    assert " ".join(each.name for each in requirements.in_run_order(modules)) == expected
+
+
+def test_dependants_are_those_that_require_a_module_directly() -> None:
+    found = requirements.dependants([module("a", 1, ["b"]), module("b", 1, ["c"]), module("c")])
+    assert found == {"b": ["a"], "c": ["b"]}
+
+
+@pytest.mark.parametrize(
+    ("modules", "expected"),
+    [
+        pytest.param([module("a", 2, ["b"]), module("b", 2)], {}, id="nothing wrong"),
+        pytest.param(
+            [module("a", 2, ["certs"]), module("cert")],
+            {"a": "a/module.yaml, line 1: a → certs: there is no module 'certs'; did you mean 'cert'?"},
+            id="unknown",
+        ),
+        pytest.param(
+            [module("a", 2, ["b"]), module("b", 20)],
+            {
+                "a": "a/module.yaml, line 1: a → b: b has the higher number, 20, and runs after a, 2; "
+                "give a a number of at least 20"
+            },
+            id="a higher order",
+        ),
+        pytest.param(
+            [module("a", 1, ["x", "b"]), module("b", 1, ["c"]), module("c", 1, ["a"]), module("x")],
+            {
+                "a": "a/module.yaml, line 2: a → b → c → a: modules cannot wait for each other; "
+                "remove one of these",
+                "b": "b/module.yaml, line 1: b → c → a → b: modules cannot wait for each other; "
+                "remove one of these",
+                "c": "c/module.yaml, line 1: c → a → b → c: modules cannot wait for each other; "
+                "remove one of these",
+            },
+            id="a cycle",
+        ),
+        pytest.param(
+            [module("a", 1, ["b"]), module("b", 1, ["a"], problem="it cannot be read")], {}, id="no cycle"
+        ),
+    ],
+)
+def test_mistakes_name_file_line_and_chain(modules: list[model.Module], expected: Mapping[str, str]) -> None:
+    assert requirements.problems(modules) == expected
+
+
+def reason(wanted: model.Module, *, is_there: bool = False, **verdicts: model.Verdict) -> str | None:
+    found = requirements.unmet(
+        wanted, FACTS, {ModuleName(name): each for name, each in verdicts.items()}, is_there=is_there
+    )
+    return None if found is None else found.reason
+
+
+@pytest.mark.parametrize(
+    ("wanted", "expected"),
+    [
+        pytest.param(module("a", kubernetes=">=1.29, <1.34", apis=["apps/v1"]), None, id="met"),
+        pytest.param(
+            module("a", kubernetes="^1.32"),
+            "requires Kubernetes ^1.32, and the cluster has v1.31.2+k3s1",
+            id="another version",
+        ),
+        pytest.param(
+            module("a", apis=["example.com/v1"]),
+            "requires the API example.com/v1, which the cluster does not serve",
+            id="no such API",
+        ),
+        pytest.param(
+            module("a", apis=["monitoring.coreos.com/v1"]),
+            "requires the API monitoring.coreos.com/v1, which the cluster does not serve "
+            "(of monitoring.coreos.com it serves v1beta1)",
+            id="another version of the API",
+        ),
+        pytest.param(
+            module("a", kubernetes="^1.32", apis=["example.com/v1"]),
+            "requires Kubernetes ^1.32, and the cluster has v1.31.2+k3s1; "
+            "requires the API example.com/v1, which the cluster does not serve",
+            id="two reasons",
+        ),
+        pytest.param(module("a", kubernetes="^1.32", problem="it cannot be read"), None, id="a problem"),
+    ],
+)
+def test_what_the_cluster_lacks_is_said_with_what_is_there(
+    wanted: model.Module, expected: str | None
+) -> None:
+    assert reason(wanted) == expected
+
+
+def test_an_api_whose_server_is_away_does_not_remove_a_module_and_does_not_enable_one() -> None:
+    wanted = module("a", apis=["metrics.k8s.io/v1beta1"])
+    assert reason(wanted, is_there=True) is None
+    assert reason(wanted) == "requires the API metrics.k8s.io/v1beta1, whose server does not answer"
+
+
+def test_the_whole_chain_of_disabled_modules_is_named() -> None:
+    verdicts = {
+        ModuleName("c"): model.Verdict(ModuleName("c"), False, "its switch is off"),
+        ModuleName("d"): model.Verdict(ModuleName("d"), True, "its switch is on"),
+    }
+    for name, requires in (("b", ["c", "d"]), ("a", ["b"])):
+        found = requirements.unmet(module(name, 1, requires), FACTS, verdicts, is_there=False)
+        assert found is not None
+        verdicts[ModuleName(name)] = found
+    assert verdicts[ModuleName("a")].reason == (
+        "requires b, which requires c, which is disabled: its switch is off"
+    )
+
+
+def test_a_summary_has_all_that_is_required() -> None:
+    wanted = module("a", 1, ["b"], kubernetes=">=1.30", apis=["apps/v1"])
+    assert requirements.summary(wanted) == ("Kubernetes >=1.30", "apps/v1", "b")

@@ -321,7 +321,10 @@ async def test_before_helm_changes_a_release_after_a_start_what_is_absent_is_res
     bench.cluster.record = await bench.helm.deployed(WEB)
     bench.cluster.put("b")
     running = asyncio.create_task(bench.releases.ensure(MODULE, "x", fresh=False))
-    await fakes.settle()
+    async with asyncio.timeout(10):
+        # Manifests are read in a thread, which takes as long as it takes.
+        while not bench.cluster.subscriptions:
+            await fakes.settle()
     if answers:
         assert (bench.cluster.written, bench.helm.calls) == ([], [])
         bench.cluster.sync()

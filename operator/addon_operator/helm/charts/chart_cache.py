@@ -5,6 +5,7 @@ complete, by renaming, or not at all.
 """
 
 import asyncio
+import collections
 import contextlib
 import hashlib
 import json
@@ -24,6 +25,10 @@ from addon_operator.modules import model, module_config
 
 PATIENCE: Final = 5.0
 """Seconds that a module's run waits for a pull, which goes on without it: other modules have to run."""
+NO_PATIENCE: Final = 0.1
+"""The same in seconds for a repository that others wait for in vain."""
+AT_ONCE: Final = 2
+"""Pulls from one repository at a time: each is a process, and one that hangs holds up its own charts only."""
 DAY: Final = 24 * 3600.0
 KEPT: Final = 30 * DAY
 """How long a chart is kept that no operator uses."""
@@ -58,6 +63,10 @@ class ChartCache:
         self._puller = puller
         self._note = note
         self._pulls: dict[pathlib.Path, asyncio.Task[None]] = {}
+        self._slow: set[str] = set()
+        self._turns: dict[str, asyncio.Semaphore] = collections.defaultdict(
+            lambda: asyncio.Semaphore(AT_ONCE)
+        )
 
     async def ensure(self, module: model.Module, patience: float | None = PATIENCE) -> None:
         """Have the module's chart in its place; nothing is started when it is there.
@@ -75,14 +84,19 @@ class ChartCache:
             )
             pull.add_done_callback(_retrieve)
             self._pulls[stock.directory] = pull
+        repository = stock.reference.repository
+        if patience is not None and repository in self._slow:
+            patience = min(patience, NO_PATIENCE)
         done, _ = await asyncio.wait([pull], timeout=patience)
         if not done:
+            self._slow.add(repository)
             raise helm_errors.ChartError(
                 module.name,
                 f"chart {stock.reference} is still being pulled; the module runs when it is there",
             )
         if self._pulls.get(stock.directory) is pull:
             del self._pulls[stock.directory]
+        self._slow.discard(repository)
         try:
             pull.result()
         except errors.AddonOperatorError as error:
@@ -105,7 +119,7 @@ class ChartCache:
 
     async def _pull(self, wanted: module_config.ChartReference, directory: pathlib.Path) -> None:
         await asyncio.to_thread(self._make, wanted)
-        async with self._puller.pulled(wanted) as archive:
+        async with self._turns[wanted.repository], self._puller.pulled(wanted) as archive:
             await asyncio.to_thread(self._take, wanted, archive, directory)
         self._note(f"chart {wanted} pulled")
 

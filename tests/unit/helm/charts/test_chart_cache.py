@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import dataclasses
 import os
 import pathlib
 import time
@@ -128,6 +129,26 @@ async def test_a_pull_that_takes_long_holds_up_nobody_and_goes_on(world: World) 
     world.puller.go.set()
     await world.cache.ensure(world.module())
     assert world.puller.pulls == 1
+
+
+async def test_a_repository_that_hangs_holds_up_its_own_charts_only(world: World) -> None:
+    world.puller.go.clear()
+    versions = [
+        dataclasses.replace(WANTED, version=f"1.2.{number}") for number in range(chart_cache.AT_ONCE + 3)
+    ]
+    elsewhere = dataclasses.replace(WANTED, repository="oci://other.example.com")
+    with pytest.raises(helm_errors.ChartError, match="still being pulled"):
+        await world.cache.ensure(world.module(), 0.01)
+    async with asyncio.timeout(30):
+        for wanted in versions:
+            with pytest.raises(helm_errors.ChartError, match="still being pulled"):
+                await world.cache.ensure(world.module(wanted=wanted), 60)
+    with pytest.raises(helm_errors.ChartError, match="still being pulled"):
+        await world.cache.ensure(world.module(wanted=elsewhere), 0.01)
+    for _ in range(chart_cache.AT_ONCE + 1):
+        await world.puller.came.acquire()
+    assert world.puller.pulls == chart_cache.AT_ONCE + 1
+    await world.cache.close()
 
 
 async def test_a_pull_that_failed_is_an_error_of_each_module_and_is_tried_again(world: World) -> None:

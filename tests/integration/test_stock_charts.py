@@ -55,13 +55,12 @@ def test_a_stock_chart_gets_its_values_as_helm_would_get_them(site: operator_sit
 
 def test_definitions_of_a_stock_chart_and_its_enabled_subcharts_are_applied(site: operator_site.Site) -> None:
     group = f"{site.namespace}.example.com"
-    module = site.module(
-        "010-web", values="webEnabled: true\nweb: {used: {enabled: true}, spare: {enabled: false}}"
-    )
+    module = site.module("010-web", values="webEnabled: true\nweb: {used: {enabled: true}}")
     dependencies = "".join(
         f"- {{name: {n}, version: 1.2.3, condition: {n}.enabled}}\n" for n in ("used", "spare")
     )
     chart = write_chart(module / "chart", more=f"dependencies:\n{dependencies}")
+    (chart / "values.yaml").write_text("used: {enabled: false}\nspare: {enabled: false}\n")
     for place, name in (
         (chart, "own"),
         (chart / "charts" / "used", "used"),

@@ -2,17 +2,20 @@
 
 import json
 import pathlib
+import subprocess
 from collections.abc import Mapping
 from typing import Any, Final
 
 import pytest
 
 from addon_operator.devcluster import handle
+from addon_operator.engine.modules import module_files, stock_schemas
 from tests.integration import admitting, operator_process, operator_site
 from tests.integration.stock import seen, write_chart
 
 pytestmark = pytest.mark.integration
 
+_NESTED: Final = {"properties": {"b": {"properties": {"a": {"type": "string"}}}}}
 _SCHEMA: Final[Mapping[str, Any]] = {
     "$schema": "http://json-schema.org/draft-07/schema#",
     "type": "object",
@@ -102,3 +105,47 @@ def test_values_that_hooks_make_are_checked_before_helm_is_started(
         assert seen(site)["domain"] == "a.example"
     finally:
         operator.stop()
+
+
+@pytest.mark.parametrize(
+    ("own", "schema", "below", "given", "is_right"),
+    [
+        ({"a": 1}, {"required": ["a"]}, None, {"a": None}, False),
+        ({"b": {"c": 1}}, {"properties": {"b": {"required": ["c"]}}}, None, {"b": {"x": 1}}, True),
+        ({}, _NESTED, None, {"b": {"a": None}}, False),
+        ({"b": {"c": 1}}, _NESTED, None, {"b": {"a": None}}, False),
+        ({}, None, {"additionalProperties": False}, {}, False),
+        ({"global": {"a": "x"}}, None, {"properties": {"global": {"required": ["a"]}}}, {}, True),
+        ({"store": {"enabled": False}}, None, {"required": ["nothing"]}, {}, True),
+        ({}, None, {"properties": {"size": {"minimum": 5}}}, {"store": {"size": 7}}, True),
+        ({}, None, {"properties": {"size": {"minimum": 5}}}, {"store": {"size": 3}}, False),
+        ({}, {"properties": {"a": {"type": "integer"}}}, None, {"a": 1.0}, True),
+        ({}, None, {"required": []}, {"store": "text"}, False),
+    ],
+    ids=["null", "merge", "nested null", "null of an unknown key", "global is there", "global", "disabled",
+         "alias", "wrong by alias", "integer", "no mapping"],
+)  # fmt: skip
+def test_the_verdict_is_that_of_helm(  # a row of the table
+    devcluster: handle.DevCluster,
+    tmp_path: pathlib.Path,
+    own: dict[str, Any],
+    schema: dict[str, Any] | None,
+    below: dict[str, Any] | None,
+    given: dict[str, Any],
+    *,
+    is_right: bool,
+) -> None:
+    listed = "dependencies:\n- {name: db, version: 1.2.3, alias: store, condition: store.enabled}\n"
+    chart = write_chart(tmp_path / "010-web" / "chart", more=listed if below else "")
+    (chart / "values.yaml").write_text(json.dumps(own))
+    if schema:
+        write_schema(chart, schema)
+    if below:
+        write_schema(write_chart(chart / "charts" / "db", "db"), below)
+        (chart / "charts" / "db" / "values.yaml").write_text("size: 1\n")
+    (tmp_path / "given.json").write_text(json.dumps(given))
+    command = [str(devcluster.helm), "template", "web", str(chart), f"--values={tmp_path / 'given.json'}"]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    found = stock_schemas.read(module_files.module_of(tmp_path / "010-web", 50))
+    assert found is not None
+    assert (ran.returncode == 0, found.violations(given) == []) == (is_right, is_right), ran.stderr

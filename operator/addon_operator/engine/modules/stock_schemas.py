@@ -40,6 +40,9 @@ class _OnDisk:
 def read(module: model.Module) -> chart_schemas.ChartSchemas | None:
     """Read the schemas of a module's chart; ``None`` if it cannot be read: Helm, or the linter, says why."""
     try:
+        if not subcharts.has_schemas(module.name, module.chart_directory):
+            # Values of charts are long, and nobody asks for them.
+            return chart_schemas.ChartSchemas(chart_schemas.CheckedChart(module.name))
         chart = subcharts.read(module.name, module.chart_directory, is_stock=True)
         found = chart_schemas.ChartSchemas(checked_chart(chart))
         # Numbers that no JSON reader takes cannot be handed to the process that checks.

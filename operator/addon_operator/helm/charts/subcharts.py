@@ -66,6 +66,19 @@ def read(module: names.ModuleName, directory: pathlib.Path, *, is_stock: bool = 
         raise helm_errors.ChartError(module, f"cannot read the charts in {directory}: {error}") from error
 
 
+def has_schemas(module: names.ModuleName, directory: pathlib.Path) -> bool:
+    """Return whether a chart, or one within it, has a ``values.schema.json``: found without reading values.
+
+    Raises :class:`helm_errors.ChartError` for a file that cannot be read.
+    """
+    try:
+        return (directory / SCHEMA).is_file() or any(
+            path.rpartition("/")[2] == SCHEMA for path, _ in _files(directory, DIRECTORY)
+        )
+    except (OSError, tarfile.TarError, ValueError, EOFError) as error:
+        raise helm_errors.ChartError(module, f"cannot read the charts in {directory}: {error}") from error
+
+
 def without_texts(chart: Subchart) -> Subchart:
     """Return the chart with the places of its definitions alone."""
     places = tuple((place, "") for place, _ in chart.crds)

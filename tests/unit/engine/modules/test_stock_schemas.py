@@ -41,6 +41,36 @@ def test_a_schema_that_is_no_json_checks_nothing(tmp_path: pathlib.Path) -> None
     assert not found.chart.has_schemas
 
 
+def test_violations_of_a_schema_of_ours_hide_what_module_yaml_calls_sensitive(tmp_path: pathlib.Path) -> None:
+    directory = module_directory(tmp_path)
+    (directory / "module.yaml").write_text("sensitive: [auth.login, '*.pin']")
+    (directory / "values.yaml").write_text(
+        "webEnabled: true\nweb: {auth: {login: hunter2}, spare: {pin: 1}}\n"
+    )
+    (directory / "openapi").mkdir()
+    (directory / "openapi" / "config-values.yaml").write_text(
+        "properties:\n  auth: {properties: {login: {type: string, maxLength: 3}}}\n"
+        "  spare: {type: object, minProperties: 2, properties: {pin: {type: integer}}}\n"
+    )
+    made = module_files.load([tmp_path], 50).store()
+    found = [str(one).split(" (")[0] for one in made.section_violations(made.modules[0])]
+    assert sorted(found) == [
+        "web.auth.login: must have at most 3 characters, not ***",
+        "web.spare: must have at least 2 keys, not ***",
+    ]
+    assert made.masked_values(made.modules[0])["web"] == {"auth": {"login": "***"}, "spare": {"pin": "***"}}
+
+
+def test_values_of_a_chart_without_any_schema_are_not_read(tmp_path: pathlib.Path) -> None:
+    module = module_files.module_of(module_directory(tmp_path), 50)
+    (module.chart_directory / "values.yaml").unlink()
+    (module.chart_directory / "values.yaml").mkdir()
+    found = stock_schemas.read(module)
+    assert found is not None
+    assert not found.chart.has_schemas
+    assert found.violations({"a": 1}) == []
+
+
 def test_what_a_chart_without_schema_of_ours_hides_follows_names_and_paths(tmp_path: pathlib.Path) -> None:
     directory = module_directory(tmp_path)
     (directory / "module.yaml").write_text("sensitive: [auth.login]")

@@ -169,3 +169,19 @@ def test_apis_that_a_chart_does_not_ask_for_make_no_helm_process_after_a_restart
     operator_process.wait_until(lambda: group in site.kubectl("api-versions"), "the API is served")
     site.start().wait_ready().wait_idle().stop()
     assert len(site.helm_calls()) == calls
+
+
+@pytest.mark.parametrize("adds", [False, True], ids=["renders the same", "adds an object"])
+def test_a_chart_that_asks_for_apis_that_it_defines_itself(site: operator_site.Site, adds: bool) -> None:
+    group = f"{site.namespace}.example.com"
+    chart = write_chart(site.module("010-web", values="webEnabled: true") / "chart")
+    (chart / "templates" / "crd.yaml").write_text(crd(group))
+    body = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: added}\n" if adds else ""
+    asks = f'{{{{ if .Capabilities.APIVersions.Has "{group}/v1" }}}}\n{body}{{{{ end }}}}\n'
+    (chart / "templates" / "added.yaml").write_text(asks)
+    site.start().wait_ready().wait_idle().stop()
+    calls = len(site.helm_calls())
+    site.start().wait_ready().wait_idle().stop()
+    assert site.revisions() == {"web": 2 if adds else 1}
+    assert (site.data("added") is not None) is adds
+    assert adds or len(site.helm_calls()) == calls

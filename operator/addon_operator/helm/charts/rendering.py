@@ -6,6 +6,7 @@ import dataclasses
 import pathlib
 import tempfile
 from collections.abc import AsyncIterator
+from typing import Final
 
 from addon_operator.documents import manifest_diff
 from addon_operator.helm import command, helm_errors, verbs
@@ -13,6 +14,9 @@ from addon_operator.helm.charts import chart, chart_files, inputs
 from addon_operator.helm.releases import release_types
 from addon_operator.kernel import clock as clocks
 from addon_operator.modules import release
+
+_POLLS: Final = 20
+_POLL_SECONDS: Final = 0.25
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -61,6 +65,20 @@ class ChartRenderer:
         cluster = await self._capabilities.now() if is_seen else None
         checksum = inputs.checksum(found, values, self._helm.binary.version, cluster)
         return Inputs(found, values, mentions, cluster, checksum)
+
+    async def seen_now(self, given: Inputs, groups: frozenset[str]) -> Inputs:
+        """Return the same for the cluster as it is once it serves these API groups, or after some seconds.
+
+        Raises the errors of the API client.
+        """
+        cluster = await self._capabilities.now()
+        for _ in range(_POLLS):
+            if groups <= {api.partition("/")[0] for api in cluster.api_versions}:
+                break
+            await asyncio.sleep(_POLL_SECONDS)
+            cluster = await self._capabilities.now()
+        checksum = inputs.checksum(given.chart, given.values, self._helm.binary.version, cluster)
+        return dataclasses.replace(given, cluster=cluster, checksum=checksum)
 
     @contextlib.asynccontextmanager
     async def files(self, request: release_types.ReleaseRequest, given: Inputs) -> AsyncIterator[verbs.Files]:

@@ -11,7 +11,7 @@ from addon_operator.helm import helm_errors, messages, verbs
 from addon_operator.helm.charts import rendering
 from addon_operator.helm.releases import release_planning, release_records, release_types
 from addon_operator.kube.client import api_errors
-from addon_operator.modules import manifests, release
+from addon_operator.modules import crd_files, manifests, release
 
 _RECOVERIES: Final = 3
 
@@ -74,7 +74,7 @@ class ReleaseRun:
         if self._request.create_namespace and await self._planner.live.has_namespace(self._request.module):
             self._request = dataclasses.replace(self._request, create_namespace=False)
         await self._call(plan, {release.MANAGED_LABEL: "true"}, validate=True)
-        await self._save(await self._rendered_after(plan))
+        await self._save(await self._as_seen_now(plan, await self._rendered_after(plan)))
         return self._outcome(release_types.ReleaseAction.INSTALLED, decision.reason)
 
     async def _upgrade(
@@ -87,7 +87,7 @@ class ReleaseRun:
         await self._call(plan, labels, validate=decision.validate)
         # What looks at the cluster may find something else there from now on.
         rendered = None if plan.given.varies else plan.rendered
-        await self._save(rendered or await self._rendered_after(plan))
+        await self._save(await self._as_seen_now(plan, rendered or await self._rendered_after(plan)))
         return self._outcome(release_types.ReleaseAction.UPGRADED, decision.reason)
 
     async def _check_refusal(self, manifest: str) -> None:
@@ -181,6 +181,36 @@ class ReleaseRun:
             text = f"the release is installed, but an upgrade of it would fail: {error.message}"
             self._helm.warn(self._request.module, text)
             return given.rendered_to(await self._checksum_of_record())
+
+    async def _as_seen_now(
+        self, plan: release_planning.ReleasePlan, rendered: release.Rendered
+    ) -> release.Rendered:
+        """Return the same for the APIs that the chart's own definitions made, if it may ask for them.
+
+        Without this, the next start would find other inputs, and render. If the chart renders to something
+        else by now, it is left to the next run to find that out.
+        """
+        if plan.given.cluster is None or not (groups := await self._defined_groups()):
+            return rendered
+        try:
+            with self._watch.measured(release_types.Operation.TEMPLATE):
+                given = await self._renderer.seen_now(plan.given, groups)
+                if given.checksum == plan.given.checksum:
+                    return rendered
+                manifest = await self._renderer.render(self._request, given, plan.files)
+                checksum = await self._renderer.checksum(self._request, given, plan.files, manifest)
+        except (helm_errors.HelmError, api_errors.KubernetesError):
+            return rendered
+        return given.rendered_to(checksum) if checksum == rendered.manifest else rendered
+
+    async def _defined_groups(self) -> frozenset[str]:
+        """Return the API groups that the release itself defines."""
+        try:
+            manifest = await self._records.manifest(self._last_record())
+        except helm_errors.ReleaseRecordError:
+            return frozenset()
+        found = await asyncio.to_thread(manifests.resources, manifest)
+        return frozenset(each.name.partition(".")[2] for each in found if each.kind == crd_files.KIND)
 
     async def _checksum_of_record(self) -> release.Checksum:
         with self._watch.measured(release_types.Operation.CHECK):

@@ -1,14 +1,13 @@
 """The objects of a running operator, and how they know each other."""
 
 import dataclasses
-import functools
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any
 
 from addon_operator.aio import waiting
 from addon_operator.app import observers, tools
 from addon_operator.debug import debug_api, debug_render
-from addon_operator.engine import engine, events, intents, introspection, state
+from addon_operator.engine import engine, events, intents, state
 from addon_operator.engine.bindings import hook_bindings
 from addon_operator.engine.converge import (
     api_watch,
@@ -165,7 +164,7 @@ class Graph:
             api_watch.ApiWatch(self._requirements, self._cluster.watches, running.apis_changed, self._tell),
             self._taking_modules(running, of_modules),
             self._answers(running, hooks, monitor),
-            functools.partial(self._parts.charts.keep, lambda: self._states.modules),
+            lambda: self._parts.charts.keep(lambda: self._states.modules),
         )
 
     def _module_crds(self) -> module_crds.ModuleCrds:
@@ -227,9 +226,6 @@ class Graph:
         hooks: tuple[state.Hook, ...],
         monitor: release_monitor.ReleaseMonitor,
     ) -> debug_api.EngineApi:
-        views = introspection.Introspection(
-            self._states, lambda: running.queues, hooks, self._clock, self._bindings.waiting
-        )
         renderer = debug_render.Renderer(
             self._parts.releases,
             self._values,
@@ -238,7 +234,7 @@ class Graph:
             self._parts.charts.ensure,
         )
         return debug_api.EngineApi(
-            views,
+            running.views(hooks, self._clock),
             self._values,
             state.ModulesByName(self._states),
             renderer,

@@ -1,14 +1,15 @@
 """The engine: queues, the converger, and the reactions to edits and to hooks."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Final
 
 from addon_operator.aio import waiting
-from addon_operator.engine import events, intents, reactions, state
+from addon_operator.engine import events, intents, introspection, reactions, state
 from addon_operator.engine.bindings import hook_bindings
 from addon_operator.engine.converge import converge
 from addon_operator.engine.queues import queue_set, task_queue, tasks
+from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import names
 
 ACTIVATION_STARTUP = "onStartup"
@@ -53,6 +54,12 @@ class Engine:
     def queues(self) -> tuple[task_queue.TaskQueue, ...]:
         """All queues."""
         return self._queues.all
+
+    def views(self, global_hooks: Sequence[state.Hook], clock: clocks.Clock) -> introspection.Introspection:
+        """Return views of this engine, for people who look at it."""
+        return introspection.Introspection(
+            self._states, lambda: self.queues, global_hooks, clock, self._bindings.waiting
+        )
 
     async def work(self) -> None:
         """Run the global ``onStartup`` hooks and Synchronizations, converge, then react, until cancelled."""

@@ -159,7 +159,7 @@ def _placed(key: manifest_diff.ManifestKey, namespace: str) -> manifest_diff.Man
 def in_order(
     made: plan.ConvergePlan, run_order: Iterable[model.Module], modules: Iterable[ModuleReport]
 ) -> tuple[ModuleReport, ...]:
-    """Deletes first, as they come, then the others in run order."""
+    """Put deletes first, as they come, then the others in run order."""
     names_in_order = dict.fromkeys([*made.deletes, *(module.name for module in run_order)])
     position = {name: number for number, name in enumerate(names_in_order)}
     return tuple(sorted(modules, key=lambda each: position[each.name]))

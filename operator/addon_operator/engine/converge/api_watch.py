@@ -33,7 +33,7 @@ class ApiWatch:
         changed: Callable[[], None],
         tell: events.Listener,
     ) -> None:
-        """``changed`` is called when another discovery of modules would find something else."""
+        """Call ``changed`` when another discovery of modules would find something else."""
         self._required = required
         self._watches = watches
         self._changed = changed

@@ -55,6 +55,8 @@ _QUESTIONS: Final = {
     "update leases/addon-operator-leader-election": {charts.RELEASE},
     "create modules.addon-operator.io": {charts.RELEASE},
     "list modules.addon-operator.io -A": set(),
+    "watch apiservices": {charts.RELEASE},
+    "update apiservices": set(),
     "delete customresourcedefinitions": set(),
     "delete customresourcedefinitions/modules.addon-operator.io": {charts.RELEASE},
     "delete customresourcedefinitions/podpresets.settings.k8s.io": set(),

@@ -317,6 +317,106 @@ def test_a_refused_release_is_reported_with_its_reason_and_without_what_it_holds
     assert [line for line in operator.log.splitlines() if "eHh4eHh4" in line] == []
 
 
+_OPEN_SCHEMA: Final = """\
+type: object
+properties:
+  password: {type: string, maxLength: 40}
+  size: {type: integer}
+  tokens: {type: array, items: {type: string, maxLength: 40}}
+x-kubernetes-validations:
+- rule: "!self.password.startsWith('bad')"
+"""
+_OPEN_TEMPLATE: Final = """\
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: {{ .Release.Name }}}
+data:
+  url: postgres://{{ .Values.NAME.password }}@db
+  values: {{ toJson .Values | quote }}
+"""
+
+
+def _write_open_modules(site: operator_site.Site) -> None:
+    """Modules whose schemas call nothing sensitive, and whose charts show all that they get."""
+    for name, template in (("open", _OPEN_TEMPLATE), ("fails", _FAILING_TEMPLATE)):
+        path = site.module(f"010-{name}", {}, values=f"{name}Enabled: true\n")
+        (path / "openapi").mkdir()
+        for file in ("config-values.yaml", "values.yaml"):
+            (path / "openapi" / file).write_text(_OPEN_SCHEMA)
+        (path / "templates" / "configmap.yaml").write_text(template.replace("NAME", name))
+    values = json.dumps([{"op": "add", "path": "/open/password", "value": CANARY.format("by-hook")}])
+    wrong = json.dumps([{"op": "add", "path": "/open/tokens", "value": "no list"}])
+    config = json.dumps([{"op": "add", "path": "/open/password", "value": "written"}])
+    body = f"""
+    if [[ -f $TRACE.wrong ]]; then echo '{wrong}' > $VALUES_JSON_PATCH_PATH; exit 0; fi
+    echo '{values}' > $VALUES_JSON_PATCH_PATH
+    echo '{config}' > $CONFIG_VALUES_JSON_PATCH_PATH
+    """
+    site.hook(site.modules / "010-open", "patch.sh", {"beforeHelm": 1}, body)
+
+
+def test_nothing_that_the_values_secret_sets_is_shown_anywhere(
+    devcluster: handle.DevCluster, site: operator_site.Site
+) -> None:
+    _write_open_modules(site)
+
+    def section(name: str) -> str:
+        word = CANARY.format(name)
+        return f"password: {word}\ntokens: [{word}-token]\nsize: 7\n"
+
+    site.secret(**{
+        "open": section("open"),
+        "fails": section("fails"),
+        "global": f"key: {CANARY.format('global')}\n",
+    })  # fmt: skip
+    operator = site.start(CONVERGE_ON_FAILURE="continue", LOG_LEVEL="debug")
+    operator.wait_metric(1, "module_run_errors_total", module="fails")
+    operator.wait_until(lambda: "open" in site.revisions(), "the module that works is released")
+    assert "the password *** is too weak" in operator.log
+    for number, wrong in enumerate(
+        (
+            f"password: [{CANARY.format('broken')}\n",
+            f"? {CANARY.format('key')}\n: 1\n{CANARY.format('key')}: 1\n",
+            f"password: *{CANARY.format('alias').replace('-', '')}\n",
+            f"size: {CANARY.format('size')}\n",
+            f"password: bad{CANARY.format('rule')}\n",
+            f"password: {CANARY.format('long' * 20)}\n",
+            f"tokens: [[{CANARY.format('list')}]]\n",
+            CANARY.format("text"),
+            f"- {CANARY.format('list')}\n",
+        ),
+        start=1,
+    ):
+        site.secret(open=wrong)
+        operator.wait_metric(number, "config_values_errors_total")
+    site.secret(open=section("open"), openEnabled=CANARY.format("switch"))
+    operator.wait_metric(10, "config_values_errors_total")
+    site.secret(open=section("edited"), openEnabled=None, openMaintenance=CANARY.format("mode"))
+    operator.wait_metric(11, "config_values_errors_total")
+    (site.root / "trace.wrong").touch()
+    site.secret(open=section("edited"), openMaintenance=None)
+    operator.wait_metric(1, "module_run_errors_total", module="open")
+    commands = (
+        ("module", "values", "open"), ("module", "config", "open"), ("module", "patches", "open"),
+        ("module", "render", "open"), ("module", "render", "open", "--diff"),
+        ("module", "values", "-g", "open"),
+        ("plan",),
+    )  # fmt: skip
+    shown = [*shown_by(operator, site, devcluster)]
+    shown += [(" ".join(arguments), debugged(site, *arguments)) for arguments in commands]
+    found = [f"{place}: {line[:600]}" for place, text in shown for line in leaks(text)]
+    assert not found, "\n".join(found)
+    assert "***" in debugged(site, "module", "config", "open")
+    operator.stop()
+    assert leaks(operator.log) == []
+    assert leaks(str(site.data(operator_site.CONFIG_MAP))) == []
+    assert [str(path) for path in files_below(site.root / "tmp")] == []
+    (site.root / "trace.wrong").unlink()
+    planned = site.command("plan")
+    assert "postgres://***@db" in planned.stdout
+    assert leaks(planned.stdout + planned.stderr) == []
+
+
 def _last_errors(cluster: handle.DevCluster, site: operator_site.Site) -> dict[str, str] | None:
     """Module → last error, once each of them has one."""
     listed = json.loads(cluster.run_kubectl("get", "modules", "-A", "-o", "json").stdout)["items"]

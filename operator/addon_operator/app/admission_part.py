@@ -62,6 +62,7 @@ class ConfigChecks:
         self._inspector = inspector
         self._names = [files.module.name for files in modules.modules]
         self._source = f"ConfigMap {settings.namespace}/{settings.config_map}"
+        self._has_secret = settings.values_secret != settings_module.NO_SECRET
         self._running: config_sync.ConfigSync | None = None
 
     def serve(self, running: config_sync.ConfigSync) -> None:
@@ -91,9 +92,13 @@ class ConfigChecks:
         with self._inspector.within(EDIT_SECONDS - _BEFORE_SECONDS):
             return self._broken(store, self._read(data))
 
-    @staticmethod
-    def _broken(store: values_store.ValuesStore, reading: sources.ConfigMapReading) -> tuple[str, ...]:
-        broken = store.config_violations(reading.values)
+    def _broken(self, store: values_store.ValuesStore, reading: sources.ConfigMapReading) -> tuple[str, ...]:
+        # What is missing may stand in the values Secret, which only the leader reads.
+        broken = (
+            found
+            for found in store.config_violations(reading.values)
+            if not (self._has_secret and found.is_missing_key)
+        )
         readable = (found for found in broken if found.keys[0] not in reading.unreadable)
         return (*reading.violations, *map(str, readable))
 

@@ -1,6 +1,7 @@
 """``addon-operator values``: what is wrong with the values of modules, and what they come to."""
 
 import collections
+import dataclasses
 import pathlib
 from typing import TYPE_CHECKING, Any, Final
 
@@ -34,6 +35,14 @@ _config: Final = click.option(
 )
 
 
+_secret: Final = click.option(
+    "--secret",
+    metavar="FILE",
+    type=click.Path(path_type=pathlib.Path, exists=True, dir_okay=False),
+    help="File to use instead of the values Secret, in the same forms; its values are shown as ***.",
+)
+
+
 @click.group()
 def values() -> None:
     """Check and show the values of modules, without a cluster."""
@@ -44,6 +53,7 @@ def values() -> None:
 @modules_dir_option
 @global_hooks_dir_option
 @_config
+@_secret
 @click.option("--strict", is_flag=True, help="Treat unknown keywords of schemas as errors, not as warnings.")
 @tables.output_option("text", ("text", "json"))
 def check(
@@ -51,6 +61,7 @@ def check(
     modules_dirs: str | None,
     global_hooks_dir: str | None,
     config: pathlib.Path | None,
+    secret: pathlib.Path | None,
     output: str,
     *,
     strict: bool,
@@ -67,7 +78,7 @@ def check(
     flags = {"modules_dirs": modules_dirs, "global_hooks_dir": global_hooks_dir}
     if directory is not None:
         flags |= values_files.flags_below(directory, global_hooks_dir)
-    report = values_check.check(values_files.places(flags), config, strict=strict)
+    report = values_check.check(values_files.places(flags), config, secret, strict=strict)
     return print_report(report, output)
 
 
@@ -102,6 +113,7 @@ def _print_table(report: "values_check.ValuesReport") -> None:
 @modules_dir_option
 @global_hooks_dir_option
 @_config
+@_secret
 @tables.output_option("yaml", ("yaml", "json"))
 @click.option("--origin", is_flag=True, help="Show which file or schema each value comes from.")
 def show(
@@ -109,13 +121,15 @@ def show(
     modules_dirs: str | None,
     global_hooks_dir: str | None,
     config: pathlib.Path | None,
+    secret: pathlib.Path | None,
     output: str,
     *,
     origin: bool,
 ) -> None:
     """Show the values that the first hook of MODULE would see, merged from all files and defaults.
 
-    MODULE is the name of a module, or 'global'. What schemas call sensitive is shown as ***.
+    MODULE is the name of a module, or 'global'. What schemas call sensitive is shown as ***, and
+    what comes from the Secret.
     """
     from addon_operator.commands.checks import values_files
 
@@ -123,9 +137,12 @@ def show(
     made = values_files.places(flags).load().store()
     owner = names.find(module, made.modules)
     if config is not None:
-        read = values_files.read_config(config, made.modules)
+        made.set_config(values_files.read_config(config, made.modules))
+        _warn(*made.config.warnings)
+    if secret is not None:
+        read = values_files.read_config(secret, made.modules, "Secret")
         _warn(*read.warnings)
-        made.set_config(read)
+        made.set_config(dataclasses.replace(made.config, secret=read))
     shown = _with_origins(values_files.leaves(made, owner)) if origin else made.masked_values(owner)
     click.echo(tables.document(shown, output), nl=False)
     _warn_of_violations(made, owner)

@@ -9,11 +9,11 @@ from addon_operator.debug import debug_masking
 from addon_operator.documents import yaml_reading, yaml_writing
 from addon_operator.engine.modules import module_releases
 from addon_operator.helm.releases import releases
-from addon_operator.kernel import json_types, names
+from addon_operator.kernel import json_types
 from addon_operator.kube.client import api_errors, client
 from addon_operator.kube.discovery import discovery
 from addon_operator.modules import manifests, model
-from addon_operator.values import redaction, store
+from addon_operator.values import store
 
 FIELD_MANAGER: Final = "helm"
 _HOOK: Final = "helm.sh/hook"
@@ -52,7 +52,9 @@ class Renderer:
         Raises what :meth:`.ReleaseManager.render` raises.
         """
         manifest = await self._manifest(module)
-        return manifest if show_sensitive else await asyncio.to_thread(self._masked, module.name, manifest)
+        if show_sensitive:
+            return manifest
+        return await asyncio.to_thread(self._masked, module, manifest)
 
     async def diff(self, module: model.Module, *, show_sensitive: bool) -> str:
         """Return how the cluster's objects would change if the manifest were applied, as a unified diff.
@@ -75,7 +77,11 @@ class Renderer:
             for found in wanted
         ]
         text = "".join(texts) or _NO_DIFFERENCE
-        return text if show_sensitive else self._redactor(module.name)(text)
+        if show_sensitive:
+            return text
+        # The cluster may still have what the values were before.
+        given = await self._manager.given(module.name) if texts else None
+        return module_releases.redactor_of(self._values, module, given.values if given else {})(text)
 
     async def _manifest(self, module: model.Module) -> str:
         if not module.has_chart:
@@ -83,12 +89,8 @@ class Renderer:
         await self._pull(module)
         return await self._manager.render(module_releases.request_of(self._values, module))
 
-    def _masked(self, module: names.ModuleName, manifest: str) -> str:
-        return self._redactor(module)(debug_masking.masked_manifest(manifest))
-
-    def _redactor(self, module: names.ModuleName) -> Callable[[str], str]:
-        values: json_types.JsonValue = self._values.helm_values(module)
-        return redaction.redactor(redaction.sensitive_texts(values, self._values.masked_values(module)))
+    def _masked(self, module: model.Module, manifest: str) -> str:
+        return module_releases.redactor_of(self._values, module)(debug_masking.masked_manifest(manifest))
 
     async def _difference(self, wanted: Object, default: str, *, show_sensitive: bool) -> str:
         resource = await self._kinds.find(wanted["kind"], wanted.get("apiVersion"))

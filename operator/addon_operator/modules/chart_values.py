@@ -1,5 +1,6 @@
 """The values that a module's chart gets, arranged as the chart reads them."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from addon_operator.kernel import json_types, names
@@ -20,6 +21,17 @@ def arranged(module: model.Module, values: json_types.JsonObject) -> json_types.
     section: Any = values.get(module.key) or {}
     shared = _shared(values.get(names.GLOBAL_KEY), stock.global_keys)
     return sources.merge({names.GLOBAL_KEY: shared}, section) if shared else section
+
+
+def sections_of(
+    module: model.Module, given: Mapping[str, Any]
+) -> tuple[json_types.JsonObject, json_types.JsonObject]:
+    """Return ``global`` and the module's section of values that its chart was given, see :func:`arranged`."""
+    stock = module.stock
+    at_root = stock is not None and stock.values is module_config.ValuesPlace.ROOT
+    own = given if at_root else given.get(module.key)
+    shared = given.get(names.GLOBAL_KEY)
+    return dict(shared) if isinstance(shared, dict) else {}, dict(own) if isinstance(own, Mapping) else {}
 
 
 def _shared(given: json_types.JsonValue, keys: tuple[str, ...] | None) -> json_types.JsonObject:

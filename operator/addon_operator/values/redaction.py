@@ -46,7 +46,7 @@ def without_secrets_in(
 ) -> list[schemas.Violation]:
     """Return what is wrong with a section, without what the values Secret sets in it.
 
-    A rule, too, may quote a value: its message is an expression of its author's.
+    A rule, too, may quote a value, when it cannot be evaluated.
     """
     if not secret:
         return list(violations)

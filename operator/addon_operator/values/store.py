@@ -186,6 +186,12 @@ class ValuesStore:
         kept = [self._global] if module is None else [self._global, self._section(module)]
         return {part.key: part.masked(part.present) for part in kept}
 
+    def masked_section(
+        self, module: names.ModuleName | None, value: json_types.JsonObject
+    ) -> json_types.JsonObject:
+        """Return other values of a section with what is sensitive hidden."""
+        return self._section(module).masked(value)
+
     def config_violations(
         self, config: sources.ConfigValues, modules: Collection[names.ModuleName] | None = None
     ) -> list[values_schemas.Violation]:

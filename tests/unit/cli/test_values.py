@@ -279,3 +279,51 @@ def test_findings_for_other_programs_are_lines_without_rules_and_padding(modules
     assert [line.split()[:2] for line in lines[1:3]] == [["error", "web-shop"], ["error", "web-shop"]]
     assert max(map(len, (lines[0], lines[1], lines[3]))) < 150
     assert [line for line in lines if line != line.rstrip() or not line] == []
+
+
+SECRET_FILES = {
+    "manifest": """
+        apiVersion: v1
+        kind: Secret
+        data: {webShopEnabled: dHJ1ZQ==}
+        stringData:
+          webShop: |
+            token: s3cret-token
+            size: 7
+        """,
+    "values file": """
+        webShop: {token: s3cret-token, size: 7}
+        webShopEnabled: true
+        """,
+}
+
+
+@pytest.mark.parametrize("text", SECRET_FILES.values(), ids=SECRET_FILES)
+def test_values_of_a_secret_are_merged_and_hidden(modules: Directory, text: str) -> None:
+    modules.write("secret.yaml", text)
+    modules.write("config.yaml", "webShop: {token: open, color: red}")
+    result = modules.run("show", "web-shop", "--values", "config.yaml", "--secret", "secret.yaml")
+    shown = yaml.safe_load(result.stdout)["webShop"]
+    assert (shown["token"], shown["size"], shown["color"]) == ("***", "***", "red")
+    result = modules.run("show", "web-shop", "--secret", "secret.yaml", "--origin")
+    assert yaml.safe_load(result.stdout)["webShop.token"] == {"value": "***", "origin": "secret.yaml"}
+    assert "s3cret" not in result.output
+
+
+def test_a_secret_is_checked_with_the_rest_and_not_quoted(modules: Directory) -> None:
+    modules.write("secret.yaml", 'kind: Secret\nstringData: {webShop: "size: 77", webShopEnabled: "s3cret"}')
+    found = [problem for _, _, problem in modules.findings("--secret", "secret.yaml")]
+    assert 'key \'webShopEnabled\': a switch must be "true" or "false"' in found
+    (size,) = [problem for problem in found if problem.startswith("webShop.size")]
+    assert "not ***" in size
+    assert "secret.yaml" in size
+    assert "s3cret" not in str(found)
+    assert "77" not in str(found)
+
+
+def test_data_of_a_secret_that_is_not_base64_is_an_error(modules: Directory) -> None:
+    modules.write("secret.yaml", "kind: Secret\ndata: {webShop: 's3cret'}")
+    ((_, _, problem),) = [
+        found for found in modules.findings("--secret", "secret.yaml") if found[1] == "secret.yaml"
+    ]
+    assert problem == "secret.yaml: data of a Secret must be base64; use stringData"

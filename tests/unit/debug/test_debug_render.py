@@ -52,6 +52,10 @@ class Releases:
         self.requests.append(request)
         return self.manifest
 
+    async def given(self, module: names.ModuleName) -> release_types.Given | None:
+        before = {str(names.values_key(module)): {"password": "former-password"}}
+        return release_types.Given(1, False, before, None, 0)
+
 
 class Kinds:
     async def find(self, kind: str, api_version: str | None = None) -> api_resources.Resource:

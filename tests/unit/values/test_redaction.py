@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from addon_operator.kernel import json_types
 from addon_operator.values import redaction
+from addon_operator.values.schema import schemas
 
 
 def test_sensitive_texts_are_the_leaves_that_the_masked_document_hides() -> None:
@@ -72,3 +73,59 @@ def test_texts_too_short_to_be_secret_are_left_alone() -> None:
 @given(st.text(min_size=redaction.MIN_LENGTH), st.text(), st.text())
 def test_no_text_around_a_secret_keeps_it_from_being_hidden(secret: str, before: str, after: str) -> None:
     assert "***" in redaction.redactor([secret])(before + secret + after)
+
+
+SET: json_types.JsonObject = {"auth": {"password": "s3cret", "empty": {}}, "list": ["s3cret"], "no": None}
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        pytest.param(
+            {"auth": {"user": "u", "password": "by-hook"}, "a": 1},
+            {"auth": {"user": "u", "password": "***"}, "a": 1},
+            id="a value, whoever changed it",
+        ),
+        pytest.param({"auth": "by-hook"}, {"auth": "***"}, id="what stands in the place of a mapping"),
+        pytest.param({"list": ["a", "b"]}, {"list": "***"}, id="a list, whole"),
+        pytest.param({"auth": {"empty": {"a": 1}}}, {"auth": {"empty": "***"}}, id="an empty mapping"),
+        pytest.param({"no": None}, {"no": "***"}, id="nothing"),
+        pytest.param({"other": "a"}, {"other": "a"}, id="nothing of the Secret's"),
+    ],
+)
+def test_each_place_that_the_secret_sets_is_hidden(
+    value: json_types.JsonObject, shown: json_types.JsonObject
+) -> None:
+    assert redaction.without_secrets(value, SET) == shown
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "shown"),
+    [
+        ([], {"auth": {"password": "x", "user": "u"}}, {"auth": {"password": "***", "user": "u"}}),
+        (["auth"], {"password": "x", "user": "u"}, {"password": "***", "user": "u"}),
+        (["auth", "password"], "x", "***"),
+        (["auth", "user"], "u", "u"),
+        (["list", "-"], "x", "***"),
+        (["list", "0", "deep"], "x", "***"),
+        (["other"], {"password": "x"}, {"password": "x"}),
+    ],
+)
+def test_what_is_written_to_a_place_of_the_secret_is_hidden(
+    path: list[str], value: json_types.JsonValue, shown: json_types.JsonValue
+) -> None:
+    assert redaction.without_secrets_at(path, value, SET) == shown
+
+
+def violation(keys: tuple[str | int, ...], rule: str = "must be") -> schemas.Violation:
+    return schemas.Violation("web", rule, '"shown"', "schema.yaml", ("web", *keys))
+
+
+def test_what_is_wrong_hides_the_secrets_values_alone() -> None:
+    places: list[tuple[str | int, ...]] = [
+        (), ("auth",), ("auth", "password"), ("auth", "user"), ("list", 0), ("other",)
+    ]  # fmt: skip
+    found = redaction.without_secrets_in([violation(keys) for keys in places], SET)
+    assert [one.value for one in found] == ["***", "***", "***", '"shown"', "***", '"shown"']
+    (told,) = redaction.without_secrets_in([violation((), "cannot be read: s3cret")], SET)
+    assert told.rule == "cannot be read: ***"

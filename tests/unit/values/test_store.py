@@ -1,5 +1,6 @@
 """The store: sources on each other, what hooks see, and what changes tell."""
 
+import dataclasses
 import json
 from collections.abc import Callable
 from typing import Any
@@ -398,3 +399,60 @@ def test_many_compare_and_swaps_keep_the_store_small(monkeypatch: pytest.MonkeyP
         )
     assert values.values(SOME)["someModule"] == {"count": 80}
     assert len(values.patches(SOME)) < 50
+
+
+def configure_both(
+    values: store.ValuesStore, config: dict[str, str], secret: dict[str, str]
+) -> store.ConfigChange:
+    modules = values.modules
+    said = sources.ConfigMapReader(modules).read(config).usable()
+    above = sources.ConfigMapReader(modules, "Secret a/b", is_secret=True).read(secret).usable()
+    return values.set_config(dataclasses.replace(said, secret=above))
+
+
+def test_the_secret_lies_between_the_config_map_and_patches() -> None:
+    values = make_store()
+    configure_both(values, {"someModule": "a: 1\nb: 1\nc: 1"}, {"someModule": "b: 2\nc: 2"})
+    values.apply_values_patch(SOME, patch(add("/someModule/c", 3)))
+    assert values.values(SOME)["someModule"] == {"a": 1, "b": 2, "c": 3}
+    assert values.config_values(SOME)["someModule"] == {"a": 1, "b": 2, "c": 2}
+    assert values.masked_values(SOME)["someModule"] == {"a": 1, "b": "***", "c": "***"}
+
+
+def test_a_value_that_moves_into_the_secret_changes_nothing_and_is_hidden() -> None:
+    values = make_store()
+    configure_both(values, {"someModule": "a: 1"}, {})
+    assert not configure_both(values, {}, {"someModule": "a: 1"})
+    assert values.masked_values(SOME)["someModule"] == {"a": "***"}
+
+
+def test_switches_and_maintenance_of_the_secret_win() -> None:
+    values = make_store()
+    mode = "NoResourceReconciliation"
+    config = {"someModuleEnabled": "false", "someModuleMaintenance": mode}
+    configure_both(values, config, {"someModuleEnabled": "true", "someModuleMaintenance": ""})
+    assert values.flag(SOME) == sources.Flag(True, "enabled by someModuleEnabled in Secret a/b")
+    assert values.maintenance(SOME) == ""
+    change = configure_both(values, config, {})
+    assert change.flags_changed == {SOME}
+    assert change.maintenance_changed == {SOME}
+    assert values.maintenance(SOME) == mode
+
+
+def test_accumulated_patches_are_shown_without_what_the_secret_sets() -> None:
+    values = make_store()
+    configure_both(values, {}, {"someModule": "auth: {password: s3cret}"})
+    values.apply_values_patch(
+        SOME, patch(add("/someModule/auth/password", "by-hook"), add("/someModule/auth/user", "u"))
+    )
+    shown = values.frozen(SOME).masked_operations(values.patches(SOME))
+    assert [(one["path"], one["value"]) for one in shown] == [
+        ("/someModule/auth/password", "***"), ("/someModule/auth/user", "u")
+    ]  # fmt: skip
+
+
+def test_a_hooks_config_patch_is_checked_with_the_secret_and_gives_the_config_maps_part() -> None:
+    values = make_store()
+    configure_both(values, {"someModule": "a: 1"}, {"someModule": "auth: {password: s3cret}"})
+    result = values.apply_config_patch(SOME, patch(add("/someModule/auth/user", "u")))
+    assert result.section == {"a": 1, "auth": {"user": "u"}}

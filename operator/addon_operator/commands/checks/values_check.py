@@ -50,14 +50,18 @@ class ValuesReport:
 
 
 def check(
-    places: values_files.Places, config: pathlib.Path | None = None, *, strict: bool = False
+    places: values_files.Places,
+    config: pathlib.Path | None = None,
+    secret: pathlib.Path | None = None,
+    *,
+    strict: bool = False,
 ) -> ValuesReport:
     """Look at all modules, whether they are enabled or not.
 
-    ``config`` is a file in the place of the values ConfigMap; with ``strict``, what checks nothing in a
-    schema is an error.
+    ``config`` and ``secret`` are files in the place of the values ConfigMap and the values Secret; with
+    ``strict``, what checks nothing in a schema is an error.
     """
-    return _ValuesCheck(places, Level.ERROR if strict else Level.WARNING).run(config)
+    return _ValuesCheck(places, Level.ERROR if strict else Level.WARNING).run(config, secret)
 
 
 class _ValuesCheck:
@@ -68,7 +72,7 @@ class _ValuesCheck:
         self._evaluator = cel_rules.CelEvaluator()
         self._seen: dict[names.ModuleName, pathlib.Path] = {}
 
-    def run(self, config: pathlib.Path | None) -> ValuesReport:
+    def run(self, config: pathlib.Path | None, secret: pathlib.Path | None) -> ValuesReport:
         common: list[sources.ValuesFile] = []
         modules: list[module_files.ModuleFiles] = []
         for directory in self._places.modules_dirs:
@@ -84,7 +88,9 @@ class _ValuesCheck:
             self._schemas(names.GLOBAL_KEY, self._places.global_hooks_dir),
         )
         if config is not None:
-            self._take_config(made, config)
+            self._take_config(made, config, "ConfigMap")
+        if secret is not None:
+            self._take_config(made, secret, "Secret")
         for module in (None, *made.modules):
             self._check_values(made, module)
         return self._report()
@@ -175,14 +181,17 @@ class _ValuesCheck:
         for warning in yaml_reading.unusual_booleans(text, str(path)):
             self._add(Level.WARNING, subject, warning)
 
-    def _take_config(self, made: store.ValuesStore, path: pathlib.Path) -> None:
+    def _take_config(self, made: store.ValuesStore, path: pathlib.Path, kind: str) -> None:
         with self._noting(path):
-            reading = values_files.look_at_config(path, made.modules)
+            reading = values_files.look_at_config(path, made.modules, kind)
             for problem in reading.violations:
                 self._add(Level.ERROR, path, problem)
             for warning in reading.values.warnings:
                 self._add(Level.WARNING, path, warning)
-            made.set_config(reading.values)
+            is_secret = kind == "Secret"
+            made.set_config(
+                dataclasses.replace(made.config, secret=reading.values) if is_secret else reading.values
+            )
 
     def _check_values(self, made: store.ValuesStore, module: names.ModuleName | None) -> None:
         subject = module or names.GLOBAL_KEY

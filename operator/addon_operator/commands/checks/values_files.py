@@ -11,10 +11,12 @@ from addon_operator.documents import yaml_reading
 from addon_operator.engine.modules import module_files
 from addon_operator.helm.charts import chart_files
 from addon_operator.kernel import errors, json_types, names
+from addon_operator.kube.client import values_secret
 from addon_operator.modules import module_config
 from addon_operator.settings import settings as app_settings
 from addon_operator.values import origins, sources, store
 
+_SECRET: Final = "Secret"  # noqa: S105 - a kind, not a password
 _FIELDS: Final = ("modules_dirs", "global_hooks_dir", "unnumbered_module_order")
 _OF_CHARTS: Final = ("tmp_dir", "chart_cache_dir")
 
@@ -72,23 +74,28 @@ def flags_below(directory: str, global_hooks: str | None) -> dict[str, str | Non
     return {"modules_dirs": str(modules), "global_hooks_dir": named}
 
 
-def read_config(path: pathlib.Path, modules: tuple[names.ModuleName, ...]) -> sources.ConfigValues:
-    """Return what a file (a manifest of a ConfigMap, or a values file) says instead of the values ConfigMap.
+def read_config(
+    path: pathlib.Path, modules: tuple[names.ModuleName, ...], kind: str = "ConfigMap"
+) -> sources.ConfigValues:
+    """Return what a file (a manifest, or a values file) says instead of the values ConfigMap, or Secret.
 
     Raises a :class:`.ConfigurationError` if anything in it is wrong.
     """
-    return look_at_config(path, modules).usable()
+    return look_at_config(path, modules, kind).usable()
 
 
-def look_at_config(path: pathlib.Path, modules: tuple[names.ModuleName, ...]) -> sources.ConfigMapReading:
+def look_at_config(
+    path: pathlib.Path, modules: tuple[names.ModuleName, ...], kind: str = "ConfigMap"
+) -> sources.ConfigMapReading:
     """Return the same as :func:`read_config`, with what is wrong in single keys beside all that is right.
 
     Raises a :class:`.ConfigurationError` if it cannot be read.
     """
     text = module_files.read_text(path)
     manifest = yaml_reading.load(text, str(path))
-    if isinstance(manifest, dict) and manifest.get("kind") == "ConfigMap":
-        return sources.ConfigMapReader(modules, str(path)).read(_data(manifest, path))
+    if isinstance(manifest, dict) and manifest.get("kind") == kind:
+        reader = sources.ConfigMapReader(modules, str(path), is_secret=kind == _SECRET)
+        return reader.read(_texts_of_secret(manifest, path) if kind == _SECRET else _data(manifest, path))
     file = sources.parse_common_values(text, str(path))
     known = {names.GLOBAL_KEY, *map(names.values_key, modules), *map(names.enabled_key, modules)}
     unknown = [key for key in (*file.sections, *file.enabled) if key not in known]
@@ -100,11 +107,22 @@ def look_at_config(path: pathlib.Path, modules: tuple[names.ModuleName, ...]) ->
     return sources.ConfigMapReading(found)
 
 
-def _data(manifest: json_types.JsonObject, path: pathlib.Path) -> dict[str, str]:
-    data = manifest.get("data") or {}
+def _texts_of_secret(manifest: json_types.JsonObject, path: pathlib.Path) -> dict[str, str]:
+    """Return data and stringData, which wins, as the API server joins them."""
+    try:
+        data = values_secret.texts_of({"data": _data(manifest, path)})
+    except ValueError:
+        raise errors.ConfigurationError(f"{path}: data of a Secret must be base64; use stringData") from None
+    return data | _data(manifest, path, "stringData")
+
+
+def _data(manifest: json_types.JsonObject, path: pathlib.Path, field: str = "data") -> dict[str, str]:
+    data = manifest.get(field) or {}
     texts = isinstance(data, dict) and all(isinstance(text, str) for text in data.values())
     if not texts:
-        raise errors.ConfigurationError(f"{path}: data of a ConfigMap must be a mapping of texts; quote them")
+        raise errors.ConfigurationError(
+            f"{path}: {field} of a {manifest['kind']} must be a mapping of texts; quote them"
+        )
     return {str(key): str(text) for key, text in data.items()} if isinstance(data, dict) else {}
 
 

@@ -9,7 +9,7 @@ import contextlib
 import dataclasses
 import pathlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 from addon_operator.app import tools
 from addon_operator.commands.plan import cluster_lookup, given_values, plan_report
@@ -17,7 +17,7 @@ from addon_operator.engine import events, intents, state
 from addon_operator.engine.converge import cluster_requirements, module_discovery
 from addon_operator.engine.hooks import hook_files
 from addon_operator.engine.modules import module_files, module_releases
-from addon_operator.helm import binary
+from addon_operator.helm import binary, helm_errors
 from addon_operator.helm.releases import release_types
 from addon_operator.kernel import clock, errors, names
 from addon_operator.kube.access import auth
@@ -203,7 +203,8 @@ class _Planner:
             # The chart's own schema counts, too.
             await self._charts.ensure(module, None)
             self._values.check_helm_values(module.name)
-            made = await self._manager.preview(module_releases.request_of(self._values, module))
+            before = await self._values_before(module)
+            made = await self._manager.preview(module_releases.request_of(self._values, module, before))
             if made.action is release_types.PlannedAction.NOTHING and (absent := await self._absent(module)):
                 return plan_report.ReleaseReport(
                     plan_report.PlanStep.RESTORE, release.absence(absent), made.revision
@@ -223,6 +224,14 @@ class _Planner:
         if (refused := await self._cluster.refused(made.changes, self._definitions())) is not None:
             step, reason = plan_report.PlanStep.UNKNOWN, f"Helm would fail: {refused}"
         return plan_report.ReleaseReport(step, reason, made.revision, made.recoveries, made.changes)
+
+    async def _values_before(self, module: model.Module) -> Mapping[str, Any]:
+        """Return what the last revision was made with; nothing of it is shown if it cannot be read."""
+        try:
+            given = await self._manager.given(module.name)
+        except helm_errors.ReleaseRecordError:
+            return {}
+        return given.values if given else {}
 
     def _without_hooks(
         self, module: model.Module, error: schemas.InvalidValuesError

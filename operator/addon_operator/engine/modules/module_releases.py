@@ -4,7 +4,9 @@ import asyncio
 import contextlib
 import dataclasses
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, Final
 
 from addon_operator.engine import events
 from addon_operator.engine.drift import drift, followed_releases
@@ -14,11 +16,17 @@ from addon_operator.kernel import errors, names
 from addon_operator.modules import chart_values, model, module_config
 from addon_operator.values import redaction, store
 
+_NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
-def request_of(values: store.ValuesStore, module: model.Module) -> release_types.ReleaseRequest:
-    """Return the release that the module's values ask for; messages do not show what is sensitive."""
+
+def request_of(
+    values: store.ValuesStore, module: model.Module, before: Mapping[str, Any] = _NOTHING
+) -> release_types.ReleaseRequest:
+    """Return the release that the module's values ask for; messages do not show what is sensitive.
+
+    ``before``: see :func:`redactor_of`.
+    """
     given = values.helm_values(module.name)
-    hidden = redaction.sensitive_texts(given, values.masked_values(module.name))
     return release_types.ReleaseRequest(
         module.name,
         module.chart_directory,
@@ -26,9 +34,25 @@ def request_of(values: store.ValuesStore, module: model.Module) -> release_types
         has_own_values=module.chart_directory == module.path,
         create_namespace=module.config.create_namespace,
         is_stock=module.stock is not None or bool(module.config.release_name),
-        redact=redaction.redactor(hidden),
+        redact=redactor_of(values, module, before),
         hook_places=values.hook_places(module.name).text(),
     )
+
+
+def redactor_of(
+    values: store.ValuesStore, module: model.Module, before: Mapping[str, Any] = _NOTHING
+) -> Callable[[str], str]:
+    """Return what hides the module's sensitive values in texts.
+
+    ``before``: values that its chart was given once; what stands in the same places is hidden, too.
+    """
+    now = redaction.sensitive_texts(values.helm_values(module.name), values.masked_values(module.name))
+    sections = chart_values.sections_of(module, before)
+    once = (
+        redaction.sensitive_texts(section, values.masked_section(owner, section))
+        for owner, section in zip((None, module.name), sections, strict=True)
+    )
+    return redaction.redactor(now.union(*once))
 
 
 def check_release_name(module: model.Module, ignored: frozenset[str]) -> None:

@@ -10,7 +10,7 @@ from addon_operator.engine import events, intents
 from addon_operator.engine.sources import config_sync
 from addon_operator.kernel import errors
 from addon_operator.kernel.names import ModuleName
-from addon_operator.kube.client import config_maps
+from addon_operator.kube.client import api_errors, config_maps, paths, values_secret
 from addon_operator.values import sources, store
 from addon_operator.values.patches import patches
 from addon_operator.values.schema import schemas
@@ -78,7 +78,7 @@ properties:
 
 
 class Bench:
-    def __init__(self, data: dict[str, str] | None) -> None:
+    def __init__(self, data: dict[str, str] | None, secret: "FakeSecret | None" = None) -> None:
         self.cluster = FakeConfigMap(data)
         checked = schemas.load_schemas((SCHEMA, "config-values.yaml"))
         files = sources.parse_common_values("webEnabled: true", "modules/values.yaml")
@@ -92,6 +92,7 @@ class Bench:
             self.inbox,
             self.heard.append,
             source="ConfigMap",
+            secret=cast("values_secret.ValuesSecret | None", secret),
         )
 
     @property
@@ -491,3 +492,154 @@ async def test_a_config_map_that_is_wrong_for_other_modules_is_reported() -> Non
     [told] = bench.heard.invalid
     assert "newModule" in told
     assert bench.values.config_values(DB) == {"global": {}, "db": {"a": 1}}
+
+
+# --- the values Secret
+
+
+class FakeSecret:
+    """A Secret; ``error`` is what the API server answers instead."""
+
+    is_named = False
+    error: errors.AddonOperatorError | None = None
+
+    def __init__(self, data: dict[str, str] | None) -> None:
+        self.data = data
+        self.version = 100
+
+    def __str__(self) -> str:
+        return "Secret"
+
+    async def read(self) -> config_maps.Snapshot | None:
+        if self.error is not None:
+            raise self.error
+        return self.snapshot()
+
+    def snapshot(self) -> config_maps.Snapshot | None:
+        return None if self.data is None else config_maps.Snapshot(self.data, str(self.version), "secret-uid")
+
+    def edit(self, **data: str) -> config_maps.Snapshot | None:
+        self.data, self.version = data, self.version + 1
+        return self.snapshot()
+
+
+FORBIDDEN = api_errors.Forbidden(paths.target("GET", "/api/v1/secrets"), 403, "Forbidden", "no")
+
+
+async def with_secret(data: dict[str, str], secret: dict[str, str] | None) -> tuple[Bench, FakeSecret]:
+    kept = FakeSecret(secret)
+    bench = Bench(data, kept)
+    await bench.state.load()
+    return bench, kept
+
+
+async def edit_secret(bench: Bench, secret: FakeSecret, **data: str) -> None:
+    bench.state.received(secret.edit(**data), "Secret")
+    await bench.state.settled()
+
+
+async def test_an_edit_of_the_secret_is_applied_and_reported_as_such() -> None:
+    bench, secret = await with_secret({"web": "a: 1"}, None)
+    await edit_secret(bench, secret, web="a: 2")
+    assert bench.values.config_values(WEB)["web"] == {"a": 2}
+    (intent,) = [one for one in bench.inbox.put_in if isinstance(one, intents.ConfigEdited)]
+    assert intent.kind == "Secret"
+    assert intent.change.sections_changed == {WEB}
+    bench.state.received(None, "Secret")
+    await bench.state.settled()
+    assert bench.values.config_values(WEB)["web"] == {"a": 1}
+
+
+async def test_a_bad_edit_of_the_secret_is_reported_on_it_and_hinders_no_edit_of_the_config_map() -> None:
+    bench, secret = await with_secret({"web": "a: 1"}, {"web": "c: 1"})
+    await edit_secret(bench, secret, web="size: 77")
+    (refused,) = bench.heard.of(events.ConfigRefused)
+    assert (refused.kind, refused.uid) == ("Secret", "secret-uid")
+    assert "77" not in str(refused.error)
+    assert bench.state.is_refused
+    await receive(bench, bench.cluster.edit(web="a: 2"))
+    assert bench.values.config_values(WEB)["web"] == {"a": 2, "c": 1}
+    assert bench.state.is_refused
+    assert len(bench.heard.of(events.ConfigRefused)) == 1
+    await edit_secret(bench, secret, web="c: 2")
+    assert bench.values.config_values(WEB)["web"] == {"a": 2, "c": 2}
+    assert [bench.state.is_refused] == [False]
+
+
+async def test_an_edit_of_one_that_mends_the_other_brings_both_into_force() -> None:
+    bench, secret = await with_secret({"web": "password: long-enough"}, None)
+    await receive(bench, bench.cluster.edit(web="password: short"))
+    assert bench.state.is_refused
+    await edit_secret(bench, secret, web="password: s3cret-and-long")
+    assert [bench.state.is_refused] == [False]
+    assert bench.values.config.sections == {"web": {"password": "short"}}
+    assert bench.values.config_values(WEB)["web"] == {"password": "s3cret-and-long"}
+
+
+async def test_a_proposed_config_map_is_checked_with_the_secret_in_force() -> None:
+    bench, _ = await with_secret({}, {"web": "size: 5"})
+    assert bench.state.violations({"web": "size: 77"}) == ()
+    assert bench.state.violations({"web": "size: 5"}, "Secret") == ()
+    (violation,) = bench.state.violations({"web": "size: 77"}, "Secret")
+    assert "not ***" in violation
+
+
+async def test_what_a_hook_writes_stays_below_the_secret_and_is_warned_of_once() -> None:
+    bench, _ = await with_secret({"web": "a: 1"}, {"web": "a: 2"})
+    for value in (3, 4):
+        await bench.state.write(WEB, patch("/web/a", value))
+    assert bench.cluster.data == {"web": "a: 4\n"}
+    assert bench.values.config_values(WEB)["web"] == {"a": 2}
+    assert bench.heard.warnings == [
+        "hook changes /web/a without effect: Secret sets that, and lies over ConfigMap"
+    ]
+
+
+async def test_a_secret_that_must_not_be_read_counts_as_empty_unless_it_was_named() -> None:
+    secret = FakeSecret({"web": "a: 2"})
+    secret.error = FORBIDDEN
+    bench = Bench({"web": "a: 1"}, secret)
+    await bench.state.load()
+    await reread(bench)
+    assert bench.values.config_values(WEB)["web"] == {"a": 1}
+    (warning,) = bench.heard.warnings
+    assert warning.startswith("Secret counts as empty, because it must not be read: ")
+    assert warning.endswith("; allow that, or set VALUES_SECRET to none")
+    secret.is_named = True
+    with pytest.raises(api_errors.Forbidden):
+        await Bench({}, secret).state.load()
+
+
+async def test_a_secret_that_was_read_once_is_never_taken_for_an_empty_one() -> None:
+    bench, secret = await with_secret({}, {"web": "a: 2"})
+    secret.error = FORBIDDEN
+    with pytest.raises(api_errors.Forbidden):
+        await bench.state.reread()
+    assert bench.values.config_values(WEB)["web"] == {"a": 2}
+
+
+async def test_at_the_start_a_wrong_secret_is_waited_for() -> None:
+    secret = FakeSecret({"web": "size: 77"})
+    bench = Bench({"web": "a: 1"}, secret)
+    reasons = []
+
+    async def sleep(_: float) -> None:
+        reasons.append(bench.state.waits_for)
+        secret.edit(web="size: 7")
+
+    await bench.state.load_when_valid(sleep)
+    (reason,) = reasons
+    assert str(reason).startswith(
+        "Secret is invalid, and nothing runs until it is fixed: web.size: must be at"
+    )
+    (refused,) = bench.heard.of(events.ConfigRefused)
+    assert (refused.kind, refused.at_start) == ("Secret", True)
+    assert bench.values.config_values(WEB)["web"] == {"a": 1, "size": 7}
+
+
+async def test_changed_modules_are_read_from_the_secret_too() -> None:
+    bench, _ = await with_secret({}, {"api": "a: 2"})
+    api = ModuleName("api")
+    bench.values.set_files([store.ModuleValues(api)], [])
+    await bench.state.set_modules()
+    assert bench.values.config_values(api)["api"] == {"a": 2}

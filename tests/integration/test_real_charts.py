@@ -190,7 +190,7 @@ async def test_a_value_that_only_the_api_server_refuses_makes_one_failed_revisio
             assert "Invalid value: ***: must be between" in told.value.without_values
         assert site.revisions() == {1: "deployed", 2: "failed"}
     async with site.manager() as restarted:
-        with pytest.raises(helm_errors.HelmError, match="no other is made"):
+        with pytest.raises(helm_errors.HelmError, match="no further one is made"):
             await restarted.ensure(site.asked(port="99999"))
         assert (await restarted.ensure(site.asked(port="81"))).action is UPGRADED
     assert site.revisions() == {1: "superseded", 2: "failed", 3: "deployed"}
@@ -270,7 +270,7 @@ async def test_an_object_that_exists_is_taken_over_as_the_setting_says_and_that_
             assert (await manager.ensure(site.asked(2))).adopted == ()
         else:
             with pytest.raises(
-                helm_errors.HelmError, match=f"TAKE_OWNERSHIP={policy} forbids .*ConfigMap web"
+                helm_errors.HelmError, match=f"TAKE_OWNERSHIP={policy} does not allow .*ConfigMap web"
             ):
                 await manager.ensure(site.asked())
             assert site.revisions() == {}

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import dataclasses
 from collections.abc import AsyncIterator, Mapping
 from typing import TYPE_CHECKING, Final
 
@@ -12,7 +13,7 @@ from addon_operator.engine.modules import module_files
 from addon_operator.engine.sources import config_sync
 from addon_operator.kernel import errors
 from addon_operator.kube.access import auth, credentials
-from addon_operator.kube.client import client
+from addon_operator.kube.client import client, values_secret
 from addon_operator.settings import settings as settings_module
 from addon_operator.telemetry import metrics
 from addon_operator.values import inspection, sources
@@ -25,6 +26,9 @@ EDIT_SECONDS: Final = 3.5
 """For all of an edit: the API server waits for 5 s."""
 _BEFORE_SECONDS: Final = 1.0
 """Of these, for what the edit would replace."""
+_SECRET_SECONDS: Final = 1.0
+"""For the values Secret, before that."""
+SECRET_SOURCE: Final = "the values Secret"  # noqa: S105 - a name, not a password
 
 
 def is_enabled(settings: settings_module.Settings, access: auth.ClusterAccess) -> bool:
@@ -62,21 +66,42 @@ class ConfigChecks:
         self._inspector = inspector
         self._names = [files.module.name for files in modules.modules]
         self._source = f"ConfigMap {settings.namespace}/{settings.config_map}"
-        self._has_secret = settings.values_secret != settings_module.NO_SECRET
+        self._may_have_secret = settings.values_secret_name is not None
+        self._secret: values_secret.ValuesSecret | None = None
         self._running: config_sync.ConfigSync | None = None
 
     def serve(self, running: config_sync.ConfigSync) -> None:
         """Begin to serve: the engine is there now."""
         self._running = running
 
+    def read(self, secret: values_secret.ValuesSecret) -> None:
+        """Read the values Secret for each edit, as long as the engine is not there."""
+        self._secret = secret
+
     async def findings(self, data: config_check.Data, before: config_check.Data) -> config_check.Findings:
         """Return all that is wrong with ``data``, and unknown keys that ``before`` did not have."""
-        return await asyncio.to_thread(self._findings, data, before)
+        secret = await self._secret_data() if self._running is None else None
+        return await asyncio.to_thread(self._findings, data, before, secret)
 
-    def _findings(self, data: config_check.Data, before: config_check.Data) -> config_check.Findings:
+    async def _secret_data(self) -> config_check.Data | None:
+        """Return what the values Secret holds; ``None`` if that cannot be found out."""
+        if not self._may_have_secret:
+            return {}
+        if self._secret is None:
+            return None
+        try:
+            async with asyncio.timeout(_SECRET_SECONDS):
+                found = await self._secret.read()
+        except (errors.AddonOperatorError, TimeoutError):
+            return None
+        return {} if found is None else found.data
+
+    def _findings(
+        self, data: config_check.Data, before: config_check.Data, secret: config_check.Data | None
+    ) -> config_check.Findings:
         running = self._running
         if running is None:
-            violations = self._by_files(data, before)
+            violations = self._by_files(data, before, secret)
         else:
             with self._inspector.within(EDIT_SECONDS):
                 violations = running.violations(data)
@@ -84,26 +109,41 @@ class ConfigChecks:
         warnings = [text for text in self._unknown_keys(data) if text not in known]
         return config_check.Findings(violations, warnings)
 
-    def _by_files(self, data: config_check.Data, before: config_check.Data) -> tuple[str, ...]:
+    def _by_files(
+        self, data: config_check.Data, before: config_check.Data, secret: config_check.Data | None
+    ) -> tuple[str, ...]:
         store = self._modules.store(self._inspector)
         # What rules about transitions compare with; what cannot be read of it counts as not set.
         with self._inspector.within(_BEFORE_SECONDS):
             store.set_config(self._read(before).values)
         with self._inspector.within(EDIT_SECONDS - _BEFORE_SECONDS):
-            return self._broken(store, self._read(data))
+            above = self._read(secret or {}, is_secret=True)
+            return self._broken(store, self._read(data), above, is_known=secret is not None)
 
-    def _broken(self, store: values_store.ValuesStore, reading: sources.ConfigMapReading) -> tuple[str, ...]:
-        # What is missing may stand in the values Secret, which only the leader reads.
+    def _broken(
+        self,
+        store: values_store.ValuesStore,
+        reading: sources.ConfigMapReading,
+        above: sources.ConfigMapReading,
+        *,
+        is_known: bool,
+    ) -> tuple[str, ...]:
+        """Return what is wrong with the ConfigMap below the Secret, which may be unknown."""
+        unreadable = reading.unreadable | above.unreadable
         broken = (
             found
-            for found in store.config_violations(reading.values)
-            if not (self._has_secret and found.is_missing_key)
+            for found in store.config_violations(dataclasses.replace(reading.values, secret=above.values))
+            if found.keys[0] not in unreadable
+            # What is missing may stand in a Secret that cannot be read here.
+            and (is_known or not found.is_missing_key)
+            and found.origin != SECRET_SOURCE
         )
-        readable = (found for found in broken if found.keys[0] not in reading.unreadable)
-        return (*reading.violations, *map(str, readable))
+        return (*reading.violations, *map(str, broken))
 
-    def _read(self, data: config_check.Data) -> sources.ConfigMapReading:
-        return sources.ConfigMapReader(self._names, self._source, self._inspector.parse_section).read(data)
+    def _read(self, data: config_check.Data, *, is_secret: bool = False) -> sources.ConfigMapReading:
+        source = SECRET_SOURCE if is_secret else self._source
+        parse = self._inspector.parse_section
+        return sources.ConfigMapReader(self._names, source, parse, is_secret=is_secret).read(data)
 
     def _unknown_keys(self, data: config_check.Data) -> tuple[str, ...]:
         return (
@@ -133,6 +173,8 @@ async def serving(
     from addon_operator.app import admission
 
     async with client.KubeClient(access, done=meters.request_done) as kube:
+        if (name := settings.values_secret_name) is not None:
+            checker.read(values_secret.ValuesSecret(kube, settings.namespace, name))
         part = admission.Admission(settings, kube, checker.findings, meters, log, environ.get("HOSTNAME", ""))
         await part.start()
         try:

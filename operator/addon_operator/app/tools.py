@@ -162,11 +162,11 @@ def secret_of(
     settings: settings_module.Settings, kube: client.KubeClient
 ) -> values_secret.ValuesSecret | None:
     """Return the Secret with values, which need not exist; ``None`` if the settings want none."""
-    named = settings.values_secret
-    if named == settings_module.NO_SECRET:
+    name = settings.values_secret_name
+    if name is None:
         return None
-    name = named or settings.config_map
-    return values_secret.ValuesSecret(kube, settings.namespace, name, is_named=named is not None)
+    is_named = settings.values_secret is not None
+    return values_secret.ValuesSecret(kube, settings.namespace, name, is_named=is_named)
 
 
 async def check_namespace(kube: client.KubeClient, namespace: str) -> None:

@@ -294,6 +294,11 @@ class Settings:
     """Sentences about names that are unknown or have no meaning; the caller logs them once."""
 
     @property
+    def values_secret_name(self) -> str | None:
+        """Return the name of the Secret with values; ``None`` if there is to be none."""
+        return None if self.values_secret == NO_SECRET else self.values_secret or self.config_map
+
+    @property
     def charts(self) -> pathlib.Path:
         """Where charts from repositories lie."""
         return charts_below(self.tmp_dir, self.chart_cache_dir)

@@ -25,7 +25,8 @@ class ConfigMapError(errors.ConfigurationError):
     """The values ConfigMap is wrong; ``violations`` are all of them, one sentence each."""
 
     def __init__(self, source: str, violations: tuple[str, ...]) -> None:
-        super().__init__(f"{source} is invalid: {'; '.join(violations)}")
+        verb = "are" if " and " in source else "is"
+        super().__init__(f"{source} {verb} invalid: {'; '.join(violations)}")
         self.violations = violations
         """All that is wrong, in the order of the keys."""
 

@@ -1,5 +1,6 @@
 """What is said of a proposed ConfigMap: by the files and schemas, and by the engine once it runs."""
 
+import pathlib
 import textwrap
 from collections.abc import Callable
 from typing import cast
@@ -10,6 +11,8 @@ from addon_operator.admission import config_check
 from addon_operator.app import admission_part
 from addon_operator.engine.modules import module_files
 from addon_operator.engine.sources import config_sync
+from addon_operator.kernel import errors
+from addon_operator.kube.client import config_maps, values_secret
 from addon_operator.process import values_worker
 from addon_operator.settings import settings
 
@@ -92,6 +95,43 @@ async def test_the_running_engine_knows_better(checks: admission_part.ConfigChec
     assert (await checks.findings({"web": "port: 1"}, {})).violations == (
         "web.port: a hook wants another one",
     )
+
+
+class Secret:
+    """A values Secret that says ``data``, or cannot be read."""
+
+    def __init__(self, data: dict[str, str] | None = None, error: Exception | None = None) -> None:
+        self._found = None if data is None else config_maps.Snapshot(data, "1")
+        self._error = error
+
+    async def read(self) -> config_maps.Snapshot | None:
+        if self._error is not None:
+            raise self._error
+        return self._found
+
+
+@pytest.mark.parametrize(
+    ("secret", "places"),
+    [
+        pytest.param(Secret(), ["must"], id="there is none"),
+        pytest.param(Secret({"must": "token: abc"}), [], id="it has what is missing"),
+        pytest.param(Secret({"must": "["}), [], id="it is unreadable"),
+        pytest.param(Secret(error=errors.AddonOperatorError("forbidden")), [], id="nobody may read it"),
+    ],
+)
+async def test_before_the_engine_is_there_an_edit_is_checked_with_the_values_secret(
+    tmp_path: pathlib.Path, secret: Secret, places: list[str]
+) -> None:
+    (tmp_path / "must" / "openapi").mkdir(parents=True)
+    (tmp_path / "must" / "openapi" / "config-values.yaml").write_text(
+        "type: object\nrequired: [token]\nproperties: {token: {type: string}}"
+    )
+    (tmp_path / "must" / "values.yaml").write_text("mustEnabled: true")
+    loaded = settings.load({}, {"ADDON_OPERATOR_NAMESPACE": "addons"})
+    checks = admission_part.ConfigChecks(module_files.load([tmp_path], 1), loaded)
+    checks.read(cast("values_secret.ValuesSecret", secret))
+    found = (await checks.findings({"must": "{}"}, {})).violations
+    assert [violation.partition(":")[0] for violation in found] == places
 
 
 async def test_large_values_are_checked_as_well(checks: admission_part.ConfigChecks) -> None:

@@ -122,8 +122,9 @@ class Look:
 
     @property
     def source(self) -> str:
-        """Return the names of the objects."""
-        return " and ".join(part.origin.source for part in self.parts)
+        """Return the names of the objects that are wrong."""
+        blamed = self.parts if len(self.parts) == 1 else [look.parts[0] for look in self.blamed()]
+        return " and ".join(part.origin.source for part in blamed)
 
     def error(self) -> errors.AddonOperatorError:
         """Return what to raise."""

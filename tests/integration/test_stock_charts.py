@@ -108,7 +108,9 @@ def test_a_release_lives_under_the_name_and_in_the_namespace_that_module_yaml_sa
     edge = f"{site.namespace}-edge"
     module = site.module("010-web", values="webEnabled: true")
     write_chart(module / "chart")
-    (module / "module.yaml").write_text(f"namespace: {edge}\ncreateNamespace: true\nreleaseName: front")
+    (module / "module.yaml").write_text(
+        f"namespace: {edge}\ncreateNamespace: true\nreleaseName: front\ndescription: The front door"
+    )
     operator = site.start().wait_ready().wait_idle()
     try:
         config_map = ("configmap", "front-seen", f"--namespace={edge}")
@@ -119,6 +121,12 @@ def test_a_release_lives_under_the_name_and_in_the_namespace_that_module_yaml_sa
         annotations = "jsonpath={.metadata.annotations}"
         assert f'"meta.helm.sh/release-namespace":"{edge}"' in site.kubectl(
             "get", *config_map, "-o", annotations
+        )
+        assert "The front door" in site.command("module", "list").stdout
+        assert "The front door" in site.command("module", "describe", "web").stdout
+        described = ("module.addon-operator.io", "web", "-o", "jsonpath={.status.description}")
+        operator.wait_until(
+            lambda: site.kubectl("get", *described) == "The front door" or None, "it is shown"
         )
         assert "configmap" not in site.command("module", "render", "web", "--diff").stdout.lower()
     finally:

@@ -127,8 +127,19 @@ def lint(
 
 
 def _modules(document: debug.Document) -> str:
-    rows = tables.one_line_each(_COLUMNS, [_row(found) for found in document["modules"]])
-    return tables.table(_COLUMNS, rows, _style) if rows else "no modules\n"
+    columns, rows = _described(_COLUMNS, [_row(found) for found in document["modules"]], document["modules"])
+    return tables.table(columns, tables.one_line_each(columns, rows), _style) if rows else "no modules\n"
+
+
+def _described(
+    columns: tuple[str, ...], rows: list[tuple[str, ...]], modules: Sequence[debug.Document]
+) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Add what the modules are for, if one of them says it."""
+    if not any(found["description"] for found in modules):
+        return columns, rows
+    texts = [found["description"] or "-" for found in modules]
+    described = [(*row[:-2], text, *row[-2:]) for row, text in zip(rows, texts, strict=True)]
+    return (*columns[:-2], "description", *columns[-2:]), described
 
 
 def _all_of_modules(document: debug.Document) -> str:
@@ -142,6 +153,7 @@ def _all_of_modules(document: debug.Document) -> str:
         columns = (*columns[:-2], "requires", *columns[-2:])
         needs = [_requirements(found) or "-" for found in modules]
         rows = [(*row[:-2], each, *row[-2:]) for row, each in zip(rows, needs, strict=True)]
+    columns, rows = _described(columns, rows, modules)
     return tables.table(columns, rows, _style) if rows else "no modules\n"
 
 
@@ -206,6 +218,7 @@ def _description_head(found: debug.Document) -> Iterator[str]:
     release = ", ".join(filter(None, (title, revision))) or "-"
     for name, value in (
         ("Name", found["name"]),
+        *((("About", found["description"]),) if found["description"] else ()),
         ("State", found["state"]),
         ("Reason", found["reason"]),
         ("Order", found["order"]),

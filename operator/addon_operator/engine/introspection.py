@@ -34,6 +34,8 @@ class ModuleRow(TypedDict):
     """One module."""
 
     name: str
+    description: str
+    """What ``module.yaml`` says the module is for."""
     release: str
     """What its Helm release is called, with the namespace if ``module.yaml`` says one."""
     order: int
@@ -187,6 +189,7 @@ class Introspection:
     def _module(self, found: state.ModuleState) -> ModuleRow:
         return {
             "name": found.module.name,
+            "description": found.module.config.description,
             "release": found.module.release_title,
             "order": found.module.order,
             "enabled": found.module.name in self._states.enabled,

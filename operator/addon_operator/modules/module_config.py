@@ -128,7 +128,7 @@ def _config(
 ) -> ModuleConfig:
     read: Mapping[str, Any] = found
     return ModuleConfig(
-        description=read.get("description", ""),
+        description=" ".join(read.get("description", "").split()),
         namespace=read.get("namespace", ""),
         create_namespace=read.get("createNamespace", False),
         chart=_chart(read.get("chart", {})),

@@ -19,6 +19,7 @@ API_VERSION: Final = "addon-operator.io/v1alpha1"
 KIND: Final = "Module"
 PLURAL: Final = "modules"
 
+_DESCRIPTION_MAX: Final = 300
 _ERROR_MAX: Final = 1024
 _MESSAGE_MAX: Final = 2048
 _TYPES: Final = ("Enabled", "Ready", "Reconciling", "Stalled")
@@ -56,6 +57,7 @@ class ModuleStatusDocument(TypedDict):
     order: int
     hooks: list[str]
     conditions: list[Condition]
+    description: NotRequired[str]
     release: NotRequired[ShownRelease]
     lastRun: NotRequired[str]
     lastError: NotRequired[str]
@@ -76,6 +78,8 @@ def document(
         hooks=_hooks(module, stored),
         conditions=_conditions(module, stored, generation, now),
     )
+    if module.module.config.description:
+        made["description"] = one_line(module.module.config.description, _DESCRIPTION_MAX)
     if (installed := release or _left_by_another(module, stored, "release")) is not None:
         made["release"] = _placed(module.module, installed)
     last_run = clock.rfc3339(module.last_run) if module.last_run is not None else stored.get("lastRun")

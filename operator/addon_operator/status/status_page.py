@@ -75,18 +75,22 @@ def render(
 
 
 def _modules(modules: Sequence[introspection.ModuleRow], errors: Mapping[names.ModuleName, str]) -> str:
+    is_described = any(row["description"] for row in modules)
     rows = (
         (
             row["name"] if row["release"] == row["name"] else f"{row['name']} (release {row['release']})",
             row["order"],
             row["state"],
+            *([row["description"]] if is_described else []),
             row["reason"],
             row["lastRun"] or "",
             errors.get(names.ModuleName(row["name"]), ""),
         )
         for row in modules
     )
-    return _table("Modules", ("module", "order", "state", "reason", "last run", "last error"), rows)
+    described = ("description",) if is_described else ()
+    columns = ("module", "order", "state", *described, "reason", "last run", "last error")
+    return _table("Modules", columns, rows)
 
 
 def _shared(shared: Mapping[names.ModuleName, SharedObjects]) -> str:

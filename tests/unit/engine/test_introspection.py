@@ -67,6 +67,7 @@ async def test_modules_stand_in_run_order_with_what_is_known_of_them(bench: Benc
     dns, web = bench.views.modules()
     assert web == {
         "name": "web",
+        "description": "",
         "release": "web",
         "order": 20,
         "enabled": True,

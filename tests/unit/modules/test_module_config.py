@@ -158,6 +158,10 @@ def test_plain_http_is_allowed_on_loopback() -> None:
     assert reference.repository == "http://127.0.0.1:5000/x"
 
 
+def test_a_description_is_one_line() -> None:
+    assert parse("description: |\n  Ingress\n  controller\n").description == "Ingress controller"
+
+
 def test_all_of_global_can_be_asked_for() -> None:
     assert parse("chart: {global: all}").chart.global_keys is None
 

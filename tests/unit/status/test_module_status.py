@@ -79,6 +79,15 @@ def test_the_facts_stand_beside_the_conditions() -> None:
     }
 
 
+def test_what_the_module_is_for_stands_there_too() -> None:
+    described = module()
+    described.module = dataclasses.replace(
+        described.module, config=module_config.ModuleConfig(description="Ingress " * 100)
+    )
+    assert len(document(described)["description"]) == 300
+    assert "description" not in document(module())
+
+
 def test_maintenance_is_reported_with_readiness() -> None:
     found = module()
     found.maintenance = "NoResourceReconciliation"

@@ -1,6 +1,7 @@
 """The status page shows what is going on, and nothing that is nobody's business."""
 
 from html import parser
+from typing import Final, cast
 
 from addon_operator.engine import introspection, state
 from addon_operator.kernel import errors, names
@@ -89,22 +90,33 @@ def test_of_very_many_shared_objects_the_first_are_shown() -> None:
     assert "x/200" not in rendered
 
 
+ROW: Final[introspection.ModuleRow] = {
+    "name": "web",
+    "description": "",
+    "release": "edge/front",
+    "order": 1,
+    "enabled": True,
+    "state": "Ready",
+    "reason": "<script>alert('&')</script>",
+    "requires": [],
+    "hooks": None,
+    "lastRun": None,
+    "nextTry": None,
+    "lastError": "",
+    "waitingBindings": [],
+}
+
+
 def test_what_looks_like_html_is_text() -> None:
-    row: introspection.ModuleRow = {
-        "name": "web",
-        "release": "edge/front",
-        "order": 1,
-        "enabled": True,
-        "state": "Ready",
-        "reason": "<script>alert('&')</script>",
-        "requires": [],
-        "hooks": None,
-        "lastRun": None,
-        "nextTry": None,
-        "lastError": "",
-        "waitingBindings": [],
-    }
-    cells = Cells(status_page.render("<b>", is_ready=False, modules=[row]))
+    cells = Cells(status_page.render("<b>", is_ready=False, modules=[ROW]))
     assert cells.rows[1][0] == "web (release edge/front)"
     assert cells.rows[1][3] == "<script>alert('&')</script>"
     assert not {"script", "b"} & set(cells.tags)
+
+
+def test_what_a_module_is_for_stands_beside_its_state_if_a_module_says_it() -> None:
+    found = {**ROW, "description": "Ingress <controller>"}
+    shown = Cells(status_page.render("x", is_ready=True, modules=[cast("introspection.ModuleRow", found)]))
+    assert "Ingress <controller>" in shown.rows[1]
+    plain = Cells(status_page.render("x", is_ready=True, modules=[ROW]))
+    assert len(plain.rows[1]) == len(shown.rows[1]) - 1

@@ -173,7 +173,8 @@ async def serving(
     from addon_operator.app import admission
 
     async with client.KubeClient(access, done=meters.request_done) as kube:
-        if (name := settings.values_secret_name) is not None:
+        # Admission by itself has no right to read it.
+        if not settings.admission_only and (name := settings.values_secret_name) is not None:
             checker.read(values_secret.ValuesSecret(kube, settings.namespace, name))
         part = admission.Admission(settings, kube, checker.findings, meters, log, environ.get("HOSTNAME", ""))
         await part.start()

@@ -124,10 +124,6 @@ def test_a_release_lives_under_the_name_and_in_the_namespace_that_module_yaml_sa
         )
         assert "The front door" in site.command("module", "list").stdout
         assert "The front door" in site.command("module", "describe", "web").stdout
-        described = ("module.addon-operator.io", "web", "-o", "jsonpath={.status.description}")
-        operator.wait_until(
-            lambda: site.kubectl("get", *described) == "The front door" or None, "it is shown"
-        )
         assert "configmap" not in site.command("module", "render", "web", "--diff").stdout.lower()
     finally:
         operator.stop()

@@ -28,7 +28,9 @@ def neighbours(devcluster: handle.DevCluster, tmp_path: pathlib.Path) -> Iterato
 
 
 def test_kubectl_shows_how_modules_fare(modules: Modules) -> None:
-    modules.site.hook(modules.add(10, "web", data={"a": "b"}), "look.sh", {"beforeHelm": 1})
+    web = modules.add(10, "web", data={"a": "b"})
+    (web / "module.yaml").write_text("description: The front door")
+    modules.site.hook(web, "look.sh", {"beforeHelm": 1})
     fragile = modules.add(20, "fragile")
     modules.site.hook(fragile, "break.sh", {"onStartup": 1}, 'test -e "$TRACE.mended"')
     modules.add(30, "off", enabled=False)
@@ -36,6 +38,7 @@ def test_kubectl_shows_how_modules_fare(modules: Modules) -> None:
     status = modules.wait(operator, "web", Enabled="True", Ready="True", Reconciling="False", Stalled="False")
     assert (status["state"], status["order"], status["hooks"]) == ("Ready", 10, ["look.sh"])
     assert status["observedGeneration"] == 1
+    assert status["description"] == "The front door"
     assert status["release"]["revision"] == 1
     assert status["release"]["checksum"]
     assert "lastError" not in status

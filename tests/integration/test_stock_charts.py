@@ -189,3 +189,33 @@ def test_a_chart_that_asks_for_apis_that_it_defines_itself(site: operator_site.S
     assert site.revisions() == {"web": 2 if adds else 1}
     assert (site.data("added") is not None) is adds
     assert adds or len(site.helm_calls()) == calls
+
+
+def test_what_module_yaml_calls_sensitive_is_shown_nowhere(site: operator_site.Site) -> None:
+    secrets = ("tango-4711", "kilo-4712")
+    module = site.module("010-web", values="webEnabled: true")
+    write_chart(module / "chart")
+    (module / "module.yaml").write_text('sensitive: [smtp.sender, "*.pin"]')
+    site.config(web=f"smtp: {{sender: {secrets[0]}}}\ndoor: {{pin: {secrets[1]}}}")
+    operator = site.start(LOG_LEVEL="debug").wait_ready().wait_idle()
+    try:
+        assert seen(site)["door"] == {"pin": secrets[1]}
+        site.config(web=f"smtp: {{sender: {secrets[0]}}}\ndoor: {{pin: {secrets[1]}}}\nreplicas: [wrong]")
+        shown = [
+            site.command(*arguments).stdout
+            for arguments in (
+                ("module", "values", "web"),
+                ("module", "render", "web"),
+                ("module", "render", "web", "--diff"),
+                ("module", "describe", "web"),
+                ("values", "show", "web"),
+                ("plan",),
+            )
+        ]
+        events = site.kubectl("get", "events", "-o", "yaml")
+        shown += [operator.log, events, operator.get("/metrics").text, operator.get("/").text]
+        assert all(shown)
+        assert "***" in shown[0]
+        assert [text for text in shown for secret in secrets if secret in text] == []
+    finally:
+        operator.stop()

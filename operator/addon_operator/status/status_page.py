@@ -76,20 +76,22 @@ def render(
 
 def _modules(modules: Sequence[introspection.ModuleRow], errors: Mapping[names.ModuleName, str]) -> str:
     is_described = any(row["description"] for row in modules)
+    has_needs = any(row["requires"] for row in modules)
     rows = (
         (
             row["name"] if row["release"] == row["name"] else f"{row['name']} (release {row['release']})",
             row["order"],
             row["state"],
             *([row["description"]] if is_described else []),
+            *([", ".join(row["requires"])] if has_needs else []),
             row["reason"],
             row["lastRun"] or "",
             errors.get(names.ModuleName(row["name"]), ""),
         )
         for row in modules
     )
-    described = ("description",) if is_described else ()
-    columns = ("module", "order", "state", *described, "reason", "last run", "last error")
+    said = (*(("description",) if is_described else ()), *(("requires",) if has_needs else ()))
+    columns = ("module", "order", "state", *said, "reason", "last run", "last error")
     return _table("Modules", columns, rows)
 
 

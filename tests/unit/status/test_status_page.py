@@ -114,9 +114,12 @@ def test_what_looks_like_html_is_text() -> None:
     assert not {"script", "b"} & set(cells.tags)
 
 
-def test_what_a_module_is_for_stands_beside_its_state_if_a_module_says_it() -> None:
+def test_what_a_module_is_for_and_what_it_requires_stand_there_if_a_module_says_it() -> None:
     found = {**ROW, "description": "Ingress <controller>"}
     shown = Cells(status_page.render("x", is_ready=True, modules=[cast("introspection.ModuleRow", found)]))
     assert "Ingress <controller>" in shown.rows[1]
+    needing = {**ROW, "requires": ["Kubernetes >= 1.30", "module db"]}
+    needs = Cells(status_page.render("x", is_ready=True, modules=[cast("introspection.ModuleRow", needing)]))
+    assert "Kubernetes >= 1.30, module db" in needs.rows[1]
     plain = Cells(status_page.render("x", is_ready=True, modules=[ROW]))
     assert len(plain.rows[1]) == len(shown.rows[1]) - 1

@@ -88,6 +88,9 @@ def prepared(image: Image, spec: Spec, account: Mapping[str, str]) -> Iterator[p
         token.mkdir(parents=True, exist_ok=True)
         for name, text in account.items():
             (token / name).write_text(text, "utf-8")
+        for path, _ in _volumes(spec):
+            # As the runtime makes what volumes are mounted at.
+            (image.root / path.lstrip("/")).mkdir(parents=True, exist_ok=True)
         try:
             mount("--bind", str(image.root), at=root)
             subprocess.run(["mount", "-o", "remount,bind,ro", str(root)], check=True)

@@ -192,6 +192,11 @@ class Gate:
     requests: list[str] = dataclasses.field(default_factory=list)
     port: int = 0
 
+    @property
+    def address(self) -> str:
+        """Where it stands before a registry."""
+        return f"oci://127.0.0.1:{self.port}/charts"
+
 
 class _Handler(http.server.SimpleHTTPRequestHandler):
     gate: Gate

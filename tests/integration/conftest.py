@@ -6,8 +6,20 @@ from addon_operator.devcluster import handle
 from addon_operator.devcluster.pytest_plugin import devcluster, devcluster_options
 from tests.integration.helm_site import helm, helm4, helm_site
 from tests.integration.operator_site import site
+from tests.integration.pulling import archive, gate, registry
 
-__all__ = ["devcluster", "devcluster_options", "helm", "helm4", "helm_site", "namespace", "site"]
+__all__ = [
+    "archive",
+    "devcluster",
+    "devcluster_options",
+    "gate",
+    "helm",
+    "helm4",
+    "helm_site",
+    "namespace",
+    "registry",
+    "site",
+]
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from addon_operator.devcluster import api, handle, layout
 from addon_operator.process import daemons
-from tests.integration import crash_points, operator_process, operator_site
+from tests.integration import crash_points, definitions, operator_process, operator_site
 
 INSTALL: Final = "install"
 EDIT: Final = "edit"
@@ -23,21 +23,6 @@ DEADLINE: Final = 180.0
 """Seconds that a phase may take, with a kill and a new start."""
 _PAUSE: Final = 0.2
 _BY_THE_CLUSTER: Final = "kube-root-ca.crt"
-_DEFINITION: Final = """\
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata:
-  name: things.{group}
-spec:
-  group: {group}
-  scope: Namespaced
-  names: {{plural: things, singular: thing, kind: Thing}}
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    schema: {{openAPIV3Schema: {{type: object}}}}
-"""
 
 Json = dict[str, Any]
 
@@ -102,7 +87,7 @@ class Scenario:
             },
         )
         (module / "crds").mkdir()
-        (module / "crds" / "things.yaml").write_text(_DEFINITION.format(group=self._group))
+        (module / "crds" / "things.yaml").write_text(definitions.things(self._group))
         token = f'[{{"op": "add", "path": "/{web}/token", "value": "made-at-start"}}]'
         self.site.hook(module, "token.sh", {"onStartup": 1}, _give("VALUES_JSON", token))
         size = f'[{{"op": "add", "path": "/{web}/size", "value": 3}}]'

@@ -7,27 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.integration import operator_process, operator_site
+from tests.integration import definitions, operator_process, operator_site
 
 pytestmark = pytest.mark.integration
-
-
-def crd(group: str) -> str:
-    text = f"""
-    apiVersion: apiextensions.k8s.io/v1
-    kind: CustomResourceDefinition
-    metadata: {{name: things.{group}}}
-    spec:
-      group: {group}
-      scope: Namespaced
-      names: {{kind: Thing, plural: things}}
-      versions:
-      - name: v1
-        served: true
-        storage: true
-        schema: {{openAPIV3Schema: {{type: object}}}}
-    """
-    return textwrap.dedent(text)
 
 
 def module(
@@ -128,7 +110,7 @@ def test_an_api_that_comes_and_goes_enables_and_deletes_the_module(site: operato
     operator = site.start().wait_ready().wait_idle()
     try:
         assert site.revisions() == {"other": 1}
-        (site.root / "crd.yaml").write_text(crd(group))
+        (site.root / "crd.yaml").write_text(definitions.things(group))
         site.kubectl("apply", "-f", str(site.root / "crd.yaml"))
         operator_process.wait_until(lambda: "shop" in site.revisions(), "the module is enabled", deadline=10)
         wait_for(site, "shop", "Ready")
@@ -154,7 +136,7 @@ def test_an_api_that_an_earlier_module_brings_enables_a_later_one(
     group = f"{site.namespace}.example.com"
     certs = module(site, "010-certs")
     (certs / place).mkdir(exist_ok=True)
-    (certs / place / "crd.yaml").write_text(crd(group))
+    (certs / place / "crd.yaml").write_text(definitions.things(group))
     module(site, "020-shop", f"apis: [{group}/v1]")
     operator = site.start().wait_ready()
     try:

@@ -1,31 +1,11 @@
 """Charts as upstream publishes them, beside the module's own files."""
 
-import textwrap
-
 import pytest
 
-from tests.integration import operator_process, operator_site
+from tests.integration import definitions, operator_process, operator_site
 from tests.integration.stock import seen, write_chart
 
 pytestmark = pytest.mark.integration
-
-
-def crd(group: str) -> str:
-    text = f"""
-    apiVersion: apiextensions.k8s.io/v1
-    kind: CustomResourceDefinition
-    metadata: {{name: things.{group}}}
-    spec:
-      group: {group}
-      scope: Namespaced
-      names: {{kind: Thing, plural: things}}
-      versions:
-      - name: v1
-        served: true
-        storage: true
-        schema: {{openAPIV3Schema: {{type: object}}}}
-    """
-    return textwrap.dedent(text)
 
 
 def test_a_stock_chart_gets_its_values_as_helm_would_get_them(site: operator_site.Site) -> None:
@@ -70,7 +50,7 @@ def test_definitions_of_a_stock_chart_and_its_enabled_subcharts_are_applied(site
             write_chart(place, name)
             (place / "templates" / "seen.yaml").unlink()
         (place / "crds").mkdir()
-        (place / "crds" / "things.yaml").write_text(crd(f"{name}.{group}"))
+        (place / "crds" / "things.yaml").write_text(definitions.things(f"{name}.{group}"))
     operator = site.start().wait_ready().wait_idle()
     try:
         found = site.kubectl("get", "crd", "--output=name")
@@ -167,7 +147,7 @@ def test_apis_that_a_chart_does_not_ask_for_make_no_helm_process_after_a_restart
     site.start().wait_ready().wait_idle().stop()
     calls = len(site.helm_calls())
     definition = site.root / "crd.yaml"
-    definition.write_text(crd(group))
+    definition.write_text(definitions.things(group))
     site.kubectl("apply", "--filename", str(definition))
     site.kubectl("wait", "--for=condition=Established", f"crd/things.{group}")
     operator_process.wait_until(lambda: group in site.kubectl("api-versions"), "the API is served")
@@ -179,7 +159,7 @@ def test_apis_that_a_chart_does_not_ask_for_make_no_helm_process_after_a_restart
 def test_a_chart_that_asks_for_apis_that_it_defines_itself(site: operator_site.Site, adds: bool) -> None:
     group = f"{site.namespace}.example.com"
     chart = write_chart(site.module("010-web", values="webEnabled: true") / "chart")
-    (chart / "templates" / "crd.yaml").write_text(crd(group))
+    (chart / "templates" / "crd.yaml").write_text(definitions.things(group))
     body = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: added}\n" if adds else ""
     asks = f'{{{{ if .Capabilities.APIVersions.Has "{group}/v1" }}}}\n{body}{{{{ end }}}}\n'
     (chart / "templates" / "added.yaml").write_text(asks)

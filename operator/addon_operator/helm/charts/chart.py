@@ -6,7 +6,6 @@ is that of the Go operator: named after the module, version 0.2.0.
 
 import pathlib
 import shutil
-import tarfile
 from collections.abc import Callable
 from typing import Final
 
@@ -40,7 +39,7 @@ def prepare(module: names.ModuleName, directory: pathlib.Path, private: pathlib.
             # Helm would look a relative path up in its repositories if it did not exist.
             return directory.absolute()
         _link_without_crds(directory.absolute(), target)
-    except (OSError, shutil.Error, tarfile.TarError, ValueError, EOFError) as error:
+    except (OSError, shutil.Error, ValueError) as error:
         raise helm_errors.ChartError(
             module, f"cannot copy the chart from {directory}: {error}; check the files' permissions"
         ) from error

@@ -6,7 +6,7 @@ import pathlib
 import tarfile
 from typing import Final
 
-from addon_operator.helm.charts import subcharts
+from addon_operator.helm.charts import packed_files
 from addon_operator.kernel import errors
 
 MAX_ARCHIVE: Final = 32 * 1024 * 1024
@@ -14,7 +14,6 @@ MAX_ARCHIVE: Final = 32 * 1024 * 1024
 _DIRECTORY: Final = 0o755
 _FILE: Final = 0o644
 _EXECUTABLE: Final = 0o111
-_CHUNK: Final = 1024 * 1024
 _MIB: Final = 1024 * 1024
 
 
@@ -38,50 +37,35 @@ def unpack(archive: pathlib.Path, target: pathlib.Path) -> None:
         raise ChartArchiveError(f"is larger than {MAX_ARCHIVE // _MIB} MiB")
     target.mkdir()
     try:
-        with tarfile.open(archive, mode="r:*") as packed:
-            _unpack(packed, target)
-    except (tarfile.TarError, ValueError, EOFError) as error:
-        raise ChartArchiveError(f"is not a readable archive: {error}") from error
+        with archive.open("rb") as packed:
+            for member, content in packed_files.members(packed, packed_files.Room()):
+                _put(member, content, target)
+    except packed_files.PackedFilesError as error:
+        raise ChartArchiveError(str(error)) from error
     if not (target / "Chart.yaml").is_file():
         raise ChartArchiveError("has no Chart.yaml")
     for directory, _, _ in os.walk(target, topdown=False):
         _sync(pathlib.Path(directory))
 
 
-def _unpack(packed: tarfile.TarFile, target: pathlib.Path) -> None:
-    size = 0
-    for files, member in enumerate(packed, start=1):
-        size += member.size + tarfile.BLOCKSIZE
-        if size > subcharts.MAX_UNPACKED:
-            raise ChartArchiveError(f"unpacks to more than {subcharts.MAX_UNPACKED // _MIB} MiB")
-        if files > subcharts.MAX_FILES:
-            raise ChartArchiveError(f"has more than {subcharts.MAX_FILES} files")
-        parts = _parts(member)
-        if member.isfile() and parts:
-            _write(packed, member, target.joinpath(*parts))
-
-
-def _parts(member: tarfile.TarInfo) -> tuple[str, ...]:
-    """Return the path from the chart's own directory on."""
+def _put(member: tarfile.TarInfo, content: bytes | None, target: pathlib.Path) -> None:
     path = pathlib.PurePosixPath(member.name)
     if path.is_absolute() or ".." in path.parts or "\\" in member.name or "\0" in member.name:
         raise ChartArchiveError(f"has a file outside of its directory: {member.name!r}")
-    if not member.isfile() and not member.isdir():
+    if content is None and not member.isdir():
         raise ChartArchiveError(f"has something that is neither file nor directory: {member.name!r}")
-    return path.parts[1:]
+    inside = path.parts[1:]
+    if content is not None and inside:
+        _write(target.joinpath(*inside), content, member.mode)
 
 
-def _write(packed: tarfile.TarFile, member: tarfile.TarInfo, path: pathlib.Path) -> None:
+def _write(path: pathlib.Path, content: bytes, mode: int) -> None:
     path.parent.mkdir(mode=_DIRECTORY, parents=True, exist_ok=True)
-    content = packed.extractfile(member)
-    if content is None:
-        raise ChartArchiveError(f"has a file without content: {member.name!r}")
     with path.open("wb") as file:
-        while chunk := content.read(_CHUNK):
-            file.write(chunk)
+        file.write(content)
         file.flush()
         os.fsync(file.fileno())
-    path.chmod(_FILE | (member.mode & _EXECUTABLE))
+    path.chmod(_FILE | (mode & _EXECUTABLE))
 
 
 def _sync(directory: pathlib.Path) -> None:

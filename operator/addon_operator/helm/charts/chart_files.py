@@ -11,7 +11,6 @@ import os
 import pathlib
 import re
 import stat
-import tarfile
 from collections.abc import Iterator, Mapping
 from typing import Final, TypeAlias
 
@@ -206,7 +205,7 @@ def _looks(name: str, path: str, content: bytes) -> tuple[Mention, frozenset[str
         for inside, text in subcharts.members(pathlib.Path(path)):
             mentions |= mentioned(text)
             groups |= named_api_groups(text) if _NAMES_APIS.search(inside) else frozenset()
-    except (OSError, tarfile.TarError, ValueError, EOFError):
+    except (OSError, ValueError):
         return _ANYTHING, frozenset()
     return mentions, groups
 

@@ -1,7 +1,6 @@
 """What keeps Helm from taking a chart, found without Helm: its ``Chart.yaml``, and missing dependencies."""
 
 import pathlib
-import tarfile
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -38,7 +37,7 @@ def _missing(directory: pathlib.Path, about: dict[str, Any]) -> str:
         )
     except errors.ConfigurationError as error:
         return str(error)
-    except (OSError, tarfile.TarError, ValueError, EOFError) as error:
+    except (OSError, ValueError) as error:
         return f"the charts in {directory / subcharts.DIRECTORY} cannot be read: {error}"
     if not missing:
         return ""

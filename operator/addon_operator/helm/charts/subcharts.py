@@ -9,19 +9,15 @@ import io
 import os
 import pathlib
 import re
-import tarfile
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, TypeAlias
 
 from addon_operator.documents import manifest_diff
 from addon_operator.helm import helm_errors
+from addon_operator.helm.charts import packed_files
 from addon_operator.kernel import json_types, names
 from addon_operator.values import coalescing
 
-MAX_UNPACKED: Final = 64 * 1024 * 1024
-"""How many bytes of a packed subchart are looked at, those that are packed within it included."""
-MAX_FILES: Final = 20_000
-"""How many files such a subchart may have, counted in the same way."""
 MAX_DEPTH: Final = 8
 """How many packed charts may lie within each other."""
 ARCHIVES: Final = (".tgz", ".tar.gz")
@@ -62,7 +58,7 @@ def read(module: names.ModuleName, directory: pathlib.Path, *, is_stock: bool = 
         return _chart(found | dict(_files(directory, DIRECTORY)), "", str(directory))
     except OSError as error:
         raise helm_errors.ChartError(module, f"cannot read {error.filename}: {error.strerror}") from error
-    except (tarfile.TarError, ValueError, EOFError) as error:
+    except ValueError as error:
         raise helm_errors.ChartError(module, f"cannot read the charts in {directory}: {error}") from error
 
 
@@ -75,7 +71,7 @@ def has_schemas(module: names.ModuleName, directory: pathlib.Path) -> bool:
         return (directory / SCHEMA).is_file() or any(
             path.rpartition("/")[2] == SCHEMA for path, _ in _files(directory, DIRECTORY)
         )
-    except (OSError, tarfile.TarError, ValueError, EOFError) as error:
+    except (OSError, ValueError) as error:
         raise helm_errors.ChartError(module, f"cannot read the charts in {directory}: {error}") from error
 
 
@@ -104,45 +100,27 @@ def members(archive: pathlib.Path) -> Iterator[tuple[str, bytes]]:
     """Yield the files of a packed chart, by their paths from its directory on.
 
     A chart that is packed within it is unpacked, too: its name stands in the paths like that of a directory.
-    Raises :class:`ValueError` for one that unpacks to more than any chart can be, and what :mod:`tarfile`
-    does.
+    Raises :class:`ValueError` for one that cannot be read or is larger than any chart can be.
     """
-    yield from _unpacked(archive.read_bytes(), _Bounds(archive), 1)
+    try:
+        yield from _unpacked(archive.read_bytes(), packed_files.Room(), 1)
+    except packed_files.PackedFilesError as error:
+        raise ValueError(f"{archive} {error}") from error
 
 
-@dataclasses.dataclass(slots=True)
-class _Bounds:
-    """What is left of what a packed chart may be, with all that is packed within it."""
-
-    archive: pathlib.Path
-    bytes_left: int = dataclasses.field(default_factory=lambda: MAX_UNPACKED)
-    files_left: int = dataclasses.field(default_factory=lambda: MAX_FILES)
-
-    def take(self, member: tarfile.TarInfo) -> None:
-        self.bytes_left -= member.size + tarfile.BLOCKSIZE
-        self.files_left -= 1
-        if self.bytes_left < 0:
-            raise ValueError(f"{self.archive} unpacks to more than {MAX_UNPACKED // 1024 // 1024} MiB")
-        if self.files_left < 0:
-            raise ValueError(f"{self.archive} unpacks to more than {MAX_FILES} files")
-
-
-def _unpacked(content: bytes, bounds: _Bounds, depth: int) -> Iterator[tuple[str, bytes]]:
+def _unpacked(content: bytes, room: packed_files.Room, depth: int) -> Iterator[tuple[str, bytes]]:
     if depth > MAX_DEPTH:
-        raise ValueError(f"{bounds.archive} has more than {MAX_DEPTH} packed charts within each other")
-    with tarfile.open(fileobj=io.BytesIO(content), mode="r:*") as packed:
-        for member in packed:
-            bounds.take(member)
-            path = pathlib.PurePosixPath(member.name)
-            file = packed.extractfile(member) if member.isfile() else None
-            if file is None or path.is_absolute() or ".." in path.parts:
-                continue
-            inside = "/".join(path.parts[1:])
-            if _is_packed_chart(inside):
-                within = _unpacked(file.read(), bounds, depth + 1)
-                yield from ((f"{inside}/{below}", text) for below, text in within)
-            else:
-                yield inside, file.read()
+        raise packed_files.PackedFilesError(f"has more than {MAX_DEPTH} packed charts within each other")
+    for member, text in packed_files.members(io.BytesIO(content), room):
+        path = pathlib.PurePosixPath(member.name)
+        if text is None or path.is_absolute() or ".." in path.parts:
+            continue
+        inside = "/".join(path.parts[1:])
+        if _is_packed_chart(inside):
+            within = _unpacked(text, room, depth + 1)
+            yield from ((f"{inside}/{below}", found) for below, found in within)
+        else:
+            yield inside, text
 
 
 def of_its_chart(path: str) -> list[str]:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import pytest
 
 from addon_operator.helm import helm_errors
-from addon_operator.helm.charts import chart, subcharts
+from addon_operator.helm.charts import chart, packed_files, subcharts
 from addon_operator.kernel import names
 
 WEB = names.ModuleName("web")
@@ -144,7 +144,7 @@ def test_a_packed_chart_that_is_not_an_archive_or_a_bomb_is_an_error_of_the_modu
     archive.write_bytes(b"nothing")
     with pytest.raises(helm_errors.ChartError, match="cannot copy the chart"):
         chart.prepare(WEB, module_dir, tmp_path / "private")
-    monkeypatch.setattr(subcharts, "MAX_UNPACKED", 1024 * 1024)
+    monkeypatch.setattr(packed_files, "MAX_UNPACKED", 1024 * 1024)
     with tarfile.open(archive, "w:gz") as packed:
         member = tarfile.TarInfo("packed/large")
         member.size = 2 * 1024 * 1024
@@ -195,22 +195,27 @@ def test_definitions_of_a_chart_that_is_packed_within_a_packed_one_are_seen_and_
 
 
 @pytest.mark.parametrize(
-    ("bound", "value", "told"),
+    ("where", "bound", "value", "told"),
     [
-        ("MAX_DEPTH", 2, "more than 2 packed charts within each other"),
-        ("MAX_FILES", 8, "unpacks to more than 8 files"),
-        ("MAX_UNPACKED", 1024 * 1024, "unpacks to more than 1 MiB"),
+        (subcharts, "MAX_DEPTH", 2, "more than 2 packed charts within each other"),
+        (packed_files, "MAX_FILES", 8, "all.tgz has more than 8 files"),
+        (packed_files, "MAX_UNPACKED", 1024 * 1024, "all.tgz unpacks to more than 1 MiB"),
     ],
     ids=["depth", "number", "size"],
 )
 def test_packed_charts_within_each_other_are_bounded_together(
-    module_dir: pathlib.Path, monkeypatch: pytest.MonkeyPatch, bound: str, value: int, told: str
+    module_dir: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+    where: object,
+    bound: str,
+    value: int,
+    told: str,
 ) -> None:
     (module_dir / "charts").mkdir()
     large = packed("large", {f"{number}": bytes(400 * 1024) for number in range(2)})
     files = {"charts/a.tgz": nested(3), "charts/b.tgz": large, "charts/c.tgz": large}
     (module_dir / "charts" / "all.tgz").write_bytes(packed("all", files))
     subcharts.read(WEB, module_dir)
-    monkeypatch.setattr(subcharts, bound, value)
+    monkeypatch.setattr(where, bound, value)
     with pytest.raises(helm_errors.ChartError, match=told):
         subcharts.read(WEB, module_dir)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from addon_operator.helm.charts import chart_archives, subcharts
+from addon_operator.helm.charts import chart_archives, packed_files
 from tests.unit.helm.charts.packed_charts import CHART, member, pack
 
 
@@ -50,8 +50,8 @@ def test_nothing_lands_outside(
     ("where", "name", "limit", "problem"),
     [
         (chart_archives, "MAX_ARCHIVE", 10, "is larger than"),
-        (subcharts, "MAX_UNPACKED", 100, "unpacks to more than"),
-        (subcharts, "MAX_FILES", 0, "has more than 0 files"),
+        (packed_files, "MAX_UNPACKED", 100, "unpacks to more than"),
+        (packed_files, "MAX_FILES", 0, "has more than 0 files"),
     ],
     ids=["archive", "unpacked", "files"],
 )

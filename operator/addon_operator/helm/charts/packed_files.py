@@ -1,0 +1,93 @@
+"""Reads the files of a packed chart within bounds: an archive may come from anywhere.
+
+What an archive says of its sizes is not relied on: what it really unpacks to is counted while it is read,
+headers included. As with Helm, an archive is a tar that is compressed with gzip.
+"""
+
+import dataclasses
+import gzip
+import tarfile
+import zlib
+from collections.abc import Iterator
+from typing import IO, Final
+
+MAX_UNPACKED: Final = 64 * 1024 * 1024
+"""How many bytes a packed chart may unpack to, those that are packed within it included."""
+MAX_FILES: Final = 20_000
+"""How many files a packed chart may have, counted in the same way."""
+_MAX_NAMES: Final = 1024 * 1024
+"""How many bytes one header of long names or other attributes may have: :mod:`tarfile` reads it at once."""
+_NAMES: Final = frozenset(
+    {
+        tarfile.GNUTYPE_LONGLINK,
+        tarfile.GNUTYPE_LONGNAME,
+        tarfile.SOLARIS_XHDTYPE,
+        tarfile.XGLTYPE,
+        tarfile.XHDTYPE,
+    }
+)
+
+
+class PackedFilesError(ValueError):
+    """An archive cannot be read, or breaks a bound; the text goes on after the name of the archive."""
+
+
+@dataclasses.dataclass(slots=True)
+class Room:
+    """What is left for an archive, and for the archives within it."""
+
+    bytes_left: int = dataclasses.field(default_factory=lambda: MAX_UNPACKED)
+    files_left: int = dataclasses.field(default_factory=lambda: MAX_FILES)
+
+    def take_bytes(self, count: int) -> None:
+        """Count bytes; raises :class:`PackedFilesError` when there is no room for them."""
+        self.bytes_left -= count
+        if self.bytes_left < 0:
+            raise PackedFilesError(f"unpacks to more than {MAX_UNPACKED // 1024 // 1024} MiB")
+
+    def take_file(self) -> None:
+        """Count a file; raises as :meth:`take_bytes` does."""
+        self.files_left -= 1
+        if self.files_left < 0:
+            raise PackedFilesError(f"has more than {MAX_FILES} files")
+
+
+def members(archive: IO[bytes], room: Room) -> Iterator[tuple[tarfile.TarInfo, bytes | None]]:
+    """Yield all that is in an archive, files with their content.
+
+    Raises :class:`PackedFilesError`.
+    """
+    try:
+        with (
+            _Counted(archive, room) as unpacked,
+            tarfile.open(fileobj=unpacked, mode="r|", tarinfo=_BoundedNames) as packed,
+        ):
+            for member in packed:
+                room.take_file()
+                # A sparse file has more bytes than the archive, as many as it says.
+                file = None if member.issparse() or not member.isreg() else packed.extractfile(member)
+                yield member, None if file is None else file.read()
+    except (tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError, RecursionError) as error:
+        raise PackedFilesError(f"is not a readable archive: {error}") from error
+
+
+class _Counted(gzip.GzipFile):
+    """Gives what is unpacked as long as there is room."""
+
+    def __init__(self, archive: IO[bytes], room: Room) -> None:
+        super().__init__(fileobj=archive)
+        self._room = room
+
+    def read(self, size: int | None = -1) -> bytes:
+        found = super().read(size)
+        self._room.take_bytes(len(found))
+        return found
+
+
+class _BoundedNames(tarfile.TarInfo):
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> "_BoundedNames":
+        found = super().frombuf(buf, encoding, errors)
+        if found.type in _NAMES and found.size > _MAX_NAMES:
+            raise tarfile.ReadError(f"a name or attribute of a file has more than {_MAX_NAMES} bytes")
+        return found

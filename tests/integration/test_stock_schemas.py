@@ -24,6 +24,7 @@ _SCHEMA: Final[Mapping[str, Any]] = {
         "replicas": {"type": "integer", "minimum": 1, "default": 7},
         "auth": {"properties": {"password": {"type": "string", "minLength": 8}}},
         "spare": {"default": "from the schema"},
+        "global": {"properties": {"zone": {"type": "string"}}},
     },
 }
 
@@ -39,6 +40,7 @@ def module(site: operator_site.Site) -> pathlib.Path:
     dependency = "dependencies:\n- {name: db, version: 1.2.3, alias: store, condition: store.enabled}\n"
     chart = write_chart(path / "chart", more=dependency)
     (chart / "values.yaml").write_text("replicas: 1\nstore: {enabled: true}\n")
+    (path / "module.yaml").write_text("chart: {global: [zone]}")
     write_schema(chart)
     below = write_chart(chart / "charts" / "db", "db")
     (below / "templates" / "seen.yaml").unlink()
@@ -49,7 +51,7 @@ def module(site: operator_site.Site) -> pathlib.Path:
 def test_a_wrong_edit_is_told_by_the_charts_schema_and_the_last_good_values_stay(
     site: operator_site.Site, module: pathlib.Path
 ) -> None:
-    site.config(web="replicas: 2")
+    site.config(web="replicas: 2", **{"global": "zone: a"})
     operator = site.start().wait_ready().wait_idle()
     try:
         assert seen(site)["replicas"] == 2
@@ -67,6 +69,13 @@ def test_a_wrong_edit_is_told_by_the_charts_schema_and_the_last_good_values_stay
         site.config(web="replicas: 3\nstore: {enabled: false, size: 5}")
         operator_process.wait_until(lambda: seen(site)["replicas"] == 3, "the right edit is taken")
         assert site.revisions() == {"web": 2}
+        site.config(**{"global": "zone: 5"})
+        operator.wait_logged("global.zone: must be a string, not 5", "set in ConfigMap")
+        site.config(**{"global": "zone: b"})
+        operator_process.wait_until(
+            lambda: seen(site)["global"] == {"zone": "b"}, "the right edit of global is taken"
+        )
+        assert site.revisions() == {"web": 3}, "what the wrong edit said was never released"
         assert "hunter2" not in operator.log
         assert len(site.helm_calls()) > calls
     finally:
@@ -82,6 +91,8 @@ def test_the_webhook_refuses_what_the_charts_schema_does_not_allow(
             site.config(web="replicas: nine")
         assert "web.replicas: must be an integer, not" in str(refused.value)
         assert f"{module}/chart/values.schema.json" in str(refused.value)
+        with pytest.raises(operator_site.RefusedError, match=r"global\.zone: must be a string, not 5"):
+            site.config(**{"global": "zone: 5"})
         site.config(web="replicas: 2")
 
 

@@ -195,35 +195,62 @@ class Section:
         """Return what the chart's own schema does not allow if these are the values.
 
         ``secret`` is as for :meth:`config_violations`. Without ``is_complete``, hooks may still fill in what
-        is missing, and change what nobody has set.
+        is missing, and change what nobody has set. What comes from the shared ``global`` is named, and
+        shown, as it is there.
         """
         part = self._schemas.chart
         chart = None if part is None else part.read()
         if part is None or chart is None or not chart.chart.has_schemas:
             return []
         given = part.arrange({names.GLOBAL_KEY: global_values, self.key: value})
+        found = [_of_global(one, given) for one in self._inspector.chart_violations(given, chart)]
         found = [
             dataclasses.replace(one, is_default=not (one.is_missing_key or _has(given, one.keys)))
-            for one in self._inspector.chart_violations(given, chart)
+            for one in found
         ]
         # Helm 4 leaves out a null of the chart's own, and Helm 3 does not.
         found = [one for one in found if not (one.is_default and one.value == "null")]
         may_change = part.has_hooks and not is_complete
-        found = [self._of_section(one, part) for one in found if not (may_change and one.is_left_out)]
-        return redaction.without_secrets_in(found, self._secret if secret is None else secret)
+        found = [self._of_section(one, part, value) for one in found if not (may_change and one.is_left_out)]
+        return self.hiding(found, secret)
+
+    def gives_chart_other(self, one: json_types.JsonObject, other: json_types.JsonObject) -> bool:
+        """Say whether the chart gets other values with one shared ``global`` than with another."""
+        part = self._schemas.chart
+        if part is None:
+            return False
+        own = self.configured(self._config)
+        given = [part.arrange({names.GLOBAL_KEY: each, self.key: own}) for each in (one, other)]
+        return not json_documents.equal(*given)
 
     def _of_section(
-        self, violation: schemas.Violation, part: chart_schemas.SectionChart
+        self, violation: schemas.Violation, part: chart_schemas.SectionChart, value: json_types.JsonObject
     ) -> schemas.Violation:
-        """Return the same with the section's place in the values, and without a value that is hidden."""
-        keys, shown = violation.keys, violation.value
-        if not part.below:
+        """Return the same with its place in the values: in the section, or in the shared ``global``."""
+        keys = violation.keys
+        is_shared = keys[:1] == (names.GLOBAL_KEY,) and not (violation.is_left_out or _has(value, keys))
+        if not part.below and not is_shared:
             keys = (self.key, *keys)
-        if keys[:1] == (self.key,) and shown is not None:
-            path = [str(key) for key in keys[1:]]
-            if self._schemas.masked_at(path, json_documents.decode(shown)) == schemas.HIDDEN:
-                shown = schemas.HIDDEN
-        return dataclasses.replace(violation, keys=keys, path=yaml_reading.format_path(keys), value=shown)
+        return dataclasses.replace(violation, keys=keys, path=yaml_reading.format_path(keys))
+
+    def hiding(
+        self, found: Sequence[schemas.Violation], secret: json_types.JsonObject | None = None
+    ) -> list[schemas.Violation]:
+        """Return what is wrong, without values that are hidden in this section; ``secret`` as elsewhere."""
+        above = self._secret if secret is None else secret
+        return [
+            redaction.without_secrets_in([self._hiding(one)], above)[0]
+            if one.keys[:1] == (self.key,)
+            else one
+            for one in found
+        ]
+
+    def _hiding(self, violation: schemas.Violation) -> schemas.Violation:
+        if violation.value is None:
+            return violation
+        path = [str(key) for key in violation.keys[1:]]
+        shown = self._schemas.masked_at(path, json_documents.decode(violation.value))
+        return dataclasses.replace(violation, value=schemas.HIDDEN) if shown == schemas.HIDDEN else violation
 
     def allow(self) -> None:
         """Note that the values schema allows the present values; of a snapshot, too."""
@@ -337,6 +364,15 @@ class Section:
         if self._schemas.values is not None:
             self._schemas.values.fill(value)
         return value
+
+
+def _of_global(violation: schemas.Violation, given: json_types.JsonObject) -> schemas.Violation:
+    """Return the same with the place of what a chart within the chart has from the ``global`` above it."""
+    keys = violation.keys
+    if names.GLOBAL_KEY in keys and not _has(given, keys):
+        above = keys[keys.index(names.GLOBAL_KEY) :]
+        return dataclasses.replace(violation, keys=above) if _has(given, above) else violation
+    return violation
 
 
 def _has(value: json_types.JsonValue, path: schemas.Path) -> bool:

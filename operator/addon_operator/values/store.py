@@ -206,7 +206,7 @@ class ValuesStore:
         self, module: names.ModuleName | None, config: sources.ConfigValues | None = None
     ) -> list[values_schemas.Violation]:
         """Return the same as :meth:`config_violations` for one section; ``config`` is by default in force."""
-        layers, kept = self.layers(module, config), self._section(module)
+        kept = self._section(module)
         config = self._config if config is None else config
         said, secret = config.section(kept.key), config.secret_section(kept.key)
         # What the ConfigMap says of a disabled module is in force for nobody.
@@ -215,15 +215,23 @@ class ValuesStore:
         if not found and module is not None and kept.has_chart:
             shared = self._global.without_patches(config.section(names.GLOBAL_KEY))
             found = kept.chart_violations(kept.without_patches(said), shared, secret, is_complete=False)
-        defaults = kept.config_default_layers(said) if found else []
-        # Who forgot a key is asked for it in a place that anybody may read.
-        open_layers = layers[:-1] if config.secret is not None else layers
-        return [
-            dataclasses.replace(
-                one, origin=_origin(one, open_layers if one.is_missing_key else layers, defaults)
-            )
-            for one in found
-        ]
+            found = self._global.hiding(found, config.secret_section(names.GLOBAL_KEY))
+        return [self._with_origin(one, module, config) for one in found]
+
+    def _with_origin(
+        self,
+        violation: values_schemas.Violation,
+        module: names.ModuleName | None,
+        config: sources.ConfigValues,
+    ) -> values_schemas.Violation:
+        # What a chart does not allow may come from the shared ``global``.
+        owner = None if violation.keys[:1] == (names.GLOBAL_KEY,) else module
+        layers, kept = self.layers(owner, config), self._section(owner)
+        if violation.is_missing_key and config.secret is not None:
+            # Who forgot a key is asked for it in a place that anybody may read.
+            layers = layers[:-1]
+        defaults = kept.config_default_layers(config.section(kept.key))
+        return dataclasses.replace(violation, origin=_origin(violation, layers, defaults))
 
     def passed_over_rules(self, module: names.ModuleName | None) -> list[values_schemas.Violation]:
         """Return rules of a section that count as held: they read keys that its values do not have."""
@@ -237,9 +245,11 @@ class ValuesStore:
 
     def _differs(self, module: names.ModuleName, config: sources.ConfigValues) -> bool:
         kept = self._section(module)
-        return not self.flag(module).enabled or not json_documents.equal(
-            config.section(kept.key), kept.config
-        )
+        if not self.flag(module).enabled or not json_documents.equal(config.section(kept.key), kept.config):
+            return True
+        own, key = self._global, names.GLOBAL_KEY
+        shared = [own.configured(own.config), own.configured(config.section(key))] if kept.has_chart else []
+        return bool(shared) and kept.gives_chart_other(*shared)
 
     def layers(
         self, module: names.ModuleName | None, config: sources.ConfigValues | None = None
@@ -281,7 +291,9 @@ class ValuesStore:
         def check() -> None:
             found = self.config_violations(config, [module])
             found = found or [v for part in kept for v in part.values_violations(part.present, for_helm=True)]
-            found = found or kept[1].chart_violations(kept[1].present, kept[0].present, is_complete=True)
+            found = found or kept[0].hiding(
+                kept[1].chart_violations(kept[1].present, kept[0].present, is_complete=True)
+            )
             _raise_violations(found, f"the values of module {module} are not ready for Helm")
             for part in kept:
                 part.allow()

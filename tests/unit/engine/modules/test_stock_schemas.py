@@ -2,10 +2,15 @@
 
 import json
 import pathlib
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
 
 from addon_operator.engine.modules import module_files, stock_schemas
-from addon_operator.kernel import json_types
-from addon_operator.values.schema import cel_rules
+from addon_operator.kernel import json_types, names
+from addon_operator.values import sources, store
+from addon_operator.values.schema import cel_rules, schemas
 
 
 def module_directory(root: pathlib.Path, schema: str = "") -> pathlib.Path:
@@ -82,3 +87,52 @@ def test_what_a_chart_without_schema_of_ours_hides_follows_names_and_paths(tmp_p
     (directory / "openapi" / "values.yaml").write_text("type: object\n")
     by_schema = module_files.schemas_of(module_files.module_of(directory, 50), evaluator)
     assert by_schema.masked(given) == {"auth": {"login": "***", "password": "b"}}
+
+
+@pytest.fixture
+def shares(tmp_path: pathlib.Path) -> pathlib.Path:
+    """A module whose chart, with one within it, has a schema for keys of the shared ``global``."""
+    domain = {"properties": {"domain": {"type": "string"}, "pin": {"type": "string"}}, "required": ["domain"]}
+    directory = module_directory(tmp_path, json.dumps({"properties": {"global": domain}}))
+    (directory / "values.yaml").write_text("webEnabled: true\nweb: {}\n")
+    (directory / "module.yaml").write_text("chart: {global: [domain, pin, zone]}\n")
+    below = directory / "chart" / "charts" / "db"
+    below.mkdir(parents=True)
+    (below / "Chart.yaml").write_text("apiVersion: v2\nname: db\nversion: 1.0.0\n")
+    (below / "values.schema.json").write_text(
+        json.dumps({"properties": {"global": {"properties": {"zone": {"type": "string"}}}}})
+    )
+    return tmp_path
+
+
+def edits(made: store.ValuesStore, sections: Mapping[str, Any]) -> list[str]:
+    proposed = sources.ConfigValues({names.ValuesKey(key): each for key, each in sections.items()})
+    return [str(one).split(" (")[0] for one in made.edit_violations(proposed)]
+
+
+def test_an_edit_of_global_alone_is_checked_by_the_charts_that_get_what_changes(shares: pathlib.Path) -> None:
+    made = module_files.load([shares], 50).store()
+    good: json_types.JsonObject = {"domain": "a.example", "other": 1}
+    made.set_config(sources.ConfigValues({names.GLOBAL_KEY: good}))
+    assert edits(made, {"global": {**good, "domain": 5}}) == ["global.domain: must be a string, not 5"]
+    assert edits(made, {"global": {**good, "zone": 6}}) == ["global.zone: must be a string, not 6"]
+    assert edits(made, {"global": {"zone": "z"}}) == ["web.global: must have the key 'domain'"]
+    assert edits(made, {"global": {**good, "domain": "b.example"}}) == []
+    own: json_types.JsonObject = {"global": {"domain": "of the section"}}
+    assert edits(made, {"global": {**good, "domain": 5}, "web": own}) == []
+    wrong: json_types.JsonObject = {"global": {"domain": 7}}
+    assert edits(made, {"global": good, "web": wrong}) == ["web.global.domain: must be a string, not 7"]
+    made.set_config(sources.ConfigValues({names.GLOBAL_KEY: {"domain": 5}}))
+    assert edits(made, {"global": {"domain": 5, "other": 2}}) == [], "nothing that the chart gets changes"
+
+
+def test_what_is_secret_in_global_is_shown_by_no_chart(shares: pathlib.Path) -> None:
+    made = module_files.load([shares], 50).store()
+    secret = sources.ConfigValues({names.GLOBAL_KEY: {"pin": 4711}}, source="Secret addons/x")
+    shared: json_types.JsonObject = {"domain": "a.example"}
+    proposed = sources.ConfigValues({names.GLOBAL_KEY: shared}, source="ConfigMap addons/x", secret=secret)
+    (found,) = made.edit_violations(proposed)
+    assert (found.path, found.value, found.origin) == ("global.pin", "***", "Secret addons/x")
+    made.set_config(proposed)
+    with pytest.raises(schemas.InvalidValuesError, match=r"global\.pin: must be a string, not \*\*\* "):
+        made.check_helm_values(made.modules[0])

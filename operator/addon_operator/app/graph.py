@@ -1,26 +1,19 @@
 """The objects of a running operator, and how they know each other."""
 
 import dataclasses
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
 from addon_operator.aio import waiting
 from addon_operator.app import observers, tools
-from addon_operator.debug import debug_api, debug_render
+from addon_operator.debug import debug_api
 from addon_operator.engine import engine, events, intents, state
 from addon_operator.engine.bindings import hook_bindings
-from addon_operator.engine.converge import (
-    api_watch,
-    cluster_requirements,
-    converge,
-    module_discovery,
-    task_factory,
-)
+from addon_operator.engine.converge import converge, module_discovery
 from addon_operator.engine.hooks import hook_run
 from addon_operator.engine.modules import (
     module_crds,
     module_files,
-    module_hooks,
     module_reload,
     module_run,
     release_monitor,
@@ -28,7 +21,6 @@ from addon_operator.engine.modules import (
 from addon_operator.engine.queues import queue_set
 from addon_operator.engine.sources import config_sync, kopf_sources
 from addon_operator.kube import cluster
-from addon_operator.modules import plan
 from addon_operator.status import health
 from addon_operator.telemetry import metrics
 
@@ -42,12 +34,9 @@ class Operator:
     source: kopf_sources.ValuesSource
     monitor: release_monitor.ReleaseMonitor
     cluster: cluster.Cluster
-    apis: api_watch.ApiWatch
-    take_modules: Callable[[], Coroutine[Any, Any, None]] | None
-    """Takes changed modules in, if ``WATCH_MODULES`` asks for it."""
     answers: debug_api.EngineApi
-    keep_charts: Callable[[], Coroutine[Any, Any, None]]
-    """Says which charts from repositories are used, until the end."""
+    beside: Mapping[str, Callable[[], Coroutine[Any, Any, None]]]
+    """What has to run beside the engine until the end, by name."""
 
     def report_to(self, status: health.OperatorStatus, meters: metrics.Metrics) -> None:
         """Have probes, the status page and metrics show the state from now on."""
@@ -67,16 +56,6 @@ class Operator:
         alive = self.cluster.watches.alive
         return None if alive else "a watch of objects has broken down and starts again"
 
-    def work(self) -> Iterator[tuple[str, Coroutine[Any, Any, None]]]:
-        """Give what has to run beside the engine until the end, by name."""
-        yield "ages", self.engine.keep_ages()
-        yield "config", self.config.keep_in_step()
-        yield "drift", self.monitor.work()
-        yield "charts", self.keep_charts()
-        yield "apis", self.apis.work()
-        if self.take_modules is not None:
-            yield "modules", self.take_modules()
-
 
 class Graph:
     """Builds an operator."""
@@ -94,9 +73,6 @@ class Graph:
         self._clock = waiting.SystemTime()
         self._cluster = cluster.Cluster(
             parts.kube, parts.settings.namespace, self._clock, meters.watch_failed
-        )
-        self._requirements = cluster_requirements.ClusterRequirements(
-            self._cluster.kinds, self._cluster.probe
         )
         self._values = modules.store(parts.inspector)
         self._states = state.ModuleStates([files.module for files in modules.modules], tell)
@@ -142,29 +118,31 @@ class Graph:
             self._inbox,
             ignored=ignored,
         )
-        of_modules = module_hooks.ModuleHooks(self._states, self._values, self._runner, self._tell)
-        runner = module_run.ModuleRunner(
-            self._states, of_modules, self._executor, self._bindings, monitor.releases, self._tell
+        runner = module_run.module_runner(
+            self._states, self._values, self._executor, self._bindings, monitor.releases, self._tell
         )
-        made_of = task_factory.TaskFactory(
+        discovery = self._discovery()
+        converger = converge.converger(
+            self._queues.main,
             self._values,
-            task_factory.GlobalHooks(hooks, self._executor, self._bindings.snapshots),
-            self._discovery(),
+            hooks,
+            discovery,
             runner,
             definitions,
             self._tell,
+            on_failure=self._settings.converge_on_failure,
         )
-        running = self._engine(made_of)
+        running = engine.Engine(
+            self._inbox, self._queues, converger, self._bindings, self._states, self._tell
+        )
         return Operator(
             running,
             self.config,
             self._source(),
             monitor,
             self._cluster,
-            api_watch.ApiWatch(self._requirements, self._cluster.watches, running.apis_changed, self._tell),
-            self._taking_modules(running, of_modules),
             self._answers(running, hooks, monitor),
-            lambda: self._parts.charts.keep(lambda: self._states.modules),
+            self._beside(running, monitor, runner, discovery),
         )
 
     def _module_crds(self) -> module_crds.ModuleCrds:
@@ -178,21 +156,15 @@ class Graph:
         )
 
     def _discovery(self) -> module_discovery.Discovery:
-        return module_discovery.Discovery(
+        return module_discovery.discovery(
             self._states,
             self._values,
             self._runner,
-            plan.RemovalPolicy(
-                plan.PurgePolicy(self._settings.helm_purge), allow_empty=self._settings.allow_empty_modules
-            ),
-            self._requirements,
+            self._cluster,
             self._tell,
+            purge=self._settings.helm_purge,
+            allow_empty=self._settings.allow_empty_modules,
         )
-
-    def _engine(self, made_of: task_factory.TaskFactory) -> engine.Engine:
-        on_failure = converge.OnFailure(self._settings.converge_on_failure)
-        converger = converge.Converger(self._queues.main, made_of, self._tell, on_failure=on_failure)
-        return engine.Engine(self._inbox, self._queues, converger, self._bindings, self._states, self._tell)
 
     def _source(self) -> kopf_sources.ValuesSource:
         def log_restart(reason: str, delay: float) -> None:
@@ -209,35 +181,47 @@ class Graph:
             secret=tools.secret_of(self._settings, self._parts.kube),
         )
 
-    def _taking_modules(
-        self, running: engine.Engine, hooks: module_hooks.ModuleHooks
-    ) -> Callable[[], Coroutine[Any, Any, None]] | None:
-        if not self._settings.watch_modules:
-            return None
-        reload = module_reload.ModuleReload(
-            self._values, self._states, self.config, hooks, self._tell, end=running.forget
-        )
-        order = self._settings.unnumbered_module_order
-        return reload.watch(self._settings.modules_dirs, order, self._modules, running.reload).work
+    def _beside(
+        self,
+        running: engine.Engine,
+        monitor: release_monitor.ReleaseMonitor,
+        runner: module_run.ModuleRunner,
+        discovery: module_discovery.Discovery,
+    ) -> dict[str, Callable[[], Coroutine[Any, Any, None]]]:
+        beside = {
+            "ages": running.keep_ages,
+            "config": self.config.keep_in_step,
+            "drift": monitor.work,
+            "charts": lambda: self._parts.charts.keep(lambda: self._states.modules),
+            "apis": discovery.watch(self._cluster.watches, self._inbox).work,
+        }
+        if self._settings.watch_modules:
+            reload = module_reload.ModuleReload(
+                self._values,
+                self._states,
+                self.config,
+                runner.module_hooks,
+                self._tell,
+                end=running.forget,
+            )
+            order = self._settings.unnumbered_module_order
+            watch = reload.watch(self._settings.modules_dirs, order, self._modules, running.reload)
+            beside["modules"] = watch.work
+        return beside
 
     def _answers(
         self,
         running: engine.Engine,
-        hooks: tuple[state.Hook, ...],
+        hooks: Sequence[state.Hook],
         monitor: release_monitor.ReleaseMonitor,
     ) -> debug_api.EngineApi:
-        renderer = debug_render.Renderer(
-            self._parts.releases,
-            self._values,
-            self._parts.kube,
-            self._cluster.kinds,
-            self._parts.charts.ensure,
-        )
-        return debug_api.EngineApi(
+        return debug_api.engine_api(
             running.views(hooks, self._clock),
             self._values,
             state.ModulesByName(self._states),
-            renderer,
             self._bindings,
             monitor,
+            self._cluster,
+            self._parts.releases,
+            self._parts.charts.ensure,
         )

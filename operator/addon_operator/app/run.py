@@ -237,8 +237,8 @@ class _Process:
         operator.report_to(self._status, self._meters)
         if self._debug is not None:
             self._debug.serve(operator.answers)
-        for name, work_beside in operator.work():
-            self._begin(name, work_beside)
+        for name, work_beside in operator.beside.items():
+            self._begin(name, work_beside())
         work = asyncio.create_task(operator.engine.work(), name="engine")
         lost = asyncio.create_task(self._leadership.lost(), name="lease")
         operator.source.start()

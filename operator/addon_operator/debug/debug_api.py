@@ -4,7 +4,7 @@ Names and shapes are those of the Go operator's endpoint where it has them; more
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final
 
 import addon_operator
@@ -13,8 +13,10 @@ from addon_operator.engine import introspection, state
 from addon_operator.engine.bindings import hook_bindings
 from addon_operator.engine.drift import watched_resources
 from addon_operator.engine.modules import release_monitor
+from addon_operator.helm.releases import releases
 from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import clock, errors, json_types, names
+from addon_operator.kube import cluster as cluster_module
 from addon_operator.modules import model
 from addon_operator.values import section, store
 
@@ -210,6 +212,21 @@ class EngineApi:
             name: [debug_masking.masked_snapshot(kinds.get(name, ""), entry) for entry in entries]
             for name, entries in held.items()
         }
+
+
+def engine_api(
+    views: introspection.Introspection,
+    values: store.ValuesStore,
+    modules: Mapping[names.ModuleName, model.Module],
+    bindings: hook_bindings.HookBindings,
+    monitor: Monitor,
+    cluster: cluster_module.Cluster,
+    manager: releases.ReleaseManager,
+    pull: Callable[[model.Module], Awaitable[None]],
+) -> EngineApi:
+    """Make it, and what renders modules for it; ``pull`` has the chart of a module in its place."""
+    renderer = debug_render.Renderer(manager, values, cluster.kube, cluster.kinds, pull)
+    return EngineApi(views, values, modules, renderer, bindings, monitor)
 
 
 def _shown(

@@ -90,6 +90,8 @@ class Engine:
                     self._values_changed(hook)
                 case intents.RunWanted(module=module, activation=activation, at_once=at_once):
                     self._run_module(module, activation, at_once=at_once)
+                case intents.ApisChanged():
+                    self._converger.request_by_hook(ACTIVATION_APIS)
 
     def _config_edited(self, edited: intents.ConfigEdited) -> None:
         activation = _ACTIVATIONS[edited.kind]
@@ -129,10 +131,6 @@ class Engine:
         kind = tasks.TaskKind.RELOAD_MODULES
         task = tasks.Task(kind, run, activation=ACTIVATION_MODULES, is_distinct=True, allow_failure=True)
         await self._queue.add(task).done
-
-    def apis_changed(self) -> None:
-        """Discover modules again: an API that some require came or went."""
-        self._converger.request_by_hook(ACTIVATION_APIS)
 
     def forget(self, module: names.ModuleName) -> None:
         """End what runs and waits for a module that is gone, but for a purge of its release."""

@@ -33,5 +33,10 @@ class RunWanted:
     """The next try of a run that failed is not waited for, either."""
 
 
-Intent = ConfigEdited | ValuesChanged | RunWanted
+@dataclasses.dataclass(frozen=True, slots=True)
+class ApisChanged:
+    """An API that modules require came or went: modules are discovered again."""
+
+
+Intent = ConfigEdited | ValuesChanged | RunWanted | ApisChanged
 Inbox = asyncio.Queue[Intent]

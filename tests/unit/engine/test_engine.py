@@ -235,6 +235,14 @@ async def test_a_module_hook_that_changes_values_makes_its_module_run(
     assert bench.story == follows
 
 
+async def test_apis_that_came_or_went_make_a_converge(benches: list[Bench]) -> None:
+    bench = await started(benches)
+    bench.story  # noqa: B018 - forgets the start
+    bench.inbox.put_nowait(intents.ApisChanged())
+    await fakes.settle()
+    assert bench.story == CONVERGE
+
+
 async def test_what_hooks_in_named_queues_wait_for_is_reported(benches: list[Bench]) -> None:
     bench = Bench(hook("a.sh", kubernetes=[pods(queue="slow")]))
     benches.append(bench)

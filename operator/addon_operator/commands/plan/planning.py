@@ -11,19 +11,19 @@ import pathlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from addon_operator.aio import waiting
 from addon_operator.app import tools
 from addon_operator.commands.plan import cluster_lookup, given_values, plan_report
 from addon_operator.engine import events, intents, state
-from addon_operator.engine.converge import cluster_requirements, module_discovery
+from addon_operator.engine.converge import module_discovery
 from addon_operator.engine.hooks import hook_files
 from addon_operator.engine.modules import module_files, module_releases
 from addon_operator.helm import binary, helm_errors
 from addon_operator.helm.releases import release_types
-from addon_operator.kernel import clock, errors, names
+from addon_operator.kernel import errors, names
+from addon_operator.kube import cluster
 from addon_operator.kube.access import auth
 from addon_operator.kube.client import client, retries
-from addon_operator.kube.discovery import discovery as discovery_of_kinds
-from addon_operator.kube.discovery import presence
 from addon_operator.modules import manifests, model, plan, release, requirements
 from addon_operator.process.children import children, launcher
 from addon_operator.settings import preflight
@@ -98,6 +98,10 @@ def _ignore(_event: object) -> None:
     """Ignore it: nothing runs."""
 
 
+def _no_watch(_what: str, _reason: str) -> None:
+    """Ignore it: nothing is watched."""
+
+
 class _Planner:
     def __init__(
         self,
@@ -121,11 +125,9 @@ class _Planner:
         self._turns = asyncio.Semaphore(settings.modules_parallelism)
         self._given = given_values.Taken()
         self._releases: Collection[str] = ()
-        kinds = discovery_of_kinds.Catalog(parts.kube, clock.SystemClock())
-        probe = presence.ObjectProbe(parts.kube)
-        self._requirements = cluster_requirements.ClusterRequirements(kinds, probe)
+        self._seen = cluster.Cluster(parts.kube, settings.namespace, waiting.SystemTime(), _no_watch)
         self._owners: dict[manifests.ManifestResource, set[str]] = {}
-        self._cluster = cluster_lookup.ClusterLookup(parts.kube, kinds, notes.append)
+        self._cluster = cluster_lookup.ClusterLookup(parts.kube, self._seen.kinds, notes.append)
 
     async def make(self, chosen: Collection[names.ModuleName], pod: str | None) -> plan_report.PlanReport:
         self._manager.places.assign(self._modules.values())
@@ -171,16 +173,14 @@ class _Planner:
         return self._manager.places.of(release).namespace
 
     async def _observe(self, releases: Mapping[str, bool]) -> plan.Observed:
-        found = module_discovery.Discovery(
+        found = module_discovery.discovery(
             state.ModuleStates(list(self._modules.values()), _ignore),
             self._values,
             self._runner,
-            plan.RemovalPolicy(
-                plan.PurgePolicy(self._settings.helm_purge),
-                allow_empty=self._settings.allow_empty_modules,
-            ),
-            self._requirements,
+            self._seen,
             _ignore,
+            purge=self._settings.helm_purge,
+            allow_empty=self._settings.allow_empty_modules,
         )
         return await found.observe(releases, self._manager.places.ignored(self._ignored))
 

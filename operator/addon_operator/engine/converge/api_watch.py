@@ -1,11 +1,11 @@
 """Notices when an API that modules require comes or goes."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from addon_operator.aio import waiting
-from addon_operator.engine import events
+from addon_operator.engine import events, intents
 from addon_operator.engine.converge import cluster_requirements
 from addon_operator.kernel import errors
 from addon_operator.kube.informers import informers, object_changes, object_selections, projections
@@ -30,13 +30,13 @@ class ApiWatch:
         self,
         required: cluster_requirements.ClusterRequirements,
         watches: informers.Informers,
-        changed: Callable[[], None],
+        inbox: intents.Inbox,
         tell: events.Listener,
     ) -> None:
-        """Call ``changed`` when another discovery of modules would find something else."""
+        """``inbox`` gets an intent when another discovery of modules would find something else."""
         self._required = required
         self._watches = watches
-        self._changed = changed
+        self._inbox = inbox
         self._tell = tell
         self._subscription: informers.Subscription | None = None
         self._is_troubled = False
@@ -79,7 +79,7 @@ class ApiWatch:
             return _POLL
         if self._differs(now):
             self._looks = 0
-            self._changed()
+            self._inbox.put_nowait(intents.ApisChanged())
         elif now.unclear:
             self._looks += 1
             return _PAUSES.after(self._looks)

@@ -14,11 +14,13 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Final, Protocol
 
 from addon_operator.engine import events
-from addon_operator.engine.converge import task_factory
+from addon_operator.engine.converge import module_discovery, task_factory
+from addon_operator.engine.modules import module_crds, module_run
 from addon_operator.engine.queues import task_queue, tasks
-from addon_operator.engine.state import ConvergeState
+from addon_operator.engine.state import ConvergeState, Hook
 from addon_operator.kernel import names
 from addon_operator.modules import plan
+from addon_operator.values import store
 
 ACTIVATION_AFTER_ALL: Final = "AfterAllHooksChangeGlobalValues"
 AT_ONCE: Final = 5
@@ -311,6 +313,23 @@ class Converger:
     def _give_way(self) -> None:
         if self._wanted is not None:
             raise _SupersededError
+
+
+def converger(
+    queue: task_queue.TaskQueue,
+    values: store.ValuesStore,
+    global_hooks: Sequence[Hook],
+    discovery: module_discovery.Discovery,
+    runner: module_run.ModuleRunner,
+    definitions: module_crds.ModuleCrds,
+    tell: events.Listener,
+    *,
+    on_failure: str,
+) -> Converger:
+    """Make it, with the tasks that it needs; ``on_failure`` is the setting ``CONVERGE_ON_FAILURE``."""
+    hooks = task_factory.GlobalHooks(global_hooks, runner.executor, runner.bindings.snapshots)
+    made = task_factory.TaskFactory(values, hooks, discovery, runner, definitions, tell)
+    return Converger(queue, made, tell, on_failure=OnFailure(on_failure))
 
 
 async def _success(task: tasks.Task) -> bool:

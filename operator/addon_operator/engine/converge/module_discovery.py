@@ -5,10 +5,12 @@ import os
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
-from addon_operator.engine import events, state
-from addon_operator.engine.converge import cluster_requirements
+from addon_operator.engine import events, intents, state
+from addon_operator.engine.converge import api_watch, cluster_requirements
 from addon_operator.engine.hooks import hook_runner
 from addon_operator.kernel import errors, names
+from addon_operator.kube import cluster as cluster_module
+from addon_operator.kube.informers import informers
 from addon_operator.modules import model, plan, requirements
 from addon_operator.values import store
 
@@ -47,6 +49,10 @@ class Discovery:
         self._removals = removals
         self._cluster = cluster
         self._tell = tell
+
+    def watch(self, watches: informers.Informers, inbox: intents.Inbox) -> api_watch.ApiWatch:
+        """Make what notices when the next discovery would find other APIs."""
+        return api_watch.ApiWatch(self._cluster, watches, inbox, self._tell)
 
     async def observe(self, releases: Mapping[str, bool], ignored: frozenset[str]) -> plan.Observed:
         """Look at everything once; ``releases`` are those that there are, and whether they are ours.
@@ -102,3 +108,19 @@ class Discovery:
             raise
         except errors.AddonOperatorError as error:
             raise errors.ModuleError(module.name, str(error)) from error
+
+
+def discovery(
+    states: state.ModuleStates,
+    values: store.ValuesStore,
+    runner: hook_runner.HookRunner,
+    cluster: cluster_module.Cluster,
+    tell: events.Listener,
+    *,
+    purge: str,
+    allow_empty: bool,
+) -> Discovery:
+    """Make it; ``purge`` and ``allow_empty`` are the settings ``HELM_PURGE`` and ``ALLOW_EMPTY_MODULES``."""
+    removals = plan.RemovalPolicy(plan.PurgePolicy(purge), allow_empty=allow_empty)
+    required = cluster_requirements.ClusterRequirements(cluster.kinds, cluster.probe)
+    return Discovery(states, values, runner, removals, required, tell)

@@ -28,7 +28,8 @@ class HookExecutor:
         states: state.ModuleStates,
         tell: events.Listener,
     ) -> None:
-        self._runner = runner
+        self.runner = runner
+        """Starts the processes."""
         self._values = values
         self._outputs = outputs
         self._states = states
@@ -75,7 +76,7 @@ class HookExecutor:
     ) -> hook_runner.HookRunResult:
         fields = {"hook": labels.hook, "binding": labels.binding, "queue": labels.queue}
         enabled = self._states.enabled if hook.module is not None else None
-        return await self._runner.run(
+        return await self.runner.run(
             hook,
             contexts,
             self._values.config_values(hook.module),

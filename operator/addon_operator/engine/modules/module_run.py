@@ -15,6 +15,7 @@ from addon_operator.hook_contract import binding_contexts
 from addon_operator.hook_contract.configuration import bindings, hook_config
 from addon_operator.kernel import errors, names
 from addon_operator.modules import model
+from addon_operator.values import store
 
 MAX_RERUNS: Final = 10
 """Runs in a row because ``afterHelm`` changed values, after which it counts as a failure."""
@@ -34,8 +35,10 @@ class ModuleRunner:
     ) -> None:
         self.states = states
         """The states of the modules."""
-        self._module_hooks = hooks
-        self._executor = executor
+        self.module_hooks = hooks
+        """Reads which hooks the modules have."""
+        self.executor = executor
+        """Runs the modules' hooks, and the global ones."""
         self.bindings = bound
         """The bindings of the modules' hooks."""
         self.releases = releases
@@ -85,7 +88,7 @@ class ModuleRunner:
             self._tell(events.ModuleFailed(name, deleting=True))
             raise
         self.bindings.end(name)
-        self._module_hooks.forget(name)
+        self.module_hooks.forget(name)
         module.reset()
         self.states.mark(name, state.ModuleStatus.DISABLED, "")
 
@@ -110,7 +113,7 @@ class ModuleRunner:
 
     async def _start(self, task: tasks.Task, module: state.ModuleState) -> None:
         try:
-            await self._module_hooks.load(module)
+            await self.module_hooks.load(module)
         except errors.AddonOperatorError:
             task.step_aside()
             raise
@@ -157,7 +160,7 @@ class ModuleRunner:
 
     async def _remove(self, task: tasks.Task, module: state.ModuleState) -> None:
         _check(task, module.module)
-        await self._module_hooks.load(module)
+        await self.module_hooks.load(module)
         name = module.module.name
         if self.releases.exists(name):
             await self._run_hooks(task, module, hook_config.LifecycleBinding.BEFORE_DELETE_HELM)
@@ -178,10 +181,23 @@ class ModuleRunner:
                 hook.name, binding, bindings.MAIN_QUEUE, task.activation, module.module.name
             )
             context = binding_contexts.lifecycle(binding, self.bindings.snapshots(hook))
-            effects = await self._executor.run(hook, [context], labels)
+            effects = await self.executor.run(hook, [context], labels)
             progress.hooks.add((binding, hook.name))
             if binding is hook_config.LifecycleBinding.AFTER_HELM:
                 progress.values_changed |= effects.values_changed
+
+
+def module_runner(
+    states: state.ModuleStates,
+    values: store.ValuesStore,
+    executor: hook_run.HookExecutor,
+    bound: hook_bindings.HookBindings,
+    releases: module_releases.ModuleReleases,
+    tell: events.Listener,
+) -> ModuleRunner:
+    """Make it, and what reads the hooks that it runs."""
+    hooks = module_hooks.ModuleHooks(states, values, executor.runner, tell)
+    return ModuleRunner(states, hooks, executor, bound, releases, tell)
 
 
 def _check(task: tasks.Task, module: model.Module) -> None:

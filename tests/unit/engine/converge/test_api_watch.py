@@ -6,6 +6,7 @@ from typing import cast
 
 import pytest
 
+from addon_operator.engine import intents
 from addon_operator.engine.converge import api_watch, cluster_requirements
 from addon_operator.kernel import errors
 from addon_operator.kube.informers import informers, object_changes, object_selections, projections
@@ -46,16 +47,28 @@ class Subscription:
         self.is_open = False
 
 
+class Inbox(fakes.Inbox):
+    """Discovers modules at once."""
+
+    def __init__(self, required: Required) -> None:
+        super().__init__()
+        self._required = required
+
+    def put_nowait(self, item: intents.Intent) -> None:
+        super().put_nowait(item)
+        self._required.seen = self._required.now
+
+
 class Bench:
     def __init__(self) -> None:
         self.required = Required()
         self.subscriptions: list[Subscription] = []
         self.heard = fakes.Heard()
-        self.discoveries = 0
+        self.inbox = Inbox(self.required)
         self.watch = api_watch.ApiWatch(
             cast("cluster_requirements.ClusterRequirements", self.required),
             cast("informers.Informers", self),
-            self._discover,
+            self.inbox,
             self.heard.append,
         )
 
@@ -68,9 +81,9 @@ class Bench:
         self.subscriptions.append(Subscription(selection))
         return self.subscriptions[-1]
 
-    def _discover(self) -> None:
-        self.discoveries += 1
-        self.required.seen = self.required.now
+    @property
+    def discoveries(self) -> int:
+        return self.inbox.put_in.count(intents.ApisChanged())
 
     def serve(self, *apis: str, unclear: tuple[str, ...] = ()) -> None:
         self.required.now = requirements.ClusterFacts("v1.31.2", frozenset(apis), frozenset(unclear))

@@ -164,7 +164,7 @@ def _telling(text: str, source: str) -> Iterator[None]:
     except yaml_loader.BoundError as error:
         raise YamlError(f"{source}{_mark_text(error)}{_key_text(error.path)}: {error.problem}") from None
     except yaml.MarkedYAMLError as error:
-        raise YamlError(f"{source}{_mark_text(error)}: {_problem(error)}") from None
+        raise YamlError(f"{source}{_mark_text(error)}: {_problem(error, text)}") from None
 
 
 def _reader_position(text: str, error: yaml.reader.ReaderError) -> Position:
@@ -178,7 +178,9 @@ def _mark_text(error: yaml.MarkedYAMLError) -> str:
     return "" if mark is None else f", {Position(mark.line + 1, mark.column + 1)}"
 
 
-def _problem(error: yaml.MarkedYAMLError) -> str:
+def _problem(error: yaml.MarkedYAMLError, text: str) -> str:
+    if (mark := error.problem_mark) is not None and _is_tab(text, mark.line):
+        return "invalid YAML: a tab stands where the line begins; indent with spaces"
     if (
         isinstance(error, yaml.composer.ComposerError)
         and error.context
@@ -187,6 +189,11 @@ def _problem(error: yaml.MarkedYAMLError) -> str:
         return "a second document begins here; write one document"
     context = f" ({error.context})" if error.context else ""
     return f"invalid YAML: {error.problem}{context}"
+
+
+def _is_tab(text: str, line: int) -> bool:
+    found = text.split("\n", line + 1)[line : line + 1]
+    return bool(found) and "\t" in found[0][: len(found[0]) - len(found[0].lstrip())]
 
 
 def _key_text(path: Path) -> str:

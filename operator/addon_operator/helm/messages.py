@@ -19,7 +19,24 @@ _TOO_LARGE: Final = re.compile(
     r"trying to send message larger than max"
 )
 _MISSING_NAMESPACE: Final = re.compile(r'namespaces "(?P<namespace>[-a-z0-9]+)" not found')
-_TIMED_OUT: Final = re.compile(r"timed out waiting for|context deadline exceeded|resource .* not ready")
+_REMEDIES: Final = (
+    (
+        re.compile(r"is larger than the maximum file size"),
+        "; leave the file out of the chart with .helmignore",
+    ),
+    (
+        re.compile(r"chart requires kubeVersion"),
+        "; use a version of the chart that is made for this cluster",
+    ),
+    (
+        re.compile(r"<[^>\n]*\.Values\.global\.[^>\n]*>: nil pointer"),
+        "; a public chart gets those keys of the shared global that chart.global in module.yaml lists",
+    ),
+    (
+        re.compile(r"timed out waiting for|context deadline exceeded|resource .* not ready"),
+        "; HELM_TIMEOUT says how long a step of Helm may take",
+    ),
+)
 # Helm's storage names what it was about to do before it quotes the API server.
 _FORBIDDEN_RECORD: Final = re.compile(
     r"(?:query|list|get|create|update|delete): failed to .*"
@@ -137,8 +154,9 @@ def advice(text: str, chart: str) -> str:
             "; a release can hold about 1 MiB, compressed: leave files out of the chart with .helmignore, "
             "or split the module"
         )
-    if _TIMED_OUT.search(text):
-        return "; HELM_TIMEOUT says how long a step of Helm may take"
+    for pattern, remedy in _REMEDIES:
+        if pattern.search(text):
+            return remedy
     return _of_rights(text) or _of_namespace(text)
 
 

@@ -33,12 +33,15 @@ class ReleasePlaces:
 
     def assign(self, modules: Iterable[model.Module]) -> frozenset[str]:
         """Say which modules there are; gives those whose release was elsewhere until now."""
-        before = self._places
+        modules, before = tuple(modules), self._places
         self._places = {
             module.name: ReleasePlace(module.config.namespace or self.own_namespace, module.release)
             for module in modules
         }
-        self._keys = {place: name for name, place in self._places.items()}
+        self._keys = {}
+        # Of two modules with one release the one that may run has it: the other's module.yaml is wrong.
+        for module in sorted(modules, key=lambda each: bool(each.problem)):
+            self._keys.setdefault(self._places[module.name], module.name)
         return frozenset(name for name, place in self._places.items() if before.get(name, place) != place)
 
     @property

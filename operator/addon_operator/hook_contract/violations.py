@@ -25,6 +25,7 @@ _TYPES: Final = {
 _KINDS: Final[Mapping[type, str]] = {str: "a text", list: "a list", dict: "a mapping"}
 _API_VERSION: Final = re.compile(rf"({names.SUBDOMAIN}/)?[a-z]([-a-z0-9]*[a-z0-9])?")
 _OBJECT_NAME: Final = re.compile(r"(?!\.{1,2}$)[^/%]+")
+_SERVED_API: Final = re.compile(rf"v1|{names.SUBDOMAIN}/[a-z]([-a-z0-9]*[a-z0-9])?")
 _DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
 _METRIC_NAME: Final = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
 _METRIC_LABEL: Final = re.compile(r"(?!__)[a-zA-Z_][a-zA-Z0-9_]*")
@@ -98,9 +99,16 @@ def _described(error: jsonschema.ValidationError) -> Iterable[str]:
 def _type(violation: _Violation) -> Iterator[str]:
     is_unquoted = violation.value == "string" and isinstance(violation.instance, bool | int | float)
     hint = "; put it in quotes" if is_unquoted else ""
+    if hint and isinstance(violation.instance, float):
+        hint += " (without them, a version such as 1.10 is the number 1.1)"
     schema: Any = violation.error.schema
     found = _KINDS.get(type(violation.instance)) if "x-secret" in schema else None
-    yield f"{found or _shown(violation.instance)} is not {_TYPES[violation.value]}{hint}"
+    yield f"{found or _shown(violation.instance)} is not {_TYPES[violation.value]}{hint or _remedy(schema)}"
+
+
+def _remedy(schema: Mapping[str, Any]) -> str:
+    """Return what the schema says to do about a value of another kind, to be put behind the mistake."""
+    return f"; {schema['x-remedy']}" if "x-remedy" in schema else ""
 
 
 def _unknown_keys(violation: _Violation) -> Iterator[str]:
@@ -120,6 +128,10 @@ def _required(violation: _Violation) -> Iterator[str]:
 
 def _enum(violation: _Violation) -> Iterator[str]:
     allowed = [str(value) for value in violation.value]
+    schema: Any = violation.error.schema
+    if remedy := _remedy(schema):
+        yield f"{_shown(violation.instance)} is not known here{remedy}"
+        return
     hint = nearest(violation.instance, allowed) if isinstance(violation.instance, str) else ""
     listed = "" if hint.startswith("known") else f"write one of {', '.join(allowed)}; "
     yield f"{_shown(violation.instance)} is not known here; {listed}{hint}".removesuffix("; ")
@@ -220,8 +232,11 @@ _CHECKS: Final[Mapping[str, Callable[[str], object]]] = {
     "module-name": _matches(
         names.is_module_name, "the name of a module; write it as its directory has it, without the number"
     ),
-    "digest": _matches(_DIGEST.fullmatch, "a digest; write sha256: and 64 hexadecimal digits"),
+    "digest": _matches(_DIGEST.fullmatch, "a digest; write sha256: and 64 hexadecimal digits in lower case"),
     "version-range": version_ranges.check,
+    "served-api": _matches(
+        _SERVED_API.fullmatch, "an apiVersion; write group and version, such as apps/v1, without a kind"
+    ),
     "api-version-or-empty": lambda text: text and _API_VERSION_CHECK(text),
 }
 

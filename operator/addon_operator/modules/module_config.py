@@ -98,6 +98,13 @@ NOTHING: Final = ModuleConfig()
 
 _CHECKER: Final = violations.Checker(module_schema.SCHEMA)
 _EXACT: Final = re.compile(r"v?\d+\.\d+\.\d+(?:[-+][0-9A-Za-z.+-]+)?")
+_SCHEMES: Final = ("oci://", "https://", "http://")
+_CHART_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_INDEX: Final = "/index.yaml"
+_OTHER_PATH: Final = re.compile(r"\A[/$]|\[")
+"""How JSON pointers, JSONPath and jq write paths."""
+MAX_BYTES: Final = 256 * 1024
+"""How large a ``module.yaml`` may be."""
 _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 _NOT_YET: Final = ("health", "drift", "remediation")
 
@@ -107,6 +114,10 @@ def parse(module: names.ModuleName, text: str, source: str) -> ModuleConfig:
 
     Raises :class:`ModuleConfigError` with all that is wrong, and :class:`.YamlError`.
     """
+    if len(text) > MAX_BYTES:
+        raise ModuleConfigError(
+            f"{source}: it has more than {MAX_BYTES // 1024} KiB; values belong into values.yaml"
+        )
     document = yaml_reading.load_document(text, source)
     found = {} if document.value is None else document.value
     problems = _CHECKER.problems(found)
@@ -114,7 +125,8 @@ def parse(module: names.ModuleName, text: str, source: str) -> ModuleConfig:
         problems = list(_contradictions(module, found))
     if problems or not isinstance(found, dict):
         raise ModuleConfigError("; ".join(_sentence(document, *problem) for problem in problems))
-    warnings = (f"{document.where((key,))}: {key} has no effect yet" for key in _NOT_YET if key in found)
+    warnings = [f"{document.where((key,))}: {key} has no effect yet" for key in _NOT_YET if key in found]
+    warnings += [_sentence(document, *doubt) for doubt in _doubts(module, found)]
     return _config(document, found, tuple(warnings))
 
 
@@ -150,7 +162,7 @@ def _chart(read: Mapping[str, Any]) -> ChartConfig:
 
 
 def _reference(read: Mapping[str, Any]) -> ChartReference:
-    repository = read["repository"].rstrip("/")
+    repository = read["repository"].rstrip("/").removesuffix(_INDEX)
     return ChartReference(repository, read["name"], read["version"], read.get("digest", ""))
 
 
@@ -176,15 +188,35 @@ def _contradictions(module: names.ModuleName, found: json_types.JsonObject) -> I
         if name == module:
             yield ("requires", "modules", index), "a module cannot require itself; remove it"
     for index, path in enumerate(read.get("sensitive", ())):
-        try:
-            sensitive_keys.parse(path)
-        except ValueError:
-            yield (
-                ("sensitive", index),
-                f"{path!r} has a part that is empty; write a path such as auth.password",
-            )
+        if problem := _of_sensitive(path):
+            yield ("sensitive", index), problem
     if read.get("createNamespace") and "namespace" not in read:
         yield ("createNamespace",), "say which namespace with the key namespace, or remove this one"
+
+
+def _of_sensitive(path: str) -> str:
+    if _OTHER_PATH.search(path):
+        return f"{path!r} is another kind of path; write keys with dots between, such as auth.password"
+    try:
+        sensitive_keys.parse(path)
+    except ValueError:
+        return f"{path!r} has a part that is empty; write a path such as auth.password"
+    return ""
+
+
+def _doubts(module: names.ModuleName, found: json_types.JsonObject) -> Iterator[_Problem]:
+    """Yield what is allowed and probably not meant."""
+    read: Mapping[str, Any] = found
+    key = names.values_key(module)
+    for index, path in enumerate(read.get("sensitive", ())):
+        first = sensitive_keys.parse(path)[0]
+        if first == key:
+            yield (
+                ("sensitive", index),
+                f"paths begin below the section {key!r}; remove {key!r} unless the chart has such a key, too",
+            )
+        elif "/" in first:
+            yield ("sensitive", index), f"{path!r} is one key with '/' in its name; for two keys, write a dot"
 
 
 def _of_chart(chart: Mapping[str, Any]) -> Iterator[_Problem]:
@@ -210,13 +242,32 @@ def _of_reference(chart: Mapping[str, Any]) -> Iterator[_Problem]:
         yield ("chart", "path"), "the chart comes from the repository; remove path or repository"
     if "version" in chart and not _EXACT.fullmatch(chart["version"]):
         yield ("chart", "version"), f"{chart['version']!r} is not an exact version; write one such as 4.12.1"
-    place = urllib.parse.urlsplit(chart["repository"])
-    if place.scheme not in ("oci", "https", "http") or not place.hostname:
-        yield ("chart", "repository"), "this is not an address; write oci://…, or https://… of an index.yaml"
-    elif place.scheme == "http" and place.hostname not in _LOOPBACK:
-        yield ("chart", "repository"), "plain HTTP is only for this machine itself; write https://"
-    if place.username or place.password:
+    if "name" in chart and not _CHART_NAME.fullmatch(chart["name"]):
         yield (
-            ("chart", "repository"),
-            "credentials do not belong into the address; mount a Docker configuration (CHART_CREDENTIALS)",
+            ("chart", "name"),
+            f"{chart['name']!r} is not the name of a chart; a path before the name belongs into repository",
         )
+    yield from ((("chart", "repository"), problem) for problem in _of_address(chart["repository"]))
+
+
+def _of_address(address: str) -> Iterator[str]:
+    """Yield what is wrong with the address of a repository; the address may have a password in it."""
+    try:
+        place = urllib.parse.urlsplit(address)
+        is_address = address.startswith(_SCHEMES) and bool(place.hostname) and place.port != 0
+    except ValueError:
+        yield "this is not an address: its host or port cannot be read; write one such as oci://host:5000/path"
+        return
+    if not is_address:
+        yield (
+            "this is not an address; write oci://… for a registry, or https://… for a repository with an "
+            "index.yaml"
+        )
+    elif place.scheme == "http" and place.hostname not in _LOOPBACK:
+        yield "plain HTTP is only for this machine itself; write https://"
+    if place.username or place.password:
+        yield "credentials do not belong into the address; mount a Docker configuration (CHART_CREDENTIALS)"
+    if place.query or place.fragment:
+        yield "an address ends before '?' and '#'; remove them and what follows"
+    if place.scheme == "oci" and (":" in place.path or "@" in place.path):
+        yield "tag and digest do not belong into the address; use chart.version and chart.digest"

@@ -6,15 +6,19 @@ from typing import Any, Final
 from addon_operator.kernel import json_types
 
 _Schema = Mapping[str, Any]
+_LIST_REMEDY: Final = "write a list, such as [a, b]"
 
 
-def _object(description: str, /, **properties: _Schema) -> _Schema:
+def _object(
+    description: str, /, elsewhere: Mapping[str, str] | None = None, **properties: _Schema
+) -> _Schema:
+    """Describe a mapping; ``elsewhere`` says what to do with keys that belong to another place."""
     return {
         "description": description,
         "type": "object",
         "additionalProperties": False,
         "properties": properties,
-        "x-elsewhere": {},
+        "x-elsewhere": elsewhere or {},
     }
 
 
@@ -23,7 +27,7 @@ def _text(description: str, **more: object) -> _Schema:
 
 
 def _list(description: str, items: _Schema) -> _Schema:
-    return {"description": description, "type": "array", "items": items}
+    return {"description": description, "type": "array", "items": items, "x-remedy": _LIST_REMEDY}
 
 
 def _flag(description: str) -> _Schema:
@@ -34,31 +38,45 @@ _RESOURCE: Final[Mapping[str, _Schema]] = {
     "kind": _text("The kind of the resource; * stands for any characters."),
     "name": _text("The name of the resource; * stands for any characters."),
 }
-_CHART: Final = _object(
-    "The Helm chart of the module. Without this key it is chart/, or the module's directory itself.",
-    repository=_text("oci://…, or https://… of an index.yaml; without it the chart is a directory."),
-    name=_text("The chart's name in the repository."),
-    version=_text("The exact version of the chart in the repository."),
-    digest=_text(
-        "The digest that the chart must have: of its manifest in a registry, or of its archive.",
-        format="digest",
+_VALUES_ELSEWHERE: Final = "values of the chart belong into values.yaml, below the key of the module"
+_GLOBAL_REMEDY: Final = "write a list of keys, such as [domain], or all"
+_CHART: Final = {
+    **_object(
+        "The Helm chart of the module. Without this key it is chart/, or the module's directory itself.",
+        {
+            key: f"write {key} beside chart, not below it"
+            for key in ("namespace", "releaseName", "createNamespace")
+        },
+        repository=_text("oci://…, or https://… of an index.yaml; without it the chart is a directory."),
+        name=_text("The chart's name in the repository."),
+        version=_text("The exact version of the chart in the repository."),
+        digest=_text(
+            "The digest that the chart must have: of its manifest in a registry, or of its archive.",
+            format="digest",
+        ),
+        path=_text("The chart's directory, relative to the module's."),
+        values={
+            "description": "root: the chart reads the module's section as .Values; default for repository "
+            "and for chart/. section: .Values has global and the module's section below its key.",
+            "enum": ["root", "section"],
+            "x-remedy": f"write root or section; {_VALUES_ELSEWHERE}",
+        },
+        **{
+            "global": {
+                "description": "Keys of the shared global that a chart with values at the root gets, or all.",
+                "default": [],
+                "if": {"type": "string"},
+                "then": {"enum": ["all"], "x-remedy": _GLOBAL_REMEDY},
+                "else": {
+                    "type": "array",
+                    "items": {"type": "string", "minLength": 1},
+                    "x-remedy": _GLOBAL_REMEDY,
+                },
+            }
+        },
     ),
-    path=_text("The chart's directory, relative to the module's."),
-    values={
-        "description": "root: the chart reads the module's section as .Values; default for repository and "
-        "for chart/. section: .Values has global and the module's section below its key.",
-        "enum": ["root", "section"],
-    },
-    **{
-        "global": {
-            "description": "Keys of the shared global that a chart with values at the root gets, or all.",
-            "default": [],
-            "if": {"type": "string"},
-            "then": {"enum": ["all"]},
-            "else": {"type": "array", "items": {"type": "string", "minLength": 1}},
-        }
-    },
-)
+    "x-remedy": "write path, or repository, name and version, on lines below it",
+}
 _REQUIRES: Final = _object(
     "What must be there for the module to be enabled.",
     kubernetes=_text("A range of versions of the cluster.", format="version-range", examples=[">= 1.30"]),
@@ -67,7 +85,7 @@ _REQUIRES: Final = _object(
         _text("The name of a module.", format="module-name"),
     ),
     apis=_list(
-        "APIs that the cluster must serve.", _text("Such as monitoring.coreos.com/v1.", format="api-version")
+        "APIs that the cluster must serve.", _text("Such as monitoring.coreos.com/v1.", format="served-api")
     ),
 )
 _HEALTH: Final = _object(
@@ -99,6 +117,13 @@ SCHEMA: Final[json_types.JsonObject] = {
     "title": "module.yaml",
     **_object(
         "What a module of addon-operator says of itself. All keys are optional.",
+        {
+            **dict.fromkeys(("repository", "version", "digest", "path", "global"), "write it below chart"),
+            "name": "a chart's name belongs below chart; for a release, write releaseName",
+            "values": _VALUES_ELSEWHERE,
+            "enabled": "the switch belongs into values.yaml, as the module's key with Enabled",
+            "dependsOn": "write requires.modules",
+        },
         description=_text("One line for people: what the module is for."),
         namespace=_text(
             "Where the release and its record live; default: the operator's namespace.", format="dns-label"

@@ -81,12 +81,19 @@ def _wrong_edges(module: model.Module, known: Mapping[names.ModuleName, model.Mo
         chain = f"{_where(module, name)}: {module.name}{_ARROW}{name}"
         other = known.get(name)
         if other is None:
-            yield f"{chain}: {names.unknown(name, sorted(known))}"
+            yield f"{chain}: {_unknown(name, known)}"
         elif other.order > module.order:
             yield (
                 f"{chain}: {name} has the higher number, {other.order}, and runs after {module.name}, "
                 f"{module.order}; give {module.name} a number of at least {other.order}"
             )
+
+
+def _unknown(name: names.ModuleName, known: Mapping[names.ModuleName, model.Module]) -> str:
+    without = name.lstrip("0123456789").removeprefix("-")
+    if without in known:
+        return f"there is no module {name!r}; write {without}, without the number of its directory"
+    return names.unknown(name, sorted(known))
 
 
 def _cycle(module: model.Module, graph: Graph) -> Iterator[str]:

@@ -23,6 +23,7 @@ def load_modules(settings: settings_module.Settings) -> module_files.LoadedModul
         settings.unnumbered_module_order,
         settings.global_hooks_dir,
         charts=settings.charts,
+        namespace=settings.namespace,
     )
 
 

@@ -113,7 +113,8 @@ def parse_module_values(module: names.ModuleName, text: str, source: str) -> Val
             _fail(
                 document,
                 key,
-                f"the values of module {module!r} may only set {allowed[0]!r} and {allowed[1]!r}",
+                f"the values of module {module!r} may only set {allowed[0]!r} and {allowed[1]!r}; "
+                f"write it below {allowed[0]!r}",
             )
     return _values_file(document)
 

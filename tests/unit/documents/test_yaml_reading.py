@@ -110,7 +110,7 @@ def test_the_order_of_keys_is_kept() -> None:
         ("a: -.inf\n", "line 1, column 4, key a: -.inf has no JSON form"),
         ("a: 1\n---\nb: 2\n", "line 2, column 1: a second document begins here"),
         ("a: 'x\n", "line 2, column 1: invalid YAML: found unexpected end of stream"),
-        ("a:\n\tb: 1\n", "line 2, column 1: invalid YAML"),
+        ("a:\n\tb: 1\n", "line 2, column 1: invalid YAML: a tab stands where the line begins"),
         ("a: *x\n", "line 1, column 4: invalid YAML: found undefined alias"),
         ("a: &x [*x]\n", "line 1, column 4, key a[0]: an anchor contains an alias to itself"),
         ("a:\n  é: \x00\n", "line 2, column 6: control characters are not allowed"),

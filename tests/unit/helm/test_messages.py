@@ -93,6 +93,22 @@ def test_missing_dependencies_come_with_the_command_that_brings_them() -> None:
             'resources: ["clusterroles"]',
             id="no right to what the chart holds in the cluster",
         ),
+        pytest.param(
+            'chart file "a.bin" is larger than the maximum file size 5242880',
+            ".helmignore",
+            id="a large file",
+        ),
+        pytest.param(
+            "chart requires kubeVersion: >=1.99.0 which is incompatible with Kubernetes v1.37.1",
+            "use a version of the chart that is made for this cluster",
+            id="another cluster",
+        ),
+        pytest.param(
+            'template: x/a.yaml:4:55: executing "x/a.yaml" at <.Values.global.domain>: nil pointer '
+            "evaluating interface {}.domain",
+            "chart.global in module.yaml",
+            id="global values that the chart does not get",
+        ),
     ],
 )
 def test_what_helm_leaves_open_is_added(text: str, words: str) -> None:

@@ -1,5 +1,6 @@
 """Which release is that of a module, and what releases go by."""
 
+import dataclasses
 import pathlib
 
 import pytest
@@ -51,6 +52,13 @@ def test_a_release_of_a_modules_name_that_is_not_the_modules_is_another_one(
 ) -> None:
     assert where.key(places.ReleasePlace("addons", "ingress")) == "addons/ingress"
     assert not where.is_of_module("addons/ingress")
+
+
+def test_of_two_modules_with_one_release_the_one_that_runs_has_it() -> None:
+    made = places.ReleasePlaces("addons")
+    wrong = dataclasses.replace(module("wrong", release_name="same"), problem="two of one name")
+    made.assign([wrong, module("right", release_name="same", namespace="addons"), module("other")])
+    assert made.key(places.ReleasePlace("addons", "same")) == "right"
 
 
 def test_people_hear_of_the_namespace_only_if_it_is_another_one(where: places.ReleasePlaces) -> None:

@@ -133,6 +133,43 @@ def test_a_file_that_says_nothing_changes_nothing(text: str) -> None:
             id="a range that is none",
         ),
         pytest.param("- a", '["a"] is not a mapping', id="a list"),
+        pytest.param("chart: podinfo", "write path, or repository, name and version", id="a text for chart"),
+        pytest.param("chart: {values: {a: 1}}", "belong into values.yaml, below the key", id="values"),
+        pytest.param("chart: {global: true}", "write a list of keys, such as [domain]", id="global"),
+        pytest.param(
+            "version: 1.2.3",
+            "line 1, column 1, version: the key 'version' is not known here; write it below chart",
+            id="a wrong indent",
+        ),
+        pytest.param("requires: {modules: a}", '"a" is not a list; write a list', id="a text for a list"),
+        pytest.param("requires: {apis: [apps]}", "write group and version, such as apps/v1", id="no version"),
+        pytest.param(
+            "requires: {kubernetes: 1.30}", "put it in quotes (without them", id="an unquoted version"
+        ),
+        pytest.param("sensitive: [/a/b]", "another kind of path; write keys with dots", id="a JSON pointer"),
+        pytest.param("sensitive: ['a[0]']", "another kind of path; write keys with dots", id="a JSONPath"),
+        pytest.param(
+            "#" * 300_000, "it has more than 256 KiB; values belong into values.yaml", id="too large"
+        ),
+        *(
+            pytest.param(f"chart: {{repository: '{address}', name: x, version: 1.2.3}}", sentence, id=address)
+            for address, sentence in (
+                ("https://[::1", "its host or port cannot be read"),
+                ("oci://example.com:port/x", "its host or port cannot be read"),
+                ("ghcr.io/charts", "write oci://… for a registry, or https://…"),
+                ("OCI://example.com/x", "write oci://… for a registry, or https://…"),
+                (
+                    "https://example.com/x?token=canary",
+                    "chart.repository: an address ends before '?' and '#'",
+                ),
+                ("oci://example.com/x:1.2.3", "use chart.version and chart.digest"),
+            )
+        ),
+        pytest.param(
+            "chart: {repository: 'oci://a.b/x', name: x/x, version: 1.2.3}",
+            "chart.name: 'x/x' is not the name of a chart",
+            id="a path as name",
+        ),
     ],
 )
 def test_a_mistake_is_shown_with_file_line_and_remedy(text: str, sentence: str) -> None:
@@ -156,6 +193,22 @@ def test_plain_http_is_allowed_on_loopback() -> None:
     ).chart.reference
     assert reference is not None
     assert reference.repository == "http://127.0.0.1:5000/x"
+
+
+def test_the_address_of_an_index_may_have_its_name() -> None:
+    found = parse("chart: {repository: 'https://example.com/x/index.yaml', name: x, version: 1.2.3}")
+    assert found.chart.reference is not None
+    assert found.chart.reference.repository == "https://example.com/x"
+
+
+def test_a_sensitive_path_that_probably_hides_nothing_is_a_warning() -> None:
+    start = "010-web/module.yaml, line 1, column"
+    slash = "is one key with '/' in its name; for two keys, write a dot"
+    remedy = "remove 'web' unless the chart has such a key, too"
+    assert parse("sensitive: [web.password, auth/password, a.password]").warnings == (
+        f"{start} 13, sensitive[0]: paths begin below the section 'web'; {remedy}",
+        f"{start} 27, sensitive[1]: 'auth/password' {slash}",
+    )
 
 
 def test_a_description_is_one_line() -> None:

@@ -88,6 +88,14 @@ def test_dependants_are_those_that_require_a_module_directly() -> None:
             id="a cycle",
         ),
         pytest.param(
+            [module("a", 1, ["010-b"]), module("b", 1)],
+            {
+                "a": "a/module.yaml, line 1: a → 010-b: there is no module '010-b'; write b, without the "
+                "number of its directory"
+            },
+            id="the name of a directory",
+        ),
+        pytest.param(
             [module("a", 1, ["b"]), module("b", 1, ["a"], problem="it cannot be read")], {}, id="no cycle"
         ),
     ],

@@ -72,7 +72,8 @@ def test_a_modules_file_with_another_key_names_file_and_key(key: str) -> None:
         )
     assert str(caught.value) == (
         f"modules/001-some-module/values.yaml, line 2, column 1, key {key}: "
-        "the values of module 'some-module' may only set 'someModule' and 'someModuleEnabled'"
+        "the values of module 'some-module' may only set 'someModule' and 'someModuleEnabled'; "
+        "write it below 'someModule'"
     )
 
 

@@ -13,10 +13,11 @@ from addon_operator.engine.modules import module_files
 from addon_operator.helm import helm_errors
 from addon_operator.helm.charts import chart_files, dependencies, subcharts
 from addon_operator.kernel import errors
-from addon_operator.modules import model
+from addon_operator.modules import model, module_config
 from addon_operator.values.schema import chart_schemas
 
 _MOST_MISTAKES: Final = 5
+_LIKE_THE_FILE: Final = frozenset({"module.yaml", "module.yml", "modules.yaml", "module.json"})
 _ERROR, _WARNING = values_check.Level.ERROR, values_check.Level.WARNING
 
 _Found = Iterator[values_check.Finding]
@@ -44,7 +45,7 @@ def _modules(places: values_files.Places) -> Iterator[model.Module]:
 def _of_module(module: model.Module) -> _Found:
     for warning in module.config.warnings:
         yield values_check.Finding(_WARNING, module.name, warning)
-    for warning in module_files.warnings_of_script(module):
+    for warning in (*module_files.warnings_of_script(module), *_unused(module)):
         yield values_check.Finding(_WARNING, module.name, warning)
     if module.problem:
         return
@@ -53,11 +54,49 @@ def _of_module(module: model.Module) -> _Found:
         and module.stock.reference is not None
         and not module.chart_directory.is_dir()
     ):
-        said = f"chart {module.stock.reference} is not in the cache, so nothing of it is checked"
+        said = (
+            f"chart {module.stock.reference} is not in the cache, so nothing of it is checked; "
+            "'addon-operator plan' pulls it"
+        )
         yield values_check.Finding(_WARNING, module.name, said)
     elif chart_files.is_complete(module.chart_directory):
         for problem in _of_chart(module):
             yield values_check.Finding(_ERROR, module.name, problem)
+
+
+def _unused(module: model.Module) -> Iterator[str]:
+    """Yield what lies where nobody looks for it."""
+    for entry in sorted(module.path.iterdir()):
+        if entry.name != module_config.FILE and entry.name.lower() in _LIKE_THE_FILE:
+            yield f"{entry} is not read; rename it to {module_config.FILE}"
+    if module.has_chart:
+        if module.stock is not None:
+            yield from _unused_section(module)
+        return
+    for name in (module_config.CHART_DIRECTORY, subcharts.DIRECTORY):
+        directory = module.path / name
+        for found in sorted(directory.glob("*/Chart.yaml")):
+            yield (
+                f"{found.parent} is not used, and nothing is installed: a chart has its Chart.yaml in "
+                f"{module.path / module_config.CHART_DIRECTORY}; move it there, or name its directory with "
+                f"chart.path in {module_config.FILE}"
+            )
+
+
+def _unused_section(module: model.Module) -> Iterator[str]:
+    """Yield a sentence if the chart's defaults stand where it would find them only with ``section``."""
+    if module.stock is None or module.stock.values is not module_config.ValuesPlace.ROOT:
+        return
+    path = module.chart_directory / module_files.VALUES_FILE
+    try:
+        values = yaml_reading.load(module_files.read_text(path), str(path)) if path.exists() else None
+    except errors.ConfigurationError:
+        return  # It is among the findings of the chart.
+    if isinstance(values, dict) and list(values) == [module.key]:
+        yield (
+            f"{path} has all values below {module.key!r}, but this chart gets the section as .Values; "
+            f"write them without {module.key!r}, or set chart.values: section in {module_config.FILE}"
+        )
 
 
 def _of_chart(module: model.Module) -> Iterator[str]:

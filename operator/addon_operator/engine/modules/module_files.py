@@ -41,6 +41,8 @@ class LoadedModules:
     """``openapi/`` of the global hooks directory."""
     charts: pathlib.Path = CHARTS
     """Where charts from repositories lie."""
+    namespace: str = ""
+    """That of the operator; empty where it is not known."""
 
     def store(self, inspector: inspection.Inspector = inspection.HERE) -> store.ValuesStore:
         """Make a store of these files; ``inspector`` checks what is put into it."""
@@ -54,8 +56,11 @@ def load(
     global_hooks: pathlib.Path | None = None,
     *,
     charts: pathlib.Path = CHARTS,
+    namespace: str = "",
 ) -> LoadedModules:
     """Read all modules directories, and the schemas of global values; ``charts`` has those that were pulled.
+
+    ``namespace`` is the operator's, if it is known.
 
     Raises a :class:`.ConfigurationError` for a missing directory, a name that
     cannot be a module's, two modules of one name, and values files and schemas that cannot be read.
@@ -69,12 +74,12 @@ def load(
             read_module(path, common[-1], unnumbered_order, evaluator, charts)
             for path in module_directories(directory)
         )
-    found = in_run_order(found)
+    found = in_run_order(found, namespace)
     global_schemas = (
         schemas.SectionSchemas() if global_hooks is None else read_schemas(global_hooks, evaluator)
     )
     warnings = (*_warnings(found), *global_schemas.warnings)
-    return LoadedModules(tuple(found), tuple(common), warnings, global_schemas, charts)
+    return LoadedModules(tuple(found), tuple(common), warnings, global_schemas, charts, namespace)
 
 
 def module_directories(directory: pathlib.Path) -> Iterator[pathlib.Path]:
@@ -148,7 +153,7 @@ def _chart_problem(path: pathlib.Path, stock: model.StockChart | None) -> str:
 
 def _module_config(module: names.ModuleName, path: pathlib.Path) -> tuple[module_config.ModuleConfig, str]:
     """Return what ``module.yaml`` says, and what is wrong with it, which stops only this module."""
-    if not path.exists():
+    if not os.path.lexists(path):  # A link that leads nowhere is a mistake.
         return module_config.NOTHING, ""
     try:
         return module_config.parse(module, read_text(path), str(path)), ""
@@ -247,8 +252,10 @@ def read_text(path: pathlib.Path) -> str:
         ) from None
 
 
-def in_run_order(found: Sequence[ModuleFiles]) -> list[ModuleFiles]:
+def in_run_order(found: Sequence[ModuleFiles], namespace: str = "") -> list[ModuleFiles]:
     """Sort the modules, and say of each what is wrong with it beside the others.
+
+    ``namespace`` is the operator's, where releases are whose modules name none.
 
     Raises a :class:`.ConfigurationError` for two modules of one name.
     """
@@ -258,7 +265,7 @@ def in_run_order(found: Sequence[ModuleFiles]) -> list[ModuleFiles]:
     checked = []
     for files in sorted(found, key=lambda files: files.module.run_order):
         module = files.module
-        owner = owners.setdefault((module.config.namespace, module.release), module.name)
+        owner = owners.setdefault((module.config.namespace or namespace, module.release), module.name)
         problem = module.problem or unmet.get(module.name, "")
         if owner != module.name and not problem:
             problem = (

@@ -202,7 +202,7 @@ class ModuleLoader:
             if (files := self._module(now, path, values, shared, kept.get(path))) is not None
         ]
         self._refuse_new_problems(found, kept)
-        return dataclasses.replace(shared, modules=tuple(module_files.in_run_order(found)))
+        return dataclasses.replace(shared, modules=tuple(module_files.in_run_order(found, shared.namespace)))
 
     def _refuse_new_problems(
         self,

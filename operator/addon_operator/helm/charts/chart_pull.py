@@ -34,6 +34,8 @@ _SPEAKS_PLAIN_HTTP: Final = "server gave HTTP response to HTTPS client"
 _QUERY: Final = re.compile(r"(?<=://)(?P<address>[^\s\"?]+)\?[^\s\"]*")
 _ERROR: Final = re.compile(r"^(?:Error: |\.\.\.Unable to get an update from .*:$)", re.MULTILINE)
 _NOISE: Final = re.compile(r"^(?:Update Complete|Hang tight|Error: failed to update).*$", re.MULTILINE)
+_CORRECT: Final = "correct chart.name or chart.version in module.yaml, or chart.repository"
+_NO_INDEX: Final = re.compile(r"/index\.yaml\b.*\b404\b")
 _ADVICE: Final = (
     (
         re.compile(r"\b40[13]\b|unauthorized|denied|forbidden|basic (?:auth|credential)", re.IGNORECASE),
@@ -42,7 +44,7 @@ _ADVICE: Final = (
     (re.compile(r"x509|certificate|CHART_CA_FILE"), "name the CA of the repository with CHART_CA_FILE"),
     (
         re.compile(r"not found|\b404\b|no chart (?:name|version) found", re.IGNORECASE),
-        "correct chart.name or chart.version in module.yaml",
+        _CORRECT,
     ),
     (
         re.compile(_SPEAKS_PLAIN_HTTP),
@@ -214,6 +216,8 @@ class ChartPuller:
         # Addresses of storage behind a registry are signed.
         text = _QUERY.sub(r"\g<address>?…", redaction.redactor(self._access.secrets())(text))
         advice = next((advice for pattern, advice in _ADVICE if pattern.search(text)), _WHEN_AWAY)
+        if advice is _CORRECT:
+            advice = _likely_mistake(wanted, text) or advice
         return PullError(f"cannot pull chart {wanted}: {text}; {advice}")
 
     def _check_addresses(self, wanted: module_config.ChartReference, entry: Mapping[str, Any]) -> None:
@@ -224,6 +228,17 @@ class ChartPuller:
                     f"cannot pull chart {wanted}: index.yaml names {address}; "
                     "have it served by HTTPS: plain HTTP is only for this machine itself"
                 )
+
+
+def _likely_mistake(wanted: module_config.ChartReference, text: str) -> str:
+    """Say which mistake it probably is that nothing is found; empty if nobody knows."""
+    if _NO_INDEX.search(text):
+        return "chart.repository in module.yaml has no index.yaml; if it is a registry, write oci://"
+    if wanted.repository.endswith(f"/{wanted.name}"):
+        return "chart.repository ends with the chart's name; probably it must not"
+    if wanted.version.startswith("v"):
+        return f"correct chart.version in module.yaml; probably it is {wanted.version[1:]}, without the v"
+    return ""
 
 
 def _said(done: children.ChildResult) -> str:

@@ -1,6 +1,7 @@
 """What keeps Helm from taking a chart, found without Helm: its ``Chart.yaml``, and missing dependencies."""
 
 import pathlib
+import re
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -9,6 +10,8 @@ from addon_operator.helm.charts import subcharts
 from addon_operator.kernel import errors
 
 _CHART: Final = "Chart.yaml"
+_VERSION: Final = re.compile(r"v?[0-9]+(\.[0-9]+){0,2}(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?")
+_TYPES: Final = (None, "", "application")
 _OLD_LIST: Final = "requirements.yaml"
 
 
@@ -22,6 +25,10 @@ def problem(directory: pathlib.Path) -> str:
     for key in ("name", "version"):
         if not isinstance(about.get(key), str) or not about[key]:
             return f"{path}: the key {key!r} must be a text; take the chart as upstream publishes it"
+    if not _VERSION.fullmatch(about["version"]):
+        return f"{path}: the version {about['version']!r} is not one such as 1.2.3; Helm refuses it"
+    if about.get("type") not in (*_TYPES, "library"):
+        return f"{path}: the type {about['type']!r} is not known to Helm; write application, or remove it"
     if about.get("type") == "library":
         return f"{path}: this is a library chart, which cannot be installed; name a chart that uses it"
     return _missing(directory, about)

@@ -77,6 +77,30 @@ def test_one_module_a_directory_of_modules_and_one_with_modules_in_it_can_be_nam
     assert (code, [one["subject"] for one in found]) == (1, ["web"])
 
 
+@pytest.mark.parametrize(
+    ("file", "expected"),
+    [
+        ("module.yml", "module.yml is not read; rename it to module.yaml"),
+        ("chart/podinfo/Chart.yaml", "chart/podinfo is not used, and nothing is installed"),
+        ("charts/podinfo/Chart.yaml", "charts/podinfo is not used, and nothing is installed"),
+    ],
+)
+def test_what_lies_where_nobody_looks_is_a_warning(tmp_path: pathlib.Path, file: str, expected: str) -> None:
+    path = tmp_path / "010-web" / file
+    path.parent.mkdir(parents=True)
+    path.write_text(CHART)
+    code, found = lint(tmp_path)
+    assert (code, [one["level"] for one in found]) == (0, ["warning"])
+    assert expected in found[0]["problem"]
+
+
+def test_a_charts_values_below_the_modules_key_are_a_warning(tmp_path: pathlib.Path) -> None:
+    chart(tmp_path / "010-web", values__yaml="web: {replicas: 2}\n")
+    code, found = lint(tmp_path)
+    assert (code, [one["level"] for one in found]) == (0, ["warning"])
+    assert "write them without 'web', or set chart.values: section" in found[0]["problem"]
+
+
 def test_the_text_counts_what_was_found(tmp_path: pathlib.Path) -> None:
     chart(tmp_path / "010-web")
     ran = run(tmp_path / "010-web")

@@ -257,6 +257,23 @@ def test_a_wrong_module_yaml_is_an_error_of_that_module_alone(tmp_path: pathlib.
     assert right.problem == ""
 
 
+def test_two_modules_with_one_release_are_found_if_one_names_the_operators_namespace(
+    tmp_path: pathlib.Path,
+) -> None:
+    (module(tmp_path, "001-a") / "module.yaml").write_text("releaseName: same\nnamespace: addons")
+    (module(tmp_path, "002-b") / "module.yaml").write_text("releaseName: same")
+    loaded = module_files.load([tmp_path], 1, namespace="addons")
+    first, second = (files.module.problem for files in loaded.modules)
+    assert first == ""
+    assert "releaseName: 'same' is the release of module a, too" in second
+
+
+def test_a_module_yaml_that_leads_nowhere_is_a_mistake(tmp_path: pathlib.Path) -> None:
+    (module(tmp_path, "a") / "module.yaml").symlink_to("gone")
+    found = module_files.load([tmp_path], 1).modules[0].module
+    assert found.problem.endswith("module.yaml cannot be read: No such file or directory")
+
+
 def test_what_module_yaml_says_without_effect_is_a_warning(tmp_path: pathlib.Path) -> None:
     (module(tmp_path, "a") / "module.yaml").write_text("drift: {mode: warn}")
     assert module_files.load([tmp_path], 1).warnings == (

@@ -117,6 +117,10 @@ async def test_plain_http_is_only_for_this_machine(
     ("said", "advice"),
     [
         ("Error: x: not found", "correct chart.name or chart.version in module.yaml"),
+        (
+            "Error: failed to fetch http://a/index.yaml : 404 Not Found",
+            "has no index.yaml; if it is a registry",
+        ),
         ("Error: unexpected status code 401 Unauthorized", "with CHART_CREDENTIALS"),
         ("Error: basic credential not found", "with CHART_CREDENTIALS"),
         ("Error: tls: x509: certificate signed by unknown authority", "with CHART_CA_FILE"),

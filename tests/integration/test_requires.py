@@ -12,6 +12,10 @@ from tests.integration import definitions, operator_process, operator_site
 pytestmark = pytest.mark.integration
 
 
+def thing(group: str) -> str:
+    return f"apiVersion: {group}/v1\nkind: Thing\nmetadata: {{name: {{{{ .Release.Name }}}}}}\n"
+
+
 def module(
     site: operator_site.Site, directory: str, requires: str = "", *, is_on: bool = True
 ) -> pathlib.Path:
@@ -105,6 +109,8 @@ def test_what_the_cluster_lacks_disables_a_module_and_everybody_says_so(site: op
 def test_an_api_that_comes_and_goes_enables_and_deletes_the_module(site: operator_site.Site) -> None:
     group = f"{site.namespace}.example.com"
     shop = module(site, "010-shop", f"apis: [{group}/v1]")
+    # What Helm removes is of a kind that is gone then.
+    (shop / "templates" / "thing.yaml").write_text(thing(group))
     site.hook(shop, "life.sh", {"beforeDeleteHelm": 1})
     module(site, "020-other")
     operator = site.start().wait_ready().wait_idle()
@@ -137,20 +143,36 @@ def test_an_api_that_an_earlier_module_brings_enables_a_later_one(
     certs = module(site, "010-certs")
     (certs / place).mkdir(exist_ok=True)
     (certs / place / "crd.yaml").write_text(definitions.things(group))
-    module(site, "020-shop", f"apis: [{group}/v1]")
+    shop = module(site, "020-shop", f"apis: [{group}/v1]")
+    (shop / "templates" / "thing.yaml").write_text(thing(group))
+    site.hook(shop, "life.sh", {"beforeDeleteHelm": 1})
+    module(site, "030-till", "modules: [shop]")
+    lacking = f"requires the API {group}/v1, which the cluster does not serve"
+    expected = lacking + (" yet: enabled once it does; module certs brings it" if place == "crds" else "")
+    plan = planned(site)
+    assert plan["shop"]["enabledReason"] == expected
+    assert plan["till"]["enabledReason"] == f"requires shop, which is disabled: {expected}"
     operator = site.start().wait_ready()
+    everything = {"certs": 1, "shop": 1, "till": 1}
     try:
-        operator_process.wait_until(
-            lambda: site.revisions() == {"certs": 1, "shop": 1}, "both are installed", deadline=20
-        )
+        operator_process.wait_until(lambda: site.revisions() == everything, "all are installed", deadline=20)
         operator.wait_idle()
+        if place == "crds":
+            site.kubectl("delete", "crd", f"things.{group}")
+            operator.wait_metric(1, "resources_healed_total", module="shop")
+            operator.wait_idle()
     finally:
         operator.stop()
+    if place == "crds":
+        site.kubectl("delete", "crd", f"things.{group}")
+        assert planned(site)["shop"]["enabled"]
     calls = len(site.helm_calls())
     operator = site.start().wait_ready().wait_idle()
     try:
+        operator.wait_until(lambda: site.kubectl("get", f"things.{group}"), "the object is there again")
         assert len(site.helm_calls()) == calls
-        assert site.revisions() == {"certs": 1, "shop": 1}
+        assert site.revisions() == everything
+        assert site.labels() == [], "it was never deleted"
     finally:
         operator.stop()
 
@@ -184,7 +206,9 @@ def test_required_modules_are_ready_first_and_others_of_the_order_run_side_by_si
         assert [line for line in noted(site) if line.startswith("delete")] == [
             "delete-last+", "delete-last-", "delete-a+", "delete-a-", "delete-z+", "delete-z-"
         ]  # fmt: skip
-        assert rows(site)["last"]["reason"].startswith("requires a, which requires z, which is disabled: ")
+        assert rows(site)["last"]["reason"].startswith(
+            "requires a, which requires z, which is disabled by zEnabled in ConfigMap "
+        )
     finally:
         operator.stop()
 
@@ -241,7 +265,7 @@ def test_the_verdict_of_a_script_counts_for_what_requires_the_module(site: opera
     site.hook(module(site, "010-b", "modules: [c]"), "look.sh", {"beforeHelm": 1}, body)
     operator = site.start().wait_ready().wait_idle()
     try:
-        assert "requires z, which is disabled: " in rows(site)["a"]["reason"]
+        assert rows(site)["a"]["reason"] == "requires z, which is disabled by its enabled script"
         seen = json.loads((site.root / "seen").read_text())
         assert seen["global"]["enabledModules"] == ["c", "b"]
     finally:

@@ -75,6 +75,7 @@ class Graph:
             parts.kube, parts.settings.namespace, self._clock, meters.watch_failed
         )
         self._values = modules.store(parts.inspector)
+        self._crd_sources = parts.crd_sources(self._values)
         self._states = state.ModuleStates([files.module for files in modules.modules], tell)
         self._tell = observers.all_of(observers.module_states(self._states, self._clock), tell)
         self._runner = parts.hook_runner()
@@ -150,8 +151,7 @@ class Graph:
         return module_crds.ModuleCrds(
             installer,
             self._tell,
-            self._settings.crd_filter_prefixes,
-            self._values.helm_values,
+            self._crd_sources,
             self._parts.charts.ensure,
         )
 
@@ -162,6 +162,7 @@ class Graph:
             self._runner,
             self._cluster,
             self._tell,
+            definitions=self._crd_sources,
             purge=self._settings.helm_purge,
             allow_empty=self._settings.allow_empty_modules,
         )

@@ -10,6 +10,7 @@ import structlog
 from addon_operator.app import hook_environment
 from addon_operator.engine import events, intents
 from addon_operator.engine.hooks import hook_outputs, hook_runner
+from addon_operator.engine.modules import crd_sources
 from addon_operator.engine.sources import config_sync
 from addon_operator.helm import binary, command
 from addon_operator.helm.charts import chart_access, chart_cache, chart_pull
@@ -141,6 +142,10 @@ class Tools:
         made = hook_metrics.HookMetrics(meters.registry)
         patcher = seen.object_patcher(self.jq)
         return hook_outputs.HookOutputs(patcher, config, values, made, self.outputs.load_stream)
+
+    def crd_sources(self, values: store.ValuesStore) -> crd_sources.CrdSources:
+        """Make what finds the definitions of modules with these values."""
+        return crd_sources.CrdSources(self.settings.crd_filter_prefixes, values.helm_values)
 
     def config_sync(
         self, values: store.ValuesStore, inbox: intents.Inbox, tell: events.Listener

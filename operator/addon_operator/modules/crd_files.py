@@ -43,6 +43,13 @@ class Crd:
     spec: JsonObject
 
     @property
+    def apis(self) -> tuple[str, ...]:
+        """Return what the cluster serves with it: ``group/version``."""
+        group = self.spec.get("group")
+        served = (version for version in versions_of(self.spec) if version.get("served") is not False)
+        return tuple(f"{group}/{version.get('name')}" for version in served)
+
+    @property
     def versions(self) -> tuple[str, ...]:
         """Names of the versions that the file defines."""
         return tuple(str(version.get("name", "")) for version in versions_of(self.spec))

@@ -24,6 +24,8 @@ class ClusterFacts:
     """``v1`` and ``group/version`` of all APIs that are served."""
     unclear: frozenset[str] = frozenset()
     """Required APIs that are registered, but whose server does not answer just now."""
+    coming: Mapping[str, Sequence[names.ModuleName]] = dataclasses.field(default_factory=dict)
+    """Required APIs that are not served, and modules whose definitions bring them when they are enabled."""
 
 
 Graph = Mapping[names.ModuleName, Sequence[names.ModuleName]]
@@ -129,11 +131,12 @@ def unmet(
     """Say why the module is disabled although it is switched on; ``None`` if it has all it requires.
 
     ``verdicts`` are those of the modules before it in run order. ``is_there``: it is enabled already, or has
-    a release: an API whose server does not answer just now does not remove it.
+    a release: an API whose server does not answer just now, or that the converge brings back, does not remove
+    it.
     """
     if module.problem:
         return None
-    if missing := [*_unmet_by_cluster(module, facts, is_there=is_there)]:
+    if missing := [*_unmet_by_cluster(module, facts, verdicts, is_there=is_there)]:
         return model.Verdict(module.name, enabled=False, reason="; ".join(missing))
     disabled = [verdicts[name] for name in module.config.requires.modules if not verdicts[name].enabled]
     if not disabled:
@@ -143,10 +146,21 @@ def unmet(
 
 
 def _what_became_of(verdict: model.Verdict) -> str:
-    return verdict.reason if verdict.is_chained else f"is disabled: {verdict.reason}"
+    if verdict.is_chained:
+        return verdict.reason
+    # What the sources say begins with the word already.
+    return (
+        f"is {verdict.reason}" if verdict.reason.startswith("disabled ") else f"is disabled: {verdict.reason}"
+    )
 
 
-def _unmet_by_cluster(module: model.Module, facts: ClusterFacts, *, is_there: bool) -> Iterator[str]:
+def _unmet_by_cluster(
+    module: model.Module,
+    facts: ClusterFacts,
+    verdicts: Mapping[names.ModuleName, model.Verdict],
+    *,
+    is_there: bool,
+) -> Iterator[str]:
     requires = module.config.requires
     if requires.kubernetes and not version_ranges.fits(requires.kubernetes, facts.version):
         yield f"requires Kubernetes {requires.kubernetes}, and the cluster has {facts.version}"
@@ -155,7 +169,22 @@ def _unmet_by_cluster(module: model.Module, facts: ClusterFacts, *, is_there: bo
             if not is_there:
                 yield f"requires the API {api}, whose server does not answer"
         elif api not in facts.served:
-            yield f"requires the API {api}, which the cluster does not serve{_other_versions(api, facts)}"
+            lacking = f"requires the API {api}, which the cluster does not serve"
+            if (source := _source(module, api, facts, verdicts)) is None:
+                yield f"{lacking}{_other_versions(api, facts)}"
+            elif not is_there:
+                yield f"{lacking} yet: enabled once it does; module {source} brings it"
+
+
+def _source(
+    module: model.Module,
+    api: str,
+    facts: ClusterFacts,
+    verdicts: Mapping[names.ModuleName, model.Verdict],
+) -> names.ModuleName | None:
+    """Return another module that brings the API; one without a verdict is switched on, at least."""
+    others = (name for name in facts.coming.get(api, ()) if name != module.name)
+    return next((name for name in others if name not in verdicts or verdicts[name].enabled), None)
 
 
 def _other_versions(api: str, facts: ClusterFacts) -> str:

@@ -94,6 +94,7 @@ class Cluster:
         self.write_error: Exception | None = None
         self.written: list[tuple[str, Mapping[str, Any]]] = []
         self.records_read = 0
+        self.looks = 0
         self.at_once = self.most_at_once = 0
         """Writes that are under way."""
 
@@ -112,6 +113,11 @@ class Cluster:
         if (resource := next(found, None)) is None:
             raise discovery.NoSuchKind(kind, api_version)
         return resource
+
+    async def look(self) -> discovery.Discovered:
+        self.looks += 1
+        served = sorted({each.api_version for each in self.kinds})
+        return discovery.Discovered("v1.31.2", tuple(map(api_resources.GroupVersion, served)), ())
 
     async def may_follow_everywhere(self, resource: api_resources.Resource) -> bool:
         return self.may_list

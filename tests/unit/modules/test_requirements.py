@@ -1,5 +1,6 @@
 """What modules require: order, mistakes, and the reasons of verdicts."""
 
+import dataclasses
 import pathlib
 from collections.abc import Mapping, Sequence
 
@@ -150,6 +151,32 @@ def test_an_api_whose_server_is_away_does_not_remove_a_module_and_does_not_enabl
     wanted = module("a", apis=["metrics.k8s.io/v1beta1"])
     assert reason(wanted, is_there=True) is None
     assert reason(wanted) == "requires the API metrics.k8s.io/v1beta1, whose server does not answer"
+
+
+def test_an_api_that_another_module_brings_removes_no_module_and_its_source_is_named() -> None:
+    wanted = module("web", 2, apis=["example.com/v9"])
+    on, off = ModuleName("certs"), ModuleName("off")
+    verdicts = {off: model.Verdict(off, False, "disabled by default")}
+    facts = dataclasses.replace(FACTS, coming={"example.com/v9": [wanted.name, off, on]})
+
+    def of(facts: requirements.ClusterFacts, *, is_there: bool) -> str | None:
+        found = requirements.unmet(wanted, facts, verdicts, is_there=is_there)
+        return None if found is None else found.reason
+
+    lacking = "requires the API example.com/v9, which the cluster does not serve"
+    assert of(facts, is_there=False) == f"{lacking} yet: enabled once it does; module certs brings it"
+    assert of(facts, is_there=True) is None
+    nobody = dataclasses.replace(FACTS, coming={"example.com/v9": [wanted.name, off]})
+    for is_there in (False, True):
+        assert of(nobody, is_there=is_there) == lacking
+
+
+def test_a_switch_that_is_off_is_told_in_one_sentence() -> None:
+    off = ModuleName("c")
+    verdicts = {off: model.Verdict(off, False, "disabled by cEnabled in ConfigMap a/b")}
+    found = requirements.unmet(module("a", 1, ["c"]), FACTS, verdicts, is_there=False)
+    assert found is not None
+    assert found.reason == "requires c, which is disabled by cEnabled in ConfigMap a/b"
 
 
 def test_the_whole_chain_of_disabled_modules_is_named() -> None:

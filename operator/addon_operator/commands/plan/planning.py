@@ -126,6 +126,7 @@ class _Planner:
         self._given = given_values.Taken()
         self._releases: Collection[str] = ()
         self._seen = cluster.Cluster(parts.kube, settings.namespace, waiting.SystemTime(), _no_watch)
+        self._sources = parts.crd_sources(values)
         self._owners: dict[manifests.ManifestResource, set[str]] = {}
         self._cluster = cluster_lookup.ClusterLookup(parts.kube, self._seen.kinds, notes.append)
 
@@ -179,6 +180,7 @@ class _Planner:
             self._runner,
             self._seen,
             _ignore,
+            definitions=self._sources,
             purge=self._settings.helm_purge,
             allow_empty=self._settings.allow_empty_modules,
         )

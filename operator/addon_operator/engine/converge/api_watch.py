@@ -8,11 +8,12 @@ from addon_operator.aio import waiting
 from addon_operator.engine import events, intents
 from addon_operator.engine.converge import cluster_requirements
 from addon_operator.kernel import errors
+from addon_operator.kube.discovery import served_apis
 from addon_operator.kube.informers import informers, object_changes, object_selections, projections
 from addon_operator.modules import requirements
 
 _SELECTION: Final = object_selections.ObjectSelection(
-    cluster_requirements.API_SERVICE.kind, cluster_requirements.API_SERVICE.api_version
+    served_apis.API_SERVICE.kind, served_apis.API_SERVICE.api_version
 )
 _PAUSES: Final = waiting.Backoff(0.1, 30.0)
 """Seconds between looks at APIs that are registered and not served yet: discovery is a little late."""
@@ -50,7 +51,7 @@ class ApiWatch:
 
     def changed(self, changes: Sequence[object_changes.Change]) -> None:
         """Look when APIs came, went, or changed whether they answer."""
-        wanted = set(map(cluster_requirements.api_service_of, self._required.apis))
+        wanted = set(map(served_apis.api_service_of, self._required.apis))
         if any(change.key.name in wanted for change in changes):
             self._look_soon()
 

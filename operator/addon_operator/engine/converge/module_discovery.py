@@ -8,6 +8,7 @@ from typing import Final
 from addon_operator.engine import events, intents, state
 from addon_operator.engine.converge import api_watch, cluster_requirements
 from addon_operator.engine.hooks import hook_runner
+from addon_operator.engine.modules import crd_sources
 from addon_operator.kernel import errors, names
 from addon_operator.kube import cluster as cluster_module
 from addon_operator.kube.informers import informers
@@ -74,7 +75,9 @@ class Discovery:
         return observed
 
     async def _verdicts(self, releases: Collection[str]) -> dict[names.ModuleName, model.Verdict]:
-        facts = await self._cluster.look(self._states.modules)
+        facts = await self._cluster.look(
+            self._states.modules, lambda module: self._values.flag(module.name).enabled
+        )
         verdicts: dict[names.ModuleName, model.Verdict] = {}
         enabled: list[names.ModuleName] = []
         for module in self._states.modules:
@@ -117,10 +120,14 @@ def discovery(
     cluster: cluster_module.Cluster,
     tell: events.Listener,
     *,
+    definitions: crd_sources.CrdSources,
     purge: str,
     allow_empty: bool,
 ) -> Discovery:
-    """Make it; ``purge`` and ``allow_empty`` are the settings ``HELM_PURGE`` and ``ALLOW_EMPTY_MODULES``."""
+    """Make it; ``purge`` and ``allow_empty`` are the settings ``HELM_PURGE`` and ``ALLOW_EMPTY_MODULES``.
+
+    ``definitions`` tell which APIs modules bring.
+    """
     removals = plan.RemovalPolicy(plan.PurgePolicy(purge), allow_empty=allow_empty)
-    required = cluster_requirements.ClusterRequirements(cluster.kinds, cluster.probe)
+    required = cluster_requirements.ClusterRequirements(cluster.kinds, cluster.probe, definitions)
     return Discovery(states, values, runner, removals, required, tell)

@@ -84,17 +84,30 @@ class FollowedReleases:
         await self.follow_new()
         return self._resources.give_up(module, dropped)
 
-    async def of_others(self, module: names.ModuleName) -> tuple[manifests.ManifestResource, ...]:
-        """Return what other modules have of a release, too: it stays when this one goes."""
+    async def spared(self, module: names.ModuleName) -> tuple[manifests.ManifestResource, ...]:
+        """Return what stays out of the removal of a release.
+
+        That is what other modules have, too, and objects of kinds that are gone: Helm removes nothing at all
+        of a manifest with a kind that it does not find.
+        """
         # After a start not everything is followed yet.
         await self.follow_new()
         try:
             found = await self._read(module)
+            gone = await self._resources.of_gone_kinds(found)
         except errors.AddonOperatorError as error:
-            text = f"what release {module} shares with other modules is not known: {error}"
+            text = f"what the removal of release {module} has to leave out is not known: {error}"
             self._tell(events.Warned(text))
             return ()
-        return self._resources.of_others(module, found)
+        if gone:
+            kinds = ", ".join(sorted({f"{each.kind} ({each.api_version})" for each in gone}))
+            self._tell(events.Noted(f"removed without objects of kinds that are gone: {kinds}", module))
+        return (*self._resources.of_others(module, found), *gone)
+
+    def look_again(self) -> None:
+        """Look at once for kinds that were not there: some have come."""
+        self._not_before.clear()
+        self._wake.set()
 
     async def work(self) -> None:
         """Read the manifests of new revisions and follow their resources, until cancelled."""

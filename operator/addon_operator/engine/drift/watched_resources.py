@@ -11,7 +11,7 @@ from addon_operator.engine import events
 from addon_operator.engine.drift import kind_watch
 from addon_operator.helm import places
 from addon_operator.kernel import names
-from addon_operator.kube.discovery import api_resources, discovery, presence
+from addon_operator.kube.discovery import api_resources, discovery, presence, served_apis
 from addon_operator.kube.informers import informers
 from addon_operator.kube.objects import own_deletions
 from addon_operator.modules import crd_files, manifests
@@ -226,6 +226,27 @@ class WatchedResources:
             if name != module
         }
         return tuple(each for each in resources if not others.isdisjoint(self._keys(module, each)))
+
+    async def of_gone_kinds(
+        self, resources: Iterable[manifests.ManifestResource]
+    ) -> tuple[manifests.ManifestResource, ...]:
+        """Return the resources whose kinds are gone for good, and not only as long as a server is away.
+
+        Raises what the client raises when the API server cannot be asked.
+        """
+        unknown = [each for each in resources if not await self._is_known(each)]
+        if not unknown:
+            return ()
+        now = await served_apis.look(self._kinds, self.probe, {each.api_version for each in unknown})
+        clear = [each for each in unknown if each.api_version not in now.unclear]
+        return tuple([each for each in clear if not await self._is_known(each)])
+
+    async def _is_known(self, resource: manifests.ManifestResource) -> bool:
+        try:
+            await self._kinds.find(resource.kind, resource.api_version)
+        except discovery.NoSuchKind:
+            return False
+        return True
 
     def give_up(
         self, module: names.ModuleName, resources: Iterable[manifests.ManifestResource]

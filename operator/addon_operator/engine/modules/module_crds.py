@@ -7,15 +7,15 @@ after a restart one list shows what there is to do, and nothing else is read who
 import asyncio
 import os
 import pathlib
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from addon_operator.engine import events
-from addon_operator.engine.modules import module_files
-from addon_operator.helm.charts import chart_cache, chart_files, chart_ignore, subcharts
-from addon_operator.kernel import errors, json_types, names
+from addon_operator.engine.modules import crd_sources, module_files
+from addon_operator.helm.charts import chart_cache, chart_files, subcharts
+from addon_operator.kernel import errors, names
 from addon_operator.kube.objects import crds
-from addon_operator.modules import chart_values, crd_files, model
+from addon_operator.modules import crd_files, model
 
 _Signature: TypeAlias = tuple[tuple[str, int, int, int, int], ...]
 _RECENT: Final = 5.0
@@ -30,18 +30,13 @@ class ModuleCrds:
         self,
         installer: crds.CrdInstaller,
         tell: events.Listener,
-        filter_prefixes: Sequence[str],
-        values: Callable[[names.ModuleName], json_types.JsonObject],
+        sources: crd_sources.CrdSources,
         pull: Callable[[model.Module], Awaitable[None]],
     ) -> None:
-        """``values`` gives those of a module: they enable the charts within its chart.
-
-        ``pull`` has the chart of a module in its place, if it comes from a repository.
-        """
+        """``pull`` has the chart of a module in its place, if it comes from a repository."""
         self._installer = installer
         self._tell = tell
-        self._filter_prefixes = tuple(filter_prefixes)
-        self._values = values
+        self._sources = sources
         self._pull = pull
         self._applied: dict[names.ModuleName, _Signature] = {}
         self._charts: dict[names.ModuleName, tuple[_Signature, subcharts.Subchart]] = {}
@@ -52,6 +47,8 @@ class ModuleCrds:
         self._written: dict[str, str] = {}
         self.on_defined: Callable[[], None] = lambda: None
         """Called when a module has definitions."""
+        self.on_applied: Callable[[], None] = lambda: None
+        """Called when kinds have come."""
 
     def due(self, modules: Sequence[model.Module]) -> list[names.ModuleName]:
         """Return the enabled modules whose definitions are to be applied: newly enabled, or changed files.
@@ -124,6 +121,7 @@ class ModuleCrds:
             self._written[name] = self._installer.digest(text)
             if changed:
                 self._tell(events.Noted(f"CustomResourceDefinition {name} applied", module.name))
+                self.on_applied()
 
     async def _what_is_applied(self) -> Mapping[str, str]:
         now = asyncio.get_running_loop().time()
@@ -156,32 +154,19 @@ class ModuleCrds:
     def _texts(self, module: model.Module) -> list[tuple[str, str, bool]]:
         """Return places and texts of all files that count, and whether they are the module's, which win."""
         own = [
-            (str(path), module_files.read_text(path), is_own)
-            for directory, is_own in _directories(module)
-            for path in self._files(directory, is_own=is_own)
+            (str(path), module_files.read_text(path), is_own) for path, is_own in self._sources.files(module)
         ]
         known = self._charts.get(module.name)
-        if known is None or not self._of_subcharts(module, known[1]):
+        if known is None or not self._sources.of_subcharts(module, known[1]):
             return own
-        chart = _chart_of(module)
-        return own + [(place, text, False) for place, text in self._of_subcharts(module, chart)]
-
-    def _of_subcharts(self, module: model.Module, chart: subcharts.Subchart) -> list[tuple[str, str]]:
-        return [
-            (place, text)
-            for place, text in subcharts.definitions(
-                chart, chart_values.arranged(module, self._values(module.name))
-            )
-            if crd_files.is_selected(
-                pathlib.PurePath(place).name, self._filter_prefixes, crd_files.HELM_SUFFIXES
-            )
-        ]
+        chart = crd_sources.chart_of(module)
+        return own + [(place, text, False) for place, text in self._sources.of_subcharts(module, chart)]
 
     def _look_at_charts(self, module: model.Module) -> None:
         """Learn what charts there are within the module's chart, if their files changed."""
         signature = self._signature_of_charts(module)
         if not self._is_known(module, signature):
-            chart = _chart_of(module)
+            chart = crd_sources.chart_of(module)
             # The texts may be megabytes: they are read again when they are applied.
             self._charts[module.name] = signature, subcharts.without_texts(chart)
 
@@ -199,15 +184,11 @@ class ModuleCrds:
 
     def _signature(self, module: model.Module, of_charts: _Signature) -> _Signature:
         """Return what the definitions depend on: files, and which of the chart's charts are enabled."""
-        own = tuple(
-            _state_of(path)
-            for directory, is_own in _directories(module)
-            for path in self._files(directory, is_own=is_own)
-        )
+        own = tuple(_state_of(path) for path, _ in self._sources.files(module))
         if not of_charts:
             return own
         _, chart = self._charts[module.name]
-        enabled = tuple((place, 0, 0, 0, 0) for place, _ in self._of_subcharts(module, chart))
+        enabled = tuple((place, 0, 0, 0, 0) for place, _ in self._sources.of_subcharts(module, chart))
         return own + of_charts + enabled if own or enabled else ()
 
     def _signature_of_charts(self, module: model.Module) -> _Signature:
@@ -219,29 +200,6 @@ class ModuleCrds:
         for directory, _, files in os.walk(charts, followlinks=True):
             found += [pathlib.Path(directory, name) for name in sorted(files)]
         return tuple(_state_of(path) for path in sorted(found))
-
-    def _files(self, directory: pathlib.Path, *, is_own: bool) -> Iterator[pathlib.Path]:
-        suffixes = (crd_files.SUFFIX,) if is_own else crd_files.HELM_SUFFIXES
-        ignore = None if is_own else chart_ignore.read(directory.parent)
-        for path, below, files in os.walk(directory):
-            below[:] = sorted(name for name in below if not name.startswith("."))
-            for name in sorted(files):
-                file = pathlib.Path(path, name)
-                if not crd_files.is_selected(name, self._filter_prefixes, suffixes):
-                    continue
-                if ignore is None or not ignore.leaves_out(file.relative_to(directory.parent)):
-                    yield file
-
-
-def _chart_of(module: model.Module) -> subcharts.Subchart:
-    return subcharts.read(module.name, module.chart_directory, is_stock=module.stock is not None)
-
-
-def _directories(module: model.Module) -> Iterator[tuple[pathlib.Path, bool]]:
-    """Return where a module's and its chart's definitions lie, and whether they are the module's own."""
-    yield module.path / crd_files.DIRECTORY, True
-    if module.chart_directory != module.path:
-        yield module.chart_directory / crd_files.DIRECTORY, False
 
 
 def _state_of(path: pathlib.Path) -> tuple[str, int, int, int, int]:

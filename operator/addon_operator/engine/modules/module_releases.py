@@ -179,7 +179,7 @@ class ModuleReleases:
         if self._is_ignored(release):
             return
         async with self._drift.helm_at_work(name):
-            sparing = await self._followed.of_others(name)
+            sparing = await self._followed.spared(name)
             if await self._manager.remove(name, keep_record=keep_record, sparing=sparing):
                 self._tell(events.Noted("release uninstalled", release))
         self._known.pop(release, None)

@@ -74,6 +74,7 @@ def release_monitor(
 
     restored = drift.Drift(resources, restorer, cluster.deletions, tell, inbox, clock)
     followed = followed_releases.FollowedReleases(manager, resources, restored, tell, clock)
+    definitions.on_applied = followed.look_again
     made = module_releases.ModuleReleases(manager, values, restored, followed, tell, ignored=ignored)
     guard = crd_guard.CrdGuard(definitions, cluster.watches, values.maintenance, tell, clock)
     return ReleaseMonitor(restored, resources, followed, made, guard)

@@ -6,9 +6,17 @@ from typing import cast
 import pytest
 
 from addon_operator.engine.converge import cluster_requirements
+from addon_operator.engine.modules import crd_sources
 from addon_operator.kernel.names import ModuleName
 from addon_operator.kube.discovery import api_resources, discovery, presence
 from addon_operator.modules import model, module_config, requirements
+
+_CRD = """\
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: things.soon.example.com}
+spec: {group: soon.example.com, versions: [{name: v1}]}
+"""
 
 
 class Cluster:
@@ -42,7 +50,9 @@ def module(*apis: str, kubernetes: str = "", problem: str = "") -> model.Module:
 
 def made(cluster: Cluster) -> cluster_requirements.ClusterRequirements:
     return cluster_requirements.ClusterRequirements(
-        cast("discovery.Catalog", cluster), cast("presence.ObjectProbe", cluster)
+        cast("discovery.Catalog", cluster),
+        cast("presence.ObjectProbe", cluster),
+        crd_sources.CrdSources((), lambda _: {}),
     )
 
 
@@ -76,3 +86,16 @@ async def test_an_api_is_served_absent_or_unclear() -> None:
         frozenset({"stale.example.com/v1", "late.example.com/v1"}),
     )
     assert (found.seen, found.apis) == (facts, frozenset(apis))
+
+
+async def test_of_an_api_that_is_absent_the_modules_that_are_on_and_define_it_are_known(
+    tmp_path: pathlib.Path,
+) -> None:
+    modules = [module("soon.example.com/v1", "apps/v1")]
+    for name in ("certs", "off"):
+        path = tmp_path / name
+        (path / "crds").mkdir(parents=True)
+        (path / "crds" / "things.yaml").write_text(_CRD)
+        modules.append(model.Module(ModuleName(name), 1, path))
+    facts = await made(Cluster()).look(modules, lambda each: each.name != "off")
+    assert facts.coming == {"soon.example.com/v1": (ModuleName("certs"),)}

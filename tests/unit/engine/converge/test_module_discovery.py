@@ -2,7 +2,7 @@
 
 import dataclasses
 import pathlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
 import pytest
@@ -46,7 +46,9 @@ class Cluster:
     def __init__(self) -> None:
         self.facts = requirements.ClusterFacts("v1.31.2-gke.1200", frozenset({"v1", "example.com/v1"}))
 
-    async def look(self, modules: Sequence[model.Module]) -> requirements.ClusterFacts:
+    async def look(
+        self, modules: Sequence[model.Module], is_on: Callable[[model.Module], bool]
+    ) -> requirements.ClusterFacts:
         return self.facts
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from addon_operator.engine.drift import watched_resources
 from addon_operator.kernel.names import ModuleName
-from addon_operator.kube.informers import watch_health
+from addon_operator.kube.informers import object_changes, watch_health
 from addon_operator.modules import manifests
 from tests.unit.engine import watching
 
@@ -240,3 +240,23 @@ async def test_of_two_modules_that_give_up_the_same_the_second_one_is_the_last_t
     assert resources.give_up(watching.WEB, [dropped]) == (dropped,)
     assert resources.give_up(watching.DB, [dropped]) == ()
     assert resources.shared_of(watching.WEB) == {"ConfigMap addons/b": [watching.DB]}
+
+
+async def test_objects_whose_kind_is_gone_are_told_from_those_whose_server_is_away() -> None:
+    cluster = watching.Cluster()
+    resources = watching.resources_of(cluster)
+    gone, away, served = (
+        dataclasses.replace(watching.ROLE, kind=kind, api_version=api_version)
+        for kind, api_version in (
+            ("Thing", "gone.example.com/v1"), ("Thing", "away.example.com/v1"), ("Thing", "apps/v1"),
+        )
+    )  # fmt: skip
+    cluster.objects["APIService"] = {object_changes.ObjectKey("", "v1.away.example.com")}
+    asked = [
+        *watching.wanted("a"),
+        *(each for kind in (gone, away, served) for each in watching.wanted("b", resource=kind)),
+    ]
+    found = await resources.of_gone_kinds(asked)
+    assert [each.api_version for each in found] == ["gone.example.com/v1", "apps/v1"]
+    assert await resources.of_gone_kinds(watching.wanted("a")) == ()
+    assert cluster.looks == 1, "without an unknown kind nothing is asked"

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import cast
 
 from addon_operator.engine import events
-from addon_operator.engine.modules import module_crds
+from addon_operator.engine.modules import crd_sources, module_crds
 from addon_operator.kernel import errors, json_types
 from addon_operator.kernel.names import ModuleName
 from addon_operator.kube.objects import crds
@@ -61,8 +61,7 @@ class Bench:
         return module_crds.ModuleCrds(
             cast("crds.CrdInstaller", self.cluster),
             self.cluster.tell,
-            ("doc-", "_"),
-            lambda _: self.values,
+            crd_sources.CrdSources(("doc-", "_"), lambda _: self.values),
             self.pull,
         )
 

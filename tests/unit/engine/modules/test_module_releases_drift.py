@@ -299,7 +299,7 @@ async def test_a_record_that_cannot_be_read_spares_nothing_and_that_is_reported(
     bench.helm.error = errors.AddonOperatorError("no answer")
     await bench.releases.remove(WEB)
     assert bench.helm.calls == [("remove", False, ())]
-    assert bench.warnings == ["what release web shares with other modules is not known: no answer"]
+    assert bench.warnings == ["what the removal of release web has to leave out is not known: no answer"]
 
 
 async def test_what_another_module_has_too_is_left_to_it_when_the_chart_drops_it(bench: Bench) -> None:

@@ -323,6 +323,8 @@ properties:
   password: {type: string, maxLength: 40}
   size: {type: integer}
   tokens: {type: array, items: {type: string, maxLength: 40}}
+  dotted.key: {type: string}
+  users: {type: array, items: {type: object}}
 x-kubernetes-validations:
 - rule: "!self.password.startsWith('bad')"
 """
@@ -362,7 +364,8 @@ def test_nothing_that_the_values_secret_sets_is_shown_anywhere(
 
     def section(name: str) -> str:
         word = CANARY.format(name)
-        return f"password: {word}\ntokens: [{word}-token]\nsize: 7\n"
+        inner = f"dotted.key: {word}-dotted\nusers: [{{name: a, keys: [{word}-inner]}}]\n"
+        return f"password: {word}\ntokens: [{word}-token]\nsize: 7\n{inner}"
 
     site.secret(**{
         "open": section("open"),
@@ -415,6 +418,11 @@ def test_nothing_that_the_values_secret_sets_is_shown_anywhere(
     planned = site.command("plan")
     assert "postgres://***@db" in planned.stdout
     assert leaks(planned.stdout + planned.stderr) == []
+    # What the Secret does not set any more is still in the release, and in what differs from it.
+    site.secret(open=None)
+    planned = site.command("plan")
+    assert "dotted.key" in planned.stdout
+    assert [word for word in ("-token", "-dotted", "-inner") if word in planned.stdout + planned.stderr] == []
 
 
 def _last_errors(cluster: handle.DevCluster, site: operator_site.Site) -> dict[str, str] | None:

@@ -8,8 +8,9 @@ from typing import Any, Final
 from addon_operator.debug import debug_masking
 from addon_operator.documents import yaml_reading, yaml_writing
 from addon_operator.engine.modules import module_releases
-from addon_operator.helm.releases import releases
-from addon_operator.kernel import json_types
+from addon_operator.helm import helm_errors
+from addon_operator.helm.releases import release_types, releases
+from addon_operator.kernel import errors, json_types
 from addon_operator.kube.client import api_errors, client
 from addon_operator.kube.discovery import discovery
 from addon_operator.modules import manifests, model
@@ -80,8 +81,19 @@ class Renderer:
         if show_sensitive:
             return text
         # The cluster may still have what the values were before.
-        given = await self._manager.given(module.name) if texts else None
-        return module_releases.redactor_of(self._values, module, given.values if given else {})(text)
+        given = await self._given(module) if texts else None
+        return module_releases.redactor_of(self._values, module, given)(text)
+
+    async def _given(self, module: model.Module) -> release_types.Given | None:
+        try:
+            return await self._manager.given(module.name)
+        except helm_errors.ReleaseRecordError as error:
+            raise errors.ModuleError(
+                module.name,
+                f"the difference is not shown: which former values to hide in it is not known, as {error}; "
+                "'module render' without --diff shows what the chart renders to, and --show-sensitive shows "
+                "the difference with all values",
+            ) from error
 
     async def _manifest(self, module: model.Module) -> str:
         if not module.has_chart:

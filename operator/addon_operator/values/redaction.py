@@ -50,7 +50,7 @@ def without_secrets_in(
     """
     if not secret:
         return list(violations)
-    redact = redactor(_leaves(secret))
+    redact = redactor(leaves(secret))
     return [
         dataclasses.replace(one, rule=redact(one.rule), value=_value_shown(one, secret)) for one in violations
     ]
@@ -88,7 +88,7 @@ def redactor(texts: Iterable[str]) -> Callable[[str], str]:
 
 def _hidden(value: json_types.JsonValue, masked: json_types.JsonValue) -> Iterator[str]:
     if masked == schemas.HIDDEN:
-        yield from _leaves(value)
+        yield from leaves(value)
     elif isinstance(value, dict) and isinstance(masked, dict):
         for key, inner in value.items():
             yield from _hidden(inner, masked.get(key))
@@ -97,13 +97,14 @@ def _hidden(value: json_types.JsonValue, masked: json_types.JsonValue) -> Iterat
             yield from _hidden(inner, inner_masked)
 
 
-def _leaves(value: json_types.JsonValue) -> Iterator[str]:
+def leaves(value: json_types.JsonValue) -> Iterator[str]:
+    """Yield all texts and numbers of a document."""
     if isinstance(value, dict):
         for inner in value.values():
-            yield from _leaves(inner)
+            yield from leaves(inner)
     elif isinstance(value, list):
         for inner in value:
-            yield from _leaves(inner)
+            yield from leaves(inner)
     elif value is not None and not isinstance(value, bool):
         yield str(value)
 

@@ -8,7 +8,7 @@ from typing import Final, cast
 from addon_operator.documents import json_documents, json_pointers, yaml_reading
 from addon_operator.kernel import json_types, names
 from addon_operator.values import inspection, origins, redaction, sources
-from addon_operator.values.patches import patch_log, patches
+from addon_operator.values.patches import hook_values, patch_log, patches
 from addon_operator.values.schema import chart_schemas, schemas
 
 
@@ -63,6 +63,11 @@ class Section:
     def config(self) -> json_types.JsonObject:
         """What the ConfigMap and the Secret over it say; not to be changed."""
         return self._config
+
+    @property
+    def secret_places(self) -> tuple[str, ...]:
+        """What the values Secret sets, as JSON pointers with the section's key."""
+        return hook_values.places_of(self._secret, self.key)
 
     @property
     def log(self) -> patch_log.PatchLog:

@@ -367,11 +367,13 @@ class ValuesStore:
         return self._global.hook_switches
 
     def hook_places(self, module: names.ModuleName) -> hook_values.HookPlaces:
-        """Say where hooks wrote to, as far as the module's chart gets it."""
+        """Say where hooks wrote to, and what the Secret sets, as far as the module's chart gets it."""
+        own = self._section(module)
         return hook_values.HookPlaces(
             hook_values.places(self._global.log.steps()),
-            hook_values.places(self._section(module).log.steps()),
+            hook_values.places(own.log.steps()),
             self._global.hook_switches,
+            (*self._global.secret_places, *own.secret_places),
         )
 
     def adopt(self, owner: names.ModuleName | None, given: hook_values.Patches) -> None:

@@ -8,9 +8,9 @@ from typing import Any, cast
 import pytest
 
 from addon_operator.debug import debug_render
-from addon_operator.helm import places
+from addon_operator.helm import helm_errors, places
 from addon_operator.helm.releases import release_types, releases
-from addon_operator.kernel import names
+from addon_operator.kernel import errors, names
 from addon_operator.kube.client import api_errors, client, paths
 from addon_operator.kube.discovery import api_resources, discovery
 from addon_operator.modules import model
@@ -47,12 +47,15 @@ class Releases:
         self.manifest = MANIFEST
         self.places = places.ReleasePlaces("addons")
         self.requests: list[release_types.ReleaseRequest] = []
+        self.is_broken = False
 
     async def render(self, request: release_types.ReleaseRequest) -> str:
         self.requests.append(request)
         return self.manifest
 
     async def given(self, module: names.ModuleName) -> release_types.Given | None:
+        if self.is_broken:
+            raise helm_errors.ReleaseRecordError("the record sh.helm.release.v1.web.v1 cannot be decoded")
         before = {str(names.values_key(module)): {"password": "former-password"}}
         return release_types.Given(1, False, before, None, 0)
 
@@ -199,6 +202,20 @@ async def test_the_cluster_is_only_asked_for_a_dry_run(world: World) -> None:
 async def test_a_difference_is_whole_if_that_is_asked_for(world: World) -> None:
     shown = await world.renderer.diff(MODULE, show_sensitive=True)
     assert "-  key: before-secret\n+  key: other-secret\n" in shown
+
+
+async def test_a_difference_that_cannot_hide_former_values_is_not_shown_and_that_is_one_sentence(
+    world: World,
+) -> None:
+    world.releases.is_broken = True
+    with pytest.raises(errors.ModuleError) as caught:
+        await world.renderer.diff(MODULE, show_sensitive=False)
+    assert str(caught.value) == (
+        "module web: the difference is not shown: which former values to hide in it is not known, as the "
+        "record sh.helm.release.v1.web.v1 cannot be decoded; 'module render' without --diff shows what the "
+        "chart renders to, and --show-sensitive shows the difference with all values"
+    )
+    assert "size" in await world.renderer.diff(MODULE, show_sensitive=True)
 
 
 async def test_an_object_that_is_not_there_is_all_new(world: World) -> None:

@@ -9,7 +9,7 @@ import contextlib
 import dataclasses
 import pathlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from addon_operator.aio import waiting
 from addon_operator.app import tools
@@ -205,7 +205,7 @@ class _Planner:
             # The chart's own schema counts, too.
             await self._charts.ensure(module, None)
             self._values.check_helm_values(module.name)
-            before = await self._values_before(module)
+            before = await self._given_before(module)
             made = await self._manager.preview(module_releases.request_of(self._values, module, before))
             if made.action is release_types.PlannedAction.NOTHING and (absent := await self._absent(module)):
                 return plan_report.ReleaseReport(
@@ -227,13 +227,12 @@ class _Planner:
             step, reason = plan_report.PlanStep.UNKNOWN, f"Helm would fail: {refused}"
         return plan_report.ReleaseReport(step, reason, made.revision, made.recoveries, made.changes)
 
-    async def _values_before(self, module: model.Module) -> Mapping[str, Any]:
+    async def _given_before(self, module: model.Module) -> release_types.Given | None:
         """Return what the last revision was made with; nothing of it is shown if it cannot be read."""
         try:
-            given = await self._manager.given(module.name)
+            return await self._manager.given(module.name)
         except helm_errors.ReleaseRecordError:
-            return {}
-        return given.values if given else {}
+            return None
 
     def _without_hooks(
         self, module: model.Module, error: schemas.InvalidValuesError

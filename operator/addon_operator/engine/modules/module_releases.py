@@ -5,9 +5,8 @@ import contextlib
 import dataclasses
 import functools
 from collections.abc import Callable, Iterable, Mapping
-from types import MappingProxyType
-from typing import Any, Final
 
+from addon_operator.documents import json_pointers
 from addon_operator.engine import events
 from addon_operator.engine.drift import drift, followed_releases
 from addon_operator.engine.queues import tasks
@@ -15,12 +14,11 @@ from addon_operator.helm.releases import release_types, releases
 from addon_operator.kernel import errors, names
 from addon_operator.modules import chart_values, model, module_config
 from addon_operator.values import redaction, store
-
-_NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
+from addon_operator.values.patches import hook_values
 
 
 def request_of(
-    values: store.ValuesStore, module: model.Module, before: Mapping[str, Any] = _NOTHING
+    values: store.ValuesStore, module: model.Module, before: release_types.Given | None = None
 ) -> release_types.ReleaseRequest:
     """Return the release that the module's values ask for; messages do not show what is sensitive.
 
@@ -40,19 +38,27 @@ def request_of(
 
 
 def redactor_of(
-    values: store.ValuesStore, module: model.Module, before: Mapping[str, Any] = _NOTHING
+    values: store.ValuesStore, module: model.Module, before: release_types.Given | None = None
 ) -> Callable[[str], str]:
     """Return what hides the module's sensitive values in texts.
 
-    ``before``: values that its chart was given once; what stands in the same places is hidden, too.
+    ``before``: what its chart was given once; what stands in the same places is hidden, too, and what stands
+    where the values Secret set something then.
     """
     now = redaction.sensitive_texts(values.helm_values(module.name), values.masked_values(module.name))
-    sections = chart_values.sections_of(module, before)
+    if before is None:
+        return redaction.redactor(now)
+    shared, own = chart_values.sections_of(module, before.values)
     once = (
         redaction.sensitive_texts(section, values.masked_section(owner, section))
-        for owner, section in zip((None, module.name), sections, strict=True)
+        for owner, section in ((None, shared), (module.name, own))
     )
-    return redaction.redactor(now.union(*once))
+    places = hook_values.read_places(before.hook_places) or hook_values.HookPlaces()
+    sections = {names.GLOBAL_KEY: shared, module.key: own}
+    of_secret = (
+        redaction.leaves(json_pointers.find(sections, json_pointers.parse(place))) for place in places.hidden
+    )
+    return redaction.redactor(now.union(*once, *of_secret))
 
 
 def check_release_name(module: model.Module, ignored: frozenset[str]) -> None:

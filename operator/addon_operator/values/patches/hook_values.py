@@ -1,12 +1,13 @@
 """What hooks gave, outside of the process whose hooks gave it: as a running operator, or a release, tells.
 
 A running operator gives its patches. A release only has the values that it was made with, so the places that
-hooks wrote to are saved with it (never what they wrote): the values there are what hooks gave.
+hooks wrote to are saved with it (never what they wrote): the values there are what hooks gave. So are the
+places that the values Secret set, which nobody may see.
 """
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import orjson
 
@@ -32,14 +33,19 @@ class HookPlaces:
     """In the module's section."""
     switches: Mapping[str, bool] = dataclasses.field(default_factory=dict)
     """What global hooks say of modules, such as ``webEnabled``."""
+    hidden: tuple[str, ...] = ()
+    """What the values Secret set, in ``global`` and in the module's section: it stays hidden later."""
 
     def text(self) -> str:
         """Write the places on one line; empty if there are none, or too many to be kept."""
-        if not (self.shared or self.own or self.switches):
+        if not (self.shared or self.own or self.switches or self.hidden):
             return ""
         document = {"global": self.shared, "section": self.own, "switches": self.switches}
-        text = orjson.dumps(document, option=orjson.OPT_SORT_KEYS).decode()
-        return text if len(text) <= MAX_PLACES_BYTES else ""
+        of_secret = {"hidden": self.hidden} if self.hidden else {}
+        text = orjson.dumps(document | of_secret, option=orjson.OPT_SORT_KEYS).decode()
+        if len(text) <= MAX_PLACES_BYTES:
+            return text
+        return dataclasses.replace(self, hidden=()).text() if self.hidden else ""
 
 
 def read_places(text: str | None) -> HookPlaces | None:
@@ -50,9 +56,24 @@ def read_places(text: str | None) -> HookPlaces | None:
             tuple(map(_pointer, found["global"])),
             tuple(map(_pointer, found["section"])),
             {str(key): value for key, value in found["switches"].items() if isinstance(value, bool)},
+            tuple(map(_pointer, found.get("hidden", ()))),
         )
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
+
+
+def places_of(section: json_types.JsonObject, *above: str) -> tuple[str, ...]:
+    """Return the places of all that a section sets, as JSON pointers; a list is one place."""
+    found: list[str] = []
+    for key, inner in section.items():
+        here = (*above, key)
+        is_section = isinstance(inner, dict) and inner
+        found += (
+            places_of(cast("json_types.JsonObject", inner), *here)
+            if is_section
+            else [json_pointers.render(here)]
+        )
+    return tuple(found)
 
 
 def _pointer(found: Any) -> str:  # noqa: ANN401  # JSON of any shape

@@ -1,5 +1,6 @@
 """What hooks gave, for another process and from a release."""
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
@@ -74,6 +75,19 @@ def test_places_are_the_outermost_that_hooks_wrote_to_and_never_what_they_wrote(
 
 def test_without_hooks_there_is_nothing_to_save() -> None:
     assert made().hook_places(WEB).text() == ""
+
+
+def test_what_the_values_secret_sets_is_saved_by_its_places_alone() -> None:
+    values = made()
+    reader = sources.ConfigMapReader([WEB], "Secret a/b", is_secret=True)
+    texts = {"web": "{auth: {a.b: hunter2, c/d: {}}, list: [{x: hunter2}]}", "global": "key: hunter2"}
+    values.set_config(dataclasses.replace(values.config, secret=reader.read(texts).usable()))
+    found = values.hook_places(WEB)
+    assert found.hidden == ("/global/key", "/web/auth/a.b", "/web/auth/c~1d", "/web/list")
+    assert "hunter2" not in found.text()
+    assert hook_values.read_places(found.text()) == found
+    many = hook_values.HookPlaces(own=("/web/a",), hidden=tuple(f"/web/{number}" for number in range(9999)))
+    assert hook_values.read_places(many.text()) == hook_values.HookPlaces(own=("/web/a",))
 
 
 def test_more_places_than_an_annotation_holds_are_not_saved() -> None:

@@ -62,7 +62,10 @@ def members(archive: IO[bytes], room: Room) -> Iterator[tuple[tarfile.TarInfo, b
             _Counted(archive, room) as unpacked,
             tarfile.open(fileobj=unpacked, mode="r|", tarinfo=_BoundedNames) as packed,
         ):
-            for member in packed:
+            while (member := packed.next()) is not None:
+                # Else each member keeps what was said of all members, and all of them are kept to the end.
+                packed.pax_headers.clear()
+                packed.members.clear()
                 room.take_file()
                 # A sparse file has more bytes than the archive, as many as it says.
                 file = None if member.issparse() or not member.isreg() else packed.extractfile(member)

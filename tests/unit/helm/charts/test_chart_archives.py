@@ -34,6 +34,10 @@ def test_files_lie_there_without_the_directory_of_the_archive(tmp_path: pathlib.
             id="hard link",
         ),
         pytest.param(member("web/pipe", type=tarfile.FIFOTYPE), "neither file nor directory", id="pipe"),
+        pytest.param(member("web/disk", type=tarfile.BLKTYPE), "neither file nor directory", id="device"),
+        pytest.param(member("web/" + "a/" * 64 + "b", b"x"), "more than 64 directories", id="depth"),
+        pytest.param(member("web/" + "a" * 300, b"x"), "a path that no file can have", id="long name"),
+        pytest.param(member("web/Chart.yaml/b", b"x"), "a path that no file can have", id="below a file"),
     ],
 )
 def test_nothing_lands_outside(
@@ -92,3 +96,11 @@ def test_what_is_no_chart_is_refused(
 ) -> None:
     with pytest.raises(chart_archives.ChartArchiveError, match=problem):
         chart_archives.unpack(make(tmp_path / "web.tgz"), tmp_path / "chart")
+
+
+def test_directories_count_like_files(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packed_files, "MAX_FILES", 100)
+    deep = [member(f"web/{number}/" + "a/" * 20 + "b", b"x") for number in range(6)]
+    with pytest.raises(chart_archives.ChartArchiveError, match="has more than 100 files"):
+        chart_archives.unpack(pack(tmp_path / "web.tgz", CHART, *deep), tmp_path / "chart")
+    assert len(list((tmp_path / "chart").rglob("*"))) <= 100

@@ -3,6 +3,8 @@
 import gzip
 import io
 import tarfile
+import time
+import tracemalloc
 
 import pytest
 
@@ -58,3 +60,25 @@ def test_what_is_damaged_within_is_an_error() -> None:
     whole[len(whole) // 2 : len(whole) // 2 + 40] = b"\xff" * 40
     with pytest.raises(packed_files.PackedFilesError, match="is not a readable archive"):
         list(packed_files.members(io.BytesIO(bytes(whole)), packed_files.Room()))
+
+
+def test_attributes_of_all_files_are_not_kept_with_each_of_them() -> None:
+    attributes = b"".join(b"14 k%06d=ab\n" % number for number in range(20_000))
+    files = [block(tarfile.REGTYPE, b"")] * 200
+    tracemalloc.start()
+    try:
+        assert len(read(block(tarfile.XGLTYPE, attributes), *files)) == 200
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 20_000_000, "two megabytes for each file"
+
+
+def test_eight_gigabytes_are_not_unpacked() -> None:
+    header = block(tarfile.REGTYPE, b"", size=(8 << 30) - 1)
+    zeros = gzip.compress(bytes(16 << 20))
+    archive = io.BytesIO(gzip.compress(header) + zeros * 512)
+    began = time.process_time()
+    with pytest.raises(packed_files.PackedFilesError, match="unpacks to more than 64 MiB"):
+        list(packed_files.members(archive, packed_files.Room()))
+    assert time.process_time() - began < 5

@@ -112,12 +112,18 @@ class Helm:
         return result
 
     async def run_apart(
-        self, arguments: Sequence[str], environ: Mapping[str, str], timeout: float, capture: int
+        self,
+        arguments: Sequence[str],
+        environ: Mapping[str, str],
+        timeout: float,
+        capture: int,
+        bounds: children.Bounds,
     ) -> children.ChildResult:
         """Run a helm command that is not about a release or the cluster.
 
         ``environ`` is added to the environment of helm; ``timeout`` is in seconds; ``capture`` is how many
-        bytes of each output are kept. Whether it failed, and why, is for the caller to see.
+        bytes of each output are kept. Whether it failed, and why, is for the caller to see: also when it
+        needs more than ``bounds``.
         """
         return await self._programs.run(
             [self.binary.path, *arguments],
@@ -125,6 +131,7 @@ class Helm:
             timeout=timeout,
             capture_stdout=capture,
             capture_stderr=capture,
+            bounds=bounds,
         )
 
     def _target_flags(self, call: Call) -> list[str]:

@@ -10,8 +10,12 @@ from typing import Any, Final
 import orjson
 
 from addon_operator.documents import yaml_reading
-from addon_operator.kernel import json_types
+from addon_operator.kernel import errors, json_types
 
+MAX_ENTRY: Final = 1024 * 1024
+"""How many bytes an entry may have, or an index that Helm did not write: they are parsed whole."""
+MAX_JSON: Final = 8 * MAX_ENTRY
+"""The same of an index in JSON, which is parsed quicker."""
 _ENTRIES: Final = re.compile(r"^entries:[ \t]*$", re.MULTILINE)
 
 
@@ -19,10 +23,10 @@ def find(text: str, name: str, version: str) -> json_types.JsonObject:
     """Return what the index says of a version; empty if it does not have it.
 
     Only the entry of that version is parsed where the index is written as Helm writes it.
-    Raises :class:`.YamlError`.
+    Raises :class:`.ConfigurationError`: what cannot be read, or what would take too much to be read.
     """
     for part in _written_by_helm(text, name, version):
-        item: Any = yaml_reading.load(part, "index.yaml")
+        item: Any = yaml_reading.load(_bounded(part, MAX_ENTRY), "index.yaml")
         if _is(item, version):
             return dict(item[0])
     listed = _all(text).get(name)
@@ -35,14 +39,26 @@ def _is(item: object, version: str) -> bool:
 
 def _all(text: str) -> dict[str, Any]:
     found: Any
-    try:
-        found = orjson.loads(text)
-    except orjson.JSONDecodeError:
-        if _ENTRIES.search(text):
-            return {}
-        found = yaml_reading.load(text, "index.yaml")
+    if text.lstrip().startswith("{"):
+        try:
+            found = orjson.loads(_bounded(text, MAX_JSON))
+        except orjson.JSONDecodeError:
+            found = yaml_reading.load(_bounded(text, MAX_ENTRY), "index.yaml")
+    elif _ENTRIES.search(text):
+        return {}
+    else:
+        found = yaml_reading.load(_bounded(text, MAX_ENTRY), "index.yaml")
     entries = found.get("entries") if isinstance(found, dict) else None
     return entries if isinstance(entries, dict) else {}
+
+
+def _bounded(text: str, most: int) -> str:
+    if len(text) > most:
+        raise errors.ConfigurationError(
+            f"index.yaml has more than {most // MAX_ENTRY} MiB that must be read at once, because it is not "
+            "written as 'helm repo index' writes it"
+        )
+    return text
 
 
 def _written_by_helm(text: str, name: str, version: str) -> Iterator[str]:

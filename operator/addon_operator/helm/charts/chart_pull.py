@@ -23,8 +23,11 @@ from addon_operator.values import redaction
 
 SECONDS: Final = 300.0
 """How long Helm may take for one step of a pull."""
+BOUNDS: Final = children.Bounds(chart_archives.MAX_ARCHIVE, 512 * 1024 * 1024)
+"""What Helm may take: it reads an index.yaml into twenty times its size, and whatever a registry sends."""
 _OUTPUT_BYTES: Final = 64 * 1024
 _OCI: Final = "oci://"
+_MIB: Final = 1024 * 1024
 _NAME: Final = "charts"
 _FIRST_THAT_STAYS_WITH_TLS: Final = 4
 """The first major version of Helm that never falls back to plain HTTP by itself."""
@@ -51,6 +54,8 @@ _ADVICE: Final = (
         "serve it by HTTPS; plain HTTP is only for this machine itself",
     ),
 )
+_TOO_LARGE: Final = re.compile(r"file too large|cannot allocate memory|out of memory|SIGXFSZ")
+"""How Helm ends that needs more than :data:`BOUNDS`."""
 _WHEN_AWAY: Final = (
     "it is tried again; check that the operator reaches the repository (HTTPS_PROXY, NO_PROXY)"
 )
@@ -161,7 +166,7 @@ class ChartPuller:
         place.write("repositories.json", json.dumps({"repositories": [self._entry(wanted, place)]}))
         done = await self._run(wanted, place, ["repo", "update", _NAME])
         if not place.index.is_file():
-            raise self._error(wanted, _said(done))
+            raise self._error(wanted, _said(done), "the index.yaml of the repository")
         entry = await asyncio.to_thread(_entry_of, place.index, wanted)
         self._check_addresses(wanted, entry)
         arguments = ["pull", f"{_NAME}/{wanted.name}", "--version", wanted.version]
@@ -198,7 +203,7 @@ class ChartPuller:
     async def _run(
         self, wanted: module_config.ChartReference, place: _Place, arguments: list[str]
     ) -> children.ChildResult:
-        done = await self._helm.run_apart(arguments, place.environ, self._seconds, _OUTPUT_BYTES)
+        done = await self._helm.run_apart(arguments, place.environ, self._seconds, _OUTPUT_BYTES, BOUNDS)
         if done.timed_out:
             raise PullError(
                 f"cannot pull chart {wanted}: the repository did not answer within {self._seconds:.0f} s; "
@@ -208,9 +213,14 @@ class ChartPuller:
 
     def _check(self, wanted: module_config.ChartReference, place: _Place, done: children.ChildResult) -> None:
         if done.exit_code != 0 or not place.archive().is_file():
-            raise self._error(wanted, _said(done))
+            raise self._error(wanted, _said(done), "its archive")
 
-    def _error(self, wanted: module_config.ChartReference, said: str) -> PullError:
+    def _error(self, wanted: module_config.ChartReference, said: str, what: str) -> PullError:
+        if _TOO_LARGE.search(said):
+            return PullError(
+                f"cannot pull chart {wanted}: {what} is too large; it may have "
+                f"{BOUNDS.file_bytes // _MIB} MiB: put the unpacked chart into the module's chart/ instead"
+            )
         parts = _ERROR.split(_NOISE.sub("", said))
         text = " ".join(parts[-1].split())[:1000] or "helm pull failed without a message"
         # Addresses of storage behind a registry are signed.

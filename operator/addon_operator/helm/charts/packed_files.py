@@ -64,8 +64,8 @@ def members(archive: IO[bytes], room: Room) -> Iterator[tuple[tarfile.TarInfo, b
         ):
             while (member := packed.next()) is not None:
                 # Else each member keeps what was said of all members, and all of them are kept to the end.
-                packed.pax_headers.clear()
-                packed.members.clear()
+                packed.pax_headers = {}
+                packed.members = []  # type: ignore[attr-defined]  # the usual way, but without a stub
                 room.take_file()
                 # A sparse file has more bytes than the archive, as many as it says.
                 file = None if member.issparse() or not member.isreg() else packed.extractfile(member)

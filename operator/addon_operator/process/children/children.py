@@ -3,6 +3,7 @@
 import asyncio
 import dataclasses
 import pathlib
+import resource
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -50,6 +51,16 @@ class ChildResult:
     """Its standard error from the beginning, if that was to be captured, up to the limit."""
 
 
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What a child, and each process that it starts, may take."""
+
+    file_bytes: int
+    """How large a file may become that it writes."""
+    memory_bytes: int
+    """How much memory of its own it may have, which is not what it maps of files."""
+
+
 class Children:
     """Starts programs and runs each to its end."""
 
@@ -70,6 +81,7 @@ class Children:
         capture_stdout: int | None = None,
         capture_stderr: int = 0,
         kill_grace: float = KILL_GRACE,
+        bounds: Bounds | None = None,
     ) -> ChildResult:
         """Run a program to its end, with nothing on its standard input, in a process group of its own.
 
@@ -77,6 +89,7 @@ class Children:
         ``capture_stderr`` are how many bytes of the outputs are kept. After ``timeout`` seconds the process
         group gets SIGTERM and, ``kill_grace`` seconds later, SIGKILL. When the awaiting task is cancelled the
         group is ended in the same way, and only then does the cancellation go on; a second one kills at once.
+        What breaks ``bounds`` fails in the child, which may say so and end.
 
         Raises :class:`ChildStartError` when the program cannot be started, and
         :class:`.FencedError` when the fence says no.
@@ -100,6 +113,9 @@ class Children:
             )
             stdout.close_write_end()
             stderr.close_write_end()
+            if bounds is not None:
+                child.limit(resource.RLIMIT_FSIZE, bounds.file_bytes)
+                child.limit(resource.RLIMIT_DATA, bounds.memory_bytes)
             ending = _Ending(child, started)
             await ending.wait(timeout, kill_grace, (stdout, stderr))
         return dataclasses.replace(_result(ending, capture, tail), stderr=errors.data)

@@ -4,8 +4,10 @@ asyncio's own child processes are not used because their reaper throws the resou
 """
 
 import asyncio
+import contextlib
 import os
 import pathlib
+import resource
 import signal
 import socket
 import subprocess
@@ -42,6 +44,11 @@ class Spawned:
     def signal_group(self, number: signal.Signals) -> None:
         """Send a signal to the child and all that it started and that stayed in its group."""
         groups.send(self._pid, number)
+
+    def limit(self, what: int, most: int) -> None:
+        """Bound a resource (``resource.RLIMIT_…``) of the child and of what it starts from now on."""
+        with contextlib.suppress(ProcessLookupError):
+            resource.prlimit(self._pid, what, (most, most))
 
     def group_is_alive(self) -> bool:
         """Say whether the child or a process that stayed in its group still runs."""

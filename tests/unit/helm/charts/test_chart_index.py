@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from addon_operator.helm.charts import chart_index
+from addon_operator.kernel import errors
 
 ENTRIES = {
     "web": [
@@ -70,3 +71,22 @@ def test_an_index_of_many_megabytes_is_not_parsed_whole() -> None:
     assert chart_index.find(text, "web50", "1.0.77")["digest"] == "77"
     assert time.process_time() - began < 1.0, "parsing it takes seconds"
     assert len(text) > 10_000_000
+
+
+@pytest.mark.parametrize(
+    ("text", "most"),
+    [
+        ('"entries":\n  other: [' + "{}," * 400_000 + "]", 1),
+        ('{"entries": {"other": [' + "[]," * 3_000_000 + "[]]}}", 8),
+        ("entries:\n  web:\n  - version: 1.0.0\n    about: [" + "[]," * 400_000 + "]\n", 1),
+    ],
+    ids=["other YAML", "JSON", "entry"],
+)
+def test_what_is_parsed_whole_is_bounded(text: str, most: int) -> None:
+    with pytest.raises(errors.ConfigurationError, match=f"more than {most} MiB that must be read at once"):
+        chart_index.find(text, "web", "1.0.0")
+
+
+def test_a_version_that_a_long_index_does_not_have_is_no_error() -> None:
+    text = f"entries:\n  web:\n  - version: 2.0.0\n    about: {'x' * 2_000_000}\n"
+    assert chart_index.find(text, "web", "1.0.0") == {}

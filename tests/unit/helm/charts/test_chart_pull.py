@@ -4,6 +4,7 @@ import base64
 import hashlib
 import json
 import pathlib
+import re
 
 import pytest
 
@@ -197,6 +198,32 @@ async def test_an_index_that_leads_to_plain_http_is_refused(world: World) -> Non
     said = await world.error(serves(url="http://elsewhere.example.com/web.tgz"), HTTP)
     assert "index.yaml names http://elsewhere.example.com/web.tgz; have it served by HTTPS" in said
     assert "pull" not in world.calls.read_text()
+
+
+@pytest.mark.parametrize(
+    ("body", "wanted", "what"),
+    [
+        (f"{PULLS}; echo 'Error: write x: file too large' >&2; exit 1", OCI, "its archive"),
+        ("echo 'fatal error: runtime: out of memory' >&2; exit 2", OCI, "its archive"),
+        ("echo '	write x-index.yaml: file too large'", HTTP, "the index.yaml of the repository"),
+    ],
+    ids=["file", "memory", "index"],
+)
+async def test_what_is_too_large_for_helm_is_named(
+    world: World, body: str, wanted: module_config.ChartReference, what: str
+) -> None:
+    said = await world.error(body, wanted)
+    assert said == (
+        f"cannot pull chart {wanted}: {what} is too large; it may have 32 MiB: put the unpacked chart into "
+        "the module's chart/ instead"
+    )
+
+
+async def test_helm_is_bounded(world: World) -> None:
+    said = await world.error(f"sleep 0.1; cat /proc/self/limits > {world.root}/bounds; exit 1")
+    limits = (world.root / "bounds").read_text()
+    found = [re.search(rf"^Max {what} size +(\d+)", limits, re.MULTILINE) for what in ("file", "data")]
+    assert [each and int(each[1]) >> 20 for each in found] == [32, 512], said
 
 
 @pytest.mark.parametrize("code", [0, 1], ids=["as Helm 3", "as Helm 4"])

@@ -306,3 +306,26 @@ async def test_an_environment_beyond_the_kernels_limit_is_explained() -> None:
 def test_a_group_without_living_member_is_recognised() -> None:
     assert groups.living_member(os.getpgrp()) is not None
     assert groups.living_member(2**22 + 1) is None
+
+
+async def test_a_child_takes_no_more_than_its_bounds(tmp_path: pathlib.Path) -> None:
+    program = """
+import sys
+with open(sys.argv[1], "wb", buffering=0) as file:
+    for _ in range(3):
+        try:
+            file.write(bytes(1 << 20))
+        except OSError as error:
+            print(error.strerror)
+try:
+    bytearray(512 << 20)
+except MemoryError:
+    print("no memory")
+"""
+    argv = [sys.executable, "-I", "-c", program, str(tmp_path / "written")]
+    bounds = children.Bounds(file_bytes=1 << 20, memory_bytes=256 << 20)
+    done = await programs.programs().run(argv, env=ENV, capture_stdout=1000, bounds=bounds)
+    assert done.stdout == b"File too large\nFile too large\nno memory\n", done
+    assert (tmp_path / "written").stat().st_size == 1 << 20
+    free = await programs.programs().run(argv, env=ENV, capture_stdout=1000)
+    assert (free.exit_code, free.stdout) == (0, b"")

@@ -1,6 +1,7 @@
 """A control plane of the benchmarks' own, and operators on it that are looked at from outside."""
 
 import contextlib
+import http
 import http.client
 import json
 import os
@@ -33,14 +34,14 @@ _READY_POLL: Final = 0.05
 
 
 @contextlib.contextmanager
-def control_plane() -> Iterator[handle.DevCluster]:
-    """A control plane without nodes, gone afterwards; its binaries are built if there are none yet."""
+def control_plane(*, nodes: bool = False) -> Iterator[handle.DevCluster]:
+    """A control plane, gone afterwards; its binaries are built if there are none yet."""
     where = locations.locate(os.environ)
     manager = cluster.ClusterManager(where.state, reporters.Reporter())
     name = layout.ClusterName(f"bench-{os.getpid()}-{secrets.token_hex(3)}")
     try:
         with binaries.workshop(where, os.environ, reporters.Reporter()) as store:
-            started = manager.up(cluster.ClusterRequest(name, components.DEFAULT_VERSION), store)
+            started = manager.up(cluster.ClusterRequest(name, components.DEFAULT_VERSION, nodes=nodes), store)
         yield handle.DevCluster(started.name, started.version, started.url, started.kubeconfig, started.bin)
     finally:
         manager.down(name)
@@ -67,18 +68,29 @@ class Api:
         self.tls = admin_tls(devcluster)
         self._connection = http.client.HTTPSConnection(self._address, timeout=60, context=self.tls)
 
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
     def request(
         self, method: str, path: str, body: object = None, content_type: str = "application/json"
     ) -> dict[str, Any]:
         """What the API server answers; an error status raises."""
         content = None if body is None else json.dumps(body)
-        self._connection.request(method, path, content, {"Content-Type": content_type})
-        answer = self._connection.getresponse()
-        read = answer.read()
+        while True:
+            self._connection.request(method, path, content, {"Content-Type": content_type})
+            answer = self._connection.getresponse()
+            read = answer.read()
+            if answer.status != http.HTTPStatus.TOO_MANY_REQUESTS:
+                break
+            # A kind is new, or the server has much to do.
+            time.sleep(_READY_POLL)
         if answer.status >= 300 and answer.status != 404:
             raise RuntimeError(f"{method} {path}: {read.decode(errors='replace')}")
+        if answer.status >= 300:
+            return {}
         decoded: dict[str, Any] = json.loads(read)
-        return decoded if answer.status < 300 else {}
+        return decoded
 
 
 def admin_tls(devcluster: handle.DevCluster) -> ssl.SSLContext:

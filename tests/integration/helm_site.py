@@ -151,6 +151,11 @@ class Site:
 
 @pytest.fixture(scope="session")
 def helm4() -> pathlib.Path:
+    return helm4_binary()
+
+
+def helm4_binary() -> pathlib.Path:
+    """A helm of version 4."""
     wanted = binaries.Wanted(components.HELM4)
     where = locations.locate(os.environ)
     with binaries.workshop(where, os.environ, reporters.Reporter()) as store:

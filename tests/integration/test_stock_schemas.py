@@ -132,9 +132,10 @@ def test_values_that_hooks_make_are_checked_before_helm_is_started(
         ({}, None, {"properties": {"size": {"minimum": 5}}}, {"store": {"size": 3}}, False),
         ({}, {"properties": {"a": {"type": "integer"}}}, None, {"a": 1.0}, True),
         ({}, None, {"required": []}, {"store": "text"}, False),
+        ({"a": None}, {"required": ["a"], "properties": {"a": {"type": "string"}}}, None, {}, False),
     ],
     ids=["null", "merge", "nested null", "null of an unknown key", "global is there", "global", "disabled",
-         "alias", "wrong by alias", "integer", "no mapping"],
+         "alias", "wrong by alias", "integer", "no mapping", "own null"],
 )  # fmt: skip
 def test_the_verdict_is_that_of_helm(  # a row of the table
     devcluster: handle.DevCluster,

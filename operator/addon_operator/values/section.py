@@ -210,11 +210,9 @@ class Section:
         given = part.arrange({names.GLOBAL_KEY: global_values, self.key: value})
         found = [_of_global(one, given) for one in self._inspector.chart_violations(given, chart)]
         found = [
-            dataclasses.replace(one, is_default=not (one.is_missing_key or _has(given, one.keys)))
+            dataclasses.replace(one, is_default=not (one.is_missing_key or schemas.has(given, one.keys)))
             for one in found
         ]
-        # Helm 4 leaves out a null of the chart's own, and Helm 3 does not.
-        found = [one for one in found if not (one.is_default and one.value == "null")]
         may_change = part.has_hooks and not is_complete
         found = [self._of_section(one, part, value) for one in found if not (may_change and one.is_left_out)]
         return self.hiding(found, secret)
@@ -233,7 +231,9 @@ class Section:
     ) -> schemas.Violation:
         """Return the same with its place in the values: in the section, or in the shared ``global``."""
         keys = violation.keys
-        is_shared = keys[:1] == (names.GLOBAL_KEY,) and not (violation.is_left_out or _has(value, keys))
+        is_shared = keys[:1] == (names.GLOBAL_KEY,) and not (
+            violation.is_left_out or schemas.has(value, keys)
+        )
         if not part.below and not is_shared:
             keys = (self.key, *keys)
         return dataclasses.replace(violation, keys=keys, path=yaml_reading.format_path(keys))
@@ -374,21 +374,10 @@ class Section:
 def _of_global(violation: schemas.Violation, given: json_types.JsonObject) -> schemas.Violation:
     """Return the same with the place of what a chart within the chart has from the ``global`` above it."""
     keys = violation.keys
-    if names.GLOBAL_KEY in keys and not _has(given, keys):
+    if names.GLOBAL_KEY in keys and not schemas.has(given, keys):
         above = keys[keys.index(names.GLOBAL_KEY) :]
-        return dataclasses.replace(violation, keys=above) if _has(given, above) else violation
+        return dataclasses.replace(violation, keys=above) if schemas.has(given, above) else violation
     return violation
-
-
-def _has(value: json_types.JsonValue, path: schemas.Path) -> bool:
-    for key in path:
-        if isinstance(value, dict) and key in value:
-            value = value[str(key)]
-        elif isinstance(value, list) and isinstance(key, int) and key < len(value):
-            value = value[key]
-        else:
-            return False
-    return True
 
 
 def _defaults(schema: schemas.Schema, filled: json_types.JsonObject) -> origins.Layer:

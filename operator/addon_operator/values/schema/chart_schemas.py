@@ -75,8 +75,17 @@ class ChartSchemas:
         or not.
         """
         chart = coalescing.remaining(self.chart, values)
-        found = _violations(chart, coalescing.coalesced(chart, values), ())
-        return list(itertools.islice(found, schemas.MAX_VIOLATIONS))
+        level = coalescing.coalesced(chart, values)
+        found = list(itertools.islice(_violations(chart, level, ()), schemas.MAX_VIOLATIONS))
+        own = [one.keys for one in found if one.value == "null" and not schemas.has(values, one.keys)]
+        if not own:
+            return found
+        # Helm 4 leaves out a null of the chart's own, and Helm 3 does not: both refuse it where the key is
+        # required. That is how charts say that somebody has to set it.
+        _leave_out(level, own)
+        required = {(keys[:-1], f"{schema_messages.MISSING_KEY}{keys[-1]!r}") for keys in own}
+        missing = [one for one in _violations(chart, level, ()) if (one.keys, one.rule) in required]
+        return [one for one in found if one.keys not in own] + missing
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -145,6 +154,14 @@ def _violations(
         else:
             rule = f"must be a mapping: it is for the chart {each.name}"
             yield schemas.Violation(yaml_reading.format_path(keys), rule, None, chart_source(chart), keys)
+
+
+def _leave_out(values: json_types.JsonObject, places: list[tuple[str | int, ...]]) -> None:
+    """Remove keys, in place; what is in a list stays."""
+    for *above, key in places:
+        level = _at(values, tuple(above))
+        if isinstance(level, dict):
+            level.pop(str(key), None)
 
 
 _Found = tuple[schema_messages.Fault, json_types.JsonValue]

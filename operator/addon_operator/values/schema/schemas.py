@@ -316,6 +316,18 @@ def load_schema(
     return Schema(loaded.definition, source, evaluator, loaded.warnings)
 
 
+def has(value: json_types.JsonValue, path: Path) -> bool:
+    """Say whether something is at the path, ``null`` included."""
+    for key in path:
+        if isinstance(value, dict) and key in value:
+            value = value[str(key)]
+        elif isinstance(value, list) and isinstance(key, int) and key < len(value):
+            value = value[key]
+        else:
+            return False
+    return True
+
+
 def _key_or_index(facet: Mapping[str, Any], token: str) -> str | int:
     if "items" not in facet or not json_pointers.is_index(token):
         return token

@@ -124,3 +124,21 @@ def test_schemas_of_charts_within_check_what_those_get() -> None:
 def test_mistakes_in_a_schema_are_found(schema: json_types.JsonValue, told: str) -> None:
     assert any(told in one for one in chart_schemas.mistakes(schema))
     assert list(chart_schemas.mistakes({"type": "object"})) == []
+
+
+@pytest.mark.parametrize(
+    ("schema", "told"),
+    [
+        ({"required": ["mode"], "properties": {"mode": {"enum": ["a"]}}}, [": must have the key 'mode'"]),
+        ({"properties": {"mode": {"type": "string"}}}, []),
+        ({"required": ["mode"], "properties": {"mode": {"type": ["string", "null"]}}}, []),
+    ],
+    ids=["both refuse it", "Helm 4 leaves it out", "Helm 3 allows it"],
+)
+def test_a_key_that_is_null_in_the_chart_and_required_is_missing_if_every_helm_says_so(
+    schema: json_types.JsonValue, told: list[str]
+) -> None:
+    assert [one.partition(" (")[0] for one in sentences(schema, {}, {"mode": None})] == told
+    assert sentences(schema, {"mode": "a"}, {"mode": None}) == []
+    below: dict[str, Any] = {"properties": {"db": schema}}
+    assert len(sentences(below, {}, {"db": {"mode": None}})) == len(told)
